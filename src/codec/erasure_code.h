@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear erasure codes over GF(2^8), polynomial 0x11d, as the repair planner sees them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "codec/matrix.h"
+
+namespace ecpipe {
+
+// One block that a repair reads, and what it contributes.
+struct EquationTerm {
+  int block_index = 0;
+  std::vector<uint8_t> coefficients;  // one for each failed block, in the equation's order
+
+  friend bool operator==(const EquationTerm&, const EquationTerm&) = default;
+};
+
+// failed[r] = Σ over terms of term.coefficients[r] · block[term.block_index], byte by byte.
+// Additions may be made in any order, which is what lets helpers add their own term in turn.
+struct RepairEquation {
+  std::vector<int> failed;          // block indices
+  std::vector<EquationTerm> terms;  // in the caller's order of preference; no all-zero terms
+
+  friend bool operator==(const RepairEquation&, const RepairEquation&) = default;
+};
+
+// A code with n blocks a stripe of which k are data. Immutable and thread-safe.
+class ErasureCode {
+ public:
+  virtual ~ErasureCode() = default;
+
+  virtual int n() const = 0;
+  virtual int k() const = 0;
+  // The text that CreateErasureCode takes to make this code again, e.g. "rs-cauchy(14,10)".
+  virtual const std::string& name() const = 0;
+
+  // n rows of k coefficients: block i = Σ_j generator(i, j) · data block j. The first k rows are the
+  // identity (all codes here are systematic).
+  virtual const Matrix& generator() const = 0;
+
+  // Writes the equation that rebuilds `failed` from some of `survivors`.
+  //
+  // `survivors` is in the caller's order of preference; the code takes the earliest ones that work
+  // and that it needs, so a caller that wants one exact set passes only that set. The code alone says
+  // which sets work: callers never count to k.
+  //
+  // INVALID_ARGUMENT: an index out of range, a block both failed and surviving or named twice, or no
+  // failed block. FAILED_PRECONDITION: the survivors do not determine the failed blocks; the
+  // message says how many there are and what is needed.
+  virtual absl::StatusOr<RepairEquation> Equation(std::span<const int> failed,
+                                                  std::span<const int> survivors) const = 0;
+};
+
+// Makes a code from its name:
+//   "rs-cauchy(n,k)"       Reed-Solomon, systematic Cauchy matrix, 1 <= k < n <= 255. The default:
+//                          "rs(n,k)" is the same code. MDS for every n and k.
+//   "rs-vandermonde(n,k)"  ISA-L's gf_gen_rs_matrix form (rows of powers of 2), only where it is MDS;
+//                          otherwise INVALID_ARGUMENT names a singular submatrix.
+// INVALID_ARGUMENT for an unknown family or bad parameters, saying which and what is allowed.
+absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name);
+
+}  // namespace ecpipe

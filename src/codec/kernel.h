@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of the data path: GF(2^8) multiply and multiply-add over whole buffers, by ISA-L.
+// This and kernel.cc are the only place that knows ISA-L's erasure-code interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ecpipe {
+
+// A column of coefficients, one for each output row, expanded once into the lookup tables that the
+// SIMD kernels use (32 bytes each). Immutable after construction; safe to share between threads.
+class CoefficientColumn {
+ public:
+  CoefficientColumn() = default;
+  explicit CoefficientColumn(std::span<const uint8_t> coefficients);
+
+  size_t rows() const { return rows_; }
+
+  // rows[r][0..bytes) ^= coefficient[r] · source[0..bytes), for all r, reading the source once.
+  // `rows` has rows() pointers; none overlaps the source or another. Any length and alignment.
+  void MultiplyAdd(std::span<uint8_t* const> rows, const uint8_t* source, size_t bytes) const;
+
+  // rows[r][0..bytes) = coefficient[r] · source[0..bytes). Same requirements.
+  void Multiply(std::span<uint8_t* const> rows, const uint8_t* source, size_t bytes) const;
+
+ private:
+  size_t rows_ = 0;
+  std::vector<uint8_t> tables_;
+};
+
+// target[0..bytes) ^= source[0..bytes). Any length and alignment; the two do not overlap.
+void Xor(uint8_t* target, const uint8_t* source, size_t bytes);
+
+}  // namespace ecpipe

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// CRC32C (Castagnoli, RFC 3720 appendix B.4), computed by ISA-L.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace ecpipe {
+
+// The checksum of `bytes`; Crc32c("123456789") == 0xe3069283. Thread-safe.
+uint32_t Crc32c(std::span<const uint8_t> bytes);
+
+// The checksum of A followed by B, given Crc32c(A) and the bytes of B.
+uint32_t ExtendCrc32c(uint32_t crc_of_prefix, std::span<const uint8_t> bytes);
+
+}  // namespace ecpipe

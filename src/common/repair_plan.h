@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan model: how a repair is written down, before and after it is handed out.
+//
+// A RepairPlan is what a planner writes. It has lanes; a lane is a set of slices and the hops
+// through which those slices flow. A hop runs on one node. It has inputs (at most one local block,
+// and streams from other hops) and it keeps one accumulator, a *row*, for each failed block that
+// flows through it:
+//
+//   row[r] = Σ over inputs of  coefficient[r] · bytes   where the input is a raw block
+//            ⊕ bytes of row r                           where the input is a partial sum
+//
+// The requestor is a hop like the others: it has no block, and it stores rows instead of, or
+// besides, sending them on. Edges point from the source of a stream to its user and name the rows
+// that travel. A part is what one node is told to run: its hops, and for each edge the address
+// of its peer and the token that both ends share.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/slice_grid.h"
+
+namespace ecpipe {
+
+using RepairId = uint64_t;
+// 16 lower-case hexadecimal digits.
+std::string RepairIdText(RepairId repair_id);
+
+// The row of a failed block: its index in the request's list of failed blocks.
+using Row = uint16_t;
+
+// The limits of a plan: they bound what a peer can make a node allocate.
+inline constexpr size_t kMaxRows = 64;        // failed blocks repaired at once
+inline constexpr size_t kMaxHopInputs = 256;  // a star over k <= 255 helpers
+inline constexpr size_t kMaxHopOutputs = 256;
+inline constexpr size_t kMaxLanes = 256;
+inline constexpr size_t kMaxPartHops = 1024;
+
+// ---- What a planner writes ------------------------------------------------------------------
+
+// A stream into a hop.
+struct PlanInput {
+  int from_hop = 0;        // index into the lane's hops, smaller than the index of this hop
+  std::vector<Row> rows;   // the sender's rows that travel
+  // Empty: partial sums, added row by row. Otherwise the stream is one raw row, and this holds one
+  // coefficient for each row of the receiving hop.
+  std::vector<uint8_t> coefficients;
+};
+
+struct PlanHop {
+  std::string node;               // node id; for a requestor, the name that it gave itself
+  int block_index = -1;           // its block in the stripe; -1: a relay or a requestor
+  std::vector<Row> rows;          // the rows that it accumulates, ascending
+  std::vector<uint8_t> coefficients;  // of its own block, one for each of `rows`; empty for -1
+  std::vector<PlanInput> inputs;
+  std::vector<Row> stored_rows;   // rows that end here: a requestor's
+};
+
+struct PlanLane {
+  LaneSlices slices;
+  std::vector<PlanHop> hops;  // each hop after all hops that it takes input from
+};
+
+struct RepairPlan {
+  std::string scheme;
+  SliceGrid grid;
+  std::vector<int> failed;  // block indices, one for each row
+  std::vector<PlanLane> lanes;
+};
+
+// Checks what every plan must keep: hops in order, rows known, coefficients of the right count, each
+// failed block stored exactly once for each slice, slices of all lanes disjoint, limits kept.
+// INTERNAL with the lane and hop otherwise: a planner that breaks these has a bug.
+[[nodiscard]] absl::Status ValidatePlan(const RepairPlan& plan);
+
+// ---- What a node runs -----------------------------------------------------------------------
+
+enum class TransportKind { kTcp, kRedis };
+const char* TransportName(TransportKind kind);
+
+using EdgeToken = std::array<uint8_t, 16>;
+
+// Names one stream of one attempt; both ends know it, and no two streams share it.
+struct EdgeId {
+  RepairId repair_id = 0;
+  uint32_t attempt = 0;
+  uint32_t lane = 0;
+  uint32_t from_hop = 0;
+  uint32_t output = 0;  // which of the sending hop's outputs
+
+  friend auto operator<=>(const EdgeId&, const EdgeId&) = default;
+};
+
+struct HopInput {
+  EdgeId edge;
+  EdgeToken token{};
+  std::string address;   // the sender's data address for the part's transport, "host:port"
+  std::string node;      // the sender's node id, for messages
+  std::vector<Row> rows;
+  std::vector<uint8_t> coefficients;  // as in PlanInput
+};
+
+struct HopOutput {
+  EdgeId edge;
+  EdgeToken token{};
+  std::string node;  // the receiver's node id, for messages
+  std::vector<Row> rows;
+};
+
+struct LocalBlock {
+  std::string block_id;
+  uint64_t bytes = 0;  // the length that the catalog expects; another length is an error
+  std::vector<uint8_t> coefficients;
+};
+
+struct HopSpec {
+  uint32_t lane = 0;
+  uint32_t hop = 0;
+  LaneSlices slices;
+  std::vector<Row> rows;
+  std::optional<LocalBlock> block;
+  std::vector<HopInput> inputs;
+  std::vector<HopOutput> outputs;
+  std::vector<Row> stored_rows;
+};
+
+// Everything one node does for one attempt of one repair.
+struct RepairPart {
+  RepairId repair_id = 0;
+  uint32_t attempt = 0;
+  SliceGrid grid;
+  TransportKind transport = TransportKind::kTcp;
+  std::vector<HopSpec> hops;
+};
+
+// Checks a part that came over the network against the limits and rules above: INVALID_ARGUMENT with the
+// hop and the reason. After it, the engine indexes rows and coefficients without asking again.
+[[nodiscard]] absl::Status ValidatePart(const RepairPart& part);
+
+}  // namespace ecpipe

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of repairs, kept so that a coordinator that starts again knows what was under way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/repair_plan.h"
+
+namespace ecpipe {
+
+enum class RepairState {
+  kRunning,      // handed out, or about to be
+  kDone,         // the requestor said that all bytes are verified
+  kFailed,       // ended with an error; `detail` says which
+  kInterrupted,  // was running when the coordinator stopped; the outcome is not known
+};
+const char* RepairStateName(RepairState state);
+
+struct RepairRecord {
+  RepairId repair_id = 0;
+  uint32_t attempt = 0;
+  std::vector<std::string> block_ids;  // the failed blocks
+  uint64_t offset = 0;                 // range within each block, bytes
+  uint64_t bytes = 0;
+  std::string scheme;
+  std::string transport;
+  std::string requestor;
+  RepairState state = RepairState::kRunning;
+  int64_t started_unix_ms = 0;
+  int64_t ended_unix_ms = 0;  // 0 while running
+  std::string detail;         // why it failed; empty otherwise
+
+  friend bool operator==(const RepairRecord&, const RepairRecord&) = default;
+};
+
+// Thread-safe. Every call may block on a disk or a network.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+
+  // Stores the record under its repair_id, replacing an older one of the same id.
+  virtual absl::Status Record(const RepairRecord& record) = 0;
+
+  // Marks every record that is kRunning as kInterrupted and returns those records (as they now
+  // are). The coordinator calls it once, when it starts.
+  virtual absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) = 0;
+
+  // The newest records first, by start time.
+  virtual absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) = 0;
+
+  // Forgets all but the newest `keep` records that have ended. Running ones stay.
+  virtual absl::Status Trim(int keep) = 0;
+};
+
+}  // namespace ecpipe
