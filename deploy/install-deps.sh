@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what ECPipe needs from Debian 12's own archive. Quickstart, tests and CI all call this
+# one script. When nothing is missing it only asks dpkg and ends.
+set -euo pipefail
+
+# Compilers and libraries.
+build_packages=(
+  g++ cmake ninja-build pkg-config git ca-certificates
+  libisal-dev libhiredis-dev
+  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev libssl-dev
+  libspdlog-dev libtomlplusplus-dev libcli11-dev libsqlite3-dev nlohmann-json3-dev
+  prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
+)
+# What the daemons, the quickstart and the tests run.
+run_packages=(redis-server python3 procps)
+# Network namespaces and traffic shaping for bench/lab.py.
+lab_packages=(iproute2)
+
+usage() {
+  cat <<'USAGE'
+Usage: deploy/install-deps.sh [--list] [build] [run] [lab]
+
+Installs the Debian packages of the named groups (default: all groups).
+  --list   print the packages and install nothing
+Needs root, or sudo, only when a package is missing.
+USAGE
+}
+
+die() {
+  echo "install-deps: $*" >&2
+  exit 1
+}
+
+# Prints those of its arguments that are not fully installed.
+missing_of() {
+  local installed
+  installed=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null |
+    awk '$2 == "installed" { print $1 }' || true)
+  printf '%s\n' "$@" | grep --fixed-strings --line-regexp --invert-match \
+    --file=<(printf '%s\n' "$installed") || true
+}
+
+policy_file=/usr/sbin/policy-rc.d
+our_policy=no
+
+remove_our_policy() {
+  if [[ $our_policy == yes ]]; then
+    rm -f "$policy_file"
+  fi
+}
+
+# Debian starts a package's service as soon as it is installed. We want the redis-server program
+# and start our own instances on ports of our own, so a system-wide one on port 6379 would only be
+# in the way. Debian asks policy-rc.d before it starts anything; 101 means "do not".
+forbid_service_start() {
+  if [[ -e $policy_file ]]; then
+    return  # the machine's owner has a policy already, and it stays in force
+  fi
+  trap remove_our_policy EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  our_policy=yes
+  printf '#!/bin/sh\nexit 101\n' >"$policy_file"
+  chmod 755 "$policy_file"
+}
+
+# Without this the service would start at the next boot. Only done for a redis-server that this
+# script has just installed: one that was there before belongs to somebody.
+disable_redis_service() {
+  if command -v systemctl >/dev/null; then
+    systemctl disable --quiet redis-server.service 2>/dev/null ||
+      echo "install-deps: could not disable redis-server.service; it may start at boot" >&2
+  fi
+}
+
+install_packages() {
+  local apt=(apt-get --quiet --yes -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3)
+  export DEBIAN_FRONTEND=noninteractive
+  forbid_service_start
+  # A third-party source that is out of reach fails the update, yet Debian's own lists may be
+  # fine: the install decides.
+  "${apt[@]}" update || echo "install-deps: apt-get update had errors, going on" >&2
+  "${apt[@]}" install --no-install-recommends "$@" ||
+    die "apt-get could not install: $* (its message is above)"
+}
+
+main() {
+  local packages=() list_only=no argument
+  for argument in "$@"; do
+    case $argument in
+      build) packages+=("${build_packages[@]}") ;;
+      run) packages+=("${run_packages[@]}") ;;
+      lab) packages+=("${lab_packages[@]}") ;;
+      --list) list_only=yes ;;
+      -h | --help) usage && exit 0 ;;
+      *) usage >&2 && die "unknown argument: $argument" ;;
+    esac
+  done
+  if [[ ${#packages[@]} -eq 0 ]]; then
+    packages=("${build_packages[@]}" "${run_packages[@]}" "${lab_packages[@]}")
+  fi
+  if [[ $list_only == yes ]]; then
+    printf '%s\n' "${packages[@]}"
+    exit 0
+  fi
+  { command -v dpkg-query && command -v apt-get; } >/dev/null ||
+    die "this needs Debian 12 or a system with apt; elsewhere install: ${packages[*]}"
+
+  local missing
+  mapfile -t missing < <(missing_of "${packages[@]}")
+  if [[ ${#missing[@]} -eq 0 ]]; then
+    echo "install-deps: all ${#packages[@]} packages are installed"
+    exit 0
+  fi
+  if [[ $EUID -ne 0 ]]; then
+    command -v sudo >/dev/null || die "must run as root (no sudo here) to install: ${missing[*]}"
+    echo "install-deps: sudo is needed to install: ${missing[*]}"
+    exec sudo -- "$BASH" "${BASH_SOURCE[0]}" "$@"
+  fi
+
+  echo "install-deps: installing ${missing[*]}"
+  install_packages "${missing[@]}"
+  if [[ " ${missing[*]} " == *" redis-server "* ]]; then
+    disable_redis_service
+  fi
+}
+
+main "$@"

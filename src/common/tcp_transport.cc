@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/tcp_transport.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "common/check.h"
+#include "common/crc32c.h"
+#include "common/status.h"
+#include "common/tcp_socket.h"
+
+namespace ecpipe {
+namespace {
+
+bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+class TcpReceiver : public SliceReceiver {
+ public:
+  TcpReceiver(const HopInput& input, const StreamShape& shape, UniqueFd fd)
+      : peer_("node " + input.node + " at " + input.address),
+        fd_(std::move(fd)),
+        frames_left_(shape.frame_count) {
+    EncodeHello(Hello{input.edge, input.token}, hello_);
+  }
+
+  absl::StatusOr<bool> TryReceive(const FrameHeader& expected,
+                                  std::span<uint8_t> payload) override {
+    absl::StatusOr<bool> complete = Receive(expected, payload);
+    if (!complete.ok()) return Annotate(complete.status(), "receive from " + peer_);
+    return complete;
+  }
+
+  pollfd poll_fd() const override {
+    const bool opening = !connected_ || hello_sent_ < kHelloBytes;
+    return {fd_.get(), static_cast<short>(opening ? POLLOUT : POLLIN), 0};
+  }
+
+  uint64_t bytes_received() const override { return bytes_received_; }
+
+ private:
+  absl::StatusOr<bool> Receive(const FrameHeader& expected, std::span<uint8_t> payload) {
+    if (hello_sent_ < kHelloBytes) {
+      ECPIPE_ASSIGN_OR_RETURN(const bool open, Open());
+      if (!open) return false;
+    }
+    while (true) {
+      if (header_received_ == kFrameHeaderBytes && !header_checked_) {
+        ECPIPE_RETURN_IF_ERROR(TakeHeader(expected));
+      }
+      if (header_checked_ && payload_received_ == header_.payload_bytes) break;
+      ECPIPE_ASSIGN_OR_RETURN(const bool moved, ReadSome(payload));
+      if (!moved) return false;
+    }
+    if (header_.type == FrameType::kError) {
+      const std::span<const uint8_t> text(error_text_.data(), header_.payload_bytes);
+      ECPIPE_RETURN_IF_ERROR(CheckPayload(header_, text));
+      return ErrorFromFrame(header_, text);
+    }
+    ECPIPE_RETURN_IF_ERROR(CheckPayload(header_, payload));
+    --frames_left_;
+    header_checked_ = false;
+    payload_received_ = 0;
+    header_received_ = next_header_received_;
+    std::copy_n(next_header_bytes_.begin(), header_received_, header_bytes_.begin());
+    next_header_received_ = 0;
+    return true;
+  }
+
+  // Finishes the connect and sends the hello; false while that would block.
+  absl::StatusOr<bool> Open() {
+    if (!connected_) {
+      pollfd polled{fd_.get(), POLLOUT, 0};
+      if (::poll(&polled, 1, 0) == 0) return false;
+      ECPIPE_RETURN_IF_ERROR(ConnectResult(fd_.get(), peer_));
+      connected_ = true;
+    }
+    const ssize_t sent = ::send(fd_.get(), hello_.data() + hello_sent_, kHelloBytes - hello_sent_,
+                                MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (WouldBlock()) return false;
+      return ErrnoStatus(errno, "open stream");
+    }
+    hello_sent_ += static_cast<size_t>(sent);
+    return hello_sent_ == kHelloBytes;
+  }
+
+  absl::Status TakeHeader(const FrameHeader& expected) {
+    ECPIPE_ASSIGN_OR_RETURN(header_, DecodeFrameHeader(header_bytes_));
+    ECPIPE_RETURN_IF_ERROR(CheckExpected(header_, expected));
+    if (header_.type == FrameType::kError) error_text_.resize(kMaxErrorTextBytes);
+    header_checked_ = true;
+    return absl::OkStatus();
+  }
+
+  // One read. While a payload is coming in, the next frame's header is read with it, so that a frame
+  // costs one system call. False when it would block.
+  absl::StatusOr<bool> ReadSome(std::span<uint8_t> payload) {
+    std::array<iovec, 2> parts{};
+    int count = 0;
+    if (!header_checked_) {
+      parts[count++] = {header_bytes_.data() + header_received_,
+                        kFrameHeaderBytes - header_received_};
+    } else {
+      uint8_t* target =
+          header_.type == FrameType::kError ? error_text_.data() : payload.data();
+      parts[count++] = {target + payload_received_, header_.payload_bytes - payload_received_};
+      const bool more = header_.type == FrameType::kSlice && frames_left_ > 1;
+      if (more) parts[count++] = {next_header_bytes_.data(), kFrameHeaderBytes};
+    }
+    size_t wanted = 0;
+    for (int i = 0; i < count; ++i) wanted += parts[i].iov_len;
+    const ssize_t got = ::readv(fd_.get(), parts.data(), count);
+    if (got == 0) return absl::UnavailableError("the sender closed the stream");
+    if (got < 0) {
+      if (!WouldBlock()) return ErrnoStatus(errno, "read");
+      SleepUntilReadable(wanted);
+      return false;
+    }
+    bytes_received_ += static_cast<uint64_t>(got);
+    Account(static_cast<size_t>(got));
+    return true;
+  }
+
+  void Account(size_t got) {
+    if (!header_checked_) {
+      header_received_ += got;
+      return;
+    }
+    const size_t of_payload = std::min<size_t>(got, header_.payload_bytes - payload_received_);
+    payload_received_ += static_cast<uint32_t>(of_payload);
+    next_header_received_ = got - of_payload;
+  }
+
+  // Has poll() report the socket only when all that is wanted can be read at once: a wake-up a frame
+  // instead of one for every few packets.
+  void SleepUntilReadable(size_t wanted) {
+    constexpr size_t kLargestLowWater = 256u << 10;  // stays below the usual receive buffers
+    const int low_water = static_cast<int>(std::min(wanted, kLargestLowWater));
+    if (low_water == low_water_) return;
+    low_water_ = low_water;
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof low_water);
+  }
+
+  const std::string peer_;
+  const UniqueFd fd_;
+  uint64_t frames_left_;
+  bool connected_ = false;
+  std::array<uint8_t, kHelloBytes> hello_{};
+  size_t hello_sent_ = 0;
+
+  std::array<uint8_t, kFrameHeaderBytes> header_bytes_{};
+  size_t header_received_ = 0;
+  FrameHeader header_;           // valid while header_checked_
+  bool header_checked_ = false;
+  uint32_t payload_received_ = 0;
+  std::array<uint8_t, kFrameHeaderBytes> next_header_bytes_{};
+  size_t next_header_received_ = 0;
+  std::vector<uint8_t> error_text_;
+  int low_water_ = 1;
+  uint64_t bytes_received_ = 0;
+};
+
+class TcpSender : public SliceSender {
+ public:
+  TcpSender(DataServer* server, const HopOutput& output, std::shared_ptr<ConnectionSlot> slot)
+      : server_(server), edge_(output.edge), peer_("node " + output.node), slot_(std::move(slot)) {}
+  ~TcpSender() override { server_->Forget(edge_); }
+
+  absl::StatusOr<bool> TrySend(const FrameHeader& header,
+                               std::span<const uint8_t> payload) override {
+    if (!HavePeer()) return false;
+    if (frame_sent_ == 0) {
+      FrameHeader sealed = header;
+      sealed.payload_crc32c = Crc32c(payload);
+      EncodeFrameHeader(sealed, header_bytes_);
+    }
+    const size_t frame_bytes = kFrameHeaderBytes + payload.size();
+    while (frame_sent_ < frame_bytes) {
+      const ssize_t sent = SendRest(payload);
+      if (sent < 0) {
+        if (WouldBlock()) return false;
+        return ErrnoStatus(errno, "send to " + peer_);
+      }
+      frame_sent_ += static_cast<size_t>(sent);
+      bytes_sent_ += static_cast<uint64_t>(sent);
+    }
+    frame_sent_ = 0;
+    return true;
+  }
+
+  absl::StatusOr<bool> TryFinish() override {
+    if (!HavePeer()) return false;
+    if (!finishing_) {
+      ::shutdown(fd_.get(), SHUT_WR);
+      finishing_ = true;
+    }
+    uint8_t byte = 0;
+    const ssize_t got = ::recv(fd_.get(), &byte, 1, 0);
+    if (got == 0) return true;
+    if (got < 0 && WouldBlock()) return false;
+    // A receiver that resets the stream may have left bytes of ours unread.
+    return absl::UnavailableError(peer_ + " did not take the whole stream");
+  }
+
+  absl::Status CheckPeer() override {
+    if (!HavePeer()) return absl::OkStatus();
+    uint8_t byte = 0;
+    const ssize_t got = ::recv(fd_.get(), &byte, 1, MSG_PEEK);
+    if (got < 0 && WouldBlock()) return absl::OkStatus();
+    return absl::UnavailableError(peer_ + " closed the stream");
+  }
+
+  void SendError(const FrameHeader& stream, const absl::Status& status) override {
+    // In the middle of a frame the receiver could not tell an error from payload.
+    if (!HavePeer() || frame_sent_ != 0 || finishing_) return;
+    const std::string frame = EncodeErrorFrame(stream, status);
+    [[maybe_unused]] const ssize_t sent =
+        ::send(fd_.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
+  }
+
+  pollfd poll_fd() const override {
+    if (finishing_) return {fd_.get(), POLLIN, 0};
+    return {fd_.get(), static_cast<short>(POLLOUT | POLLRDHUP), 0};
+  }
+
+  uint64_t bytes_sent() const override { return bytes_sent_; }
+
+ private:
+  bool HavePeer() {
+    if (fd_.valid()) return true;
+    fd_ = slot_->Take();
+    if (!fd_.valid()) return false;
+    // The pipeline keeps its own bounded ring; bytes queued in the socket only add latency to each
+    // hop, and delay the moment at which a slow receiver is noticed.
+    const int unsent_bytes = 256 << 10;
+    ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
+    const int on = 1;
+    ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return true;
+  }
+
+  ssize_t SendRest(std::span<const uint8_t> payload) {
+    std::array<iovec, 2> parts{};
+    size_t count = 0;
+    if (frame_sent_ < kFrameHeaderBytes) {
+      parts[count++] = {header_bytes_.data() + frame_sent_, kFrameHeaderBytes - frame_sent_};
+      parts[count++] = {const_cast<uint8_t*>(payload.data()), payload.size()};
+    } else {
+      const size_t done = frame_sent_ - kFrameHeaderBytes;
+      parts[count++] = {const_cast<uint8_t*>(payload.data()) + done, payload.size() - done};
+    }
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = count;
+    return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+  }
+
+  DataServer* const server_;
+  const EdgeId edge_;
+  const std::string peer_;
+  const std::shared_ptr<ConnectionSlot> slot_;  // shared with the data server until it is filled
+  UniqueFd fd_;
+  std::array<uint8_t, kFrameHeaderBytes> header_bytes_{};
+  size_t frame_sent_ = 0;  // bytes of the frame under way
+  bool finishing_ = false;
+  uint64_t bytes_sent_ = 0;
+};
+
+class TcpTransport : public Transport {
+ public:
+  explicit TcpTransport(DataServer* server) : server_(server) {}
+
+  absl::StatusOr<std::unique_ptr<SliceReceiver>> Connect(const HopInput& input,
+                                                         const StreamShape& shape) override {
+    ECPIPE_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(input.address));
+    absl::StatusOr<UniqueFd> fd = StartConnect(address);
+    if (!fd.ok()) return Annotate(fd.status(), "node " + input.node);
+    return std::make_unique<TcpReceiver>(input, shape, *std::move(fd));
+  }
+
+  absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput& output, const StreamShape&,
+                                                     std::shared_ptr<Wakeup> wakeup) override {
+    if (server_ == nullptr) {
+      return absl::FailedPreconditionError("this process has no data port to send from");
+    }
+    auto slot = std::make_shared<ConnectionSlot>(std::move(wakeup));
+    ECPIPE_RETURN_IF_ERROR(server_->Expect(Hello{output.edge, output.token}, slot));
+    return std::make_unique<TcpSender>(server_, output, std::move(slot));
+  }
+
+ private:
+  DataServer* const server_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeTcpTransport(DataServer* server) {
+  return std::make_unique<TcpTransport>(server);
+}
+
+}  // namespace ecpipe

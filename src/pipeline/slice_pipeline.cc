@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/slice_pipeline.h"
+
+#include <algorithm>
+
+#include "common/check.h"
+
+namespace ecpipe {
+
+SlicePipeline::SlicePipeline(Shape shape) : shape_(std::move(shape)) {
+  ECPIPE_CHECK(shape_.slice_count > 0 && shape_.ring_slots > 0);
+  ECPIPE_CHECK(shape_.has_local_block || !shape_.input_rows.empty());
+  ECPIPE_CHECK(!shape_.output_rows.empty());
+  for (const uint32_t rows : shape_.input_rows) inputs_.push_back({.rows = rows});
+  for (const uint32_t rows : shape_.output_rows) outputs_.push_back({.rows = rows});
+}
+
+uint32_t SlicePipeline::Released() const {
+  uint32_t released = shape_.slice_count;
+  for (const Stream& output : outputs_) released = std::min(released, output.slices());
+  return released;
+}
+
+uint32_t SlicePipeline::ReadLimit() const {
+  return std::min(shape_.slice_count, Released() + shape_.ring_slots);
+}
+
+std::optional<SlicePipeline::Position> SlicePipeline::NextReceive(size_t input) const {
+  const Position position = inputs_[input].position();
+  if (position.ordinal >= ReadLimit()) return std::nullopt;
+  return position;
+}
+
+void SlicePipeline::Received(size_t input) {
+  ECPIPE_CHECK(NextReceive(input).has_value());
+  ++inputs_[input].frames;
+}
+
+void SlicePipeline::LocalRead(uint32_t slices) {
+  ECPIPE_CHECK(shape_.has_local_block && slices >= local_read_ && slices <= ReadLimit());
+  local_read_ = slices;
+}
+
+std::optional<uint32_t> SlicePipeline::NextCombine() const {
+  if (combined_ == shape_.slice_count) return std::nullopt;
+  if (shape_.has_local_block && local_read_ <= combined_) return std::nullopt;
+  for (const Stream& input : inputs_) {
+    if (input.slices() <= combined_) return std::nullopt;
+  }
+  return combined_;
+}
+
+void SlicePipeline::Combined() {
+  ECPIPE_CHECK(NextCombine().has_value());
+  ++combined_;
+}
+
+std::optional<SlicePipeline::Position> SlicePipeline::NextSend(size_t output) const {
+  const Position position = outputs_[output].position();
+  if (position.ordinal >= combined_) return std::nullopt;
+  return position;
+}
+
+void SlicePipeline::Sent(size_t output) {
+  ECPIPE_CHECK(NextSend(output).has_value());
+  ++outputs_[output].frames;
+}
+
+bool SlicePipeline::OutputDone(size_t output) const {
+  return outputs_[output].slices() == shape_.slice_count;
+}
+
+bool SlicePipeline::Done() const { return Released() == shape_.slice_count; }
+
+}  // namespace ecpipe
