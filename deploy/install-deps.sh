@@ -68,10 +68,8 @@ forbid_service_start() {
 # Without this the service would start at the next boot. Only done for a redis-server that this
 # script has just installed: one that was there before belongs to somebody.
 disable_redis_service() {
-  if command -v systemctl >/dev/null; then
-    systemctl disable --quiet redis-server.service 2>/dev/null ||
-      echo "install-deps: could not disable redis-server.service; it may start at boot" >&2
-  fi
+  update-rc.d redis-server disable >/dev/null 2>&1 ||
+    echo "install-deps: could not disable the redis-server service; it may start at boot" >&2
 }
 
 install_packages() {
