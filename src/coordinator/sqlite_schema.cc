@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/sqlite_schema.h"
+
+#include "common/status.h"
+
+namespace ecpipe {
+
+namespace {
+
+// "ecpi": file(1) and we tell our databases from those of others by it.
+constexpr int64_t kApplicationId = 0x65637069;
+
+// stripes       one row a stripe; `members` is written by stripe_record.h.
+// nodes, codes  names, so that a stripe holds small numbers instead.
+// block_index   (hash of a block id, row of a stripe that holds it); see sqlite_block_index.h.
+// totals        one row of counts, which save counting millions of rows.
+// repairs       the journal; repairs_by_start serves Recent and Trim without touching the table.
+constexpr const char* kCreateTables = R"sql(
+CREATE TABLE stripes(
+  row INTEGER PRIMARY KEY, stripe_id TEXT NOT NULL UNIQUE, code INTEGER NOT NULL,
+  block_bytes INTEGER NOT NULL, members BLOB NOT NULL);
+CREATE TABLE nodes(ref INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE codes(ref INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE block_index(
+  hash INTEGER NOT NULL, stripe INTEGER NOT NULL, PRIMARY KEY(hash, stripe)) WITHOUT ROWID;
+CREATE TABLE block_index_recent(
+  hash INTEGER NOT NULL, stripe INTEGER NOT NULL, PRIMARY KEY(hash, stripe)) WITHOUT ROWID;
+CREATE TABLE totals(
+  one INTEGER PRIMARY KEY CHECK(one = 1), stripes INTEGER NOT NULL, recent INTEGER NOT NULL);
+INSERT INTO totals VALUES(1, 0, 0);
+CREATE TABLE repairs(
+  repair_id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, block_ids BLOB NOT NULL,
+  first_byte INTEGER NOT NULL, bytes INTEGER NOT NULL, scheme TEXT NOT NULL,
+  transport TEXT NOT NULL, requestor TEXT NOT NULL, state INTEGER NOT NULL,
+  started_unix_ms INTEGER NOT NULL, ended_unix_ms INTEGER NOT NULL, detail TEXT NOT NULL);
+CREATE INDEX repairs_by_start ON repairs(started_unix_ms, state);
+)sql";
+
+absl::StatusOr<int64_t> QueryInt(SqliteDb* db, const char* sql) {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(sql));
+  ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
+  return found ? query.Int(0) : 0;
+}
+
+absl::Status Create(SqliteDb* db) {
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t tables,
+                          QueryInt(db, "SELECT count(*) FROM sqlite_schema"));
+  if (tables != 0) {
+    return absl::FailedPreconditionError(db->path() +
+                                         " is a database of another program; give another path");
+  }
+  ECPIPE_RETURN_IF_ERROR(db->Run(kCreateTables));
+  const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
+                            "; PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion);
+  return db->Run(marks.c_str());
+}
+
+}  // namespace
+
+absl::Status EnsureSchema(const std::string& path) {
+  ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db, SqliteDb::Open(path, {}));
+  ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t owner, QueryInt(db.get(), "PRAGMA application_id"));
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t version, QueryInt(db.get(), "PRAGMA user_version"));
+  if (owner == 0 && version == 0) {
+    ECPIPE_RETURN_IF_ERROR(Create(db.get()));
+    return transaction.Commit();
+  }
+  if (owner != kApplicationId) {
+    return absl::FailedPreconditionError(path +
+                                         " is a database of another program; give another path");
+  }
+  if (version == kSqliteSchemaVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      path + " has schema version " + std::to_string(version) + ", and this program knows " +
+      std::to_string(kSqliteSchemaVersion) + ": run the version of ecpipe that wrote it");
+}
+
+}  // namespace ecpipe
