@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the rules of docs/design that a compiler does not: which room may include which, where each
+library may be seen, how long files and lines may grow.
+
+    tests/check_layering.py [ROOT]       check a source tree, exit 1 when a rule is broken
+    tests/check_layering.py --self-test  break each rule in a tree of its own and see it found
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Iterator
+
+# Each room, and the rooms that all of its files may include.
+ROOMS: dict[str, frozenset[str]] = {
+    "common": frozenset(),
+    "codec": frozenset({"common"}),
+    "pipeline": frozenset({"codec", "common"}),
+    "rpc": frozenset({"pipeline", "codec", "common"}),
+    "coordinator": frozenset({"codec", "common"}),
+    "helper": frozenset({"pipeline", "codec", "common"}),
+    "requestor": frozenset({"pipeline", "codec", "common"}),
+}
+# Edge files talk to the network through gRPC; nothing else sees its headers.
+EDGE_STEM = re.compile(r"^(.+_service|.+_client|server|main)$")
+# The helper daemon hosts requestors, and its composition root is where they meet.
+COMPOSITION_STEMS = frozenset({"server", "main"})
+GRPC_HEADER = re.compile(r"^(grpc|grpcpp|grpc\+\+)/|\.pb\.h$")
+
+# Libraries that one file wraps, so that replacing one stays a change to one file.
+ONE_FILE_LIBRARIES: dict[str, re.Pattern[str]] = {
+    "SQLite": re.compile(r"^sqlite3\.h$"),
+    "hiredis": re.compile(r"^hiredis/"),
+    "spdlog": re.compile(r"^spdlog/"),
+    "toml++": re.compile(r"^toml(\+\+/|\.hpp$)"),
+    "CLI11": re.compile(r"^CLI/"),
+    "prometheus-cpp": re.compile(r"^prometheus/"),
+}
+# Each main.cc parses its own command line; the `ecpipe` command may add one file to that.
+MAIN_MAY_INCLUDE = frozenset({"CLI11"})
+ISAL_HOMES = {
+    "isa-l/erasure_code.h": "src/codec/kernel.cc",
+    "isa-l/crc.h": "src/common/crc32c.cc",
+}
+
+MAX_FILE_LINES = 500
+MAX_LINE_COLUMNS = 100
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+SPDX_WITHIN_LINES = 3
+NATIVE_FLAG = re.compile(r"-m(arch|tune|cpu)=" + "native")
+# Waiting for time to pass hides races and wastes minutes. Where it is the point, say why:
+#   std::this_thread::sleep_for(pause);  // sleep-ok: the reason
+SLEEP_CALL = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep|absl::SleepFor|::sleep)\s*\(")
+SLEEP_TAG = "sleep-ok:"
+
+CHECKED_FOLDERS = ("src", "proto", "tests", "bench", "deploy", "integrations", "cmake")
+CPP_SUFFIXES = frozenset({".h", ".cc", ".c"})
+SOURCE_SUFFIXES = CPP_SUFFIXES | {".proto", ".py", ".sh", ".java"}
+SKIPPED_PARTS = frozenset({"build", "testdata", "__pycache__"})
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+RULES = (
+    "room", "sibling", "rooted-include", "grpc", "rpc-edge", "one-file-library", "isa-l",
+    "file-length", "line-length", "spdx", "native", "sleep",
+)
+
+
+@dataclass(frozen=True, order=True)
+class Violation:
+    path: str
+    line: int
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: [{self.rule}] {self.message}"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of the tree: `path` is relative to the root, with forward slashes."""
+
+    path: PurePosixPath
+    lines: list[str]
+
+    @property
+    def room(self) -> str | None:
+        """The room of a file under src/, None elsewhere."""
+        parts = self.path.parts
+        return parts[1] if len(parts) > 2 and parts[0] == "src" else None
+
+    @property
+    def is_edge(self) -> bool:
+        return self.room == "rpc" or EDGE_STEM.match(self.path.stem) is not None
+
+    def violation(self, line: int, rule: str, message: str) -> Violation:
+        return Violation(str(self.path), line, rule, message)
+
+    def includes(self) -> Iterator[tuple[int, bool, str]]:
+        """Line number, whether in quotes, header."""
+        for number, text in enumerate(self.lines, 1):
+            match = INCLUDE.match(text)
+            if match:
+                yield number, match.group(1) == '"', match.group(2)
+
+
+def read_tree(root: Path) -> list[SourceFile]:
+    files = [root / name for name in ("CMakeLists.txt", "CMakePresets.json")]
+    for folder in CHECKED_FOLDERS:
+        files += sorted((root / folder).rglob("*"))
+    sources = []
+    for file in files:
+        relative = file.relative_to(root)
+        if not file.is_file() or SKIPPED_PARTS.intersection(relative.parts):
+            continue
+        if file.suffix in SOURCE_SUFFIXES | {".cmake"} or file.name.startswith("CMake"):
+            text = file.read_text(encoding="utf-8")
+            sources.append(SourceFile(PurePosixPath(relative.as_posix()), text.splitlines()))
+    return sources
+
+
+def check_rooms(file: SourceFile) -> Iterator[Violation]:
+    """Which room may include which. Only files under src/ live in rooms."""
+    if file.room is None or file.path.suffix not in CPP_SUFFIXES:
+        return
+    if file.room not in ROOMS:
+        yield file.violation(1, "room", f"src/{file.room} is not a room of the design")
+        return
+    for line, quoted, header in file.includes():
+        target = header.split("/")[0]
+        if ".." in header.split("/") or (quoted and "/" not in header):
+            yield file.violation(line, "rooted-include", f'"{header}": write it from src/ on')
+        elif target in ROOMS and target != file.room:
+            yield from check_room_edge(file, line, target)
+
+
+def check_room_edge(file: SourceFile, line: int, target: str) -> Iterator[Violation]:
+    if target in ROOMS[file.room or ""]:
+        return
+    daemons = {"coordinator", "helper", "requestor"}
+    if target == "rpc" and file.room in daemons:
+        if not file.is_edge:
+            yield file.violation(
+                line, "rpc-edge", "rpc/ is for *_service, *_client, server and main files")
+    elif target in daemons and file.room in daemons:
+        hosted = (file.room, target) == ("helper", "requestor")
+        if not (hosted and file.path.stem in COMPOSITION_STEMS):
+            yield file.violation(
+                line, "sibling", f"{file.room} and {target} meet on the wire, not in a header")
+    else:
+        yield file.violation(line, "room", f"{file.room} may not include {target}")
+
+
+def check_library_headers(file: SourceFile) -> Iterator[Violation]:
+    """Headers whose place is known from the file alone: gRPC's and ISA-L's."""
+    if file.room is None:
+        return
+    for line, _, header in file.includes():
+        if GRPC_HEADER.search(header) and not file.is_edge:
+            yield file.violation(
+                line, "grpc", f"<{header}> belongs to rpc/ and the edge files of a daemon")
+        if header.startswith("isa-l") and str(file.path) != ISAL_HOMES.get(header):
+            home = ISAL_HOMES.get(header, " and ".join(ISAL_HOMES))
+            yield file.violation(line, "isa-l", f"<{header}> is not included here; see {home}")
+
+
+def check_one_file_libraries(files: list[SourceFile]) -> Iterator[Violation]:
+    """Each wrapped library is included by one .cc and no header."""
+    users: dict[str, dict[PurePosixPath, tuple[SourceFile, int]]] = defaultdict(dict)
+    for file in files:
+        for line, _, header in file.includes() if file.room else ():
+            for library, pattern in ONE_FILE_LIBRARIES.items():
+                exempt = library in MAIN_MAY_INCLUDE and file.path.name == "main.cc"
+                if pattern.search(header) and not exempt:
+                    users[library].setdefault(file.path, (file, line))
+    for library, by_path in users.items():
+        homes = [path for path in by_path if path.suffix == ".cc"]
+        for path, (file, line) in by_path.items():
+            if path.suffix != ".cc":
+                yield file.violation(line, "one-file-library", f"{library} in a header")
+            elif len(homes) > 1:
+                others = ", ".join(str(other) for other in homes if other != path)
+                yield file.violation(line, "one-file-library", f"{library} is also in {others}")
+
+
+def check_shape(file: SourceFile) -> Iterator[Violation]:
+    if file.path.suffix in SOURCE_SUFFIXES:
+        if not any(SPDX in text for text in file.lines[:SPDX_WITHIN_LINES]):
+            yield file.violation(1, "spdx", f"no '{SPDX}' in the first {SPDX_WITHIN_LINES} lines")
+        if len(file.lines) > MAX_FILE_LINES:
+            yield file.violation(
+                len(file.lines), "file-length", f"{len(file.lines)} lines, limit {MAX_FILE_LINES}")
+    for line, text in enumerate(file.lines, 1):
+        if len(text) > MAX_LINE_COLUMNS and file.path.suffix != ".json":
+            yield file.violation(
+                line, "line-length", f"{len(text)} columns, limit {MAX_LINE_COLUMNS}")
+        if NATIVE_FLAG.search(text):
+            yield file.violation(line, "native", "binaries must run on other machines as well")
+
+
+def check_sleeps(file: SourceFile) -> Iterator[Violation]:
+    watched = file.room is not None or file.path.parts[:2] == ("tests", "unit")
+    if not watched or file.path.suffix not in CPP_SUFFIXES:
+        return
+    for line, text in enumerate(file.lines, 1):
+        if SLEEP_CALL.search(text) and SLEEP_TAG not in text:
+            yield file.violation(
+                line, "sleep", f"wait for an event, or add '// {SLEEP_TAG} why' to the line")
+
+
+def check_tree(root: Path) -> list[Violation]:
+    files = read_tree(root)
+    found = list(check_one_file_libraries(files))
+    for file in files:
+        for check in (check_rooms, check_library_headers, check_shape, check_sleeps):
+            found += check(file)
+    return sorted(found)
+
+
+# ---- Self-test ----------------------------------------------------------------------------------
+
+HEAD = f"// {SPDX}\n"
+
+# Files that keep every rule, some of them only just.
+GOOD_TREE = {
+    "CMakeLists.txt": "project(x)\n",
+    "src/common/log.cc": HEAD + "#include <spdlog/spdlog.h>\n",
+    "src/common/crc32c.cc": HEAD + "#include <isa-l/crc.h>\n",
+    "src/common/data_server.cc": HEAD + '#include "common/log.h"\n',
+    "src/codec/kernel.cc": HEAD + '#include <isa-l/erasure_code.h>\n#include "common/log.h"\n',
+    "src/rpc/plan_proto.h": HEAD + '#include "ecpipe/v1/plan.pb.h"\n',
+    "src/coordinator/main.cc": HEAD + '#include <CLI/CLI.hpp>\n#include "rpc/plan_proto.h"\n',
+    "src/helper/main.cc": HEAD + "#include <CLI/CLI.hpp>\n",
+    "src/helper/server.cc": HEAD + '#include "requestor/api.h"\n#include <grpcpp/grpcpp.h>\n',
+    "src/requestor/cli.cc": HEAD + "#include <CLI/CLI.hpp>\n",
+    "src/requestor/helper_client.cc": HEAD + '#include "rpc/channel.h"\n',
+    "tests/unit/wait_test.cc": HEAD + f"usleep(1);  // {SLEEP_TAG} the code under test waits\n",
+    "tests/unit/long_test.cc": HEAD + "//\n" * (MAX_FILE_LINES - 1),
+    "tests/unit/wide_test.cc": HEAD + "//" + "é" * (MAX_LINE_COLUMNS - 2) + "\n",
+}
+# Each file, added to the good tree alone, breaks exactly this rule.
+BAD_FILES = [
+    ("room", "src/codec/up.cc", HEAD + '#include "pipeline/slice_pipeline.h"\n'),
+    ("room", "src/common/up.cc", HEAD + '#include "codec/matrix.h"\n'),
+    ("room", "src/coordinator/engine.cc", HEAD + '#include "pipeline/slice_pipeline.h"\n'),
+    ("room", "src/misc/anything.cc", HEAD),
+    ("sibling", "src/helper/session.cc", HEAD + '#include "requestor/api.h"\n'),
+    ("sibling", "src/requestor/main.cc", HEAD + '#include "coordinator/planner.h"\n'),
+    ("rooted-include", "src/codec/flat.cc", HEAD + '#include "matrix.h"\n'),
+    ("rooted-include", "src/codec/dots.cc", HEAD + '#include "../common/log.h"\n'),
+    ("grpc", "src/helper/session.h", HEAD + "#include <grpcpp/grpcpp.h>\n"),
+    ("grpc", "src/coordinator/tracker.cc", HEAD + '#include "ecpipe/v1/plan.pb.h"\n'),
+    ("rpc-edge", "src/coordinator/tracker.cc", HEAD + '#include "rpc/plan_proto.h"\n'),
+    ("one-file-library", "src/helper/log.h", HEAD + "#include <spdlog/spdlog.h>\n"),
+    ("one-file-library", "src/helper/cli.cc", HEAD + "#include <CLI/CLI.hpp>\n"),
+    ("isa-l", "src/codec/matrix.cc", HEAD + "#include <isa-l/erasure_code.h>\n"),
+    ("isa-l", "src/common/all.cc", HEAD + "#include <isa-l.h>\n"),
+    ("file-length", "src/common/long.cc", HEAD + "//\n" * MAX_FILE_LINES),
+    ("line-length", "proto/wide.proto", HEAD + "//" + "x" * (MAX_LINE_COLUMNS - 1) + "\n"),
+    ("spdx", "tests/cluster/bare.py", "import sys\n"),
+    ("native", "cmake/flags.cmake", "add_compile_options(-march=" + "native)\n"),
+    ("sleep", "src/common/nap.cc", HEAD + "std::this_thread::sleep_for(pause);\n"),
+    ("sleep", "tests/unit/nap_test.cc", HEAD + "usleep(10);\n"),
+]
+
+
+def write_tree(root: Path, tree: dict[str, str]) -> None:
+    for name, text in tree.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def violations_of(tree: dict[str, str]) -> list[Violation]:
+    with tempfile.TemporaryDirectory(prefix="ecpipe-layering-") as folder:
+        write_tree(Path(folder), tree)
+        return check_tree(Path(folder))
+
+
+def self_test() -> list[str]:
+    """What the checker gets wrong: empty when it is right."""
+    mistakes = [f"good tree: {violation}" for violation in violations_of(GOOD_TREE)]
+    for rule, name, text in BAD_FILES:
+        found = {violation.rule for violation in violations_of(GOOD_TREE | {name: text})}
+        if found != {rule}:
+            mistakes.append(f"{name}: expected {rule}, found {sorted(found) or 'nothing'}")
+    untested = set(RULES) - {rule for rule, _, _ in BAD_FILES}
+    mistakes += [f"rule {rule} has no example" for rule in sorted(untested)]
+    return mistakes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
+    parser.add_argument("--self-test", action="store_true", help="check the checker")
+    arguments = parser.parse_args()
+    if arguments.self_test:
+        problems = self_test()
+        summary = f"{len(BAD_FILES)} broken trees and a good one"
+    else:
+        problems = [str(violation) for violation in check_tree(arguments.root)]
+        summary = f"{len(RULES)} rules"
+    for problem in problems:
+        print(problem)
+    print(f"{summary}: {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
