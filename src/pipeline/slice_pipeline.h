@@ -42,6 +42,8 @@ class SlicePipeline {
   uint32_t ReadLimit() const;
   // The local block has been read up to here (monotonic, at most ReadLimit()).
   void LocalRead(uint32_t slices);
+  // Slices that have been read and are not combined yet.
+  uint32_t LocalAhead() const { return local_read_ - combined_; }
 
   // The slice whose inputs are all there, if it has not been combined yet.
   std::optional<uint32_t> NextCombine() const;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+
+namespace ecpipe {
+
+// An open block: what a hop reads from. Used by one thread at a time.
+class BlockReader {
+ public:
+  virtual ~BlockReader() = default;
+
+  // Length of the block's data, without what the store adds to it.
+  virtual uint64_t bytes() const = 0;
+
+  // Fills `out` from `offset` on; the caller asks only for bytes below bytes(). May block on a disk.
+  // DATA_LOSS: the store's own checksums say that the bytes are damaged, or the block has become
+  // shorter. Any other error: it could not be read; `out` is undefined then.
+  virtual absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
+};
+
+}  // namespace ecpipe

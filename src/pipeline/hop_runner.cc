@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/hop_runner.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "common/check.h"
+#include "common/fault_points.h"
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+size_t SlotBytes(const SliceGrid& grid) {
+  return static_cast<size_t>(std::min<uint64_t>(grid.slice_bytes, grid.bytes));
+}
+
+// A block that is passed on as it is needs no accumulator: the first hop of a raw stream.
+bool SendsLocalAsIs(const HopSpec& spec) {
+  return spec.inputs.empty() && spec.block && spec.block->coefficients.size() == 1 &&
+         spec.block->coefficients[0] == 1;
+}
+
+// The input in whose buffers the rows can be summed up; -1 if there is none.
+int BaseInput(const HopSpec& spec) {
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const HopInput& input = spec.inputs[i];
+    if (input.coefficients.empty() && input.rows == spec.rows) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+SlicePipeline::Shape PipelineShape(const HopSpec& spec, uint32_t ring_slots) {
+  SlicePipeline::Shape shape;
+  shape.slice_count = spec.slices.count();
+  shape.ring_slots = ring_slots;
+  shape.has_local_block = spec.block.has_value();
+  for (const HopInput& input : spec.inputs) {
+    shape.input_rows.push_back(static_cast<uint32_t>(input.rows.size()));
+  }
+  for (const HopOutput& output : spec.outputs) {
+    shape.output_rows.push_back(static_cast<uint32_t>(output.rows.size()));
+  }
+  if (!spec.stored_rows.empty()) {
+    shape.output_rows.push_back(static_cast<uint32_t>(spec.stored_rows.size()));
+  }
+  return shape;
+}
+
+}  // namespace
+
+uint32_t RingSlots(const SliceGrid& grid, uint32_t slice_count, size_t ring_bytes) {
+  // Two slots are the least with which receiving and sending overlap; beyond 64 nothing is won.
+  const size_t slots = std::clamp<size_t>(ring_bytes / SlotBytes(grid), 2, 64);
+  return std::min(static_cast<uint32_t>(slots), slice_count);
+}
+
+uint64_t HopBufferBytes(const SliceGrid& grid, const HopSpec& spec, size_t ring_bytes) {
+  uint64_t rings = spec.block ? 1 : 0;
+  for (const HopInput& input : spec.inputs) rings += input.rows.size();
+  if (BaseInput(spec) < 0 && !SendsLocalAsIs(spec)) rings += spec.rows.size();
+  return rings * SlotBytes(grid) * RingSlots(grid, spec.slices.count(), ring_bytes);
+}
+
+HopRunner::HopRunner(const Context& context, const HopSpec& spec)
+    : context_(context),
+      spec_(spec),
+      ring_slots_(RingSlots(context.part->grid, spec.slices.count(), context.ring_bytes)),
+      slot_bytes_(SlotBytes(context.part->grid)),
+      pipeline_(PipelineShape(spec, ring_slots_)) {}
+
+absl::StatusOr<std::unique_ptr<HopRunner>> HopRunner::Create(const Context& context,
+                                                             const HopSpec& spec,
+                                                             std::unique_ptr<BlockReader> block) {
+  ECPIPE_CHECK((block != nullptr) == spec.block.has_value());
+  ECPIPE_CHECK(spec.stored_rows.empty() || context.sink != nullptr);
+  std::unique_ptr<HopRunner> runner(new HopRunner(context, spec));
+  runner->ChooseAccumulators();
+  // Outputs first: a receiver may dial at any time from now on.
+  ECPIPE_RETURN_IF_ERROR(runner->OpenOutputs());
+  ECPIPE_RETURN_IF_ERROR(runner->OpenInputs());
+  if (block != nullptr) {
+    runner->local_column_ = CoefficientColumn(spec.block->coefficients);
+    runner->local_ = std::make_unique<LocalReader>(
+        std::move(block),
+        LocalReader::Options{context.part->grid, spec.slices, runner->ring_slots_},
+        context.wakeup);
+    runner->local_->Allow(runner->pipeline_.ReadLimit());
+  }
+  return runner;
+}
+
+void HopRunner::ChooseAccumulators() {
+  base_input_ = BaseInput(spec_);
+  local_is_row_ = SendsLocalAsIs(spec_);
+  if (base_input_ < 0 && !local_is_row_) {
+    rows_ring_ = AlignedBuffer(spec_.rows.size() * ring_slots_ * slot_bytes_);
+  }
+}
+
+std::vector<size_t> HopRunner::RowIndices(const std::vector<Row>& rows) const {
+  std::vector<size_t> indices;
+  for (const Row row : rows) {
+    const auto found = std::find(spec_.rows.begin(), spec_.rows.end(), row);
+    indices.push_back(static_cast<size_t>(found - spec_.rows.begin()));
+  }
+  return indices;
+}
+
+absl::Status HopRunner::OpenInputs() {
+  for (const HopInput& spec : spec_.inputs) {
+    Input& input = inputs_.emplace_back();
+    const StreamShape shape{uint64_t{spec_.slices.count()} * spec.rows.size(),
+                            static_cast<uint32_t>(slot_bytes_)};
+    ECPIPE_ASSIGN_OR_RETURN(input.receiver, context_.transport->Connect(spec, shape));
+    input.raw = !spec.coefficients.empty();
+    if (input.raw) {
+      input.column = CoefficientColumn(spec.coefficients);
+    } else {
+      input.targets = RowIndices(spec.rows);
+    }
+    input.ring = AlignedBuffer(spec.rows.size() * ring_slots_ * slot_bytes_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HopRunner::OpenOutputs() {
+  for (const HopOutput& spec : spec_.outputs) {
+    Output& output = outputs_.emplace_back();
+    const StreamShape shape{uint64_t{spec_.slices.count()} * spec.rows.size(),
+                            static_cast<uint32_t>(slot_bytes_)};
+    ECPIPE_ASSIGN_OR_RETURN(output.sender,
+                            context_.transport->Offer(spec, shape, context_.wakeup));
+    output.sources = RowIndices(spec.rows);
+  }
+  if (!spec_.stored_rows.empty()) {
+    Output& output = outputs_.emplace_back();
+    output.is_sink = true;
+    output.sources = RowIndices(spec_.stored_rows);
+  }
+  return absl::OkStatus();
+}
+
+FrameHeader HopRunner::Header(Row row, uint32_t slice_index) const {
+  FrameHeader header;
+  header.row = row;
+  header.repair_id = context_.part->repair_id;
+  header.attempt = context_.part->attempt;
+  header.lane = spec_.lane;
+  header.slice_index = slice_index;
+  header.payload_bytes = context_.part->grid.SliceBytes(slice_index);
+  return header;
+}
+
+uint8_t* HopRunner::InputSlice(Input& input, uint32_t ordinal, size_t row_index) const {
+  return input.ring.data() + (row_index * ring_slots_ + pipeline_.SlotOf(ordinal)) * slot_bytes_;
+}
+
+uint8_t* HopRunner::Accumulator(uint32_t ordinal, size_t row_index) {
+  if (base_input_ >= 0) return InputSlice(inputs_[base_input_], ordinal, row_index);
+  if (local_is_row_) return local_->Slice(ordinal);
+  return rows_ring_.data() + (row_index * ring_slots_ + pipeline_.SlotOf(ordinal)) * slot_bytes_;
+}
+
+absl::StatusOr<bool> HopRunner::Step() {
+  bool moved = false;
+  for (bool again = true; again;) {
+    ECPIPE_ASSIGN_OR_RETURN(const bool received, ReceiveSome());
+    ECPIPE_ASSIGN_OR_RETURN(const bool read, TakeLocalSlices());
+    const bool combined = CombineSome();
+    ECPIPE_ASSIGN_OR_RETURN(const bool sent, SendSome());
+    again = received || read || combined || sent;
+    moved |= again;
+  }
+  return moved;
+}
+
+// At most one frame of each input, so that a slice is passed on before the next is taken.
+absl::StatusOr<bool> HopRunner::ReceiveSome() {
+  bool moved = false;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Input& input = inputs_[i];
+    const auto next = pipeline_.NextReceive(i);
+    if (!next || input.receiver == nullptr) continue;
+    const uint32_t slice_index = spec_.slices.SliceIndex(next->ordinal);
+    const FrameHeader expected = Header(spec_.inputs[i].rows[next->row_index], slice_index);
+    ECPIPE_ASSIGN_OR_RETURN(
+        const bool complete,
+        input.receiver->TryReceive(
+            expected, {InputSlice(input, next->ordinal, next->row_index), expected.payload_bytes}));
+    if (!complete) continue;
+    pipeline_.Received(i);
+    moved = true;
+    const bool last = next->ordinal + 1 == spec_.slices.count() &&
+                      next->row_index + 1 == spec_.inputs[i].rows.size();
+    if (last) {
+      // Closing tells the sender that everything has arrived, so that it can end.
+      input.closed_bytes = input.receiver->bytes_received();
+      input.receiver.reset();
+    }
+  }
+  return moved;
+}
+
+absl::StatusOr<bool> HopRunner::TakeLocalSlices() {
+  if (local_ == nullptr) return false;
+  local_->Allow(pipeline_.ReadLimit());
+  // Ask the reader only when nothing that it has read is left to combine.
+  if (local_seen_ == spec_.slices.count() || pipeline_.LocalAhead() > 0) return false;
+  absl::StatusOr<uint32_t> read = local_->Progress(local_seen_);
+  if (!read.ok()) return Annotate(read.status(), "read block " + spec_.block->block_id);
+  if (*read == local_seen_) return false;
+  for (; local_seen_ < *read; ++local_seen_) {
+    block_bytes_read_ += context_.part->grid.SliceBytes(spec_.slices.SliceIndex(local_seen_));
+  }
+  pipeline_.LocalRead(local_seen_);
+  return true;
+}
+
+bool HopRunner::CombineSome() {
+  bool moved = false;
+  while (const auto ordinal = pipeline_.NextCombine()) {
+    Combine(*ordinal);
+    pipeline_.Combined();
+    moved = true;
+  }
+  return moved;
+}
+
+void HopRunner::Combine(uint32_t ordinal) {
+  if (local_is_row_) return;
+  const size_t bytes = context_.part->grid.SliceBytes(spec_.slices.SliceIndex(ordinal));
+  std::array<uint8_t*, kMaxRows> row_pointers;
+  const std::span<uint8_t* const> rows(row_pointers.data(), spec_.rows.size());
+  for (size_t r = 0; r < spec_.rows.size(); ++r) row_pointers[r] = Accumulator(ordinal, r);
+
+  bool started = base_input_ >= 0;
+  const auto add_raw = [&](const CoefficientColumn& column, const uint8_t* source) {
+    if (started) {
+      column.MultiplyAdd(rows, source, bytes);
+    } else {
+      column.Multiply(rows, source, bytes);
+    }
+    started = true;
+  };
+  if (local_ != nullptr) add_raw(local_column_, local_->Slice(ordinal));
+  for (Input& input : inputs_) {
+    if (input.raw) add_raw(input.column, InputSlice(input, ordinal, 0));
+  }
+  if (!started) {
+    for (uint8_t* row : rows) std::memset(row, 0, bytes);
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Input& input = inputs_[i];
+    if (input.raw || static_cast<int>(i) == base_input_) continue;
+    for (size_t r = 0; r < input.targets.size(); ++r) {
+      Xor(rows[input.targets[r]], InputSlice(input, ordinal, r), bytes);
+    }
+  }
+}
+
+absl::StatusOr<bool> HopRunner::SendSome() {
+  bool moved = false;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    while (pipeline_.NextSend(i)) {
+      ECPIPE_ASSIGN_OR_RETURN(const bool sent, SendNext(i));
+      if (!sent) break;
+      pipeline_.Sent(i);
+      moved = true;
+    }
+    if (pipeline_.OutputDone(i) && !outputs_[i].finished) {
+      ECPIPE_ASSIGN_OR_RETURN(const bool finished, Finish(outputs_[i]));
+      moved |= finished;
+    }
+  }
+  return moved;
+}
+
+absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
+  Output& output = outputs_[index];
+  const SlicePipeline::Position next = *pipeline_.NextSend(index);
+  const uint32_t slice_index = spec_.slices.SliceIndex(next.ordinal);
+  const size_t source = output.sources[next.row_index];
+  const FrameHeader header = Header(spec_.rows[source], slice_index);
+  const std::span<const uint8_t> bytes(Accumulator(next.ordinal, source), header.payload_bytes);
+  if (!output.is_sink) {
+    ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.send_slice"));
+    return output.sender->TrySend(header, bytes);
+  }
+  if (!context_.sink->Ready(header.row, slice_index)) return false;
+  ECPIPE_RETURN_IF_ERROR(context_.sink->Write(header.row, slice_index, bytes));
+  return true;
+}
+
+absl::StatusOr<bool> HopRunner::Finish(Output& output) {
+  if (!output.is_sink) {
+    ECPIPE_ASSIGN_OR_RETURN(const bool taken, output.sender->TryFinish());
+    if (!taken) return false;
+    output.closed_bytes = output.sender->bytes_sent();
+    output.sender.reset();
+  }
+  output.finished = true;
+  return true;
+}
+
+bool HopRunner::Done() const {
+  return std::all_of(outputs_.begin(), outputs_.end(),
+                     [](const Output& output) { return output.finished; });
+}
+
+void HopRunner::AddPollFds(std::vector<pollfd>* fds) const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].receiver == nullptr || !pipeline_.NextReceive(i)) continue;
+    fds->push_back(inputs_[i].receiver->poll_fd());
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].sender == nullptr) continue;
+    pollfd polled = outputs_[i].sender->poll_fd();
+    const bool has_work = pipeline_.NextSend(i).has_value() || pipeline_.OutputDone(i);
+    if (!has_work) polled.events = POLLRDHUP;  // only whether the receiver leaves
+    fds->push_back(polled);
+  }
+}
+
+absl::Status HopRunner::CheckOutputs() {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].sender == nullptr || pipeline_.OutputDone(i)) continue;
+    ECPIPE_RETURN_IF_ERROR(outputs_[i].sender->CheckPeer());
+  }
+  return absl::OkStatus();
+}
+
+void HopRunner::SendError(const absl::Status& status) {
+  const FrameHeader stream = Header(0, spec_.slices.SliceIndex(0));
+  for (Output& output : outputs_) {
+    if (output.sender != nullptr) output.sender->SendError(stream, status);
+  }
+}
+
+std::string HopRunner::WaitingFor() const {
+  std::string text;
+  const auto add = [&](const std::string& reason) { text += (text.empty() ? "" : "; ") + reason; };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const auto next = pipeline_.NextReceive(i);
+    if (inputs_[i].receiver == nullptr || !next) continue;
+    add("slice " + std::to_string(spec_.slices.SliceIndex(next->ordinal)) + " from node " +
+        spec_.inputs[i].node);
+  }
+  if (local_ != nullptr && local_seen_ < spec_.slices.count() && pipeline_.LocalAhead() == 0) {
+    add("the disk that holds block " + spec_.block->block_id);
+  }
+  for (size_t i = 0; i < spec_.outputs.size(); ++i) {
+    const bool has_work = pipeline_.NextSend(i).has_value() || pipeline_.OutputDone(i);
+    if (outputs_[i].sender != nullptr && has_work) {
+      add("node " + spec_.outputs[i].node + " to take slices");
+    }
+  }
+  return text;
+}
+
+uint64_t HopRunner::bytes_sent() const {
+  uint64_t bytes = 0;
+  for (const Output& output : outputs_) {
+    bytes += output.sender ? output.sender->bytes_sent() : output.closed_bytes;
+  }
+  return bytes;
+}
+
+uint64_t HopRunner::bytes_received() const {
+  uint64_t bytes = 0;
+  for (const Input& input : inputs_) {
+    bytes += input.receiver ? input.receiver->bytes_received() : input.closed_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace ecpipe

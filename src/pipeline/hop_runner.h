@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one hop: moves slices from its local block and its input streams through the accumulators to
+// its outputs. It knows no scheme; what it does is written in the HopSpec.
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "codec/kernel.h"
+#include "common/aligned_buffer.h"
+#include "common/repair_plan.h"
+#include "common/transport.h"
+#include "pipeline/block_reader.h"
+#include "pipeline/local_reader.h"
+#include "pipeline/slice_pipeline.h"
+#include "pipeline/slice_sink.h"
+
+namespace ecpipe {
+
+// Slots of each ring of a hop: enough to overlap reading, receiving and sending, within a fixed
+// amount of memory whatever the slice size.
+uint32_t RingSlots(const SliceGrid& grid, uint32_t slice_count, size_t ring_bytes);
+
+// The slice buffers that a hop will hold. For limits, before the hop is made.
+uint64_t HopBufferBytes(const SliceGrid& grid, const HopSpec& spec, size_t ring_bytes);
+
+// Used by one thread, the part's.
+class HopRunner {
+ public:
+  struct Context {
+    const RepairPart* part = nullptr;  // valid, and outlives the runner
+    Transport* transport = nullptr;    // outlives the runner
+    SliceSink* sink = nullptr;         // outlives the runner; may be null when no hop stores rows
+    std::shared_ptr<Wakeup> wakeup;
+    size_t ring_bytes = 0;
+  };
+
+  // Opens the hop's streams and starts to read its block (`block` is null for a hop without one).
+  static absl::StatusOr<std::unique_ptr<HopRunner>> Create(const Context& context,
+                                                           const HopSpec& spec,
+                                                           std::unique_ptr<BlockReader> block);
+
+  // Does what can be done without blocking. True when anything moved.
+  absl::StatusOr<bool> Step();
+  bool Done() const;
+
+  // Adds what the hop waits for. Call when Step() returned false.
+  void AddPollFds(std::vector<pollfd>* fds) const;
+  // An error when an output's receiver has gone. Call when poll() reported a hang-up.
+  absl::Status CheckOutputs();
+  // Tells the receivers why the hop ends. Best effort.
+  void SendError(const absl::Status& status);
+
+  // What keeps the hop from moving, for the message of a timeout.
+  std::string WaitingFor() const;
+
+  uint64_t bytes_sent() const;
+  uint64_t bytes_received() const;
+  uint64_t block_bytes_read() const { return block_bytes_read_; }
+
+ private:
+  struct Input {
+    std::unique_ptr<SliceReceiver> receiver;  // null once all frames have come
+    std::vector<size_t> targets;              // of each row of the stream: index into the hop's rows
+    CoefficientColumn column;                 // raw inputs only
+    bool raw = false;
+    AlignedBuffer ring;
+    uint64_t closed_bytes = 0;  // received before the receiver was closed
+  };
+  struct Output {
+    std::unique_ptr<SliceSender> sender;  // null for the sink, and once the stream has ended
+    std::vector<size_t> sources;          // of each row of the stream: index into the hop's rows
+    bool is_sink = false;
+    bool finished = false;
+    uint64_t closed_bytes = 0;  // sent before the sender was closed
+  };
+
+  HopRunner(const Context& context, const HopSpec& spec);
+  absl::Status OpenInputs();
+  absl::Status OpenOutputs();
+  void ChooseAccumulators();
+  std::vector<size_t> RowIndices(const std::vector<Row>& rows) const;
+
+  absl::StatusOr<bool> ReceiveSome();
+  absl::StatusOr<bool> TakeLocalSlices();
+  bool CombineSome();
+  void Combine(uint32_t ordinal);
+  absl::StatusOr<bool> SendSome();
+  absl::StatusOr<bool> SendNext(size_t index);
+  absl::StatusOr<bool> Finish(Output& output);
+
+  FrameHeader Header(Row row, uint32_t slice_index) const;
+  uint8_t* InputSlice(Input& input, uint32_t ordinal, size_t row_index) const;
+  uint8_t* Accumulator(uint32_t ordinal, size_t row_index);
+
+  const Context context_;
+  const HopSpec& spec_;  // inside the part
+  const uint32_t ring_slots_;
+  const size_t slot_bytes_;
+  SlicePipeline pipeline_;
+  std::vector<Input> inputs_;
+  std::vector<Output> outputs_;
+  std::unique_ptr<LocalReader> local_;
+  CoefficientColumn local_column_;
+  uint32_t local_seen_ = 0;
+  uint64_t block_bytes_read_ = 0;
+
+  // Where rows are summed up: in the buffers of an input that brings all of them (base_input_), in the
+  // local slice itself (when it is sent as it is), or in a ring of their own.
+  int base_input_ = -1;
+  bool local_is_row_ = false;
+  AlignedBuffer rows_ring_;
+};
+
+}  // namespace ecpipe

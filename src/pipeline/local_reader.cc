@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/local_reader.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/fault_points.h"
+#include "common/mutex.h"
+#include "common/status.h"
+
+namespace ecpipe {
+
+struct LocalReader::State {
+  State(std::unique_ptr<BlockReader> the_block, const Options& the_options,
+        std::shared_ptr<Wakeup> the_wakeup)
+      : block(std::move(the_block)),
+        options(the_options),
+        slot_bytes(static_cast<size_t>(
+            std::min<uint64_t>(the_options.grid.slice_bytes, the_options.grid.bytes))),
+        ring(slot_bytes * the_options.ring_slots),
+        wakeup(std::move(the_wakeup)) {}
+
+  uint8_t* Slot(uint32_t ordinal) {
+    return ring.data() + slot_bytes * (ordinal % options.ring_slots);
+  }
+
+  // Waits until more slices may be read. Returns the limit, or nothing when it is time to stop.
+  uint32_t WaitForWork(uint32_t read) {
+    MutexLock lock(&mutex);
+    while (!stop && allowed <= read) {
+      sleeping = true;
+      work.Wait(lock);
+      sleeping = false;
+    }
+    return stop ? 0 : allowed;
+  }
+
+  void Publish(uint32_t read, const absl::Status& outcome) {
+    bool signal = false;
+    {
+      MutexLock lock(&mutex);
+      done = read;
+      status = outcome;
+      signal = consumer_waits;
+      consumer_waits = false;
+    }
+    if (signal) wakeup->Signal();
+  }
+
+  absl::Status ReadSlice(uint32_t ordinal) {
+    ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.read_block"));
+    const uint32_t slice_index = options.slices.SliceIndex(ordinal);
+    return block->ReadAt(options.grid.SliceOffset(slice_index),
+                         {Slot(ordinal), options.grid.SliceBytes(slice_index)});
+  }
+
+  void Run() {
+    uint32_t read = 0;
+    while (read < options.slices.count()) {
+      const uint32_t limit = WaitForWork(read);
+      if (limit == 0) break;
+      for (; read < limit; ++read) {
+        if (absl::Status failed = ReadSlice(read); !failed.ok()) {
+          Publish(read, failed);
+          Exit();
+          return;
+        }
+        Publish(read + 1, absl::OkStatus());
+      }
+    }
+    Exit();
+  }
+
+  void Exit() {
+    MutexLock lock(&mutex);
+    exited = true;
+    end.NotifyAll();
+  }
+
+  const std::unique_ptr<BlockReader> block;
+  const Options options;
+  const size_t slot_bytes;
+  AlignedBuffer ring;
+  const std::shared_ptr<Wakeup> wakeup;
+
+  Mutex mutex;
+  CondVar work;
+  CondVar end;
+  uint32_t allowed ABSL_GUARDED_BY(mutex) = 0;
+  uint32_t done ABSL_GUARDED_BY(mutex) = 0;
+  absl::Status status ABSL_GUARDED_BY(mutex);
+  bool sleeping ABSL_GUARDED_BY(mutex) = false;
+  bool consumer_waits ABSL_GUARDED_BY(mutex) = false;
+  bool stop ABSL_GUARDED_BY(mutex) = false;
+  bool exited ABSL_GUARDED_BY(mutex) = false;
+};
+
+LocalReader::LocalReader(std::unique_ptr<BlockReader> block, const Options& options,
+                         std::shared_ptr<Wakeup> wakeup)
+    : state_(std::make_shared<State>(std::move(block), options, std::move(wakeup))) {
+  thread_ = std::thread([state = state_] { state->Run(); });
+}
+
+LocalReader::~LocalReader() {
+  bool exited = false;
+  {
+    constexpr auto kPatience = std::chrono::seconds(2);
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    MutexLock lock(&state_->mutex);
+    state_->stop = true;
+    state_->work.NotifyAll();
+    while (!state_->exited && state_->end.WaitUntil(lock, deadline)) {
+    }
+    exited = state_->exited;
+  }
+  if (exited) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+void LocalReader::Allow(uint32_t ordinal) {
+  // Wake the reader for half a ring at a time, not for every slice.
+  const uint32_t step = std::max(1u, state_->options.ring_slots / 2);
+  if (ordinal < allowed_ + step && ordinal < state_->options.slices.count()) return;
+  if (ordinal == allowed_) return;
+  allowed_ = ordinal;
+  bool wake = false;
+  {
+    MutexLock lock(&state_->mutex);
+    state_->allowed = ordinal;
+    wake = state_->sleeping;
+  }
+  if (wake) state_->work.NotifyOne();
+}
+
+absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
+  MutexLock lock(&state_->mutex);
+  if (!state_->status.ok()) return state_->status;
+  state_->consumer_waits = state_->done == seen;
+  return state_->done;
+}
+
+uint8_t* LocalReader::Slice(uint32_t ordinal) { return state_->Slot(ordinal); }
+
+}  // namespace ecpipe

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/part_runner.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "common/check.h"
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+// hiredis writes without MSG_NOSIGNAL; in a library the process's own handling must stay as it is.
+class BlockSigpipe {
+ public:
+  BlockSigpipe() {
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe, &before_);
+  }
+  ~BlockSigpipe() {
+    if (sigismember(&before_, SIGPIPE) == 0) {
+      // One that came meanwhile is ours: take it before the thread would receive it.
+      sigset_t pipe;
+      sigemptyset(&pipe);
+      sigaddset(&pipe, SIGPIPE);
+      const timespec no_wait{};
+      ::sigtimedwait(&pipe, nullptr, &no_wait);
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+uint64_t PartBufferBytes(const RepairPart& part, const PartOptions& options) {
+  uint64_t bytes = 0;
+  for (const HopSpec& hop : part.hops) bytes += HopBufferBytes(part.grid, hop, options.ring_bytes);
+  return bytes;
+}
+
+absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, Blocks blocks,
+                                                               Transport* transport,
+                                                               SliceSink* sink,
+                                                               const PartOptions& options) {
+  std::unique_ptr<PartRunner> runner(new PartRunner(std::move(part), options));
+  const HopRunner::Context context{&runner->part_, transport, sink, runner->wakeup_,
+                                   options.ring_bytes};
+  for (size_t i = 0; i < runner->part_.hops.size(); ++i) {
+    ECPIPE_ASSIGN_OR_RETURN(
+        std::unique_ptr<HopRunner> hop,
+        HopRunner::Create(context, runner->part_.hops[i], std::move(blocks[i])));
+    runner->hops_.push_back(std::move(hop));
+  }
+  return runner;
+}
+
+absl::Status PartRunner::Run() {
+  const BlockSigpipe block_sigpipe;
+  absl::Status status = Loop();
+  PublishTraffic();
+  if (!status.ok()) {
+    for (const auto& hop : hops_) hop->SendError(status);
+  }
+  hops_.clear();
+  return status;
+}
+
+absl::Status PartRunner::Loop() {
+  const Clock& clock = Clock::System();
+  TimePoint deadline = clock.Now() + options_.stall_timeout;
+  uint64_t bytes_before = 0;
+  while (true) {
+    ECPIPE_RETURN_IF_ERROR(cancelled());
+    ECPIPE_ASSIGN_OR_RETURN(const bool moved, StepAll());
+    if (hops_.empty()) return absl::OkStatus();
+    PublishTraffic();
+    const PartTraffic now = traffic();
+    const uint64_t bytes = now.bytes_sent + now.bytes_received + now.block_bytes_read;
+    if (moved || bytes != bytes_before) {
+      deadline = clock.Now() + options_.stall_timeout;
+      bytes_before = bytes;
+    }
+    if (!moved) ECPIPE_RETURN_IF_ERROR(WaitForEvents(deadline));
+  }
+}
+
+absl::StatusOr<bool> PartRunner::StepAll() {
+  bool moved = false;
+  bool all_done = true;
+  for (const auto& hop : hops_) {
+    if (hop->Done()) continue;
+    ECPIPE_ASSIGN_OR_RETURN(const bool hop_moved, hop->Step());
+    moved |= hop_moved;
+    all_done &= hop->Done();
+  }
+  if (all_done) {
+    PublishTraffic();
+    hops_.clear();
+  }
+  return moved;
+}
+
+absl::Status PartRunner::WaitForEvents(TimePoint deadline) {
+  polled_.clear();
+  polled_.push_back({wakeup_->fd(), POLLIN, 0});
+  for (const auto& hop : hops_) {
+    if (!hop->Done()) hop->AddPollFds(&polled_);
+  }
+  const Duration rest = deadline - Clock::System().Now();
+  const auto millis = std::chrono::ceil<std::chrono::milliseconds>(std::max(rest, Duration(0)));
+  const int ready = ::poll(polled_.data(), polled_.size(), static_cast<int>(millis.count()));
+  if (ready == 0 && Clock::System().Now() >= deadline) return Stalled();
+  if (polled_[0].revents != 0) wakeup_->Drain();
+  const bool hang_up = std::any_of(polled_.begin() + 1, polled_.end(), [](const pollfd& polled) {
+    return (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+  });
+  if (!hang_up) return absl::OkStatus();
+  for (const auto& hop : hops_) {
+    if (!hop->Done()) ECPIPE_RETURN_IF_ERROR(hop->CheckOutputs());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PartRunner::Stalled() const {
+  std::string waiting;
+  for (const auto& hop : hops_) {
+    if (hop->Done()) continue;
+    const std::string text = hop->WaitingFor();
+    if (!text.empty()) waiting += (waiting.empty() ? "" : "; ") + text;
+  }
+  return absl::DeadlineExceededError("no progress for " +
+                                     std::to_string(Seconds(options_.stall_timeout)) +
+                                     " s, waiting for " + waiting);
+}
+
+void PartRunner::Cancel(absl::Status reason) {
+  ECPIPE_CHECK(!reason.ok());
+  {
+    MutexLock lock(&mutex_);
+    if (cancel_reason_.ok()) cancel_reason_ = std::move(reason);
+  }
+  wakeup_->Signal();
+}
+
+absl::Status PartRunner::cancelled() {
+  MutexLock lock(&mutex_);
+  return cancel_reason_;
+}
+
+PartTraffic PartRunner::traffic() const { return {bytes_sent_, bytes_received_, block_bytes_read_}; }
+
+void PartRunner::PublishTraffic() {
+  if (hops_.empty()) return;
+  PartTraffic total;
+  for (const auto& hop : hops_) {
+    total.bytes_sent += hop->bytes_sent();
+    total.bytes_received += hop->bytes_received();
+    total.block_bytes_read += hop->block_bytes_read();
+  }
+  bytes_sent_ = total.bytes_sent;
+  bytes_received_ = total.bytes_received;
+  block_bytes_read_ = total.block_bytes_read;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "common/repair_plan.h"
+
+namespace ecpipe {
+
+// Where a requestor's slices end. Called by the one thread that runs the part.
+class SliceSink {
+ public:
+  virtual ~SliceSink() = default;
+
+  // Whether this slice may be written now. A sink that hands bytes on in order says no until all before
+  // have come; the pipeline then holds the slice in its ring and stops reading more.
+  virtual bool Ready(Row row, uint32_t slice_index) = 0;
+
+  // Takes one verified slice. `bytes` is valid during the call. An error ends the part with it.
+  virtual absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) = 0;
+};
+
+}  // namespace ecpipe
