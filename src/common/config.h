@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A daemon's configuration file: TOML, strict. Every key must be known and of the right type, or the
+// daemon refuses to start with file and line.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace ecpipe {
+
+// Read with the getters, then call Finish(). A getter never fails: on a wrong value it returns the
+// default, and the first trouble is kept for Finish(). Keys are "section.name".
+class Config {
+ public:
+  // NOT_FOUND when there is no such file; INVALID_ARGUMENT with "file:line:column" for bad TOML.
+  static absl::StatusOr<Config> Load(const std::string& path);
+  // The same from memory; `name` stands for the file in messages.
+  static absl::StatusOr<Config> Parse(const std::string& text, const std::string& name);
+
+  Config(Config&&) noexcept;
+  Config& operator=(Config&&) noexcept;
+  ~Config();
+
+  std::string String(const std::string& key, const std::string& fallback);
+  std::string RequiredString(const std::string& key);
+  std::vector<std::string> RequiredStrings(const std::string& key);
+  int64_t Integer(const std::string& key, int64_t fallback, int64_t least, int64_t most);
+  // Bytes: an integer, or a string such as "512MiB".
+  uint64_t Size(const std::string& key, uint64_t fallback, uint64_t least, uint64_t most);
+  // Seconds, integer or fraction, greater than 0.
+  double Seconds(const std::string& key, double fallback, double most);
+  bool Bool(const std::string& key, bool fallback);
+
+  // Records that the value of a key is unacceptable for a reason that only the caller knows.
+  void Reject(const std::string& key, const std::string& reason);
+
+  // INVALID_ARGUMENT "file:line: ..." for the first trouble, or for a key that no getter asked for.
+  absl::Status Finish();
+
+ private:
+  struct State;
+  explicit Config(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ecpipe
