@@ -3,6 +3,7 @@
 
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
 
 #include <exception>
 #include <vector>

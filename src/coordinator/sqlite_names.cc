@@ -9,22 +9,38 @@ namespace {
 
 struct Texts {
   const char* what;
+  const char* all;
   const char* by_ref;
   const char* by_name;
   const char* insert;
 };
 
 const Texts& TextsOf(SqliteNames::Table table) {
-  static constexpr Texts kNodes = {"node", "SELECT name FROM nodes WHERE ref = ?1",
+  static constexpr Texts kNodes = {"node", "SELECT ref, name FROM nodes",
+                                   "SELECT name FROM nodes WHERE ref = ?1",
                                    "SELECT ref FROM nodes WHERE name = ?1",
                                    "INSERT INTO nodes(name) VALUES(?1)"};
-  static constexpr Texts kCodes = {"code", "SELECT name FROM codes WHERE ref = ?1",
+  static constexpr Texts kCodes = {"code", "SELECT ref, name FROM codes",
+                                   "SELECT name FROM codes WHERE ref = ?1",
                                    "SELECT ref FROM codes WHERE name = ?1",
                                    "INSERT INTO codes(name) VALUES(?1)"};
   return table == SqliteNames::Table::kNodes ? kNodes : kCodes;
 }
 
 }  // namespace
+
+absl::Status SqliteNames::Load(SqliteDb* db) {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(TextsOf(table_).all));
+  std::unordered_map<int64_t, std::string> names;
+  while (true) {
+    ECPIPE_ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) break;
+    names.emplace(query.Int(0), query.Bytes(1));
+  }
+  MutexLock lock(&mutex_);
+  names_ = std::move(names);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::string> SqliteNames::Name(SqliteDb* db, int64_t ref) {
   {
@@ -40,8 +56,8 @@ absl::StatusOr<std::string> SqliteNames::Name(SqliteDb* db, int64_t ref) {
     return absl::DataLossError(std::string("no ") + texts.what + " has number " +
                                std::to_string(ref));
   }
-  // It is not kept: inside a write transaction it may be a name that will be rolled back. The first
-  // reader outside would have to read it too, and Publish has it by then.
+  // Either this runs inside the transaction that adds the name, which may yet be rolled back, or
+  // between its commit and Publish. So it is not kept here.
   return std::string(query.Bytes(0));
 }
 

@@ -12,8 +12,8 @@
 
 namespace ecpipe {
 
-// A table of names (nodes or codes) to which stripes refer by a small number. Names are never removed or
-// renamed, so what was read once stays true and is kept in memory. Thread-safe.
+// A table of names (nodes or codes) to which stripes refer by a small number. Names are never
+// removed or renamed, so all of them are kept in memory. Thread-safe once loaded.
 class SqliteNames {
  public:
   // Ten times the nodes that a coordinator may have live, so that nodes can come and go for years. It
@@ -23,11 +23,14 @@ class SqliteNames {
   enum class Table { kNodes, kCodes };
   explicit SqliteNames(Table table) : table_(table) {}
 
+  // Reads all names; call it before any other use.
+  absl::Status Load(SqliteDb* db);
+
   // DATA_LOSS when no name has this number.
   absl::StatusOr<std::string> Name(SqliteDb* db, int64_t ref);
 
-  // Numbers for the names of one write transaction. What it adds is seen by others only after Publish,
-  // since a rollback would free the numbers for other names.
+  // Numbers for the names of one write transaction. What it adds is kept only by Publish, since a
+  // rollback frees the numbers for other names.
   class Writer {
    public:
     Writer(SqliteNames* names, SqliteDb* db) : names_(names), db_(db) {}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/part_proto.h"
+
+#include <algorithm>
+#include <string>
+
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+// ecpipe::v1 lives inside our namespace: proto types are v1::X, domain types are X.
+std::string BytesText(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+std::vector<uint8_t> BytesOf(const std::string& text) { return {text.begin(), text.end()}; }
+
+void EdgeToProto(const EdgeId& edge, const EdgeToken& token, const std::string& peer,
+                 const std::vector<Row>& rows, v1::Edge* proto) {
+  proto->set_from_hop(edge.from_hop);
+  proto->set_output(edge.output);
+  proto->set_token(token.data(), token.size());
+  proto->set_peer_node(peer);
+  for (const Row row : rows) proto->add_rows(row);
+}
+
+void HopToProto(const HopSpec& hop, v1::Hop* proto) {
+  proto->set_lane(hop.lane);
+  proto->set_hop(hop.hop);
+  RunsToProto(hop.slices, proto->mutable_slices());
+  for (const Row row : hop.rows) proto->add_rows(row);
+  if (hop.block) {
+    proto->mutable_block()->set_block_id(hop.block->block_id);
+    proto->mutable_block()->set_bytes(hop.block->bytes);
+    proto->mutable_block()->set_coefficients(BytesText(hop.block->coefficients));
+  }
+  for (const HopInput& input : hop.inputs) {
+    v1::HopInput* out = proto->add_inputs();
+    EdgeToProto(input.edge, input.token, input.node, input.rows, out->mutable_edge());
+    out->set_address(input.address);
+    out->set_coefficients(BytesText(input.coefficients));
+  }
+  for (const HopOutput& output : hop.outputs) {
+    EdgeToProto(output.edge, output.token, output.node, output.rows, proto->add_outputs());
+  }
+  for (const Row row : hop.stored_rows) proto->add_stored_rows(row);
+}
+
+absl::StatusOr<std::vector<Row>> RowsOf(const google::protobuf::RepeatedField<uint32_t>& proto) {
+  std::vector<Row> rows;
+  for (const uint32_t row : proto) {
+    if (row >= kMaxRows) return absl::InvalidArgumentError("row " + std::to_string(row) + " is over the limit");
+    rows.push_back(static_cast<Row>(row));
+  }
+  return rows;
+}
+
+// The parts of an edge that its two ends share.
+template <typename EndPoint>
+absl::Status EdgeFromProto(const v1::Edge& proto, const RepairPart& part, uint32_t lane,
+                           EndPoint* end) {
+  if (proto.token().size() != end->token.size()) {
+    return absl::InvalidArgumentError("a token has another length than 16 bytes");
+  }
+  end->edge = {part.repair_id, part.attempt, lane, proto.from_hop(), proto.output()};
+  std::copy(proto.token().begin(), proto.token().end(), end->token.begin());
+  end->node = proto.peer_node();
+  ECPIPE_ASSIGN_OR_RETURN(end->rows, RowsOf(proto.rows()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HopSpec> HopFromProto(const v1::Hop& proto, const RepairPart& part) {
+  HopSpec hop;
+  hop.lane = proto.lane();
+  hop.hop = proto.hop();
+  std::vector<SliceRun> runs;
+  for (const v1::SliceRun& run : proto.slices()) runs.push_back({run.first(), run.count(), run.stride()});
+  ECPIPE_ASSIGN_OR_RETURN(hop.slices, LaneSlices::Create(std::move(runs), part.grid.slice_count()));
+  ECPIPE_ASSIGN_OR_RETURN(hop.rows, RowsOf(proto.rows()));
+  if (proto.has_block()) {
+    hop.block = LocalBlock{proto.block().block_id(), proto.block().bytes(),
+                           BytesOf(proto.block().coefficients())};
+  }
+  for (const v1::HopInput& input : proto.inputs()) {
+    HopInput& added = hop.inputs.emplace_back();
+    ECPIPE_RETURN_IF_ERROR(EdgeFromProto(input.edge(), part, hop.lane, &added));
+    added.address = input.address();
+    added.coefficients = BytesOf(input.coefficients());
+  }
+  for (const v1::Edge& output : proto.outputs()) {
+    ECPIPE_RETURN_IF_ERROR(EdgeFromProto(output, part, hop.lane, &hop.outputs.emplace_back()));
+  }
+  ECPIPE_ASSIGN_OR_RETURN(hop.stored_rows, RowsOf(proto.stored_rows()));
+  return hop;
+}
+
+}  // namespace
+
+v1::Transport TransportToProto(TransportKind kind) {
+  return kind == TransportKind::kRedis ? v1::TRANSPORT_REDIS : v1::TRANSPORT_TCP;
+}
+
+absl::StatusOr<TransportKind> TransportFromProto(v1::Transport transport, TransportKind fallback) {
+  switch (transport) {
+    case v1::TRANSPORT_UNSPECIFIED:
+      return fallback;
+    case v1::TRANSPORT_TCP:
+      return TransportKind::kTcp;
+    case v1::TRANSPORT_REDIS:
+      return TransportKind::kRedis;
+    default:
+      return absl::InvalidArgumentError("unknown transport " + std::to_string(transport));
+  }
+}
+
+void RunsToProto(const LaneSlices& slices, google::protobuf::RepeatedPtrField<v1::SliceRun>* runs) {
+  for (const SliceRun& run : slices.runs()) {
+    v1::SliceRun* added = runs->Add();
+    added->set_first(run.first);
+    added->set_count(run.count);
+    added->set_stride(run.stride);
+  }
+}
+
+v1::RepairPart PartToProto(const RepairPart& part) {
+  v1::RepairPart proto;
+  proto.set_repair_id(part.repair_id);
+  proto.set_attempt(part.attempt);
+  proto.mutable_grid()->set_offset(part.grid.offset);
+  proto.mutable_grid()->set_bytes(part.grid.bytes);
+  proto.mutable_grid()->set_slice_bytes(part.grid.slice_bytes);
+  proto.set_transport(TransportToProto(part.transport));
+  for (const HopSpec& hop : part.hops) HopToProto(hop, proto.add_hops());
+  return proto;
+}
+
+absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto) {
+  RepairPart part;
+  part.repair_id = proto.repair_id();
+  part.attempt = proto.attempt();
+  part.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
+  ECPIPE_RETURN_IF_ERROR(part.grid.Validate());
+  if (proto.transport() == v1::TRANSPORT_UNSPECIFIED) {
+    return absl::InvalidArgumentError("the part names no transport");
+  }
+  ECPIPE_ASSIGN_OR_RETURN(part.transport,
+                          TransportFromProto(proto.transport(), TransportKind::kTcp));
+  for (const v1::Hop& hop : proto.hops()) {
+    ECPIPE_ASSIGN_OR_RETURN(HopSpec spec, HopFromProto(hop, part));
+    part.hops.push_back(std::move(spec));
+  }
+  ECPIPE_RETURN_IF_ERROR(ValidatePart(part));
+  return part;
+}
+
+}  // namespace ecpipe

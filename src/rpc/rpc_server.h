@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace ecpipe {
+
+// INVALID_ARGUMENT unless `address` is host:port and loopback, or `insecure` allows another one: off
+// loopback the control and data planes need TLS, or the operator's word that the network is private.
+absl::Status CheckListenAddress(const std::string& address, bool insecure);
+
+// A gRPC server with one service, health checking and reflection.
+class RpcServer {
+ public:
+  // Listens on `address` (port 0 picks a free one). `service` outlives the server. UNAVAILABLE when
+  // the address cannot be bound.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const std::string& address,
+                                                          grpc::Service* service);
+  // Lets running calls finish for a moment, then ends them.
+  ~RpcServer();
+
+  // "host:port" with the port that it listens on.
+  const std::string& address() const { return address_; }
+  // What health checks answer from now on.
+  void SetServing(bool serving);
+
+ private:
+  RpcServer(std::unique_ptr<grpc::Server> server, std::string address)
+      : server_(std::move(server)), address_(std::move(address)) {}
+
+  const std::unique_ptr<grpc::Server> server_;
+  const std::string address_;
+};
+
+}  // namespace ecpipe

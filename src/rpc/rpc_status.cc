@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  constexpr size_t kMaxMessageBytes = 4096;  // gRPC refuses header lists over 8 KiB
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                      std::string(status.message()).substr(0, kMaxMessageBytes));
+}
+
+absl::Status FromGrpc(const grpc::Status& status, const std::string& peer) {
+  if (status.ok()) return absl::OkStatus();
+  return StatusFromWire(status.error_code(), peer + ": " + status.error_message());
+}
+
+absl::Status StatusFromWire(int code, const std::string& message) {
+  if (code == 0) return absl::OkStatus();
+  const bool known = code >= 1 && code <= 16;
+  return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
+                      message);
+}
+
+}  // namespace ecpipe

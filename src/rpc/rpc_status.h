@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace ecpipe {
+
+// The codes of absl and gRPC are the same numbers; only the types differ. The message is cut to what
+// fits an HTTP/2 trailer.
+grpc::Status ToGrpc(const absl::Status& status);
+
+// A failed call: the message says which peer it was, since gRPC's own does not always.
+absl::Status FromGrpc(const grpc::Status& status, const std::string& peer);
+
+// From a code and message that travelled in a proto; 0 is OK, an unknown code becomes UNKNOWN.
+absl::Status StatusFromWire(int code, const std::string& message);
+
+}  // namespace ecpipe
