@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace ecpipe {
+
+// User and system CPU time of this process so far.
+double ProcessCpuSeconds();
+
+// The largest resident set that this process has had, in bytes; 0 if the system does not say.
+uint64_t PeakResidentBytes();
+
+}  // namespace ecpipe

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain-directory layout: block X is the regular file X directly under one of the roots.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "helper/block_store.h"
+
+namespace ecpipe {
+
+// Opens the roots; an error names the one that is not a readable directory. Symbolic links are
+// not followed below a root, so nothing outside the roots can be read.
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(const std::vector<std::string>& roots);
+
+}  // namespace ecpipe
