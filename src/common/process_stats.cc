@@ -3,6 +3,10 @@
 
 #include <sys/resource.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
 namespace ecpipe {
 
 double ProcessCpuSeconds() {
@@ -15,9 +19,12 @@ double ProcessCpuSeconds() {
 }
 
 uint64_t PeakResidentBytes() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  // Not ru_maxrss: that one also remembers the parent from which the process was forked.
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::strtoull(line.c_str() + 6, nullptr, 10) * 1024;
+  }
+  return 0;
 }
 
 }  // namespace ecpipe

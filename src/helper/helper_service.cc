@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/helper_service.h"
+
+#include "common/process_stats.h"
+#include "common/status.h"
+#include "rpc/part_proto.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+
+grpc::Status HelperServiceImpl::StartPart(grpc::ServerContext*,
+                                          const v1::StartPartRequest* request,
+                                          v1::StartPartResponse*) {
+  absl::StatusOr<RepairPart> part = PartFromProto(request->part());
+  if (!part.ok()) return ToGrpc(part.status());
+  return ToGrpc(sessions_->Start(*std::move(part)));
+}
+
+grpc::Status HelperServiceImpl::CancelRepair(grpc::ServerContext*,
+                                             const v1::CancelRepairRequest* request,
+                                             v1::CancelRepairResponse* response) {
+  response->set_cancelled_parts(sessions_->Cancel(request->repair_id(), request->attempt()));
+  return grpc::Status::OK;
+}
+
+grpc::Status HelperServiceImpl::GetHelperStatus(grpc::ServerContext*,
+                                                const v1::GetHelperStatusRequest*,
+                                                v1::HelperStatus* response) {
+  const SessionCounts counts = sessions_->counts();
+  response->set_node_id(node_id_);
+  response->set_active_sessions(counts.active_sessions);
+  response->set_buffer_bytes(counts.buffer_bytes);
+  response->set_data_bytes_sent(counts.traffic.bytes_sent);
+  response->set_data_bytes_received(counts.traffic.bytes_received);
+  response->set_block_bytes_read(counts.traffic.block_bytes_read);
+  response->set_parts_done(counts.parts_done);
+  response->set_parts_failed(counts.parts_failed);
+  response->set_cpu_seconds(ProcessCpuSeconds());
+  response->set_peak_resident_bytes(PeakResidentBytes());
+  response->set_draining(sessions_->draining());
+  return grpc::Status::OK;
+}
+
+}  // namespace ecpipe
