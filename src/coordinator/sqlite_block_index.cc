@@ -46,11 +46,15 @@ constexpr char kDropRun[] = "DELETE FROM block_index_recent WHERE hash >= ?1 AND
 }  // namespace
 
 absl::Status SqliteBlockIndex::MoveOld(SqliteDb* db) {
-  while (true) {
-    ECPIPE_ASSIGN_OR_RETURN(const int64_t recent, RecentCount(db));
-    if (recent <= recent_limit_) return absl::OkStatus();
+  ECPIPE_ASSIGN_OR_RETURN(int64_t recent, RecentCount(db));
+  // So many runs go once round all that is there, with a short one at the end and at the start. The
+  // bound keeps a wrong count in a damaged file from holding us here.
+  for (int64_t runs_left = recent / kMoveEntries + 2; runs_left > 0; --runs_left) {
+    if (recent <= recent_limit_) break;
     ECPIPE_RETURN_IF_ERROR(Annotate(MoveRun(db), "move index entries"));
+    ECPIPE_ASSIGN_OR_RETURN(recent, RecentCount(db));
   }
+  return absl::OkStatus();
 }
 
 absl::Status SqliteBlockIndex::MoveRun(SqliteDb* db) {

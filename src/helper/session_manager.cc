@@ -127,11 +127,16 @@ uint32_t SessionManager::Cancel(RepairId repair_id, uint32_t attempt) {
   return cancelled;
 }
 
+void SessionManager::StopAdmitting() {
+  MutexLock lock(&mutex_);
+  draining_ = true;
+}
+
 void SessionManager::Drain(Duration patience) {
   const TimePoint deadline = Clock::System().Now() + patience;
+  StopAdmitting();
   {
     MutexLock lock(&mutex_);
-    draining_ = true;
     while (!sessions_.empty() && ended_.WaitUntil(lock, deadline)) {
     }
     for (auto& [key, session] : sessions_) {

@@ -62,7 +62,9 @@ class SessionManager {
   // Ends the parts of a repair up to this attempt; returns how many.
   uint32_t Cancel(RepairId repair_id, uint32_t attempt);
 
-  // Refuses new parts from now on, and waits for those that run; after `patience` cancels them.
+  // Refuses new parts from now on.
+  void StopAdmitting();
+  // The same, and waits for the parts that run; after `patience` it cancels them.
   void Drain(Duration patience);
   bool draining();
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/daemon.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+sigset_t DaemonSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
+}
+
+}  // namespace
+
+void BlockDaemonSignals() {
+  const sigset_t signals = DaemonSignals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+int WaitForDaemonSignal() {
+  const sigset_t signals = DaemonSignals();
+  int signal = 0;
+  while (::sigwait(&signals, &signal) != 0) {
+  }
+  return signal;
+}
+
+absl::Status WriteReadyFile(const std::string& path,
+                            const std::vector<std::pair<std::string, std::string>>& fields) {
+  // The values are addresses that this process has bound: nothing in them needs escaping.
+  std::string json = "{";
+  for (const auto& [name, value] : fields) {
+    json += (json.size() == 1 ? "\"" : ", \"") + name + "\": \"" + value + "\"";
+  }
+  const std::string temporary = path + ".tmp";
+  std::ofstream file(temporary, std::ios::trunc);
+  file << json << "}\n";
+  file.close();
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    return ErrnoStatus(errno, "write ready file " + path);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ecpipe

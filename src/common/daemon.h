@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemons' main() functions share: signals and the ready file.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace ecpipe {
+
+// Blocks SIGTERM, SIGINT and SIGHUP for this thread and all that it starts, and ignores SIGPIPE. Call it
+// first in main(), before any thread exists.
+void BlockDaemonSignals();
+
+// Waits for the next of the blocked signals and returns it. Main thread only.
+int WaitForDaemonSignal();
+
+// Writes {"name": "value", ...} to `path` atomically, once the daemon serves: scripts that start it
+// wait for this file and read from it which ports it was given.
+absl::Status WriteReadyFile(const std::string& path,
+                            const std::vector<std::pair<std::string, std::string>>& fields);
+
+}  // namespace ecpipe

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/sqlite_stripes.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "coordinator/stripe_record.h"
+
+namespace ecpipe {
+
+absl::Status SqliteStripes::Load(SqliteDb* db) {
+  ECPIPE_RETURN_IF_ERROR(nodes_.Load(db));
+  return codes_.Load(db);
+}
+
+absl::StatusOr<std::optional<StripeRow>> SqliteStripes::FindById(SqliteDb* db,
+                                                                 const std::string& stripe_id) {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query,
+                          db->Prepare("SELECT " ECPIPE_STRIPE_COLUMNS
+                                      " FROM stripes AS s WHERE s.stripe_id = ?1"));
+  query.BindText(1, stripe_id);
+  ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (!found) return std::nullopt;
+  ECPIPE_ASSIGN_OR_RETURN(StripeRow row, Decode(db, query));
+  return row;
+}
+
+absl::StatusOr<StripeRow> SqliteStripes::Decode(SqliteDb* db, const SqliteStatement& row) {
+  absl::StatusOr<Stripe> stripe = DecodeStripe(db, row);
+  if (!stripe.ok()) {
+    return Annotate(stripe.status(), "stripe \"" + std::string(row.Bytes(1)) +
+                                         "\" is damaged in the catalog, put it again");
+  }
+  return StripeRow{row.Int(0), *std::move(stripe)};
+}
+
+absl::StatusOr<Stripe> SqliteStripes::DecodeStripe(SqliteDb* db, const SqliteStatement& row) {
+  Stripe stripe;
+  stripe.stripe_id = row.Bytes(1);
+  ECPIPE_ASSIGN_OR_RETURN(stripe.code, codes_.Name(db, row.Int(2)));
+  stripe.block_bytes = static_cast<uint64_t>(row.Int(3));
+  const StripeHeader header{stripe.stripe_id, stripe.code, stripe.block_bytes};
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<StripeMember> members, DecodeMembers(header, row.Bytes(4)));
+  stripe.blocks.reserve(members.size());
+  for (StripeMember& member : members) {
+    ECPIPE_ASSIGN_OR_RETURN(std::string node, nodes_.Name(db, member.node_ref));
+    stripe.blocks.push_back({std::move(member.block_id), std::move(node)});
+  }
+  return stripe;
+}
+
+absl::StatusOr<int64_t> SqliteStripes::Writer::Insert(const Stripe& stripe) {
+  ECPIPE_ASSIGN_OR_RETURN(const uint32_t code, codes_.Ref(stripe.code));
+  ECPIPE_ASSIGN_OR_RETURN(const std::string members, Encode(stripe));
+  ECPIPE_ASSIGN_OR_RETURN(
+      SqliteStatement insert,
+      db_->Prepare("INSERT INTO stripes(stripe_id, code, block_bytes, members)"
+                   " VALUES(?1, ?2, ?3, ?4)"));
+  insert.BindText(1, stripe.stripe_id);
+  insert.Bind(2, code);
+  insert.Bind(3, static_cast<int64_t>(stripe.block_bytes));
+  insert.BindBlob(4, members);
+  ECPIPE_RETURN_IF_ERROR(insert.Execute());
+  return db_->last_insert_rowid();
+}
+
+absl::Status SqliteStripes::Writer::Update(int64_t row, const Stripe& stripe) {
+  ECPIPE_ASSIGN_OR_RETURN(const uint32_t code, codes_.Ref(stripe.code));
+  ECPIPE_ASSIGN_OR_RETURN(const std::string members, Encode(stripe));
+  ECPIPE_ASSIGN_OR_RETURN(
+      SqliteStatement update,
+      db_->Prepare("UPDATE stripes SET code = ?2, block_bytes = ?3, members = ?4 WHERE row = ?1"));
+  update.Bind(1, row);
+  update.Bind(2, code);
+  update.Bind(3, static_cast<int64_t>(stripe.block_bytes));
+  update.BindBlob(4, members);
+  return update.Execute();
+}
+
+absl::StatusOr<std::string> SqliteStripes::Writer::Encode(const Stripe& stripe) {
+  std::vector<StripeMember> members;
+  members.reserve(stripe.blocks.size());
+  for (const BlockPlace& block : stripe.blocks) {
+    ECPIPE_ASSIGN_OR_RETURN(const uint32_t node, nodes_.Ref(block.node));
+    members.push_back({block.block_id, node});
+  }
+  return EncodeMembers({stripe.stripe_id, stripe.code, stripe.block_bytes}, members);
+}
+
+void SqliteStripes::Writer::Publish() {
+  nodes_.Publish();
+  codes_.Publish();
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The helper daemon's composition root: everything that it is made of, in the order of its life.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/data_server.h"
+#include "common/metrics.h"
+#include "common/transport.h"
+#include "helper/block_store.h"
+#include "helper/coordinator_client.h"
+#include "helper/helper_config.h"
+#include "helper/helper_service.h"
+#include "helper/session_manager.h"
+#include "rpc/rpc_server.h"
+
+namespace ecpipe {
+
+class HelperServer {
+ public:
+  // Opens the roots and ports and begins to register. An error leaves nothing running.
+  static absl::StatusOr<std::unique_ptr<HelperServer>> Start(const HelperConfig& config);
+  ~HelperServer();
+
+  const std::string& control_address() const { return rpc_->address(); }
+  const std::string& data_address() const { return data_server_->address(); }
+
+  // Takes no new parts and waits for those that run, as long as the configuration says.
+  void Drain();
+
+ private:
+  explicit HelperServer(const HelperConfig& config) : config_(config) {}
+  absl::Status StartDataPlane();
+  absl::Status StartControlPlane();
+  absl::Status StartMetrics();
+
+  const HelperConfig config_;
+  std::unique_ptr<BlockStore> store_;
+  std::unique_ptr<DataServer> data_server_;
+  std::unique_ptr<Transport> tcp_;
+  std::unique_ptr<Transport> redis_;  // null without a redis-server
+  std::unique_ptr<SessionManager> sessions_;
+  std::unique_ptr<HelperServiceImpl> service_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<MetricsServer> metrics_;  // null without an address
+  // Set before the first part can end; sessions report to it.
+  std::unique_ptr<CoordinatorClient> coordinator_;
+};
+
+}  // namespace ecpipe
