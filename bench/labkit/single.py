@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment `single`: one lost block, rebuilt by each scheme over equal, shaped links.
+
+Every run sends one block directly first and then lets each scheme repair the same block, so that
+all of them see the machine in the same state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+from pathlib import Path
+from typing import Any, Iterator
+
+from .cluster import COORDINATOR, REQUESTOR, Cluster, node_names
+from .measure import (
+    DIRECT, MIB, Sample, measure_direct_send, measure_repair, result_row, sha256_of,
+    theory_timeslots)
+from .netns import Network
+from .process import LabError
+
+EXPERIMENT = "single"
+# Reads one healthy block through our own engine: what the engine costs without any coding.
+ENGINE_DIRECT = "engine-direct"
+STRIPE_NAME = "lab"
+LOST_NODE = "node-1"
+HEALTHY_NODE = "node-2"
+SEED = 20170712
+WRITE_BYTES = 8 * MIB
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--n", type=int, default=14, help="blocks a stripe (default 14)")
+    parser.add_argument("--k", type=int, default=10, help="data blocks a stripe (default 10)")
+    parser.add_argument("--block-mib", type=int, default=64, help="block size (default 64)")
+    parser.add_argument("--slice-kib", type=int, default=32, help="slice size (default 32)")
+    parser.add_argument("--rate-mbit", type=float, default=1000,
+                        help="rate of each node's up- and downlink; 0: not shaped (default 1000)")
+    parser.add_argument("--schemes", default="direct,conventional,ppr,rp",
+                        help="comma-separated; `direct` is always measured, `engine-direct` reads "
+                             "a healthy block through ECPipe (default %(default)s)")
+    parser.add_argument("--transport", default="tcp",
+                        help="tcp, redis, or both comma-separated (default tcp)")
+    parser.add_argument("--runs", type=int, default=5, help="repeats (default 5)")
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    if not 1 <= arguments.k < arguments.n <= 255:
+        raise LabError(f"--n {arguments.n} --k {arguments.k}: needs 1 <= k < n <= 255")
+    for name in ("block_mib", "slice_kib", "runs"):
+        if getattr(arguments, name) < 1:
+            raise LabError(f"--{name.replace('_', '-')} must be at least 1")
+    if arguments.rate_mbit < 0:
+        raise LabError("--rate-mbit must not be negative")
+    unknown = set(arguments.transport.split(",")) - {"tcp", "redis"}
+    if unknown:
+        raise LabError(f"--transport: {', '.join(sorted(unknown))} is not tcp or redis")
+
+
+def run(arguments: argparse.Namespace, bin_dir: Path, work_dir: Path) -> list[dict[str, Any]]:
+    """The rows, the direct send first. Raises LabError when a result's bytes are wrong."""
+    check_arguments(arguments)
+    transports = arguments.transport.split(",")
+    nodes = node_names(arguments.n)
+    with Network([COORDINATOR, REQUESTOR, *nodes], arguments.rate_mbit or None) as network, \
+            Cluster(bin_dir, work_dir, nodes, redis="redis" in transports,
+                    network=network) as cluster:
+        lost = lose_a_block(cluster, arguments)
+        samples: dict[tuple[str, str], list[Sample]] = {}
+        for number in range(1, arguments.runs + 1):
+            for name, sample in one_run(cluster, network, lost, arguments):
+                print(f"run {number}: {name:14} {sample.transport:5} {sample.seconds:8.3f} s",
+                      flush=True)
+                if not sample.sha256_ok:
+                    raise LabError(f"{name} over {sample.transport}: the bytes are wrong")
+                samples.setdefault((name, sample.transport), []).append(sample)
+    return rows(samples, arguments)
+
+
+class LostBlock:
+    """A block that is gone from its node, and one of the same stripe that is not."""
+
+    def __init__(self, cluster: Cluster, lost_id: str, healthy_id: str) -> None:
+        self.block_id = lost_id
+        self.healthy_id = healthy_id
+        self.healthy_file = cluster.block_file(healthy_id)
+        self.healthy_sha256 = sha256_of(self.healthy_file)
+        file = cluster.block_file(lost_id)
+        self.sha256 = sha256_of(file)
+        file.unlink()
+        self.output = cluster.work_dir / "repaired"
+
+
+def lose_a_block(cluster: Cluster, arguments: argparse.Namespace) -> LostBlock:
+    """Encodes one stripe of seeded noise over the nodes, and takes one node's block away."""
+    source = cluster.work_dir / "source"
+    write_noise(source, arguments.k * arguments.block_mib * MIB)
+    cluster.cli("encode", source, "--out", cluster.data_dir(),
+                "--code", f"rs({arguments.n},{arguments.k})",
+                "--block-size", f"{arguments.block_mib}MiB", "--name", STRIPE_NAME,
+                "--nodes", ",".join(cluster.node_ids))
+    source.unlink()
+    cluster.cli("catalog", "load", cluster.data_dir() / f"{STRIPE_NAME}.manifest.json")
+    cluster.helpers[LOST_NODE].stop()
+    return LostBlock(cluster, f"{STRIPE_NAME}-s00000-b00", f"{STRIPE_NAME}-s00000-b01")
+
+
+def write_noise(path: Path, size: int) -> None:
+    noise = random.Random(SEED)
+    with path.open("wb") as file:
+        for start in range(0, size, WRITE_BYTES):
+            file.write(noise.randbytes(min(WRITE_BYTES, size - start)))
+
+
+def one_run(cluster: Cluster, network: Network, lost: LostBlock, arguments: argparse.Namespace,
+            ) -> Iterator[tuple[str, Sample]]:
+    yield DIRECT, measure_direct_send(network, HEALTHY_NODE, REQUESTOR, lost.healthy_file,
+                                      lost.healthy_sha256)
+    slice_bytes = arguments.slice_kib * 1024
+    for transport in arguments.transport.split(","):
+        for scheme in arguments.schemes.split(","):
+            if scheme == DIRECT:
+                continue
+            block, sha256, engine_scheme = lost.block_id, lost.sha256, scheme
+            if scheme == ENGINE_DIRECT:
+                block, sha256, engine_scheme = lost.healthy_id, lost.healthy_sha256, DIRECT
+            yield scheme, measure_repair(cluster, block, sha256, lost.output, transport=transport,
+                                         scheme=engine_scheme, slice_bytes=slice_bytes)
+
+
+def rows(samples: dict[tuple[str, str], list[Sample]], arguments: argparse.Namespace,
+         ) -> list[dict[str, Any]]:
+    block_bytes = arguments.block_mib * MIB
+    slices = math.ceil(block_bytes / (arguments.slice_kib * 1024))
+    parameters = {"n": arguments.n, "k": arguments.k, "block_bytes": block_bytes,
+                  "slice_bytes": arguments.slice_kib * 1024, "rate_mbit": arguments.rate_mbit,
+                  "runs": arguments.runs}
+    direct_sends = samples[DIRECT, "tcp"]
+    result = []
+    for (name, _), of_scheme in samples.items():
+        row = result_row(EXPERIMENT, parameters, of_scheme, direct_sends)
+        row["scheme"] = name
+        row["theory_timeslots"] = theory_timeslots(name, arguments.k, slices)
+        if arguments.rate_mbit:
+            # What the wire alone takes for one block: no scheme can be faster.
+            row["bound_s"] = block_bytes * 8 / (arguments.rate_mbit * 1e6)
+        result.append(row)
+    return result
