@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/kernel.h"
+
+#include <isa-l/erasure_code.h>
+
+#include <algorithm>
+#include <array>
+
+#include "codec/gf256.h"
+#include "common/check.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr size_t kTableBytes = 32;
+// ISA-L takes an int length.
+constexpr size_t kLargestCall = size_t{1} << 30;
+// Its SIMD kernels handle any length from here on; shorter ones go byte by byte, here.
+constexpr size_t kShortestCall = 64;
+
+// ISA-L's expanded table begins with the products of 0..15, so entry 1 is the coefficient.
+uint8_t CoefficientOf(const std::vector<uint8_t>& tables, size_t row) {
+  return tables[row * kTableBytes + 1];
+}
+
+void MultiplyAddShort(uint8_t* row, uint8_t coefficient, const uint8_t* source, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) row[i] ^= GfMultiply(coefficient, source[i]);
+}
+
+}  // namespace
+
+CoefficientColumn::CoefficientColumn(std::span<const uint8_t> coefficients)
+    : rows_(coefficients.size()), tables_(coefficients.size() * kTableBytes) {
+  if (rows_ == 0) return;
+  // ISA-L reads its arguments only, though its signatures do not say so.
+  ec_init_tables(1, static_cast<int>(rows_), const_cast<uint8_t*>(coefficients.data()),
+                 tables_.data());
+}
+
+void CoefficientColumn::MultiplyAdd(std::span<uint8_t* const> rows, const uint8_t* source,
+                                    size_t bytes) const {
+  ECPIPE_CHECK(rows.size() == rows_);
+  if (bytes < kShortestCall) {
+    for (size_t r = 0; r < rows_; ++r) {
+      MultiplyAddShort(rows[r], CoefficientOf(tables_, r), source, bytes);
+    }
+    return;
+  }
+  auto* tables = const_cast<uint8_t*>(tables_.data());
+  for (size_t at = 0; at < bytes; at += kLargestCall) {
+    const size_t rest = bytes - at;
+    // The last call must not be a short one: it takes all of up to 1 GiB + 63 bytes.
+    const size_t step = rest < kLargestCall + kShortestCall ? rest : kLargestCall;
+    std::array<uint8_t*, 256> targets;
+    for (size_t r = 0; r < rows_; ++r) targets[r] = rows[r] + at;
+    ec_encode_data_update(static_cast<int>(step), 1, static_cast<int>(rows_), 0, tables,
+                          const_cast<uint8_t*>(source) + at, targets.data());
+    if (step == rest) break;
+  }
+}
+
+void CoefficientColumn::Multiply(std::span<uint8_t* const> rows, const uint8_t* source,
+                                 size_t bytes) const {
+  ECPIPE_CHECK(rows.size() == rows_);
+  if (bytes < kShortestCall || bytes > kLargestCall) {
+    for (uint8_t* row : rows) std::fill_n(row, bytes, uint8_t{0});
+    MultiplyAdd(rows, source, bytes);
+    return;
+  }
+  std::array<uint8_t*, 256> targets;
+  std::copy(rows.begin(), rows.end(), targets.begin());
+  auto* one_source = const_cast<uint8_t*>(source);
+  ec_encode_data(static_cast<int>(bytes), 1, static_cast<int>(rows_),
+                 const_cast<uint8_t*>(tables_.data()), &one_source, targets.data());
+}
+
+void Xor(uint8_t* __restrict target, const uint8_t* __restrict source, size_t bytes) {
+  // Eight bytes at a time through memcpy: the compiler turns the loop into vector code.
+  size_t i = 0;
+  for (; i + 8 <= bytes; i += 8) {
+    uint64_t a;
+    uint64_t b;
+    __builtin_memcpy(&a, target + i, 8);
+    __builtin_memcpy(&b, source + i, 8);
+    a ^= b;
+    __builtin_memcpy(target + i, &a, 8);
+  }
+  for (; i < bytes; ++i) target[i] ^= source[i];
+}
+
+}  // namespace ecpipe

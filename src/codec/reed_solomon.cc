@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/reed_solomon.h"
+
+#include <string>
+#include <vector>
+
+#include "codec/gf256.h"
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+absl::Status CheckParameters(int n, int k) {
+  if (1 <= k && k < n && n <= 255) return absl::OkStatus();
+  return absl::InvalidArgumentError("RS(" + std::to_string(n) + "," + std::to_string(k) +
+                                    ") is not possible: 1 <= k < n <= 255 must hold");
+}
+
+Matrix WithIdentity(int n, int k) {
+  Matrix generator(n, k);
+  for (int i = 0; i < k; ++i) generator.at(i, i) = 1;
+  return generator;
+}
+
+using Indices = std::vector<int>;
+
+// Steps to the next increasing sequence below `limit`; false after the last one.
+bool NextCombination(Indices* indices, int limit) {
+  const int size = static_cast<int>(indices->size());
+  for (int i = size - 1; i >= 0; --i) {
+    int& index = (*indices)[static_cast<size_t>(i)];
+    if (index >= limit - (size - i)) continue;
+    ++index;
+    for (size_t j = static_cast<size_t>(i) + 1; j < indices->size(); ++j) {
+      (*indices)[j] = (*indices)[j - 1] + 1;
+    }
+    return true;
+  }
+  return false;
+}
+
+Indices FirstCombination(int size) {
+  Indices indices;
+  for (int i = 0; i < size; ++i) indices.push_back(i);
+  return indices;
+}
+
+bool IsSingular(const Matrix& parity, const Indices& rows, const Indices& columns) {
+  const int size = static_cast<int>(rows.size());
+  Matrix minor(size, size);
+  for (int i = 0; i < size; ++i) {
+    for (int j = 0; j < size; ++j) {
+      minor.at(i, j) =
+          parity.at(rows[static_cast<size_t>(i)], columns[static_cast<size_t>(j)]);
+    }
+  }
+  return !Invert(minor).has_value();
+}
+
+std::string Listed(const Indices& indices) {
+  std::string text;
+  for (const int index : indices) text += (text.empty() ? "" : ",") + std::to_string(index);
+  return text;
+}
+
+// A systematic code is MDS exactly if every square submatrix of its parity rows is regular; there are
+// C(n, k) - 1 of them. 1x1 ones are powers of two, never 0.
+absl::Status CheckMds(const Matrix& parity, const std::string& name) {
+  constexpr int kMostSubmatrices = 1'000'000;  // about a second's work
+  int checked = 0;
+  for (int size = 2; size <= std::min(parity.rows(), parity.columns()); ++size) {
+    Indices rows = FirstCombination(size);
+    do {
+      Indices columns = FirstCombination(size);
+      do {
+        if (++checked > kMostSubmatrices) {
+          return absl::InvalidArgumentError(
+              name + ": too many submatrices to prove that it is MDS; use rs-cauchy, which always is");
+        }
+        if (IsSingular(parity, rows, columns)) {
+          return absl::InvalidArgumentError(name + " is not MDS: the submatrix of parity rows " +
+                                            Listed(rows) + " and data columns " + Listed(columns) +
+                                            " is singular; use rs-cauchy");
+        }
+      } while (NextCombination(&columns, parity.columns()));
+    } while (NextCombination(&rows, parity.rows()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Matrix> CauchyGenerator(int n, int k) {
+  ECPIPE_RETURN_IF_ERROR(CheckParameters(n, k));
+  Matrix generator = WithIdentity(n, k);
+  for (int i = k; i < n; ++i) {
+    for (int j = 0; j < k; ++j) generator.at(i, j) = GfInverse(static_cast<uint8_t>(i ^ j));
+  }
+  return generator;
+}
+
+absl::StatusOr<Matrix> VandermondeGenerator(int n, int k) {
+  ECPIPE_RETURN_IF_ERROR(CheckParameters(n, k));
+  Matrix parity(n - k, k);
+  uint8_t base = 1;
+  for (int p = 0; p < n - k; ++p) {
+    uint8_t power = 1;
+    for (int j = 0; j < k; ++j) {
+      parity.at(p, j) = power;
+      power = GfMultiply(power, base);
+    }
+    base = GfMultiply(base, 2);
+  }
+  const std::string name =
+      "rs-vandermonde(" + std::to_string(n) + "," + std::to_string(k) + ")";
+  ECPIPE_RETURN_IF_ERROR(CheckMds(parity, name));
+  Matrix generator = WithIdentity(n, k);
+  for (int p = 0; p < n - k; ++p) {
+    for (int j = 0; j < k; ++j) generator.at(k + p, j) = parity.at(p, j);
+  }
+  return generator;
+}
+
+}  // namespace ecpipe
