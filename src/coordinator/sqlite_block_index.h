@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The index from block ids to stripes, as pairs (hash of the block id, row of the stripe).
 //
-// Hashes are spread evenly, so a batch of new pairs falls on as many pages of a large tree as it has pairs,
-// and a bulk load would rewrite the whole tree once a batch. New pairs therefore go into a small tree,
-// `recent`; when it is over its limit, runs of neighbouring pairs move from it into the main
-// tree, going round and round over the hashes. A run meets few pages, and each page is rewritten once a
-// round. Looking up costs one more descent, in a tree that stays in the page cache.
+// Hashes are spread evenly, so a batch of new pairs falls on as many pages of a large tree as it
+// has pairs, and a bulk load would rewrite the whole tree once a batch. New pairs therefore go into
+// a small tree, `recent`; when it is over its limit, runs of neighbouring pairs move from it into
+// the main tree, going round and round over the hashes. A run meets few pages, and each page is
+// rewritten once a round. A look-up costs one more descent, in a tree that stays in the page cache.
 //
 // Not thread-safe; all calls but MoveOld run inside the caller's write transaction.
 #pragma once
@@ -50,7 +50,8 @@ class SqliteBlockIndex {
   int64_t next_hash_ = INT64_MIN;  // where the round goes on; as stored
 };
 
-// How a hash is stored: as a signed number, which SQLite keeps in 4 bytes where an unsigned one takes 6.
+// How a hash is stored: as a signed number, which SQLite keeps in 4 bytes where an unsigned one
+// takes 6.
 inline int64_t StoredHash(uint32_t hash) { return static_cast<int32_t>(hash); }
 
 }  // namespace ecpipe

@@ -12,8 +12,8 @@ namespace ecpipe {
 
 namespace {
 
-// One statement, so that index and stripes are of one snapshot. The stripe is joined from the left: an
-// index entry without its stripe must show.
+// One statement, so that index and stripes are of one snapshot. A left join, because an index entry
+// without its stripe must show.
 constexpr char kFindByHash[] =
     "SELECT " ECPIPE_STRIPE_COLUMNS
     ", i.stripe FROM (SELECT stripe FROM block_index WHERE hash = ?1 UNION ALL"
@@ -137,9 +137,7 @@ absl::Status SqliteCatalog::Put(const std::vector<Stripe>& stripes) {
 
 absl::Status SqliteCatalog::PutStripe(SqliteDb* db, SqliteStripes::Writer* writer,
                                       const Stripe& stripe, IndexChanges* changes) {
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement find,
-                          db->Prepare("SELECT " ECPIPE_STRIPE_COLUMNS
-                                      " FROM stripes AS s WHERE s.stripe_id = ?1"));
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement find, db->Prepare(kSelectStripeById));
   find.BindText(1, stripe.stripe_id);
   ECPIPE_ASSIGN_OR_RETURN(const bool known, find.Step());
   if (!known) {
@@ -149,8 +147,8 @@ absl::Status SqliteCatalog::PutStripe(SqliteDb* db, SqliteStripes::Writer* write
     return absl::OkStatus();
   }
   const int64_t row = find.Int(0);
-  // A damaged stripe has to be replaceable. The index entries of blocks that it had stay behind then,
-  // and do no harm: whoever follows one looks for the block id in the stripe.
+  // A damaged stripe has to be replaceable. The index entries of blocks that it had stay behind
+  // then, and do no harm: whoever follows one looks for the block id in the stripe.
   const absl::StatusOr<StripeRow> old = stripes_.Decode(db, find);
   if (old.ok() && old->stripe == stripe) return absl::OkStatus();
   find.Reset();
@@ -258,9 +256,12 @@ absl::StatusOr<BlockLocation> SqliteCatalog::FindBlock(const std::string& block_
 
 absl::StatusOr<Stripe> SqliteCatalog::FindStripe(const std::string& stripe_id) {
   const SqlitePool::Lease db = readers_->Take();
-  ECPIPE_ASSIGN_OR_RETURN(std::optional<StripeRow> row, stripes_.FindById(db.get(), stripe_id));
-  if (!row) return absl::NotFoundError("the catalog has no stripe " + Quote(stripe_id));
-  return std::move(row->stripe);
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectStripeById));
+  query.BindText(1, stripe_id);
+  ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (!found) return absl::NotFoundError("the catalog has no stripe " + Quote(stripe_id));
+  ECPIPE_ASSIGN_OR_RETURN(StripeRow row, stripes_.Decode(db.get(), query));
+  return std::move(row.stripe);
 }
 
 absl::StatusOr<std::vector<Stripe>> SqliteCatalog::List(const std::string& after_stripe_id,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The embedded catalog: stripes in one SQLite file. A Put that has returned OK survives a crash and a
-// power cut. One process at a time should have the file open: another would be kept out of nothing,
-// but neither would learn of names that the other adds until it looks them up.
+// The embedded catalog: stripes in one SQLite file. A Put that has returned OK survives a crash and
+// a power cut. Readers never wait for a Put; writers wait for each other.
 #pragma once
 
 #include <cstdint>

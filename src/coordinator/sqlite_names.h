@@ -16,8 +16,8 @@ namespace ecpipe {
 // removed or renamed, so all of them are kept in memory. Thread-safe once loaded.
 class SqliteNames {
  public:
-  // Ten times the nodes that a coordinator may have live, so that nodes can come and go for years. It
-  // bounds the memory of the cache.
+  // Ten times the nodes that a coordinator may have live, so that nodes can come and go for years.
+  // It bounds the memory of the cache.
   static constexpr int64_t kMaxNames = 100'000;
 
   enum class Table { kNodes, kCodes };

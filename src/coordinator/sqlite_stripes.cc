@@ -14,18 +14,6 @@ absl::Status SqliteStripes::Load(SqliteDb* db) {
   return codes_.Load(db);
 }
 
-absl::StatusOr<std::optional<StripeRow>> SqliteStripes::FindById(SqliteDb* db,
-                                                                 const std::string& stripe_id) {
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query,
-                          db->Prepare("SELECT " ECPIPE_STRIPE_COLUMNS
-                                      " FROM stripes AS s WHERE s.stripe_id = ?1"));
-  query.BindText(1, stripe_id);
-  ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
-  if (!found) return std::nullopt;
-  ECPIPE_ASSIGN_OR_RETURN(StripeRow row, Decode(db, query));
-  return row;
-}
-
 absl::StatusOr<StripeRow> SqliteStripes::Decode(SqliteDb* db, const SqliteStatement& row) {
   absl::StatusOr<Stripe> stripe = DecodeStripe(db, row);
   if (!stripe.ok()) {

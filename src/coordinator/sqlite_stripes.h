@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -13,22 +12,23 @@
 
 namespace ecpipe {
 
+// The columns that SqliteStripes::Decode takes, of the table under the alias `s`.
+#define ECPIPE_STRIPE_COLUMNS "s.row, s.stripe_id, s.code, s.block_bytes, s.members"
+
+inline constexpr char kSelectStripeById[] =
+    "SELECT " ECPIPE_STRIPE_COLUMNS " FROM stripes AS s WHERE s.stripe_id = ?1";
+
 struct StripeRow {
   int64_t row = 0;  // the row's number in the table; stays the stripe's own for its life
   Stripe stripe;
 };
 
-// The stripes table with its names: rows in, Stripe values out. A row that does not decode is DATA_LOSS and
-// names the stripe. Thread-safe once loaded, each thread with a connection of its own.
+// The stripes table with its names: rows in, Stripe values out. A row that does not decode is
+// DATA_LOSS and names the stripe. Thread-safe once loaded, each thread with its own connection.
 class SqliteStripes {
  public:
-  // The columns that Decode takes, of the table alias `s`.
-#define ECPIPE_STRIPE_COLUMNS "s.row, s.stripe_id, s.code, s.block_bytes, s.members"
-
   absl::Status Load(SqliteDb* db);
 
-  // Nothing when there is no such stripe.
-  absl::StatusOr<std::optional<StripeRow>> FindById(SqliteDb* db, const std::string& stripe_id);
   // The stripe of a row that starts with ECPIPE_STRIPE_COLUMNS.
   absl::StatusOr<StripeRow> Decode(SqliteDb* db, const SqliteStatement& row);
 

@@ -138,7 +138,9 @@ absl::StatusOr<std::vector<StripeMember>> DecodeMembers(const StripeHeader& head
   std::vector<StripeMember> members(count);
   std::string_view previous;
   for (StripeMember& member : members) {
-    if (!ReadMember(&reader, previous, &member)) return absl::DataLossError("a member is malformed");
+    if (!ReadMember(&reader, previous, &member)) {
+      return absl::DataLossError("a member is malformed");
+    }
     previous = member.block_id;
   }
   if (!reader.empty()) return absl::DataLossError("bytes follow the last member");

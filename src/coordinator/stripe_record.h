@@ -15,8 +15,8 @@
 // node 3 and b-2 on node 4 are 01 02 | 03 00 03 'b' '-' '1' | 04 02 01 '2' | crc.
 //
 // SQLite has no page checksums, and a stripe that has changed unseen could make a repair wrong
-// without an error. So the CRC covers all of the stripe: its id, its code's name (each with its length
-// before it), block_bytes, then the bytes above up to the CRC.
+// without an error. So the CRC covers all of the stripe: its id and its code's name (each after
+// its length in 4 bytes), block_bytes in 8 bytes, then the bytes above up to the CRC.
 #pragma once
 
 #include <cstdint>
