@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/node_table.h"
+
+#include <utility>
+
+#include "common/status.h"
+
+namespace ecpipe {
+
+namespace {
+
+absl::Status CheckText(const std::string& text, const char* field, size_t max_bytes) {
+  if (text.size() <= max_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(std::string(field) + " of a node is " +
+                                    std::to_string(text.size()) + " bytes; at most " +
+                                    std::to_string(max_bytes) + " are allowed");
+}
+
+absl::Status CheckNotEmpty(const std::string& text, const char* field) {
+  if (!text.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(std::string(field) + " of a node is empty");
+}
+
+absl::Status CheckRecord(const NodeRecord& record) {
+  ECPIPE_RETURN_IF_ERROR(CheckNotEmpty(record.node_id, "node_id"));
+  ECPIPE_RETURN_IF_ERROR(CheckNotEmpty(record.control_address, "control_address"));
+  ECPIPE_RETURN_IF_ERROR(CheckNotEmpty(record.data_address, "data_address"));
+  ECPIPE_RETURN_IF_ERROR(CheckText(record.node_id, "node_id", NodeTable::kMaxNodeIdBytes));
+  ECPIPE_RETURN_IF_ERROR(CheckText(record.rack, "rack", NodeTable::kMaxNodeIdBytes));
+  const size_t max = NodeTable::kMaxAddressBytes;
+  ECPIPE_RETURN_IF_ERROR(CheckText(record.control_address, "control_address", max));
+  ECPIPE_RETURN_IF_ERROR(CheckText(record.data_address, "data_address", max));
+  return CheckText(record.redis_address, "redis_address", max);
+}
+
+}  // namespace
+
+const char* NodeStateName(NodeState state) {
+  switch (state) {
+    case NodeState::kLive:
+      return "live";
+    case NodeState::kDraining:
+      return "draining";
+    case NodeState::kDead:
+      return "dead";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint now) {
+  ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
+  record.last_heartbeat = now;
+  const auto found = nodes_.find(record.node_id);
+  if (found != nodes_.end()) {
+    NodeRecord& old = found->second;
+    RegisterOutcome outcome = RegisterOutcome::kRefreshed;
+    if (old.incarnation != record.incarnation) {
+      outcome = Dead(old, now) ? RegisterOutcome::kReplaced : RegisterOutcome::kReplacedLive;
+    }
+    old = std::move(record);
+    return outcome;
+  }
+  if (nodes_.size() >= kMaxNodes) {
+    std::erase_if(nodes_, [&](const auto& entry) { return Dead(entry.second, now); });
+  }
+  if (nodes_.size() >= kMaxNodes) {
+    return absl::ResourceExhaustedError("register node " + record.node_id + ": " +
+                                        std::to_string(kMaxNodes) +
+                                        " nodes are live already, which is the limit");
+  }
+  std::string node_id = record.node_id;
+  nodes_.emplace(std::move(node_id), std::move(record));
+  return RegisterOutcome::kAdded;
+}
+
+absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnation,
+                                  const NodeReport& report, TimePoint now) {
+  const auto found = nodes_.find(node_id);
+  if (found == nodes_.end()) {
+    return absl::NotFoundError("node " + node_id + " is not known; register it");
+  }
+  NodeRecord& node = found->second;
+  if (node.incarnation != incarnation) {
+    return absl::NotFoundError("node " + node_id +
+                               " is registered with another incarnation; register it again");
+  }
+  node.block_count = report.block_count;
+  node.block_bytes = report.block_bytes;
+  node.active_sessions = report.active_sessions;
+  node.draining = report.draining;
+  node.last_heartbeat = now;
+  return absl::OkStatus();
+}
+
+NodeState NodeTable::State(const std::string& node_id, TimePoint now) const {
+  const NodeRecord* node = Find(node_id);
+  if (node == nullptr || Dead(*node, now)) return NodeState::kDead;
+  return node->draining ? NodeState::kDraining : NodeState::kLive;
+}
+
+const NodeRecord* NodeTable::Find(const std::string& node_id) const {
+  const auto found = nodes_.find(node_id);
+  return found == nodes_.end() ? nullptr : &found->second;
+}
+
+std::vector<NodeRecord> NodeTable::All() const {
+  std::vector<NodeRecord> all;
+  all.reserve(nodes_.size());
+  for (const auto& [node_id, node] : nodes_) all.push_back(node);
+  return all;
+}
+
+bool NodeTable::Dead(const NodeRecord& node, TimePoint now) const {
+  return now - node.last_heartbeat > dead_after_;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The storage nodes as their helpers report them. Pure: no lock, no clock; time is handed in.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+
+namespace ecpipe {
+
+struct NodeRecord {
+  std::string node_id;
+  std::string rack;             // empty: unknown
+  std::string control_address;  // of its HelperService, host:port
+  std::string data_address;     // of its TCP data port, host:port
+  std::string redis_address;    // of its redis-server; empty: it offers no redis transport
+  uint64_t incarnation = 0;     // changes with every start of the helper; not ordered
+  uint64_t block_count = 0;     // blocks under its roots
+  uint64_t block_bytes = 0;     // and their length in all
+  uint32_t active_sessions = 0;
+  bool draining = false;        // takes no new parts
+  TimePoint last_heartbeat{};   // set by the table; Register counts as one
+
+  friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
+};
+
+enum class NodeState { kLive, kDraining, kDead };
+// "live", "draining", "dead".
+const char* NodeStateName(NodeState state);
+
+// What a heartbeat brings besides the sign of life.
+struct NodeReport {
+  uint64_t block_count = 0;
+  uint64_t block_bytes = 0;
+  uint32_t active_sessions = 0;
+  bool draining = false;
+};
+
+enum class RegisterOutcome {
+  kAdded,         // the id was unknown
+  kRefreshed,     // the same incarnation again
+  kReplaced,      // another incarnation, and the one before was dead: a restart
+  kReplacedLive,  // another incarnation, and the one before was not dead yet: a quick restart, or
+                  // two helpers that were given one id
+};
+
+class NodeTable {
+ public:
+  static constexpr size_t kMaxNodes = 10'000;        // ten times the largest cluster aimed at
+  static constexpr size_t kMaxNodeIdBytes = 255;     // as in the catalog
+  static constexpr size_t kMaxAddressBytes = 300;    // a DNS name ends at 253, then ":65535"
+
+  // A node that has not been heard of for longer than `dead_after` is dead.
+  explicit NodeTable(Duration dead_after) : dead_after_(dead_after) {}
+
+  // Adds the node, or replaces its record. INVALID_ARGUMENT, naming the field, for an empty node
+  // id, control or data address, or an over-long text; RESOURCE_EXHAUSTED for a new node when the
+  // table is full. Only then are dead nodes forgotten, to make room.
+  absl::StatusOr<RegisterOutcome> Register(NodeRecord record, TimePoint now);
+
+  // NOT_FOUND when the node is unknown or has another incarnation: the helper is to register.
+  absl::Status Heartbeat(const std::string& node_id, uint64_t incarnation,
+                         const NodeReport& report, TimePoint now);
+
+  // kDead for a node that the table does not know.
+  NodeState State(const std::string& node_id, TimePoint now) const;
+
+  // Null when unknown. Valid until the next Register.
+  const NodeRecord* Find(const std::string& node_id) const;
+
+  // In the order of their ids.
+  std::vector<NodeRecord> All() const;
+
+  size_t size() const { return nodes_.size(); }
+
+ private:
+  bool Dead(const NodeRecord& node, TimePoint now) const;
+
+  const Duration dead_after_;
+  std::map<std::string, NodeRecord> nodes_;
+};
+
+}  // namespace ecpipe
