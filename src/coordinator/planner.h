@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planners write RepairPlans. They are pure: the same arguments give the same plan, and nothing
-// outside is read or changed. A new scheme is one more function in the table of planner.cc.
+// outside is read or changed. A new scheme is one more function in schemes.h and one more line in the
+// table of planner.cc.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@
 
 namespace ecpipe {
 
-// What a planner may know of a node that takes part.
+// What is known of a node that may take part.
 struct PlanNode {
   std::string node;
   std::string rack;
@@ -28,14 +28,15 @@ struct PlanRequest {
   RepairEquation equation;                // which blocks, and their coefficients
   std::vector<std::string> block_nodes;   // node id of each block of the stripe, by block index
   std::vector<std::string> requestors;    // where each failed block is wanted, one for each
+  std::vector<PlanNode> nodes;            // for schemes that look at links and racks
 };
 
-// "conventional", "ppr", "rp": the names that requests may use. "direct" (one hop that sends a block that is there) is
-// what a plain read of a healthy block runs.
+// The names that requests may use: "rp", "ppr", "conventional" and "direct". The last is one hop that
+// sends a block that is there: what a plain read of a healthy block runs.
 std::vector<std::string> SchemeNames();
 
 // INVALID_ARGUMENT for an unknown scheme (the message lists the known ones) or a request that the
 // scheme cannot serve.
-absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& request, std::span<const PlanNode> nodes);
+absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& request);
 
 }  // namespace ecpipe

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/plan_cost.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+uint64_t LaneBytes(const RepairPlan& plan, const PlanLane& lane) {
+  uint64_t slices = lane.slices.count();
+  uint64_t bytes = slices * plan.grid.slice_bytes;
+  // Only the very last slice of the range can be short.
+  const uint32_t last = plan.grid.slice_count() - 1;
+  if (lane.slices.SliceIndex(lane.slices.count() - 1) == last) {
+    bytes -= plan.grid.slice_bytes - plan.grid.SliceBytes(last);
+  }
+  return bytes;
+}
+
+class Loads {
+ public:
+  NodeLoad& Of(const std::string& node) {
+    const auto [found, added] = index_.try_emplace(node, loads_.size());
+    if (added) loads_.push_back({.node = node});
+    return loads_[found->second];
+  }
+  std::vector<NodeLoad> Take() { return std::move(loads_); }
+
+ private:
+  std::map<std::string, size_t> index_;
+  std::vector<NodeLoad> loads_;
+};
+
+// Streams on the longest path that ends at each hop; the largest over the lane.
+int LaneDepth(const PlanLane& lane) {
+  std::vector<int> depth(lane.hops.size(), 0);
+  int deepest = 0;
+  for (size_t i = 0; i < lane.hops.size(); ++i) {
+    for (const PlanInput& input : lane.hops[i].inputs) {
+      const auto from = static_cast<size_t>(input.from_hop);
+      const int cost = lane.hops[from].node == lane.hops[i].node ? 0 : 1;
+      depth[i] = std::max(depth[i], depth[from] + cost);
+    }
+    deepest = std::max(deepest, depth[i]);
+  }
+  return deepest;
+}
+
+struct Speeds {
+  std::map<std::string, const PlanNode*> nodes;
+  double fallback = 0;
+
+  double Up(const std::string& node) const { return Of(node, &PlanNode::up_bytes_per_second); }
+  double Down(const std::string& node) const { return Of(node, &PlanNode::down_bytes_per_second); }
+
+ private:
+  double Of(const std::string& node, double PlanNode::*speed) const {
+    const auto found = nodes.find(node);
+    if (found == nodes.end() || found->second->*speed <= 0) return fallback;
+    return found->second->*speed;
+  }
+};
+
+}  // namespace
+
+PlanCost EstimateCost(const RepairPlan& plan, const std::vector<PlanNode>& nodes,
+                      double default_bytes_per_second) {
+  Speeds speeds{{}, default_bytes_per_second};
+  for (const PlanNode& node : nodes) speeds.nodes[node.node] = &node;
+  PlanCost cost;
+  Loads loads;
+  size_t widest = 1;  // rows on one stream
+  double slowest = default_bytes_per_second;
+  for (const PlanLane& lane : plan.lanes) {
+    const uint64_t lane_bytes = LaneBytes(plan, lane);
+    for (const PlanHop& hop : lane.hops) {
+      loads.Of(hop.node);
+      for (const PlanInput& input : hop.inputs) {
+        const std::string& sender = lane.hops[static_cast<size_t>(input.from_hop)].node;
+        if (sender == hop.node) continue;
+        const uint64_t bytes = lane_bytes * input.rows.size();
+        loads.Of(sender).up_bytes += bytes;
+        loads.Of(hop.node).down_bytes += bytes;
+        cost.total_bytes += bytes;
+        widest = std::max(widest, input.rows.size());
+        slowest = std::min({slowest, speeds.Up(sender), speeds.Down(hop.node)});
+      }
+    }
+    cost.depth = std::max(cost.depth, LaneDepth(lane));
+  }
+  cost.loads = loads.Take();
+  for (const NodeLoad& load : cost.loads) {
+    cost.busiest_link_bytes = std::max({cost.busiest_link_bytes, load.up_bytes, load.down_bytes});
+    cost.seconds = std::max({cost.seconds, static_cast<double>(load.up_bytes) / speeds.Up(load.node),
+                             static_cast<double>(load.down_bytes) / speeds.Down(load.node)});
+  }
+  const uint64_t first_slice = std::min<uint64_t>(plan.grid.slice_bytes, plan.grid.bytes) * widest;
+  cost.seconds += std::max(0, cost.depth - 1) * static_cast<double>(first_slice) / slowest;
+  cost.timeslots =
+      cost.seconds / (static_cast<double>(plan.grid.bytes) / default_bytes_per_second);
+  return cost;
+}
+
+absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request, double default_bytes_per_second) {
+  if (request.scheme != "auto" && !request.scheme.empty()) return MakePlan(request);
+  std::optional<RepairPlan> best;
+  PlanCost best_cost;
+  for (const std::string& scheme : SchemeNames()) {
+    if (scheme == "direct") continue;  // for blocks that are there; never a repair
+    PlanRequest candidate = request;
+    candidate.scheme = scheme;
+    ECPIPE_ASSIGN_OR_RETURN(RepairPlan plan, MakePlan(candidate));
+    PlanCost cost = EstimateCost(plan, request.nodes, default_bytes_per_second);
+    const bool better = !best || cost.seconds < best_cost.seconds ||
+                        (cost.seconds == best_cost.seconds && cost.total_bytes < best_cost.total_bytes);
+    if (!better) continue;
+    best = std::move(plan);
+    best_cost = std::move(cost);
+  }
+  return *std::move(best);
+}
+
+}  // namespace ecpipe

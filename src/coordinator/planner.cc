@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/planner.h"
+
+#include "common/status.h"
+#include "coordinator/schemes.h"
+
+namespace ecpipe {
+namespace {
+
+using Planner = PlanLane (*)(const PlanRequest&);
+
+struct Scheme {
+  const char* name;
+  Planner planner;
+  size_t most_failed;  // failed blocks that one plan can rebuild
+};
+
+constexpr Scheme kSchemes[] = {
+    {"rp", PlanRepairPipelining, kMaxRows},
+    {"ppr", PlanPpr, kMaxRows},
+    {"conventional", PlanConventional, kMaxRows},
+    {"direct", PlanDirect, 1},
+};
+
+absl::Status CheckRequest(const PlanRequest& request) {
+  ECPIPE_RETURN_IF_ERROR(request.grid.Validate());
+  const RepairEquation& equation = request.equation;
+  if (equation.failed.empty() || equation.failed.size() > kMaxRows) {
+    return absl::InvalidArgumentError("a plan repairs from 1 to " + std::to_string(kMaxRows) +
+                                      " blocks");
+  }
+  if (request.requestors.size() != equation.failed.size()) {
+    return absl::InvalidArgumentError("there must be one requestor for each failed block");
+  }
+  if (equation.terms.empty()) return absl::InvalidArgumentError("the repair equation is empty");
+  for (const EquationTerm& term : equation.terms) {
+    if (term.block_index < 0 ||
+        static_cast<size_t>(term.block_index) >= request.block_nodes.size()) {
+      return absl::InvalidArgumentError("the equation uses a block that the stripe has not");
+    }
+    if (term.coefficients.size() != equation.failed.size()) {
+      return absl::InvalidArgumentError("a term has not one coefficient for each failed block");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> SchemeNames() {
+  std::vector<std::string> names;
+  for (const Scheme& scheme : kSchemes) names.push_back(scheme.name);
+  return names;
+}
+
+absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& request) {
+  ECPIPE_RETURN_IF_ERROR(CheckRequest(request));
+  std::string known;
+  for (const Scheme& scheme : kSchemes) {
+    known += (known.empty() ? "" : ", ") + std::string(scheme.name);
+    if (request.scheme != scheme.name) continue;
+    if (request.equation.failed.size() > scheme.most_failed) {
+      return absl::InvalidArgumentError("scheme " + request.scheme + " repairs one block at a time");
+    }
+    RepairPlan plan;
+    plan.scheme = request.scheme;
+    plan.grid = request.grid;
+    plan.failed = request.equation.failed;
+    plan.lanes.push_back(scheme.planner(request));
+    ECPIPE_RETURN_IF_ERROR(ValidatePlan(plan));
+    return plan;
+  }
+  return absl::InvalidArgumentError("unknown scheme '" + request.scheme + "'; known are " + known);
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/schemes.h"
+
+#include <numeric>
+
+namespace ecpipe {
+namespace {
+
+std::vector<Row> AllRows(const PlanRequest& request) {
+  std::vector<Row> rows(request.equation.failed.size());
+  std::iota(rows.begin(), rows.end(), Row{0});
+  return rows;
+}
+
+PlanHop HelperHop(const PlanRequest& request, const EquationTerm& term) {
+  PlanHop hop;
+  hop.node = request.block_nodes[static_cast<size_t>(term.block_index)];
+  hop.block_index = term.block_index;
+  hop.rows = AllRows(request);
+  hop.coefficients = term.coefficients;
+  return hop;
+}
+
+// A helper that sends its block as it is, under row 0: the receiver applies the coefficients.
+PlanHop RawHop(const PlanRequest& request, const EquationTerm& term) {
+  PlanHop hop = HelperHop(request, term);
+  hop.rows = {0};
+  hop.coefficients = {1};
+  return hop;
+}
+
+PlanInput PartialSums(int from_hop, std::vector<Row> rows) {
+  return {from_hop, std::move(rows), {}};
+}
+
+PlanLane LaneOfAllSlices(const PlanRequest& request) {
+  PlanLane lane;
+  lane.slices = LaneSlices::All(request.grid.slice_count());
+  return lane;
+}
+
+// The hop of one requestor, which takes its row from `from_hop`.
+PlanHop TakerHop(const PlanRequest& request, Row row, int from_hop) {
+  PlanHop hop;
+  hop.node = request.requestors[row];
+  hop.rows = {row};
+  hop.inputs = {PartialSums(from_hop, {row})};
+  hop.stored_rows = {row};
+  return hop;
+}
+
+// The first requestor's hop, where schemes that end in one place add everything up. It stores its own row.
+PlanHop CentreHop(const PlanRequest& request) {
+  PlanHop hop;
+  hop.node = request.requestors[0];
+  hop.rows = AllRows(request);
+  hop.stored_rows = {0};
+  return hop;
+}
+
+// The centre forwards the rows that the other requestors want.
+void AddForwarding(const PlanRequest& request, PlanLane* lane) {
+  const int centre = static_cast<int>(lane->hops.size()) - 1;
+  for (Row row = 1; row < request.requestors.size(); ++row) {
+    lane->hops.push_back(TakerHop(request, row, centre));
+  }
+}
+
+}  // namespace
+
+PlanLane PlanConventional(const PlanRequest& request) {
+  const bool raw = request.equation.failed.size() > 1;
+  PlanLane lane = LaneOfAllSlices(request);
+  PlanHop centre = CentreHop(request);
+  for (const EquationTerm& term : request.equation.terms) {
+    const int from = static_cast<int>(lane.hops.size());
+    lane.hops.push_back(raw ? RawHop(request, term) : HelperHop(request, term));
+    centre.inputs.push_back(raw ? PlanInput{from, {0}, term.coefficients}
+                                : PartialSums(from, {0}));
+  }
+  lane.hops.push_back(std::move(centre));
+  AddForwarding(request, &lane);
+  return lane;
+}
+
+PlanLane PlanPpr(const PlanRequest& request) {
+  PlanLane lane = LaneOfAllSlices(request);
+  for (const EquationTerm& term : request.equation.terms) {
+    lane.hops.push_back(HelperHop(request, term));
+  }
+  lane.hops.push_back(CentreHop(request));
+  // Each round pairs neighbours from the back, the left one sends to the right one and is done; so the
+  // requestor, the last, is in every round, and an odd one out waits at the front.
+  std::vector<int> standing(lane.hops.size());
+  std::iota(standing.begin(), standing.end(), 0);
+  while (standing.size() > 1) {
+    std::vector<int> next;
+    for (size_t i = standing.size() % 2; i < standing.size(); i += 2) {
+      lane.hops[static_cast<size_t>(standing[i + 1])].inputs.push_back(
+          PartialSums(standing[i], AllRows(request)));
+      next.push_back(standing[i + 1]);
+    }
+    if (standing.size() % 2 == 1) next.insert(next.begin(), standing[0]);
+    standing = std::move(next);
+  }
+  AddForwarding(request, &lane);
+  return lane;
+}
+
+PlanLane PlanRepairPipelining(const PlanRequest& request) {
+  PlanLane lane = LaneOfAllSlices(request);
+  for (const EquationTerm& term : request.equation.terms) {
+    PlanHop hop = HelperHop(request, term);
+    const int before = static_cast<int>(lane.hops.size()) - 1;
+    if (before >= 0) hop.inputs.push_back(PartialSums(before, hop.rows));
+    lane.hops.push_back(std::move(hop));
+  }
+  const int last = static_cast<int>(lane.hops.size()) - 1;
+  for (Row row = 0; row < request.requestors.size(); ++row) {
+    lane.hops.push_back(TakerHop(request, row, last));
+  }
+  return lane;
+}
+
+PlanLane PlanDirect(const PlanRequest& request) {
+  PlanLane lane = LaneOfAllSlices(request);
+  lane.hops.push_back(HelperHop(request, request.equation.terms[0]));
+  lane.hops.push_back(TakerHop(request, 0, 0));
+  return lane;
+}
+
+}  // namespace ecpipe
