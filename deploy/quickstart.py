@@ -33,7 +33,7 @@ NAME = "usr"
 # A tar of these is the real file. More than one stripe's worth of data, so that the last stripe is
 # a partly filled one.
 TAR_FOLDERS = ("usr", "var", "opt")
-FILE_MAX_BYTES = 1024 * MIB
+FILE_MAX_BYTES = 768 * MIB
 FILE_MIN_BYTES = K * BLOCK_MIB * MIB
 TAR_SECONDS = 300.0
 CHUNK_BYTES = 4 * MIB
@@ -53,6 +53,7 @@ def step(text: str) -> Iterator[None]:
 @contextlib.contextmanager
 def work_directory(arguments: argparse.Namespace) -> Iterator[Path]:
     if arguments.work_dir:
+        arguments.work_dir.mkdir(parents=True, exist_ok=True)
         yield arguments.work_dir
         return
     folder = Path(tempfile.mkdtemp(prefix="ecpipe-quickstart-"))

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-needed_mib=3072 # 1 GiB of data, its 14/10 in blocks, and room to repair
+needed_mib=3072 # 0.75 GiB of data, 1.75 GiB of blocks, and room to repair
 
 usage() {
   cat <<'USAGE'
