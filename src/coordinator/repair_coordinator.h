@@ -78,7 +78,7 @@ class RepairCoordinator {
 
   // From helpers.
   absl::Status Register(const NodeRecord& node);
-  absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodePulse& pulse);
+  absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
   void ReportPart(const std::string& node, RepairId repair_id, uint32_t attempt,
                   const absl::Status& status);
 

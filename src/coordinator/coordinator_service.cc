@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/coordinator_service.h"
+
+#include <algorithm>
+
+#include "common/block_id.h"
+#include "common/status.h"
+#include "rpc/part_proto.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr uint32_t kHeartbeatIntervalMillis = 1000;
+constexpr int kMaxStripesInPut = 10'000;
+constexpr uint32_t kMaxStripesInList = 1000;
+constexpr int kRecentRepairs = 50;
+
+void StripeToProto(const Stripe& stripe, v1::Stripe* proto) {
+  proto->set_stripe_id(stripe.stripe_id);
+  proto->set_code(stripe.code);
+  proto->set_block_bytes(stripe.block_bytes);
+  for (const BlockPlace& place : stripe.blocks) {
+    v1::BlockPlace* added = proto->add_blocks();
+    added->set_block_id(place.block_id);
+    added->set_node_id(place.node);
+  }
+}
+
+// Everything that a repair will rely on is checked when the stripe is loaded.
+absl::StatusOr<Stripe> StripeFromProto(const v1::Stripe& proto, CodeCache* codes) {
+  Stripe stripe{proto.stripe_id(), proto.code(), proto.block_bytes(), {}};
+  const auto bad = [&](const std::string& what) {
+    return absl::InvalidArgumentError("stripe '" + stripe.stripe_id + "': " + what);
+  };
+  absl::StatusOr<std::shared_ptr<const ErasureCode>> code = codes->Get(proto.code());
+  if (!code.ok()) return bad(std::string(code.status().message()));
+  if (proto.blocks_size() != (*code)->n()) {
+    return bad("has " + std::to_string(proto.blocks_size()) + " blocks, " + (*code)->name() +
+               " needs " + std::to_string((*code)->n()));
+  }
+  if (stripe.block_bytes == 0 || stripe.block_bytes > kMaxBlockBytes) {
+    return bad("a block length of " + std::to_string(stripe.block_bytes) + " bytes is not possible");
+  }
+  for (const v1::BlockPlace& place : proto.blocks()) {
+    if (absl::Status id = ValidateBlockId(place.block_id()); !id.ok()) {
+      return bad(std::string(id.message()));
+    }
+    if (place.node_id().empty()) return bad("block " + place.block_id() + " is on no node");
+    stripe.blocks.push_back({place.block_id(), place.node_id()});
+  }
+  return stripe;
+}
+
+void CostToProto(const PlanCost& cost, v1::PlanCost* proto) {
+  for (const NodeLoad& load : cost.loads) {
+    v1::PlanCost::Node* node = proto->add_nodes();
+    node->set_node_id(load.node);
+    node->set_up_bytes(load.up_bytes);
+    node->set_down_bytes(load.down_bytes);
+  }
+  proto->set_busiest_link_bytes(cost.busiest_link_bytes);
+  proto->set_total_bytes(cost.total_bytes);
+  proto->set_depth(static_cast<uint32_t>(cost.depth));
+  proto->set_expected_seconds(cost.seconds);
+  proto->set_timeslots(cost.timeslots);
+}
+
+template <typename Rows>
+void RowsToProto(const Rows& rows, google::protobuf::RepeatedField<uint32_t>* proto) {
+  for (const Row row : rows) proto->Add(row);
+}
+
+void HopToProto(const PlanHop& hop, const PlannedRepair& planned,
+                v1::ExplainRepairResponse::PlannedHop* proto) {
+  proto->set_node_id(hop.node);
+  proto->set_block_index(hop.block_index);
+  if (hop.block_index >= 0) {
+    proto->set_block_id(planned.stripe.blocks[static_cast<size_t>(hop.block_index)].block_id);
+  }
+  RowsToProto(hop.rows, proto->mutable_rows());
+  RowsToProto(hop.stored_rows, proto->mutable_stored_rows());
+  proto->set_coefficients(hop.coefficients.data(), hop.coefficients.size());
+  for (const PlanInput& input : hop.inputs) {
+    v1::ExplainRepairResponse::Input* added = proto->add_inputs();
+    added->set_from_hop(static_cast<uint32_t>(input.from_hop));
+    RowsToProto(input.rows, added->mutable_rows());
+    added->set_coefficients(input.coefficients.data(), input.coefficients.size());
+  }
+  if (const auto rack = planned.racks.find(hop.node); rack != planned.racks.end()) {
+    proto->set_rack(rack->second);
+  }
+}
+
+}  // namespace
+
+grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext*,
+                                              const v1::RegisterRequest* request,
+                                              v1::RegisterResponse* response) {
+  NodeRecord node;
+  node.node_id = request->node().node_id();
+  node.rack = request->node().rack();
+  node.control_address = request->node().control_address();
+  node.data_address = request->node().data_address();
+  node.redis_address = request->node().redis_address();
+  node.incarnation = request->node().incarnation();
+  node.block_count = request->inventory().block_count();
+  node.block_bytes = request->inventory().block_bytes();
+  response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);
+  return ToGrpc(repairs_->Register(node));
+}
+
+grpc::Status CoordinatorServiceImpl::Heartbeat(grpc::ServerContext*,
+                                               const v1::HeartbeatRequest* request,
+                                               v1::HeartbeatResponse*) {
+  const NodeReport report{request->inventory().block_count(), request->inventory().block_bytes(),
+                          request->active_sessions(), request->draining()};
+  return ToGrpc(repairs_->Heartbeat(request->node_id(), request->incarnation(), report));
+}
+
+grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext*,
+                                                const v1::ReportPartRequest* request,
+                                                v1::ReportPartResponse*) {
+  repairs_->ReportPart(request->node_id(), request->repair_id(), request->attempt(),
+                       StatusFromWire(request->status_code(), request->status_message()));
+  return grpc::Status::OK;
+}
+
+absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
+    const v1::RepairTarget& target, const std::string& requestor) const {
+  RepairRequest request;
+  request.block_id = target.block_id();
+  request.offset = target.offset();
+  request.bytes = target.bytes();
+  request.scheme = target.scheme();
+  request.slice_bytes = target.slice_bytes();
+  request.requestor = requestor;
+  ECPIPE_ASSIGN_OR_RETURN(request.transport,
+                          TransportFromProto(target.transport(), default_transport_));
+  ECPIPE_RETURN_IF_ERROR(ValidateBlockId(request.block_id));
+  return request;
+}
+
+grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext*,
+                                                 const v1::BeginRepairRequest* request,
+                                                 v1::BeginRepairResponse* response) {
+  const absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
+  if (!wanted.ok()) return ToGrpc(wanted.status());
+  const absl::StatusOr<RepairGrant> grant = repairs_->BeginRepair(*wanted);
+  if (!grant.ok()) return ToGrpc(grant.status());
+  *response->mutable_part() = PartToProto(grant->part);
+  response->set_scheme(grant->planned.plan.scheme);
+  response->set_stripe_id(grant->planned.stripe.stripe_id);
+  response->set_block_bytes(grant->planned.stripe.block_bytes);
+  CostToProto(grant->planned.cost, response->mutable_cost());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::FinishRepair(grpc::ServerContext*,
+                                                  const v1::FinishRepairRequest* request,
+                                                  v1::FinishRepairResponse*) {
+  repairs_->FinishRepair(request->repair_id(),
+                         StatusFromWire(request->status_code(), request->status_message()),
+                         request->verified_bytes());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
+                                                   const v1::ExplainRepairRequest* request,
+                                                   v1::ExplainRepairResponse* response) {
+  const absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
+  if (!wanted.ok()) return ToGrpc(wanted.status());
+  const absl::StatusOr<PlannedRepair> planned = repairs_->Explain(*wanted);
+  if (!planned.ok()) return ToGrpc(planned.status());
+  response->set_scheme(planned->plan.scheme);
+  response->set_stripe_id(planned->stripe.stripe_id);
+  response->set_code(planned->stripe.code);
+  response->mutable_grid()->set_offset(planned->plan.grid.offset);
+  response->mutable_grid()->set_bytes(planned->plan.grid.bytes);
+  response->mutable_grid()->set_slice_bytes(planned->plan.grid.slice_bytes);
+  for (const int failed : planned->plan.failed) response->add_failed(failed);
+  for (const PlanLane& lane : planned->plan.lanes) {
+    v1::ExplainRepairResponse::Lane* added = response->add_lanes();
+    RunsToProto(lane.slices, added->mutable_slices());
+    for (const PlanHop& hop : lane.hops) HopToProto(hop, *planned, added->add_hops());
+  }
+  CostToProto(planned->cost, response->mutable_cost());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
+                                                const v1::PutStripesRequest* request,
+                                                v1::PutStripesResponse*) {
+  if (request->stripes_size() > kMaxStripesInPut) {
+    return ToGrpc(absl::InvalidArgumentError("at most " + std::to_string(kMaxStripesInPut) +
+                                             " stripes in one call"));
+  }
+  std::vector<Stripe> stripes;
+  for (const v1::Stripe& proto : request->stripes()) {
+    absl::StatusOr<Stripe> stripe = StripeFromProto(proto, &codes_);
+    if (!stripe.ok()) return ToGrpc(stripe.status());
+    stripes.push_back(*std::move(stripe));
+  }
+  return ToGrpc(catalog_->Put(stripes));
+}
+
+grpc::Status CoordinatorServiceImpl::ListStripes(grpc::ServerContext*,
+                                                 const v1::ListStripesRequest* request,
+                                                 v1::ListStripesResponse* response) {
+  const uint32_t limit = request->limit() == 0 ? 100 : std::min(request->limit(), kMaxStripesInList);
+  const absl::StatusOr<std::vector<Stripe>> stripes =
+      catalog_->List(request->after_stripe_id(), static_cast<int>(limit));
+  if (!stripes.ok()) return ToGrpc(stripes.status());
+  for (const Stripe& stripe : *stripes) StripeToProto(stripe, response->add_stripes());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::LocateBlock(grpc::ServerContext*,
+                                                 const v1::LocateBlockRequest* request,
+                                                 v1::LocateBlockResponse* response) {
+  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(request->block_id());
+  if (!location.ok()) return ToGrpc(location.status());
+  StripeToProto(location->stripe, response->mutable_stripe());
+  response->set_block_index(static_cast<uint32_t>(location->block_index));
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                                               v1::GetStatusResponse* response) {
+  response->set_version(ECPIPE_VERSION);
+  const absl::StatusOr<uint64_t> stripe_count = catalog_->CountStripes();
+  if (!stripe_count.ok()) return ToGrpc(stripe_count.status());
+  response->set_stripe_count(*stripe_count);
+  for (const RepairCoordinator::NodeView& view : repairs_->Nodes()) {
+    v1::GetStatusResponse::Node* node = response->add_nodes();
+    v1::NodeInfo* info = node->mutable_info();
+    info->set_node_id(view.record.node_id);
+    info->set_rack(view.record.rack);
+    info->set_control_address(view.record.control_address);
+    info->set_data_address(view.record.data_address);
+    info->set_redis_address(view.record.redis_address);
+    info->set_incarnation(view.record.incarnation);
+    node->mutable_inventory()->set_block_count(view.record.block_count);
+    node->mutable_inventory()->set_block_bytes(view.record.block_bytes);
+    node->set_state(NodeStateName(view.state));
+    node->set_seconds_since_heartbeat(view.seconds_since_heartbeat);
+    node->set_active_sessions(view.record.active_sessions);
+  }
+  const absl::StatusOr<std::vector<RepairRecord>> repairs = journal_->Recent(kRecentRepairs);
+  if (!repairs.ok()) return ToGrpc(repairs.status());
+  for (const RepairRecord& record : *repairs) {
+    v1::GetStatusResponse::Repair* repair = response->add_repairs();
+    repair->set_repair_id(record.repair_id);
+    repair->set_attempt(record.attempt);
+    for (const std::string& block_id : record.block_ids) repair->add_block_ids(block_id);
+    repair->set_scheme(record.scheme);
+    repair->set_transport(record.transport);
+    repair->set_state(RepairStateName(record.state));
+    repair->set_requestor(record.requestor);
+    repair->set_started_unix_ms(record.started_unix_ms);
+    repair->set_ended_unix_ms(record.ended_unix_ms);
+    repair->set_detail(record.detail);
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace ecpipe

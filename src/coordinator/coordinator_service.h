@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "coordinator/catalog.h"
+#include "coordinator/journal.h"
+#include "coordinator/repair_coordinator.h"
+#include "ecpipe/v1/coordinator.grpc.pb.h"
+
+namespace ecpipe {
+
+// The coordinator's gRPC face: checks and translates; RepairCoordinator and Catalog decide.
+class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
+ public:
+  // All outlive the service.
+  CoordinatorServiceImpl(RepairCoordinator* repairs, Catalog* catalog, Journal* journal,
+                         TransportKind default_transport)
+      : repairs_(repairs),
+        catalog_(catalog),
+        journal_(journal),
+        default_transport_(default_transport) {}
+
+  grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
+                        v1::RegisterResponse* response) override;
+  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
+                         v1::HeartbeatResponse* response) override;
+  grpc::Status ReportPart(grpc::ServerContext*, const v1::ReportPartRequest* request,
+                          v1::ReportPartResponse* response) override;
+  grpc::Status BeginRepair(grpc::ServerContext*, const v1::BeginRepairRequest* request,
+                           v1::BeginRepairResponse* response) override;
+  grpc::Status FinishRepair(grpc::ServerContext*, const v1::FinishRepairRequest* request,
+                            v1::FinishRepairResponse* response) override;
+  grpc::Status ExplainRepair(grpc::ServerContext*, const v1::ExplainRepairRequest* request,
+                             v1::ExplainRepairResponse* response) override;
+  grpc::Status PutStripes(grpc::ServerContext*, const v1::PutStripesRequest* request,
+                          v1::PutStripesResponse* response) override;
+  grpc::Status ListStripes(grpc::ServerContext*, const v1::ListStripesRequest* request,
+                           v1::ListStripesResponse* response) override;
+  grpc::Status LocateBlock(grpc::ServerContext*, const v1::LocateBlockRequest* request,
+                           v1::LocateBlockResponse* response) override;
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
+                         v1::GetStatusResponse* response) override;
+
+ private:
+  absl::StatusOr<RepairRequest> RequestOf(const v1::RepairTarget& target,
+                                          const std::string& requestor) const;
+
+  RepairCoordinator* const repairs_;
+  Catalog* const catalog_;
+  Journal* const journal_;
+  const TransportKind default_transport_;
+  CodeCache codes_;
+};
+
+}  // namespace ecpipe
