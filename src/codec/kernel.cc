@@ -17,6 +17,8 @@ constexpr size_t kTableBytes = 32;
 constexpr size_t kLargestCall = size_t{1} << 30;
 // Its SIMD kernels handle any length from here on; shorter ones go byte by byte, here.
 constexpr size_t kShortestCall = 64;
+// A stripe has at most 255 blocks, so no more can be lost at once.
+constexpr size_t kMostRows = 255;
 
 // ISA-L's expanded table begins with the products of 0..15, so entry 1 is the coefficient.
 uint8_t CoefficientOf(const std::vector<uint8_t>& tables, size_t row) {
@@ -31,6 +33,7 @@ void MultiplyAddShort(uint8_t* row, uint8_t coefficient, const uint8_t* source, 
 
 CoefficientColumn::CoefficientColumn(std::span<const uint8_t> coefficients)
     : rows_(coefficients.size()), tables_(coefficients.size() * kTableBytes) {
+  ECPIPE_CHECK(rows_ <= kMostRows);
   if (rows_ == 0) return;
   // ISA-L reads its arguments only, though its signatures do not say so.
   ec_init_tables(1, static_cast<int>(rows_), const_cast<uint8_t*>(coefficients.data()),
@@ -51,7 +54,7 @@ void CoefficientColumn::MultiplyAdd(std::span<uint8_t* const> rows, const uint8_
     const size_t rest = bytes - at;
     // The last call must not be a short one: it takes all of up to 1 GiB + 63 bytes.
     const size_t step = rest < kLargestCall + kShortestCall ? rest : kLargestCall;
-    std::array<uint8_t*, 256> targets;
+    std::array<uint8_t*, kMostRows> targets;
     for (size_t r = 0; r < rows_; ++r) targets[r] = rows[r] + at;
     ec_encode_data_update(static_cast<int>(step), 1, static_cast<int>(rows_), 0, tables,
                           const_cast<uint8_t*>(source) + at, targets.data());
@@ -67,7 +70,7 @@ void CoefficientColumn::Multiply(std::span<uint8_t* const> rows, const uint8_t* 
     MultiplyAdd(rows, source, bytes);
     return;
   }
-  std::array<uint8_t*, 256> targets;
+  std::array<uint8_t*, kMostRows> targets;
   std::copy(rows.begin(), rows.end(), targets.begin());
   auto* one_source = const_cast<uint8_t*>(source);
   ec_encode_data(static_cast<int>(bytes), 1, static_cast<int>(rows_),

@@ -2,6 +2,8 @@
 #include "codec/linear_code.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "codec/gf256.h"
@@ -12,34 +14,29 @@ namespace {
 
 using Vector = std::vector<uint8_t>;
 
+// The target may be longer than the source.
 void AddScaled(Vector* target, const Vector& source, uint8_t factor) {
-  for (size_t i = 0; i < target->size(); ++i) (*target)[i] ^= GfMultiply(source[i], factor);
+  for (size_t i = 0; i < source.size(); ++i) (*target)[i] ^= GfMultiply(source[i], factor);
 }
 
-// A basis of the span of the rows taken so far, in echelon form. Each basis vector remembers how it
-// is made of the taken rows.
+// A combination of generator rows that is being eliminated.
+struct Reduced {
+  Vector rest;     // what the rows taken so far cannot make of it
+  Vector weights;  // of the taken rows, in what they can
+};
+
+bool IsZero(const Vector& row) {
+  return std::all_of(row.begin(), row.end(), [](uint8_t cell) { return cell == 0; });
+}
+
+// A basis of the span of the rows taken so far. A basis vector is 1 at its pivot, which is its
+// first non-zero column, and 0 at the pivots of all before it. It remembers how it is made of the
+// taken rows.
 class Span {
  public:
-  explicit Span(int dimension) : pivots_(static_cast<size_t>(dimension), -1) {}
+  explicit Span(int dimension) : pivots_(static_cast<size_t>(dimension), kNone) {}
 
-  struct Reduced {
-    Vector rest;     // what the span cannot make
-    Vector weights;  // of the taken rows, in what it can
-  };
-
-  Reduced Reduce(Vector row) const {
-    Vector weights(taken_, 0);
-    for (size_t column = 0; column < row.size(); ++column) {
-      if (row[column] == 0 || pivots_[column] < 0) continue;
-      const Basis& basis = basis_[static_cast<size_t>(pivots_[column])];
-      const uint8_t factor = row[column];  // basis vectors have a 1 at their pivot
-      AddScaled(&row, basis.row, factor);
-      for (size_t i = 0; i < basis.weights.size(); ++i) {
-        weights[i] ^= GfMultiply(basis.weights[i], factor);
-      }
-    }
-    return {std::move(row), std::move(weights)};
-  }
+  size_t taken() const { return basis_.size(); }
 
   // False when the row lies in the span already.
   bool Take(const Vector& row) {
@@ -47,32 +44,50 @@ class Span {
     const auto pivot = std::find_if(reduced.rest.begin(), reduced.rest.end(),
                                     [](uint8_t cell) { return cell != 0; });
     if (pivot == reduced.rest.end()) return false;
+    const auto column = static_cast<size_t>(pivot - reduced.rest.begin());
     const uint8_t scale = GfInverse(*pivot);
     reduced.weights.push_back(1);  // the new row itself
     for (uint8_t& cell : reduced.rest) cell = GfMultiply(cell, scale);
     for (uint8_t& weight : reduced.weights) weight = GfMultiply(weight, scale);
-    const auto column = static_cast<size_t>(
-        std::find_if(reduced.rest.begin(), reduced.rest.end(), [](uint8_t c) { return c != 0; }) -
-        reduced.rest.begin());
-    pivots_[column] = static_cast<int>(basis_.size());
-    basis_.push_back({std::move(reduced.rest), std::move(reduced.weights)});
-    ++taken_;
+    pivots_[column] = basis_.size();
+    basis_.push_back({std::move(reduced.rest), std::move(reduced.weights), column});
     return true;
+  }
+
+  // Brings a target that was reduced before the last Take() up to date. One step is enough, as
+  // the newest basis vector is 0 at all earlier pivots.
+  void ReduceByNewest(Reduced* target) const {
+    const Basis& newest = basis_.back();
+    target->weights.resize(taken(), 0);
+    if (const uint8_t factor = target->rest[newest.pivot]; factor != 0) {
+      AddScaled(&target->rest, newest.row, factor);
+      AddScaled(&target->weights, newest.weights, factor);
+    }
   }
 
  private:
   struct Basis {
     Vector row;
-    Vector weights;
+    Vector weights;  // of the rows taken up to it
+    size_t pivot;
   };
-  std::vector<Basis> basis_;
-  std::vector<int> pivots_;  // basis index by column; -1: none
-  size_t taken_ = 0;
-};
+  static constexpr size_t kNone = SIZE_MAX;
 
-bool IsZero(const Vector& row) {
-  return std::all_of(row.begin(), row.end(), [](uint8_t cell) { return cell == 0; });
-}
+  // From the first column on: a basis vector touches only columns from its pivot on.
+  Reduced Reduce(const Vector& row) const {
+    Reduced reduced{row, Vector(taken(), 0)};
+    for (size_t column = 0; column < row.size(); ++column) {
+      const uint8_t factor = reduced.rest[column];
+      if (factor == 0 || pivots_[column] == kNone) continue;
+      AddScaled(&reduced.rest, basis_[pivots_[column]].row, factor);
+      AddScaled(&reduced.weights, basis_[pivots_[column]].weights, factor);
+    }
+    return reduced;
+  }
+
+  std::vector<Basis> basis_;
+  std::vector<size_t> pivots_;  // basis index by column
+};
 
 Vector RowOf(const Matrix& matrix, int row) {
   Vector cells(static_cast<size_t>(matrix.columns()));
@@ -105,23 +120,21 @@ absl::Status LinearCode::CheckIndices(std::span<const int> failed,
 absl::StatusOr<RepairEquation> LinearCode::Equation(std::span<const int> failed,
                                                     std::span<const int> survivors) const {
   ECPIPE_RETURN_IF_ERROR(CheckIndices(failed, survivors));
+  std::vector<Reduced> targets;
+  for (const int index : failed) targets.push_back({RowOf(generator_, index), {}});
+  const auto solved = [&] {
+    return std::all_of(targets.begin(), targets.end(),
+                       [](const Reduced& target) { return IsZero(target.rest); });
+  };
   Span span(k());
   std::vector<int> taken;
-  std::vector<Span::Reduced> targets;
-  const auto reduce_targets = [&] {
-    targets.clear();
-    for (const int index : failed) targets.push_back(span.Reduce(RowOf(generator_, index)));
-    return std::all_of(targets.begin(), targets.end(),
-                       [](const Span::Reduced& target) { return IsZero(target.rest); });
-  };
-  bool solved = false;
   for (const int index : survivors) {
+    if (solved()) break;
     if (!span.Take(RowOf(generator_, index))) continue;
     taken.push_back(index);
-    solved = reduce_targets();
-    if (solved) break;
+    for (Reduced& target : targets) span.ReduceByNewest(&target);
   }
-  if (!solved) {
+  if (!solved()) {
     return absl::FailedPreconditionError(
         "the " + std::to_string(survivors.size()) + " surviving blocks do not determine the " +
         std::to_string(failed.size()) + " failed ones; " + name_ + " needs up to " +
@@ -132,7 +145,7 @@ absl::StatusOr<RepairEquation> LinearCode::Equation(std::span<const int> failed,
   equation.failed.assign(failed.begin(), failed.end());
   for (size_t t = 0; t < taken.size(); ++t) {
     EquationTerm term{taken[t], {}};
-    for (const Span::Reduced& target : targets) term.coefficients.push_back(target.weights[t]);
+    for (const Reduced& target : targets) term.coefficients.push_back(target.weights[t]);
     if (!IsZero(term.coefficients)) equation.terms.push_back(std::move(term));
   }
   return equation;

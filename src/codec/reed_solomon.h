@@ -14,8 +14,8 @@ namespace ecpipe {
 absl::StatusOr<Matrix> CauchyGenerator(int n, int k);
 
 // [I; V] with V[p][j] = (2^p)^j: the same as ISA-L's gf_gen_rs_matrix; QFS uses (9,6). Not MDS for every
-// n and k: INVALID_ARGUMENT then names a singular submatrix. Also when there are too many submatrices to
-// check: a code that may lose data with fewer than n - k failures is not to be used.
+// n and k: INVALID_ARGUMENT then names the parity rows and data columns of a singular submatrix, for such a
+// code may lose data with n - k failures. The check is exact and takes up to 10 ms.
 absl::StatusOr<Matrix> VandermondeGenerator(int n, int k);
 
 }  // namespace ecpipe

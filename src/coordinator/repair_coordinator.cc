@@ -224,6 +224,7 @@ absl::Status RepairCoordinator::AddRunning(const RepairRecord& record) {
                                         std::to_string(options_.max_running) + " repairs");
   }
   running_[record.repair_id] = Running{record, {}, {}, clock_->Now()};
+  ++counts_.started;
   return absl::OkStatus();
 }
 
@@ -335,6 +336,10 @@ void RepairCoordinator::End(RepairRecord record, RepairState state, const std::s
        {"state", RepairStateName(state)},
        {"seconds", Short(static_cast<double>(record.ended_unix_ms - record.started_unix_ms) / 1000)},
        {"detail", detail}});
+  {
+    MutexLock lock(&mutex_);
+    ++(state == RepairState::kDone ? counts_.done : counts_.failed);
+  }
   if (absl::Status written = journal_->Record(record); !written.ok()) {
     Log(LogLevel::kError, "journal.failed", {{"status", StatusText(written)}});
   }
@@ -400,6 +405,11 @@ void RepairCoordinator::Expire() {
   if (absl::Status trimmed = journal_->Trim(options_.journal_keep); !trimmed.ok()) {
     Log(LogLevel::kError, "journal.failed", {{"status", StatusText(trimmed)}});
   }
+}
+
+RepairCounts RepairCoordinator::counts() {
+  MutexLock lock(&mutex_);
+  return counts_;
 }
 
 std::vector<RepairCoordinator::NodeView> RepairCoordinator::Nodes() {

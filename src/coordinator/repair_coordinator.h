@@ -48,6 +48,13 @@ struct RepairGrant {
   PlannedRepair planned;
 };
 
+// Since the start of the process.
+struct RepairCounts {
+  uint64_t started = 0;
+  uint64_t done = 0;
+  uint64_t failed = 0;
+};
+
 // Thread-safe.
 class RepairCoordinator {
  public:
@@ -91,7 +98,7 @@ class RepairCoordinator {
     double seconds_since_heartbeat = 0;
   };
   std::vector<NodeView> Nodes();
-  const Options& options() const { return options_; }
+  RepairCounts counts();
 
  private:
   struct Running {
@@ -128,6 +135,7 @@ class RepairCoordinator {
   Mutex mutex_;
   NodeTable nodes_ ABSL_GUARDED_BY(mutex_);
   std::map<RepairId, Running> running_ ABSL_GUARDED_BY(mutex_);
+  RepairCounts counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ecpipe

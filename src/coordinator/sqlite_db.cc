@@ -190,6 +190,8 @@ std::string_view SqliteStatement::Bytes(int column) const {
 // ---- SqliteTransaction ----------------------------------------------------------------------
 
 absl::StatusOr<SqliteTransaction> SqliteTransaction::Begin(SqliteDb* db) {
+  // One that could not be rolled back would keep all others out for ever.
+  if (sqlite3_get_autocommit(db->db_) == 0) ECPIPE_RETURN_IF_ERROR(db->Run("ROLLBACK"));
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement begin, db->Prepare("BEGIN IMMEDIATE"));
   ECPIPE_RETURN_IF_ERROR(begin.Execute());
   return SqliteTransaction(db);
@@ -198,7 +200,7 @@ absl::StatusOr<SqliteTransaction> SqliteTransaction::Begin(SqliteDb* db) {
 SqliteTransaction::~SqliteTransaction() {
   // An error may have rolled it back already; then there is nothing left to undo.
   if (db_ == nullptr || sqlite3_get_autocommit(db_->db_) != 0) return;
-  ECPIPE_CHECK(db_->Run("ROLLBACK").ok());
+  db_->Run("ROLLBACK").IgnoreError();  // Begin tries again
 }
 
 absl::Status SqliteTransaction::Commit() {

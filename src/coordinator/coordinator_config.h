@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/repair_plan.h"
+#include "coordinator/repair_coordinator.h"
+
+namespace ecpipe {
+
+// deploy/coordinator.toml explains each key.
+struct CoordinatorConfig {
+  std::string listen;
+  std::string data_directory;
+  std::string metrics_address;  // empty: no metrics
+  std::string log_level;
+  bool insecure = false;
+  TransportKind default_transport = TransportKind::kTcp;
+  RepairCoordinator::Options repairs;
+};
+
+// INVALID_ARGUMENT with file:line for anything that is wrong.
+absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path);
+
+}  // namespace ecpipe

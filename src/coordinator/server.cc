@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+
+#include "common/log.h"
+#include "common/process_stats.h"
+#include "common/status.h"
+#include "coordinator/sqlite_catalog.h"
+#include "coordinator/sqlite_journal.h"
+
+namespace ecpipe {
+
+absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
+    const CoordinatorConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config.listen, config.insecure));
+  if (config.insecure) {
+    Log(LogLevel::kWarning, "security.off",
+        {{"reason", "insecure = true: anyone who reaches the port can order repairs"}});
+  }
+  std::unique_ptr<CoordinatorServer> server(new CoordinatorServer);
+  ECPIPE_RETURN_IF_ERROR(server->OpenState(config));
+  server->repairs_ = std::make_unique<RepairCoordinator>(
+      server->catalog_.get(), server->journal_.get(), &server->helpers_, &Clock::System(),
+      config.repairs);
+  server->service_ = std::make_unique<CoordinatorServiceImpl>(
+      server->repairs_.get(), server->catalog_.get(), server->journal_.get(),
+      config.default_transport);
+  ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, server->service_.get()));
+  ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
+  server->expiry_ = std::thread([raw = server.get()] { raw->ExpireRegularly(); });
+  return server;
+}
+
+CoordinatorServer::~CoordinatorServer() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  stop_.NotifyAll();
+  if (expiry_.joinable()) expiry_.join();
+  metrics_.reset();
+  rpc_.reset();
+}
+
+absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
+  std::error_code error;
+  std::filesystem::create_directories(config.data_directory, error);
+  if (error) return ErrnoStatus(error.value(), "create " + config.data_directory);
+  const std::string path = config.data_directory + "/ecpipe.db";
+  ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(path));
+  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(path));
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<RepairRecord> interrupted,
+                          journal_->TakeInterrupted(Clock::System().UnixMillis()));
+  for (const RepairRecord& record : interrupted) {
+    Log(LogLevel::kWarning, "repair.interrupted",
+        {{"repair", RepairIdText(record.repair_id)},
+         {"block", record.block_ids.empty() ? "" : record.block_ids.front()},
+         {"scheme", record.scheme},
+         {"hint", "the coordinator stopped while it ran; ask for the block again"}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
+  if (config.metrics_address.empty()) return absl::OkStatus();
+  ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config.metrics_address, config.insecure));
+  ECPIPE_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(config.metrics_address));
+  metrics_->AddGauge("ecpipe_nodes_live", "Helpers whose heartbeats arrive.", [this] {
+    const auto nodes = repairs_->Nodes();
+    return static_cast<double>(std::count_if(nodes.begin(), nodes.end(), [](const auto& node) {
+      return node.state == NodeState::kLive;
+    }));
+  });
+  const auto repairs = [this](const char* name, const char* help, auto count) {
+    metrics_->AddCounter(name, help,
+                         [this, count] { return static_cast<double>(repairs_->counts().*count); });
+  };
+  repairs("ecpipe_repairs_started_total", "Repairs handed out.", &RepairCounts::started);
+  repairs("ecpipe_repairs_done_total", "Repairs that their requestor verified.", &RepairCounts::done);
+  repairs("ecpipe_repairs_failed_total", "Repairs that ended with an error.", &RepairCounts::failed);
+  metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
+                       ProcessCpuSeconds);
+  return absl::OkStatus();
+}
+
+void CoordinatorServer::ExpireRegularly() {
+  constexpr auto kInterval = std::chrono::seconds(5);
+  MutexLock lock(&mutex_);
+  while (!stopping_) {
+    const TimePoint next = Clock::System().Now() + kInterval;
+    while (!stopping_ && stop_.WaitUntil(lock, next)) {
+    }
+    if (stopping_) return;
+    // Expire has a lock of its own and never takes this one.
+    repairs_->Expire();
+  }
+}
+
+}  // namespace ecpipe

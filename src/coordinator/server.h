@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinator daemon's composition root: everything that it is made of, in the order of its life.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "common/metrics.h"
+#include "common/mutex.h"
+#include "coordinator/catalog.h"
+#include "coordinator/coordinator_config.h"
+#include "coordinator/coordinator_service.h"
+#include "coordinator/helper_client.h"
+#include "coordinator/journal.h"
+#include "coordinator/repair_coordinator.h"
+#include "rpc/rpc_server.h"
+
+namespace ecpipe {
+
+class CoordinatorServer {
+ public:
+  // Opens catalog and journal, and serves. An error leaves nothing running.
+  static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(const CoordinatorConfig& config);
+  ~CoordinatorServer();
+
+  const std::string& address() const { return rpc_->address(); }
+
+ private:
+  CoordinatorServer() = default;
+  absl::Status OpenState(const CoordinatorConfig& config);
+  absl::Status StartMetrics(const CoordinatorConfig& config);
+  void ExpireRegularly();
+
+  std::unique_ptr<Catalog> catalog_;
+  std::unique_ptr<Journal> journal_;
+  HelperClient helpers_;
+  std::unique_ptr<RepairCoordinator> repairs_;
+  std::unique_ptr<CoordinatorServiceImpl> service_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<MetricsServer> metrics_;  // null without an address
+
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread expiry_;
+};
+
+}  // namespace ecpipe
