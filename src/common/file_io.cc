@@ -5,16 +5,42 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
+#include <utility>
 
+#include "common/check.h"
 #include "common/status.h"
 
 namespace ecpipe {
+namespace {
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+bool Exists(const std::string& path) {
+  struct stat info{};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+absl::Status AlreadyExists(const std::string& path) {
+  return absl::AlreadyExistsError("create " + path + ": there is such a file already");
+}
+
+absl::Status SyncDirectory(const std::string& directory) {
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) return ErrnoStatus(errno, "fsync " + directory);
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: a FIFO under this name must not hang the open; it is refused below.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat " + path);
@@ -32,7 +58,7 @@ absl::Status ReadFully(int fd, uint64_t offset, std::span<uint8_t> out) {
   while (!out.empty()) {
     const ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, "read");
+    if (got < 0) return ErrnoStatus(errno, "read at byte " + std::to_string(offset));
     if (got == 0) return absl::OutOfRangeError("the file ends at byte " + std::to_string(offset));
     offset += static_cast<uint64_t>(got);
     out = out.subspan(static_cast<size_t>(got));
@@ -44,27 +70,34 @@ absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes)
   while (!bytes.empty()) {
     const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return ErrnoStatus(errno, "write");
+    if (put < 0) return ErrnoStatus(errno, "write at byte " + std::to_string(offset));
     offset += static_cast<uint64_t>(put);
     bytes = bytes.subspan(static_cast<size_t>(put));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
-  std::string temporary = path + ".XXXXXX.tmp";
-  UniqueFd fd(::mkostemps(temporary.data(), 4, O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, "create a temporary file for " + path);
-  // mkostemps makes the file private; a repaired block gets the rights that any new file would get.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(fd.get(), 0666 & ~mask);
-  return AtomicFile(path, std::move(temporary), std::move(fd));
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, Existing existing) {
+  if (existing == Existing::kRefuse && Exists(path)) return AlreadyExists(path);
+  // The counter makes names unique within the process, the pid between processes. So a name is
+  // taken only by what a killed process with our pid left behind; the retries are for those.
+  static std::atomic<uint64_t> counter{0};
+  constexpr int kTries = 1000;
+  const std::string stem = DirectoryOf(path) + kTempPrefix + std::to_string(::getpid()) + "-";
+  for (int i = 0; i < kTries; ++i) {
+    std::string temporary = stem + std::to_string(counter.fetch_add(1, std::memory_order_relaxed));
+    UniqueFd fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!fd.valid() && (errno == EEXIST || errno == EINTR)) continue;
+    if (!fd.valid()) return ErrnoStatus(errno, "create a temporary file for " + path);
+    return AtomicFile(path, std::move(temporary), existing, std::move(fd));
+  }
+  return absl::ResourceExhaustedError("create " + path + ": delete the old files " + stem + "*");
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
+      existing_(other.existing_),
       fd_(std::move(other.fd_)) {}
 
 AtomicFile::~AtomicFile() {
@@ -72,19 +105,44 @@ AtomicFile::~AtomicFile() {
 }
 
 absl::Status AtomicFile::WriteAt(uint64_t offset, std::span<const uint8_t> bytes) {
-  return Annotate(WriteFully(fd_.get(), offset, bytes), temporary_);
+  ECPIPE_CHECK(fd_.valid());
+  return Annotate(WriteFully(fd_.get(), offset, bytes), path_);
+}
+
+absl::Status AtomicFile::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
+  ECPIPE_CHECK(fd_.valid());
+  return Annotate(ReadFully(fd_.get(), offset, out), path_);
+}
+
+absl::Status AtomicFile::Rename() const {
+  if (existing_ == Existing::kReplace) {
+    if (::rename(temporary_.c_str(), path_.c_str()) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, "rename to " + path_);
+  }
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0) {
+    return absl::OkStatus();
+  }
+  if (errno == EEXIST) return AlreadyExists(path_);
+  if (errno != EINVAL && errno != ENOSYS) return ErrnoStatus(errno, "rename to " + path_);
+  // NFS does not know the flag. A hard link does not replace anything either.
+  if (::link(temporary_.c_str(), path_.c_str()) != 0) {
+    return errno == EEXIST ? AlreadyExists(path_) : ErrnoStatus(errno, "link to " + path_);
+  }
+  ::unlink(temporary_.c_str());
+  return absl::OkStatus();
 }
 
 absl::Status AtomicFile::Commit() {
-  if (::fsync(fd_.get()) != 0) return ErrnoStatus(errno, "fsync " + temporary_);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return ErrnoStatus(errno, "rename " + temporary_ + " to " + path_);
-  }
+  ECPIPE_CHECK(fd_.valid());
+  if (::fsync(fd_.get()) != 0) return ErrnoStatus(errno, "fsync " + path_);
+  // NFS and quotas report a failed write as late as here.
+  if (::close(fd_.release()) != 0 && errno != EINTR) return ErrnoStatus(errno, "close " + path_);
+  ECPIPE_RETURN_IF_ERROR(Rename());
   temporary_.clear();
-  const size_t slash = path_.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) return ErrnoStatus(errno, "fsync " + directory);
+  if (absl::Status synced = SyncDirectory(DirectoryOf(path_)); !synced.ok()) {
+    return absl::UnknownError(path_ + " is written, but a crash of the machine may undo that: " +
+                              std::string(synced.message()));
+  }
   return absl::OkStatus();
 }
 

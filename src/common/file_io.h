@@ -14,35 +14,60 @@
 namespace ecpipe {
 
 // Opens a regular file for reading. NOT_FOUND, PERMISSION_DENIED, ... with the path.
+// INVALID_ARGUMENT: the path is something else, such as a directory or a FIFO.
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path);
 absl::StatusOr<uint64_t> FileBytes(int fd);
 
-// Fills `out` from `offset` on. OUT_OF_RANGE when the file ends before.
+// Fills `out` from `offset` on. OUT_OF_RANGE when the file ends before. On error `out` is undefined.
 absl::Status ReadFully(int fd, uint64_t offset, std::span<uint8_t> out);
+// RESOURCE_EXHAUSTED when the disk is full. On error a part may have been written.
 absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes);
 
-// A file that is written beside its target and takes its name at the end. Not thread-safe.
+// A file that is written beside its target and takes its name at the end. It owns the temporary
+// file; a killed process leaves that behind, and it may be deleted by its prefix. Not thread-safe,
+// except that threads may write ranges that do not overlap.
 class AtomicFile {
  public:
-  // Creates "<path>.<random>.tmp" in the target's directory.
-  static absl::StatusOr<AtomicFile> Create(const std::string& path);
+  // Starts with '.', so that no half-written file is ever taken for a block (block_id.h).
+  static constexpr char kTempPrefix[] = ".ecpipe-tmp-";
+
+  // What Commit() does when the target exists already.
+  enum class Existing { kReplace, kRefuse };
+
+  // Creates the temporary file in the target's directory, which must exist. ALREADY_EXISTS, with
+  // kRefuse: so does the target (Commit() checks it again). Errors name the path.
+  static absl::StatusOr<AtomicFile> Create(const std::string& path,
+                                           Existing existing = Existing::kReplace);
   AtomicFile(AtomicFile&&) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   // Removes the temporary file unless it was committed.
   ~AtomicFile();
 
-  // RESOURCE_EXHAUSTED when the disk is full.
+  // The name that Commit() gives.
+  const std::string& path() const { return path_; }
+
+  // After an error the file is not to be committed. Not after Commit().
   absl::Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes);
-  // fsync, rename over the target, fsync of the directory. After an error the target is as before, except
-  // that it may be replaced and not yet durable if the last fsync failed.
+  // Reads back what was written.
+  absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) const;
+
+  // fsync, rename to the target, fsync of the directory; once, after the last write. After an error
+  // the target is as before, with one exception: UNKNOWN says that the file has its name, but that
+  // a crash of the machine may yet undo that.
   absl::Status Commit();
 
  private:
-  AtomicFile(std::string path, std::string temporary, UniqueFd fd)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
+  AtomicFile(std::string path, std::string temporary, Existing existing, UniqueFd fd)
+      : path_(std::move(path)),
+        temporary_(std::move(temporary)),
+        existing_(existing),
+        fd_(std::move(fd)) {}
+
+  absl::Status Rename() const;
 
   std::string path_;
   std::string temporary_;  // empty once there is nothing to remove
+  Existing existing_;
   UniqueFd fd_;
 };
 
