@@ -41,18 +41,18 @@ class ErasureCode {
   // The text that CreateErasureCode takes to make this code again, e.g. "rs-cauchy(14,10)".
   virtual const std::string& name() const = 0;
 
-  // n rows of k coefficients: block i = Σ_j generator(i, j) · data block j. The first k rows are the
-  // identity (all codes here are systematic).
+  // n rows of k coefficients: block i = Σ_j generator(i, j) · data block j. The first k rows are
+  // the identity (all codes here are systematic).
   virtual const Matrix& generator() const = 0;
 
   // Writes the equation that rebuilds `failed` from some of `survivors`.
   //
   // `survivors` is in the caller's order of preference; the code takes the earliest ones that work
-  // and that it needs, so a caller that wants one exact set passes only that set. The code alone says
-  // which sets work: callers never count to k.
+  // and that it needs, so a caller that wants one exact set passes only that set. The code alone
+  // says which sets work: callers never count to k.
   //
-  // INVALID_ARGUMENT: an index out of range, a block both failed and surviving or named twice, or no
-  // failed block. FAILED_PRECONDITION: the survivors do not determine the failed blocks; the
+  // INVALID_ARGUMENT: an index out of range, a block both failed and surviving or named twice, or
+  // no failed block. FAILED_PRECONDITION: the survivors do not determine the failed blocks; the
   // message says how many there are and what is needed.
   virtual absl::StatusOr<RepairEquation> Equation(std::span<const int> failed,
                                                   std::span<const int> survivors) const = 0;
@@ -61,8 +61,8 @@ class ErasureCode {
 // Makes a code from its name:
 //   "rs-cauchy(n,k)"       Reed-Solomon, systematic Cauchy matrix, 1 <= k < n <= 255. The default:
 //                          "rs(n,k)" is the same code. MDS for every n and k.
-//   "rs-vandermonde(n,k)"  ISA-L's gf_gen_rs_matrix form (rows of powers of 2), only where it is MDS;
-//                          otherwise INVALID_ARGUMENT names a singular submatrix.
+//   "rs-vandermonde(n,k)"  ISA-L's gf_gen_rs_matrix form (rows of powers of 2), only where it is
+//                          MDS; otherwise INVALID_ARGUMENT names a singular submatrix.
 // INVALID_ARGUMENT for an unknown family or bad parameters, saying which and what is allowed.
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalar arithmetic in GF(2^8), polynomial 0x11d (x^8 + x^4 + x^3 + x^2 + 1), generator 2: the field
-// of ISA-L, HDFS-3 and QFS. For matrices; whole buffers go through kernel.h.
+// Scalar arithmetic in GF(2^8), polynomial 0x11d (x^8 + x^4 + x^3 + x^2 + 1), generator 2: the
+// field of ISA-L, HDFS-3 and QFS. For matrices; whole buffers go through kernel.h.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace ecpipe {
 namespace gf256_internal {
 
 struct Tables {
-  std::array<uint8_t, 512> exp{};  // 2^i, written out twice so that sums of logarithms need no modulo
+  std::array<uint8_t, 512> exp{};  // 2^i, twice over, so that sums of logarithms need no modulo
   std::array<uint8_t, 256> log{};
 };
 

@@ -23,8 +23,8 @@ class LinearCode : public ErasureCode {
   const std::string& name() const override { return name_; }
   const Matrix& generator() const override { return generator_; }
 
-  // Gaussian elimination over the survivors, in their order: a survivor is taken when it is independent of
-  // those before it, until the failed blocks lie in the span of what was taken.
+  // Gaussian elimination over the survivors, in their order: a survivor is taken when it is
+  // independent of those before it, until the failed blocks lie in the span of what was taken.
   absl::StatusOr<RepairEquation> Equation(std::span<const int> failed,
                                           std::span<const int> survivors) const override;
 

@@ -66,11 +66,11 @@ std::string Listed(const Indices& indices) {
 
 // A systematic code is MDS exactly if every square submatrix of its parity rows is regular.
 //
-// V[p][j] = 2^(pj), so moving all rows of a submatrix by one, or all its columns, only scales the other
-// dimension by non-zero factors: submatrices that contain row 0 and column 0 stand for all. Small
-// ones come first, and where one is singular, a small one is: counted over all n <= 255, no check looks
-// at more than 31,877 submatrices, which takes 10 ms. MDS are m = n - k <= 3 with any k, m = 4
-// with k <= 21, m = 5 with k <= 5, m <= 21 with k = 4, and k <= 3.
+// V[p][j] = 2^(pj), so moving all rows of a submatrix by one, or all its columns, only scales the
+// other dimension by non-zero factors: submatrices that contain row 0 and column 0 stand for all.
+// Small ones come first, and where one is singular, a small one is: counted over all n <= 255, no
+// check looks at more than 31,877 submatrices, which takes 10 ms. MDS are m = n - k <= 3 with any
+// k, m = 4 with k <= 21, m = 5 with k <= 5, m <= 21 with k = 4, and k <= 3.
 absl::Status CheckMds(const Matrix& parity, const std::string& name) {
   constexpr int kMostSubmatrices = 31'877;
   int checked = 0;

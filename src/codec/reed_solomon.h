@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reed-Solomon codes: Reed and Solomon, "Polynomial Codes over Certain Finite Fields" (1960), in the two
-// systematic forms that storage systems use.
+// Reed-Solomon codes: Reed and Solomon, "Polynomial Codes over Certain Finite Fields" (1960), in
+// the two systematic forms that storage systems use.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,14 +8,15 @@
 
 namespace ecpipe {
 
-// [I; C] with C[p][j] = 1 / ((k + p) XOR j): every square submatrix of a Cauchy matrix is regular, so the
-// code is MDS. The same as ISA-L's gf_gen_cauchy1_matrix, and HDFS-3's codec "rs".
+// [I; C] with C[p][j] = 1 / ((k + p) XOR j): every square submatrix of a Cauchy matrix is regular,
+// so the code is MDS. The same as ISA-L's gf_gen_cauchy1_matrix, and HDFS-3's codec "rs".
 // INVALID_ARGUMENT unless 1 <= k < n <= 255.
 absl::StatusOr<Matrix> CauchyGenerator(int n, int k);
 
-// [I; V] with V[p][j] = (2^p)^j: the same as ISA-L's gf_gen_rs_matrix; QFS uses (9,6). Not MDS for every
-// n and k: INVALID_ARGUMENT then names the parity rows and data columns of a singular submatrix, for such a
-// code may lose data with n - k failures. The check is exact and takes up to 10 ms.
+// [I; V] with V[p][j] = (2^p)^j: the same as ISA-L's gf_gen_rs_matrix; QFS uses (9,6). Not MDS for
+// every n and k: INVALID_ARGUMENT then names the parity rows and data columns of a singular
+// submatrix, for such a code may lose data with n - k failures. The check is exact and takes up
+// to 10 ms.
 absl::StatusOr<Matrix> VandermondeGenerator(int n, int k);
 
 }  // namespace ecpipe

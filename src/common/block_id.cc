@@ -18,10 +18,11 @@ bool Allowed(char c) {
 
 absl::Status ValidateBlockId(const std::string& block_id) {
   const bool good = !block_id.empty() && block_id.size() <= kMaxBlockIdBytes &&
-                    block_id.front() != '.' && std::all_of(block_id.begin(), block_id.end(), Allowed);
+                    block_id.front() != '.' &&
+                    std::all_of(block_id.begin(), block_id.end(), Allowed);
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "not a block id: it must be 1 to 255 letters, digits, '.', '_' or '-', and not begin with '.'");
+      "not an id: it must be 1 to 255 letters, digits, '.', '_' or '-', and not begin with '.'");
 }
 
 }  // namespace ecpipe
