@@ -51,7 +51,7 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   std::filesystem::create_directories(config.data_directory, error);
   if (error) return ErrnoStatus(error.value(), "create " + config.data_directory);
   const std::string path = config.data_directory + "/ecpipe.db";
-  ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(path));
+  ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(path, {}));
   ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(path));
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<RepairRecord> interrupted,
                           journal_->TakeInterrupted(Clock::System().UnixMillis()));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The embedded journal: repairs in a SQLite file, which may be the catalog's.
+// The embedded journal: repairs in a SQLite file. The file may be the catalog's, but SQLite has one
+// writer a file: a record then waits for a bulk Put, up to a second, where it takes 0.1 ms in a
+// file of its own.
 //
 // A record that was stored survives a crash of the process. A power cut may take the latest few
 // seconds of records, because writing one is on the path of a repair's begin and must not wait for

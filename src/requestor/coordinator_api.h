@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a requestor, and the `ecpipe` command, ask of the coordinator. coordinator_client.h speaks it
+// over gRPC; tests speak it with a fake.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/repair_plan.h"
+
+namespace ecpipe {
+
+// Which bytes are wanted, and how. Zeros and empty strings stand for the coordinator's defaults.
+struct RepairTarget {
+  std::string block_id;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;         // 0: to the end of the block
+  std::string scheme;         // "auto" or empty: the best by expected time
+  uint32_t slice_bytes = 0;
+  std::string transport;      // "tcp" or "redis"
+};
+
+struct RepairCost {
+  struct Node {
+    std::string node;
+    uint64_t up_bytes = 0;
+    uint64_t down_bytes = 0;
+  };
+  std::vector<Node> nodes;
+  uint64_t busiest_link_bytes = 0;
+  uint64_t total_bytes = 0;
+  uint32_t depth = 0;
+  double expected_seconds = 0;
+  double timeslots = 0;
+};
+
+struct GrantedRepair {
+  RepairPart part;  // valid: it has passed ValidatePart
+  std::string scheme;
+  std::string stripe_id;
+  uint64_t block_bytes = 0;
+  RepairCost cost;
+};
+
+struct ExplainedRepair {
+  RepairPlan plan;
+  std::string stripe_id;
+  std::string code;
+  std::map<int, std::string> block_ids;      // by block index, of the blocks that the plan reads
+  std::map<std::string, std::string> racks;  // by node id
+  RepairCost cost;
+};
+
+struct StripeBlock {
+  std::string block_id;
+  std::string node;
+};
+struct StripeInfo {
+  std::string stripe_id;
+  std::string code;
+  uint64_t block_bytes = 0;
+  std::vector<StripeBlock> blocks;
+};
+
+// Live counters of one helper, from itself.
+struct HelperCounters {
+  uint32_t active_sessions = 0;
+  uint64_t buffer_bytes = 0;
+  uint64_t data_bytes_sent = 0;
+  uint64_t data_bytes_received = 0;
+  uint64_t block_bytes_read = 0;
+  uint64_t parts_done = 0;
+  uint64_t parts_failed = 0;
+  double cpu_seconds = 0;
+  uint64_t peak_resident_bytes = 0;
+};
+struct NodeStatus {
+  std::string node;
+  std::string rack;
+  std::string state;  // "live", "draining" or "dead"
+  std::string control_address;
+  std::string data_address;
+  std::string redis_address;
+  double seconds_since_heartbeat = 0;
+  uint64_t block_count = 0;
+  uint64_t block_bytes = 0;
+  bool answers = false;      // whether `counters` could be had from the helper
+  HelperCounters counters;
+};
+struct RepairStatus {
+  RepairId repair_id = 0;
+  uint32_t attempt = 0;
+  std::vector<std::string> block_ids;
+  std::string scheme;
+  std::string transport;
+  std::string state;
+  std::string requestor;
+  int64_t started_unix_ms = 0;
+  int64_t ended_unix_ms = 0;
+  std::string detail;
+};
+struct ClusterStatus {
+  std::string version;
+  uint64_t stripe_count = 0;
+  std::vector<NodeStatus> nodes;
+  std::vector<RepairStatus> repairs;  // newest first
+};
+
+// Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator; other
+// errors are the coordinator's own.
+class CoordinatorApi {
+ public:
+  virtual ~CoordinatorApi() = default;
+
+  virtual absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
+                                                    const std::string& requestor) = 0;
+  virtual absl::Status FinishRepair(RepairId repair_id, uint32_t attempt,
+                                    const absl::Status& status, uint64_t verified_bytes) = 0;
+  virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
+                                                  const std::string& requestor) = 0;
+  // In batches, each one transaction; after an error the batches before it are stored.
+  virtual absl::Status PutStripes(const std::vector<StripeInfo>& stripes) = 0;
+  virtual absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string& after_stripe_id,
+                                                              uint32_t limit) = 0;
+  virtual absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string& block_id) = 0;
+  // Asks each live helper for its counters, too.
+  virtual absl::StatusOr<ClusterStatus> Status() = 0;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/coordinator_client.h"
+
+#include <algorithm>
+
+#include "common/status.h"
+#include "common/tcp_socket.h"
+#include "ecpipe/v1/coordinator.grpc.pb.h"
+#include "ecpipe/v1/helper.grpc.pb.h"
+#include "rpc/channel.h"
+#include "rpc/part_proto.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+namespace {
+
+// Keeps a message well below gRPC's 4 MiB.
+constexpr size_t kStripesInPut = 1000;
+// A helper that is slow to answer must not hold up the status of the others for long.
+constexpr auto kHelperTimeout = std::chrono::seconds(1);
+
+absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target) {
+  v1::RepairTarget proto;
+  proto.set_block_id(target.block_id);
+  proto.set_offset(target.offset);
+  proto.set_bytes(target.bytes);
+  proto.set_scheme(target.scheme);
+  proto.set_slice_bytes(target.slice_bytes);
+  if (target.transport == "tcp") {
+    proto.set_transport(v1::TRANSPORT_TCP);
+  } else if (target.transport == "redis") {
+    proto.set_transport(v1::TRANSPORT_REDIS);
+  } else if (!target.transport.empty()) {
+    return absl::InvalidArgumentError("unknown transport '" + target.transport +
+                                      "'; known are tcp, redis");
+  }
+  return proto;
+}
+
+RepairCost CostOf(const v1::PlanCost& proto) {
+  RepairCost cost;
+  for (const auto& node : proto.nodes()) {
+    cost.nodes.push_back({node.node_id(), node.up_bytes(), node.down_bytes()});
+  }
+  cost.busiest_link_bytes = proto.busiest_link_bytes();
+  cost.total_bytes = proto.total_bytes();
+  cost.depth = proto.depth();
+  cost.expected_seconds = proto.expected_seconds();
+  cost.timeslots = proto.timeslots();
+  return cost;
+}
+
+std::vector<Row> RowsOf(const google::protobuf::RepeatedField<uint32_t>& proto) {
+  return {proto.begin(), proto.end()};
+}
+
+std::vector<uint8_t> BytesOf(const std::string& text) { return {text.begin(), text.end()}; }
+
+PlanHop HopOf(const v1::ExplainRepairResponse::PlannedHop& proto, ExplainedRepair* explained) {
+  PlanHop hop;
+  hop.node = proto.node_id();
+  hop.block_index = proto.block_index();
+  hop.rows = RowsOf(proto.rows());
+  hop.coefficients = BytesOf(proto.coefficients());
+  hop.stored_rows = RowsOf(proto.stored_rows());
+  for (const auto& input : proto.inputs()) {
+    hop.inputs.push_back({static_cast<int>(input.from_hop()), RowsOf(input.rows()),
+                          BytesOf(input.coefficients())});
+  }
+  if (hop.block_index >= 0) explained->block_ids[hop.block_index] = proto.block_id();
+  if (!proto.rack().empty()) explained->racks[hop.node] = proto.rack();
+  return hop;
+}
+
+absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& proto) {
+  ExplainedRepair explained;
+  explained.stripe_id = proto.stripe_id();
+  explained.code = proto.code();
+  explained.cost = CostOf(proto.cost());
+  RepairPlan& plan = explained.plan;
+  plan.scheme = proto.scheme();
+  plan.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
+  ECPIPE_RETURN_IF_ERROR(plan.grid.Validate());
+  plan.failed.assign(proto.failed().begin(), proto.failed().end());
+  for (const auto& lane : proto.lanes()) {
+    std::vector<SliceRun> runs;
+    for (const auto& run : lane.slices()) runs.push_back({run.first(), run.count(), run.stride()});
+    PlanLane& added = plan.lanes.emplace_back();
+    ECPIPE_ASSIGN_OR_RETURN(added.slices,
+                            LaneSlices::Create(std::move(runs), plan.grid.slice_count()));
+    for (const auto& hop : lane.hops()) added.hops.push_back(HopOf(hop, &explained));
+  }
+  ECPIPE_RETURN_IF_ERROR(ValidatePlan(plan));
+  return explained;
+}
+
+void StripeToProto(const StripeInfo& stripe, v1::Stripe* proto) {
+  proto->set_stripe_id(stripe.stripe_id);
+  proto->set_code(stripe.code);
+  proto->set_block_bytes(stripe.block_bytes);
+  for (const StripeBlock& block : stripe.blocks) {
+    v1::BlockPlace* place = proto->add_blocks();
+    place->set_block_id(block.block_id);
+    place->set_node_id(block.node);
+  }
+}
+
+StripeInfo StripeOf(const v1::Stripe& proto) {
+  StripeInfo stripe{proto.stripe_id(), proto.code(), proto.block_bytes(), {}};
+  for (const v1::BlockPlace& place : proto.blocks()) {
+    stripe.blocks.push_back({place.block_id(), place.node_id()});
+  }
+  return stripe;
+}
+
+HelperCounters CountersOf(const v1::HelperStatus& proto) {
+  return {.active_sessions = proto.active_sessions(),
+          .buffer_bytes = proto.buffer_bytes(),
+          .data_bytes_sent = proto.data_bytes_sent(),
+          .data_bytes_received = proto.data_bytes_received(),
+          .block_bytes_read = proto.block_bytes_read(),
+          .parts_done = proto.parts_done(),
+          .parts_failed = proto.parts_failed(),
+          .cpu_seconds = proto.cpu_seconds(),
+          .peak_resident_bytes = proto.peak_resident_bytes()};
+}
+
+NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
+  NodeStatus node;
+  node.node = proto.info().node_id();
+  node.rack = proto.info().rack();
+  node.state = proto.state();
+  node.control_address = proto.info().control_address();
+  node.data_address = proto.info().data_address();
+  node.redis_address = proto.info().redis_address();
+  node.seconds_since_heartbeat = proto.seconds_since_heartbeat();
+  node.block_count = proto.inventory().block_count();
+  node.block_bytes = proto.inventory().block_bytes();
+  return node;
+}
+
+RepairStatus RepairOf(const v1::GetStatusResponse::Repair& proto) {
+  RepairStatus repair;
+  repair.repair_id = proto.repair_id();
+  repair.attempt = proto.attempt();
+  repair.block_ids.assign(proto.block_ids().begin(), proto.block_ids().end());
+  repair.scheme = proto.scheme();
+  repair.transport = proto.transport();
+  repair.state = proto.state();
+  repair.requestor = proto.requestor();
+  repair.started_unix_ms = proto.started_unix_ms();
+  repair.ended_unix_ms = proto.ended_unix_ms();
+  repair.detail = proto.detail();
+  return repair;
+}
+
+class CoordinatorGrpcClient : public CoordinatorApi {
+ public:
+  CoordinatorGrpcClient(const std::string& address, Duration timeout)
+      : address_(address),
+        timeout_(timeout),
+        stub_(v1::CoordinatorService::NewStub(MakeChannel(address))) {}
+
+  absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
+                                            const std::string& requestor) override {
+    v1::BeginRepairRequest request;
+    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target));
+    request.set_requestor(requestor);
+    v1::BeginRepairResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRepair, request, &response));
+    GrantedRepair granted;
+    ECPIPE_ASSIGN_OR_RETURN(granted.part, PartFromProto(response.part()));
+    granted.scheme = response.scheme();
+    granted.stripe_id = response.stripe_id();
+    granted.block_bytes = response.block_bytes();
+    granted.cost = CostOf(response.cost());
+    return granted;
+  }
+
+  absl::Status FinishRepair(RepairId repair_id, uint32_t attempt, const absl::Status& status,
+                            uint64_t verified_bytes) override {
+    v1::FinishRepairRequest request;
+    request.set_repair_id(repair_id);
+    request.set_attempt(attempt);
+    request.set_status_code(static_cast<int>(status.code()));
+    request.set_status_message(std::string(status.message()));
+    request.set_verified_bytes(verified_bytes);
+    v1::FinishRepairResponse response;
+    return Call(&Stub::FinishRepair, request, &response);
+  }
+
+  absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
+                                          const std::string& requestor) override {
+    v1::ExplainRepairRequest request;
+    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target));
+    request.set_requestor(requestor);
+    v1::ExplainRepairResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::ExplainRepair, request, &response));
+    return ExplainedOf(response);
+  }
+
+  absl::Status PutStripes(const std::vector<StripeInfo>& stripes) override {
+    for (size_t at = 0; at < stripes.size(); at += kStripesInPut) {
+      v1::PutStripesRequest request;
+      const size_t end = std::min(stripes.size(), at + kStripesInPut);
+      for (size_t i = at; i < end; ++i) StripeToProto(stripes[i], request.add_stripes());
+      v1::PutStripesResponse response;
+      ECPIPE_RETURN_IF_ERROR(Call(&Stub::PutStripes, request, &response));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string& after_stripe_id,
+                                                      uint32_t limit) override {
+    v1::ListStripesRequest request;
+    request.set_after_stripe_id(after_stripe_id);
+    request.set_limit(limit);
+    v1::ListStripesResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::ListStripes, request, &response));
+    std::vector<StripeInfo> stripes;
+    for (const v1::Stripe& stripe : response.stripes()) stripes.push_back(StripeOf(stripe));
+    return stripes;
+  }
+
+  absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string& block_id) override {
+    v1::LocateBlockRequest request;
+    request.set_block_id(block_id);
+    v1::LocateBlockResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::LocateBlock, request, &response));
+    return std::pair(StripeOf(response.stripe()), static_cast<int>(response.block_index()));
+  }
+
+  absl::StatusOr<ClusterStatus> Status() override {
+    v1::GetStatusResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetStatus, v1::GetStatusRequest(), &response));
+    ClusterStatus status;
+    status.version = response.version();
+    status.stripe_count = response.stripe_count();
+    for (const auto& node : response.nodes()) status.nodes.push_back(NodeOf(node));
+    for (const auto& repair : response.repairs()) status.repairs.push_back(RepairOf(repair));
+    AskHelpers(&status.nodes);
+    return status;
+  }
+
+ private:
+  using Stub = v1::CoordinatorService::Stub;
+
+  template <typename Method, typename Request, typename Response>
+  absl::Status Call(Method method, const Request& request, Response* response) {
+    grpc::ClientContext context;
+    SetTimeout(&context, timeout_);
+    const grpc::Status status = (stub_.get()->*method)(&context, request, response);
+    // What the coordinator itself says needs no address before it.
+    const bool transport_trouble = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                                   status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    if (transport_trouble) return FromGrpc(status, "coordinator " + address_);
+    return StatusFromWire(status.error_code(), status.error_message());
+  }
+
+  // All live helpers at once: each call gets a queue of its own and the slowest decides.
+  static void AskHelpers(std::vector<NodeStatus>* nodes) {
+    struct Question {
+      std::unique_ptr<v1::HelperService::Stub> stub;
+      grpc::ClientContext context;
+      grpc::CompletionQueue queue;
+      v1::HelperStatus response;
+      grpc::Status status;
+      std::unique_ptr<grpc::ClientAsyncResponseReader<v1::HelperStatus>> reader;
+    };
+    std::vector<std::unique_ptr<Question>> questions;
+    for (const NodeStatus& node : *nodes) {
+      auto question = std::make_unique<Question>();
+      if (node.state != "dead") {
+        question->stub = v1::HelperService::NewStub(MakeChannel(node.control_address));
+        SetTimeout(&question->context, kHelperTimeout);
+        question->reader = question->stub->AsyncGetHelperStatus(
+            &question->context, v1::GetHelperStatusRequest(), &question->queue);
+        question->reader->Finish(&question->response, &question->status, nullptr);
+      }
+      questions.push_back(std::move(question));
+    }
+    for (size_t i = 0; i < questions.size(); ++i) {
+      Question& question = *questions[i];
+      if (question.reader == nullptr) continue;
+      void* tag = nullptr;
+      bool ok = false;
+      question.queue.Next(&tag, &ok);
+      (*nodes)[i].answers = ok && question.status.ok();
+      if ((*nodes)[i].answers) (*nodes)[i].counters = CountersOf(question.response);
+      question.queue.Shutdown();
+    }
+  }
+
+  const std::string address_;
+  const Duration timeout_;
+  const std::unique_ptr<Stub> stub_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CoordinatorApi>> MakeCoordinatorClient(const std::string& address,
+                                                                      Duration timeout) {
+  ECPIPE_RETURN_IF_ERROR(ParseHostPort(address).status());
+  return std::make_unique<CoordinatorGrpcClient>(address, timeout);
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requestor library: asks for a block, or a range of one, and gets its bytes, verified.
+//
+//   auto requestor = Requestor::Connect({.coordinator = "127.0.0.1:7700"});
+//   auto report = (*requestor)->RepairToFile({.block_id = "f-s00000-b03"}, "/blocks/f-s00000-b03");
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "common/transport.h"
+#include "pipeline/part_runner.h"
+#include "requestor/coordinator_api.h"
+
+namespace ecpipe {
+
+// What a repair took. `seconds` runs from the call to the last verified byte, the coordinator's
+// planning and handing out included; `commit_seconds` is what making a file durable took after that.
+struct RepairReport {
+  RepairId repair_id = 0;
+  uint32_t attempts = 0;
+  std::string scheme;
+  std::string transport;
+  std::string stripe_id;
+  uint64_t block_bytes = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;           // verified and handed over
+  uint64_t bytes_received = 0;  // on the data plane, with frame headers
+  double seconds = 0;
+  double commit_seconds = 0;
+  RepairCost cost;              // of the plan that ran
+};
+
+struct RequestorOptions {
+  std::string coordinator;               // host:port
+  std::string name;                      // for logs and status; empty: host name and process id
+  Duration call_timeout = std::chrono::seconds(15);  // of each call to the coordinator
+  PartOptions part;
+};
+
+// How a repair is going. Called from the thread that made the call, a few times a second.
+using ProgressFn = std::function<void(uint64_t verified_bytes, uint64_t total_bytes)>;
+
+// Takes bytes in the order of the range, slice by slice. An error ends the repair with it.
+using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;
+
+// Thread-safe: several repairs may run at once, each on its caller's thread.
+class Requestor {
+ public:
+  // Checks the options; the coordinator is dialled when it is first needed.
+  static absl::StatusOr<std::unique_ptr<Requestor>> Connect(RequestorOptions options);
+  // The same with a given way to the coordinator.
+  Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptions options);
+  ~Requestor();
+
+  // Degraded read: hands the target's bytes to `sink` in order, as they arrive. Nothing unverified is
+  // ever handed over; after an error what was handed over before is correct. Blocks until the end.
+  //
+  // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: bad range, slice size, scheme or
+  // transport. FAILED_PRECONDITION: too few survivors, each named with the reason. UNAVAILABLE,
+  // DEADLINE_EXCEEDED, DATA_LOSS: a node or the coordinator failed, did not answer, or sent damaged bytes; named. CANCELLED:
+  // by Cancel(). In all these cases the call may be made again.
+  absl::StatusOr<RepairReport> Read(const RepairTarget& target, const ByteSink& sink,
+                                    const ProgressFn& progress = nullptr);
+
+  // Repair to disk: writes the target's bytes into a temporary file beside `path`, makes it durable and
+  // renames it. On an error there is no trace of it and an older file at `path` is untouched.
+  absl::StatusOr<RepairReport> RepairToFile(const RepairTarget& target, const std::string& path,
+                                            const ProgressFn& progress = nullptr);
+
+  // Ends the calls that are under way with CANCELLED. Any thread, also a signal-waiting one.
+  void Cancel();
+
+  // The coordinator, for what is no repair: plans, catalog, status.
+  CoordinatorApi& coordinator() { return *coordinator_; }
+
+ private:
+  class Sink;
+
+  absl::StatusOr<RepairReport> Run(const RepairTarget& target, Sink* sink);
+  absl::Status RunPart(const GrantedRepair& granted, Sink* sink, RepairReport* report);
+
+  const std::unique_ptr<CoordinatorApi> coordinator_;
+  const RequestorOptions options_;
+  const std::unique_ptr<Transport> tcp_;
+  const std::unique_ptr<Transport> redis_;
+
+  Mutex mutex_;
+  std::set<PartRunner*> running_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ecpipe
