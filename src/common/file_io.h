@@ -18,7 +18,7 @@ namespace ecpipe {
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path);
 absl::StatusOr<uint64_t> FileBytes(int fd);
 
-// Fills `out` from `offset` on. OUT_OF_RANGE when the file ends before. On error `out` is undefined.
+// Fills `out` from `offset` on. OUT_OF_RANGE when the file ends before; `out` is undefined then.
 absl::Status ReadFully(int fd, uint64_t offset, std::span<uint8_t> out);
 // RESOURCE_EXHAUSTED when the disk is full. On error a part may have been written.
 absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes);

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/manifest.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "codec/erasure_code.h"
+#include "common/block_id.h"
+#include "common/file_io.h"
+#include "common/slice_grid.h"
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kFormat[] = "ecpipe-manifest-1";
+constexpr int kDeepest = 8;  // a manifest nests to 5
+constexpr size_t kSha256Digits = 64;
+
+// Wraps a JSON value with its JSON pointer (RFC 6901), so that each complaint says where.
+class Value {
+ public:
+  Value(const Json& json, std::string pointer) : json_(json), pointer_(std::move(pointer)) {}
+
+  absl::Status Complain(const std::string& what) const {
+    return absl::InvalidArgumentError((pointer_.empty() ? "the document" : pointer_) + ": " + what);
+  }
+
+  // An object with exactly these keys.
+  absl::Status ExpectKeys(std::initializer_list<const char*> keys) const {
+    if (!json_.is_object()) return Complain("must be an object");
+    for (const char* key : keys) {
+      if (!json_.contains(key)) return Complain("the key '" + std::string(key) + "' is missing");
+    }
+    if (json_.size() == keys.size()) return absl::OkStatus();
+    for (const auto& item : json_.items()) {
+      if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
+      return Complain("unknown key " + Json(item.key()).dump());
+    }
+    return absl::OkStatus();
+  }
+
+  Value operator[](const char* key) const { return {json_.at(key), pointer_ + "/" + key}; }
+  Value operator[](size_t index) const {
+    return {json_.at(index), pointer_ + "/" + std::to_string(index)};
+  }
+
+  absl::StatusOr<size_t> Length() const {
+    if (!json_.is_array()) return Complain("must be an array");
+    return json_.size();
+  }
+  absl::StatusOr<std::string> String() const {
+    if (!json_.is_string()) return Complain("must be a string");
+    return json_.get<std::string>();
+  }
+  absl::StatusOr<uint64_t> Unsigned() const {
+    if (!json_.is_number_unsigned()) return Complain("must be an integer of at least 0");
+    return json_.get<uint64_t>();
+  }
+  absl::StatusOr<std::string> Id() const {
+    ECPIPE_ASSIGN_OR_RETURN(std::string id, String());
+    if (absl::Status valid = ValidateBlockId(id); !valid.ok()) {
+      return Complain(std::string(valid.message()));
+    }
+    return id;
+  }
+  absl::StatusOr<std::string> Digest() const {
+    ECPIPE_ASSIGN_OR_RETURN(std::string digest, String());
+    const bool hex = digest.size() == kSha256Digits &&
+                     digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (!hex) return Complain("must be a SHA-256: 64 lower-case hexadecimal digits");
+    return digest;
+  }
+
+ private:
+  const Json& json_;
+  const std::string pointer_;
+};
+
+// Ends a parse at once: nothing after it is worth the memory.
+struct Unacceptable {
+  std::string why;
+};
+
+// JSON lets a key come twice and leaves open what that means; here it is an error.
+absl::StatusOr<Json> ParseJson(const std::string& text) {
+  std::vector<std::set<std::string>> open_objects;
+  const auto watch = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+    if (depth > kDeepest) throw Unacceptable{"nested too deeply"};
+    if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_objects.pop_back();
+    if (event == Json::parse_event_t::key &&
+        !open_objects.back().insert(parsed.get<std::string>()).second) {
+      throw Unacceptable{"the key " + parsed.dump() + " comes twice in one object"};
+    }
+    return true;
+  };
+  try {
+    return Json::parse(text, watch);
+  } catch (const Unacceptable& reason) {
+    return absl::InvalidArgumentError(reason.why);
+  } catch (const Json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 3, column 7: ..."
+    const std::string message = error.what();
+    const size_t bracket = message.find("] ");
+    return absl::InvalidArgumentError(
+        bracket == std::string::npos ? message : message.substr(bracket + 2));
+  }
+}
+
+class Reader {
+ public:
+  absl::StatusOr<Manifest> Read(const Value& document) {
+    ECPIPE_RETURN_IF_ERROR(document.ExpectKeys(
+        {"format", "name", "file_bytes", "file_sha256", "code", "block_bytes", "stripes"}));
+    ECPIPE_ASSIGN_OR_RETURN(const std::string format, document["format"].String());
+    if (format != kFormat) {
+      return document["format"].Complain(std::string("must be \"") + kFormat + "\"");
+    }
+    ECPIPE_ASSIGN_OR_RETURN(manifest_.name, document["name"].Id());
+    ECPIPE_ASSIGN_OR_RETURN(manifest_.file_bytes, document["file_bytes"].Unsigned());
+    ECPIPE_ASSIGN_OR_RETURN(manifest_.file_sha256, document["file_sha256"].Digest());
+    ECPIPE_RETURN_IF_ERROR(ReadCode(document["code"]));
+    ECPIPE_ASSIGN_OR_RETURN(manifest_.block_bytes, document["block_bytes"].Unsigned());
+    if (manifest_.block_bytes == 0 || manifest_.block_bytes > kMaxBlockBytes) {
+      return document["block_bytes"].Complain("must be 1 to " + std::to_string(kMaxBlockBytes));
+    }
+    ECPIPE_RETURN_IF_ERROR(ReadStripes(document["stripes"]));
+    return std::move(manifest_);
+  }
+
+ private:
+  absl::Status ReadCode(const Value& value) {
+    ECPIPE_ASSIGN_OR_RETURN(manifest_.code, value.String());
+    const auto code = CreateErasureCode(manifest_.code);
+    if (!code.ok()) return value.Complain(std::string(code.status().message()));
+    n_ = static_cast<size_t>((*code)->n());
+    k_ = static_cast<uint64_t>((*code)->k());
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadStripes(const Value& stripes) {
+    ECPIPE_ASSIGN_OR_RETURN(const size_t count, stripes.Length());
+    if (count > kMaxManifestBlocks / n_) {
+      return stripes.Complain("more than " + std::to_string(kMaxManifestBlocks) + " blocks");
+    }
+    // No overflow: a block has up to 2^40 bytes, and k < n.
+    const uint64_t stripe_bytes = k_ * manifest_.block_bytes;
+    const uint64_t needed =
+        manifest_.file_bytes / stripe_bytes + (manifest_.file_bytes % stripe_bytes != 0 ? 1 : 0);
+    if (count != needed) {
+      return stripes.Complain("there are " + std::to_string(count) + " stripes, but a file of " +
+                              std::to_string(manifest_.file_bytes) + " bytes has " +
+                              std::to_string(needed));
+    }
+    for (size_t s = 0; s < count; ++s) ECPIPE_RETURN_IF_ERROR(ReadStripe(stripes[s]));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadStripe(const Value& value) {
+    ECPIPE_RETURN_IF_ERROR(value.ExpectKeys({"stripe_id", "blocks"}));
+    ManifestStripe stripe;
+    ECPIPE_ASSIGN_OR_RETURN(stripe.stripe_id, value["stripe_id"].Id());
+    if (!stripe_ids_.insert(stripe.stripe_id).second) {
+      return value["stripe_id"].Complain("'" + stripe.stripe_id + "' comes twice");
+    }
+    const Value blocks = value["blocks"];
+    ECPIPE_ASSIGN_OR_RETURN(const size_t count, blocks.Length());
+    if (count != n_) {
+      return blocks.Complain(std::to_string(count) + " blocks, but a stripe of " +
+                             manifest_.code + " has " + std::to_string(n_));
+    }
+    for (size_t i = 0; i < count; ++i) ECPIPE_RETURN_IF_ERROR(ReadBlock(blocks[i], &stripe));
+    manifest_.stripes.push_back(std::move(stripe));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadBlock(const Value& value, ManifestStripe* stripe) {
+    ECPIPE_RETURN_IF_ERROR(value.ExpectKeys({"block_id", "node", "sha256"}));
+    ManifestBlock block;
+    ECPIPE_ASSIGN_OR_RETURN(block.block_id, value["block_id"].Id());
+    if (!block_ids_.insert(block.block_id).second) {
+      return value["block_id"].Complain("'" + block.block_id + "' comes twice");
+    }
+    ECPIPE_ASSIGN_OR_RETURN(block.node, value["node"].String());
+    if (!block.node.empty()) ECPIPE_RETURN_IF_ERROR(value["node"].Id().status());
+    ECPIPE_ASSIGN_OR_RETURN(block.sha256, value["sha256"].Digest());
+    stripe->blocks.push_back(std::move(block));
+    return absl::OkStatus();
+  }
+
+  Manifest manifest_;
+  size_t n_ = 0;
+  uint64_t k_ = 0;
+  std::unordered_set<std::string> stripe_ids_;
+  std::unordered_set<std::string> block_ids_;
+};
+
+absl::Status TooLong(uint64_t bytes) {
+  return absl::InvalidArgumentError("a manifest of " + std::to_string(bytes) +
+                                    " bytes is over the limit of " +
+                                    std::to_string(kMaxManifestBytes));
+}
+
+}  // namespace
+
+absl::StatusOr<Manifest> ParseManifest(const std::string& text, const std::string& source) {
+  if (text.size() > kMaxManifestBytes) return Annotate(TooLong(text.size()), source);
+  const absl::StatusOr<Json> json = ParseJson(text);
+  if (!json.ok()) return Annotate(json.status(), source);
+  absl::StatusOr<Manifest> manifest = Reader().Read(Value(*json, ""));
+  if (!manifest.ok()) return Annotate(manifest.status(), source);
+  return manifest;
+}
+
+// An ordered_json keeps the order in which people want to read it.
+std::string ManifestText(const Manifest& manifest) {
+  using Ordered = nlohmann::ordered_json;
+  Ordered stripes = Ordered::array();
+  for (const ManifestStripe& stripe : manifest.stripes) {
+    Ordered blocks = Ordered::array();
+    for (const ManifestBlock& block : stripe.blocks) {
+      blocks.push_back(Ordered{
+          {"block_id", block.block_id}, {"node", block.node}, {"sha256", block.sha256}});
+    }
+    stripes.push_back(Ordered{{"stripe_id", stripe.stripe_id}, {"blocks", std::move(blocks)}});
+  }
+  const Ordered document{{"format", kFormat},
+                         {"name", manifest.name},
+                         {"file_bytes", manifest.file_bytes},
+                         {"file_sha256", manifest.file_sha256},
+                         {"code", manifest.code},
+                         {"block_bytes", manifest.block_bytes},
+                         {"stripes", std::move(stripes)}};
+  // Broken UTF-8 is replaced, not thrown at the caller: no id or name may hold it anyway.
+  return document.dump(1, ' ', false, Ordered::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<Manifest> ReadManifest(const std::string& path) {
+  ECPIPE_ASSIGN_OR_RETURN(const UniqueFd fd, OpenForReading(path));
+  ECPIPE_ASSIGN_OR_RETURN(const uint64_t bytes, FileBytes(fd.get()));
+  if (bytes > kMaxManifestBytes) return Annotate(TooLong(bytes), path);
+  std::string text(bytes, '\0');
+  const std::span<uint8_t> out(reinterpret_cast<uint8_t*>(text.data()), text.size());
+  if (absl::Status read = ReadFully(fd.get(), 0, out); !read.ok()) return Annotate(read, path);
+  return ParseManifest(text, path);
+}
+
+absl::Status WriteManifest(const Manifest& manifest, const std::string& path) {
+  const std::string text = ManifestText(manifest);
+  ECPIPE_RETURN_IF_ERROR(ParseManifest(text, path).status());
+  ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  ECPIPE_RETURN_IF_ERROR(file.WriteAt(0, {bytes, text.size()}));
+  return file.Commit();
+}
+
+}  // namespace ecpipe
