@@ -108,11 +108,13 @@ absl::StatusOr<RepairReport> Requestor::Read(const RepairTarget& target, const B
 
 absl::StatusOr<RepairReport> Requestor::RepairToFile(const RepairTarget& target,
                                                      const std::string& path,
-                                                     const ProgressFn& progress) {
+                                                     const ProgressFn& progress,
+                                                     const FileCheck& check) {
   // Before anything is asked of the cluster: a directory that cannot be written is no reason to repair.
   ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   Sink to_file(nullptr, &file, progress);
   ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_file));
+  if (check) ECPIPE_RETURN_IF_ERROR(check(file.temporary_path()));
   const TimePoint verified = Clock::System().Now();
   ECPIPE_RETURN_IF_ERROR(file.Commit());
   report.commit_seconds = Seconds(Clock::System().Now() - verified);

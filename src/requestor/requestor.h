@@ -52,6 +52,9 @@ using ProgressFn = std::function<void(uint64_t verified_bytes, uint64_t total_by
 // Takes bytes in the order of the range, slice by slice. An error ends the repair with it.
 using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;
 
+// Looks at a repaired file before it takes its name. An error discards the file and ends the repair.
+using FileCheck = std::function<absl::Status(const std::string& temporary_path)>;
+
 // Thread-safe: several repairs may run at once, each on its caller's thread.
 class Requestor {
  public:
@@ -74,7 +77,8 @@ class Requestor {
   // Repair to disk: writes the target's bytes into a temporary file beside `path`, makes it durable and
   // renames it. On an error there is no trace of it and an older file at `path` is untouched.
   absl::StatusOr<RepairReport> RepairToFile(const RepairTarget& target, const std::string& path,
-                                            const ProgressFn& progress = nullptr);
+                                            const ProgressFn& progress = nullptr,
+                                            const FileCheck& check = nullptr);
 
   // Ends the calls that are under way with CANCELLED. Any thread, also a signal-waiting one.
   void Cancel();
