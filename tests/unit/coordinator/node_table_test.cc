@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/node_table.h"
+
+#include <gtest/gtest.h>
+
+namespace ecpipe {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Duration kDeadAfter = seconds(10);
+
+TimePoint At(int64_t second) { return TimePoint(seconds(second)); }
+
+NodeRecord Node(const std::string& id, uint64_t incarnation = 1) {
+  NodeRecord node;
+  node.node_id = id;
+  node.rack = "rack-1";
+  node.control_address = "10.0.0.1:7001";
+  node.data_address = "10.0.0.1:7002";
+  node.incarnation = incarnation;
+  return node;
+}
+
+TEST(NodeTableTest, RegisterThenFind) {
+  NodeTable table(kDeadAfter);
+  EXPECT_EQ(table.Find("a"), nullptr);
+  EXPECT_EQ(table.Register(Node("a"), At(5)).value(), RegisterOutcome::kAdded);
+  NodeRecord expected = Node("a");
+  expected.last_heartbeat = At(5);
+  ASSERT_NE(table.Find("a"), nullptr);
+  EXPECT_EQ(*table.Find("a"), expected);
+}
+
+TEST(NodeTableTest, AllIsInOrderOfIds) {
+  NodeTable table(kDeadAfter);
+  for (const char* id : {"b", "c", "a"}) ASSERT_TRUE(table.Register(Node(id), At(0)).ok());
+  std::string ids;
+  for (const NodeRecord& node : table.All()) ids += node.node_id;
+  EXPECT_EQ(ids, "abc");
+}
+
+TEST(NodeTableTest, RegisteringAgain) {
+  NodeTable table(kDeadAfter);
+  ASSERT_TRUE(table.Register(Node("a", 1), At(0)).ok());
+  EXPECT_EQ(table.Register(Node("a", 1), At(1)).value(), RegisterOutcome::kRefreshed);
+  EXPECT_EQ(table.Register(Node("a", 9), At(2)).value(), RegisterOutcome::kReplacedLive);
+  // Incarnations are not ordered: a smaller one is just another one.
+  EXPECT_EQ(table.Register(Node("a", 3), At(13)).value(), RegisterOutcome::kReplaced);
+  EXPECT_EQ(table.Find("a")->incarnation, 3u);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(NodeTableTest, HeartbeatUpdatesTheReport) {
+  NodeTable table(kDeadAfter);
+  ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());
+  const NodeReport report{.block_count = 7, .block_bytes = 700, .active_sessions = 2,
+                          .draining = true};
+  ASSERT_TRUE(table.Heartbeat("a", 1, report, At(8)).ok());
+  const NodeRecord& node = *table.Find("a");
+  EXPECT_EQ(node.block_count, 7u);
+  EXPECT_EQ(node.block_bytes, 700u);
+  EXPECT_EQ(node.active_sessions, 2u);
+  EXPECT_TRUE(node.draining);
+  EXPECT_EQ(node.last_heartbeat, At(8));
+}
+
+TEST(NodeTableTest, HeartbeatOfAnUnknownNodeOrIncarnation) {
+  NodeTable table(kDeadAfter);
+  EXPECT_TRUE(absl::IsNotFound(table.Heartbeat("a", 1, {}, At(0))));
+  ASSERT_TRUE(table.Register(Node("a", 2), At(0)).ok());
+  EXPECT_TRUE(absl::IsNotFound(table.Heartbeat("a", 1, {.draining = true}, At(5))));
+  EXPECT_FALSE(table.Find("a")->draining);
+  EXPECT_EQ(table.Find("a")->last_heartbeat, At(0));
+}
+
+TEST(NodeTableTest, StateFollowsTime) {
+  NodeTable table(kDeadAfter);
+  EXPECT_EQ(table.State("a", At(0)), NodeState::kDead);
+  ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());
+  EXPECT_EQ(table.State("a", At(10)), NodeState::kLive);
+  EXPECT_EQ(table.State("a", At(10) + Duration(1)), NodeState::kDead);
+  ASSERT_TRUE(table.Heartbeat("a", 1, {.draining = true}, At(20)).ok());
+  EXPECT_EQ(table.State("a", At(21)), NodeState::kDraining);
+  EXPECT_EQ(table.State("a", At(31)), NodeState::kDead);
+  EXPECT_STREQ(NodeStateName(NodeState::kLive), "live");
+  EXPECT_STREQ(NodeStateName(NodeState::kDraining), "draining");
+  EXPECT_STREQ(NodeStateName(NodeState::kDead), "dead");
+}
+
+TEST(NodeTableTest, BadRecordsAreRefusedAndNamed) {
+  const std::string long_id(NodeTable::kMaxNodeIdBytes + 1, 'x');
+  const std::string long_address(NodeTable::kMaxAddressBytes + 1, 'x');
+  struct Case {
+    const char* field;
+    NodeRecord record;
+  };
+  std::vector<Case> cases = {{"node_id", Node("")},          {"node_id", Node(long_id)},
+                             {"rack", Node("a")},            {"control_address", Node("a")},
+                             {"control_address", Node("a")}, {"data_address", Node("a")},
+                             {"data_address", Node("a")},    {"redis_address", Node("a")}};
+  cases[2].record.rack = long_id;
+  cases[3].record.control_address = "";
+  cases[4].record.control_address = long_address;
+  cases[5].record.data_address = "";
+  cases[6].record.data_address = long_address;
+  cases[7].record.redis_address = long_address;
+  NodeTable table(kDeadAfter);
+  for (const Case& c : cases) {
+    const auto outcome = table.Register(c.record, At(0));
+    EXPECT_TRUE(absl::IsInvalidArgument(outcome.status())) << c.field;
+    EXPECT_NE(outcome.status().ToString().find(c.field), std::string::npos) << outcome.status();
+  }
+  EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(NodeTableTest, FullTableForgetsTheDeadOnly) {
+  NodeTable table(kDeadAfter);
+  for (size_t i = 0; i < NodeTable::kMaxNodes; ++i) {
+    ASSERT_TRUE(table.Register(Node("n" + std::to_string(i)), At(0)).ok());
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(table.Register(Node("new"), At(1)).status()));
+  EXPECT_TRUE(table.Register(Node("n5", 2), At(1)).ok());  // known, so there is room
+  ASSERT_TRUE(table.Heartbeat("n7", 1, {}, At(15)).ok());
+  EXPECT_EQ(table.Register(Node("new"), At(16)).value(), RegisterOutcome::kAdded);
+  EXPECT_EQ(table.size(), 2u);
+  EXPECT_NE(table.Find("n7"), nullptr);
+}
+
+}  // namespace
+}  // namespace ecpipe
