@@ -219,6 +219,12 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text, const std::strin
   return manifest;
 }
 
+absl::Status ValidateManifest(const Manifest& manifest) {
+  // The checks live in the reader, where they know the place; a round trip costs little beside
+  // reading the blocks.
+  return ParseManifest(ManifestText(manifest), "manifest").status();
+}
+
 // An ordered_json keeps the order in which people want to read it.
 std::string ManifestText(const Manifest& manifest) {
   using Ordered = nlohmann::ordered_json;

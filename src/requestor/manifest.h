@@ -59,6 +59,10 @@ struct Manifest {
 // file name or comes twice, an unknown code, or a file length that the stripes do not fit.
 absl::StatusOr<Manifest> ParseManifest(const std::string& text, const std::string& source);
 
+// INVALID_ARGUMENT unless ParseManifest could have returned this manifest. All that take a Manifest
+// begin with it, so one that was put together by hand is as safe as one that was read.
+[[nodiscard]] absl::Status ValidateManifest(const Manifest& manifest);
+
 // The text that ParseManifest reads.
 std::string ManifestText(const Manifest& manifest);
 

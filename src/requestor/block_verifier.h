@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks the block files of a manifest: `ecpipe verify`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "requestor/block_files.h"
+#include "requestor/manifest.h"
+
+namespace ecpipe {
+
+struct VerifiedBlock {
+  std::string block_id;
+  std::string node;
+  BlockState state = BlockState::kMissing;
+  std::string detail;  // why the state is not kOk
+};
+
+// Whether the parity blocks are what the code makes of the data blocks, by computing them anew. It
+// does not rest on the manifest's checksums. kUnknown: a data block, or all parity blocks, could
+// not be read.
+enum class ParityState { kMatches, kDiffers, kUnknown };
+
+// "matches", "differs", "unknown".
+const char* ParityStateName(ParityState state);
+
+struct VerifiedStripe {
+  std::string stripe_id;
+  std::vector<VerifiedBlock> blocks;  // n, in the order of their indices
+  ParityState parity = ParityState::kUnknown;
+};
+
+struct VerifyReport {
+  std::vector<VerifiedStripe> stripes;
+
+  // All blocks are ok and all parity matches.
+  bool ok() const;
+};
+
+// Reads each block of the manifest below `blocks_dir` once. What is wrong with blocks is in the
+// report; an error is returned only for a manifest that does not hold together.
+absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest, const std::string& blocks_dir);
+
+}  // namespace ecpipe

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole stripes are coded in columns: the same byte range of all blocks, small enough for memory
+// whatever the block size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "codec/erasure_code.h"
+#include "codec/kernel.h"
+#include "common/aligned_buffer.h"
+
+namespace ecpipe {
+
+// One buffer that blocks are read into, and `rows` buffers that sums are made in.
+class ColumnBuffers {
+ public:
+  // Columns are up to 1 MiB wide, where a disk reads at full speed; narrower when there are so many
+  // rows that this would take more than 64 MiB.
+  static constexpr size_t kWidest = size_t{1} << 20;
+  static constexpr size_t kMostMemory = size_t{64} << 20;
+
+  ColumnBuffers(size_t rows, uint64_t block_bytes);
+
+  size_t column_bytes() const { return column_bytes_; }
+  // The width of the column that begins at `offset` of `end` bytes.
+  size_t WidthAt(uint64_t offset, uint64_t end) const;
+
+  std::span<uint8_t> source(size_t bytes) { return source_.span().first(bytes); }
+  std::span<uint8_t> row(size_t row, size_t bytes) { return {rows_[row], bytes}; }
+  std::span<uint8_t* const> rows() const { return rows_; }
+  void ClearRows(size_t bytes);
+
+ private:
+  size_t column_bytes_;
+  AlignedBuffer source_;
+  AlignedBuffer sums_;
+  std::vector<uint8_t*> rows_;  // into sums_
+};
+
+// For each data block, its coefficients in the n - k parity blocks.
+std::vector<CoefficientColumn> ParityColumns(const ErasureCode& code);
+
+}  // namespace ecpipe
