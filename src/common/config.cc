@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/config.h"
 
-#define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 #include <fstream>
@@ -86,16 +85,16 @@ absl::StatusOr<Config> Config::Load(const std::string& path) {
 }
 
 absl::StatusOr<Config> Config::Parse(const std::string& text, const std::string& name) {
-  toml::parse_result parsed = toml::parse(text, name);
-  if (!parsed) {
-    const toml::source_position at = parsed.error().source().begin;
-    return absl::InvalidArgumentError(name + ":" + std::to_string(at.line) + ":" +
-                                      std::to_string(at.column) + ": " +
-                                      std::string(parsed.error().description()));
-  }
   auto state = std::make_unique<State>();
   state->name = name;
-  state->root = std::move(parsed).table();
+  try {  // Debian's library is built with exceptions
+    state->root = toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    const toml::source_position at = error.source().begin;
+    return absl::InvalidArgumentError(name + ":" + std::to_string(at.line) + ":" +
+                                      std::to_string(at.column) + ": " +
+                                      std::string(error.description()));
+  }
   return Config(std::move(state));
 }
 

@@ -50,9 +50,9 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   std::error_code error;
   std::filesystem::create_directories(config.data_directory, error);
   if (error) return ErrnoStatus(error.value(), "create " + config.data_directory);
-  const std::string path = config.data_directory + "/ecpipe.db";
-  ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(path, {}));
-  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(path));
+  // Two files: SQLite allows one writer a file, and a repair must not wait for a bulk load.
+  ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
+  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<RepairRecord> interrupted,
                           journal_->TakeInterrupted(Clock::System().UnixMillis()));
   for (const RepairRecord& record : interrupted) {

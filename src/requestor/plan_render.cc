@@ -48,7 +48,7 @@ std::string SlicesText(const LaneSlices& slices) {
 }
 
 std::string HopLine(const ExplainedRepair& repair, const PlanHop& hop, size_t index) {
-  char head[16];
+  char head[32];
   std::snprintf(head, sizeof head, "  %3zu  ", index);
   std::string line = head + hop.node;
   if (const std::string rack = RackOf(repair, hop.node); !rack.empty()) line += " (" + rack + ")";

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "common/size_text.h"
+#include "common/status.h"
+#include "requestor/commands.h"
+#include "requestor/coordinator_client.h"
+#include "requestor/manifest.h"
+
+namespace ecpipe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+absl::StatusOr<std::unique_ptr<CoordinatorApi>> Connect(const CommonArguments& common) {
+  return MakeCoordinatorClient(common.coordinator, FromSeconds(common.timeout_s));
+}
+
+Json StripeJson(const StripeInfo& stripe) {
+  Json json{{"stripe_id", stripe.stripe_id},
+            {"code", stripe.code},
+            {"block_bytes", stripe.block_bytes},
+            {"blocks", Json::array()}};
+  for (const StripeBlock& block : stripe.blocks) {
+    json["blocks"].push_back({{"block_id", block.block_id}, {"node", block.node}});
+  }
+  return json;
+}
+
+Json NodeJson(const NodeStatus& node) {
+  Json json{{"node_id", node.node},
+            {"rack", node.rack},
+            {"state", node.state},
+            {"control_address", node.control_address},
+            {"data_address", node.data_address},
+            {"redis_address", node.redis_address},
+            {"seconds_since_heartbeat", node.seconds_since_heartbeat},
+            {"block_count", node.block_count},
+            {"block_bytes", node.block_bytes},
+            {"answers", node.answers}};
+  if (!node.answers) return json;
+  const HelperCounters& counters = node.counters;
+  json["active_sessions"] = counters.active_sessions;
+  json["buffer_bytes"] = counters.buffer_bytes;
+  json["data_bytes_sent"] = counters.data_bytes_sent;
+  json["data_bytes_received"] = counters.data_bytes_received;
+  json["block_bytes_read"] = counters.block_bytes_read;
+  json["parts_done"] = counters.parts_done;
+  json["parts_failed"] = counters.parts_failed;
+  json["cpu_seconds"] = counters.cpu_seconds;
+  json["peak_resident_bytes"] = counters.peak_resident_bytes;
+  return json;
+}
+
+Json RepairJson(const RepairStatus& repair) {
+  return {{"repair_id", RepairIdText(repair.repair_id)},
+          {"attempt", repair.attempt},
+          {"block_ids", repair.block_ids},
+          {"scheme", repair.scheme},
+          {"transport", repair.transport},
+          {"state", repair.state},
+          {"requestor", repair.requestor},
+          {"started_unix_ms", repair.started_unix_ms},
+          {"ended_unix_ms", repair.ended_unix_ms},
+          {"detail", repair.detail}};
+}
+
+void PrintStatus(const ClusterStatus& status) {
+  std::printf("ecpipe %s, %llu stripes\n\n", status.version.c_str(),
+              static_cast<unsigned long long>(status.stripe_count));
+  std::printf("%-16s %-16s %-9s %8s %10s %9s %12s %12s\n", "node", "rack", "state", "blocks", "size",
+              "sessions", "sent", "received");
+  for (const NodeStatus& node : status.nodes) {
+    const std::string state = node.state == "live" && !node.answers ? "silent" : node.state;
+    std::printf("%-16s %-16s %-9s %8llu %10s %9u %12s %12s\n", node.node.c_str(), node.rack.c_str(),
+                state.c_str(), static_cast<unsigned long long>(node.block_count),
+                FormatSize(node.block_bytes).c_str(), node.counters.active_sessions,
+                FormatSize(node.counters.data_bytes_sent).c_str(),
+                FormatSize(node.counters.data_bytes_received).c_str());
+  }
+  if (status.repairs.empty()) return;
+  std::printf("\n%-16s %-12s %-13s %-6s %-8s %s\n", "repair", "state", "scheme", "via", "seconds",
+              "block");
+  for (const RepairStatus& repair : status.repairs) {
+    const double seconds =
+        repair.ended_unix_ms == 0
+            ? 0
+            : static_cast<double>(repair.ended_unix_ms - repair.started_unix_ms) / 1000;
+    std::printf("%-16s %-12s %-13s %-6s %-8.3f %s%s%s\n", RepairIdText(repair.repair_id).c_str(),
+                repair.state.c_str(), repair.scheme.c_str(), repair.transport.c_str(), seconds,
+                repair.block_ids.empty() ? "" : repair.block_ids[0].c_str(),
+                repair.detail.empty() ? "" : "  ", repair.detail.c_str());
+  }
+}
+
+StripeInfo StripeOf(const Manifest& manifest, const ManifestStripe& stripe) {
+  StripeInfo info{stripe.stripe_id, manifest.code, manifest.block_bytes, {}};
+  for (const ManifestBlock& block : stripe.blocks) {
+    info.blocks.push_back({block.block_id, block.node});
+  }
+  return info;
+}
+
+}  // namespace
+
+absl::Status RunCatalogLoad(const CommonArguments& common,
+                            const std::vector<std::string>& manifests) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator, Connect(common));
+  size_t loaded = 0;
+  for (const std::string& path : manifests) {
+    ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
+    std::vector<StripeInfo> stripes;
+    for (const ManifestStripe& stripe : manifest.stripes) {
+      stripes.push_back(StripeOf(manifest, stripe));
+    }
+    ECPIPE_RETURN_IF_ERROR(Annotate(coordinator->PutStripes(stripes), path));
+    loaded += stripes.size();
+  }
+  if (common.json) {
+    std::printf("%s\n", Json{{"loaded_stripes", loaded}}.dump().c_str());
+  } else {
+    std::printf("loaded %zu stripes\n", loaded);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunCatalogList(const CommonArguments& common, const std::string& after,
+                            uint32_t limit) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<StripeInfo> stripes,
+                          coordinator->ListStripes(after, limit));
+  if (common.json) {
+    Json json = Json::array();
+    for (const StripeInfo& stripe : stripes) json.push_back(StripeJson(stripe));
+    std::printf("%s\n", json.dump(2).c_str());
+    return absl::OkStatus();
+  }
+  for (const StripeInfo& stripe : stripes) {
+    std::printf("%s  %s  %s a block\n", stripe.stripe_id.c_str(), stripe.code.c_str(),
+                FormatSize(stripe.block_bytes).c_str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& block_id) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const auto located, coordinator->LocateBlock(block_id));
+  const auto& [stripe, block_index] = located;
+  if (common.json) {
+    Json json = StripeJson(stripe);
+    json["block_index"] = block_index;
+    std::printf("%s\n", json.dump(2).c_str());
+    return absl::OkStatus();
+  }
+  std::printf("%s is block %d of stripe %s, %s, %s a block\n", block_id.c_str(), block_index,
+              stripe.stripe_id.c_str(), stripe.code.c_str(), FormatSize(stripe.block_bytes).c_str());
+  for (size_t i = 0; i < stripe.blocks.size(); ++i) {
+    std::printf("  %3zu  %-16s %s%s\n", i, stripe.blocks[i].node.c_str(),
+                stripe.blocks[i].block_id.c_str(),
+                static_cast<int>(i) == block_index ? "  <--" : "");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunStatus(const CommonArguments& common) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const ClusterStatus status, coordinator->Status());
+  if (!common.json) {
+    PrintStatus(status);
+    return absl::OkStatus();
+  }
+  Json json{{"version", status.version}, {"stripe_count", status.stripe_count}};
+  json["nodes"] = Json::array();
+  for (const NodeStatus& node : status.nodes) json["nodes"].push_back(NodeJson(node));
+  json["repairs"] = Json::array();
+  for (const RepairStatus& repair : status.repairs) json["repairs"].push_back(RepairJson(repair));
+  std::printf("%s\n", json.dump(2).c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "common/file_io.h"
+#include "common/process_stats.h"
+#include "common/size_text.h"
+#include "common/status.h"
+#include "requestor/commands.h"
+#include "requestor/exit_codes.h"
+#include "requestor/plan_render.h"
+#include "requestor/progress.h"
+#include "requestor/sha256.h"
+
+namespace ecpipe {
+namespace {
+
+// Ctrl-C and SIGTERM end the repair in good order: the helpers are told, the temporary file goes. A
+// second one ends the process.
+class CancelOnSignal {
+ public:
+  explicit CancelOnSignal(Requestor* requestor) {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGINT, SIGTERM}) sigaddset(&signals_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    // Detached: it waits for signals until the process ends. The requestor lives as long as this object,
+    // and the command ends right after it.
+    std::thread([signals = signals_, requestor] {
+      int signal = 0;
+      ::sigwait(&signals, &signal);
+      requestor->Cancel();
+      ::sigwait(&signals, &signal);
+      ::_exit(kExitCancelled);
+    }).detach();
+  }
+
+ private:
+  sigset_t signals_{};
+};
+
+absl::StatusOr<std::unique_ptr<Requestor>> Connect(const CommonArguments& common) {
+  RequestorOptions options;
+  options.coordinator = common.coordinator;
+  options.part.stall_timeout = FromSeconds(common.timeout_s);
+  return Requestor::Connect(std::move(options));
+}
+
+absl::Status WriteAll(int fd, std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return ErrnoStatus(errno, "write to standard output");
+    bytes = bytes.subspan(static_cast<size_t>(put));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> FileSha256(const std::string& path) {
+  ECPIPE_ASSIGN_OR_RETURN(const UniqueFd fd, OpenForReading(path));
+  ECPIPE_ASSIGN_OR_RETURN(const uint64_t bytes, FileBytes(fd.get()));
+  Sha256 sha256;
+  std::vector<uint8_t> buffer(1 << 20);
+  for (uint64_t at = 0; at < bytes; at += buffer.size()) {
+    const size_t step = static_cast<size_t>(std::min<uint64_t>(buffer.size(), bytes - at));
+    ECPIPE_RETURN_IF_ERROR(ReadFully(fd.get(), at, {buffer.data(), step}));
+    sha256.Update({buffer.data(), step});
+  }
+  return sha256.FinishHex();
+}
+
+absl::Status CompareSha256(const std::string& got, const std::string& expected) {
+  if (expected.empty() || got == expected) return absl::OkStatus();
+  return absl::DataLossError("the repaired bytes have SHA-256 " + got + ", expected " + expected);
+}
+
+void PrintJson(const RepairTarget& target, const RepairReport& report, const std::string& sha256,
+               double cpu_seconds) {
+  const nlohmann::ordered_json json{
+      {"block_id", target.block_id},
+      {"scheme", report.scheme},
+      {"transport", report.transport},
+      {"seconds", report.seconds},
+      {"commit_seconds", report.commit_seconds},
+      {"offset", report.offset},
+      {"bytes", report.bytes},
+      {"block_bytes", report.block_bytes},
+      {"bytes_received", report.bytes_received},
+      {"sha256", sha256},
+      {"cpu_seconds", cpu_seconds},
+      {"expected_seconds", report.cost.expected_seconds},
+      {"busiest_link_bytes", report.cost.busiest_link_bytes},
+      {"total_bytes", report.cost.total_bytes},
+      {"attempts", report.attempts},
+      {"stripe_id", report.stripe_id},
+      {"repair_id", RepairIdText(report.repair_id)}};
+  std::printf("%s\n", json.dump().c_str());
+}
+
+void PrintText(std::FILE* to, const RepairTarget& target, const RepairReport& report,
+               const std::string& where) {
+  const double rate = static_cast<double>(report.bytes) / std::max(report.seconds, 1e-9);
+  std::fprintf(to, "%s: %s by %s over %s in %.3f s (%s/s) -> %s\n", target.block_id.c_str(),
+               FormatSize(report.bytes).c_str(), report.scheme.c_str(), report.transport.c_str(),
+               report.seconds, FormatSize(static_cast<uint64_t>(rate)).c_str(), where.c_str());
+}
+
+absl::Status ToFile(const CommonArguments& common, const RepairArguments& arguments) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
+  const CancelOnSignal cancel(requestor.get());
+  std::optional<ProgressDisplay> progress;
+  if (!common.quiet && !common.json) progress.emplace(arguments.target.block_id);
+  std::string sha256;
+  double cpu_seconds = 0;
+  const auto check = [&](const std::string& path) -> absl::Status {
+    cpu_seconds = ProcessCpuSeconds();  // what the repair took, without this check
+    if (!common.json && arguments.sha256.empty()) return absl::OkStatus();
+    ECPIPE_ASSIGN_OR_RETURN(sha256, FileSha256(path));
+    return CompareSha256(sha256, arguments.sha256);
+  };
+  const absl::StatusOr<RepairReport> report = requestor->RepairToFile(
+      arguments.target, arguments.output, progress ? progress->Callback() : nullptr, check);
+  progress.reset();
+  if (!report.ok()) return report.status();
+  if (common.json) {
+    PrintJson(arguments.target, *report, sha256, cpu_seconds);
+  } else {
+    PrintText(stdout, arguments.target, *report, arguments.output);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments) {
+  return ToFile(common, arguments);
+}
+
+absl::Status RunRead(const CommonArguments& common, const RepairArguments& arguments) {
+  if (arguments.output != "-") return ToFile(common, arguments);
+  if (common.json) {
+    return absl::InvalidArgumentError("--json and bytes cannot both go to standard output; use -o FILE");
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
+  const CancelOnSignal cancel(requestor.get());
+  std::optional<ProgressDisplay> progress;
+  if (!common.quiet) progress.emplace(arguments.target.block_id);
+  Sha256 sha256;
+  const auto to_stdout = [&](std::span<const uint8_t> bytes) {
+    if (!arguments.sha256.empty()) sha256.Update(bytes);
+    return WriteAll(STDOUT_FILENO, bytes);
+  };
+  const absl::StatusOr<RepairReport> report = requestor->Read(
+      arguments.target, to_stdout, progress ? progress->Callback() : nullptr);
+  progress.reset();
+  if (!report.ok()) return report.status();
+  if (!common.quiet) PrintText(stderr, arguments.target, *report, "standard output");
+  if (arguments.sha256.empty()) return absl::OkStatus();
+  return CompareSha256(sha256.FinishHex(), arguments.sha256);
+}
+
+absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target, PlanFormat format) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const ExplainedRepair repair,
+                          requestor->coordinator().Explain(target, "ecpipe plan"));
+  const std::string text = format == PlanFormat::kJson  ? PlanAsJson(repair)
+                           : format == PlanFormat::kDot ? PlanAsDot(repair)
+                                                        : PlanAsText(repair);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// ecpipe: the operator's and requestor's command.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+
+#include "common/process_stats.h"
+#include "common/size_text.h"
+#include "common/status.h"
+#include "requestor/commands.h"
+#include "requestor/exit_codes.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 done; 1 failed (I/O, damaged bytes, a check that did not hold); 2 bad arguments or\n"
+    "manifest; 3 no such block or file; 4 coordinator or helper unreachable or silent; 5 fewer\n"
+    "survivors than the code needs; 130 interrupted.";
+
+// Sizes as people write them: 32KiB, 64MiB.
+template <typename Integer>
+CLI::Option* AddSize(CLI::App* app, const std::string& name, Integer* bytes,
+                     const std::string& help) {
+  const auto parse = [bytes](const std::string& text) {
+    const absl::StatusOr<uint64_t> parsed = ParseSize(text);
+    if (!parsed.ok()) throw CLI::ValidationError(std::string(parsed.status().message()));
+    if (*parsed > std::numeric_limits<Integer>::max()) {
+      throw CLI::ValidationError("'" + text + "' is too large");
+    }
+    *bytes = static_cast<Integer>(*parsed);
+  };
+  return app->add_option_function<std::string>(name, parse, help)->type_name("SIZE");
+}
+
+// The arguments of every subcommand, and the one that was asked for.
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.require_subcommand(1);
+    app_.footer(kExitCodes);
+    app_.fallthrough();  // global options may follow the subcommand
+    app_.add_option("--coordinator", common_.coordinator, "Address of the coordinator, host:port")
+        ->envname("ECPIPE_COORDINATOR")
+        ->capture_default_str();
+    app_.add_flag("--json", common_.json, "Print the result as JSON");
+    app_.add_flag("-q,--quiet", common_.quiet, "Show no progress");
+    app_.add_option("--timeout", common_.timeout_s,
+                    "Give up after so many seconds without progress or answer")
+        ->check(CLI::Range(0.05, 86400.0))
+        ->capture_default_str();
+    app_.set_version_flag("--version", std::string("ecpipe ") + ECPIPE_VERSION);
+    AddRepairCommands();
+    AddCatalogCommands();
+    AddFileCommands();
+  }
+
+  int Run(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error) == 0 ? kExitOk : kExitUsage;
+    }
+    const absl::Status status = command_();
+    if (!status.ok()) std::fprintf(stderr, "ecpipe: %s\n", StatusText(status).c_str());
+    return ExitCodeFor(status);
+  }
+
+ private:
+  CLI::App* Add(CLI::App* parent, const std::string& name, const std::string& help,
+                std::function<absl::Status()> command) {
+    CLI::App* app = parent->add_subcommand(name, help);
+    app->callback([this, command = std::move(command)] { command_ = command; });
+    return app;
+  }
+
+  void AddTarget(CLI::App* app) {
+    RepairTarget& target = repair_.target;
+    app->add_option("BLOCK", target.block_id, "Block id")->required();
+    AddSize(app, "--offset", &target.offset, "First byte of the range");
+    AddSize(app, "--length", &target.bytes, "Length of the range; default: to the end of the block");
+    app->add_option("--scheme", target.scheme,
+                    "conventional, ppr, rp, direct (a block that is there), or auto");
+    app->add_option("--transport", target.transport, "tcp or redis");
+    const auto positive = [](const std::string& text) {
+      return text == "0" ? std::string("a slice must not be 0 bytes long") : std::string();
+    };
+    AddSize(app, "--slice-size", &target.slice_bytes, "Bytes of a slice, e.g. 32KiB")
+        ->check(positive);
+  }
+
+  void AddRepairCommands() {
+    CLI::App* read = Add(&app_, "read", "Read a block or a range of it, rebuilding what is lost",
+                         [this] { return RunRead(common_, repair_); });
+    AddTarget(read);
+    read->add_option("-o,--output", read_output_, "A file, or - for standard output")
+        ->capture_default_str();
+    read->add_option("--sha256", repair_.sha256, "Fail unless the bytes have this SHA-256");
+    read->final_callback([this] { repair_.output = read_output_; });
+
+    CLI::App* repair = Add(&app_, "repair", "Rebuild a block into a file, whole and durable or not at all",
+                           [this] { return RunRepair(common_, repair_); });
+    AddTarget(repair);
+    repair->add_option("-o,--output", repair_.output, "The file to write")->required();
+    repair->add_option("--sha256", repair_.sha256, "Fail unless the bytes have this SHA-256");
+
+    CLI::App* plan = Add(&app_, "plan", "Show how a block would be rebuilt now, without doing it",
+                         [this] {
+                           const bool json = common_.json && plan_format_ == PlanFormat::kText;
+                           return RunPlan(common_, repair_.target,
+                                          json ? PlanFormat::kJson : plan_format_);
+                         });
+    AddTarget(plan);
+    const std::map<std::string, PlanFormat> formats{
+        {"text", PlanFormat::kText}, {"json", PlanFormat::kJson}, {"dot", PlanFormat::kDot}};
+    plan->add_option("--format", plan_format_, "text, json, or dot for Graphviz")
+        ->transform(CLI::CheckedTransformer(formats));
+  }
+
+  void AddCatalogCommands() {
+    CLI::App* catalog = app_.add_subcommand("catalog", "Load and read the coordinator's catalog");
+    catalog->require_subcommand(1);
+    CLI::App* load = Add(catalog, "load", "Add the stripes of manifests",
+                         [this] { return RunCatalogLoad(common_, manifests_); });
+    load->add_option("MANIFEST", manifests_, "Manifests that encode has written")->required();
+    CLI::App* list = Add(catalog, "list", "List stripes by id",
+                         [this] { return RunCatalogList(common_, list_after_, list_limit_); });
+    list->add_option("--after", list_after_, "Begin after this stripe id");
+    list->add_option("--limit", list_limit_, "At most so many")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    CLI::App* locate = Add(catalog, "locate", "Show the stripe of a block, and where its blocks are",
+                           [this] { return RunCatalogLocate(common_, repair_.target.block_id); });
+    locate->add_option("BLOCK", repair_.target.block_id, "Block id")->required();
+    Add(&app_, "status", "Show nodes, their traffic, and repairs",
+        [this] { return RunStatus(common_); });
+  }
+
+  void AddFileCommands() {
+    CLI::App* encode = Add(&app_, "encode", "Cut a file into coded blocks and write a manifest",
+                           [this] { return RunEncode(common_, encode_); });
+    encode->add_option("FILE", encode_.input, "The file to encode")->required();
+    encode->add_option("-o,--out", encode_.output_directory, "Directory for blocks and manifest")
+        ->required();
+    encode->add_option("--code", encode_.code, "rs(n,k), rs-cauchy(n,k) or rs-vandermonde(n,k)")
+        ->default_val("rs(14,10)");
+    AddSize(encode, "--block-size", &encode_.block_bytes, "Bytes of a block, e.g. 64MiB")
+        ->default_val("64MiB");
+    encode->add_option("--name", encode_.name, "Begins block ids; default: the file's name");
+    encode->add_option("--nodes", encode_.nodes,
+                       "Node ids, comma-separated: blocks go to OUT/<node>/, rotated by stripe")
+        ->delimiter(',');
+
+    CLI::App* decode = Add(&app_, "decode", "Rebuild the file from a manifest and its blocks",
+                           [this] { return RunDecode(common_, manifest_, blocks_, decode_output_); });
+    CLI::App* verify = Add(&app_, "verify", "Check blocks against their manifest and their code",
+                           [this] { return RunVerify(common_, manifest_, blocks_); });
+    for (CLI::App* app : {decode, verify}) {
+      app->add_option("MANIFEST", manifest_, "The manifest")->required();
+      app->add_option("--blocks", blocks_, "Directory of the blocks")->required();
+    }
+    decode->add_option("-o,--output", decode_output_, "The file to write")->required();
+  }
+
+  CLI::App app_{"ECPipe: read and rebuild erasure-coded blocks by repair pipelining."};
+  std::function<absl::Status()> command_;
+  CommonArguments common_;
+  RepairArguments repair_;
+  std::string read_output_ = "-";
+  PlanFormat plan_format_ = PlanFormat::kText;
+  std::vector<std::string> manifests_;
+  std::string list_after_;
+  uint32_t list_limit_ = 100;
+  EncodeArguments encode_;
+  std::string manifest_;
+  std::string blocks_;
+  std::string decode_output_;
+};
+
+}  // namespace
+}  // namespace ecpipe
+
+int main(int argc, char** argv) { return ecpipe::CommandLine().Run(argc, argv); }
