@@ -125,10 +125,6 @@ class Reader {
     }
     ECPIPE_ASSIGN_OR_RETURN(manifest_.name, document["name"].Id());
     ECPIPE_ASSIGN_OR_RETURN(manifest_.file_bytes, document["file_bytes"].Unsigned());
-    if (manifest_.file_bytes == 0 || manifest_.file_bytes > kMaxManifestFileBytes) {
-      return document["file_bytes"].Complain("must be 1 to " +
-                                             std::to_string(kMaxManifestFileBytes));
-    }
     ECPIPE_ASSIGN_OR_RETURN(manifest_.file_sha256, document["file_sha256"].Digest());
     ECPIPE_RETURN_IF_ERROR(ReadCode(document["code"]));
     ECPIPE_ASSIGN_OR_RETURN(manifest_.block_bytes, document["block_bytes"].Unsigned());
@@ -151,8 +147,8 @@ class Reader {
 
   absl::Status ReadStripes(const Value& stripes) {
     ECPIPE_ASSIGN_OR_RETURN(const size_t count, stripes.Length());
-    if (count > kMaxManifestStripes) {
-      return stripes.Complain("more than " + std::to_string(kMaxManifestStripes) + " stripes");
+    if (count > kMaxManifestBlocks / n_) {
+      return stripes.Complain("more than " + std::to_string(kMaxManifestBlocks) + " blocks");
     }
     // No overflow: a block has up to 2^40 bytes, and k < n.
     const uint64_t stripe_bytes = k_ * manifest_.block_bytes;
@@ -252,7 +248,7 @@ std::string ManifestText(const Manifest& manifest) {
   return document.dump(1, ' ', false, Ordered::error_handler_t::replace) + "\n";
 }
 
-absl::StatusOr<Manifest> LoadManifest(const std::string& path) {
+absl::StatusOr<Manifest> ReadManifest(const std::string& path) {
   ECPIPE_ASSIGN_OR_RETURN(const UniqueFd fd, OpenForReading(path));
   ECPIPE_ASSIGN_OR_RETURN(const uint64_t bytes, FileBytes(fd.get()));
   if (bytes > kMaxManifestBytes) return Annotate(TooLong(bytes), path);
@@ -262,7 +258,7 @@ absl::StatusOr<Manifest> LoadManifest(const std::string& path) {
   return ParseManifest(text, path);
 }
 
-absl::Status SaveManifest(const Manifest& manifest, const std::string& path) {
+absl::Status WriteManifest(const Manifest& manifest, const std::string& path) {
   const std::string text = ManifestText(manifest);
   ECPIPE_RETURN_IF_ERROR(ParseManifest(text, path).status());
   ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));

@@ -21,13 +21,11 @@
 
 namespace ecpipe {
 
-// A manifest is read whole, and its JSON takes some ten times its text in memory; a file that
-// somebody else wrote must not take more. Enough for about a million blocks, 64 TB in blocks of
-// 64 MiB.
+// Some 25 TB in blocks of 64 MiB. Reading a manifest takes about 1 KiB of memory a block, and a
+// file that somebody else wrote must not take more than this many.
+inline constexpr size_t kMaxManifestBlocks = 400'000;
+// Enough for that many blocks with the longest ids.
 inline constexpr uint64_t kMaxManifestBytes = uint64_t{256} << 20;
-inline constexpr size_t kMaxManifestStripes = 1'000'000;
-// Offsets in a file are signed 64-bit numbers.
-inline constexpr uint64_t kMaxManifestFileBytes = INT64_MAX;
 
 struct ManifestBlock {
   std::string block_id;
@@ -58,7 +56,7 @@ struct Manifest {
 // Reads a manifest from its text; `source` names it in messages, usually a path. Strict:
 // INVALID_ARGUMENT with `source` and the JSON pointer or line for anything but what the head of
 // this file shows, such as an unknown key, a key twice, a wrong type or count, an id that is no
-// file name or comes twice, an unknown code, or a file that is empty or that the stripes do not fit.
+// file name or comes twice, an unknown code, or a file length that the stripes do not fit.
 absl::StatusOr<Manifest> ParseManifest(const std::string& text, const std::string& source);
 
 // INVALID_ARGUMENT unless ParseManifest could have returned this manifest. All that take a Manifest
@@ -71,7 +69,7 @@ std::string ManifestText(const Manifest& manifest);
 // The same from and to a file. Reading also: NOT_FOUND and other errors of the file system.
 // Writing replaces a manifest of that name at once or not at all; with INVALID_ARGUMENT it does not
 // write what it could not read again.
-absl::StatusOr<Manifest> LoadManifest(const std::string& path);
-absl::Status SaveManifest(const Manifest& manifest, const std::string& path);
+absl::StatusOr<Manifest> ReadManifest(const std::string& path);
+absl::Status WriteManifest(const Manifest& manifest, const std::string& path);
 
 }  // namespace ecpipe

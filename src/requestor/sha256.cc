@@ -30,7 +30,7 @@ void Sha256::Update(std::span<const uint8_t> bytes) {
   ECPIPE_CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
 }
 
-std::string Sha256::HexDigest() {
+std::string Sha256::FinishHex() {
   std::array<uint8_t, EVP_MAX_MD_SIZE> digest;
   unsigned int digest_bytes = 0;
   ECPIPE_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &digest_bytes) == 1);

@@ -17,8 +17,8 @@ class Sha256 {
   Sha256(Sha256&&) noexcept;
 
   void Update(std::span<const uint8_t> bytes);
-  // 64 lower-case hexadecimal digits. To be called once, after the last Update().
-  std::string HexDigest();
+  // 64 lower-case hexadecimal digits. To be called once, at the end.
+  std::string FinishHex();
 
  private:
   struct State;
