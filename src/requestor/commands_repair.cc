@@ -10,7 +10,6 @@
 #include <optional>
 #include <thread>
 
-#include "common/file_io.h"
 #include "common/process_stats.h"
 #include "common/size_text.h"
 #include "common/status.h"
@@ -63,14 +62,12 @@ absl::Status WriteAll(int fd, std::span<const uint8_t> bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> FileSha256(const std::string& path) {
-  ECPIPE_ASSIGN_OR_RETURN(const UniqueFd fd, OpenForReading(path));
-  ECPIPE_ASSIGN_OR_RETURN(const uint64_t bytes, FileBytes(fd.get()));
+absl::StatusOr<std::string> FileSha256(const AtomicFile& file, uint64_t bytes) {
   Sha256 sha256;
   std::vector<uint8_t> buffer(1 << 20);
   for (uint64_t at = 0; at < bytes; at += buffer.size()) {
     const size_t step = static_cast<size_t>(std::min<uint64_t>(buffer.size(), bytes - at));
-    ECPIPE_RETURN_IF_ERROR(ReadFully(fd.get(), at, {buffer.data(), step}));
+    ECPIPE_RETURN_IF_ERROR(file.ReadAt(at, {buffer.data(), step}));
     sha256.Update({buffer.data(), step});
   }
   return sha256.FinishHex();
@@ -119,10 +116,10 @@ absl::Status ToFile(const CommonArguments& common, const RepairArguments& argume
   if (!common.quiet && !common.json) progress.emplace(arguments.target.block_id);
   std::string sha256;
   double cpu_seconds = 0;
-  const auto check = [&](const std::string& path) -> absl::Status {
+  const auto check = [&](const AtomicFile& file, uint64_t bytes) -> absl::Status {
     cpu_seconds = ProcessCpuSeconds();  // what the repair took, without this check
     if (!common.json && arguments.sha256.empty()) return absl::OkStatus();
-    ECPIPE_ASSIGN_OR_RETURN(sha256, FileSha256(path));
+    ECPIPE_ASSIGN_OR_RETURN(sha256, FileSha256(file, bytes));
     return CompareSha256(sha256, arguments.sha256);
   };
   const absl::StatusOr<RepairReport> report = requestor->RepairToFile(

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "common/check.h"
-#include "common/file_io.h"
 #include "common/redis_transport.h"
 #include "common/status.h"
 #include "common/tcp_transport.h"
@@ -114,7 +113,7 @@ absl::StatusOr<RepairReport> Requestor::RepairToFile(const RepairTarget& target,
   ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   Sink to_file(nullptr, &file, progress);
   ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_file));
-  if (check) ECPIPE_RETURN_IF_ERROR(check(file.temporary_path()));
+  if (check) ECPIPE_RETURN_IF_ERROR(check(file, report.bytes));
   const TimePoint verified = Clock::System().Now();
   ECPIPE_RETURN_IF_ERROR(file.Commit());
   report.commit_seconds = Seconds(Clock::System().Now() - verified);

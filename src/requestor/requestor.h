@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/file_io.h"
 #include "common/mutex.h"
 #include "common/transport.h"
 #include "pipeline/part_runner.h"
@@ -52,8 +53,8 @@ using ProgressFn = std::function<void(uint64_t verified_bytes, uint64_t total_by
 // Takes bytes in the order of the range, slice by slice. An error ends the repair with it.
 using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;
 
-// Looks at a repaired file before it takes its name. An error discards the file and ends the repair.
-using FileCheck = std::function<absl::Status(const std::string& temporary_path)>;
+// Looks at a repaired file, `bytes` long, before it takes its name. An error discards it and ends the call.
+using FileCheck = std::function<absl::Status(const AtomicFile& file, uint64_t bytes)>;
 
 // Thread-safe: several repairs may run at once, each on its caller's thread.
 class Requestor {
