@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scratch directory with a file in it that is encoded, damaged and decoded.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "requestor/file_coder.h"
+#include "unit/coordinator/scratch_directory.h"
+
+namespace ecpipe {
+
+class CodingFixture : public testing::Test {
+ protected:
+  using Bytes = std::string;
+
+  static Bytes Noise(size_t bytes) {
+    std::mt19937_64 random(20260104 + bytes);
+    Bytes noise(bytes, '\0');
+    for (char& byte : noise) byte = static_cast<char>(random());
+    return noise;
+  }
+
+  static void Put(const std::string& path, const Bytes& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+  static Bytes Content(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static void Flip(const std::string& path, size_t offset) {
+    Bytes bytes = Content(path);
+    bytes.at(offset) = static_cast<char>(bytes[offset] ^ 1);
+    Put(path, bytes);
+  }
+
+  // All files and directories below the scratch directory, e.g. {"in", "out", "out/x-s00000-b00"}.
+  std::set<std::string> Tree() const {
+    std::set<std::string> names;
+    const std::filesystem::path root = scratch_.File("");
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+      names.insert(std::filesystem::relative(entry.path(), root).string());
+    }
+    return names;
+  }
+
+  EncodeOptions Options(const std::string& code, uint64_t block_bytes) const {
+    return {scratch_.File("in"), scratch_.File("out"), code, block_bytes, "x", {}};
+  }
+
+  Manifest Encoded(const Bytes& content, const EncodeOptions& options) {
+    Put(scratch_.File("in"), content);
+    const auto manifest = EncodeFile(options);
+    EXPECT_TRUE(manifest.ok()) << manifest.status();
+    return manifest.ok() ? *manifest : Manifest{};
+  }
+
+  absl::Status Decode(const Manifest& manifest,
+                      BlockChecksums checksums = BlockChecksums::kVerify) const {
+    return DecodeFile(manifest, {scratch_.File("out"), scratch_.File("decoded"), checksums});
+  }
+
+  // The path of a block that was encoded without nodes.
+  std::string Block(const Manifest& manifest, size_t stripe, size_t block) const {
+    return scratch_.File("out/" + manifest.stripes[stripe].blocks[block].block_id);
+  }
+
+  const ScratchDirectory scratch_;
+};
+
+}  // namespace ecpipe
