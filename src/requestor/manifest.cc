@@ -20,7 +20,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kFormat[] = "ecpipe-manifest-1";
-constexpr int kDeepest = 8;  // a manifest nests to 5
+constexpr size_t kDeepest = 8;  // a manifest nests to 5
+// A block makes 4 values and a stripe 3, for at least 2 blocks; twice that leaves room.
+constexpr size_t kMostValues = 12 * kMaxManifestBlocks;
 constexpr size_t kSha256Digits = 64;
 
 // Wraps a JSON value with its JSON pointer (RFC 6901), so that each complaint says where.
@@ -83,35 +85,60 @@ class Value {
   const std::string pointer_;
 };
 
-// Ends a parse at once: nothing after it is worth the memory.
-struct Unacceptable {
-  std::string why;
-};
+// Looks at a text before it is read: depth and number of values are bounded, and no key comes twice
+// in one object, which JSON permits without saying what it means. A pass of its own, because
+// nlohmann's parser with a callback walks an array anew after each object in it.
+class Inspector : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& why() const { return why_; }
 
-// JSON lets a key come twice and leaves open what that means; here it is an error.
-absl::StatusOr<Json> ParseJson(const std::string& text) {
-  std::vector<std::set<std::string>> open_objects;
-  const auto watch = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth > kDeepest) throw Unacceptable{"nested too deeply"};
-    if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
-    if (event == Json::parse_event_t::object_end) open_objects.pop_back();
-    if (event == Json::parse_event_t::key &&
-        !open_objects.back().insert(parsed.get<std::string>()).second) {
-      throw Unacceptable{"the key " + parsed.dump() + " comes twice in one object"};
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text, watch);
-  } catch (const Unacceptable& reason) {
-    return absl::InvalidArgumentError(reason.why);
-  } catch (const Json::exception& error) {
+  bool null() override { return Count(); }
+  bool boolean(bool) override { return Count(); }
+  bool number_integer(number_integer_t) override { return Count(); }
+  bool number_unsigned(number_unsigned_t) override { return Count(); }
+  bool number_float(number_float_t, const string_t&) override { return Count(); }
+  bool string(string_t&) override { return Count(); }
+  bool binary(binary_t&) override { return Count(); }
+  bool start_object(size_t) override { return Open(); }
+  bool end_object() override { return Close(); }
+  bool start_array(size_t) override { return Open(); }
+  bool end_array() override { return Close(); }
+  bool key(string_t& key) override {
+    return open_.back().insert(key).second ||
+           Refuse("the key " + Json(key).dump() + " comes twice in one object");
+  }
+  bool parse_error(size_t, const std::string&, const Json::exception& error) override {
     // "[json.exception.parse_error.101] parse error at line 3, column 7: ..."
     const std::string message = error.what();
     const size_t bracket = message.find("] ");
-    return absl::InvalidArgumentError(
-        bracket == std::string::npos ? message : message.substr(bracket + 2));
+    return Refuse(bracket == std::string::npos ? message : message.substr(bracket + 2));
   }
+
+ private:
+  bool Refuse(std::string why) {
+    why_ = std::move(why);
+    return false;
+  }
+  bool Count() { return ++values_ <= kMostValues || Refuse("too many values for a manifest"); }
+  bool Open() {
+    if (open_.size() >= kDeepest) return Refuse("nested too deeply");
+    open_.emplace_back();
+    return Count();
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::vector<std::set<std::string>> open_;  // the keys so far of each object that is not closed
+  size_t values_ = 0;
+  std::string why_;
+};
+
+absl::StatusOr<Json> ParseJson(const std::string& text) {
+  Inspector inspector;
+  if (!Json::sax_parse(text, &inspector)) return absl::InvalidArgumentError(inspector.why());
+  return Json::parse(text, nullptr, false);
 }
 
 class Reader {
