@@ -91,12 +91,14 @@ class CommandLine {
 
   void AddRepairCommands() {
     CLI::App* read = Add(&app_, "read", "Read a block or a range of it, rebuilding what is lost",
-                         [this] { return RunRead(common_, repair_); });
+                         [this] {
+                           repair_.output = read_output_;
+                           return RunRead(common_, repair_);
+                         });
     AddTarget(read);
     read->add_option("-o,--output", read_output_, "A file, or - for standard output")
         ->capture_default_str();
     read->add_option("--sha256", repair_.sha256, "Fail unless the bytes have this SHA-256");
-    read->final_callback([this] { repair_.output = read_output_; });
 
     CLI::App* repair = Add(&app_, "repair", "Rebuild a block into a file, whole and durable or not at all",
                            [this] { return RunRepair(common_, repair_); });

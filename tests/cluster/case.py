@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cluster tests share: a cluster with an encoded file, and a main that takes --bin-dir."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any, Mapping
+
+from labkit.cluster import Cluster
+from labkit.process import interruptible
+
+# Exit codes of the `ecpipe` command, as its --help lists them.
+FAILED, USAGE, NOT_FOUND, UNAVAILABLE, NO_SURVIVORS = 1, 2, 3, 4, 5
+
+SCHEMES = ("conventional", "ppr", "rp")
+BIN_DIR = Path()
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class ClusterCase(unittest.TestCase):
+    """One cluster for all tests of the class, with one encoded file in its catalog."""
+
+    nodes = 7
+    redis = False
+    code = "rs(6,4)"
+    block_bytes = 1_000_003      # slices do not divide it
+    file_bytes = 7_500_001       # two stripes, the last one padded
+    coordinator_settings: Mapping[str, Mapping[str, Any]] = {}
+    helper_settings: Mapping[str, Mapping[str, Any]] = {
+        "timeouts": {"stall_seconds": 3.0, "drain_seconds": 5.0}}
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.work = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.cluster = cls.enterClassContext(Cluster(
+            BIN_DIR, cls.work, cls.nodes, redis=cls.redis,
+            coordinator_settings=cls.coordinator_settings, helper_settings=cls.helper_settings))
+        cls.source = cls.work / "source"
+        cls.source.write_bytes(random.Random(7).randbytes(cls.file_bytes))
+        cls.cluster.cli("encode", cls.source, "--out", cls.cluster.data_dir(), "--code", cls.code,
+                        "--block-size", str(cls.block_bytes), "--name", "file",
+                        "--nodes", ",".join(cls.cluster.node_ids))
+        cls.manifest_path = cls.cluster.data_dir() / "file.manifest.json"
+        cls.cluster.cli("catalog", "load", cls.manifest_path)
+        cls.manifest = json.loads(cls.manifest_path.read_text())
+
+    def block(self, stripe: int, index: int) -> dict[str, str]:
+        return self.manifest["stripes"][stripe]["blocks"][index]
+
+    def bytes_of(self, block_id: str) -> bytes:
+        return self.cluster.block_file(block_id).read_bytes()
+
+    def repair(self, block_id: str, *arguments: str, output: str = "out") -> dict[str, Any]:
+        return self.cluster.cli_json("repair", block_id, "-o", self.work / output, *arguments)
+
+    def fails(self, code: int, *arguments: Any, timeout: float = 30.0) -> str:
+        """Runs the command, which must end with this code, and returns what it says."""
+        done = self.cluster.cli(*arguments, check=False, timeout=timeout)
+        self.assertEqual(done.returncode, code, f"{arguments}: {done.stderr}")
+        return done.stderr
+
+    def assert_nothing_left(self) -> None:
+        """No session, no buffer, no temporary file outlives a repair."""
+        self.cluster.wait_idle()
+        for node in self.cluster.status()["nodes"]:
+            if node["answers"]:
+                self.assertEqual(node["buffer_bytes"], 0, node["node_id"])
+        self.assertEqual([file.name for file in self.work.iterdir()
+                          if file.name.startswith(".ecpipe-tmp-")], [])
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def main() -> None:
+    global BIN_DIR
+    at = sys.argv.index("--bin-dir")
+    BIN_DIR = Path(sys.argv[at + 1])
+    del sys.argv[at:at + 2]
+    # Test classes read it from this module, under its import name.
+    sys.modules["case"].BIN_DIR = BIN_DIR
+    with interruptible():
+        unittest.main(module="__main__", verbosity=2)

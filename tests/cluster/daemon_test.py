@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The daemons' lives: registration, restarts, the journal, draining, signals, health, configs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import case
+from case import USAGE, ClusterCase
+from labkit.process import wait_until
+
+
+class Lives(ClusterCase):
+    nodes = 6
+    block_bytes = 24 << 20
+    file_bytes = 4 * (24 << 20)
+
+    def test_coordinator_restart(self) -> None:
+        lost = self.block(0, 0)
+        # A repair that is under way when the coordinator dies: its helper stands still meanwhile.
+        process = subprocess.Popen(
+            self.cluster.command("--timeout", "20", "repair", lost["block_id"], "-q", "--scheme",
+                                 "rp", "--slice-size", "1KiB", "-o", self.work / "in-flight"),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: any(node.get("active_sessions")
+                               for node in self.cluster.node_status().values()), 10,
+                   "the repair to run")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.restart()
+        self.cluster.wait_live(self.cluster.node_ids)
+        states = [repair["state"] for repair in self.cluster.status()["repairs"]]
+        self.assertIn("interrupted", states)
+        self.assertEqual(process.wait(timeout=60), 0, "the bytes do not pass the coordinator")
+        self.assertEqual((self.work / "in-flight").read_bytes(), self.bytes_of(lost["block_id"]))
+        # The catalog is still there.
+        self.repair(lost["block_id"], "--sha256", lost["sha256"])
+        self.assertEqual(self.cluster.status()["repairs"][0]["state"], "done")
+
+    def test_drain(self) -> None:
+        lost = self.block(0, 0)
+        node = self.block(0, 1)["node"]
+        self.assertEqual(self.cluster.helpers[node].stop(20), 0)
+        wait_until(lambda: self.cluster.node_status()[node]["state"] != "live", 10,
+                   "the coordinator to notice")
+        self.assertIn(self.cluster.node_status()[node]["state"], ("draining", "dead"))
+        self.repair(lost["block_id"], "--sha256", lost["sha256"])
+        self.cluster.helpers[node].restart()
+        self.cluster.wait_live([node])
+
+    def test_health_and_reflection(self) -> None:
+        for address in (self.cluster.coordinator.address, self.address_of("node-1")):
+            done = subprocess.run([case.BIN_DIR / "health_client", address], capture_output=True,
+                                  text=True, timeout=30)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("serving", done.stdout)
+            self.assertIn("ecpipe.v1.", done.stdout)
+
+    def address_of(self, node: str) -> str:
+        return self.cluster.node_status()[node]["control_address"]
+
+    def test_log_level_reload(self) -> None:
+        helper = self.cluster.helpers["node-2"]
+        helper.send_signal(signal.SIGHUP)
+        wait_until(lambda: "log.reloaded" in helper.log_tail(50), 10, "the reload")
+
+    def test_memory_does_not_grow_with_the_block(self) -> None:
+        small = self.peak_after_repair(offset=0, length=4 << 20)
+        large = self.peak_after_repair(offset=0, length=24 << 20)
+        for node, peak in small.items():
+            self.assertLess(large[node], peak * 1.10 + (1 << 20), node)
+
+    def peak_after_repair(self, offset: int, length: int) -> dict[str, int]:
+        self.repair(self.block(0, 0)["block_id"], "--scheme", "rp", "--offset", str(offset),
+                    "--length", str(length))
+        self.cluster.wait_idle()
+        return {name: node["peak_resident_bytes"]
+                for name, node in self.cluster.node_status().items()}
+
+
+class Configs(unittest.TestCase):
+    """Unknown keys and bad values: the daemon refuses to start and names file and line."""
+
+    def refuses(self, program: str, text: str, *expected: str) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "config.toml"
+            path.write_text(text.replace("DIR", directory))
+            done = subprocess.run([case.BIN_DIR / program, "--config", path], capture_output=True,
+                                  text=True, timeout=30)
+        self.assertEqual(done.returncode, USAGE, done.stderr)
+        for part in expected:
+            self.assertIn(part, done.stderr)
+
+    def test_helper(self) -> None:
+        good = '[helper]\nnode_id="n"\ncoordinator="127.0.0.1:1"\nroots=["DIR"]\n'
+        self.refuses("ecpipe-helper", good + "colour=1\n", "config.toml:5", "helper.colour")
+        self.refuses("ecpipe-helper", good + "[redis]\nport=1\n", "config.toml:6", "redis.port")
+        self.refuses("ecpipe-helper", good.replace('"n"', "7"), "config.toml:2", "string")
+        self.refuses("ecpipe-helper", good.replace('"n"', '"a/b"'), "config.toml:2", "node_id")
+        self.refuses("ecpipe-helper", good + 'layout="zfs"\n', "config.toml:5", "plain")
+        self.refuses("ecpipe-helper", good + "[log]\nlevel=\n", "config.toml:6")
+        self.refuses("ecpipe-helper", "[helper]\n", "helper.node_id", "missing")
+        self.refuses("ecpipe-helper", good + '[listen]\ncontrol="0.0.0.0:0"\n', "insecure")
+        self.refuses("ecpipe-helper", good.replace("DIR", "/no/such/root"), "/no/such/root")
+
+    def test_coordinator(self) -> None:
+        good = '[coordinator]\ndata_directory="DIR"\nlisten="127.0.0.1:0"\n'
+        self.refuses("ecpipe-coordinator", good + '[defaults]\nscheme="magic"\n', "config.toml:5",
+                     "conventional")
+        self.refuses("ecpipe-coordinator", good + "[defaults]\nslice_bytes=0\n", "config.toml:5")
+        self.refuses("ecpipe-coordinator", good + "[typo]\nx=1\n", "config.toml:4", "typo")
+        self.refuses("ecpipe-coordinator", "[coordinator]\nlisten=1\n", "config.toml:2")
+
+    def test_no_such_file(self) -> None:
+        done = subprocess.run([case.BIN_DIR / "ecpipe-helper", "--config", "/no/such.toml"],
+                              capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn("/no/such.toml", done.stderr)
+
+
+if __name__ == "__main__":
+    case.main()
