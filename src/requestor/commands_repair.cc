@@ -26,12 +26,16 @@ namespace {
 // second one ends the process.
 class CancelOnSignal {
  public:
-  explicit CancelOnSignal(Requestor* requestor) {
+  // Before the requestor is made: threads that gRPC starts must inherit the blocked signals.
+  CancelOnSignal() {
     sigemptyset(&signals_);
     for (const int signal : {SIGINT, SIGTERM}) sigaddset(&signals_, signal);
     ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    // Detached: it waits for signals until the process ends. The requestor lives as long as this object,
-    // and the command ends right after it.
+  }
+
+  // Detached: the thread waits for signals until the process ends, which is right after the
+  // requestor's end.
+  void Watch(Requestor* requestor) {
     std::thread([signals = signals_, requestor] {
       int signal = 0;
       ::sigwait(&signals, &signal);
@@ -110,8 +114,9 @@ void PrintText(std::FILE* to, const RepairTarget& target, const RepairReport& re
 }
 
 absl::Status ToFile(const CommonArguments& common, const RepairArguments& arguments) {
+  CancelOnSignal cancel;
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
-  const CancelOnSignal cancel(requestor.get());
+  cancel.Watch(requestor.get());
   std::optional<ProgressDisplay> progress;
   if (!common.quiet && !common.json) progress.emplace(arguments.target.block_id);
   std::string sha256;
@@ -145,8 +150,9 @@ absl::Status RunRead(const CommonArguments& common, const RepairArguments& argum
   if (common.json) {
     return absl::InvalidArgumentError("--json and bytes cannot both go to standard output; use -o FILE");
   }
+  CancelOnSignal cancel;
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
-  const CancelOnSignal cancel(requestor.get());
+  cancel.Watch(requestor.get());
   std::optional<ProgressDisplay> progress;
   if (!common.quiet) progress.emplace(arguments.target.block_id);
   Sha256 sha256;

@@ -121,6 +121,19 @@ absl::StatusOr<RepairReport> Requestor::RepairToFile(const RepairTarget& target,
 }
 
 absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, Sink* sink) {
+  Call call;
+  {
+    MutexLock lock(&mutex_);
+    calls_.insert(&call);
+  }
+  absl::StatusOr<RepairReport> report = RunCall(target, sink, &call);
+  MutexLock lock(&mutex_);
+  calls_.erase(&call);
+  return report;
+}
+
+absl::StatusOr<RepairReport> Requestor::RunCall(const RepairTarget& target, Sink* sink,
+                                                Call* call) {
   const TimePoint begun = Clock::System().Now();
   ECPIPE_ASSIGN_OR_RETURN(const GrantedRepair granted,
                           coordinator_->BeginRepair(target, options_.name));
@@ -134,7 +147,7 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, Sink* si
   report.offset = granted.part.grid.offset;
   report.cost = granted.cost;
   sink->Begin(granted.part.grid);
-  absl::Status status = RunPart(granted, sink, &report);
+  absl::Status status = RunPart(granted, sink, call, &report);
   report.seconds = Seconds(Clock::System().Now() - begun);
   report.bytes = sink->verified_bytes();
   if (status.ok() && report.bytes != granted.part.grid.bytes) {
@@ -148,7 +161,8 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, Sink* si
   return report;
 }
 
-absl::Status Requestor::RunPart(const GrantedRepair& granted, Sink* sink, RepairReport* report) {
+absl::Status Requestor::RunPart(const GrantedRepair& granted, Sink* sink, Call* call,
+                                RepairReport* report) {
   ECPIPE_RETURN_IF_ERROR(CheckPart(granted.part));
   Transport* const transport =
       granted.part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
@@ -156,12 +170,13 @@ absl::Status Requestor::RunPart(const GrantedRepair& granted, Sink* sink, Repair
                           PartRunner::Create(granted.part, {}, transport, sink, options_.part));
   {
     MutexLock lock(&mutex_);
-    running_.insert(runner.get());
+    call->runner = runner.get();
+    if (call->cancelled) runner->Cancel(absl::CancelledError("the requestor gave up"));
   }
   const absl::Status status = runner->Run();
   {
     MutexLock lock(&mutex_);
-    running_.erase(runner.get());
+    call->runner = nullptr;
   }
   report->bytes_received = runner->traffic().bytes_received;
   return status;
@@ -169,8 +184,11 @@ absl::Status Requestor::RunPart(const GrantedRepair& granted, Sink* sink, Repair
 
 void Requestor::Cancel() {
   MutexLock lock(&mutex_);
-  for (PartRunner* runner : running_) {
-    runner->Cancel(absl::CancelledError("the requestor gave up"));
+  for (Call* call : calls_) {
+    call->cancelled = true;
+    if (call->runner != nullptr) {
+      call->runner->Cancel(absl::CancelledError("the requestor gave up"));
+    }
   }
 }
 

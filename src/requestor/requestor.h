@@ -90,8 +90,16 @@ class Requestor {
  private:
   class Sink;
 
+  // A call under way. Cancel() may come before its part runs.
+  struct Call {
+    PartRunner* runner = nullptr;
+    bool cancelled = false;
+  };
+
   absl::StatusOr<RepairReport> Run(const RepairTarget& target, Sink* sink);
-  absl::Status RunPart(const GrantedRepair& granted, Sink* sink, RepairReport* report);
+  absl::StatusOr<RepairReport> RunCall(const RepairTarget& target, Sink* sink, Call* call);
+  absl::Status RunPart(const GrantedRepair& granted, Sink* sink, Call* call,
+                       RepairReport* report);
 
   const std::unique_ptr<CoordinatorApi> coordinator_;
   const RequestorOptions options_;
@@ -99,7 +107,7 @@ class Requestor {
   const std::unique_ptr<Transport> redis_;
 
   Mutex mutex_;
-  std::set<PartRunner*> running_ ABSL_GUARDED_BY(mutex_);
+  std::set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ecpipe
