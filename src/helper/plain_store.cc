@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <cerrno>
 
@@ -36,6 +37,14 @@ class PlainBlock : public BlockReader {
       out = out.subspan(static_cast<size_t>(got));
     }
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> TryReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    iovec part{out.data(), out.size()};
+    const ssize_t got =
+        ::preadv2(fd_.get(), &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    // A short read, EAGAIN, or a file system without this flag: the waiting read finds out.
+    return got == static_cast<ssize_t>(out.size());
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace ecpipe {
 
@@ -20,6 +21,12 @@ class BlockReader {
   // DATA_LOSS: the store's own checksums say that the bytes are damaged, or the block has become
   // shorter. Any other error: it could not be read; `out` is undefined then.
   virtual absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
+
+  // The same if it can be done at once, from memory; false, and `out` undefined, if it would have to
+  // wait for a disk, or cannot tell.
+  virtual absl::StatusOr<bool> TryReadAt(uint64_t /*offset*/, std::span<uint8_t> /*out*/) {
+    return false;
+  }
 };
 
 }  // namespace ecpipe

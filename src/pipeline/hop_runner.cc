@@ -84,7 +84,9 @@ absl::StatusOr<std::unique_ptr<HopRunner>> HopRunner::Create(const Context& cont
     runner->local_column_ = CoefficientColumn(spec.block->coefficients);
     runner->local_ = std::make_unique<LocalReader>(
         std::move(block),
-        LocalReader::Options{context.part->grid, spec.slices, runner->ring_slots_},
+        LocalReader::Options{context.part->grid, spec.slices, runner->ring_slots_,
+                             runner->local_is_row_ ? LocalReader::Slots::kHeldUntilSent
+                                                   : LocalReader::Slots::kFreeOnceCombined},
         context.wakeup);
     runner->local_->Allow(runner->pipeline_.ReadLimit());
   }
@@ -153,7 +155,7 @@ FrameHeader HopRunner::Header(Row row, uint32_t slice_index) const {
   return header;
 }
 
-uint8_t* HopRunner::InputSlice(Input& input, uint32_t ordinal, size_t row_index) const {
+uint8_t* HopRunner::InputSlice(Input& input, uint32_t ordinal, size_t row_index) {
   return input.ring.data() + (row_index * ring_slots_ + pipeline_.SlotOf(ordinal)) * slot_bytes_;
 }
 

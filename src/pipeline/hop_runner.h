@@ -95,7 +95,7 @@ class HopRunner {
   absl::StatusOr<bool> Finish(Output& output);
 
   FrameHeader Header(Row row, uint32_t slice_index) const;
-  uint8_t* InputSlice(Input& input, uint32_t ordinal, size_t row_index) const;
+  uint8_t* InputSlice(Input& input, uint32_t ordinal, size_t row_index);
   uint8_t* Accumulator(uint32_t ordinal, size_t row_index);
 
   const Context context_;

@@ -54,8 +54,15 @@ struct LocalReader::State {
                          {Slot(ordinal), options.grid.SliceBytes(slice_index)});
   }
 
-  void Run() {
-    uint32_t read = 0;
+  absl::StatusOr<bool> TryReadSlice(uint32_t ordinal, uint8_t* target) {
+    ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.read_block"));
+    const uint32_t slice_index = options.slices.SliceIndex(ordinal);
+    return block->TryReadAt(options.grid.SliceOffset(slice_index),
+                            {target, options.grid.SliceBytes(slice_index)});
+  }
+
+  // The thread: reads from slice `read` on to the end.
+  void Run(uint32_t read) {
     while (read < options.slices.count()) {
       const uint32_t limit = WaitForWork(read);
       if (limit == 0) break;
@@ -97,11 +104,10 @@ struct LocalReader::State {
 
 LocalReader::LocalReader(std::unique_ptr<BlockReader> block, const Options& options,
                          std::shared_ptr<Wakeup> wakeup)
-    : state_(std::make_shared<State>(std::move(block), options, std::move(wakeup))) {
-  thread_ = std::thread([state = state_] { state->Run(); });
-}
+    : state_(std::make_shared<State>(std::move(block), options, std::move(wakeup))) {}
 
 LocalReader::~LocalReader() {
+  if (!thread_.joinable()) return;
   bool exited = false;
   {
     constexpr auto kPatience = std::chrono::seconds(2);
@@ -121,11 +127,18 @@ LocalReader::~LocalReader() {
 }
 
 void LocalReader::Allow(uint32_t ordinal) {
-  // Wake the reader for half a ring at a time, not for every slice.
-  const uint32_t step = std::max(1u, state_->options.ring_slots / 2);
-  if (ordinal < allowed_ + step && ordinal < state_->options.slices.count()) return;
-  if (ordinal == allowed_) return;
   allowed_ = ordinal;
+  if (!thread_.joinable()) return;
+  // Wake the thread for half a ring at a time: waking it costs more than reading a slice.
+  const uint32_t step = std::max(1u, state_->options.ring_slots / 2);
+  if (ordinal >= thread_allowed_ + step || ordinal == state_->options.slices.count()) {
+    AllowThread(ordinal);
+  }
+}
+
+void LocalReader::AllowThread(uint32_t ordinal) {
+  if (ordinal == thread_allowed_) return;
+  thread_allowed_ = ordinal;
   bool wake = false;
   {
     MutexLock lock(&state_->mutex);
@@ -136,12 +149,28 @@ void LocalReader::Allow(uint32_t ordinal) {
 }
 
 absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
+  if (!thread_.joinable()) {
+    if (seen == allowed_) return seen;
+    ECPIPE_ASSIGN_OR_RETURN(const bool read, state_->TryReadSlice(seen, Slice(seen)));
+    if (read) return seen + 1;
+    {
+      MutexLock lock(&state_->mutex);
+      state_->done = seen;
+    }
+    thread_ = std::thread([state = state_, seen] { state->Run(seen); });
+    AllowThread(allowed_);
+  }
   MutexLock lock(&state_->mutex);
   if (!state_->status.ok()) return state_->status;
   state_->consumer_waits = state_->done == seen;
   return state_->done;
 }
 
-uint8_t* LocalReader::Slice(uint32_t ordinal) { return state_->Slot(ordinal); }
+uint8_t* LocalReader::Slice(uint32_t ordinal) {
+  // Without the thread there is one slice at a time: the same bytes again stay in the cache.
+  const bool one_slot =
+      !thread_.joinable() && state_->options.slots == Slots::kFreeOnceCombined;
+  return state_->Slot(one_slot ? 0 : ordinal);
+}
 
 }  // namespace ecpipe

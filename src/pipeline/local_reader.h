@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a hop's local block ahead of the pipeline, on a thread of its own: a slow disk then overlaps
-// with the network, and a disk that hangs does not hang the repair.
+// Reads a hop's local block for the pipeline. What the page cache has is read at once, on the part's own
+// thread, just before it is needed. From the first slice on that would have to wait for a disk, a
+// thread reads ahead: a slow disk then overlaps with the network, and a disk that hangs does not hang
+// the repair.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +17,16 @@
 
 namespace ecpipe {
 
-// Used by one thread, the part's; the reading thread is its own affair.
+// Used by one thread, the part's; the reading thread, if there is one, is its own affair.
 class LocalReader {
  public:
+  // Until when the pipeline needs a slice's bytes.
+  enum class Slots { kFreeOnceCombined, kHeldUntilSent };
   struct Options {
     SliceGrid grid;
     LaneSlices slices;
     uint32_t ring_slots = 0;
+    Slots slots = Slots::kHeldUntilSent;
   };
 
   // Owns the block and the ring of slice buffers. `wakeup` is signalled when slices have come after Progress() said
@@ -35,8 +40,9 @@ class LocalReader {
   // Slices below `ordinal` may be read: their slots are free. Monotonic.
   void Allow(uint32_t ordinal);
 
-  // How many slices have been read. When that is `seen` and no more, the wakeup is signalled at the next
-  // one. An error when the block could not be read.
+  // How many slices have been read, `seen` or more. All before `seen` have been combined. Reads the next one if that needs no waiting. When
+  // the result is `seen`, the wakeup is signalled as soon as there is more. An error when the block
+  // could not be read.
   absl::StatusOr<uint32_t> Progress(uint32_t seen);
 
   // The bytes of a slice that has been read and whose slot has not been allowed again.
@@ -44,11 +50,13 @@ class LocalReader {
 
  private:
   struct State;
+  void AllowThread(uint32_t ordinal);
 
   // Shared with the reading thread, which may outlive the reader when a disk hangs.
   const std::shared_ptr<State> state_;
-  uint32_t allowed_ = 0;
-  std::thread thread_;
+  uint32_t allowed_ = 0;         // by the pipeline
+  uint32_t thread_allowed_ = 0;  // as the thread has been told
+  std::thread thread_;           // once something had to wait
 };
 
 }  // namespace ecpipe

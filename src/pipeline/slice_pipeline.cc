@@ -13,16 +13,28 @@ SlicePipeline::SlicePipeline(Shape shape) : shape_(std::move(shape)) {
   ECPIPE_CHECK(!shape_.output_rows.empty());
   for (const uint32_t rows : shape_.input_rows) inputs_.push_back({.rows = rows});
   for (const uint32_t rows : shape_.output_rows) outputs_.push_back({.rows = rows});
+  for (uint32_t slot = shape_.ring_slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
+  slot_of_slice_.assign(shape_.ring_slots, -1);
 }
 
-uint32_t SlicePipeline::Released() const {
-  uint32_t released = shape_.slice_count;
-  for (const Stream& output : outputs_) released = std::min(released, output.slices());
-  return released;
+uint32_t SlicePipeline::SlowestOutput() const {
+  uint32_t slowest = shape_.slice_count;
+  for (const Stream& output : outputs_) slowest = std::min(slowest, output.slices());
+  return slowest;
+}
+
+uint32_t SlicePipeline::SlotOf(uint32_t ordinal) {
+  ECPIPE_CHECK(ordinal >= released_ && ordinal < ReadLimit());
+  int32_t& slot = slot_of_slice_[ordinal % shape_.ring_slots];
+  if (slot < 0) {
+    slot = static_cast<int32_t>(free_slots_.back());
+    free_slots_.pop_back();
+  }
+  return static_cast<uint32_t>(slot);
 }
 
 uint32_t SlicePipeline::ReadLimit() const {
-  return std::min(shape_.slice_count, Released() + shape_.ring_slots);
+  return std::min(shape_.slice_count, released_ + shape_.ring_slots);
 }
 
 std::optional<SlicePipeline::Position> SlicePipeline::NextReceive(size_t input) const {
@@ -64,12 +76,17 @@ std::optional<SlicePipeline::Position> SlicePipeline::NextSend(size_t output) co
 void SlicePipeline::Sent(size_t output) {
   ECPIPE_CHECK(NextSend(output).has_value());
   ++outputs_[output].frames;
+  for (const uint32_t slowest = SlowestOutput(); released_ < slowest; ++released_) {
+    int32_t& slot = slot_of_slice_[released_ % shape_.ring_slots];
+    if (slot >= 0) free_slots_.push_back(static_cast<uint32_t>(slot));
+    slot = -1;
+  }
 }
 
 bool SlicePipeline::OutputDone(size_t output) const {
   return outputs_[output].slices() == shape_.slice_count;
 }
 
-bool SlicePipeline::Done() const { return Released() == shape_.slice_count; }
+bool SlicePipeline::Done() const { return released_ == shape_.slice_count; }
 
 }  // namespace ecpipe

@@ -55,7 +55,9 @@ class SlicePipeline {
   bool OutputDone(size_t output) const;
 
   bool Done() const;
-  uint32_t SlotOf(uint32_t ordinal) const { return ordinal % shape_.ring_slots; }
+  // Where in the ring a slice is kept. Of the free slots the one used last is given first: its bytes are
+  // the likeliest to be in the cache. For slices below ReadLimit() that have not been sent everywhere.
+  uint32_t SlotOf(uint32_t ordinal);
 
  private:
   // Progress of one stream, in frames: ordinal * rows + row_index.
@@ -68,13 +70,16 @@ class SlicePipeline {
     }
   };
 
-  uint32_t Released() const;
+  uint32_t SlowestOutput() const;
 
   const Shape shape_;
   std::vector<Stream> inputs_;
   std::vector<Stream> outputs_;
   uint32_t local_read_ = 0;
   uint32_t combined_ = 0;
+  uint32_t released_ = 0;
+  std::vector<uint32_t> free_slots_;    // the next one to give is at the back
+  std::vector<int32_t> slot_of_slice_;  // by ordinal % ring_slots; -1: none given yet
 };
 
 }  // namespace ecpipe
