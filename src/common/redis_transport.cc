@@ -218,8 +218,8 @@ class RedisSender : public SliceSender {
     [[maybe_unused]] const absl::Status ignored = data_->Append({"DEL", key_, key_ + ":credit"});
   }
 
-  absl::StatusOr<bool> TrySend(const FrameHeader& header,
-                               std::span<const uint8_t> payload) override {
+  absl::StatusOr<bool> TrySend(const FrameHeader& header, std::span<const uint8_t> payload,
+                               Next) override {
     ECPIPE_ASSIGN_OR_RETURN(const bool window_open, WindowOpen());
     if (!window_open) return false;
     FrameHeader sealed = header;

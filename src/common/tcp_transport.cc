@@ -140,17 +140,9 @@ class TcpReceiver : public SliceReceiver {
   }
 
   // Has poll() report the socket only when all that is wanted can be read at once: a wake-up a frame
-  // instead of one for every few packets. In a long stream of small frames, a wake-up for several: they
-  // delay each hop by less than 1/kBatchShare of what is still to come.
+  // instead of one for every few packets.
   void SleepUntilReadable(size_t wanted) {
     constexpr size_t kLargestLowWater = 256u << 10;  // stays below the usual receive buffers
-    constexpr size_t kBatchBytes = 128u << 10;
-    constexpr uint64_t kBatchShare = 512;
-    if (header_checked_ && header_.type == FrameType::kSlice) {
-      const size_t frame_bytes = kFrameHeaderBytes + header_.payload_bytes;
-      const uint64_t more = std::min<uint64_t>(frames_left_ / kBatchShare, kBatchBytes / frame_bytes);
-      wanted += static_cast<size_t>(more) * frame_bytes;
-    }
     const int low_water = static_cast<int>(std::min(wanted, kLargestLowWater));
     if (low_water == low_water_) return;
     low_water_ = low_water;
@@ -182,8 +174,8 @@ class TcpSender : public SliceSender {
       : server_(server), edge_(output.edge), peer_("node " + output.node), slot_(std::move(slot)) {}
   ~TcpSender() override { server_->Forget(edge_); }
 
-  absl::StatusOr<bool> TrySend(const FrameHeader& header,
-                               std::span<const uint8_t> payload) override {
+  absl::StatusOr<bool> TrySend(const FrameHeader& header, std::span<const uint8_t> payload,
+                               Next next) override {
     if (!HavePeer()) return false;
     if (frame_sent_ == 0) {
       FrameHeader sealed = header;
@@ -192,7 +184,7 @@ class TcpSender : public SliceSender {
     }
     const size_t frame_bytes = kFrameHeaderBytes + payload.size();
     while (frame_sent_ < frame_bytes) {
-      const ssize_t sent = SendRest(payload);
+      const ssize_t sent = SendRest(payload, next);
       if (sent < 0) {
         if (WouldBlock()) return false;
         return ErrnoStatus(errno, "send to " + peer_);
@@ -255,7 +247,7 @@ class TcpSender : public SliceSender {
     return true;
   }
 
-  ssize_t SendRest(std::span<const uint8_t> payload) {
+  ssize_t SendRest(std::span<const uint8_t> payload, Next next) {
     std::array<iovec, 2> parts{};
     size_t count = 0;
     if (frame_sent_ < kFrameHeaderBytes) {
@@ -268,7 +260,9 @@ class TcpSender : public SliceSender {
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = count;
-    return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    // Frames that follow each other at once may share packets.
+    const int flags = MSG_NOSIGNAL | (next == Next::kFrame ? MSG_MORE : 0);
+    return ::sendmsg(fd_.get(), &message, flags);
   }
 
   DataServer* const server_;

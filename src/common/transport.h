@@ -41,11 +41,14 @@ class SliceSender {
  public:
   virtual ~SliceSender() = default;
 
+  // What the caller does next: send another frame at once, or nobody knows when.
+  enum class Next { kFrame, kUnknown };
+
   // Goes on sending one frame; fills in its checksum. True: taken over completely, the payload may be
   // reused. False: wait as poll_fd() says, then call again with the same arguments. UNAVAILABLE when the
   // receiver has gone.
-  virtual absl::StatusOr<bool> TrySend(const FrameHeader& header,
-                                       std::span<const uint8_t> payload) = 0;
+  virtual absl::StatusOr<bool> TrySend(const FrameHeader& header, std::span<const uint8_t> payload,
+                                       Next next) = 0;
 
   // After the last frame: true once the receiver has taken everything and closed.
   virtual absl::StatusOr<bool> TryFinish() = 0;

@@ -169,65 +169,74 @@ absl::StatusOr<bool> HopRunner::Step() {
   bool moved = false;
   for (bool again = true; again;) {
     ECPIPE_ASSIGN_OR_RETURN(const bool received, ReceiveSome());
-    ECPIPE_ASSIGN_OR_RETURN(const bool read, TakeLocalSlices());
-    const bool combined = CombineSome();
+    ECPIPE_ASSIGN_OR_RETURN(const bool combined, CombineSome());
     ECPIPE_ASSIGN_OR_RETURN(const bool sent, SendSome());
-    again = received || read || combined || sent;
+    again = received || combined || sent;
     moved |= again;
   }
   return moved;
 }
 
-// At most one frame of each input, so that a slice is passed on before the next is taken.
+// A few frames of each input: enough to pass several on in one go when they have come together, and
+// few enough that passing on does not wait for long.
 absl::StatusOr<bool> HopRunner::ReceiveSome() {
+  constexpr int kFramesATime = 4;
   bool moved = false;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    Input& input = inputs_[i];
-    const auto next = pipeline_.NextReceive(i);
-    if (!next || input.receiver == nullptr) continue;
-    const uint32_t slice_index = spec_.slices.SliceIndex(next->ordinal);
-    const FrameHeader expected = Header(spec_.inputs[i].rows[next->row_index], slice_index);
-    ECPIPE_ASSIGN_OR_RETURN(
-        const bool complete,
-        input.receiver->TryReceive(
-            expected, {InputSlice(input, next->ordinal, next->row_index), expected.payload_bytes}));
-    if (!complete) continue;
-    pipeline_.Received(i);
-    moved = true;
-    const bool last = next->ordinal + 1 == spec_.slices.count() &&
-                      next->row_index + 1 == spec_.inputs[i].rows.size();
-    if (last) {
-      // Closing tells the sender that everything has arrived, so that it can end.
-      input.closed_bytes = input.receiver->bytes_received();
-      input.receiver.reset();
+    for (int frames = 0; frames < kFramesATime; ++frames) {
+      ECPIPE_ASSIGN_OR_RETURN(const bool received, ReceiveNext(i));
+      if (!received) break;
+      moved = true;
     }
   }
   return moved;
 }
 
-absl::StatusOr<bool> HopRunner::TakeLocalSlices() {
-  if (local_ == nullptr) return false;
-  local_->Allow(pipeline_.ReadLimit());
-  // Ask the reader only when nothing that it has read is left to combine.
-  if (local_seen_ == spec_.slices.count() || pipeline_.LocalAhead() > 0) return false;
+absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
+  Input& input = inputs_[index];
+  const HopInput& spec = spec_.inputs[index];
+  const auto next = pipeline_.NextReceive(index);
+  if (!next || input.receiver == nullptr) return false;
+  const FrameHeader expected =
+      Header(spec.rows[next->row_index], spec_.slices.SliceIndex(next->ordinal));
+  ECPIPE_ASSIGN_OR_RETURN(
+      const bool complete,
+      input.receiver->TryReceive(
+          expected, {InputSlice(input, next->ordinal, next->row_index), expected.payload_bytes}));
+  if (!complete) return false;
+  pipeline_.Received(index);
+  const bool last = next->ordinal + 1 == spec_.slices.count() &&
+                    next->row_index + 1 == spec.rows.size();
+  if (last) {
+    // Closing tells the sender that everything has arrived, so that it can end.
+    input.closed_bytes = input.receiver->bytes_received();
+    input.receiver.reset();
+  }
+  return true;
+}
+
+absl::Status HopRunner::TakeLocalSlices() {
   absl::StatusOr<uint32_t> read = local_->Progress(local_seen_);
   if (!read.ok()) return Annotate(read.status(), "read block " + spec_.block->block_id);
-  if (*read == local_seen_) return false;
   for (; local_seen_ < *read; ++local_seen_) {
     block_bytes_read_ += context_.part->grid.SliceBytes(spec_.slices.SliceIndex(local_seen_));
   }
   pipeline_.LocalRead(local_seen_);
-  return true;
+  return absl::OkStatus();
 }
 
-bool HopRunner::CombineSome() {
+absl::StatusOr<bool> HopRunner::CombineSome() {
   bool moved = false;
-  while (const auto ordinal = pipeline_.NextCombine()) {
+  if (local_ != nullptr) local_->Allow(pipeline_.ReadLimit());
+  while (true) {
+    // A local slice is read when the streams have brought theirs: its bytes are used at once.
+    if (pipeline_.WaitsForLocal()) ECPIPE_RETURN_IF_ERROR(TakeLocalSlices());
+    const auto ordinal = pipeline_.NextCombine();
+    if (!ordinal) return moved;
     Combine(*ordinal);
     pipeline_.Combined();
     moved = true;
   }
-  return moved;
 }
 
 void HopRunner::Combine(uint32_t ordinal) {
@@ -288,7 +297,9 @@ absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
   const std::span<const uint8_t> bytes(Accumulator(next.ordinal, source), header.payload_bytes);
   if (!output.is_sink) {
     ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.send_slice"));
-    return output.sender->TrySend(header, bytes);
+    return output.sender->TrySend(header, bytes,
+                                  pipeline_.MoreToSend(index) ? SliceSender::Next::kFrame
+                                                              : SliceSender::Next::kUnknown);
   }
   if (!context_.sink->Ready(header.row, slice_index)) return false;
   ECPIPE_RETURN_IF_ERROR(context_.sink->Write(header.row, slice_index, bytes));
@@ -349,7 +360,7 @@ std::string HopRunner::WaitingFor() const {
     add("slice " + std::to_string(spec_.slices.SliceIndex(next->ordinal)) + " from node " +
         spec_.inputs[i].node);
   }
-  if (local_ != nullptr && local_seen_ < spec_.slices.count() && pipeline_.LocalAhead() == 0) {
+  if (pipeline_.WaitsForLocal()) {
     add("the disk that holds block " + spec_.block->block_id);
   }
   for (size_t i = 0; i < spec_.outputs.size(); ++i) {

@@ -87,8 +87,9 @@ class HopRunner {
   std::vector<size_t> RowIndices(const std::vector<Row>& rows) const;
 
   absl::StatusOr<bool> ReceiveSome();
-  absl::StatusOr<bool> TakeLocalSlices();
-  bool CombineSome();
+  absl::StatusOr<bool> ReceiveNext(size_t index);
+  absl::Status TakeLocalSlices();
+  absl::StatusOr<bool> CombineSome();
   void Combine(uint32_t ordinal);
   absl::StatusOr<bool> SendSome();
   absl::StatusOr<bool> SendNext(size_t index);

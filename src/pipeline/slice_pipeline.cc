@@ -53,12 +53,20 @@ void SlicePipeline::LocalRead(uint32_t slices) {
   local_read_ = slices;
 }
 
+bool SlicePipeline::InputsReady() const {
+  // Without inputs the ring is the limit: a slot must be free.
+  if (combined_ >= ReadLimit()) return false;
+  return std::all_of(inputs_.begin(), inputs_.end(),
+                     [&](const Stream& input) { return input.slices() > combined_; });
+}
+
+bool SlicePipeline::WaitsForLocal() const {
+  return shape_.has_local_block && local_read_ == combined_ && InputsReady();
+}
+
 std::optional<uint32_t> SlicePipeline::NextCombine() const {
-  if (combined_ == shape_.slice_count) return std::nullopt;
   if (shape_.has_local_block && local_read_ <= combined_) return std::nullopt;
-  for (const Stream& input : inputs_) {
-    if (input.slices() <= combined_) return std::nullopt;
-  }
+  if (!InputsReady()) return std::nullopt;
   return combined_;
 }
 
@@ -81,6 +89,11 @@ void SlicePipeline::Sent(size_t output) {
     if (slot >= 0) free_slots_.push_back(static_cast<uint32_t>(slot));
     slot = -1;
   }
+}
+
+bool SlicePipeline::MoreToSend(size_t output) const {
+  const Stream& stream = outputs_[output];
+  return stream.frames + 1 < uint64_t{combined_} * stream.rows;
 }
 
 bool SlicePipeline::OutputDone(size_t output) const {

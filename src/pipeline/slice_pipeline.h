@@ -42,8 +42,8 @@ class SlicePipeline {
   uint32_t ReadLimit() const;
   // The local block has been read up to here (monotonic, at most ReadLimit()).
   void LocalRead(uint32_t slices);
-  // Slices that have been read and are not combined yet.
-  uint32_t LocalAhead() const { return local_read_ - combined_; }
+  // Whether the next slice to combine lacks nothing but the local block's bytes.
+  bool WaitsForLocal() const;
 
   // The slice whose inputs are all there, if it has not been combined yet.
   std::optional<uint32_t> NextCombine() const;
@@ -52,6 +52,8 @@ class SlicePipeline {
   // The frame that output `output` must send next; nothing when no combined slice waits for it.
   std::optional<Position> NextSend(size_t output) const;
   void Sent(size_t output);
+  // Whether another frame is ready behind the one that NextSend names.
+  bool MoreToSend(size_t output) const;
   bool OutputDone(size_t output) const;
 
   bool Done() const;
@@ -71,6 +73,7 @@ class SlicePipeline {
   };
 
   uint32_t SlowestOutput() const;
+  bool InputsReady() const;
 
   const Shape shape_;
   std::vector<Stream> inputs_;
