@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon's configuration file: TOML, strict. Every key must be known and of the right type, or the
-// daemon refuses to start with file and line.
+// A daemon's configuration file: TOML, strict. Every key must be known and of the right type, or
+// the daemon refuses to start with file and line.
 #pragma once
 
 #include <cstdint>

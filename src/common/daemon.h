@@ -10,8 +10,8 @@
 
 namespace ecpipe {
 
-// Blocks SIGTERM, SIGINT and SIGHUP for this thread and all that it starts, and ignores SIGPIPE. Call it
-// first in main(), before any thread exists.
+// Blocks SIGTERM, SIGINT and SIGHUP for this thread and all that it starts, and ignores SIGPIPE.
+// Call it first in main(), before any thread exists.
 void BlockDaemonSignals();
 
 // Waits for the next of the blocked signals and returns it. Main thread only.

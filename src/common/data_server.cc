@@ -75,7 +75,8 @@ class DataServer::Loop {
 
   void AcceptAll() {
     while (true) {
-      UniqueFd fd(::accept4(server_.listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      UniqueFd fd(
+          ::accept4(server_.listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd.valid()) {
         accept_pause_ = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
         return;

@@ -34,9 +34,9 @@ class ConnectionSlot {
 };
 
 // One thread accepts, reads the hello of each connection and matches it with the expected edges. A
-// hello that matches nothing yet is kept for a while, because a receiver may dial before its sender has
-// been told of the edge: parts are handed out in parallel. A connection whose hello is malformed, or
-// does not match within the time, is closed; nothing after the hello is read here.
+// hello that matches nothing yet is kept for a while, because a receiver may dial before its sender
+// has been told of the edge: parts are handed out in parallel. A connection whose hello is
+// malformed, or does not match within the time, is closed; nothing after the hello is read here.
 class DataServer {
  public:
   struct Options {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named places at which a test can make this process fail: in-process with Arm, in a daemon with the
-// environment variable ECPIPE_FAULTS="name=action[@hits],...". A point that is not armed costs
+// Named places at which a test can make this process fail: in-process with Arm, in a daemon with
+// the environment variable ECPIPE_FAULTS="name=action[@hits],...". A point that is not armed costs
 // one relaxed atomic load. The names are part of the tests' vocabulary; keep them stable.
 #pragma once
 

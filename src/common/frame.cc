@@ -100,8 +100,8 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const uint8_t, kFrameHea
   header.payload_crc32c = Get<uint32_t>(bytes, 32);
   const size_t limit = header.type == FrameType::kSlice ? kMaxSliceBytes : kMaxErrorTextBytes;
   if (header.payload_bytes > limit) {
-    return absl::DataLossError("frame refused: payload of " +
-                               std::to_string(header.payload_bytes) + " bytes is over the limit");
+    return absl::DataLossError("frame refused: payload of " + std::to_string(header.payload_bytes) +
+                               " bytes is over the limit");
   }
   return header;
 }
@@ -135,14 +135,15 @@ absl::Status ErrorFromFrame(const FrameHeader& header, std::span<const uint8_t> 
   const std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
   // A peer cannot make an error look like success, nor invent a code.
   const bool known = header.row >= 1 && header.row <= 16;
-  return absl::Status(known ? static_cast<absl::StatusCode>(header.row) : absl::StatusCode::kUnknown,
-                      text);
+  return absl::Status(
+      known ? static_cast<absl::StatusCode>(header.row) : absl::StatusCode::kUnknown, text);
 }
 
 std::string EncodeErrorFrame(const FrameHeader& stream, const absl::Status& status) {
   ECPIPE_CHECK(!status.ok());
   const std::string text = std::string(status.message()).substr(0, kMaxErrorTextBytes);
-  const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(text.data()),
+                                         text.size());
   FrameHeader header = stream;
   header.type = FrameType::kError;
   header.row = static_cast<Row>(status.code());
@@ -156,7 +157,8 @@ std::string EncodeErrorFrame(const FrameHeader& stream, const absl::Status& stat
 
 bool SameToken(const EdgeToken& a, const EdgeToken& b) {
   uint8_t difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference = static_cast<uint8_t>(difference | (a[i] ^ b[i]));
+  for (size_t i = 0; i < a.size(); ++i)
+    difference = static_cast<uint8_t>(difference | (a[i] ^ b[i]));
   return difference == 0;
 }
 

@@ -51,9 +51,9 @@ void EncodeFrameHeader(const FrameHeader& header, std::span<uint8_t, kFrameHeade
 // DATA_LOSS for another magic, version, type or checksum, or a payload over the limit of its type.
 absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const uint8_t, kFrameHeaderBytes> bytes);
 
-// Compares what arrived with what the plan says must arrive now (payload_crc32c of `expected` is not
-// looked at). DATA_LOSS names the first field that differs; a frame of another repair or attempt is
-// refused here, before its payload is touched.
+// Compares what arrived with what the plan says must arrive now (payload_crc32c of `expected` is
+// not looked at). DATA_LOSS names the first field that differs; a frame of another repair or
+// attempt is refused here, before its payload is touched.
 [[nodiscard]] absl::Status CheckExpected(const FrameHeader& header, const FrameHeader& expected);
 
 // DATA_LOSS when the payload does not have the header's checksum.

@@ -62,7 +62,8 @@ void Log(LogLevel level, const char* event, std::initializer_list<LogField> fiel
   const LevelName& name = NameOf(level);
   if (!Logger().should_log(name.spdlog_level)) return;
   std::string line = std::string(name.in_line) + " " + event;
-  for (const LogField& field : fields) line += std::string(" ") + field.first + "=" + Quoted(field.second);
+  for (const LogField& field : fields)
+    line += std::string(" ") + field.first + "=" + Quoted(field.second);
   Logger().log(name.spdlog_level, "{}", line);
 }
 

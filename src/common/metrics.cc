@@ -54,7 +54,8 @@ class Collector : public prometheus::Collectable {
 }  // namespace
 
 struct MetricsServer::State {
-  std::shared_ptr<Collector> collector = std::make_shared<Collector>();  // the exposer wants a weak_ptr
+  std::shared_ptr<Collector> collector =
+      std::make_shared<Collector>();  // the exposer wants a weak_ptr
   std::unique_ptr<prometheus::Exposer> exposer;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of one daemon, served for Prometheus. Names carry their unit, e.g. ecpipe_data_sent_bytes_total.
+// Metrics of one daemon, served for Prometheus. Names carry their unit, e.g.
+// ecpipe_data_sent_bytes_total.
 #pragma once
 
 #include <functional>

@@ -124,8 +124,9 @@ class RedisReceiver : public SliceReceiver {
                 std::unique_ptr<RedisConnection> redis)
       : peer_("node " + input.node + " (redis at " + input.address + ")"),
         key_(KeyOf(input.edge, input.token)),
-        expiry_ms_(std::to_string(std::chrono::milliseconds(
-                       std::chrono::duration_cast<std::chrono::milliseconds>(expiry)).count())),
+        expiry_ms_(std::to_string(
+            std::chrono::milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(expiry))
+                .count())),
         frame_count_(shape.frame_count),
         redis_(std::move(redis)) {}
 
@@ -211,8 +212,8 @@ class RedisSender : public SliceSender {
         data_(std::move(data)),
         credits_(std::move(credits)) {}
 
-  // Frames that no receiver will take any more do not wait for their expiry. An error frame does: it
-  // is for the receiver to find.
+  // Frames that no receiver will take any more do not wait for their expiry. An error frame does:
+  // it is for the receiver to find.
   ~RedisSender() override {
     if (credited_ == sent_ || failed_) return;
     [[maybe_unused]] const absl::Status ignored = data_->Append({"DEL", key_, key_ + ":credit"});

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The paper's data plane (§5.2): a sender appends its frames to a list in the redis-server beside
-// it, and the receiver pops them from there. Kept as a tested choice and as the benchmarks' baseline.
+// it, and the receiver pops them from there. Kept as a tested choice and as the benchmarks'
+// baseline.
 //
 // A stream's list is "ecpipe:<repair>:<attempt>:<lane>:<hop>:<output>:<token>", so attempts
 // and repairs never share one and nobody guesses one; ":credit" behind it is the list through which
-// the receiver says how many frames it has taken, which bounds the frames held in redis. Both expire
-// on their own when a repair is abandoned. Redis has no TLS here: loopback or a private network only.
+// the receiver says how many frames it has taken, which bounds the frames held in redis. Both
+// expire on their own when a repair is abandoned. Redis has no TLS here: loopback or a private
+// network only.
 #pragma once
 
 #include <memory>

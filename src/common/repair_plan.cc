@@ -45,7 +45,8 @@ absl::Status CheckInputRows(const std::vector<Row>& rows, const std::vector<uint
                             const std::vector<Row>& hop_rows) {
   ECPIPE_RETURN_IF_ERROR(CheckRows(rows, "an input"));
   if (coefficients.empty()) {
-    return Contains(hop_rows, rows) ? absl::OkStatus() : Bad("an input brings a row that the hop has not");
+    return Contains(hop_rows, rows) ? absl::OkStatus()
+                                    : Bad("an input brings a row that the hop has not");
   }
   if (rows.size() != 1) return Bad("a raw input has more than one row");
   if (coefficients.size() != hop_rows.size()) {
@@ -115,7 +116,8 @@ absl::Status ValidatePart(const RepairPart& part) {
   std::set<EdgeId> outputs;
   std::set<std::pair<uint32_t, uint32_t>> hops;
   for (const HopSpec& hop : part.hops) {
-    const std::string where = "lane " + std::to_string(hop.lane) + " hop " + std::to_string(hop.hop);
+    const std::string where =
+        "lane " + std::to_string(hop.lane) + " hop " + std::to_string(hop.hop);
     ECPIPE_RETURN_IF_ERROR(Annotate(CheckHop(hop, part), where));
     if (!hops.insert({hop.lane, hop.hop}).second) return Bad(where + " is there twice");
     for (const HopInput& input : hop.inputs) {
@@ -179,8 +181,8 @@ absl::Status CheckLane(const PlanLane& lane, const RepairPlan& plan) {
   return absl::OkStatus();
 }
 
-// Together the lanes carry every slice at most once; a first attempt carries all, a later one those that
-// are missing.
+// Together the lanes carry every slice at most once; a first attempt carries all, a later one those
+// that are missing.
 absl::Status CheckSlicesDisjoint(const RepairPlan& plan) {
   std::vector<bool> seen(plan.grid.slice_count(), false);
   for (const PlanLane& lane : plan.lanes) {
@@ -188,7 +190,8 @@ absl::Status CheckSlicesDisjoint(const RepairPlan& plan) {
       for (uint32_t i = 0; i < run.count; ++i) {
         const uint32_t slice_index = run.first + i * run.stride;
         if (slice_index >= seen.size() || seen[slice_index]) {
-          return Bad("slice " + std::to_string(slice_index) + " is carried twice, or does not exist");
+          return Bad("slice " + std::to_string(slice_index) +
+                     " is carried twice, or does not exist");
         }
         seen[slice_index] = true;
       }
@@ -199,7 +202,8 @@ absl::Status CheckSlicesDisjoint(const RepairPlan& plan) {
 
 absl::Status CheckPlan(const RepairPlan& plan) {
   ECPIPE_RETURN_IF_ERROR(plan.grid.Validate());
-  if (plan.failed.empty() || plan.failed.size() > kMaxRows) return Bad("0 or too many failed blocks");
+  if (plan.failed.empty() || plan.failed.size() > kMaxRows)
+    return Bad("0 or too many failed blocks");
   if (plan.lanes.empty() || plan.lanes.size() > kMaxLanes) return Bad("0 or too many lanes");
   for (size_t i = 0; i < plan.lanes.size(); ++i) {
     ECPIPE_RETURN_IF_ERROR(Annotate(CheckLane(plan.lanes[i], plan), "lane " + std::to_string(i)));
@@ -214,8 +218,8 @@ absl::Status CheckPlan(const RepairPlan& plan) {
 absl::Status ValidatePlan(const RepairPlan& plan) {
   const absl::Status status = CheckPlan(plan);
   if (status.ok()) return status;
-  return absl::InternalError("the planner for " + plan.scheme + " wrote a bad plan: " +
-                             std::string(status.message()));
+  return absl::InternalError("the planner for " + plan.scheme +
+                             " wrote a bad plan: " + std::string(status.message()));
 }
 
 }  // namespace ecpipe

@@ -44,20 +44,20 @@ inline constexpr size_t kMaxPartHops = 1024;
 
 // A stream into a hop.
 struct PlanInput {
-  int from_hop = 0;        // index into the lane's hops, smaller than the index of this hop
-  std::vector<Row> rows;   // the sender's rows that travel
+  int from_hop = 0;       // index into the lane's hops, smaller than the index of this hop
+  std::vector<Row> rows;  // the sender's rows that travel
   // Empty: partial sums, added row by row. Otherwise the stream is one raw row, and this holds one
   // coefficient for each row of the receiving hop.
   std::vector<uint8_t> coefficients;
 };
 
 struct PlanHop {
-  std::string node;               // node id; for a requestor, the name that it gave itself
-  int block_index = -1;           // its block in the stripe; -1: a relay or a requestor
-  std::vector<Row> rows;          // the rows that it accumulates, ascending
+  std::string node;                   // node id; for a requestor, the name that it gave itself
+  int block_index = -1;               // its block in the stripe; -1: a relay or a requestor
+  std::vector<Row> rows;              // the rows that it accumulates, ascending
   std::vector<uint8_t> coefficients;  // of its own block, one for each of `rows`; empty for -1
   std::vector<PlanInput> inputs;
-  std::vector<Row> stored_rows;   // rows that end here: a requestor's
+  std::vector<Row> stored_rows;  // rows that end here: a requestor's
 };
 
 struct PlanLane {
@@ -72,8 +72,8 @@ struct RepairPlan {
   std::vector<PlanLane> lanes;
 };
 
-// Checks what every plan must keep: hops in order, rows known, coefficients of the right count, each
-// failed block stored exactly once for each slice, slices of all lanes disjoint, limits kept.
+// Checks what every plan must keep: hops in order, rows known, coefficients of the right count,
+// each failed block stored exactly once for each slice, slices of all lanes disjoint, limits kept.
 // INTERNAL with the lane and hop otherwise: a planner that breaks these has a bug.
 [[nodiscard]] absl::Status ValidatePlan(const RepairPlan& plan);
 
@@ -98,8 +98,8 @@ struct EdgeId {
 struct HopInput {
   EdgeId edge;
   EdgeToken token{};
-  std::string address;   // the sender's data address for the part's transport, "host:port"
-  std::string node;      // the sender's node id, for messages
+  std::string address;  // the sender's data address for the part's transport, "host:port"
+  std::string node;     // the sender's node id, for messages
   std::vector<Row> rows;
   std::vector<uint8_t> coefficients;  // as in PlanInput
 };
@@ -137,8 +137,9 @@ struct RepairPart {
   std::vector<HopSpec> hops;
 };
 
-// Checks a part that came over the network against the limits and rules above: INVALID_ARGUMENT with the
-// hop and the reason. After it, the engine indexes rows and coefficients without asking again.
+// Checks a part that came over the network against the limits and rules above: INVALID_ARGUMENT
+// with the hop and the reason. After it, the engine indexes rows and coefficients without asking
+// again.
 [[nodiscard]] absl::Status ValidatePart(const RepairPart& part);
 
 }  // namespace ecpipe

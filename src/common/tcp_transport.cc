@@ -82,8 +82,8 @@ class TcpReceiver : public SliceReceiver {
       ECPIPE_RETURN_IF_ERROR(ConnectResult(fd_.get(), peer_));
       connected_ = true;
     }
-    const ssize_t sent = ::send(fd_.get(), hello_.data() + hello_sent_, kHelloBytes - hello_sent_,
-                                MSG_NOSIGNAL);
+    const ssize_t sent =
+        ::send(fd_.get(), hello_.data() + hello_sent_, kHelloBytes - hello_sent_, MSG_NOSIGNAL);
     if (sent < 0) {
       if (WouldBlock()) return false;
       return ErrnoStatus(errno, "open stream");
@@ -100,8 +100,8 @@ class TcpReceiver : public SliceReceiver {
     return absl::OkStatus();
   }
 
-  // One read. While a payload is coming in, the next frame's header is read with it, so that a frame
-  // costs one system call. False when it would block.
+  // One read. While a payload is coming in, the next frame's header is read with it, so that a
+  // frame costs one system call. False when it would block.
   absl::StatusOr<bool> ReadSome(std::span<uint8_t> payload) {
     std::array<iovec, 2> parts{};
     int count = 0;
@@ -109,8 +109,7 @@ class TcpReceiver : public SliceReceiver {
       parts[count++] = {header_bytes_.data() + header_received_,
                         kFrameHeaderBytes - header_received_};
     } else {
-      uint8_t* target =
-          header_.type == FrameType::kError ? error_text_.data() : payload.data();
+      uint8_t* target = header_.type == FrameType::kError ? error_text_.data() : payload.data();
       parts[count++] = {target + payload_received_, header_.payload_bytes - payload_received_};
       const bool more = header_.type == FrameType::kSlice && frames_left_ > 1;
       if (more) parts[count++] = {next_header_bytes_.data(), kFrameHeaderBytes};
@@ -139,8 +138,8 @@ class TcpReceiver : public SliceReceiver {
     next_header_received_ = got - of_payload;
   }
 
-  // Has poll() report the socket only when all that is wanted can be read at once: a wake-up a frame
-  // instead of one for every few packets.
+  // Has poll() report the socket only when all that is wanted can be read at once: a wake-up a
+  // frame instead of one for every few packets.
   void SleepUntilReadable(size_t wanted) {
     constexpr size_t kLargestLowWater = 256u << 10;  // stays below the usual receive buffers
     const int low_water = static_cast<int>(std::min(wanted, kLargestLowWater));
@@ -158,7 +157,7 @@ class TcpReceiver : public SliceReceiver {
 
   std::array<uint8_t, kFrameHeaderBytes> header_bytes_{};
   size_t header_received_ = 0;
-  FrameHeader header_;           // valid while header_checked_
+  FrameHeader header_;  // valid while header_checked_
   bool header_checked_ = false;
   uint32_t payload_received_ = 0;
   std::array<uint8_t, kFrameHeaderBytes> next_header_bytes_{};

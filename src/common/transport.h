@@ -2,8 +2,9 @@
 // The data plane behind one interface. A stream carries the frames of one edge of a plan, in the
 // lane's order; its receiver opens it. Implementations: tcp_transport.h, redis_transport.h.
 //
-// Streams never block: they make what progress they can and say what to poll for. One stream is used
-// by one thread at a time. Destroying a stream closes it; that is how a receiver cancels its sender.
+// Streams never block: they make what progress they can and say what to poll for. One stream is
+// used by one thread at a time. Destroying a stream closes it; that is how a receiver cancels its
+// sender.
 #pragma once
 
 #include <poll.h>
@@ -24,11 +25,11 @@ class SliceReceiver {
  public:
   virtual ~SliceReceiver() = default;
 
-  // Goes on receiving the frame `expected` into `payload` (expected.payload_bytes long, untouched by the
-  // caller until this returns true). True: the frame is complete and its bytes are verified. False:
-  // wait as poll_fd() says, then call again with the same arguments. An error ends the stream: DATA_LOSS for a
-  // frame that is damaged or not the expected one, UNAVAILABLE when the sender has gone, or the
-  // sender's own error, with the sender's node named.
+  // Goes on receiving the frame `expected` into `payload` (expected.payload_bytes long, untouched
+  // by the caller until this returns true). True: the frame is complete and its bytes are verified.
+  // False: wait as poll_fd() says, then call again with the same arguments. An error ends the
+  // stream: DATA_LOSS for a frame that is damaged or not the expected one, UNAVAILABLE when the
+  // sender has gone, or the sender's own error, with the sender's node named.
   virtual absl::StatusOr<bool> TryReceive(const FrameHeader& expected,
                                           std::span<uint8_t> payload) = 0;
 
@@ -44,9 +45,9 @@ class SliceSender {
   // What the caller does next: send another frame at once, or nobody knows when.
   enum class Next { kFrame, kUnknown };
 
-  // Goes on sending one frame; fills in its checksum. True: taken over completely, the payload may be
-  // reused. False: wait as poll_fd() says, then call again with the same arguments. UNAVAILABLE when the
-  // receiver has gone.
+  // Goes on sending one frame; fills in its checksum. True: taken over completely, the payload may
+  // be reused. False: wait as poll_fd() says, then call again with the same arguments. UNAVAILABLE
+  // when the receiver has gone.
   virtual absl::StatusOr<bool> TrySend(const FrameHeader& header, std::span<const uint8_t> payload,
                                        Next next) = 0;
 
@@ -66,8 +67,8 @@ class SliceSender {
 
 // What both ends of a stream know from the plan.
 struct StreamShape {
-  uint64_t frame_count = 0;        // frames over the whole life of the stream
-  uint32_t largest_payload = 0;    // bytes
+  uint64_t frame_count = 0;      // frames over the whole life of the stream
+  uint32_t largest_payload = 0;  // bytes
 };
 
 // Thread-safe.

@@ -22,9 +22,9 @@ struct BlockPlace {
 
 struct Stripe {
   std::string stripe_id;
-  std::string code;               // a name that CreateErasureCode takes
-  uint64_t block_bytes = 0;       // length of each block
-  std::vector<BlockPlace> blocks; // n of them; the position is the block's index in the code
+  std::string code;                // a name that CreateErasureCode takes
+  uint64_t block_bytes = 0;        // length of each block
+  std::vector<BlockPlace> blocks;  // n of them; the position is the block's index in the code
 
   friend bool operator==(const Stripe&, const Stripe&) = default;
 };
@@ -40,9 +40,9 @@ class Catalog {
   virtual ~Catalog() = default;
 
   // Adds the stripes, or replaces those whose stripe_id is known, as one transaction: on an error
-  // none of them is stored. INVALID_ARGUMENT for a stripe without blocks, with an empty, over-long or
-  // repeated block id, or a length of 0; ALREADY_EXISTS when another stripe holds one of the blocks.
-  // It does not look at `code`: the caller has checked it.
+  // none of them is stored. INVALID_ARGUMENT for a stripe without blocks, with an empty, over-long
+  // or repeated block id, or a length of 0; ALREADY_EXISTS when another stripe holds one of the
+  // blocks. It does not look at `code`: the caller has checked it.
   virtual absl::Status Put(const std::vector<Stripe>& stripes) = 0;
 
   // The stripe that holds a block. NOT_FOUND names the block.

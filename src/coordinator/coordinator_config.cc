@@ -29,8 +29,8 @@ void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
       transport == "redis" ? TransportKind::kRedis : TransportKind::kTcp;
   constexpr int64_t kFastestMbit = 10'000'000;
   const double megabit_bytes = 1e6 / 8;
-  repairs.link_bytes_per_second =
-      megabit_bytes * static_cast<double>(config.Integer("defaults.link_mbit", 1000, 1, kFastestMbit));
+  repairs.link_bytes_per_second = megabit_bytes * static_cast<double>(config.Integer(
+                                                      "defaults.link_mbit", 1000, 1, kFastestMbit));
 }
 
 }  // namespace
@@ -51,8 +51,8 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
       FromSeconds(config.Seconds("timeouts.dead_after_seconds", Seconds(repairs.dead_after), 3600));
   repairs.abandon_after = FromSeconds(
       config.Seconds("timeouts.abandon_after_seconds", Seconds(repairs.abandon_after), 86400));
-  repairs.max_running =
-      static_cast<uint32_t>(config.Integer("limits.max_running", repairs.max_running, 1, 1'000'000));
+  repairs.max_running = static_cast<uint32_t>(
+      config.Integer("limits.max_running", repairs.max_running, 1, 1'000'000));
   repairs.journal_keep =
       static_cast<int>(config.Integer("limits.journal_keep", repairs.journal_keep, 0, 10'000'000));
   ECPIPE_RETURN_IF_ERROR(config.Finish());

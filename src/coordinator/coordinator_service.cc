@@ -40,7 +40,8 @@ absl::StatusOr<Stripe> StripeFromProto(const v1::Stripe& proto, CodeCache* codes
                " needs " + std::to_string((*code)->n()));
   }
   if (stripe.block_bytes == 0 || stripe.block_bytes > kMaxBlockBytes) {
-    return bad("a block length of " + std::to_string(stripe.block_bytes) + " bytes is not possible");
+    return bad("a block length of " + std::to_string(stripe.block_bytes) +
+               " bytes is not possible");
   }
   for (const v1::BlockPlace& place : proto.blocks()) {
     if (absl::Status id = ValidateBlockId(place.block_id()); !id.ok()) {
@@ -207,7 +208,8 @@ grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
 grpc::Status CoordinatorServiceImpl::ListStripes(grpc::ServerContext*,
                                                  const v1::ListStripesRequest* request,
                                                  v1::ListStripesResponse* response) {
-  const uint32_t limit = request->limit() == 0 ? 100 : std::min(request->limit(), kMaxStripesInList);
+  const uint32_t limit =
+      request->limit() == 0 ? 100 : std::min(request->limit(), kMaxStripesInList);
   const absl::StatusOr<std::vector<Stripe>> stripes =
       catalog_->List(request->after_stripe_id(), static_cast<int>(limit));
   if (!stripes.ok()) return ToGrpc(stripes.status());

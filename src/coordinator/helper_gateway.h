@@ -25,13 +25,14 @@ class HelperGateway {
     RepairPart part;
   };
 
-  // Sends every part at once and waits for all answers, at most `timeout`. One status for each handout, in
-  // order; each names its node. After DEADLINE_EXCEEDED or UNAVAILABLE the part may run or not.
+  // Sends every part at once and waits for all answers, at most `timeout`. One status for each
+  // handout, in order; each names its node. After DEADLINE_EXCEEDED or UNAVAILABLE the part may run
+  // or not.
   virtual std::vector<absl::Status> StartParts(const std::vector<Handout>& handouts,
                                                Duration timeout) = 0;
 
-  // Asks the helpers to end their parts of a repair, attempts up to this one. Does not wait: a part that misses the word ends by
-  // itself when its streams close or stall.
+  // Asks the helpers to end their parts of a repair, attempts up to this one. Does not wait: a part
+  // that misses the word ends by itself when its streams close or stall.
   virtual void CancelRepair(RepairId repair_id, uint32_t attempt,
                             const std::vector<HelperAddress>& helpers) = 0;
 

@@ -58,7 +58,7 @@ struct Speeds {
   double Down(const std::string& node) const { return Of(node, &PlanNode::down_bytes_per_second); }
 
  private:
-  double Of(const std::string& node, double PlanNode::*speed) const {
+  double Of(const std::string& node, double PlanNode::* speed) const {
     const auto found = nodes.find(node);
     if (found == nodes.end() || found->second->*speed <= 0) return fallback;
     return found->second->*speed;
@@ -95,13 +95,13 @@ PlanCost EstimateCost(const RepairPlan& plan, const std::vector<PlanNode>& nodes
   cost.loads = loads.Take();
   for (const NodeLoad& load : cost.loads) {
     cost.busiest_link_bytes = std::max({cost.busiest_link_bytes, load.up_bytes, load.down_bytes});
-    cost.seconds = std::max({cost.seconds, static_cast<double>(load.up_bytes) / speeds.Up(load.node),
-                             static_cast<double>(load.down_bytes) / speeds.Down(load.node)});
+    cost.seconds =
+        std::max({cost.seconds, static_cast<double>(load.up_bytes) / speeds.Up(load.node),
+                  static_cast<double>(load.down_bytes) / speeds.Down(load.node)});
   }
   const uint64_t first_slice = std::min<uint64_t>(plan.grid.slice_bytes, plan.grid.bytes) * widest;
   cost.seconds += std::max(0, cost.depth - 1) * static_cast<double>(first_slice) / slowest;
-  cost.timeslots =
-      cost.seconds / (static_cast<double>(plan.grid.bytes) / default_bytes_per_second);
+  cost.timeslots = cost.seconds / (static_cast<double>(plan.grid.bytes) / default_bytes_per_second);
   return cost;
 }
 
@@ -115,8 +115,9 @@ absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request, double default
     candidate.scheme = scheme;
     ECPIPE_ASSIGN_OR_RETURN(RepairPlan plan, MakePlan(candidate));
     PlanCost cost = EstimateCost(plan, request.nodes, default_bytes_per_second);
-    const bool better = !best || cost.seconds < best_cost.seconds ||
-                        (cost.seconds == best_cost.seconds && cost.total_bytes < best_cost.total_bytes);
+    const bool better =
+        !best || cost.seconds < best_cost.seconds ||
+        (cost.seconds == best_cost.seconds && cost.total_bytes < best_cost.total_bytes);
     if (!better) continue;
     best = std::move(plan);
     best_cost = std::move(cost);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan costs, computed from the plan alone: nothing here knows a scheme.
 //
-// The model: every node has an uplink and a downlink. A plan's time is that of its busiest link, plus the
-// time that the first slice needs to reach the requestor before the busiest link is in steady use: one
-// slice on each earlier stream of the longest path. For RP over equal links that is the paper's
-// 1 + (k - 1) / s timeslots (§3.2). Disks and computation are taken to be hidden behind the network.
+// The model: every node has an uplink and a downlink. A plan's time is that of its busiest link,
+// plus the time that the first slice needs to reach the requestor before the busiest link is in
+// steady use: one slice on each earlier stream of the longest path. For RP over equal links that is
+// the paper's 1 + (k - 1) / s timeslots (§3.2). Disks and computation are taken to be hidden behind
+// the network.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +33,14 @@ struct PlanCost {
   double timeslots = 0;             // `seconds` in units of the range's time over one default link
 };
 
-// Node speeds that are 0 or not in `nodes` count as `default_bytes_per_second`. Streams between hops of one
-// node cost nothing.
+// Node speeds that are 0 or not in `nodes` count as `default_bytes_per_second`. Streams between
+// hops of one node cost nothing.
 PlanCost EstimateCost(const RepairPlan& plan, const std::vector<PlanNode>& nodes,
                       double default_bytes_per_second);
 
-// MakePlan, and when request.scheme is "auto" or empty the scheme with the least expected time; among
-// equals the one with fewer bytes on all links together, then the one that SchemeNames() names first.
+// MakePlan, and when request.scheme is "auto" or empty the scheme with the least expected time;
+// among equals the one with fewer bytes on all links together, then the one that SchemeNames()
+// names first.
 absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request, double default_bytes_per_second);
 
 }  // namespace ecpipe

@@ -60,7 +60,8 @@ absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& request) {
     known += (known.empty() ? "" : ", ") + std::string(scheme.name);
     if (request.scheme != scheme.name) continue;
     if (request.equation.failed.size() > scheme.most_failed) {
-      return absl::InvalidArgumentError("scheme " + request.scheme + " repairs one block at a time");
+      return absl::InvalidArgumentError("scheme " + request.scheme +
+                                        " repairs one block at a time");
     }
     RepairPlan plan;
     plan.scheme = request.scheme;

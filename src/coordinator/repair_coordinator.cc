@@ -63,15 +63,15 @@ absl::StatusOr<SliceGrid> RepairCoordinator::GridFor(const RepairRequest& reques
   if (request.offset >= block_bytes || request.bytes > block_bytes - request.offset) {
     return absl::InvalidArgumentError(
         "bytes [" + std::to_string(request.offset) + ", " +
-        (request.bytes == 0 ? "end" : std::to_string(request.offset) + " + " +
-                                          std::to_string(request.bytes)) +
+        (request.bytes == 0
+             ? "end"
+             : std::to_string(request.offset) + " + " + std::to_string(request.bytes)) +
         ") are not within the block's " + std::to_string(block_bytes) + " bytes");
   }
   SliceGrid grid;
   grid.offset = request.offset;
   grid.bytes = request.bytes == 0 ? block_bytes - request.offset : request.bytes;
-  grid.slice_bytes =
-      request.slice_bytes == 0 ? options_.default_slice_bytes : request.slice_bytes;
+  grid.slice_bytes = request.slice_bytes == 0 ? options_.default_slice_bytes : request.slice_bytes;
   ECPIPE_RETURN_IF_ERROR(grid.Validate());
   return grid;
 }
@@ -134,9 +134,9 @@ absl::StatusOr<RepairEquation> RepairCoordinator::Choose(const RepairRequest& re
   const int failed[] = {location.block_index};
   absl::StatusOr<RepairEquation> equation = code.Equation(failed, survivors);
   if (absl::IsFailedPrecondition(equation.status())) {
-    return refuse("block " + request.block_id + " cannot be repaired now: k = " +
-                  std::to_string(code.k()) + " blocks are needed, " +
-                  std::to_string(survivors.size()) + " survivors can be used");
+    return refuse(
+        "block " + request.block_id + " cannot be repaired now: k = " + std::to_string(code.k()) +
+        " blocks are needed, " + std::to_string(survivors.size()) + " survivors can be used");
   }
   return equation;
 }
@@ -168,8 +168,7 @@ absl::StatusOr<PlannedRepair> RepairCoordinator::Plan(const RepairRequest& reque
       planned.racks[place.node] = record->rack;
     }
   }
-  ECPIPE_ASSIGN_OR_RETURN(planned.plan,
-                          ChoosePlan(plan_request, options_.link_bytes_per_second));
+  ECPIPE_ASSIGN_OR_RETURN(planned.plan, ChoosePlan(plan_request, options_.link_bytes_per_second));
   planned.cost = EstimateCost(planned.plan, plan_request.nodes, options_.link_bytes_per_second);
   planned.stripe = stripe;
   return planned;
@@ -334,7 +333,8 @@ void RepairCoordinator::End(RepairRecord record, RepairState state, const std::s
   Log(state == RepairState::kDone ? LogLevel::kInfo : LogLevel::kWarning, "repair.end",
       {{"repair", RepairIdText(record.repair_id)},
        {"state", RepairStateName(state)},
-       {"seconds", Short(static_cast<double>(record.ended_unix_ms - record.started_unix_ms) / 1000)},
+       {"seconds",
+        Short(static_cast<double>(record.ended_unix_ms - record.started_unix_ms) / 1000)},
        {"detail", detail}});
   {
     MutexLock lock(&mutex_);
@@ -357,8 +357,11 @@ absl::Status RepairCoordinator::Register(const NodeRecord& node) {
   }
   helpers_->ForgetConnection(node.control_address);
   Log(LogLevel::kInfo, "node.registered",
-      {{"node", node.node_id}, {"rack", node.rack}, {"control", node.control_address},
-       {"data", node.data_address}, {"blocks", std::to_string(node.block_count)}});
+      {{"node", node.node_id},
+       {"rack", node.rack},
+       {"control", node.control_address},
+       {"data", node.data_address},
+       {"blocks", std::to_string(node.block_count)}});
   return absl::OkStatus();
 }
 
@@ -388,9 +391,10 @@ void RepairCoordinator::Expire() {
     MutexLock lock(&mutex_);
     for (auto it = running_.begin(); it != running_.end();) {
       Running& running = it->second;
-      std::erase_if(running.unreported, [&](const std::string& node) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        return nodes_.State(node, now) == NodeState::kDead;
-      });
+      std::erase_if(running.unreported,
+                    [&](const std::string& node) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                      return nodes_.State(node, now) == NodeState::kDead;
+                    });
       if (running.unreported.empty() && now - running.last_news > options_.abandon_after) {
         abandoned.push_back(running.record);
         it = running_.erase(it);
@@ -417,8 +421,8 @@ std::vector<RepairCoordinator::NodeView> RepairCoordinator::Nodes() {
   MutexLock lock(&mutex_);
   std::vector<NodeView> views;
   for (const NodeRecord& record : nodes_.All()) {
-    views.push_back({record, nodes_.State(record.node_id, now),
-                     Seconds(now - record.last_heartbeat)});
+    views.push_back(
+        {record, nodes_.State(record.node_id, now), Seconds(now - record.last_heartbeat)});
   }
   return views;
 }

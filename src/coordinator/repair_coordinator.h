@@ -27,9 +27,9 @@ namespace ecpipe {
 struct RepairRequest {
   std::string block_id;
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // 0: to the end of the block
-  std::string scheme;  // empty or "auto": the best by expected time
-  uint32_t slice_bytes = 0;                // 0: the default
+  uint64_t bytes = 0;        // 0: to the end of the block
+  std::string scheme;        // empty or "auto": the best by expected time
+  uint32_t slice_bytes = 0;  // 0: the default
   TransportKind transport = TransportKind::kTcp;
   std::string requestor;
 };
@@ -64,7 +64,8 @@ class RepairCoordinator {
     double link_bytes_per_second = 125e6;  // what an unknown link is taken for, in predictions
     Duration handout_timeout = std::chrono::seconds(2);
     Duration dead_after = std::chrono::seconds(5);  // without a heartbeat
-    // A repair whose parts have all ended, and of which its requestor says nothing for this long, is over.
+    // A repair whose parts have all ended, and of which its requestor says nothing for this long,
+    // is over.
     Duration abandon_after = std::chrono::seconds(30);
     uint32_t max_running = 10'000;  // repairs at once; bounds what requestors make us keep
     int journal_keep = 10'000;      // ended repairs
@@ -74,8 +75,8 @@ class RepairCoordinator {
   RepairCoordinator(Catalog* catalog, Journal* journal, HelperGateway* helpers, const Clock* clock,
                     const Options& options);
 
-  // Plans, hands out, and answers once every helper runs its part. A helper that cannot be reached, or does not
-  // have its block, is left out and the rest planned again. The errors are those of
+  // Plans, hands out, and answers once every helper runs its part. A helper that cannot be reached,
+  // or does not have its block, is left out and the rest planned again. The errors are those of
   // CoordinatorService.BeginRepair.
   absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request);
   // The plan that BeginRepair would run now.
@@ -119,9 +120,10 @@ class RepairCoordinator {
   absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, uint64_t block_bytes) const;
   absl::StatusOr<RepairGrant> HandOut(RepairRecord* record, const RepairRequest& request,
                                       PlannedRepair planned, Refused* refused);
-  absl::StatusOr<std::vector<HelperGateway::Handout>> MakeHandouts(
-      const RepairRecord& record, TransportKind transport, const PlannedRepair& planned,
-      RepairPart* requestor_part);
+  absl::StatusOr<std::vector<HelperGateway::Handout>> MakeHandouts(const RepairRecord& record,
+                                                                   TransportKind transport,
+                                                                   const PlannedRepair& planned,
+                                                                   RepairPart* requestor_part);
   absl::Status AddRunning(const RepairRecord& record);
   void End(RepairRecord record, RepairState state, const std::string& detail);
 

@@ -49,7 +49,8 @@ PlanHop TakerHop(const PlanRequest& request, Row row, int from_hop) {
   return hop;
 }
 
-// The first requestor's hop, where schemes that end in one place add everything up. It stores its own row.
+// The first requestor's hop, where schemes that end in one place add everything up. It stores its
+// own row.
 PlanHop CentreHop(const PlanRequest& request) {
   PlanHop hop;
   hop.node = request.requestors[0];
@@ -75,8 +76,7 @@ PlanLane PlanConventional(const PlanRequest& request) {
   for (const EquationTerm& term : request.equation.terms) {
     const int from = static_cast<int>(lane.hops.size());
     lane.hops.push_back(raw ? RawHop(request, term) : HelperHop(request, term));
-    centre.inputs.push_back(raw ? PlanInput{from, {0}, term.coefficients}
-                                : PartialSums(from, {0}));
+    centre.inputs.push_back(raw ? PlanInput{from, {0}, term.coefficients} : PartialSums(from, {0}));
   }
   lane.hops.push_back(std::move(centre));
   AddForwarding(request, &lane);
@@ -89,8 +89,8 @@ PlanLane PlanPpr(const PlanRequest& request) {
     lane.hops.push_back(HelperHop(request, term));
   }
   lane.hops.push_back(CentreHop(request));
-  // Each round pairs neighbours from the back, the left one sends to the right one and is done; so the
-  // requestor, the last, is in every round, and an odd one out waits at the front.
+  // Each round pairs neighbours from the back, the left one sends to the right one and is done; so
+  // the requestor, the last, is in every round, and an odd one out waits at the front.
   std::vector<int> standing(lane.hops.size());
   std::iota(standing.begin(), standing.end(), 0);
   while (standing.size() > 1) {

@@ -6,13 +6,14 @@
 
 namespace ecpipe {
 
-// §2.2: every helper sends to the requestor. One failed block: helpers send their weighted block and the
-// requestor adds up: k timeslots. Several: they send the block as it is to the first requestor, which
-// computes all failed blocks and forwards those that others want: k + f - 1 timeslots.
+// §2.2: every helper sends to the requestor. One failed block: helpers send their weighted block
+// and the requestor adds up: k timeslots. Several: they send the block as it is to the first
+// requestor, which computes all failed blocks and forwards those that others want: k + f - 1
+// timeslots.
 PlanLane PlanConventional(const PlanRequest& request);
 
-// §2.2, partial-parallel repair (Mitra et al., EuroSys'16): a binomial tree over the helpers and the
-// requestor, ceil(log2(k + 1)) timeslots for one failed block. Several failed blocks travel the
+// §2.2, partial-parallel repair (Mitra et al., EuroSys'16): a binomial tree over the helpers and
+// the requestor, ceil(log2(k + 1)) timeslots for one failed block. Several failed blocks travel the
 // tree side by side and the first requestor forwards those that others want.
 PlanLane PlanPpr(const PlanRequest& request);
 

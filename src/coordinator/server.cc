@@ -23,12 +23,12 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   }
   std::unique_ptr<CoordinatorServer> server(new CoordinatorServer);
   ECPIPE_RETURN_IF_ERROR(server->OpenState(config));
-  server->repairs_ = std::make_unique<RepairCoordinator>(
-      server->catalog_.get(), server->journal_.get(), &server->helpers_, &Clock::System(),
-      config.repairs);
-  server->service_ = std::make_unique<CoordinatorServiceImpl>(
-      server->repairs_.get(), server->catalog_.get(), server->journal_.get(),
-      config.default_transport);
+  server->repairs_ =
+      std::make_unique<RepairCoordinator>(server->catalog_.get(), server->journal_.get(),
+                                          &server->helpers_, &Clock::System(), config.repairs);
+  server->service_ =
+      std::make_unique<CoordinatorServiceImpl>(server->repairs_.get(), server->catalog_.get(),
+                                               server->journal_.get(), config.default_transport);
   ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
   server->expiry_ = std::thread([raw = server.get()] { raw->ExpireRegularly(); });
@@ -80,8 +80,10 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
                          [this, count] { return static_cast<double>(repairs_->counts().*count); });
   };
   repairs("ecpipe_repairs_started_total", "Repairs handed out.", &RepairCounts::started);
-  repairs("ecpipe_repairs_done_total", "Repairs that their requestor verified.", &RepairCounts::done);
-  repairs("ecpipe_repairs_failed_total", "Repairs that ended with an error.", &RepairCounts::failed);
+  repairs("ecpipe_repairs_done_total", "Repairs that their requestor verified.",
+          &RepairCounts::done);
+  repairs("ecpipe_repairs_failed_total", "Repairs that ended with an error.",
+          &RepairCounts::failed);
   metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
                        ProcessCpuSeconds);
   return absl::OkStatus();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator daemon's composition root: everything that it is made of, in the order of its life.
+// The coordinator daemon's composition root: everything that it is made of, in the order of its
+// life.
 #pragma once
 
 #include <memory>

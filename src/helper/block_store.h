@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a helper finds the blocks that the storage system keeps beside it. The plain-directory layout is
-// the first implementation (plain_store.h); HDFS and QFS layouts implement the same.
+// How a helper finds the blocks that the storage system keeps beside it. The plain-directory layout
+// is the first implementation (plain_store.h); HDFS and QFS layouts implement the same.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ class BlockStore {
  public:
   virtual ~BlockStore() = default;
 
-  // Opens a block by its id. INVALID_ARGUMENT for an id that cannot be one, NOT_FOUND when no root has
-  // it; another error when it is there and cannot be read. The reader stays usable if the block is
-  // renamed or removed meanwhile.
+  // Opens a block by its id. INVALID_ARGUMENT for an id that cannot be one, NOT_FOUND when no root
+  // has it; another error when it is there and cannot be read. The reader stays usable if the block
+  // is renamed or removed meanwhile.
   virtual absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) = 0;
 
   // Counts what is there. May take long on large stores; called from a background thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A helper's tie to its coordinator: registers, sends heartbeats and reports, and registers again when
-// the coordinator has restarted.
+// A helper's tie to its coordinator: registers, sends heartbeats and reports, and registers again
+// when the coordinator has restarted.
 #pragma once
 
 #include <deque>

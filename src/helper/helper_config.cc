@@ -11,14 +11,14 @@ namespace {
 
 void ReadLimits(Config& config, SessionManager::Options* sessions) {
   SessionManager::Options defaults;
-  sessions->max_sessions = static_cast<uint32_t>(
-      config.Integer("limits.max_sessions", defaults.max_sessions, 1, 4096));
+  sessions->max_sessions =
+      static_cast<uint32_t>(config.Integer("limits.max_sessions", defaults.max_sessions, 1, 4096));
   sessions->max_buffer_bytes = config.Size("limits.max_buffer_bytes", defaults.max_buffer_bytes,
                                            uint64_t{1} << 20, uint64_t{1} << 40);
-  sessions->part.ring_bytes = static_cast<size_t>(config.Size(
-      "limits.ring_bytes", defaults.part.ring_bytes, 4096, uint64_t{1} << 30));
-  sessions->part.stall_timeout =
-      FromSeconds(config.Seconds("timeouts.stall_seconds", Seconds(defaults.part.stall_timeout), 3600));
+  sessions->part.ring_bytes = static_cast<size_t>(
+      config.Size("limits.ring_bytes", defaults.part.ring_bytes, 4096, uint64_t{1} << 30));
+  sessions->part.stall_timeout = FromSeconds(
+      config.Seconds("timeouts.stall_seconds", Seconds(defaults.part.stall_timeout), 3600));
 }
 
 }  // namespace

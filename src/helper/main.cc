@@ -41,9 +41,9 @@ int Run(const std::string& config_path, const std::string& ready_path) {
        {"control", (*server)->control_address()},
        {"data", (*server)->data_address()}});
   if (!ready_path.empty()) {
-    const absl::Status written =
-        WriteReadyFile(ready_path, {{"control", (*server)->control_address()},
-                                    {"data", (*server)->data_address()}});
+    const absl::Status written = WriteReadyFile(
+        ready_path,
+        {{"control", (*server)->control_address()}, {"data", (*server)->data_address()}});
     if (!written.ok()) return Refuse(written);
   }
   while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(config_path);
@@ -56,9 +56,11 @@ int Run(const std::string& config_path, const std::string& ready_path) {
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
-  CLI::App app{"The ECPipe helper daemon: runs beside a storage node and serves its blocks to repairs."};
+  CLI::App app{
+      "The ECPipe helper daemon: runs beside a storage node and serves its blocks to repairs."};
   app.footer(
-      "Signals: SIGTERM and SIGINT finish running repairs, then end; SIGHUP reloads the log level.\n"
+      "Signals: SIGTERM and SIGINT finish running repairs, then end; SIGHUP reloads the log "
+      "level.\n"
       "Exit codes: 0 ended as asked, 1 could not serve, 2 bad arguments or configuration.");
   std::string config_path;
   std::string ready_path;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that run on this helper. A session is one part: a thread, its slice buffers, its streams.
+// The parts that run on this helper. A session is one part: a thread, its slice buffers, its
+// streams.
 #pragma once
 
 #include <atomic>
@@ -55,8 +56,8 @@ class SessionManager {
   ~SessionManager();
 
   // Opens the part's blocks and streams and runs it on a thread of its own. `part` has passed
-  // ValidatePart. The errors are those of HelperService.StartPart; nothing is left behind after one. A newer
-  // attempt cancels the older one of its repair.
+  // ValidatePart. The errors are those of HelperService.StartPart; nothing is left behind after
+  // one. A newer attempt cancels the older one of its repair.
   absl::Status Start(RepairPart part);
 
   // Ends the parts of a repair up to this attempt; returns how many.

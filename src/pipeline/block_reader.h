@@ -17,13 +17,13 @@ class BlockReader {
   // Length of the block's data, without what the store adds to it.
   virtual uint64_t bytes() const = 0;
 
-  // Fills `out` from `offset` on; the caller asks only for bytes below bytes(). May block on a disk.
-  // DATA_LOSS: the store's own checksums say that the bytes are damaged, or the block has become
-  // shorter. Any other error: it could not be read; `out` is undefined then.
+  // Fills `out` from `offset` on; the caller asks only for bytes below bytes(). May block on a
+  // disk. DATA_LOSS: the store's own checksums say that the bytes are damaged, or the block has
+  // become shorter. Any other error: it could not be read; `out` is undefined then.
   virtual absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
 
-  // The same if it can be done at once, from memory; false, and `out` undefined, if it would have to
-  // wait for a disk, or cannot tell.
+  // The same if it can be done at once, from memory; false, and `out` undefined, if it would have
+  // to wait for a disk, or cannot tell.
   virtual absl::StatusOr<bool> TryReadAt(uint64_t /*offset*/, std::span<uint8_t> /*out*/) {
     return false;
   }

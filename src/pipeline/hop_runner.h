@@ -66,8 +66,8 @@ class HopRunner {
  private:
   struct Input {
     std::unique_ptr<SliceReceiver> receiver;  // null once all frames have come
-    std::vector<size_t> targets;              // of each row of the stream: index into the hop's rows
-    CoefficientColumn column;                 // raw inputs only
+    std::vector<size_t> targets;  // of each row of the stream: index into the hop's rows
+    CoefficientColumn column;     // raw inputs only
     bool raw = false;
     AlignedBuffer ring;
     uint64_t closed_bytes = 0;  // received before the receiver was closed
@@ -111,8 +111,8 @@ class HopRunner {
   uint32_t local_seen_ = 0;
   uint64_t block_bytes_read_ = 0;
 
-  // Where rows are summed up: in the buffers of an input that brings all of them (base_input_), in the
-  // local slice itself (when it is sent as it is), or in a ring of their own.
+  // Where rows are summed up: in the buffers of an input that brings all of them (base_input_), in
+  // the local slice itself (when it is sent as it is), or in a ring of their own.
   int base_input_ = -1;
   bool local_is_row_ = false;
   AlignedBuffer rows_ring_;

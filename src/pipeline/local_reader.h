@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a hop's local block for the pipeline. What the page cache has is read at once, on the part's own
-// thread, just before it is needed. From the first slice on that would have to wait for a disk, a
-// thread reads ahead: a slow disk then overlaps with the network, and a disk that hangs does not hang
-// the repair.
+// Reads a hop's local block for the pipeline. What the page cache has is read at once, on the
+// part's own thread, just before it is needed. From the first slice on that would have to wait for
+// a disk, a thread reads ahead: a slow disk then overlaps with the network, and a disk that hangs
+// does not hang the repair.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class LocalReader {
     Slots slots = Slots::kHeldUntilSent;
   };
 
-  // Owns the block and the ring of slice buffers. `wakeup` is signalled when slices have come after Progress() said
-  // that there were none.
+  // Owns the block and the ring of slice buffers. `wakeup` is signalled when slices have come after
+  // Progress() said that there were none.
   LocalReader(std::unique_ptr<BlockReader> block, const Options& options,
               std::shared_ptr<Wakeup> wakeup);
   // Stops reading. Waits for a read under way a short while only: a read that hangs keeps its
@@ -40,9 +40,9 @@ class LocalReader {
   // Slices below `ordinal` may be read: their slots are free. Monotonic.
   void Allow(uint32_t ordinal);
 
-  // How many slices have been read, `seen` or more. All before `seen` have been combined. Reads the next one if that needs no waiting. When
-  // the result is `seen`, the wakeup is signalled as soon as there is more. An error when the block
-  // could not be read.
+  // How many slices have been read, `seen` or more. All before `seen` have been combined. Reads the
+  // next one if that needs no waiting. When the result is `seen`, the wakeup is signalled as soon
+  // as there is more. An error when the block could not be read.
   absl::StatusOr<uint32_t> Progress(uint32_t seen);
 
   // The bytes of a slice that has been read and whose slot has not been allowed again.

@@ -154,7 +154,9 @@ absl::Status PartRunner::cancelled() {
   return cancel_reason_;
 }
 
-PartTraffic PartRunner::traffic() const { return {bytes_sent_, bytes_received_, block_bytes_read_}; }
+PartTraffic PartRunner::traffic() const {
+  return {bytes_sent_, bytes_received_, block_bytes_read_};
+}
 
 void PartRunner::PublishTraffic() {
   if (hops_.empty()) return;

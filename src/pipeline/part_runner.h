@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one part of a repair, that is all hops of one node, on the calling thread: a poll() loop over
-// its streams. Helpers and requestors run this same engine.
+// Runs one part of a repair, that is all hops of one node, on the calling thread: a poll() loop
+// over its streams. Helpers and requestors run this same engine.
 #pragma once
 
 #include <atomic>
@@ -50,8 +50,8 @@ class PartRunner {
                                                             const PartOptions& options);
 
   // Returns when every hop has sent and stored all its slices, or with the first error; then all
-  // streams are closed, which cancels the hops upstream, and the hops downstream have been told why.
-  // DEADLINE_EXCEEDED names what the part was waiting for. Call once.
+  // streams are closed, which cancels the hops upstream, and the hops downstream have been told
+  // why. DEADLINE_EXCEEDED names what the part was waiting for. Call once.
   absl::Status Run();
 
   // Makes Run() return `reason`, soon. Any thread; before, during or after Run().

@@ -4,8 +4,8 @@
 //
 // All streams of a lane carry its slices in one order, so the whole state is one position a stream.
 // Slices live in a ring of `ring_slots`; a slot is free again when every output has sent its slice.
-// Invariants: combined <= every input position (in whole slices) <= released + ring_slots, and every
-// output position <= combined.
+// Invariants: combined <= every input position (in whole slices) <= released + ring_slots, and
+// every output position <= combined.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ class SlicePipeline {
 
   explicit SlicePipeline(Shape shape);
 
-  // The frame that input `input` must bring next; nothing when it has brought all, or the ring is full.
+  // The frame that input `input` must bring next; nothing when it has brought all, or the ring is
+  // full.
   std::optional<Position> NextReceive(size_t input) const;
   void Received(size_t input);
 
@@ -57,8 +58,9 @@ class SlicePipeline {
   bool OutputDone(size_t output) const;
 
   bool Done() const;
-  // Where in the ring a slice is kept. Of the free slots the one used last is given first: its bytes are
-  // the likeliest to be in the cache. For slices below ReadLimit() that have not been sent everywhere.
+  // Where in the ring a slice is kept. Of the free slots the one used last is given first: its
+  // bytes are the likeliest to be in the cache. For slices below ReadLimit() that have not been
+  // sent everywhere.
   uint32_t SlotOf(uint32_t ordinal);
 
  private:
@@ -67,9 +69,7 @@ class SlicePipeline {
     uint32_t rows = 1;
     uint64_t frames = 0;
     uint32_t slices() const { return static_cast<uint32_t>(frames / rows); }
-    Position position() const {
-      return {slices(), static_cast<uint32_t>(frames % rows)};
-    }
+    Position position() const { return {slices(), static_cast<uint32_t>(frames % rows)}; }
   };
 
   uint32_t SlowestOutput() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands of `ecpipe`. Each prints its result to standard output and returns why it failed; main.cc
-// parses arguments and turns the status into an exit code.
+// The subcommands of `ecpipe`. Each prints its result to standard output and returns why it failed;
+// main.cc parses arguments and turns the status into an exit code.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ namespace ecpipe {
 struct CommonArguments {
   std::string coordinator = "127.0.0.1:7700";
   bool json = false;
-  bool quiet = false;         // no progress
-  double timeout_s = 10;      // without progress
+  bool quiet = false;     // no progress
+  double timeout_s = 10;  // without progress
 };
 
 struct RepairArguments {
   RepairTarget target;
-  std::string output;         // a path; "-" is standard output, for reads
-  std::string sha256;         // expected, hexadecimal; empty: not checked
+  std::string output;  // a path; "-" is standard output, for reads
+  std::string sha256;  // expected, hexadecimal; empty: not checked
 };
 
 struct EncodeArguments {
   std::string input;
   std::string output_directory;
-  std::string name;           // empty: the input's file name
+  std::string name;  // empty: the input's file name
   std::string code;
   uint64_t block_bytes = 0;
   std::vector<std::string> nodes;
@@ -41,8 +41,10 @@ absl::Status RunRead(const CommonArguments& common, const RepairArguments& argum
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments);
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target, PlanFormat format);
 
-absl::Status RunCatalogLoad(const CommonArguments& common, const std::vector<std::string>& manifests);
-absl::Status RunCatalogList(const CommonArguments& common, const std::string& after, uint32_t limit);
+absl::Status RunCatalogLoad(const CommonArguments& common,
+                            const std::vector<std::string>& manifests);
+absl::Status RunCatalogList(const CommonArguments& common, const std::string& after,
+                            uint32_t limit);
 absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& block_id);
 absl::Status RunStatus(const CommonArguments& common);
 

@@ -70,8 +70,8 @@ Json RepairJson(const RepairStatus& repair) {
 void PrintStatus(const ClusterStatus& status) {
   std::printf("ecpipe %s, %llu stripes\n\n", status.version.c_str(),
               static_cast<unsigned long long>(status.stripe_count));
-  std::printf("%-16s %-16s %-9s %8s %10s %9s %12s %12s\n", "node", "rack", "state", "blocks", "size",
-              "sessions", "sent", "received");
+  std::printf("%-16s %-16s %-9s %8s %10s %9s %12s %12s\n", "node", "rack", "state", "blocks",
+              "size", "sessions", "sent", "received");
   for (const NodeStatus& node : status.nodes) {
     const std::string state = node.state == "live" && !node.answers ? "silent" : node.state;
     std::printf("%-16s %-16s %-9s %8llu %10s %9u %12s %12s\n", node.node.c_str(), node.rack.c_str(),
@@ -155,7 +155,8 @@ absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& 
     return absl::OkStatus();
   }
   std::printf("%s is block %d of stripe %s, %s, %s a block\n", block_id.c_str(), block_index,
-              stripe.stripe_id.c_str(), stripe.code.c_str(), FormatSize(stripe.block_bytes).c_str());
+              stripe.stripe_id.c_str(), stripe.code.c_str(),
+              FormatSize(stripe.block_bytes).c_str());
   for (size_t i = 0; i < stripe.blocks.size(); ++i) {
     std::printf("  %3zu  %-16s %s%s\n", i, stripe.blocks[i].node.c_str(),
                 stripe.blocks[i].block_id.c_str(),

@@ -84,24 +84,23 @@ absl::Status CompareSha256(const std::string& got, const std::string& expected) 
 
 void PrintJson(const RepairTarget& target, const RepairReport& report, const std::string& sha256,
                double cpu_seconds) {
-  const nlohmann::ordered_json json{
-      {"block_id", target.block_id},
-      {"scheme", report.scheme},
-      {"transport", report.transport},
-      {"seconds", report.seconds},
-      {"commit_seconds", report.commit_seconds},
-      {"offset", report.offset},
-      {"bytes", report.bytes},
-      {"block_bytes", report.block_bytes},
-      {"bytes_received", report.bytes_received},
-      {"sha256", sha256},
-      {"cpu_seconds", cpu_seconds},
-      {"expected_seconds", report.cost.expected_seconds},
-      {"busiest_link_bytes", report.cost.busiest_link_bytes},
-      {"total_bytes", report.cost.total_bytes},
-      {"attempts", report.attempts},
-      {"stripe_id", report.stripe_id},
-      {"repair_id", RepairIdText(report.repair_id)}};
+  const nlohmann::ordered_json json{{"block_id", target.block_id},
+                                    {"scheme", report.scheme},
+                                    {"transport", report.transport},
+                                    {"seconds", report.seconds},
+                                    {"commit_seconds", report.commit_seconds},
+                                    {"offset", report.offset},
+                                    {"bytes", report.bytes},
+                                    {"block_bytes", report.block_bytes},
+                                    {"bytes_received", report.bytes_received},
+                                    {"sha256", sha256},
+                                    {"cpu_seconds", cpu_seconds},
+                                    {"expected_seconds", report.cost.expected_seconds},
+                                    {"busiest_link_bytes", report.cost.busiest_link_bytes},
+                                    {"total_bytes", report.cost.total_bytes},
+                                    {"attempts", report.attempts},
+                                    {"stripe_id", report.stripe_id},
+                                    {"repair_id", RepairIdText(report.repair_id)}};
   std::printf("%s\n", json.dump().c_str());
 }
 
@@ -148,7 +147,8 @@ absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arg
 absl::Status RunRead(const CommonArguments& common, const RepairArguments& arguments) {
   if (arguments.output != "-") return ToFile(common, arguments);
   if (common.json) {
-    return absl::InvalidArgumentError("--json and bytes cannot both go to standard output; use -o FILE");
+    return absl::InvalidArgumentError(
+        "--json and bytes cannot both go to standard output; use -o FILE");
   }
   CancelOnSignal cancel;
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
@@ -160,8 +160,8 @@ absl::Status RunRead(const CommonArguments& common, const RepairArguments& argum
     if (!arguments.sha256.empty()) sha256.Update(bytes);
     return WriteAll(STDOUT_FILENO, bytes);
   };
-  const absl::StatusOr<RepairReport> report = requestor->Read(
-      arguments.target, to_stdout, progress ? progress->Callback() : nullptr);
+  const absl::StatusOr<RepairReport> report =
+      requestor->Read(arguments.target, to_stdout, progress ? progress->Callback() : nullptr);
   progress.reset();
   if (!report.ok()) return report.status();
   if (!common.quiet) PrintText(stderr, arguments.target, *report, "standard output");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a requestor, and the `ecpipe` command, ask of the coordinator. coordinator_client.h speaks it
-// over gRPC; tests speak it with a fake.
+// What a requestor, and the `ecpipe` command, ask of the coordinator. coordinator_client.h speaks
+// it over gRPC; tests speak it with a fake.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace ecpipe {
 struct RepairTarget {
   std::string block_id;
   uint64_t offset = 0;
-  uint64_t bytes = 0;         // 0: to the end of the block
-  std::string scheme;         // "auto" or empty: the best by expected time
+  uint64_t bytes = 0;  // 0: to the end of the block
+  std::string scheme;  // "auto" or empty: the best by expected time
   uint32_t slice_bytes = 0;
-  std::string transport;      // "tcp" or "redis"
+  std::string transport;  // "tcp" or "redis"
 };
 
 struct RepairCost {
@@ -88,7 +88,7 @@ struct NodeStatus {
   double seconds_since_heartbeat = 0;
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
-  bool answers = false;      // whether `counters` could be had from the helper
+  bool answers = false;  // whether `counters` could be had from the helper
   HelperCounters counters;
 };
 struct RepairStatus {
@@ -110,8 +110,8 @@ struct ClusterStatus {
   std::vector<RepairStatus> repairs;  // newest first
 };
 
-// Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator; other
-// errors are the coordinator's own.
+// Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator;
+// other errors are the coordinator's own.
 class CoordinatorApi {
  public:
   virtual ~CoordinatorApi() = default;

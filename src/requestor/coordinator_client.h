@@ -10,8 +10,8 @@
 
 namespace ecpipe {
 
-// Speaks to the coordinator at `address` (host:port) over gRPC; connects when first used. `timeout` is
-// the deadline of each call. INVALID_ARGUMENT for a malformed address.
+// Speaks to the coordinator at `address` (host:port) over gRPC; connects when first used. `timeout`
+// is the deadline of each call. INVALID_ARGUMENT for a malformed address.
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> MakeCoordinatorClient(const std::string& address,
                                                                       Duration timeout);
 

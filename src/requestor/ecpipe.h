@@ -2,9 +2,9 @@
  *
  * The C interface of libecpipe: read or rebuild erasure-coded blocks through ECPipe.
  *
- * Strings are NUL-terminated UTF-8 and only borrowed during a call. Functions that return int return
- * ECPIPE_OK or one of the codes below, and then fill `error` (which may be NULL). One client may be
- * used by several threads. No C++ exception leaves the library.
+ * Strings are NUL-terminated UTF-8 and only borrowed during a call. Functions that return int
+ * return ECPIPE_OK or one of the codes below, and then fill `error` (which may be NULL). One client
+ * may be used by several threads. No C++ exception leaves the library.
  */
 #ifndef ECPIPE_H_
 #define ECPIPE_H_
@@ -25,15 +25,15 @@ extern "C" {
 /* The canonical codes of gRPC and Abseil, so that they can be looked up anywhere. */
 enum {
   ECPIPE_OK = 0,
-  ECPIPE_CANCELLED = 1,            /* by ecpipe_cancel, or the callback refused the bytes */
-  ECPIPE_INVALID_ARGUMENT = 3,     /* bad range, slice size, scheme, transport or address */
-  ECPIPE_DEADLINE_EXCEEDED = 4,    /* a node or the coordinator did not answer in time */
-  ECPIPE_NOT_FOUND = 5,            /* the coordinator knows no such block */
-  ECPIPE_RESOURCE_EXHAUSTED = 8,   /* disk full, or a limit of a node */
-  ECPIPE_FAILED_PRECONDITION = 9,  /* too few survivors; the message names each */
+  ECPIPE_CANCELLED = 1,           /* by ecpipe_cancel, or the callback refused the bytes */
+  ECPIPE_INVALID_ARGUMENT = 3,    /* bad range, slice size, scheme, transport or address */
+  ECPIPE_DEADLINE_EXCEEDED = 4,   /* a node or the coordinator did not answer in time */
+  ECPIPE_NOT_FOUND = 5,           /* the coordinator knows no such block */
+  ECPIPE_RESOURCE_EXHAUSTED = 8,  /* disk full, or a limit of a node */
+  ECPIPE_FAILED_PRECONDITION = 9, /* too few survivors; the message names each */
   ECPIPE_INTERNAL = 13,
-  ECPIPE_UNAVAILABLE = 14,         /* a node or the coordinator cannot be reached */
-  ECPIPE_DATA_LOSS = 15            /* damaged bytes arrived and were refused */
+  ECPIPE_UNAVAILABLE = 14, /* a node or the coordinator cannot be reached */
+  ECPIPE_DATA_LOSS = 15    /* damaged bytes arrived and were refused */
 };
 
 typedef struct ecpipe_client ecpipe_client;
@@ -45,20 +45,20 @@ typedef struct ecpipe_error {
 
 /* Zero-initialise it, then set what differs from the defaults. */
 typedef struct ecpipe_options {
-  const char* coordinator;    /* "host:port"; required */
-  const char* name;           /* of this requestor, for logs; NULL: host name and process id */
-  double call_timeout_s;      /* of each call to the coordinator; 0: 15 s */
-  double stall_timeout_s;     /* without a byte arriving; 0: 10 s */
+  const char* coordinator; /* "host:port"; required */
+  const char* name;        /* of this requestor, for logs; NULL: host name and process id */
+  double call_timeout_s;   /* of each call to the coordinator; 0: 15 s */
+  double stall_timeout_s;  /* without a byte arriving; 0: 10 s */
 } ecpipe_options;
 
 /* Zero-initialise it, then set what differs from the defaults. */
 typedef struct ecpipe_target {
-  const char* block_id; /* required */
-  uint64_t offset;      /* bytes into the block */
-  uint64_t bytes;       /* 0: to the end of the block */
-  const char* scheme;   /* NULL: the coordinator chooses */
+  const char* block_id;  /* required */
+  uint64_t offset;       /* bytes into the block */
+  uint64_t bytes;        /* 0: to the end of the block */
+  const char* scheme;    /* NULL: the coordinator chooses */
   const char* transport; /* "tcp" or "redis"; NULL: the coordinator's default */
-  uint32_t slice_bytes; /* 0: the coordinator's default */
+  uint32_t slice_bytes;  /* 0: the coordinator's default */
 } ecpipe_target;
 
 typedef struct ecpipe_report {
@@ -69,8 +69,8 @@ typedef struct ecpipe_report {
   double seconds;
 } ecpipe_report;
 
-/* Takes the next bytes of the range, in order, from the thread that made the call. `bytes` is valid during
- * the call. Anything but 0 ends the read with ECPIPE_CANCELLED. */
+/* Takes the next bytes of the range, in order, from the thread that made the call. `bytes` is valid
+ * during the call. Anything but 0 ends the read with ECPIPE_CANCELLED. */
 typedef int (*ecpipe_bytes_fn)(const void* bytes, size_t size, void* context);
 
 /* Makes a client. It dials the coordinator when first needed. */

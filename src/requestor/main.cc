@@ -14,7 +14,8 @@ namespace ecpipe {
 namespace {
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done; 1 failed (I/O, damaged bytes, a check that did not hold); 2 bad arguments or\n"
+    "Exit codes: 0 done; 1 failed (I/O, damaged bytes, a check that did not hold); 2 bad arguments "
+    "or\n"
     "manifest; 3 no such block or file; 4 coordinator or helper unreachable or silent; 5 fewer\n"
     "survivors than the code needs; 130 interrupted.";
 
@@ -78,7 +79,8 @@ class CommandLine {
     RepairTarget& target = repair_.target;
     app->add_option("BLOCK", target.block_id, "Block id")->required();
     AddSize(app, "--offset", &target.offset, "First byte of the range");
-    AddSize(app, "--length", &target.bytes, "Length of the range; default: to the end of the block");
+    AddSize(app, "--length", &target.bytes,
+            "Length of the range; default: to the end of the block");
     app->add_option("--scheme", target.scheme,
                     "conventional, ppr, rp, direct (a block that is there), or auto");
     app->add_option("--transport", target.transport, "tcp or redis");
@@ -90,28 +92,28 @@ class CommandLine {
   }
 
   void AddRepairCommands() {
-    CLI::App* read = Add(&app_, "read", "Read a block or a range of it, rebuilding what is lost",
-                         [this] {
-                           repair_.output = read_output_;
-                           return RunRead(common_, repair_);
-                         });
+    CLI::App* read =
+        Add(&app_, "read", "Read a block or a range of it, rebuilding what is lost", [this] {
+          repair_.output = read_output_;
+          return RunRead(common_, repair_);
+        });
     AddTarget(read);
     read->add_option("-o,--output", read_output_, "A file, or - for standard output")
         ->capture_default_str();
     read->add_option("--sha256", repair_.sha256, "Fail unless the bytes have this SHA-256");
 
-    CLI::App* repair = Add(&app_, "repair", "Rebuild a block into a file, whole and durable or not at all",
-                           [this] { return RunRepair(common_, repair_); });
+    CLI::App* repair =
+        Add(&app_, "repair", "Rebuild a block into a file, whole and durable or not at all",
+            [this] { return RunRepair(common_, repair_); });
     AddTarget(repair);
     repair->add_option("-o,--output", repair_.output, "The file to write")->required();
     repair->add_option("--sha256", repair_.sha256, "Fail unless the bytes have this SHA-256");
 
-    CLI::App* plan = Add(&app_, "plan", "Show how a block would be rebuilt now, without doing it",
-                         [this] {
-                           const bool json = common_.json && plan_format_ == PlanFormat::kText;
-                           return RunPlan(common_, repair_.target,
-                                          json ? PlanFormat::kJson : plan_format_);
-                         });
+    CLI::App* plan =
+        Add(&app_, "plan", "Show how a block would be rebuilt now, without doing it", [this] {
+          const bool json = common_.json && plan_format_ == PlanFormat::kText;
+          return RunPlan(common_, repair_.target, json ? PlanFormat::kJson : plan_format_);
+        });
     AddTarget(plan);
     const std::map<std::string, PlanFormat> formats{
         {"text", PlanFormat::kText}, {"json", PlanFormat::kJson}, {"dot", PlanFormat::kDot}};
@@ -131,8 +133,9 @@ class CommandLine {
     list->add_option("--limit", list_limit_, "At most so many")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    CLI::App* locate = Add(catalog, "locate", "Show the stripe of a block, and where its blocks are",
-                           [this] { return RunCatalogLocate(common_, repair_.target.block_id); });
+    CLI::App* locate =
+        Add(catalog, "locate", "Show the stripe of a block, and where its blocks are",
+            [this] { return RunCatalogLocate(common_, repair_.target.block_id); });
     locate->add_option("BLOCK", repair_.target.block_id, "Block id")->required();
     Add(&app_, "status", "Show nodes, their traffic, and repairs",
         [this] { return RunStatus(common_); });
@@ -149,12 +152,14 @@ class CommandLine {
     AddSize(encode, "--block-size", &encode_.block_bytes, "Bytes of a block, e.g. 64MiB")
         ->default_val("64MiB");
     encode->add_option("--name", encode_.name, "Begins block ids; default: the file's name");
-    encode->add_option("--nodes", encode_.nodes,
-                       "Node ids, comma-separated: blocks go to OUT/<node>/, rotated by stripe")
+    encode
+        ->add_option("--nodes", encode_.nodes,
+                     "Node ids, comma-separated: blocks go to OUT/<node>/, rotated by stripe")
         ->delimiter(',');
 
-    CLI::App* decode = Add(&app_, "decode", "Rebuild the file from a manifest and its blocks",
-                           [this] { return RunDecode(common_, manifest_, blocks_, decode_output_); });
+    CLI::App* decode =
+        Add(&app_, "decode", "Rebuild the file from a manifest and its blocks",
+            [this] { return RunDecode(common_, manifest_, blocks_, decode_output_); });
     CLI::App* verify = Add(&app_, "verify", "Check blocks against their manifest and their code",
                            [this] { return RunVerify(common_, manifest_, blocks_); });
     for (CLI::App* app : {decode, verify}) {

@@ -26,7 +26,8 @@ ProgressDisplay::~ProgressDisplay() {
 }
 
 ProgressFn ProgressDisplay::Callback() {
-  return [this](uint64_t verified_bytes, uint64_t total_bytes) { Show(verified_bytes, total_bytes); };
+  return
+      [this](uint64_t verified_bytes, uint64_t total_bytes) { Show(verified_bytes, total_bytes); };
 }
 
 void ProgressDisplay::Show(uint64_t verified_bytes, uint64_t total_bytes) {

@@ -8,7 +8,8 @@
 
 namespace ecpipe {
 
-// Shows on standard error how a repair is going: a bar on a terminal, a plain line a second elsewhere.
+// Shows on standard error how a repair is going: a bar on a terminal, a plain line a second
+// elsewhere.
 class ProgressDisplay {
  public:
   explicit ProgressDisplay(std::string label);

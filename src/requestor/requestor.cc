@@ -26,8 +26,8 @@ RequestorOptions WithName(RequestorOptions options) {
   return options;
 }
 
-// A requestor that only receives runs hops without blocks or outputs; anything else in its part would be
-// a coordinator's mistake.
+// A requestor that only receives runs hops without blocks or outputs; anything else in its part
+// would be a coordinator's mistake.
 absl::Status CheckPart(const RepairPart& part) {
   for (const HopSpec& hop : part.hops) {
     if (hop.block || !hop.outputs.empty()) {
@@ -56,8 +56,7 @@ class Requestor::Sink : public SliceSink {
       ECPIPE_RETURN_IF_ERROR((*in_order_)(bytes));
       next_slice_ = slice_index + 1;
     } else {
-      ECPIPE_RETURN_IF_ERROR(
-          file_->WriteAt(grid_.SliceOffset(slice_index) - grid_.offset, bytes));
+      ECPIPE_RETURN_IF_ERROR(file_->WriteAt(grid_.SliceOffset(slice_index) - grid_.offset, bytes));
     }
     verified_bytes_ += bytes.size();
     ShowProgress();
@@ -109,7 +108,8 @@ absl::StatusOr<RepairReport> Requestor::RepairToFile(const RepairTarget& target,
                                                      const std::string& path,
                                                      const ProgressFn& progress,
                                                      const FileCheck& check) {
-  // Before anything is asked of the cluster: a directory that cannot be written is no reason to repair.
+  // Before anything is asked of the cluster: a directory that cannot be written is no reason to
+  // repair.
   ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   Sink to_file(nullptr, &file, progress);
   ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_file));
@@ -155,8 +155,8 @@ absl::StatusOr<RepairReport> Requestor::RunCall(const RepairTarget& target, Sink
                                  std::to_string(granted.part.grid.bytes) + " bytes");
   }
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
-  [[maybe_unused]] const absl::Status told = coordinator_->FinishRepair(
-      report.repair_id, granted.part.attempt, status, report.bytes);
+  [[maybe_unused]] const absl::Status told =
+      coordinator_->FinishRepair(report.repair_id, granted.part.attempt, status, report.bytes);
   if (!status.ok()) return Annotate(status, "repair " + RepairIdText(report.repair_id));
   return report;
 }

@@ -24,7 +24,8 @@
 namespace ecpipe {
 
 // What a repair took. `seconds` runs from the call to the last verified byte, the coordinator's
-// planning and handing out included; `commit_seconds` is what making a file durable took after that.
+// planning and handing out included; `commit_seconds` is what making a file durable took after
+// that.
 struct RepairReport {
   RepairId repair_id = 0;
   uint32_t attempts = 0;
@@ -37,12 +38,12 @@ struct RepairReport {
   uint64_t bytes_received = 0;  // on the data plane, with frame headers
   double seconds = 0;
   double commit_seconds = 0;
-  RepairCost cost;              // of the plan that ran
+  RepairCost cost;  // of the plan that ran
 };
 
 struct RequestorOptions {
-  std::string coordinator;               // host:port
-  std::string name;                      // for logs and status; empty: host name and process id
+  std::string coordinator;  // host:port
+  std::string name;         // for logs and status; empty: host name and process id
   Duration call_timeout = std::chrono::seconds(15);  // of each call to the coordinator
   PartOptions part;
 };
@@ -53,7 +54,8 @@ using ProgressFn = std::function<void(uint64_t verified_bytes, uint64_t total_by
 // Takes bytes in the order of the range, slice by slice. An error ends the repair with it.
 using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;
 
-// Looks at a repaired file, `bytes` long, before it takes its name. An error discards it and ends the call.
+// Looks at a repaired file, `bytes` long, before it takes its name. An error discards it and ends
+// the call.
 using FileCheck = std::function<absl::Status(const AtomicFile& file, uint64_t bytes)>;
 
 // Thread-safe: several repairs may run at once, each on its caller's thread.
@@ -65,18 +67,19 @@ class Requestor {
   Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptions options);
   ~Requestor();
 
-  // Degraded read: hands the target's bytes to `sink` in order, as they arrive. Nothing unverified is
-  // ever handed over; after an error what was handed over before is correct. Blocks until the end.
+  // Degraded read: hands the target's bytes to `sink` in order, as they arrive. Nothing unverified
+  // is ever handed over; after an error what was handed over before is correct. Blocks until the
+  // end.
   //
-  // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: bad range, slice size, scheme or
-  // transport. FAILED_PRECONDITION: too few survivors, each named with the reason. UNAVAILABLE,
-  // DEADLINE_EXCEEDED, DATA_LOSS: a node or the coordinator failed, did not answer, or sent damaged bytes; named. CANCELLED:
-  // by Cancel(). In all these cases the call may be made again.
+  // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: bad range, slice size, scheme
+  // or transport. FAILED_PRECONDITION: too few survivors, each named with the reason. UNAVAILABLE,
+  // DEADLINE_EXCEEDED, DATA_LOSS: a node or the coordinator failed, did not answer, or sent damaged
+  // bytes; named. CANCELLED: by Cancel(). In all these cases the call may be made again.
   absl::StatusOr<RepairReport> Read(const RepairTarget& target, const ByteSink& sink,
                                     const ProgressFn& progress = nullptr);
 
-  // Repair to disk: writes the target's bytes into a temporary file beside `path`, makes it durable and
-  // renames it. On an error there is no trace of it and an older file at `path` is untouched.
+  // Repair to disk: writes the target's bytes into a temporary file beside `path`, makes it durable
+  // and renames it. On an error there is no trace of it and an older file at `path` is untouched.
   absl::StatusOr<RepairReport> RepairToFile(const RepairTarget& target, const std::string& path,
                                             const ProgressFn& progress = nullptr,
                                             const FileCheck& check = nullptr);
@@ -98,8 +101,7 @@ class Requestor {
 
   absl::StatusOr<RepairReport> Run(const RepairTarget& target, Sink* sink);
   absl::StatusOr<RepairReport> RunCall(const RepairTarget& target, Sink* sink, Call* call);
-  absl::Status RunPart(const GrantedRepair& granted, Sink* sink, Call* call,
-                       RepairReport* report);
+  absl::Status RunPart(const GrantedRepair& granted, Sink* sink, Call* call, RepairReport* report);
 
   const std::unique_ptr<CoordinatorApi> coordinator_;
   const RequestorOptions options_;

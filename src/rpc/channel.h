@@ -11,8 +11,8 @@
 
 namespace ecpipe {
 
-// A channel that comes back quickly when its server restarts: gRPC's own reconnect back-off grows to
-// two minutes, far longer than a repair may wait.
+// A channel that comes back quickly when its server restarts: gRPC's own reconnect back-off grows
+// to two minutes, far longer than a repair may wait.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
 
 // Sets the deadline of one call.

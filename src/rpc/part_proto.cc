@@ -47,7 +47,8 @@ void HopToProto(const HopSpec& hop, v1::Hop* proto) {
 absl::StatusOr<std::vector<Row>> RowsOf(const google::protobuf::RepeatedField<uint32_t>& proto) {
   std::vector<Row> rows;
   for (const uint32_t row : proto) {
-    if (row >= kMaxRows) return absl::InvalidArgumentError("row " + std::to_string(row) + " is over the limit");
+    if (row >= kMaxRows)
+      return absl::InvalidArgumentError("row " + std::to_string(row) + " is over the limit");
     rows.push_back(static_cast<Row>(row));
   }
   return rows;
@@ -72,7 +73,8 @@ absl::StatusOr<HopSpec> HopFromProto(const v1::Hop& proto, const RepairPart& par
   hop.lane = proto.lane();
   hop.hop = proto.hop();
   std::vector<SliceRun> runs;
-  for (const v1::SliceRun& run : proto.slices()) runs.push_back({run.first(), run.count(), run.stride()});
+  for (const v1::SliceRun& run : proto.slices())
+    runs.push_back({run.first(), run.count(), run.stride()});
   ECPIPE_ASSIGN_OR_RETURN(hop.slices, LaneSlices::Create(std::move(runs), part.grid.slice_count()));
   ECPIPE_ASSIGN_OR_RETURN(hop.rows, RowsOf(proto.rows()));
   if (proto.has_block()) {

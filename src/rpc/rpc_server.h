@@ -12,8 +12,9 @@
 
 namespace ecpipe {
 
-// INVALID_ARGUMENT unless `address` is host:port and loopback, or `insecure` allows another one: off
-// loopback the control and data planes need TLS, or the operator's word that the network is private.
+// INVALID_ARGUMENT unless `address` is host:port and loopback, or `insecure` allows another one:
+// off loopback the control and data planes need TLS, or the operator's word that the network is
+// private.
 absl::Status CheckListenAddress(const std::string& address, bool insecure);
 
 // A gRPC server with one service, health checking and reflection.

@@ -9,8 +9,8 @@
 
 namespace ecpipe {
 
-// The codes of absl and gRPC are the same numbers; only the types differ. The message is cut to what
-// fits an HTTP/2 trailer.
+// The codes of absl and gRPC are the same numbers; only the types differ. The message is cut to
+// what fits an HTTP/2 trailer.
 grpc::Status ToGrpc(const absl::Status& status);
 
 // A failed call: the message says which peer it was, since gRPC's own does not always.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a gRPC server for its health and its services, as operators' tools do: health_client HOST:PORT.
-// Debian ships neither of the two protos, so the few bytes are written by hand.
+// Asks a gRPC server for its health and its services, as operators' tools do: health_client
+// HOST:PORT. Debian ships neither of the two protos, so the few bytes are written by hand.
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 
@@ -57,8 +57,8 @@ int main(int argc, char** argv) {
   // HealthCheckResponse{status: SERVING = 1}; the request names no service: the whole server.
   const bool serving = Ask(&stub, "/grpc.health.v1.Health/Check", "") == std::string("\x08\x01", 2);
   // ServerReflectionRequest{list_services: "*"}; the reply holds the names as plain text.
-  const std::string services = Ask(
-      &stub, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "\x3a\x01*");
+  const std::string services =
+      Ask(&stub, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "\x3a\x01*");
   const size_t name = services.find("ecpipe.v1.");
   std::printf("%s\n", serving ? "serving" : "not serving");
   if (name != std::string::npos) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Repairs through real daemons: every scheme and transport gives the lost bytes, and only they travel."""
+"""Repairs through real daemons: the lost bytes come back, and nothing more than they travels."""
 
 from __future__ import annotations
 

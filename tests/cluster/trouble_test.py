@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input and nodes that are down: a clear error or correct work, never a hang, never wrong bytes."""
+"""Bad input and nodes that are down: a clear error or correct work, never a hang or wrong bytes."""
 
 from __future__ import annotations
 
