@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole plans, run by real engines on threads over loopback TCP, compared with a plain computation.
+#include "pipeline/part_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "codec/erasure_code.h"
+#include "codec/gf256.h"
+#include "common/data_server.h"
+#include "common/fault_points.h"
+#include "common/tcp_transport.h"
+#include "coordinator/part_builder.h"
+#include "coordinator/planner.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr uint64_t kBlockBytes = 100'003;
+
+class MemoryBlock : public BlockReader {
+ public:
+  MemoryBlock(const std::vector<uint8_t>* bytes, uint64_t fail_from, bool cached)
+      : bytes_(*bytes), fail_from_(fail_from), cached_(cached) {}
+  uint64_t bytes() const override { return bytes_.size(); }
+  absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    if (offset + out.size() > fail_from_) return absl::InternalError("bad sector");
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> TryReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    if (!cached_) return false;
+    const absl::Status status = ReadAt(offset, out);
+    if (!status.ok()) return status;
+    return true;
+  }
+
+ private:
+  const std::vector<uint8_t>& bytes_;
+  const uint64_t fail_from_;
+  const bool cached_;
+};
+
+// Collects rows; in order if asked to.
+class MemorySink : public SliceSink {
+ public:
+  MemorySink(const SliceGrid& grid, bool in_order) : grid_(grid), in_order_(in_order) {}
+  bool Ready(Row, uint32_t slice_index) override { return !in_order_ || slice_index == next_; }
+  absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override {
+    std::vector<uint8_t>& target = rows_[row];
+    target.resize(grid_.bytes);
+    std::copy(bytes.begin(), bytes.end(),
+              target.begin() + static_cast<std::ptrdiff_t>(grid_.SliceOffset(slice_index) -
+                                                           grid_.offset));
+    next_ = slice_index + 1;
+    return absl::OkStatus();
+  }
+  const std::map<Row, std::vector<uint8_t>>& rows() const { return rows_; }
+
+ private:
+  const SliceGrid grid_;
+  const bool in_order_;
+  uint32_t next_ = 0;
+  std::map<Row, std::vector<uint8_t>> rows_;
+};
+
+// One process that is all nodes: each node's part on a thread of its own, requestors too.
+class Engines : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    code_ = *CreateErasureCode("rs(7,4)");
+    std::mt19937 random(1);
+    for (int i = 0; i < 7; ++i) {
+      blocks_.emplace_back(kBlockBytes);
+      if (i >= 4) continue;
+      for (uint8_t& byte : blocks_.back()) byte = static_cast<uint8_t>(random());
+    }
+    for (int i = 4; i < 7; ++i) {
+      for (size_t at = 0; at < kBlockBytes; ++at) {
+        for (int j = 0; j < 4; ++j) {
+          blocks_[i][at] ^= GfMultiply(code_->generator().at(i, j), blocks_[j][at]);
+        }
+      }
+      stripe_.stripe_id = "s";
+    }
+    stripe_.block_bytes = kBlockBytes;
+    for (int i = 0; i < 7; ++i) {
+      stripe_.blocks.push_back({"b" + std::to_string(i), "n" + std::to_string(i)});
+    }
+    server_ = *DataServer::Start("127.0.0.1:0", {});
+    transport_ = MakeTcpTransport(server_.get());
+    options_.stall_timeout = std::chrono::seconds(20);
+    options_.ring_bytes = 16 << 10;
+  }
+  void TearDown() override { DisarmAllFaults(); }
+
+  RepairPlan Plan(const std::string& scheme, const std::vector<int>& failed,
+                  const SliceGrid& grid) {
+    PlanRequest request;
+    request.scheme = scheme;
+    request.grid = grid;
+    std::vector<int> survivors;
+    for (int i = 6; i >= 0; --i) {
+      if (std::find(failed.begin(), failed.end(), i) == failed.end()) survivors.push_back(i);
+    }
+    request.equation = *code_->Equation(failed, survivors);
+    for (const BlockPlace& place : stripe_.blocks) request.block_nodes.push_back(place.node);
+    for (size_t i = 0; i < failed.size(); ++i) {
+      request.requestors.push_back("r" + std::to_string(i));
+    }
+    return *MakePlan(request);
+  }
+
+  // Runs every part and returns what each node's Run() said.
+  std::map<std::string, absl::Status> Run(const RepairPlan& plan, bool in_order = false) {
+    PartContext context;
+    context.repair_id = ++repair_id_;
+    context.stripe = &stripe_;
+    context.new_token = [] { return EdgeToken{1, 2, 3}; };
+    for (const PlanLane& lane : plan.lanes) {
+      for (const PlanHop& hop : lane.hops) context.addresses[hop.node] = server_->address();
+    }
+    const auto parts = BuildParts(plan, context);
+    EXPECT_TRUE(parts.ok()) << parts.status();
+    sinks_.clear();
+    std::map<std::string, absl::Status> outcome;
+    std::vector<std::thread> threads;
+    std::vector<std::unique_ptr<PartRunner>> runners;
+    for (const auto& [node, part] : *parts) {
+      EXPECT_TRUE(ValidatePart(part).ok()) << ValidatePart(part);
+      sinks_[node] = std::make_unique<MemorySink>(plan.grid, in_order);
+      auto runner = PartRunner::Create(part, Open(part), transport_.get(), sinks_[node].get(),
+                                       options_);
+      EXPECT_TRUE(runner.ok()) << runner.status();
+      EXPECT_GT(PartBufferBytes(part, options_), 0u);
+      absl::Status* status = &outcome[node];
+      threads.emplace_back([raw = runner->get(), status] { *status = raw->Run(); });
+      runners.push_back(*std::move(runner));
+    }
+    for (std::thread& thread : threads) thread.join();
+    return outcome;
+  }
+
+  PartRunner::Blocks Open(const RepairPart& part) {
+    PartRunner::Blocks blocks;
+    for (size_t i = 0; i < part.hops.size(); ++i) {
+      if (!part.hops[i].block) continue;
+      const int index = part.hops[i].block->block_id[1] - '0';
+      const uint64_t fail_from = index == failing_block_ ? 50'000 : UINT64_MAX;
+      blocks[i] = std::make_unique<MemoryBlock>(&blocks_[index], fail_from, cached_);
+    }
+    return blocks;
+  }
+
+  void ExpectRepaired(const std::string& scheme, const std::vector<int>& failed,
+                      const SliceGrid& grid) {
+    SCOPED_TRACE(scheme + " f=" + std::to_string(failed.size()) + " slice " +
+                 std::to_string(grid.slice_bytes));
+    for (const auto& [node, status] : Run(Plan(scheme, failed, grid))) {
+      EXPECT_TRUE(status.ok()) << node << ": " << status;
+    }
+    for (size_t row = 0; row < failed.size(); ++row) {
+      const auto& rows = sinks_.at("r" + std::to_string(row))->rows();
+      ASSERT_EQ(rows.count(static_cast<Row>(row)), 1u);
+      const auto begin =
+          blocks_[failed[row]].begin() + static_cast<std::ptrdiff_t>(grid.offset);
+      EXPECT_TRUE(std::equal(begin, begin + static_cast<std::ptrdiff_t>(grid.bytes),
+                             rows.at(static_cast<Row>(row)).begin()));
+    }
+  }
+
+  std::shared_ptr<const ErasureCode> code_;
+  std::vector<std::vector<uint8_t>> blocks_;
+  Stripe stripe_;
+  std::unique_ptr<DataServer> server_;
+  std::unique_ptr<Transport> transport_;
+  PartOptions options_;
+  RepairId repair_id_ = 0;
+  int failing_block_ = -1;
+  bool cached_ = true;
+  std::map<std::string, std::unique_ptr<MemorySink>> sinks_;
+};
+
+TEST_F(Engines, EverySchemeAndShape) {
+  for (const bool cached : {true, false}) {
+    cached_ = cached;
+    for (const char* scheme : {"conventional", "ppr", "rp"}) {
+      for (const std::vector<int>& failed : {std::vector<int>{0}, {2, 5}, {1, 3, 6}}) {
+        ExpectRepaired(scheme, failed, {0, kBlockBytes, 4096});
+        ExpectRepaired(scheme, failed, {12'345, 54'321, 1000});
+        ExpectRepaired(scheme, failed, {0, kBlockBytes, 1u << 20});
+        ExpectRepaired(scheme, failed, {kBlockBytes - 1, 1, 7});
+      }
+      ExpectRepaired(scheme, {4}, {0, 300, 1});
+    }
+  }
+}
+
+TEST_F(Engines, LanesThatInterleaveArriveInOrder) {
+  RepairPlan plan = Plan("rp", {0}, {0, kBlockBytes, 1000});
+  const uint32_t count = plan.grid.slice_count();
+  plan.lanes.push_back(plan.lanes[0]);
+  plan.lanes[0].slices = *LaneSlices::Create({{0, (count + 1) / 2, 2}}, count);
+  plan.lanes[1].slices = *LaneSlices::Create({{1, count / 2, 2}}, count);
+  ASSERT_TRUE(ValidatePlan(plan).ok()) << ValidatePlan(plan);
+  for (const auto& [node, status] : Run(plan, /*in_order=*/true)) {
+    EXPECT_TRUE(status.ok()) << node << ": " << status;
+  }
+  EXPECT_EQ(sinks_.at("r0")->rows().at(0), blocks_[0]);
+}
+
+TEST_F(Engines, ADiskErrorReachesTheRequestorWithTheReason) {
+  failing_block_ = 5;
+  for (const bool cached : {true, false}) {
+    cached_ = cached;
+    for (const char* scheme : {"conventional", "ppr", "rp"}) {
+      const auto outcome = Run(Plan(scheme, {0}, {0, kBlockBytes, 1000}));
+      const absl::Status& status = outcome.at("r0");
+      EXPECT_FALSE(status.ok()) << scheme;
+      EXPECT_NE(status.ToString().find("bad sector"), std::string::npos) << status;
+      EXPECT_NE(status.ToString().find("b5"), std::string::npos) << status;
+      EXPECT_FALSE(outcome.at("n5").ok());
+    }
+  }
+}
+
+TEST_F(Engines, ASilentPeerIsNamedWhenTimeIsUp) {
+  RepairPlan plan = Plan("rp", {0}, {0, kBlockBytes, 1000});
+  PartContext context;
+  context.repair_id = 99;
+  context.stripe = &stripe_;
+  context.new_token = [] { return EdgeToken{}; };
+  for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
+  const RepairPart part = BuildParts(plan, context)->at("r0");
+  options_.stall_timeout = std::chrono::milliseconds(200);
+  MemorySink sink(plan.grid, false);
+  auto runner = PartRunner::Create(part, {}, transport_.get(), &sink, options_);
+  ASSERT_TRUE(runner.ok());
+  const absl::Status status = (*runner)->Run();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_NE(status.ToString().find("slice 0 from node " + part.hops[0].inputs[0].node),
+            std::string::npos)
+      << status;
+}
+
+TEST_F(Engines, CancelEndsARunThatWaits) {
+  RepairPlan plan = Plan("rp", {0}, {0, kBlockBytes, 1000});
+  PartContext context;
+  context.repair_id = 100;
+  context.stripe = &stripe_;
+  context.new_token = [] { return EdgeToken{}; };
+  for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
+  const RepairPart part = BuildParts(plan, context)->at("r0");
+  MemorySink sink(plan.grid, false);
+  auto runner = *PartRunner::Create(part, {}, transport_.get(), &sink, options_);
+  absl::Status status;
+  std::thread thread([&] { status = runner->Run(); });
+  runner->Cancel(absl::CancelledError("enough"));
+  thread.join();
+  EXPECT_EQ(status, absl::CancelledError("enough"));
+}
+
+TEST_F(Engines, FaultsInTheMiddleLeaveNoDescriptors) {
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  Run(Plan("rp", {0}, {0, kBlockBytes, 1000}));
+  const auto before = descriptors();
+  for (int hits : {0, 3, 50}) {
+    ArmFault("hop.send_slice", {.after_hits = hits});
+    EXPECT_FALSE(Run(Plan("ppr", {0}, {0, kBlockBytes, 1000})).at("r0").ok());
+    DisarmAllFaults();
+  }
+  EXPECT_EQ(descriptors(), before);
+}
+
+}  // namespace
+}  // namespace ecpipe
