@@ -121,7 +121,7 @@ TEST_P(PlanScripts, PlansAreAsWritten) {
 
 INSTANTIATE_TEST_SUITE_P(All, PlanScripts,
                          ::testing::Values("conventional", "ppr", "rp", "errors"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& parameter) { return parameter.param; });
 
 }  // namespace
 }  // namespace ecpipe

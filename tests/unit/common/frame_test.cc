@@ -27,16 +27,6 @@ std::array<uint8_t, kFrameHeaderBytes> Encoded(const FrameHeader& header) {
   return bytes;
 }
 
-TEST(Crc32c, KnownVectors) {
-  const std::string digits = "123456789";
-  const auto* bytes = reinterpret_cast<const uint8_t*>(digits.data());
-  EXPECT_EQ(Crc32c({bytes, 9}), 0xe3069283u);
-  const std::array<uint8_t, 32> zeros{};
-  EXPECT_EQ(Crc32c(zeros), 0x8a9136aau);  // RFC 3720, B.4
-  EXPECT_EQ(ExtendCrc32c(Crc32c({bytes, 4}), {bytes + 4, 5}), Crc32c({bytes, 9}));
-  EXPECT_EQ(Crc32c({}), 0u);
-}
-
 TEST(Frame, TheDumpInWireMd) {
   const std::array<uint8_t, kFrameHeaderBytes> expected = {
       0x45, 0x43, 0x50, 0x46, 0x01, 0x01, 0x00, 0x00, 0x78, 0x56, 0x34, 0x12, 0xee, 0xff,
@@ -122,6 +112,110 @@ TEST(Hello, RoundTripAndEveryFlippedBit) {
     auto bad = bytes;
     bad[bit / 8] = static_cast<uint8_t>(bad[bit / 8] ^ (1u << (bit % 8)));
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeHello(bad).status())) << "bit " << bit;
+  }
+}
+
+TEST(Hello, GoldenBytes) {
+  Hello hello;
+  hello.edge = {0x00c0ffee12345678, 1, 2, 3, 4};
+  for (size_t i = 0; i < hello.token.size(); ++i) hello.token[i] = static_cast<uint8_t>(0xa0 + i);
+  std::array<uint8_t, kHelloBytes> bytes{};
+  EncodeHello(hello, bytes);
+  const std::array<uint8_t, kHelloBytes> expected = {
+      0x45, 0x43, 0x50, 0x48, 0x01, 0x00, 0x00, 0x00, 0x78, 0x56, 0x34, 0x12, 0xee,
+      0xff, 0xc0, 0x00, 0x01, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x03, 0x00,
+      0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6,
+      0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf, 0x83, 0xf6, 0xdb, 0xe4};
+  EXPECT_EQ(bytes, expected);
+}
+
+// Puts the right checksum at the end again, so that only the change itself can be what is refused.
+template <size_t kBytes>
+std::array<uint8_t, kBytes> Resealed(std::array<uint8_t, kBytes> bytes) {
+  const uint32_t crc = Crc32c(std::span(bytes).first(kBytes - 4));
+  for (size_t i = 0; i < 4; ++i) bytes[kBytes - 4 + i] = static_cast<uint8_t>(crc >> (8 * i));
+  return bytes;
+}
+
+TEST(Frame, AnotherMagicVersionOrTypeIsRefusedThoughItsChecksumIsRight) {
+  const auto good = Encoded(Sample());
+  EXPECT_EQ(Resealed(good), good);
+  for (const size_t at : {0u, 1u, 2u, 3u, 4u}) {
+    auto bad = good;
+    ++bad[at];
+    EXPECT_TRUE(absl::IsDataLoss(DecodeFrameHeader(Resealed(bad)).status())) << "byte " << at;
+  }
+  for (int type = 0; type < 256; ++type) {
+    auto changed = good;
+    changed[5] = static_cast<uint8_t>(type);
+    const bool known = type == 1 || type == 2;
+    EXPECT_EQ(DecodeFrameHeader(Resealed(changed)).ok(), known) << "type " << type;
+  }
+}
+
+TEST(Hello, AnotherMagicOrVersionIsRefusedThoughItsChecksumIsRight) {
+  std::array<uint8_t, kHelloBytes> good{};
+  EncodeHello(Hello{}, good);
+  for (const size_t at : {0u, 1u, 2u, 3u, 4u}) {
+    auto bad = good;
+    ++bad[at];
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeHello(Resealed(bad)).status())) << "byte " << at;
+  }
+}
+
+TEST(Frame, TheLargestPayloadsAreTaken) {
+  FrameHeader header = Sample();
+  header.payload_bytes = kMaxSliceBytes;
+  EXPECT_TRUE(DecodeFrameHeader(Encoded(header)).ok());
+  header.type = FrameType::kError;
+  header.payload_bytes = kMaxErrorTextBytes;
+  EXPECT_TRUE(DecodeFrameHeader(Encoded(header)).ok());
+  header.payload_bytes = 0;
+  EXPECT_TRUE(DecodeFrameHeader(Encoded(header)).ok());
+}
+
+TEST(Frame, AnErrorIsTakenInPlaceOfAnySliceOfItsStreamOnly) {
+  FrameHeader error = Sample();
+  error.type = FrameType::kError;
+  error.row = 14;
+  error.slice_index = 0;
+  error.payload_bytes = 3;
+  EXPECT_TRUE(CheckExpected(error, Sample()).ok());
+  error.attempt = 0;
+  EXPECT_TRUE(absl::IsDataLoss(CheckExpected(error, Sample())));
+}
+
+TEST(Frame, ThePayloadMustHaveItsChecksum) {
+  std::array<uint8_t, 5> payload = {'h', 'e', 'l', 'l', 'o'};
+  EXPECT_TRUE(CheckPayload(Sample(), payload).ok());
+  for (size_t bit = 0; bit < payload.size() * 8; ++bit) {
+    auto bad = payload;
+    bad[bit / 8] = static_cast<uint8_t>(bad[bit / 8] ^ (1u << (bit % 8)));
+    EXPECT_TRUE(absl::IsDataLoss(CheckPayload(Sample(), bad))) << "bit " << bit;
+  }
+  EXPECT_TRUE(absl::IsDataLoss(CheckPayload(Sample(), std::span(payload).first(4))));
+}
+
+TEST(Frame, AnErrorKeepsItsCanonicalCodeAndNoOther) {
+  for (int code = 0; code <= 20; ++code) {
+    FrameHeader header = Sample();
+    header.type = FrameType::kError;
+    header.row = static_cast<Row>(code);
+    const absl::Status status = ErrorFromFrame(header, {});
+    const bool canonical = code >= 1 && code <= 16;
+    EXPECT_EQ(status.code(), canonical ? static_cast<absl::StatusCode>(code)
+                                       : absl::StatusCode::kUnknown);
+  }
+}
+
+TEST(Token, SameOnlyWhenEveryByteIs) {
+  EdgeToken token{};
+  for (size_t i = 0; i < token.size(); ++i) token[i] = static_cast<uint8_t>(i);
+  EXPECT_TRUE(SameToken(token, token));
+  for (size_t i = 0; i < token.size(); ++i) {
+    EdgeToken other = token;
+    other[i] ^= 0x80;
+    EXPECT_FALSE(SameToken(token, other)) << "byte " << i;
   }
 }
 
