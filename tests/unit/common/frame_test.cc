@@ -203,8 +203,8 @@ TEST(Frame, AnErrorKeepsItsCanonicalCodeAndNoOther) {
     header.row = static_cast<Row>(code);
     const absl::Status status = ErrorFromFrame(header, {});
     const bool canonical = code >= 1 && code <= 16;
-    EXPECT_EQ(status.code(), canonical ? static_cast<absl::StatusCode>(code)
-                                       : absl::StatusCode::kUnknown);
+    EXPECT_EQ(status.code(),
+              canonical ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown);
   }
 }
 

@@ -28,8 +28,8 @@ TEST(SizeText, ParsesBytesAndBinaryUnits) {
 
 TEST(SizeText, RefusesEverythingElse) {
   for (const char* text :
-       {"", " ", "KiB", "1MB", "1kib", "1 KiB", "1KiB ", " 1", "-1", "+1", "1.5GiB", "1KiBs", "0x10",
-        "1e3", "1PiB", "18446744073709551616", "16777216TiB", "99999999999TiB"}) {
+       {"", " ", "KiB", "1MB", "1kib", "1 KiB", "1KiB ", " 1", "-1", "+1", "1.5GiB", "1KiBs",
+        "0x10", "1e3", "1PiB", "18446744073709551616", "16777216TiB", "99999999999TiB"}) {
     const auto parsed = ParseSize(text);
     EXPECT_TRUE(absl::IsInvalidArgument(parsed.status())) << "'" << text << "'";
   }

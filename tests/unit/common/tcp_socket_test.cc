@@ -15,8 +15,10 @@ TEST(HostPort, ParsesAndFormatsBack) {
     const char* host;
     int port;
   } cases[] = {
-      {"127.0.0.1:80", "127.0.0.1", 80}, {"localhost:0", "localhost", 0},
-      {"[::1]:65535", "::1", 65535},     {"node-7.rack.example:7712", "node-7.rack.example", 7712},
+      {"127.0.0.1:80", "127.0.0.1", 80},
+      {"localhost:0", "localhost", 0},
+      {"[::1]:65535", "::1", 65535},
+      {"node-7.rack.example:7712", "node-7.rack.example", 7712},
   };
   for (const auto& [text, host, port] : cases) {
     const auto parsed = ParseHostPort(text);
@@ -28,9 +30,9 @@ TEST(HostPort, ParsesAndFormatsBack) {
 }
 
 TEST(HostPort, RefusesEverythingElse) {
-  for (const char* text : {"", ":", ":80", "host", "host:", "host:x", "host:80x", "host:-1",
-                           "host:65536", "host:99999999999", "host: 80", "::1:80", "[::1]", "[::1:80",
-                           "[]:80", "a:b:80"}) {
+  for (const char* text :
+       {"", ":", ":80", "host", "host:", "host:x", "host:80x", "host:-1", "host:65536",
+        "host:99999999999", "host: 80", "::1:80", "[::1]", "[::1:80", "[]:80", "a:b:80"}) {
     const auto parsed = ParseHostPort(text);
     EXPECT_TRUE(absl::IsInvalidArgument(parsed.status())) << "'" << text << "'";
   }
