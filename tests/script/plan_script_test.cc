@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs plans/*.txt: requests in a small language, each with the plan that it must lead to beside it.
+// Runs plans/*.txt: requests in a small language, each with the plan that it must lead to beside
+// it.
 //   plan <scheme> code=rs(6,4) failed=0[,1] survivors=1,2,... range=<offset>+<bytes> slice=<bytes>
 //   <expected text>
 //   <blank line>

@@ -7,8 +7,8 @@ namespace ecpipe {
 namespace {
 
 TEST(BlockId, AllowsWhatIsAFileNameAndNothingElse) {
-  for (const char* id : {"a", "0", "-", "_", "blk_-9223372036854775792", "photo-s00000-b03",
-                         "A.Z", "a..b", "x."}) {
+  for (const char* id :
+       {"a", "0", "-", "_", "blk_-9223372036854775792", "photo-s00000-b03", "A.Z", "a..b", "x."}) {
     EXPECT_TRUE(ValidateBlockId(id).ok()) << id;
   }
   EXPECT_TRUE(ValidateBlockId(std::string(255, 'x')).ok());
@@ -25,8 +25,7 @@ TEST(BlockId, RefusesEverythingElse) {
 }
 
 TEST(BlockId, RefusesEachOtherByte) {
-  const std::string allowed =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  const std::string allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   for (int byte = 0; byte < 256; ++byte) {
     const char character = static_cast<char>(byte);
     const bool expected = allowed.find(character) != std::string::npos;

@@ -123,8 +123,8 @@ TEST_F(DataPlane, AWrongTokenGetsNothing) {
 
 TEST_F(DataPlane, AnEdgeIsGivenOnce) {
   Offer();
-  EXPECT_TRUE(
-      absl::IsAlreadyExists(transport_->Offer({edge_, token_, "x", {0}}, shape_, wakeup_).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      transport_->Offer({edge_, token_, "x", {0}}, shape_, wakeup_).status()));
   Connect();
   ASSERT_TRUE(Transfer().ok());
   Connect();  // the same token again
@@ -237,7 +237,8 @@ TEST(Addresses, ParseFormatAndLoopback) {
   EXPECT_EQ(ParseHostPort("[::1]:80")->host, "::1");
   EXPECT_EQ(FormatHostPort(*ParseHostPort("[::1]:80")), "[::1]:80");
   EXPECT_EQ(ParseHostPort("node:65535")->port, 65535);
-  for (const char* bad : {"", "x", ":1", "x:", "x:y", "x:65536", "x:-1", "::1:80", "[]:1", "x:1 "}) {
+  for (const char* bad :
+       {"", "x", ":1", "x:", "x:y", "x:65536", "x:-1", "::1:80", "[]:1", "x:1 "}) {
     EXPECT_FALSE(ParseHostPort(bad).ok()) << bad;
   }
   for (const char* inside : {"localhost", "127.0.0.1", "127.9.8.7", "::1"}) {

@@ -167,7 +167,10 @@ TEST_F(FileIo, TakesTheLongestNames) {
 TEST_F(FileIo, PassesOverWhatAKilledProcessLeft) {
   // The next names that this process would take.
   std::vector<std::string> left;
-  { auto probe = AtomicFile::Create(path_).value(); left.assign(1, *Names(directory_).begin()); }
+  {
+    auto probe = AtomicFile::Create(path_).value();
+    left.assign(1, *Names(directory_).begin());
+  }
   const size_t dash = left[0].rfind('-');
   const uint64_t number = std::stoull(left[0].substr(dash + 1));
   for (uint64_t i = 1; i <= 3; ++i) {
