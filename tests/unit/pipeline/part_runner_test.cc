@@ -53,8 +53,8 @@ class MemorySink : public SliceSink {
     std::vector<uint8_t>& target = rows_[row];
     target.resize(grid_.bytes);
     std::copy(bytes.begin(), bytes.end(),
-              target.begin() + static_cast<std::ptrdiff_t>(grid_.SliceOffset(slice_index) -
-                                                           grid_.offset));
+              target.begin() +
+                  static_cast<std::ptrdiff_t>(grid_.SliceOffset(slice_index) - grid_.offset));
     next_ = slice_index + 1;
     return absl::OkStatus();
   }
@@ -132,8 +132,8 @@ class Engines : public ::testing::Test {
     for (const auto& [node, part] : *parts) {
       EXPECT_TRUE(ValidatePart(part).ok()) << ValidatePart(part);
       sinks_[node] = std::make_unique<MemorySink>(plan.grid, in_order);
-      auto runner = PartRunner::Create(part, Open(part), transport_.get(), sinks_[node].get(),
-                                       options_);
+      auto runner =
+          PartRunner::Create(part, Open(part), transport_.get(), sinks_[node].get(), options_);
       EXPECT_TRUE(runner.ok()) << runner.status();
       EXPECT_GT(PartBufferBytes(part, options_), 0u);
       absl::Status* status = &outcome[node];
@@ -165,8 +165,7 @@ class Engines : public ::testing::Test {
     for (size_t row = 0; row < failed.size(); ++row) {
       const auto& rows = sinks_.at("r" + std::to_string(row))->rows();
       ASSERT_EQ(rows.count(static_cast<Row>(row)), 1u);
-      const auto begin =
-          blocks_[failed[row]].begin() + static_cast<std::ptrdiff_t>(grid.offset);
+      const auto begin = blocks_[failed[row]].begin() + static_cast<std::ptrdiff_t>(grid.offset);
       EXPECT_TRUE(std::equal(begin, begin + static_cast<std::ptrdiff_t>(grid.bytes),
                              rows.at(static_cast<Row>(row)).begin()));
     }

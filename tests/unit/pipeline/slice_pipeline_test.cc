@@ -71,11 +71,17 @@ void Walk(const SlicePipeline::Shape& shape, uint32_t seed) {
 
 TEST(SlicePipeline, RandomWalksKeepTheInvariants) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
-    Walk({.slice_count = 9, .ring_slots = 4, .has_local_block = true, .input_rows = {1},
+    Walk({.slice_count = 9,
+          .ring_slots = 4,
+          .has_local_block = true,
+          .input_rows = {1},
           .output_rows = {1}},
          seed);
     Walk({.slice_count = 5, .ring_slots = 1, .has_local_block = true, .output_rows = {1}}, seed);
-    Walk({.slice_count = 7, .ring_slots = 3, .has_local_block = true, .input_rows = {2, 1, 3},
+    Walk({.slice_count = 7,
+          .ring_slots = 3,
+          .has_local_block = true,
+          .input_rows = {2, 1, 3},
           .output_rows = {2, 1}},
          seed);
     Walk({.slice_count = 6, .ring_slots = 2, .input_rows = {1, 1, 1, 1}, .output_rows = {1, 1}},
@@ -84,8 +90,11 @@ TEST(SlicePipeline, RandomWalksKeepTheInvariants) {
 }
 
 TEST(SlicePipeline, WaitsForLocalOnlyWhenNothingElseIsMissing) {
-  SlicePipeline pipeline({.slice_count = 2, .ring_slots = 2, .has_local_block = true,
-                          .input_rows = {1}, .output_rows = {1}});
+  SlicePipeline pipeline({.slice_count = 2,
+                          .ring_slots = 2,
+                          .has_local_block = true,
+                          .input_rows = {1},
+                          .output_rows = {1}});
   EXPECT_FALSE(pipeline.WaitsForLocal());
   pipeline.Received(0);
   EXPECT_TRUE(pipeline.WaitsForLocal());
@@ -95,7 +104,8 @@ TEST(SlicePipeline, WaitsForLocalOnlyWhenNothingElseIsMissing) {
 }
 
 TEST(SlicePipeline, TheSlotUsedLastIsGivenFirst) {
-  SlicePipeline pipeline({.slice_count = 10, .ring_slots = 4, .input_rows = {1}, .output_rows = {1}});
+  SlicePipeline pipeline(
+      {.slice_count = 10, .ring_slots = 4, .input_rows = {1}, .output_rows = {1}});
   const uint32_t first = pipeline.SlotOf(0);
   pipeline.Received(0);
   pipeline.Combined();
