@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/coordinator_config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "unit/coordinator/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+class CoordinatorConfigTest : public testing::Test {
+ protected:
+  absl::StatusOr<CoordinatorConfig> Load(const std::string& more) {
+    std::ofstream(path_) << "[coordinator]\ndata_directory = \"/data\"\n" << more;
+    return LoadCoordinatorConfig(path_);
+  }
+  absl::Status At(const std::string& where_and_what) const {
+    return absl::InvalidArgumentError(path_ + where_and_what);
+  }
+
+  const ScratchDirectory scratch_;
+  const std::string path_ = scratch_.File("coordinator.toml");
+};
+
+TEST_F(CoordinatorConfigTest, DefaultsAreLoopbackAndTheCoordinatorsOwn) {
+  const auto config = Load("");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const RepairCoordinator::Options defaults;
+  EXPECT_EQ(config->listen, "127.0.0.1:7700");
+  EXPECT_EQ(config->data_directory, "/data");
+  EXPECT_FALSE(config->insecure);
+  EXPECT_EQ(config->metrics_address, "");
+  EXPECT_EQ(config->log_level, "info");
+  EXPECT_EQ(config->default_transport, TransportKind::kTcp);
+  EXPECT_EQ(config->repairs.default_scheme, "auto");
+  EXPECT_EQ(config->repairs.default_slice_bytes, kDefaultSliceBytes);
+  EXPECT_EQ(config->repairs.link_bytes_per_second, 125e6);
+  EXPECT_EQ(config->repairs.handout_timeout, defaults.handout_timeout);
+  EXPECT_EQ(config->repairs.dead_after, defaults.dead_after);
+  EXPECT_EQ(config->repairs.abandon_after, defaults.abandon_after);
+  EXPECT_EQ(config->repairs.max_running, defaults.max_running);
+  EXPECT_EQ(config->repairs.journal_keep, defaults.journal_keep);
+}
+
+TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
+  const auto config = Load(
+      "listen = \"0.0.0.0:1\"\ninsecure = true\n[metrics]\nlisten = \"127.0.0.1:9\"\n"
+      "[log]\nlevel = \"warning\"\n"
+      "[defaults]\nscheme = \"ppr\"\nslice_bytes = \"1MiB\"\ntransport = \"redis\"\n"
+      "link_mbit = 10000\n"
+      "[timeouts]\nhandout_seconds = 0.5\ndead_after_seconds = 7\nabandon_after_seconds = 60\n"
+      "[limits]\nmax_running = 3\njournal_keep = 0\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->listen, "0.0.0.0:1");
+  EXPECT_TRUE(config->insecure);
+  EXPECT_EQ(config->metrics_address, "127.0.0.1:9");
+  EXPECT_EQ(config->log_level, "warning");
+  EXPECT_EQ(config->repairs.default_scheme, "ppr");
+  EXPECT_EQ(config->repairs.default_slice_bytes, 1u << 20);
+  EXPECT_EQ(config->default_transport, TransportKind::kRedis);
+  EXPECT_EQ(config->repairs.link_bytes_per_second, 1.25e9);
+  EXPECT_EQ(config->repairs.handout_timeout, std::chrono::milliseconds(500));
+  EXPECT_EQ(config->repairs.dead_after, std::chrono::seconds(7));
+  EXPECT_EQ(config->repairs.abandon_after, std::chrono::seconds(60));
+  EXPECT_EQ(config->repairs.max_running, 3u);
+  EXPECT_EQ(config->repairs.journal_keep, 0);
+}
+
+TEST_F(CoordinatorConfigTest, EveryMistakeIsNamedWithItsLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"[defaults]\nscheme = \"magic\"\n",
+       ":4: defaults.scheme: 'magic' is not one of rp, ppr, conventional, direct, auto"},
+      {"[defaults]\ntransport = \"udp\"\n",
+       ":4: defaults.transport: 'udp' is not one of tcp, redis"},
+      {"[defaults]\nslice_bytes = \"65MiB\"\n",
+       ":4: defaults.slice_bytes must be a size from 1 B to 64 MiB, e.g. 65536 or \"64KiB\""},
+      {"[defaults]\nlink_mbit = 0\n",
+       ":4: defaults.link_mbit must be an integer from 1 to 10000000"},
+      {"[timeouts]\nhandout_seconds = 61\n",
+       ":4: timeouts.handout_seconds must be a number of seconds above 0 and up to 60.000000"},
+      {"[limits]\nmax_running = 0\n",
+       ":4: limits.max_running must be an integer from 1 to 1000000"},
+      {"[limits]\n\njournal_keep = -1\n",
+       ":5: limits.journal_keep must be an integer from 0 to 10000000"},
+      {"insecure = \"yes\"\n", ":3: coordinator.insecure must be true or false"},
+  };
+  for (const auto& [text, message] : cases) {
+    EXPECT_EQ(Load(text).status(), At(message)) << text;
+  }
+}
+
+TEST_F(CoordinatorConfigTest, WhatIsMissingOrUnknownRefusesTheStart) {
+  std::ofstream(path_) << "[coordinator]\n";
+  EXPECT_EQ(LoadCoordinatorConfig(path_).status(),
+            At(": required key coordinator.data_directory is missing"));
+  const absl::Status status = Load("colour = 1\n").status();
+  EXPECT_NE(status.message().find(path_ + ":3: unknown key coordinator.colour"), std::string::npos)
+      << status;
+  EXPECT_TRUE(absl::IsNotFound(LoadCoordinatorConfig(scratch_.File("absent")).status()));
+}
+
+}  // namespace
+}  // namespace ecpipe
