@@ -23,7 +23,7 @@ int Tell(const absl::Status& status, ecpipe_error* error) {
   if (error == nullptr) return code;
   error->code = code;
   const size_t length = std::min(status.message().size(), sizeof error->message - 1);
-  std::memcpy(error->message, status.message().data(), length);
+  if (length > 0) std::memcpy(error->message, status.message().data(), length);
   error->message[length] = '\0';
   return code;
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Mapping
 
 from labkit.cluster import Cluster
-from labkit.process import interruptible
+from labkit.process import interruptible, wait_until
 
 # Exit codes of the `ecpipe` command, as its --help lists them.
 FAILED, USAGE, NOT_FOUND, UNAVAILABLE, NO_SURVIVORS = 1, 2, 3, 4, 5
@@ -42,7 +43,10 @@ class ClusterCase(unittest.TestCase):
             BIN_DIR, cls.work, cls.nodes, redis=cls.redis,
             coordinator_settings=cls.coordinator_settings, helper_settings=cls.helper_settings))
         cls.source = cls.work / "source"
-        cls.source.write_bytes(random.Random(7).randbytes(cls.file_bytes))
+        noise = random.Random(7)
+        with cls.source.open("wb") as file:  # randbytes cannot make more than 256 MiB at once
+            for start in range(0, cls.file_bytes, 1 << 20):
+                file.write(noise.randbytes(min(1 << 20, cls.file_bytes - start)))
         cls.cluster.cli("encode", cls.source, "--out", cls.cluster.data_dir(), "--code", cls.code,
                         "--block-size", str(cls.block_bytes), "--name", "file",
                         "--nodes", ",".join(cls.cluster.node_ids))
@@ -58,6 +62,22 @@ class ClusterCase(unittest.TestCase):
 
     def repair(self, block_id: str, *arguments: str, output: str = "out") -> dict[str, Any]:
         return self.cluster.cli_json("repair", block_id, "-o", self.work / output, *arguments)
+
+    def begin_read(self, block_id: str, *arguments: str) -> subprocess.Popen:
+        """Begins a read that cannot end before somebody takes its output: the block is larger than
+        what all sockets on its way can hold."""
+        process = subprocess.Popen(
+            self.cluster.command("-q", *arguments, "read", block_id, "--scheme", "rp"),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        wait_until(lambda: len(self.helpers_at_work()) == 4, 10, "the repair to run")
+        return process
+
+    def helpers_at_work(self) -> list[str]:
+        return [name for name, node in self.cluster.node_status().items()
+                if node.get("active_sessions")]
 
     def fails(self, code: int, *arguments: Any, timeout: float = 30.0) -> str:
         """Runs the command, which must end with this code, and returns what it says."""

@@ -118,9 +118,8 @@ TEST_P(EveryErasure, IsRepairedLikeTheOracle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Codes, EveryErasure,
-                         testing::Values("rs(6,4)", "rs(9,6)", "rs(14,10)",
-                                         "rs-vandermonde(6,4)", "rs-vandermonde(9,6)",
-                                         "rs-vandermonde(14,10)"));
+                         testing::Values("rs(6,4)", "rs(9,6)", "rs(14,10)", "rs-vandermonde(6,4)",
+                                         "rs-vandermonde(9,6)", "rs-vandermonde(14,10)"));
 
 class RandomErasure : public testing::TestWithParam<const char*> {};
 

@@ -54,10 +54,26 @@ TEST(CreateErasureCode, ANameMakesTheSameCodeAgain) {
 }
 
 TEST(CreateErasureCode, RefusesWhatIsNotAName) {
-  for (const char* name : {"", "rs", "rs(", "rs)", "rs()", "(14,10)", "rs(14,10", "rs(14,10)x",
-                           "rs(14,10))", "rs(14;10)", "rs(14,)", "rs(,10)", "rs(14,10,)",
-                           "rs(1e1,2)", "rs(0x10,2)", "rs(14.0,10)", "rs(99999999999,2)", "14,10",
-                           "rs(a,b)", "rs 14 10"}) {
+  for (const char* name : {"",
+                           "rs",
+                           "rs(",
+                           "rs)",
+                           "rs()",
+                           "(14,10)",
+                           "rs(14,10",
+                           "rs(14,10)x",
+                           "rs(14,10))",
+                           "rs(14;10)",
+                           "rs(14,)",
+                           "rs(,10)",
+                           "rs(14,10,)",
+                           "rs(1e1,2)",
+                           "rs(0x10,2)",
+                           "rs(14.0,10)",
+                           "rs(99999999999,2)",
+                           "14,10",
+                           "rs(a,b)",
+                           "rs 14 10"}) {
     EXPECT_THAT(ErrorOf(name), HasSubstr("write e.g. rs(14,10)")) << name;
   }
 }
@@ -97,8 +113,8 @@ TEST(Cauchy, HasTheRowsOfHdfs) {
   EXPECT_EQ(Row("rs(14,10)", 10),
             (Bytes{0xdd, 0x98, 0xad, 0x9d, 0x5d, 0x96, 0x3d, 0xaa, 0x8e, 0xf4}));
   EXPECT_EQ(Row("rs(5,3)", 3), (Bytes{0xf4, 0x8e, 0x01}));
-  EXPECT_EQ(Row("rs(16,12)", 12), (Bytes{0x3d, 0xaa, 0x5d, 0x96, 0xad, 0x9d, 0xdd, 0x98, 0x47,
-                                         0xa7, 0x7a, 0xba}));
+  EXPECT_EQ(Row("rs(16,12)", 12),
+            (Bytes{0x3d, 0xaa, 0x5d, 0x96, 0xad, 0x9d, 0xdd, 0x98, 0x47, 0xa7, 0x7a, 0xba}));
 }
 
 // The rows that QFS writes (its striper "qcrs").

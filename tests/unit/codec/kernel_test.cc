@@ -22,8 +22,7 @@ class GuardedBytes {
   GuardedBytes(const oracle::Block& content, size_t misalignment)
       : bytes_(content.size()), storage_(content.size() + 2 * kGuardBytes + 128, kGuard) {
     const auto address = reinterpret_cast<uintptr_t>(storage_.data()) + kGuardBytes;
-    start_ = (address + 63) / 64 * 64 + misalignment -
-             reinterpret_cast<uintptr_t>(storage_.data());
+    start_ = (address + 63) / 64 * 64 + misalignment - reinterpret_cast<uintptr_t>(storage_.data());
     std::copy(content.begin(), content.end(), data());
   }
 

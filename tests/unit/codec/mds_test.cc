@@ -76,8 +76,15 @@ TEST(Mds, AgreesWithTheOracleOnSmallCodes) {
 }
 
 TEST(Mds, NamesASubmatrixThatIsSingular) {
-  for (const auto& [n, k] : {std::pair(13, 8), {12, 6}, {15, 10}, {26, 22}, {100, 80}, {26, 4},
-                             {255, 223}, {255, 4}, {255, 128}}) {
+  for (const auto& [n, k] : {std::pair(13, 8),
+                             {12, 6},
+                             {15, 10},
+                             {26, 22},
+                             {100, 80},
+                             {26, 4},
+                             {255, 223},
+                             {255, 4},
+                             {255, 128}}) {
     const absl::Status status = Created(n, k);
     ASSERT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << n << "," << k;
     const std::string message(status.message());
@@ -93,8 +100,15 @@ TEST(Mds, NamesASubmatrixThatIsSingular) {
 }
 
 TEST(Mds, HoldsUpToWhereItEnds) {
-  for (const auto& [n, k] : {std::pair(255, 254), {255, 253}, {255, 252}, {25, 21}, {10, 5},
-                             {25, 4}, {255, 3}, {255, 2}, {255, 1}}) {
+  for (const auto& [n, k] : {std::pair(255, 254),
+                             {255, 253},
+                             {255, 252},
+                             {25, 21},
+                             {10, 5},
+                             {25, 4},
+                             {255, 3},
+                             {255, 2},
+                             {255, 1}}) {
     EXPECT_TRUE(Created(n, k).ok()) << n << "," << k;
   }
   for (const auto& [n, k] : {std::pair(26, 22), {11, 6}, {26, 4}}) {

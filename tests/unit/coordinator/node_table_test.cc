@@ -54,8 +54,8 @@ TEST(NodeTableTest, RegisteringAgain) {
 TEST(NodeTableTest, HeartbeatUpdatesTheReport) {
   NodeTable table(kDeadAfter);
   ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());
-  const NodeReport report{.block_count = 7, .block_bytes = 700, .active_sessions = 2,
-                          .draining = true};
+  const NodeReport report{
+      .block_count = 7, .block_bytes = 700, .active_sessions = 2, .draining = true};
   ASSERT_TRUE(table.Heartbeat("a", 1, report, At(8)).ok());
   const NodeRecord& node = *table.Find("a");
   EXPECT_EQ(node.block_count, 7u);
@@ -95,10 +95,10 @@ TEST(NodeTableTest, BadRecordsAreRefusedAndNamed) {
     const char* field;
     NodeRecord record;
   };
-  std::vector<Case> cases = {{"node_id", Node("")},          {"node_id", Node(long_id)},
-                             {"rack", Node("a")},            {"control_address", Node("a")},
-                             {"control_address", Node("a")}, {"data_address", Node("a")},
-                             {"data_address", Node("a")},    {"redis_address", Node("a")}};
+  std::vector<Case> cases = {
+      {"node_id", Node("")},          {"node_id", Node(long_id)},     {"rack", Node("a")},
+      {"control_address", Node("a")}, {"control_address", Node("a")}, {"data_address", Node("a")},
+      {"data_address", Node("a")},    {"redis_address", Node("a")}};
   cases[2].record.rack = long_id;
   cases[3].record.control_address = "";
   cases[4].record.control_address = long_address;

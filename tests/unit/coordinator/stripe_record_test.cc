@@ -83,8 +83,7 @@ std::string WithCrc(const std::string& body) {
   covered += kHeader.code;
   append(kHeader.block_bytes, 8);
   covered += body;
-  const uint32_t crc =
-      Crc32c({reinterpret_cast<const uint8_t*>(covered.data()), covered.size()});
+  const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(covered.data()), covered.size()});
   covered = body;
   append(crc, 4);
   return covered;
@@ -95,16 +94,16 @@ TEST(StripeRecordTest, MalformedBodiesUnderARightChecksum) {
   const std::vector<std::string> bodies = {
       "",
       "\x01",
-      std::string("\x01\x00", 2),                         // no members
-      "\x02\x01\x01" + std::string(1, '\0') + "\x01x",    // another format
-      std::string("\x01\x80\x02", 3),                     // 256 members
-      "\x01\x01\x01" + std::string("\0\0", 2),            // an empty id
-      "\x01\x01\x01\x05\x01x",                            // shares bytes with nothing
+      std::string("\x01\x00", 2),                          // no members
+      "\x02\x01\x01" + std::string(1, '\0') + "\x01x",     // another format
+      std::string("\x01\x80\x02", 3),                      // 256 members
+      "\x01\x01\x01" + std::string("\0\0", 2),             // an empty id
+      "\x01\x01\x01\x05\x01x",                             // shares bytes with nothing
       "\x01\x01\x01" + std::string(1, '\0') + max_varint,  // a suffix of 4 GiB
       "\x01\x01\x01" + max_varint + "\x01x",
       "\x01\x01\xff\xff\xff\xff\x1f" + std::string(1, '\0') + "\x01x",  // over 32 bits
       "\x01\x01\x80\x80\x80\x80\x80\x80" + std::string(1, '\0') + "\x01x",
-      "\x01\x01\x01" + std::string(1, '\0') + "\x01xy",   // a byte too many
+      "\x01\x01\x01" + std::string(1, '\0') + "\x01xy",  // a byte too many
   };
   for (const std::string& body : bodies) {
     EXPECT_TRUE(absl::IsDataLoss(DecodeMembers(kHeader, WithCrc(body)).status()))

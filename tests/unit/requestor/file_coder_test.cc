@@ -135,14 +135,13 @@ TEST_F(FileCoder, PlacesBlocksOnNodesInTurn) {
   options.nodes = {"n0", "n1", "n2", "n3"};
   const Bytes content = Noise(35);
   const Manifest manifest = Encoded(content, options);
-  EXPECT_THAT(Tree(), IsSupersetOf({"out/n0/x-s00000-b00", "out/n1/x-s00000-b01",
-                                    "out/n2/x-s00000-b02", "out/n1/x-s00001-b00",
-                                    "out/n2/x-s00001-b01", "out/n3/x-s00001-b02"}));
+  EXPECT_THAT(Tree(),
+              IsSupersetOf({"out/n0/x-s00000-b00", "out/n1/x-s00000-b01", "out/n2/x-s00000-b02",
+                            "out/n1/x-s00001-b00", "out/n2/x-s00001-b01", "out/n3/x-s00001-b02"}));
   EXPECT_EQ(manifest.stripes[1].blocks[2].node, "n3");
   ExpectDecodes(manifest, content);
   // Gathered into one directory, the blocks are found as well.
-  std::filesystem::rename(scratch_.File("out/n1/x-s00000-b01"),
-                          scratch_.File("out/x-s00000-b01"));
+  std::filesystem::rename(scratch_.File("out/n1/x-s00000-b01"), scratch_.File("out/x-s00000-b01"));
   std::filesystem::remove(scratch_.File("out/n0/x-s00000-b00"));
   ExpectDecodes(manifest, content);
 }
@@ -204,7 +203,7 @@ TEST_F(FileCoder, AFailureInALaterStripeTakesBackTheEarlierOnes) {
 TEST_F(FileCoder, PassesOverDamagedBlocks) {
   const Bytes content = Noise(230);
   const Manifest manifest = Encoded(content, Options("rs(6,3)", 80));
-  Flip(Block(manifest, 0, 0), 3);                               // wrong checksum
+  Flip(Block(manifest, 0, 0), 3);                                    // wrong checksum
   Put(Block(manifest, 0, 2), Content(Block(manifest, 0, 2)) + "x");  // wrong length
   Flip(Block(manifest, 0, 3), 79);  // found out only when it is to be used
   ExpectDecodes(manifest, content);

@@ -50,8 +50,7 @@ TEST(Sha256, KnowsItsVectors) {
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   Sha256 sha256;
   for (const uint8_t byte : {'a', 'b', 'c'}) sha256.Update({&byte, 1});
-  EXPECT_EQ(sha256.FinishHex(),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256.FinishHex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(Manifest, SurvivesARoundTrip) {
@@ -111,8 +110,8 @@ TEST(Manifest, TheTextIsTheDocumentedOne) {
 }
 
 TEST(Manifest, RefusesMissingAndUnknownKeys) {
-  for (const char* key : {"format", "name", "file_bytes", "file_sha256", "code", "block_bytes",
-                          "stripes"}) {
+  for (const char* key :
+       {"format", "name", "file_bytes", "file_sha256", "code", "block_bytes", "stripes"}) {
     EXPECT_THAT(ErrorAfter([&](Json& json) { json.erase(key); }),
                 HasSubstr("the document: the key '" + std::string(key) + "' is missing"));
   }
