@@ -10,32 +10,23 @@
 namespace ecpipe {
 namespace {
 
-// One call of a handout; it lives until its callback has run.
-struct StartCall {
+// One call to one helper.
+template <typename Request, typename Response>
+struct Call {
   grpc::ClientContext context;
-  v1::StartPartRequest request;
-  v1::StartPartResponse response;
-  absl::Status status;
+  Request request;
+  Response response;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> reader;
 };
 
-class Latch {
- public:
-  explicit Latch(size_t count) : left_(count) {}
-  void CountDown() {
-    // Under the lock: the waiter destroys this latch as soon as it can have it.
-    MutexLock lock(&mutex_);
-    if (--left_ == 0) done_.NotifyAll();
-  }
-  void Wait() {
-    MutexLock lock(&mutex_);
-    while (left_ > 0) done_.Wait(lock);
-  }
-
- private:
-  Mutex mutex_;
-  CondVar done_;
-  size_t left_ ABSL_GUARDED_BY(mutex_);
-};
+// Waits for `count` calls that were begun on the queue; each has a deadline, so this ends.
+void AwaitAll(grpc::CompletionQueue* queue, size_t count) {
+  void* tag = nullptr;
+  bool ok = false;
+  for (size_t i = 0; i < count; ++i) queue->Next(&tag, &ok);
+  queue->Shutdown();
+}
 
 }  // namespace
 
@@ -52,46 +43,39 @@ HelperClient::Stub HelperClient::StubFor(const std::string& control_address) {
 
 std::vector<absl::Status> HelperClient::StartParts(const std::vector<Handout>& handouts,
                                                    Duration timeout) {
-  std::vector<StartCall> calls(handouts.size());
+  std::vector<Call<v1::StartPartRequest, v1::StartPartResponse>> calls(handouts.size());
   std::vector<Stub> stubs;
-  Latch latch(handouts.size());
+  grpc::CompletionQueue queue;
   for (size_t i = 0; i < handouts.size(); ++i) {
-    StartCall& call = calls[i];
-    const HelperAddress& helper = handouts[i].helper;
-    *call.request.mutable_part() = PartToProto(handouts[i].part);
-    SetTimeout(&call.context, timeout);
-    stubs.push_back(StubFor(helper.control_address));
-    stubs.back()->async()->StartPart(
-        &call.context, &call.request, &call.response,
-        [&call, &latch, peer = "node " + helper.node](const grpc::Status& status) {
-          call.status = FromGrpc(status, peer);
-          latch.CountDown();
-        });
+    *calls[i].request.mutable_part() = PartToProto(handouts[i].part);
+    SetTimeout(&calls[i].context, timeout);
+    stubs.push_back(StubFor(handouts[i].helper.control_address));
+    calls[i].reader = stubs[i]->AsyncStartPart(&calls[i].context, calls[i].request, &queue);
+    calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
-  latch.Wait();
+  AwaitAll(&queue, calls.size());
   std::vector<absl::Status> statuses;
-  for (const StartCall& call : calls) statuses.push_back(call.status);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    statuses.push_back(FromGrpc(calls[i].status, "node " + handouts[i].helper.node));
+  }
   return statuses;
 }
 
 void HelperClient::CancelRepair(RepairId repair_id, uint32_t attempt,
                                 const std::vector<HelperAddress>& helpers) {
-  struct CancelCall {
-    grpc::ClientContext context;
-    v1::CancelRepairRequest request;
-    v1::CancelRepairResponse response;
-    Stub stub;
-  };
-  constexpr auto kTimeout = std::chrono::seconds(2);
-  for (const HelperAddress& helper : helpers) {
-    auto call = std::make_shared<CancelCall>();  // shared with its own callback, which ends it
-    call->request.set_repair_id(repair_id);
-    call->request.set_attempt(attempt);
-    call->stub = StubFor(helper.control_address);
-    SetTimeout(&call->context, kTimeout);
-    call->stub->async()->CancelRepair(&call->context, &call->request, &call->response,
-                                      [call](const grpc::Status&) {});
+  constexpr auto kTimeout = std::chrono::seconds(1);
+  std::vector<Call<v1::CancelRepairRequest, v1::CancelRepairResponse>> calls(helpers.size());
+  std::vector<Stub> stubs;
+  grpc::CompletionQueue queue;
+  for (size_t i = 0; i < helpers.size(); ++i) {
+    calls[i].request.set_repair_id(repair_id);
+    calls[i].request.set_attempt(attempt);
+    SetTimeout(&calls[i].context, kTimeout);
+    stubs.push_back(StubFor(helpers[i].control_address));
+    calls[i].reader = stubs[i]->AsyncCancelRepair(&calls[i].context, calls[i].request, &queue);
+    calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
+  AwaitAll(&queue, calls.size());
 }
 
 void HelperClient::ForgetConnection(const std::string& control_address) {
