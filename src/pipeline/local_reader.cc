@@ -35,16 +35,20 @@ struct LocalReader::State {
     return stop ? 0 : allowed;
   }
 
-  void Publish(uint32_t read, const absl::Status& outcome) {
+  // False when it is time to stop.
+  bool Publish(uint32_t read, const absl::Status& outcome) {
     bool signal = false;
+    bool go_on = false;
     {
       MutexLock lock(&mutex);
       done = read;
       status = outcome;
       signal = consumer_waits;
       consumer_waits = false;
+      go_on = !stop;
     }
     if (signal) wakeup->Signal();
+    return go_on;
   }
 
   absl::Status ReadSlice(uint32_t ordinal) {
@@ -72,7 +76,7 @@ struct LocalReader::State {
           Exit();
           return;
         }
-        Publish(read + 1, absl::OkStatus());
+        if (!Publish(read + 1, absl::OkStatus())) break;
       }
     }
     Exit();
