@@ -31,8 +31,9 @@ class HelperGateway {
   virtual std::vector<absl::Status> StartParts(const std::vector<Handout>& handouts,
                                                Duration timeout) = 0;
 
-  // Asks the helpers to end their parts of a repair, attempts up to this one, all at once, and waits
-  // a second at most. A part that misses the word ends by itself when its streams close or stall.
+  // Asks the helpers to end their parts of a repair, attempts up to this one, all at once, and
+  // waits a second at most. A part that misses the word ends by itself when its streams close or
+  // stall.
   virtual void CancelRepair(RepairId repair_id, uint32_t attempt,
                             const std::vector<HelperAddress>& helpers) = 0;
 

@@ -170,8 +170,7 @@ TEST(ChoosePlan, TakesTheSchemeThatWasNamed) {
 TEST(ChoosePlan, RefusesWhatNoSchemeCanServe) {
   PlanRequest request = RequestFor({4, 1, 6}, "auto");
   request.grid.bytes = 0;
-  EXPECT_EQ(ChoosePlan(request, kDefaultSpeed).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ChoosePlan(request, kDefaultSpeed).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ChoosePlan, TakesTheCheapestOfRandomClusters) {
