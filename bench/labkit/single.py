@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, bin_dir: Path, work_dir: Path) -> list[di
                 if not sample.sha256_ok:
                     raise LabError(f"{name} over {sample.transport}: the bytes are wrong")
                 samples.setdefault((name, sample.transport), []).append(sample)
-    return rows(samples, arguments)
+    return rows(samples, arguments, network.congestion_control)
 
 
 class LostBlock:
@@ -130,12 +130,12 @@ def one_run(cluster: Cluster, network: Network, lost: LostBlock, arguments: argp
 
 
 def rows(samples: dict[tuple[str, str], list[Sample]], arguments: argparse.Namespace,
-         ) -> list[dict[str, Any]]:
+         congestion_control: str) -> list[dict[str, Any]]:
     block_bytes = arguments.block_mib * MIB
     slices = math.ceil(block_bytes / (arguments.slice_kib * 1024))
     parameters = {"n": arguments.n, "k": arguments.k, "block_bytes": block_bytes,
                   "slice_bytes": arguments.slice_kib * 1024, "rate_mbit": arguments.rate_mbit,
-                  "runs": arguments.runs}
+                  "congestion_control": congestion_control, "runs": arguments.runs}
     direct_sends = samples[DIRECT, "tcp"]
     result = []
     for (name, _), of_scheme in samples.items():

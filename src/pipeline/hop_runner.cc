@@ -166,6 +166,8 @@ uint8_t* HopRunner::Accumulator(uint32_t ordinal, size_t row_index) {
 }
 
 absl::StatusOr<bool> HopRunner::Step() {
+  for (Input& input : inputs_) input.drained = false;
+  for (Output& output : outputs_) output.full = false;
   bool moved = false;
   for (bool again = true; again;) {
     ECPIPE_ASSIGN_OR_RETURN(const bool received, ReceiveSome());
@@ -196,14 +198,17 @@ absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
   Input& input = inputs_[index];
   const HopInput& spec = spec_.inputs[index];
   const auto next = pipeline_.NextReceive(index);
-  if (!next || input.receiver == nullptr) return false;
+  if (!next || input.receiver == nullptr || input.drained) return false;
   const FrameHeader expected =
       Header(spec.rows[next->row_index], spec_.slices.SliceIndex(next->ordinal));
   ECPIPE_ASSIGN_OR_RETURN(
       const bool complete,
       input.receiver->TryReceive(
           expected, {InputSlice(input, next->ordinal, next->row_index), expected.payload_bytes}));
-  if (!complete) return false;
+  if (!complete) {
+    input.drained = true;
+    return false;
+  }
   pipeline_.Received(index);
   const bool last = next->ordinal + 1 == spec_.slices.count() &&
                     next->row_index + 1 == spec.rows.size();
@@ -274,9 +279,12 @@ void HopRunner::Combine(uint32_t ordinal) {
 absl::StatusOr<bool> HopRunner::SendSome() {
   bool moved = false;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    while (pipeline_.NextSend(i)) {
+    while (!outputs_[i].full && pipeline_.NextSend(i)) {
       ECPIPE_ASSIGN_OR_RETURN(const bool sent, SendNext(i));
-      if (!sent) break;
+      if (!sent) {
+        outputs_[i].full = true;
+        break;
+      }
       pipeline_.Sent(i);
       moved = true;
     }

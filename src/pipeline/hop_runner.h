@@ -69,6 +69,7 @@ class HopRunner {
     std::vector<size_t> targets;  // of each row of the stream: index into the hop's rows
     CoefficientColumn column;     // raw inputs only
     bool raw = false;
+    bool drained = false;  // nothing to read; not tried again in this Step
     AlignedBuffer ring;
     uint64_t closed_bytes = 0;  // received before the receiver was closed
   };
@@ -76,6 +77,7 @@ class HopRunner {
     std::unique_ptr<SliceSender> sender;  // null for the sink, and once the stream has ended
     std::vector<size_t> sources;          // of each row of the stream: index into the hop's rows
     bool is_sink = false;
+    bool full = false;  // takes no more; not tried again in this Step
     bool finished = false;
     uint64_t closed_bytes = 0;  // sent before the sender was closed
   };
