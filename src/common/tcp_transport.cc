@@ -51,13 +51,16 @@ class TcpReceiver : public SliceReceiver {
       ECPIPE_ASSIGN_OR_RETURN(const bool open, Open());
       if (!open) return false;
     }
-    while (true) {
+    for (bool drained = WasDrained();; drained = !read_all_) {
       if (header_received_ == kFrameHeaderBytes && !header_checked_) {
         ECPIPE_RETURN_IF_ERROR(TakeHeader(expected));
       }
       if (header_checked_ && payload_received_ == header_.payload_bytes) break;
-      ECPIPE_ASSIGN_OR_RETURN(const bool moved, ReadSome(payload));
-      if (!moved) return false;
+      if (drained) {
+        SleepUntilReadable(Missing());
+        return false;
+      }
+      ECPIPE_RETURN_IF_ERROR(ReadSome(payload));
     }
     if (header_.type == FrameType::kError) {
       const std::span<const uint8_t> text(error_text_.data(), header_.payload_bytes);
@@ -100,9 +103,23 @@ class TcpReceiver : public SliceReceiver {
     return absl::OkStatus();
   }
 
+  // Whether the last frame took all that had come: then poll() is to be asked before the next read.
+  bool WasDrained() {
+    const bool drained = !read_all_;
+    read_all_ = true;
+    return drained;
+  }
+
+  // What the header, or then the payload, still lacks. Not both at once: a header that is refused,
+  // or that of a short error, must not wait for a payload.
+  size_t Missing() const {
+    if (header_checked_) return header_.payload_bytes - payload_received_;
+    return kFrameHeaderBytes - header_received_;
+  }
+
   // One read. While a payload is coming in, the next frame's header is read with it, so that a
-  // frame costs one system call. False when it would block.
-  absl::StatusOr<bool> ReadSome(std::span<uint8_t> payload) {
+  // frame costs one system call when frames come together.
+  absl::Status ReadSome(std::span<uint8_t> payload) {
     std::array<iovec, 2> parts{};
     int count = 0;
     if (!header_checked_) {
@@ -118,14 +135,13 @@ class TcpReceiver : public SliceReceiver {
     for (int i = 0; i < count; ++i) wanted += parts[i].iov_len;
     const ssize_t got = ::readv(fd_.get(), parts.data(), count);
     if (got == 0) return absl::UnavailableError("the sender closed the stream");
-    if (got < 0) {
-      if (!WouldBlock()) return ErrnoStatus(errno, "read");
-      SleepUntilReadable(wanted);
-      return false;
+    if (got < 0 && !WouldBlock()) return ErrnoStatus(errno, "read");
+    read_all_ = got == static_cast<ssize_t>(wanted);
+    if (got > 0) {
+      bytes_received_ += static_cast<uint64_t>(got);
+      Account(static_cast<size_t>(got));
     }
-    bytes_received_ += static_cast<uint64_t>(got);
-    Account(static_cast<size_t>(got));
-    return true;
+    return absl::OkStatus();
   }
 
   void Account(size_t got) {
@@ -139,7 +155,7 @@ class TcpReceiver : public SliceReceiver {
   }
 
   // Has poll() report the socket only when all that is wanted can be read at once: a wake-up a
-  // frame instead of one for every few packets.
+  // payload instead of one for every few packets.
   void SleepUntilReadable(size_t wanted) {
     constexpr size_t kLargestLowWater = 256u << 10;  // stays below the usual receive buffers
     const int low_water = static_cast<int>(std::min(wanted, kLargestLowWater));
@@ -163,6 +179,7 @@ class TcpReceiver : public SliceReceiver {
   std::array<uint8_t, kFrameHeaderBytes> next_header_bytes_{};
   size_t next_header_received_ = 0;
   std::vector<uint8_t> error_text_;
+  bool read_all_ = true;  // the last read brought all that was asked for: more may be there
   int low_water_ = 1;
   uint64_t bytes_received_ = 0;
 };
