@@ -97,7 +97,7 @@ def measure_direct_send(network: Network, sender: str, receiver: str, file: Path
         [*network.command(sender), *program, "send", str(file), network.address(sender)],
         stdout=subprocess.PIPE, text=True)
     try:
-        port = json.loads(_first_line(sending))["port"]
+        port = json.loads(first_line(sending, "the direct sender"))["port"]
         received = json.loads(run(
             [*network.command(receiver), *program, "receive", network.address(sender), str(port),
              str(file.stat().st_size)], timeout=DIRECT_SECONDS).stdout)
@@ -111,11 +111,11 @@ def measure_direct_send(network: Network, sender: str, receiver: str, file: Path
                   received["sha256"] == expected_sha256, {})
 
 
-def _first_line(process: subprocess.Popen[str]) -> str:
+def first_line(process: subprocess.Popen[str], what: str) -> str:
     """A child that ends without a word closes its output, so this does not wait forever."""
     line = process.stdout.readline() if process.stdout else ""
     if not line:
-        raise LabError(f"the direct sender ended with exit code {process.wait()}")
+        raise LabError(f"{what} ended with exit code {process.wait()}")
     return line
 
 
@@ -126,6 +126,7 @@ def theory_timeslots(scheme: str, k: int, slices: int) -> float | None:
         "conventional": float(k),
         "ppr": float(math.ceil(math.log2(k + 1))),
         "rp": 1 + (k - 1) / slices,
+        "bare-chain": 1 + (k - 1) / slices,
     }.get(scheme)
 
 

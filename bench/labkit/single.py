@@ -13,6 +13,7 @@ import random
 from pathlib import Path
 from typing import Any, Iterator
 
+from .bare_chain import BARE_CHAIN, measure_bare_chain
 from .cluster import COORDINATOR, REQUESTOR, Cluster, node_names
 from .measure import (
     DIRECT, MIB, Sample, measure_direct_send, measure_repair, result_row, sha256_of,
@@ -39,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="rate of each node's up- and downlink; 0: not shaped (default 1000)")
     parser.add_argument("--schemes", default="direct,conventional,ppr,rp",
                         help="comma-separated; `direct` is always measured, `engine-direct` reads "
-                             "a healthy block through ECPipe (default %(default)s)")
+                             "a healthy block through ECPipe, `bare-chain` is the least that RP's "
+                             "path costs on this machine (default %(default)s)")
     parser.add_argument("--transport", default="tcp",
                         help="tcp, redis, or both comma-separated (default tcp)")
     parser.add_argument("--runs", type=int, default=5, help="repeats (default 5)")
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace, bin_dir: Path, work_dir: Path) -> list[di
         lost = lose_a_block(cluster, arguments)
         samples: dict[tuple[str, str], list[Sample]] = {}
         for number in range(1, arguments.runs + 1):
-            for name, sample in one_run(cluster, network, lost, arguments):
+            for name, sample in one_run(cluster, network, lost, bin_dir, arguments):
                 print(f"run {number}: {name:14} {sample.transport:5} {sample.seconds:8.3f} s",
                       flush=True)
                 if not sample.sha256_ok:
@@ -113,14 +115,18 @@ def write_noise(path: Path, size: int) -> None:
             file.write(noise.randbytes(min(WRITE_BYTES, size - start)))
 
 
-def one_run(cluster: Cluster, network: Network, lost: LostBlock, arguments: argparse.Namespace,
-            ) -> Iterator[tuple[str, Sample]]:
+def one_run(cluster: Cluster, network: Network, lost: LostBlock, bin_dir: Path,
+            arguments: argparse.Namespace) -> Iterator[tuple[str, Sample]]:
     yield DIRECT, measure_direct_send(network, HEALTHY_NODE, REQUESTOR, lost.healthy_file,
                                       lost.healthy_sha256)
     slice_bytes = arguments.slice_kib * 1024
+    schemes = arguments.schemes.split(",")
+    if BARE_CHAIN in schemes:
+        yield BARE_CHAIN, measure_bare_chain(cluster, network, bin_dir / "bare_chain",
+                                             lost.block_id, lost.sha256, lost.output, slice_bytes)
     for transport in arguments.transport.split(","):
-        for scheme in arguments.schemes.split(","):
-            if scheme == DIRECT:
+        for scheme in schemes:
+            if scheme in (DIRECT, BARE_CHAIN):
                 continue
             block, sha256, engine_scheme = lost.block_id, lost.sha256, scheme
             if scheme == ENGINE_DIRECT:
