@@ -34,7 +34,7 @@ MAX_NAME_CHARACTERS = 15  # of a network interface
 BURST_BYTES = 128 * 1024
 QUEUE_LATENCY_MS = 20
 # The first that the machine allows to namespaces. Not the machine's own choice: BBR holds each hop
-# below its link's rate for a part of the time and paces with a timer a packet, and ten hops in a row
+# below its rate for a part of the time and paces with a timer a packet, and ten hops in a row
 # show it (RP 1.26-1.36 x a direct send with BBR, 1.14-1.19 x without, on the same two busy cores).
 CONGESTION_CONTROLS = ("cubic", "reno")
 COMMAND_SECONDS = 60.0
