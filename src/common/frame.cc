@@ -59,7 +59,10 @@ void EncodeHello(const Hello& hello, std::span<uint8_t, kHelloBytes> out) {
 }
 
 absl::StatusOr<Hello> DecodeHello(std::span<const uint8_t, kHelloBytes> bytes) {
-  if (!Intact(bytes, kHelloMagic)) return absl::InvalidArgumentError("not an ECPipe hello");
+  const bool reserved_is_zero = bytes[5] == 0 && bytes[6] == 0 && bytes[7] == 0;
+  if (!Intact(bytes, kHelloMagic) || !reserved_is_zero) {
+    return absl::InvalidArgumentError("not an ECPipe hello");
+  }
   Hello hello;
   hello.edge.repair_id = Get<uint64_t>(bytes, 8);
   hello.edge.attempt = Get<uint32_t>(bytes, 16);

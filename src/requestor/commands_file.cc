@@ -66,7 +66,7 @@ absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arg
   options.name = arguments.name.empty() ? std::filesystem::path(arguments.input).filename().string()
                                         : arguments.name;
   ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, EncodeFile(options));
-  const std::string path = arguments.output_directory + "/" + manifest.name + ".manifest.json";
+  const std::string path = arguments.output_directory + "/" + ManifestFileName(manifest.name);
   if (common.json) {
     const Json json{{"manifest", path},
                     {"file_bytes", manifest.file_bytes},

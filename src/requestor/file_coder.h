@@ -45,8 +45,8 @@ struct DecodeOptions {
 // Writes the manifest's file from its data blocks, rebuilding those that are missing or damaged
 // from the others. The output appears complete or not at all; a file of that name is replaced.
 //
-// DATA_LOSS: a stripe has too few good blocks (the message says what is wrong with which), or the
-// result is not the file that was encoded.
+// FAILED_PRECONDITION: a stripe has too few good blocks; the message says what is wrong with which.
+// DATA_LOSS: the result is not the file that was encoded.
 absl::Status DecodeFile(const Manifest& manifest, const DecodeOptions& options);
 
 }  // namespace ecpipe

@@ -135,7 +135,7 @@ class StripeDecoder {
       text += "\n  " + stripe_.blocks[i].block_id + ": " + BlockStateName(files_[i].state) + " (" +
               files_[i].detail + ")";
     }
-    return absl::DataLossError(text);
+    return absl::FailedPreconditionError(text);
   }
 
   // Writes what the file needs of a column of a data block.

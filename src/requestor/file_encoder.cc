@@ -122,7 +122,7 @@ class Encoder {
     for (size_t s = 0; s < stripe_count(); ++s) ECPIPE_RETURN_IF_ERROR(EncodeStripe(s));
     ECPIPE_ASSIGN_OR_RETURN(const FileStamp now, StampOf(input_.get()));
     if (!(now == stamp_)) return Changed();
-    const std::string path = options_.output_dir + "/" + options_.name + ".manifest.json";
+    const std::string path = options_.output_dir + "/" + ManifestFileName(options_.name);
     const absl::Status written = WriteManifest(manifest_, path);
     if (absl::IsUnknown(written)) created_.AddFile(path);
     ECPIPE_RETURN_IF_ERROR(written);
@@ -272,7 +272,8 @@ absl::StatusOr<Manifest> EncodeFile(const EncodeOptions& options) {
     return absl::InvalidArgumentError("the block size must be 1 to " +
                                       std::to_string(kMaxBlockBytes) + " bytes");
   }
-  ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(options.name), "the name"));
+  ECPIPE_RETURN_IF_ERROR(
+      Annotate(ValidateBlockId(ManifestFileName(options.name)), "the name with its suffix"));
   ECPIPE_RETURN_IF_ERROR(CheckNodes(options.nodes, code->n()));
   ECPIPE_ASSIGN_OR_RETURN(UniqueFd input, OpenForReading(options.input_path));
   ECPIPE_ASSIGN_OR_RETURN(const FileStamp stamp, StampOf(input.get()));

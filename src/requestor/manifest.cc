@@ -200,8 +200,8 @@ class Reader {
     const Value blocks = value["blocks"];
     ECPIPE_ASSIGN_OR_RETURN(const size_t count, blocks.Length());
     if (count != n_) {
-      return blocks.Complain(std::to_string(count) + " blocks, but a stripe of " +
-                             manifest_.code + " has " + std::to_string(n_));
+      return blocks.Complain(std::to_string(count) + " blocks, but a stripe of " + manifest_.code +
+                             " has " + std::to_string(n_));
     }
     for (size_t i = 0; i < count; ++i) ECPIPE_RETURN_IF_ERROR(ReadBlock(blocks[i], &stripe));
     manifest_.stripes.push_back(std::move(stripe));
@@ -259,8 +259,8 @@ std::string ManifestText(const Manifest& manifest) {
   for (const ManifestStripe& stripe : manifest.stripes) {
     Ordered blocks = Ordered::array();
     for (const ManifestBlock& block : stripe.blocks) {
-      blocks.push_back(Ordered{
-          {"block_id", block.block_id}, {"node", block.node}, {"sha256", block.sha256}});
+      blocks.push_back(
+          Ordered{{"block_id", block.block_id}, {"node", block.node}, {"sha256", block.sha256}});
     }
     stripes.push_back(Ordered{{"stripe_id", stripe.stripe_id}, {"blocks", std::move(blocks)}});
   }
@@ -274,6 +274,8 @@ std::string ManifestText(const Manifest& manifest) {
   // Broken UTF-8 is replaced, not thrown at the caller: no id or name may hold it anyway.
   return document.dump(1, ' ', false, Ordered::error_handler_t::replace) + "\n";
 }
+
+std::string ManifestFileName(const std::string& name) { return name + ".manifest.json"; }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& path) {
   ECPIPE_ASSIGN_OR_RETURN(const UniqueFd fd, OpenForReading(path));

@@ -66,9 +66,12 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text, const std::strin
 // The text that ParseManifest reads.
 std::string ManifestText(const Manifest& manifest);
 
-// The same from and to a file. Reading also: NOT_FOUND and other errors of the file system.
-// Writing replaces a manifest of that name at once or not at all; with INVALID_ARGUMENT it does not
-// write what it could not read again.
+// The name under which `encode` writes the manifest of that name, beside the node directories.
+std::string ManifestFileName(const std::string& name);
+
+// ParseManifest and ManifestText from and to a file. Reading also: NOT_FOUND and other errors of
+// the file system. Writing replaces a manifest of that name at once or not at all; with
+// INVALID_ARGUMENT it does not write what it could not read again.
 absl::StatusOr<Manifest> ReadManifest(const std::string& path);
 absl::Status WriteManifest(const Manifest& manifest, const std::string& path);
 

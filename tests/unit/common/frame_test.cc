@@ -153,10 +153,10 @@ TEST(Frame, AnotherMagicVersionOrTypeIsRefusedThoughItsChecksumIsRight) {
   }
 }
 
-TEST(Hello, AnotherMagicOrVersionIsRefusedThoughItsChecksumIsRight) {
+TEST(Hello, AnotherMagicVersionOrReservedByteIsRefusedThoughItsChecksumIsRight) {
   std::array<uint8_t, kHelloBytes> good{};
   EncodeHello(Hello{}, good);
-  for (const size_t at : {0u, 1u, 2u, 3u, 4u}) {
+  for (const size_t at : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u}) {
     auto bad = good;
     ++bad[at];
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeHello(Resealed(bad)).status())) << "byte " << at;

@@ -215,7 +215,7 @@ TEST_F(FileCoder, SaysWhatIsWrongWhenTooFewBlocksAreGood) {
   Flip(Block(manifest, 0, 1), 0);
   Put(Block(manifest, 0, 4), "short");
   const absl::Status status = Decode(manifest);
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   const std::string message(status.message());
   EXPECT_THAT(message, HasSubstr("stripe x-s00000: the 2 surviving blocks do not determine"));
   EXPECT_THAT(message, HasSubstr("x-s00000-b00: missing"));
