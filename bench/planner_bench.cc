@@ -3,9 +3,11 @@
 #include <benchmark/benchmark.h>
 
 #include <numeric>
+#include <random>
 
 #include "common/check.h"
 #include "coordinator/part_builder.h"
+#include "coordinator/path_search.h"
 #include "coordinator/plan_cost.h"
 
 namespace ecpipe {
@@ -22,6 +24,8 @@ void PlanOneRepair(benchmark::State& state, const std::string& scheme) {
   request.scheme = scheme;
   request.grid = {0, 64u << 20, 32u << 10};
   request.requestors = {"requestor"};
+  request.code = code;
+  request.survivors = survivors;
   PartContext context;
   context.new_token = [] { return EdgeToken{}; };
   Stripe stripe;
@@ -35,8 +39,8 @@ void PlanOneRepair(benchmark::State& state, const std::string& scheme) {
   context.stripe = &stripe;
   for (auto _ : state) {
     request.equation = *code->Equation(failed, survivors);
-    const RepairPlan plan = *ChoosePlan(request, 125e6);
-    benchmark::DoNotOptimize(EstimateCost(plan, request.nodes, 125e6));
+    const RepairPlan plan = *ChoosePlan(request);
+    benchmark::DoNotOptimize(EstimateCost(plan, request.cluster));
     const auto parts = BuildParts(plan, context);
     ECPIPE_CHECK(parts.ok());
     benchmark::DoNotOptimize(parts->size());
@@ -47,6 +51,34 @@ BENCHMARK_CAPTURE(PlanOneRepair, rp, "rp")->Args({14, 10})->Args({6, 4})->Args({
 BENCHMARK_CAPTURE(PlanOneRepair, ppr, "ppr")->Args({14, 10});
 BENCHMARK_CAPTURE(PlanOneRepair, conventional, "conventional")->Args({14, 10});
 BENCHMARK_CAPTURE(PlanOneRepair, automatic, "auto")->Args({14, 10});
+
+// The weighted path alone, over random speeds. `gap`: how far the bound is above what was found.
+void WidestPathOfRandomLinks(benchmark::State& state) {
+  const int candidates = static_cast<int>(state.range(0));
+  const int length = static_cast<int>(state.range(1));
+  std::mt19937_64 random(1);
+  std::vector<LinkSpeeds> inputs;
+  for (int i = 0; i < 50; ++i) {
+    LinkSpeeds& speeds = inputs.emplace_back(candidates);
+    for (int from = 0; from < candidates; ++from) {
+      for (int to = 0; to <= candidates; ++to) {
+        speeds.Set(from, to, static_cast<double>(random() % 1'000'000));
+      }
+    }
+  }
+  size_t next = 0;
+  double steps = 0;
+  double gap = 0;
+  for (auto _ : state) {
+    const WidestPath path = FindWidestPath(inputs[next++ % inputs.size()], length);
+    steps += static_cast<double>(path.steps);
+    gap += path.bound / path.speed - 1;
+  }
+  const auto average = benchmark::Counter::kAvgIterations;
+  state.counters["steps"] = benchmark::Counter(steps, average);
+  state.counters["gap"] = benchmark::Counter(gap, average);
+}
+BENCHMARK(WidestPathOfRandomLinks)->Args({13, 10})->Args({15, 12})->Args({39, 30})->Args({99, 80});
 
 }  // namespace
 }  // namespace ecpipe

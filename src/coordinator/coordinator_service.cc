@@ -136,6 +136,10 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
   request.scheme = target.scheme();
   request.slice_bytes = target.slice_bytes();
   request.requestor = requestor;
+  if (target.rack().size() > NodeTable::kMaxNodeIdBytes) {
+    return absl::InvalidArgumentError("the rack's name is too long");
+  }
+  request.requestor_rack = target.rack();
   ECPIPE_ASSIGN_OR_RETURN(request.transport,
                           TransportFromProto(target.transport(), default_transport_));
   ECPIPE_RETURN_IF_ERROR(ValidateBlockId(request.block_id));

@@ -2,8 +2,10 @@
 #include "coordinator/plan_cost.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "common/status.h"
 
@@ -50,31 +52,15 @@ int LaneDepth(const PlanLane& lane) {
   return deepest;
 }
 
-struct Speeds {
-  std::map<std::string, const PlanNode*> nodes;
-  double fallback = 0;
-
-  double Up(const std::string& node) const { return Of(node, &PlanNode::up_bytes_per_second); }
-  double Down(const std::string& node) const { return Of(node, &PlanNode::down_bytes_per_second); }
-
- private:
-  double Of(const std::string& node, double PlanNode::* speed) const {
-    const auto found = nodes.find(node);
-    if (found == nodes.end() || found->second->*speed <= 0) return fallback;
-    return found->second->*speed;
-  }
-};
-
 }  // namespace
 
-PlanCost EstimateCost(const RepairPlan& plan, const std::vector<PlanNode>& nodes,
-                      double default_bytes_per_second) {
-  Speeds speeds{{}, default_bytes_per_second};
-  for (const PlanNode& node : nodes) speeds.nodes[node.node] = &node;
+PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
+  const Links links(cluster);
   PlanCost cost;
   Loads loads;
+  std::map<std::pair<std::string, std::string>, uint64_t> pair_bytes;
   size_t widest = 1;  // rows on one stream
-  double slowest = default_bytes_per_second;
+  double slowest = std::numeric_limits<double>::infinity();
   for (const PlanLane& lane : plan.lanes) {
     const uint64_t lane_bytes = LaneBytes(plan, lane);
     for (const PlanHop& hop : lane.hops) {
@@ -86,26 +72,32 @@ PlanCost EstimateCost(const RepairPlan& plan, const std::vector<PlanNode>& nodes
         loads.Of(sender).up_bytes += bytes;
         loads.Of(hop.node).down_bytes += bytes;
         cost.total_bytes += bytes;
+        if (links.CrossesRacks(sender, hop.node)) cost.cross_rack_bytes += bytes;
+        if (!cluster.links.empty()) pair_bytes[{sender, hop.node}] += bytes;
         widest = std::max(widest, input.rows.size());
-        slowest = std::min({slowest, speeds.Up(sender), speeds.Down(hop.node)});
+        slowest = std::min(slowest, links.Between(sender, hop.node));
       }
     }
     cost.depth = std::max(cost.depth, LaneDepth(lane));
   }
   cost.loads = loads.Take();
+  const auto takes = [&](uint64_t bytes, double speed) {
+    cost.seconds = std::max(cost.seconds, static_cast<double>(bytes) / speed);
+  };
   for (const NodeLoad& load : cost.loads) {
     cost.busiest_link_bytes = std::max({cost.busiest_link_bytes, load.up_bytes, load.down_bytes});
-    cost.seconds =
-        std::max({cost.seconds, static_cast<double>(load.up_bytes) / speeds.Up(load.node),
-                  static_cast<double>(load.down_bytes) / speeds.Down(load.node)});
+    takes(load.up_bytes, links.Up(load.node));
+    takes(load.down_bytes, links.Down(load.node));
   }
+  for (const auto& [pair, bytes] : pair_bytes) takes(bytes, links.Between(pair.first, pair.second));
   const uint64_t first_slice = std::min<uint64_t>(plan.grid.slice_bytes, plan.grid.bytes) * widest;
   cost.seconds += std::max(0, cost.depth - 1) * static_cast<double>(first_slice) / slowest;
-  cost.timeslots = cost.seconds / (static_cast<double>(plan.grid.bytes) / default_bytes_per_second);
+  cost.timeslots =
+      cost.seconds / (static_cast<double>(plan.grid.bytes) / cluster.default_bytes_per_second);
   return cost;
 }
 
-absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request, double default_bytes_per_second) {
+absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request) {
   if (request.scheme != "auto" && !request.scheme.empty()) return MakePlan(request);
   std::optional<RepairPlan> best;
   PlanCost best_cost;
@@ -114,10 +106,11 @@ absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request, double default
     PlanRequest candidate = request;
     candidate.scheme = scheme;
     ECPIPE_ASSIGN_OR_RETURN(RepairPlan plan, MakePlan(candidate));
-    PlanCost cost = EstimateCost(plan, request.nodes, default_bytes_per_second);
-    const bool better =
-        !best || cost.seconds < best_cost.seconds ||
-        (cost.seconds == best_cost.seconds && cost.total_bytes < best_cost.total_bytes);
+    PlanCost cost = EstimateCost(plan, request.cluster);
+    const auto rank = [](const PlanCost& of) {
+      return std::tuple(of.seconds, of.cross_rack_bytes, of.total_bytes);
+    };
+    const bool better = !best || rank(cost) < rank(best_cost);
     if (!better) continue;
     best = std::move(plan);
     best_cost = std::move(cost);

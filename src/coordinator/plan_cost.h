@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan costs, computed from the plan alone: nothing here knows a scheme.
 //
-// The model: every node has an uplink and a downlink. A plan's time is that of its busiest link,
+// The model: every node has an uplink and a downlink, and a pair of nodes can have a speed of its
+// own below these. A plan's time is that of its busiest link,
 // plus the time that the first slice needs to reach the requestor before the busiest link is in
 // steady use: one slice on each earlier stream of the longest path. For RP over equal links that is
 // the paper's 1 + (k - 1) / s timeslots (§3.2). Disks and computation are taken to be hidden behind
@@ -28,19 +29,18 @@ struct PlanCost {
   std::vector<NodeLoad> loads;      // in order of first appearance in the plan
   uint64_t busiest_link_bytes = 0;  // largest single up or down load
   uint64_t total_bytes = 0;         // over all streams
+  uint64_t cross_rack_bytes = 0;    // of these, between nodes that are known to be in two racks
   int depth = 0;                    // streams between the first hop and the requestor, longest path
   double seconds = 0;               // expected
   double timeslots = 0;             // `seconds` in units of the range's time over one default link
 };
 
-// Node speeds that are 0 or not in `nodes` count as `default_bytes_per_second`. Streams between
-// hops of one node cost nothing.
-PlanCost EstimateCost(const RepairPlan& plan, const std::vector<PlanNode>& nodes,
-                      double default_bytes_per_second);
+// Streams between hops of one node cost nothing.
+PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster);
 
 // MakePlan, and when request.scheme is "auto" or empty the scheme with the least expected time;
-// among equals the one with fewer bytes on all links together, then the one that SchemeNames()
-// names first.
-absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request, double default_bytes_per_second);
+// among equals the one with fewer bytes between racks, then with fewer on all links together, then
+// the one that SchemeNames() names first.
+absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request);
 
 }  // namespace ecpipe

@@ -7,7 +7,7 @@
 namespace ecpipe {
 namespace {
 
-using Planner = PlanLane (*)(const PlanRequest&);
+using Planner = absl::StatusOr<PlanLanes> (*)(const PlanRequest&);
 
 struct Scheme {
   const char* name;
@@ -17,6 +17,9 @@ struct Scheme {
 
 constexpr Scheme kSchemes[] = {
     {"rp", PlanRepairPipelining, kMaxRows},
+    {"rp-weighted", PlanWeighted, kMaxRows},
+    {"rp-rack", PlanRackAware, kMaxRows},
+    {"rp-cyclic", PlanCyclic, kMaxRows},
     {"ppr", PlanPpr, kMaxRows},
     {"conventional", PlanConventional, kMaxRows},
     {"direct", PlanDirect, 1},
@@ -40,6 +43,11 @@ absl::Status CheckRequest(const PlanRequest& request) {
     }
     if (term.coefficients.size() != equation.failed.size()) {
       return absl::InvalidArgumentError("a term has not one coefficient for each failed block");
+    }
+  }
+  for (const int block : request.survivors) {
+    if (block < 0 || static_cast<size_t>(block) >= request.block_nodes.size()) {
+      return absl::InvalidArgumentError("a survivor is a block that the stripe has not");
     }
   }
   return absl::OkStatus();
@@ -67,7 +75,7 @@ absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& request) {
     plan.scheme = request.scheme;
     plan.grid = request.grid;
     plan.failed = request.equation.failed;
-    plan.lanes.push_back(scheme.planner(request));
+    ECPIPE_ASSIGN_OR_RETURN(plan.lanes, scheme.planner(request));
     ECPIPE_RETURN_IF_ERROR(ValidatePlan(plan));
     return plan;
   }

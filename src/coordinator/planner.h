@@ -4,6 +4,7 @@
 // the table of planner.cc.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,28 +12,27 @@
 #include "absl/status/statusor.h"
 #include "codec/erasure_code.h"
 #include "common/repair_plan.h"
+#include "coordinator/cluster_view.h"
 
 namespace ecpipe {
-
-// What is known of a node that may take part.
-struct PlanNode {
-  std::string node;
-  std::string rack;
-  double up_bytes_per_second = 0;  // of its link; 0: unknown, taken as equal to the others'
-  double down_bytes_per_second = 0;
-};
 
 struct PlanRequest {
   std::string scheme = "rp";
   SliceGrid grid;
-  RepairEquation equation;               // which blocks, and their coefficients
+  // What the code made of the survivors in the order of the coordinator's preference. Schemes that
+  // do not choose helpers use its terms, in this order.
+  RepairEquation equation;
+  // For schemes that choose helpers by links or racks: all blocks that could be read, and the code,
+  // which says what works. Without a code they put the equation's own terms in order.
+  std::vector<int> survivors;
+  std::shared_ptr<const ErasureCode> code;
   std::vector<std::string> block_nodes;  // node id of each block of the stripe, by block index
   std::vector<std::string> requestors;   // where each failed block is wanted, one for each
-  std::vector<PlanNode> nodes;           // for schemes that look at links and racks
+  ClusterView cluster;
 };
 
-// The names that requests may use: "rp", "ppr", "conventional" and "direct". The last is one hop
-// that sends a block that is there: what a plain read of a healthy block runs.
+// The names that requests may use; schemes.h says what each is. "direct" is one hop that sends a
+// block that is there: what a plain read of a healthy block runs.
 std::vector<std::string> SchemeNames();
 
 // INVALID_ARGUMENT for an unknown scheme (the message lists the known ones) or a request that the

@@ -97,10 +97,9 @@ std::string RepairCoordinator::Unfit(const std::string& node, TransportKind tran
   return "";
 }
 
-absl::StatusOr<RepairEquation> RepairCoordinator::Choose(const RepairRequest& request,
-                                                         const ErasureCode& code,
-                                                         const BlockLocation& location,
-                                                         const Refused& refused) {
+absl::Status RepairCoordinator::FindSurvivors(const RepairRequest& request,
+                                              const BlockLocation& location, const Refused& refused,
+                                              PlanRequest* plan_request) {
   const std::vector<BlockPlace>& blocks = location.stripe.blocks;
   std::string reasons;
   std::vector<int> survivors;
@@ -120,7 +119,8 @@ absl::StatusOr<RepairEquation> RepairCoordinator::Choose(const RepairRequest& re
   };
   if (direct) {
     if (survivors.empty()) return refuse("block " + request.block_id + " cannot be read directly");
-    return RepairEquation{{location.block_index}, {{location.block_index, {1}}}};
+    plan_request->equation = {{location.block_index}, {{location.block_index, {1}}}};
+    return absl::OkStatus();
   }
   {
     // Those who do least come first.
@@ -131,6 +131,7 @@ absl::StatusOr<RepairEquation> RepairCoordinator::Choose(const RepairRequest& re
     std::stable_sort(survivors.begin(), survivors.end(),
                      [&](int a, int b) { return load(a) < load(b); });
   }
+  const ErasureCode& code = *plan_request->code;
   const int failed[] = {location.block_index};
   absl::StatusOr<RepairEquation> equation = code.Equation(failed, survivors);
   if (absl::IsFailedPrecondition(equation.status())) {
@@ -138,7 +139,9 @@ absl::StatusOr<RepairEquation> RepairCoordinator::Choose(const RepairRequest& re
         "block " + request.block_id + " cannot be repaired now: k = " + std::to_string(code.k()) +
         " blocks are needed, " + std::to_string(survivors.size()) + " survivors can be used");
   }
-  return equation;
+  ECPIPE_ASSIGN_OR_RETURN(plan_request->equation, std::move(equation));
+  plan_request->survivors = std::move(survivors);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PlannedRepair> RepairCoordinator::Plan(const RepairRequest& request,
@@ -154,9 +157,13 @@ absl::StatusOr<PlannedRepair> RepairCoordinator::Plan(const RepairRequest& reque
   PlanRequest plan_request;
   plan_request.scheme = request.scheme.empty() ? options_.default_scheme : request.scheme;
   ECPIPE_ASSIGN_OR_RETURN(plan_request.grid, GridFor(request, stripe.block_bytes));
-  ECPIPE_ASSIGN_OR_RETURN(plan_request.equation, Choose(request, *code, location, refused));
+  plan_request.code = code;
+  ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, location, refused, &plan_request));
+  plan_request.cluster.default_bytes_per_second = options_.link_bytes_per_second;
   for (const BlockPlace& place : stripe.blocks) plan_request.block_nodes.push_back(place.node);
   plan_request.requestors = {RequestorName(request.requestor)};
+  plan_request.cluster.nodes.push_back(
+      {.node = plan_request.requestors[0], .rack = request.requestor_rack});
 
   PlannedRepair planned;
   {
@@ -164,12 +171,12 @@ absl::StatusOr<PlannedRepair> RepairCoordinator::Plan(const RepairRequest& reque
     for (const BlockPlace& place : stripe.blocks) {
       const NodeRecord* record = nodes_.Find(place.node);
       if (record == nullptr) continue;
-      plan_request.nodes.push_back({.node = place.node, .rack = record->rack});
+      plan_request.cluster.nodes.push_back({.node = place.node, .rack = record->rack});
       planned.racks[place.node] = record->rack;
     }
   }
-  ECPIPE_ASSIGN_OR_RETURN(planned.plan, ChoosePlan(plan_request, options_.link_bytes_per_second));
-  planned.cost = EstimateCost(planned.plan, plan_request.nodes, options_.link_bytes_per_second);
+  ECPIPE_ASSIGN_OR_RETURN(planned.plan, ChoosePlan(plan_request));
+  planned.cost = EstimateCost(planned.plan, plan_request.cluster);
   planned.stripe = stripe;
   return planned;
 }

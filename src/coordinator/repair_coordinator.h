@@ -32,6 +32,7 @@ struct RepairRequest {
   uint32_t slice_bytes = 0;  // 0: the default
   TransportKind transport = TransportKind::kTcp;
   std::string requestor;
+  std::string requestor_rack;  // empty: unknown
 };
 
 // What a request leads to, before anything runs.
@@ -113,8 +114,9 @@ class RepairCoordinator {
 
   absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const BlockLocation& location,
                                      const Refused& refused);
-  absl::StatusOr<RepairEquation> Choose(const RepairRequest& request, const ErasureCode& code,
-                                        const BlockLocation& location, const Refused& refused);
+  // Fills in the survivors that can be used and what the code makes of them.
+  absl::Status FindSurvivors(const RepairRequest& request, const BlockLocation& location,
+                             const Refused& refused, PlanRequest* plan_request);
   // Why the node cannot take part now; empty if it can.
   std::string Unfit(const std::string& node, TransportKind transport, const Refused& refused);
   absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, uint64_t block_bytes) const;

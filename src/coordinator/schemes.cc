@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/schemes.h"
 
+#include <algorithm>
 #include <numeric>
+
+#include "common/status.h"
+#include "coordinator/helper_paths.h"
 
 namespace ecpipe {
 namespace {
@@ -67,9 +71,26 @@ void AddForwarding(const PlanRequest& request, PlanLane* lane) {
   }
 }
 
+// A path through the helpers of these terms, in this order; the last one sends each failed block to
+// its requestor. All slices.
+PlanLane PathLane(const PlanRequest& request, const std::vector<EquationTerm>& path) {
+  PlanLane lane = LaneOfAllSlices(request);
+  for (const EquationTerm& term : path) {
+    PlanHop hop = HelperHop(request, term);
+    const int before = static_cast<int>(lane.hops.size()) - 1;
+    if (before >= 0) hop.inputs.push_back(PartialSums(before, hop.rows));
+    lane.hops.push_back(std::move(hop));
+  }
+  const int last = static_cast<int>(lane.hops.size()) - 1;
+  for (Row row = 0; row < request.requestors.size(); ++row) {
+    lane.hops.push_back(TakerHop(request, row, last));
+  }
+  return lane;
+}
+
 }  // namespace
 
-PlanLane PlanConventional(const PlanRequest& request) {
+absl::StatusOr<PlanLanes> PlanConventional(const PlanRequest& request) {
   const bool raw = request.equation.failed.size() > 1;
   PlanLane lane = LaneOfAllSlices(request);
   PlanHop centre = CentreHop(request);
@@ -80,10 +101,10 @@ PlanLane PlanConventional(const PlanRequest& request) {
   }
   lane.hops.push_back(std::move(centre));
   AddForwarding(request, &lane);
-  return lane;
+  return PlanLanes{std::move(lane)};
 }
 
-PlanLane PlanPpr(const PlanRequest& request) {
+absl::StatusOr<PlanLanes> PlanPpr(const PlanRequest& request) {
   PlanLane lane = LaneOfAllSlices(request);
   for (const EquationTerm& term : request.equation.terms) {
     lane.hops.push_back(HelperHop(request, term));
@@ -104,29 +125,44 @@ PlanLane PlanPpr(const PlanRequest& request) {
     standing = std::move(next);
   }
   AddForwarding(request, &lane);
-  return lane;
+  return PlanLanes{std::move(lane)};
 }
 
-PlanLane PlanRepairPipelining(const PlanRequest& request) {
-  PlanLane lane = LaneOfAllSlices(request);
-  for (const EquationTerm& term : request.equation.terms) {
-    PlanHop hop = HelperHop(request, term);
-    const int before = static_cast<int>(lane.hops.size()) - 1;
-    if (before >= 0) hop.inputs.push_back(PartialSums(before, hop.rows));
-    lane.hops.push_back(std::move(hop));
-  }
-  const int last = static_cast<int>(lane.hops.size()) - 1;
-  for (Row row = 0; row < request.requestors.size(); ++row) {
-    lane.hops.push_back(TakerHop(request, row, last));
-  }
-  return lane;
+absl::StatusOr<PlanLanes> PlanRepairPipelining(const PlanRequest& request) {
+  return PlanLanes{PathLane(request, request.equation.terms)};
 }
 
-PlanLane PlanDirect(const PlanRequest& request) {
+absl::StatusOr<PlanLanes> PlanCyclic(const PlanRequest& request) {
+  const uint32_t slices = request.grid.slice_count();
+  const auto k = static_cast<uint32_t>(request.equation.terms.size());
+  const uint32_t lane_count = std::clamp(k - 1, 1u, slices);
+  std::vector<EquationTerm> ring = request.equation.terms;
+  PlanLanes lanes;
+  for (uint32_t first = 0; first < lane_count; ++first) {
+    PlanLane lane = PathLane(request, ring);
+    const SliceRun run{first, (slices - first + lane_count - 1) / lane_count, lane_count};
+    ECPIPE_ASSIGN_OR_RETURN(lane.slices, LaneSlices::Create({run}, slices));
+    lanes.push_back(std::move(lane));
+    std::rotate(ring.begin(), ring.begin() + 1, ring.end());
+  }
+  return lanes;
+}
+
+absl::StatusOr<PlanLanes> PlanRackAware(const PlanRequest& request) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<EquationTerm> path, RackAwarePath(request));
+  return PlanLanes{PathLane(request, path)};
+}
+
+absl::StatusOr<PlanLanes> PlanWeighted(const PlanRequest& request) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<EquationTerm> path, WeightedPath(request));
+  return PlanLanes{PathLane(request, path)};
+}
+
+absl::StatusOr<PlanLanes> PlanDirect(const PlanRequest& request) {
   PlanLane lane = LaneOfAllSlices(request);
   lane.hops.push_back(HelperHop(request, request.equation.terms[0]));
   lane.hops.push_back(TakerHop(request, 0, 0));
-  return lane;
+  return PlanLanes{std::move(lane)};
 }
 
 }  // namespace ecpipe

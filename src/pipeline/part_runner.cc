@@ -37,11 +37,18 @@ class BlockSigpipe {
   sigset_t before_{};
 };
 
+// A part with many lanes keeps no more than one with a single lane: each lane flows so much slower.
+size_t RingBytesOfHop(const RepairPart& part, const PartOptions& options) {
+  return options.ring_bytes / std::max<size_t>(1, part.hops.size());
+}
+
 }  // namespace
 
 uint64_t PartBufferBytes(const RepairPart& part, const PartOptions& options) {
   uint64_t bytes = 0;
-  for (const HopSpec& hop : part.hops) bytes += HopBufferBytes(part.grid, hop, options.ring_bytes);
+  for (const HopSpec& hop : part.hops) {
+    bytes += HopBufferBytes(part.grid, hop, RingBytesOfHop(part, options));
+  }
   return bytes;
 }
 
@@ -51,7 +58,7 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
                                                                const PartOptions& options) {
   std::unique_ptr<PartRunner> runner(new PartRunner(std::move(part), options));
   const HopRunner::Context context{&runner->part_, transport, sink, runner->wakeup_,
-                                   options.ring_bytes};
+                                   RingBytesOfHop(runner->part_, options)};
   for (size_t i = 0; i < runner->part_.hops.size(); ++i) {
     ECPIPE_ASSIGN_OR_RETURN(
         std::unique_ptr<HopRunner> hop,

@@ -24,7 +24,8 @@ namespace ecpipe {
 struct PartOptions {
   // Without a byte moved on any stream for this long the part gives up.
   Duration stall_timeout = std::chrono::seconds(10);
-  // Memory of each ring of slice buffers: one for a local block, one a row of each input.
+  // Memory of each ring of slice buffers: one for a local block, one a row of each input. The hops
+  // of a part share it.
   size_t ring_bytes = 512u << 10;
 };
 

@@ -22,6 +22,7 @@ struct RepairTarget {
   std::string scheme;  // "auto" or empty: the best by expected time
   uint32_t slice_bytes = 0;
   std::string transport;  // "tcp" or "redis"
+  std::string rack;       // where the requestor is, for schemes that look at racks
 };
 
 struct RepairCost {

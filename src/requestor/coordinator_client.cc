@@ -26,6 +26,7 @@ absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target) {
   proto.set_bytes(target.bytes);
   proto.set_scheme(target.scheme);
   proto.set_slice_bytes(target.slice_bytes);
+  proto.set_rack(target.rack);
   if (target.transport == "tcp") {
     proto.set_transport(v1::TRANSPORT_TCP);
   } else if (target.transport == "redis") {
@@ -64,8 +65,8 @@ PlanHop HopOf(const v1::ExplainRepairResponse::PlannedHop& proto, ExplainedRepai
   hop.coefficients = BytesOf(proto.coefficients());
   hop.stored_rows = RowsOf(proto.stored_rows());
   for (const auto& input : proto.inputs()) {
-    hop.inputs.push_back({static_cast<int>(input.from_hop()), RowsOf(input.rows()),
-                          BytesOf(input.coefficients())});
+    hop.inputs.push_back(
+        {static_cast<int>(input.from_hop()), RowsOf(input.rows()), BytesOf(input.coefficients())});
   }
   if (hop.block_index >= 0) explained->block_ids[hop.block_index] = proto.block_id();
   if (!proto.rack().empty()) explained->racks[hop.node] = proto.rack();

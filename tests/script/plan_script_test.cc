@@ -2,6 +2,7 @@
 // Runs plans/*.txt: requests in a small language, each with the plan that it must lead to beside
 // it.
 //   plan <scheme> code=rs(6,4) failed=0[,1] survivors=1,2,... range=<offset>+<bytes> slice=<bytes>
+//       [racks=...] [links=...]                 (all on one line; see ReadCluster)
 //   <expected text>
 //   <blank line>
 // ECPIPE_UPDATE_SCRIPTS=1 writes what came out back into the files, for a person to read and judge.
@@ -47,22 +48,48 @@ std::string HopText(const PlanHop& hop, size_t index) {
   return text + "\n";
 }
 
-std::string PlanText(const RepairPlan& plan) {
-  constexpr double kBytesPerSecond = 1000;
+std::string PlanText(const RepairPlan& plan, const ClusterView& cluster) {
   std::string text = plan.scheme + ": " + std::to_string(plan.grid.slice_count()) + " slices\n";
   for (const PlanLane& lane : plan.lanes) {
-    text += "lane of " + std::to_string(lane.slices.count()) + "\n";
+    text += "lane of " + std::to_string(lane.slices.count());
+    for (const SliceRun& run : lane.slices.runs()) {
+      if (run.stride != 1) {
+        text += " from " + std::to_string(run.first) + " by " + std::to_string(run.stride);
+      }
+    }
+    text += "\n";
     for (size_t i = 0; i < lane.hops.size(); ++i) text += HopText(lane.hops[i], i);
   }
-  const PlanCost cost = EstimateCost(plan, {}, kBytesPerSecond);
-  char line[128];
-  std::snprintf(line, sizeof line, "busiest %llu total %llu depth %d timeslots %.3f\n",
+  const PlanCost cost = EstimateCost(plan, cluster);
+  char line[160];
+  std::snprintf(line, sizeof line, "busiest %llu total %llu depth %d timeslots %.3f",
                 static_cast<unsigned long long>(cost.busiest_link_bytes),
                 static_cast<unsigned long long>(cost.total_bytes), cost.depth, cost.timeslots);
-  return text + line;
+  text += line;
+  if (cost.cross_rack_bytes > 0) text += " cross-rack " + std::to_string(cost.cross_rack_bytes);
+  return text + "\n";
 }
 
-absl::StatusOr<RepairPlan> Plan(const std::string& request_line) {
+// racks=home:N1,N2;other:N3 and links=N1>N2:500;N2>R0:20 (bytes per second; the default is 1000).
+void ReadCluster(std::map<std::string, std::string>& options, ClusterView* cluster) {
+  cluster->default_bytes_per_second = 1000;
+  std::istringstream racks(options["racks"]);
+  for (std::string rack; std::getline(racks, rack, ';');) {
+    std::istringstream nodes(rack.substr(rack.find(':') + 1));
+    for (std::string node; std::getline(nodes, node, ',');) {
+      cluster->nodes.push_back({.node = node, .rack = rack.substr(0, rack.find(':'))});
+    }
+  }
+  std::istringstream links(options["links"]);
+  for (std::string link; std::getline(links, link, ';');) {
+    const size_t arrow = link.find('>');
+    const size_t colon = link.find(':');
+    cluster->links[{link.substr(0, arrow), link.substr(arrow + 1, colon - arrow - 1)}] =
+        std::stod(link.substr(colon + 1));
+  }
+}
+
+absl::StatusOr<std::string> Plan(const std::string& request_line) {
   std::istringstream words(request_line);
   std::string word;
   PlanRequest request;
@@ -74,8 +101,9 @@ absl::StatusOr<RepairPlan> Plan(const std::string& request_line) {
   if (request.scheme == "direct") {
     request.equation = {failed, {{failed[0], {1}}}};
   } else {
-    ECPIPE_ASSIGN_OR_RETURN(request.equation,
-                            code->Equation(failed, Numbers(options.at("survivors"))));
+    request.code = code;
+    request.survivors = Numbers(options.at("survivors"));
+    ECPIPE_ASSIGN_OR_RETURN(request.equation, code->Equation(failed, request.survivors));
   }
   const std::string& range = options.at("range");
   request.grid.offset = std::stoull(range);
@@ -85,12 +113,14 @@ absl::StatusOr<RepairPlan> Plan(const std::string& request_line) {
   for (size_t i = 0; i < failed.size(); ++i) {
     request.requestors.push_back("R" + std::to_string(i));
   }
-  return ChoosePlan(request, 1000);
+  ReadCluster(options, &request.cluster);
+  ECPIPE_ASSIGN_OR_RETURN(const RepairPlan plan, ChoosePlan(request));
+  return PlanText(plan, request.cluster);
 }
 
 std::string Outcome(const std::string& request_line) {
-  const absl::StatusOr<RepairPlan> plan = Plan(request_line);
-  return plan.ok() ? PlanText(*plan) : "error " + StatusText(plan.status()) + "\n";
+  const absl::StatusOr<std::string> plan = Plan(request_line);
+  return plan.ok() ? *plan : "error " + StatusText(plan.status()) + "\n";
 }
 
 class PlanScripts : public ::testing::TestWithParam<std::string> {};
@@ -121,7 +151,8 @@ TEST_P(PlanScripts, PlansAreAsWritten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PlanScripts,
-                         ::testing::Values("conventional", "ppr", "rp", "errors"),
+                         ::testing::Values("conventional", "ppr", "rp", "rp_cyclic", "rp_rack",
+                                           "rp_weighted", "errors"),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

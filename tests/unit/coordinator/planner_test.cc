@@ -78,7 +78,20 @@ Symbol Expected(const RepairEquation& equation, size_t row) {
   return symbol;
 }
 
-void ExpectComputesTheEquation(const PlanRequest& request, const RepairPlan& plan) {
+// The blocks that a plan reads, in the order of its first lane.
+std::vector<int> BlocksRead(const RepairPlan& plan) {
+  std::vector<int> blocks;
+  for (const PlanHop& hop : plan.lanes[0].hops) {
+    if (hop.block_index >= 0) blocks.push_back(hop.block_index);
+  }
+  return blocks;
+}
+
+void ExpectComputesTheEquation(PlanRequest request, const RepairPlan& plan) {
+  // A scheme that chooses helpers must have computed the equation of those that it chose.
+  if (request.code != nullptr) {
+    request.equation = request.code->Equation(request.equation.failed, BlocksRead(plan)).value();
+  }
   EXPECT_TRUE(ValidatePlan(plan).ok()) << ValidatePlan(plan);
   EXPECT_EQ(plan.scheme, request.scheme);
   EXPECT_EQ(plan.grid, request.grid);
@@ -111,6 +124,12 @@ PlanRequest RequestFor(const ErasureCode& code, const std::vector<int>& failed,
   return request;
 }
 
+std::vector<std::string> RepairSchemes() {
+  std::vector<std::string> schemes = SchemeNames();
+  std::erase(schemes, "direct");
+  return schemes;
+}
+
 PlanRequest SmallRequest(int failed_count) {
   const std::vector<int> all{0, 1, 2, 3, 4, 5};
   return RequestFor(**CreateErasureCode("rs(6,4)"), {all.begin(), all.begin() + failed_count},
@@ -132,6 +151,18 @@ PlanRequest RandomRequest(std::mt19937_64& random) {
   request.grid.offset = random() % 1000;
   request.grid.bytes = 1 + random() % 5000;
   request.grid.slice_bytes = 1 + static_cast<uint32_t>(random() % 700);
+  for (const std::string& node : request.block_nodes) {
+    request.cluster.nodes.push_back({.node = node,
+                                     .rack = std::string(random() % 4, 'r'),
+                                     .up_bytes_per_second = static_cast<double>(random() % 3)});
+    if (random() % 2 == 0) {
+      request.cluster.links[{node, request.block_nodes[0]}] = static_cast<double>(random() % 3);
+    }
+  }
+  if (random() % 2 == 0) {
+    request.code = *CreateErasureCode(name);
+    request.survivors.assign(failed_end, blocks.end());
+  }
   if (random() % 4 == 0) request.requestors.assign(request.requestors.size(), "R");
   return request;
 }
@@ -141,7 +172,7 @@ TEST(Planner, EverySchemeComputesTheEquation) {
   for (int round = 0; round < 300; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     PlanRequest request = RandomRequest(random);
-    for (const char* scheme : {"rp", "ppr", "conventional"}) {
+    for (const std::string& scheme : RepairSchemes()) {
       SCOPED_TRACE(scheme);
       request.scheme = scheme;
       const auto plan = MakePlan(request);
@@ -160,7 +191,7 @@ TEST(Planner, TheLargestStripeAndTheMostRowsFit) {
     const auto failed_end = blocks.begin() + static_cast<ptrdiff_t>(failed_count);
     PlanRequest request =
         RequestFor(*wide, {blocks.begin(), failed_end}, {failed_end, blocks.end()});
-    for (const char* scheme : {"rp", "ppr", "conventional"}) {
+    for (const std::string& scheme : RepairSchemes()) {
       request.scheme = scheme;
       const auto plan = MakePlan(request);
       ASSERT_TRUE(plan.ok()) << plan.status();
@@ -173,7 +204,7 @@ TEST(Planner, TheLargestStripeAndTheMostRowsFit) {
 TEST(Planner, KeepsTermsThatServeOneRowOnly) {
   PlanRequest request = SmallRequest(2);
   request.equation.terms = {{2, {1, 0}}, {3, {0, 7}}, {4, {9, 9}}, {5, {0, 1}}};
-  for (const char* scheme : {"rp", "ppr", "conventional"}) {
+  for (const std::string& scheme : RepairSchemes()) {
     request.scheme = scheme;
     ASSERT_NO_FATAL_FAILURE(ExpectComputesTheEquation(request, MakePlan(request).value()));
   }
@@ -201,7 +232,8 @@ TEST(Planner, DirectSendsTheBlockAsItIs) {
 }
 
 TEST(Planner, NamesItsSchemes) {
-  EXPECT_THAT(SchemeNames(), ElementsAre("rp", "ppr", "conventional", "direct"));
+  EXPECT_THAT(SchemeNames(), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "ppr",
+                                         "conventional", "direct"));
 }
 
 TEST(Planner, RefusesABadRequest) {
@@ -210,7 +242,8 @@ TEST(Planner, RefusesABadRequest) {
     std::function<void(PlanRequest*)> spoil;
   };
   const Case cases[] = {
-      {"unknown scheme 'magic'; known are rp, ppr, conventional, direct",
+      {"unknown scheme 'magic'; known are rp, rp-weighted, rp-rack, rp-cyclic, ppr, conventional, "
+       "direct",
        [](PlanRequest* r) { r->scheme = "magic"; }},
       {"range is empty", [](PlanRequest* r) { r->grid.bytes = 0; }},
       {"slice size must not be 0", [](PlanRequest* r) { r->grid.slice_bytes = 0; }},

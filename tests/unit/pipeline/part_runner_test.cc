@@ -186,7 +186,7 @@ class Engines : public ::testing::Test {
 TEST_F(Engines, EverySchemeAndShape) {
   for (const bool cached : {true, false}) {
     cached_ = cached;
-    for (const char* scheme : {"conventional", "ppr", "rp"}) {
+    for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic"}) {
       for (const std::vector<int>& failed : {std::vector<int>{0}, {2, 5}, {1, 3, 6}}) {
         ExpectRepaired(scheme, failed, {0, kBlockBytes, 4096});
         ExpectRepaired(scheme, failed, {12'345, 54'321, 1000});
@@ -215,7 +215,7 @@ TEST_F(Engines, ADiskErrorReachesTheRequestorWithTheReason) {
   failing_block_ = 5;
   for (const bool cached : {true, false}) {
     cached_ = cached;
-    for (const char* scheme : {"conventional", "ppr", "rp"}) {
+    for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic"}) {
       const auto outcome = Run(Plan(scheme, {0}, {0, kBlockBytes, 1000}));
       const absl::Status& status = outcome.at("r0");
       EXPECT_FALSE(status.ok()) << scheme;

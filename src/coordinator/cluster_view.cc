@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster_view.h"
+
+#include <algorithm>
+
+namespace ecpipe {
+
+Links::Links(const ClusterView& view) : view_(view) {
+  for (const PlanNode& node : view.nodes) nodes_[node.node] = &node;
+}
+
+double Links::Of(const std::string& node, double PlanNode::* speed) const {
+  const auto found = nodes_.find(node);
+  const bool known = found != nodes_.end() && found->second->*speed > 0;
+  return known ? found->second->*speed : view_.default_bytes_per_second;
+}
+
+double Links::Between(const std::string& from, const std::string& to) const {
+  const double ends = std::min(Up(from), Down(to));
+  if (view_.links.empty()) return ends;
+  const auto found = view_.links.find({from, to});
+  return found == view_.links.end() || found->second <= 0 ? ends : std::min(ends, found->second);
+}
+
+const std::string& Links::RackOf(const std::string& node) const {
+  static const std::string unknown;
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? unknown : found->second->rack;
+}
+
+bool Links::CrossesRacks(const std::string& from, const std::string& to) const {
+  const std::string& a = RackOf(from);
+  const std::string& b = RackOf(to);
+  return !a.empty() && !b.empty() && a != b;
+}
+
+}  // namespace ecpipe

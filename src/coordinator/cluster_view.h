@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a planner knows of the nodes and the links between them. A value: planners stay pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ecpipe {
+
+// What is known of a node that may take part.
+struct PlanNode {
+  std::string node;
+  std::string rack;                // empty: unknown, and then a rack of its own
+  double up_bytes_per_second = 0;  // of its link; 0: unknown, taken for the default
+  double down_bytes_per_second = 0;
+};
+
+struct ClusterView {
+  std::vector<PlanNode> nodes;  // helpers, and requestors of which something is known
+  // Bytes per second from one node to another, where a pair has been measured or configured.
+  std::map<std::pair<std::string, std::string>, double> links;
+  double default_bytes_per_second = 125e6;
+};
+
+// Answers about a view, which must outlive it.
+class Links {
+ public:
+  explicit Links(const ClusterView& view);
+
+  double Up(const std::string& node) const { return Of(node, &PlanNode::up_bytes_per_second); }
+  double Down(const std::string& node) const { return Of(node, &PlanNode::down_bytes_per_second); }
+  // The pair's own speed where it is known, and never more than the ends' links give.
+  double Between(const std::string& from, const std::string& to) const;
+  // Empty: unknown.
+  const std::string& RackOf(const std::string& node) const;
+  // Whether a stream leaves its rack. Unknown racks are not counted.
+  bool CrossesRacks(const std::string& from, const std::string& to) const;
+
+ private:
+  double Of(const std::string& node, double PlanNode::* speed) const;
+
+  const ClusterView& view_;
+  std::map<std::string, const PlanNode*> nodes_;
+};
+
+}  // namespace ecpipe
