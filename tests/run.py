@@ -49,7 +49,8 @@ CLUSTER_PRESETS_AT_ONCE = 2
 
 SANITIZER_OPTIONS = {
     # Debian's gRPC is not instrumented, and without the first option each of its threads is "racy".
-    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1 halt_on_error=1",
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1 halt_on_error=1 "
+                    f"suppressions={REPOSITORY / 'tests' / 'tsan.supp'}",
     "ASAN_OPTIONS": "detect_leaks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }

@@ -51,7 +51,9 @@ struct WidestPath {
 
 // A path of `length` different candidates, 1 <= length <= candidates() <= kMaxCandidates; all links
 // exist, so there always is one. After about `max_steps` steps the best path so far is returned.
-// Deterministic. (14, 10) with random speeds takes 300 steps and 40 µs on average.
+// Deterministic. Random speeds, on average: (14, 10) takes 56
+// steps and 21 µs, (16, 12) 40 µs, (40, 30) 4 ms; (100, 80) is cut off after 65 ms, 2.3 % below the
+// bound.
 WidestPath FindWidestPath(const LinkSpeeds& speeds, int length, uint64_t max_steps = 200'000);
 
 }  // namespace ecpipe

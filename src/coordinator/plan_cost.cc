@@ -101,8 +101,7 @@ absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request) {
   if (request.scheme != "auto" && !request.scheme.empty()) return MakePlan(request);
   std::optional<RepairPlan> best;
   PlanCost best_cost;
-  for (const std::string& scheme : SchemeNames()) {
-    if (scheme == "direct") continue;  // for blocks that are there; never a repair
+  for (const std::string& scheme : SchemesWorthATry(request.cluster)) {
     PlanRequest candidate = request;
     candidate.scheme = scheme;
     ECPIPE_ASSIGN_OR_RETURN(RepairPlan plan, MakePlan(candidate));

@@ -38,9 +38,9 @@ struct PlanCost {
 // Streams between hops of one node cost nothing.
 PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster);
 
-// MakePlan, and when request.scheme is "auto" or empty the scheme with the least expected time;
-// among equals the one with fewer bytes between racks, then with fewer on all links together, then
-// the one that SchemeNames() names first.
+// MakePlan, and when request.scheme is "auto" or empty the one of SchemesWorthATry() with the least
+// expected time; among equals the one with fewer bytes between racks, then with fewer on all links
+// together, then the one that SchemeNames() names first.
 absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request);
 
 }  // namespace ecpipe

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/planner.h"
 
+#include <algorithm>
+
 #include "common/status.h"
 #include "coordinator/schemes.h"
 
@@ -9,21 +11,43 @@ namespace {
 
 using Planner = absl::StatusOr<PlanLanes> (*)(const PlanRequest&);
 
+// What of the cluster a scheme looks at. Where that is not known, or the same everywhere, it has
+// nothing to win over rp.
+enum class LooksAt { kNothing, kLinks, kRacks };
+
 struct Scheme {
   const char* name;
   Planner planner;
   size_t most_failed;  // failed blocks that one plan can rebuild
+  LooksAt looks_at;
 };
 
 constexpr Scheme kSchemes[] = {
-    {"rp", PlanRepairPipelining, kMaxRows},
-    {"rp-weighted", PlanWeighted, kMaxRows},
-    {"rp-rack", PlanRackAware, kMaxRows},
-    {"rp-cyclic", PlanCyclic, kMaxRows},
-    {"ppr", PlanPpr, kMaxRows},
-    {"conventional", PlanConventional, kMaxRows},
-    {"direct", PlanDirect, 1},
+    {"rp", PlanRepairPipelining, kMaxRows, LooksAt::kNothing},
+    {"rp-weighted", PlanWeighted, kMaxRows, LooksAt::kLinks},
+    {"rp-rack", PlanRackAware, kMaxRows, LooksAt::kRacks},
+    {"rp-cyclic", PlanCyclic, kMaxRows, LooksAt::kLinks},
+    {"ppr", PlanPpr, kMaxRows, LooksAt::kNothing},
+    {"conventional", PlanConventional, kMaxRows, LooksAt::kNothing},
+    {"direct", PlanDirect, 1, LooksAt::kNothing},
 };
+
+bool KnowsLinks(const ClusterView& cluster) {
+  return !cluster.links.empty() ||
+         std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const PlanNode& node) {
+           return node.up_bytes_per_second > 0 || node.down_bytes_per_second > 0;
+         });
+}
+
+bool KnowsRacks(const ClusterView& cluster) {
+  const std::string* first = nullptr;
+  for (const PlanNode& node : cluster.nodes) {
+    if (node.rack.empty()) continue;
+    if (first != nullptr && node.rack != *first) return true;
+    first = &node.rack;
+  }
+  return false;
+}
 
 absl::Status CheckRequest(const PlanRequest& request) {
   ECPIPE_RETURN_IF_ERROR(request.grid.Validate());
@@ -58,6 +82,19 @@ absl::Status CheckRequest(const PlanRequest& request) {
 std::vector<std::string> SchemeNames() {
   std::vector<std::string> names;
   for (const Scheme& scheme : kSchemes) names.push_back(scheme.name);
+  return names;
+}
+
+std::vector<std::string> SchemesWorthATry(const ClusterView& cluster) {
+  const bool links = KnowsLinks(cluster);
+  const bool racks = KnowsRacks(cluster);
+  std::vector<std::string> names;
+  for (const Scheme& scheme : kSchemes) {
+    if (scheme.planner == PlanDirect) continue;  // for blocks that are there; never a repair
+    if (scheme.looks_at == LooksAt::kLinks && !links) continue;
+    if (scheme.looks_at == LooksAt::kRacks && !racks) continue;
+    names.push_back(scheme.name);
+  }
   return names;
 }
 

@@ -35,6 +35,9 @@ struct PlanRequest {
 // block that is there: what a plain read of a healthy block runs.
 std::vector<std::string> SchemeNames();
 
+// The schemes that can be the best repair, as far as this is known of the cluster.
+std::vector<std::string> SchemesWorthATry(const ClusterView& cluster);
+
 // INVALID_ARGUMENT for an unknown scheme (the message lists the known ones) or a request that the
 // scheme cannot serve.
 absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& request);

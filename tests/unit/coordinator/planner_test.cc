@@ -236,6 +236,21 @@ TEST(Planner, NamesItsSchemes) {
                                          "conventional", "direct"));
 }
 
+TEST(Planner, TriesWhatLooksAtSomethingKnown) {
+  ClusterView cluster;
+  cluster.nodes = {{.node = "a", .rack = "r"}, {.node = "b", .rack = "r"}, {.node = "c"}};
+  EXPECT_THAT(SchemesWorthATry(cluster), ElementsAre("rp", "ppr", "conventional"));
+  cluster.nodes[1].rack = "s";
+  EXPECT_THAT(SchemesWorthATry(cluster), ElementsAre("rp", "rp-rack", "ppr", "conventional"));
+  cluster.links[{"a", "b"}] = 1;
+  EXPECT_THAT(SchemesWorthATry(cluster),
+              ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "ppr", "conventional"));
+  ClusterView speeds;
+  speeds.nodes = {{.node = "a", .down_bytes_per_second = 1}};
+  EXPECT_THAT(SchemesWorthATry(speeds),
+              ElementsAre("rp", "rp-weighted", "rp-cyclic", "ppr", "conventional"));
+}
+
 TEST(Planner, RefusesABadRequest) {
   struct Case {
     const char* message;
