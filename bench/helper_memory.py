@@ -39,9 +39,8 @@ def peaks_mib(bin_dir: Path, work_dir: Path, block_mib: int) -> dict[str, float]
         block = json.loads(manifest.read_text())["stripes"][0]["blocks"][0]
         cluster.cli("repair", block["block_id"], "-o", work_dir / "rebuilt", "--scheme", "rp",
                     "--sha256", block["sha256"], timeout=STEP_SECONDS)
-        cluster.wait_idle()
         return {node: status["peak_resident_bytes"] / MIB
-                for node, status in cluster.node_status().items()}
+                for node, status in cluster.wait_idle().items()}
 
 
 def main() -> None:

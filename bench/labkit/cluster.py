@@ -224,11 +224,19 @@ class Cluster:
             return all(known.get(node, {}).get("state") == "live" for node in nodes)
         wait_until(all_live, seconds, f"{len(nodes)} nodes live at the coordinator")
 
-    def wait_idle(self, seconds: float = 10.0) -> None:
-        """Until no helper has a session: then counters stand still."""
+    def wait_idle(self, seconds: float = 20.0) -> dict[str, dict[str, Any]]:
+        """Until no helper has a session: then counters stand still. Returns the status of the nodes
+        that answer, which are all that live."""
+        answers: dict[str, dict[str, Any]] = {}
+
         def idle() -> bool:
-            return not any(node.get("active_sessions") for node in self.node_status().values())
+            known = self.node_status()
+            answers.clear()
+            answers.update({name: node for name, node in known.items() if node["answers"]})
+            return (all(node["answers"] for node in known.values() if node["state"] == "live")
+                    and not any(node["active_sessions"] for node in answers.values()))
         wait_until(idle, seconds, "all sessions ended")
+        return answers
 
     def cpu_seconds(self) -> float:
         """Of all daemons and redis-servers that run now."""
@@ -236,9 +244,8 @@ class Cluster:
 
     def link_bytes(self) -> dict[str, LinkBytes]:
         """What each helper's data plane has carried, by the helpers' own counters."""
-        return {node: LinkBytes(int(status.get("data_bytes_sent", 0)),
-                                int(status.get("data_bytes_received", 0)))
-                for node, status in self.node_status().items()}
+        return {node: LinkBytes(status["data_bytes_sent"], status["data_bytes_received"])
+                for node, status in self.wait_idle().items()}
 
     def data_dir(self) -> Path:
         return self.work_dir / "data"

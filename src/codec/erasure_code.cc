@@ -4,24 +4,52 @@
 #include <charconv>
 
 #include "codec/linear_code.h"
+#include "codec/local_reconstruction.h"
 #include "codec/reed_solomon.h"
 #include "common/status.h"
 
 namespace ecpipe {
 namespace {
 
-// A code family: the names that it answers to, and what makes its generator.
+// The canonical name makes the same code again.
+std::shared_ptr<const ErasureCode> MakeRs(const std::string& family, Matrix generator) {
+  const std::string name = family + "(" + std::to_string(generator.rows()) + "," +
+                           std::to_string(generator.columns()) + ")";
+  return std::make_shared<const LinearCode>(name, std::move(generator));
+}
+
+using Code = absl::StatusOr<std::shared_ptr<const ErasureCode>>;
+
+Code RsCauchy(const std::vector<int>& parameters) {
+  ECPIPE_ASSIGN_OR_RETURN(Matrix generator, CauchyGenerator(parameters[0], parameters[1]));
+  return MakeRs("rs-cauchy", std::move(generator));
+}
+
+Code RsVandermonde(const std::vector<int>& parameters) {
+  ECPIPE_ASSIGN_OR_RETURN(Matrix generator, VandermondeGenerator(parameters[0], parameters[1]));
+  return MakeRs("rs-vandermonde", std::move(generator));
+}
+
+Code Lrc(const std::vector<int>& parameters) {
+  return LocalReconstructionCode::Create(parameters[0], parameters[1], parameters[2]);
+}
+
+// A code family: the name that it answers to, and what makes a code of its parameters.
 struct Family {
   const char* name;
-  const char* canonical;
-  absl::StatusOr<Matrix> (*generator)(int n, int k);
+  std::vector<const char*> parameters;
+  Code (*create)(const std::vector<int>& parameters);
 };
 
-constexpr Family kFamilies[] = {
-    {"rs", "rs-cauchy", CauchyGenerator},
-    {"rs-cauchy", "rs-cauchy", CauchyGenerator},
-    {"rs-vandermonde", "rs-vandermonde", VandermondeGenerator},
-};
+const std::vector<Family>& Families() {
+  static const std::vector<Family> families = {
+      {"rs", {"n", "k"}, RsCauchy},
+      {"rs-cauchy", {"n", "k"}, RsCauchy},
+      {"rs-vandermonde", {"n", "k"}, RsVandermonde},
+      {"lrc", {"k", "groups", "global"}, Lrc},
+  };
+  return families;
+}
 
 struct ParsedName {
   std::string family;
@@ -55,19 +83,17 @@ absl::StatusOr<ParsedName> Parse(const std::string& name) {
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name) {
   ECPIPE_ASSIGN_OR_RETURN(const ParsedName parsed, Parse(name));
   std::string known;
-  for (const Family& family : kFamilies) {
+  for (const Family& family : Families()) {
     known += (known.empty() ? "" : ", ") + std::string(family.name);
     if (parsed.family != family.name) continue;
-    if (parsed.parameters.size() != 2) {
-      return absl::InvalidArgumentError("'" + name + "': " + family.name +
-                                        " takes two parameters, (n,k)");
+    if (parsed.parameters.size() == family.parameters.size()) {
+      return family.create(parsed.parameters);
     }
-    const int n = parsed.parameters[0];
-    const int k = parsed.parameters[1];
-    ECPIPE_ASSIGN_OR_RETURN(Matrix generator, family.generator(n, k));
-    const std::string canonical = std::string(family.canonical) + "(" + std::to_string(n) + "," +
-                                  std::to_string(k) + ")";
-    return std::make_shared<const LinearCode>(canonical, std::move(generator));
+    std::string form;
+    for (const char* parameter : family.parameters)
+      form += (form.empty() ? "" : ",") + std::string(parameter);
+    return absl::InvalidArgumentError("'" + name + "': the form is " + family.name + "(" + form +
+                                      ")");
   }
   return absl::InvalidArgumentError("'" + name + "': unknown code family '" + parsed.family +
                                     "'; known are " + known);

@@ -15,11 +15,18 @@ double Links::Of(const std::string& node, double PlanNode::* speed) const {
   return known ? found->second->*speed : view_.default_bytes_per_second;
 }
 
+double Links::OfPair(const std::string& from, const std::string& to) const {
+  if (view_.links == nullptr) return 0;
+  const auto nodes = view_.links->find({from, to});
+  if (nodes != view_.links->end()) return nodes->second;
+  const auto racks = view_.links->find({RackOf(from), RackOf(to)});
+  return racks == view_.links->end() ? 0 : racks->second;
+}
+
 double Links::Between(const std::string& from, const std::string& to) const {
   const double ends = std::min(Up(from), Down(to));
-  if (view_.links.empty()) return ends;
-  const auto found = view_.links.find({from, to});
-  return found == view_.links.end() || found->second <= 0 ? ends : std::min(ends, found->second);
+  const double pair = OfPair(from, to);
+  return pair > 0 ? std::min(ends, pair) : ends;
 }
 
 const std::string& Links::RackOf(const std::string& node) const {

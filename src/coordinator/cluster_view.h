@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,10 +18,13 @@ struct PlanNode {
   double down_bytes_per_second = 0;
 };
 
+// Bytes per second from one node to another, where a pair has been measured or configured. Both
+// names may be racks: that is then the speed from any node of the one to any node of the other.
+using LinkTable = std::map<std::pair<std::string, std::string>, double>;
+
 struct ClusterView {
-  std::vector<PlanNode> nodes;  // helpers, and requestors of which something is known
-  // Bytes per second from one node to another, where a pair has been measured or configured.
-  std::map<std::pair<std::string, std::string>, double> links;
+  std::vector<PlanNode> nodes;             // helpers, and requestors of which something is known
+  std::shared_ptr<const LinkTable> links;  // null: nothing known of pairs
   double default_bytes_per_second = 125e6;
 };
 
@@ -31,7 +35,8 @@ class Links {
 
   double Up(const std::string& node) const { return Of(node, &PlanNode::up_bytes_per_second); }
   double Down(const std::string& node) const { return Of(node, &PlanNode::down_bytes_per_second); }
-  // The pair's own speed where it is known, and never more than the ends' links give.
+  // The pair's own speed where it is known, or that of their racks, and never more than the ends'
+  // links give.
   double Between(const std::string& from, const std::string& to) const;
   // Empty: unknown.
   const std::string& RackOf(const std::string& node) const;
@@ -39,6 +44,8 @@ class Links {
   bool CrossesRacks(const std::string& from, const std::string& to) const;
 
  private:
+  // 0: not known.
+  double OfPair(const std::string& from, const std::string& to) const;
   double Of(const std::string& node, double PlanNode::* speed) const;
 
   const ClusterView& view_;

@@ -33,6 +33,17 @@ void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
                                                       "defaults.link_mbit", 1000, 1, kFastestMbit));
 }
 
+absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
+  if (const std::string path = config.String("topology.racks", ""); !path.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(repairs->racks, ReadRackTable(path));
+  }
+  if (const std::string path = config.String("topology.links", ""); !path.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(LinkTable links, ReadLinkTable(path));
+    repairs->links = std::make_shared<LinkTable>(std::move(links));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path) {
@@ -45,6 +56,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   coordinator.metrics_address = config.String("metrics.listen", "");
   coordinator.log_level = config.String("log.level", "info");
   ReadDefaults(config, &coordinator);
+  ECPIPE_RETURN_IF_ERROR(ReadTopology(config, &repairs));
   repairs.handout_timeout =
       FromSeconds(config.Seconds("timeouts.handout_seconds", Seconds(repairs.handout_timeout), 60));
   repairs.dead_after =

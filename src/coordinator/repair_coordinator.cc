@@ -11,6 +11,7 @@
 #include "common/fault_points.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "common/tcp_socket.h"
 #include "coordinator/part_builder.h"
 
 namespace ecpipe {
@@ -160,6 +161,7 @@ absl::StatusOr<PlannedRepair> RepairCoordinator::Plan(const RepairRequest& reque
   plan_request.code = code;
   ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, location, refused, &plan_request));
   plan_request.cluster.default_bytes_per_second = options_.link_bytes_per_second;
+  plan_request.cluster.links = options_.links;
   for (const BlockPlace& place : stripe.blocks) plan_request.block_nodes.push_back(place.node);
   plan_request.requestors = {RequestorName(request.requestor)};
   plan_request.cluster.nodes.push_back(
@@ -352,8 +354,19 @@ void RepairCoordinator::End(RepairRecord record, RepairState state, const std::s
   }
 }
 
-absl::Status RepairCoordinator::Register(const NodeRecord& node) {
+std::string RepairCoordinator::ConfiguredRack(const NodeRecord& node) const {
+  if (const auto by_id = options_.racks.find(node.node_id); by_id != options_.racks.end()) {
+    return by_id->second;
+  }
+  const absl::StatusOr<HostPort> control = ParseHostPort(node.control_address);
+  if (!control.ok()) return "";
+  const auto by_host = options_.racks.find(control->host);
+  return by_host == options_.racks.end() ? "" : by_host->second;
+}
+
+absl::Status RepairCoordinator::Register(NodeRecord node) {
   const TimePoint now = clock_->Now();
+  if (std::string rack = ConfiguredRack(node); !rack.empty()) node.rack = std::move(rack);
   {
     MutexLock lock(&mutex_);
     ECPIPE_ASSIGN_OR_RETURN(const RegisterOutcome outcome, nodes_.Register(node, now));

@@ -20,6 +20,7 @@
 #include "coordinator/journal.h"
 #include "coordinator/node_table.h"
 #include "coordinator/plan_cost.h"
+#include "coordinator/topology.h"
 
 namespace ecpipe {
 
@@ -70,6 +71,8 @@ class RepairCoordinator {
     Duration abandon_after = std::chrono::seconds(30);
     uint32_t max_running = 10'000;  // repairs at once; bounds what requestors make us keep
     int journal_keep = 10'000;      // ended repairs
+    RackTable racks;                // by node id, or the host of a helper's control address
+    std::shared_ptr<const LinkTable> links;  // null: nothing known of pairs
   };
 
   // All pointers outlive the coordinator.
@@ -86,7 +89,7 @@ class RepairCoordinator {
   void FinishRepair(RepairId repair_id, const absl::Status& status, uint64_t verified_bytes);
 
   // From helpers.
-  absl::Status Register(const NodeRecord& node);
+  absl::Status Register(NodeRecord node);
   absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
   void ReportPart(const std::string& node, RepairId repair_id, uint32_t attempt,
                   const absl::Status& status);
@@ -127,6 +130,8 @@ class RepairCoordinator {
                                                                    const PlannedRepair& planned,
                                                                    RepairPart* requestor_part);
   absl::Status AddRunning(const RepairRecord& record);
+  // The rack that the operator has written down for a node; empty if none.
+  std::string ConfiguredRack(const NodeRecord& node) const;
   void End(RepairRecord record, RepairState state, const std::string& detail);
 
   Catalog* const catalog_;

@@ -87,10 +87,8 @@ class ClusterCase(unittest.TestCase):
 
     def assert_nothing_left(self) -> None:
         """No session, no buffer, no temporary file outlives a repair."""
-        self.cluster.wait_idle()
-        for node in self.cluster.status()["nodes"]:
-            if node["answers"]:
-                self.assertEqual(node["buffer_bytes"], 0, node["node_id"])
+        for name, node in self.cluster.wait_idle().items():
+            self.assertEqual(node["buffer_bytes"], 0, name)
         self.assertEqual([file.name for file in self.work.iterdir()
                           if file.name.startswith(".ecpipe-tmp-")], [])
 

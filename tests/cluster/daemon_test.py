@@ -72,9 +72,8 @@ class Lives(ClusterCase):
     def peak_after_repair(self, offset: int, length: int) -> dict[str, int]:
         self.repair(self.block(0, 0)["block_id"], "--scheme", "rp", "--offset", str(offset),
                     "--length", str(length))
-        self.cluster.wait_idle()
         return {name: node["peak_resident_bytes"]
-                for name, node in self.cluster.node_status().items()}
+                for name, node in self.cluster.wait_idle().items()}
 
 
 class Configs(unittest.TestCase):

@@ -60,12 +60,10 @@ class Repairs(ClusterCase):
         self.assertEqual(done.stdout, want[999_000:])
 
     def test_only_the_range_travels(self) -> None:
-        self.cluster.wait_idle()
-        before = self.cluster.node_status()
+        before = self.cluster.wait_idle()
         report = self.repair(self.block(0, 3)["block_id"], "--scheme", "rp",
                              "--offset", "100000", "--length", "100000", "--slice-size", "30000")
-        self.cluster.wait_idle()
-        after = self.cluster.node_status()
+        after = self.cluster.wait_idle()
         # Four slices over each of the k = 4 streams, each with its header.
         stream = 100_000 + 4 * HEADER_BYTES
         self.assertEqual(report["bytes_received"], stream)
@@ -128,6 +126,47 @@ class Repairs(ClusterCase):
              output], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(output.read_bytes(), self.bytes_of(lost["block_id"]))
+
+
+class LocalGroups(ClusterCase):
+    """A code whose single failures are repaired from a part of the stripe."""
+
+    code = "lrc(4,2,1)"  # two groups of two data blocks and their parity, and one global parity
+
+    def helpers_of(self, block_id: str, scheme: str) -> set[str]:
+        plan = json.loads(self.cluster.cli("plan", block_id, "--format", "json",
+                                           "--scheme", scheme).stdout)
+        return {hop["block_id"] for lane in plan["lanes"] for hop in lane["hops"]
+                if "block_id" in hop}
+
+    def test_a_single_failure_stays_in_its_group(self) -> None:
+        blocks = [self.block(0, index) for index in range(7)]
+        groups = ({0, 1, 4}, {2, 3, 5})
+        for index, scheme in itertools.product(range(7), SCHEMES):
+            with self.subTest(index=index, scheme=scheme):
+                group = next((g for g in groups if index in g), {0, 1, 2, 3, index})
+                self.assertEqual(self.helpers_of(blocks[index]["block_id"], scheme),
+                                 {blocks[i]["block_id"] for i in group - {index}})
+                self.repair(blocks[index]["block_id"], "--scheme", scheme,
+                            "--sha256", blocks[index]["sha256"])
+
+    def test_without_its_group_the_global_parity_helps(self) -> None:
+        lost, mate = self.block(1, 2), self.block(1, 3)
+        file = self.cluster.block_file(mate["block_id"])
+        content = file.read_bytes()
+        file.unlink()
+        try:
+            for scheme in SCHEMES:
+                self.repair(lost["block_id"], "--scheme", scheme, "--sha256", lost["sha256"])
+        finally:
+            file.write_bytes(content)
+
+    def test_decode_and_verify(self) -> None:
+        data = self.cluster.data_dir()
+        self.cluster.cli("verify", self.manifest_path, "--blocks", data)
+        self.cluster.cli("decode", self.manifest_path, "--blocks", data,
+                         "-o", self.work / "decoded")
+        self.assertEqual((self.work / "decoded").read_bytes(), self.source.read_bytes())
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 
 #include "common/status.h"
@@ -80,13 +81,15 @@ void ReadCluster(std::map<std::string, std::string>& options, ClusterView* clust
       cluster->nodes.push_back({.node = node, .rack = rack.substr(0, rack.find(':'))});
     }
   }
-  std::istringstream links(options["links"]);
-  for (std::string link; std::getline(links, link, ';');) {
+  LinkTable links;
+  std::istringstream list(options["links"]);
+  for (std::string link; std::getline(list, link, ';');) {
     const size_t arrow = link.find('>');
     const size_t colon = link.find(':');
-    cluster->links[{link.substr(0, arrow), link.substr(arrow + 1, colon - arrow - 1)}] =
+    links[{link.substr(0, arrow), link.substr(arrow + 1, colon - arrow - 1)}] =
         std::stod(link.substr(colon + 1));
   }
+  if (!links.empty()) cluster->links = std::make_shared<LinkTable>(std::move(links));
 }
 
 absl::StatusOr<std::string> Plan(const std::string& request_line) {

@@ -79,14 +79,15 @@ TEST(CreateErasureCode, RefusesWhatIsNotAName) {
 }
 
 TEST(CreateErasureCode, ListsTheFamiliesForAnUnknownOne) {
-  for (const char* name : {"lrc(16,12)", "RS(14,10)", "rs-(14,10)", " rs(14,10)"}) {
-    EXPECT_THAT(ErrorOf(name), HasSubstr("rs, rs-cauchy, rs-vandermonde")) << name;
+  for (const char* name : {"msr(16,12)", "RS(14,10)", "rs-(14,10)", " rs(14,10)"}) {
+    EXPECT_THAT(ErrorOf(name), HasSubstr("rs, rs-cauchy, rs-vandermonde, lrc")) << name;
   }
 }
 
 TEST(CreateErasureCode, RefusesAWrongCountOfParameters) {
-  EXPECT_THAT(ErrorOf("rs(14)"), HasSubstr("two parameters, (n,k)"));
-  EXPECT_THAT(ErrorOf("rs-vandermonde(14,10,2)"), HasSubstr("two parameters, (n,k)"));
+  EXPECT_THAT(ErrorOf("rs(14)"), HasSubstr("the form is rs(n,k)"));
+  EXPECT_THAT(ErrorOf("rs-vandermonde(14,10,2)"), HasSubstr("the form is rs-vandermonde(n,k)"));
+  EXPECT_THAT(ErrorOf("lrc(12,2)"), HasSubstr("the form is lrc(k,groups,global)"));
 }
 
 TEST(CreateErasureCode, RefusesParametersOutsideTheField) {

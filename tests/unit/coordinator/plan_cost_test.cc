@@ -119,10 +119,22 @@ TEST(PlanCost, OneSlowLinkSetsThePace) {
 
 TEST(PlanCost, APairMayBeSlowerThanItsEnds) {
   PlanRequest request = RequestFor({4, 1, 6}, "rp");
-  request.cluster.links[{"N1", "N2"}] = 10;
-  request.cluster.links[{"N2", "N1"}] = 1;    // not used
-  request.cluster.links[{"N2", "N3"}] = 1e9;  // no faster than its ends
+  request.cluster.links = std::make_shared<LinkTable>(LinkTable{
+      {{"N1", "N2"}, 10},
+      {{"N2", "N1"}, 1},    // not used
+      {{"N2", "N3"}, 1e9},  // no faster than its ends
+  });
   EXPECT_NEAR(CostOf(request).seconds, 600 / 10.0 + 3 * 100 / 10.0, 1e-9);
+}
+
+TEST(PlanCost, RacksMayHaveASpeedBetweenThem) {
+  PlanRequest request = RequestFor({4, 1, 6}, "rp");
+  request.cluster.nodes = {{.node = "N1", .rack = "/a"}, {.node = "N2", .rack = "/b"}};
+  request.cluster.links = std::make_shared<LinkTable>(LinkTable{{{"/a", "/b"}, 10}});
+  EXPECT_NEAR(CostOf(request).seconds, 600 / 10.0 + 3 * 100 / 10.0, 1e-9);
+  request.cluster.links =
+      std::make_shared<LinkTable>(LinkTable{{{"/a", "/b"}, 10}, {{"N1", "N2"}, 20}});
+  EXPECT_NEAR(CostOf(request).seconds, 600 / 20.0 + 3 * 100 / 20.0, 1e-9);
 }
 
 TEST(PlanCost, CountsWhatLeavesItsRack) {
@@ -138,7 +150,9 @@ TEST(PlanCost, CountsWhatLeavesItsRack) {
 TEST(PlanCost, ReadingFromSeveralHelpersSharesTheEdge) {
   for (const bool cyclic : {false, true}) {
     PlanRequest request = RequestFor({5, 1, 4000}, cyclic ? "rp-cyclic" : "rp");
-    for (int i = 1; i <= 5; ++i) request.cluster.links[{"N" + std::to_string(i), "R0"}] = 100;
+    LinkTable edge;
+    for (int i = 1; i <= 5; ++i) edge[{"N" + std::to_string(i), "R0"}] = 100;
+    request.cluster.links = std::make_shared<LinkTable>(edge);
     EXPECT_NEAR(CostOf(request).timeslots, cyclic ? 10 / 4.0 : 10, 0.02);
   }
 }

@@ -151,14 +151,16 @@ PlanRequest RandomRequest(std::mt19937_64& random) {
   request.grid.offset = random() % 1000;
   request.grid.bytes = 1 + random() % 5000;
   request.grid.slice_bytes = 1 + static_cast<uint32_t>(random() % 700);
+  LinkTable links;
   for (const std::string& node : request.block_nodes) {
     request.cluster.nodes.push_back({.node = node,
                                      .rack = std::string(random() % 4, 'r'),
                                      .up_bytes_per_second = static_cast<double>(random() % 3)});
     if (random() % 2 == 0) {
-      request.cluster.links[{node, request.block_nodes[0]}] = static_cast<double>(random() % 3);
+      links[{node, request.block_nodes[0]}] = static_cast<double>(1 + random() % 3);
     }
   }
+  if (!links.empty()) request.cluster.links = std::make_shared<LinkTable>(links);
   if (random() % 2 == 0) {
     request.code = *CreateErasureCode(name);
     request.survivors.assign(failed_end, blocks.end());
@@ -242,7 +244,7 @@ TEST(Planner, TriesWhatLooksAtSomethingKnown) {
   EXPECT_THAT(SchemesWorthATry(cluster), ElementsAre("rp", "ppr", "conventional"));
   cluster.nodes[1].rack = "s";
   EXPECT_THAT(SchemesWorthATry(cluster), ElementsAre("rp", "rp-rack", "ppr", "conventional"));
-  cluster.links[{"a", "b"}] = 1;
+  cluster.links = std::make_shared<LinkTable>();
   EXPECT_THAT(SchemesWorthATry(cluster),
               ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "ppr", "conventional"));
   ClusterView speeds;
