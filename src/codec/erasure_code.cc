@@ -12,7 +12,7 @@ namespace ecpipe {
 namespace {
 
 // The canonical name makes the same code again.
-std::shared_ptr<const ErasureCode> MakeRs(const std::string& family, Matrix generator) {
+std::shared_ptr<const ErasureCode> Named(const std::string& family, Matrix generator) {
   const std::string name = family + "(" + std::to_string(generator.rows()) + "," +
                            std::to_string(generator.columns()) + ")";
   return std::make_shared<const LinearCode>(name, std::move(generator));
@@ -22,12 +22,17 @@ using Code = absl::StatusOr<std::shared_ptr<const ErasureCode>>;
 
 Code RsCauchy(const std::vector<int>& parameters) {
   ECPIPE_ASSIGN_OR_RETURN(Matrix generator, CauchyGenerator(parameters[0], parameters[1]));
-  return MakeRs("rs-cauchy", std::move(generator));
+  return Named("rs-cauchy", std::move(generator));
 }
 
 Code RsVandermonde(const std::vector<int>& parameters) {
   ECPIPE_ASSIGN_OR_RETURN(Matrix generator, VandermondeGenerator(parameters[0], parameters[1]));
-  return MakeRs("rs-vandermonde", std::move(generator));
+  return Named("rs-vandermonde", std::move(generator));
+}
+
+Code Xor(const std::vector<int>& parameters) {
+  ECPIPE_ASSIGN_OR_RETURN(Matrix generator, XorGenerator(parameters[0], parameters[1]));
+  return Named("xor", std::move(generator));
 }
 
 Code Lrc(const std::vector<int>& parameters) {
@@ -46,6 +51,7 @@ const std::vector<Family>& Families() {
       {"rs", {"n", "k"}, RsCauchy},
       {"rs-cauchy", {"n", "k"}, RsCauchy},
       {"rs-vandermonde", {"n", "k"}, RsVandermonde},
+      {"xor", {"n", "k"}, Xor},
       {"lrc", {"k", "groups", "global"}, Lrc},
   };
   return families;

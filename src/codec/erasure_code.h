@@ -63,6 +63,7 @@ class ErasureCode {
 //                          "rs(n,k)" is the same code. MDS for every n and k.
 //   "rs-vandermonde(n,k)"  ISA-L's gf_gen_rs_matrix form (rows of powers of 2), only where it is
 //                          MDS; otherwise INVALID_ARGUMENT names a singular submatrix.
+//   "xor(n,k)"             one parity, the XOR of the data: n = k + 1.
 //   "lrc(k,groups,global)" Azure's local reconstruction code; see local_reconstruction.h.
 // INVALID_ARGUMENT for an unknown family or bad parameters, saying which and what is allowed.
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name);

@@ -51,8 +51,7 @@ bool IsSingular(const Matrix& parity, const Indices& rows, const Indices& column
   Matrix minor(size, size);
   for (int i = 0; i < size; ++i) {
     for (int j = 0; j < size; ++j) {
-      minor.at(i, j) =
-          parity.at(rows[static_cast<size_t>(i)], columns[static_cast<size_t>(j)]);
+      minor.at(i, j) = parity.at(rows[static_cast<size_t>(i)], columns[static_cast<size_t>(j)]);
     }
   }
   return !Invert(minor).has_value();
@@ -113,13 +112,23 @@ absl::StatusOr<Matrix> VandermondeGenerator(int n, int k) {
     }
     base = GfMultiply(base, 2);
   }
-  const std::string name =
-      "rs-vandermonde(" + std::to_string(n) + "," + std::to_string(k) + ")";
+  const std::string name = "rs-vandermonde(" + std::to_string(n) + "," + std::to_string(k) + ")";
   ECPIPE_RETURN_IF_ERROR(CheckMds(parity, name));
   Matrix generator = WithIdentity(n, k);
   for (int p = 0; p < n - k; ++p) {
     for (int j = 0; j < k; ++j) generator.at(k + p, j) = parity.at(p, j);
   }
+  return generator;
+}
+
+absl::StatusOr<Matrix> XorGenerator(int n, int k) {
+  ECPIPE_RETURN_IF_ERROR(CheckParameters(n, k));
+  if (n != k + 1) {
+    return absl::InvalidArgumentError("xor(" + std::to_string(n) + "," + std::to_string(k) +
+                                      ") is not possible: it has one parity, n = k + 1");
+  }
+  Matrix generator = WithIdentity(n, k);
+  for (int j = 0; j < k; ++j) generator.at(k, j) = 1;
   return generator;
 }
 

@@ -19,4 +19,8 @@ absl::StatusOr<Matrix> CauchyGenerator(int n, int k);
 // to 10 ms.
 absl::StatusOr<Matrix> VandermondeGenerator(int n, int k);
 
+// [I; 1 ... 1]: one parity, the XOR of all data; HDFS-3's XOR-2-1 is (3, 2). INVALID_ARGUMENT
+// unless n = k + 1 <= 255.
+absl::StatusOr<Matrix> XorGenerator(int n, int k);
+
 }  // namespace ecpipe

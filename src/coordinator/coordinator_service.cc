@@ -190,6 +190,13 @@ grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
     for (const PlanHop& hop : lane.hops) HopToProto(hop, *planned, added->add_hops());
   }
   CostToProto(planned->cost, response->mutable_cost());
+  for (const SchemePrediction& prediction : planned->predictions) {
+    v1::ExplainRepairResponse::Prediction* added = response->add_predictions();
+    added->set_scheme(prediction.scheme);
+    added->set_expected_seconds(prediction.cost.seconds);
+    added->set_timeslots(prediction.cost.timeslots);
+    added->set_cross_rack_bytes(prediction.cost.cross_rack_bytes);
+  }
   return grpc::Status::OK;
 }
 

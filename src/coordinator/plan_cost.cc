@@ -117,4 +117,16 @@ absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request) {
   return *std::move(best);
 }
 
+absl::StatusOr<std::vector<SchemePrediction>> PredictAll(const PlanRequest& request) {
+  std::vector<SchemePrediction> predictions;
+  for (const std::string& scheme : SchemeNames()) {
+    if (scheme == "direct") continue;
+    PlanRequest candidate = request;
+    candidate.scheme = scheme;
+    ECPIPE_ASSIGN_OR_RETURN(const RepairPlan plan, MakePlan(candidate));
+    predictions.push_back({scheme, EstimateCost(plan, request.cluster)});
+  }
+  return predictions;
+}
+
 }  // namespace ecpipe

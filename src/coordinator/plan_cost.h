@@ -43,4 +43,12 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster);
 // together, then the one that SchemeNames() names first.
 absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request);
 
+struct SchemePrediction {
+  std::string scheme;
+  PlanCost cost;
+};
+
+// What each scheme that repairs would cost for this request, in the order of SchemeNames().
+absl::StatusOr<std::vector<SchemePrediction>> PredictAll(const PlanRequest& request);
+
 }  // namespace ecpipe

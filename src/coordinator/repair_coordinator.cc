@@ -145,9 +145,9 @@ absl::Status RepairCoordinator::FindSurvivors(const RepairRequest& request,
   return absl::OkStatus();
 }
 
-absl::StatusOr<PlannedRepair> RepairCoordinator::Plan(const RepairRequest& request,
-                                                      const BlockLocation& location,
-                                                      const Refused& refused) {
+absl::StatusOr<PlanRequest> RepairCoordinator::MakeRequest(const RepairRequest& request,
+                                                           const BlockLocation& location,
+                                                           const Refused& refused) {
   const Stripe& stripe = location.stripe;
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
   if (static_cast<int>(stripe.blocks.size()) != code->n()) {
@@ -166,26 +166,33 @@ absl::StatusOr<PlannedRepair> RepairCoordinator::Plan(const RepairRequest& reque
   plan_request.requestors = {RequestorName(request.requestor)};
   plan_request.cluster.nodes.push_back(
       {.node = plan_request.requestors[0], .rack = request.requestor_rack});
-
-  PlannedRepair planned;
-  {
-    MutexLock lock(&mutex_);
-    for (const BlockPlace& place : stripe.blocks) {
-      const NodeRecord* record = nodes_.Find(place.node);
-      if (record == nullptr) continue;
-      plan_request.cluster.nodes.push_back({.node = place.node, .rack = record->rack});
-      planned.racks[place.node] = record->rack;
-    }
+  MutexLock lock(&mutex_);
+  for (const BlockPlace& place : stripe.blocks) {
+    const NodeRecord* record = nodes_.Find(place.node);
+    if (record == nullptr) continue;
+    plan_request.cluster.nodes.push_back({.node = place.node, .rack = record->rack});
   }
-  ECPIPE_ASSIGN_OR_RETURN(planned.plan, ChoosePlan(plan_request));
-  planned.cost = EstimateCost(planned.plan, plan_request.cluster);
+  return plan_request;
+}
+
+absl::StatusOr<PlannedRepair> RepairCoordinator::Plan(const PlanRequest& request,
+                                                      const Stripe& stripe) {
+  PlannedRepair planned;
+  ECPIPE_ASSIGN_OR_RETURN(planned.plan, ChoosePlan(request));
+  planned.cost = EstimateCost(planned.plan, request.cluster);
   planned.stripe = stripe;
+  for (const PlanNode& node : request.cluster.nodes) planned.racks[node.node] = node.rack;
   return planned;
 }
 
 absl::StatusOr<PlannedRepair> RepairCoordinator::Explain(const RepairRequest& request) {
   ECPIPE_ASSIGN_OR_RETURN(const BlockLocation location, catalog_->FindBlock(request.block_id));
-  return Plan(request, location, {});
+  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, location, {}));
+  ECPIPE_ASSIGN_OR_RETURN(PlannedRepair planned, Plan(plan_request, location.stripe));
+  if (planned.plan.scheme != "direct") {
+    ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(plan_request));
+  }
+  return planned;
 }
 
 absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& request) {
@@ -199,7 +206,13 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
   record.started_unix_ms = clock_->UnixMillis();
   absl::Status last;
   for (; record.attempt < kMaxHandoutAttempts; ++record.attempt) {
-    absl::StatusOr<PlannedRepair> planned = Plan(request, location, refused);
+    absl::StatusOr<PlannedRepair> planned;
+    absl::StatusOr<PlanRequest> plan_request = MakeRequest(request, location, refused);
+    if (plan_request.ok()) {
+      planned = Plan(*plan_request, location.stripe);
+    } else {
+      planned = plan_request.status();
+    }
     if (!planned.ok()) {
       last = planned.status();
       break;

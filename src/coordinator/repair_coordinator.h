@@ -41,7 +41,8 @@ struct PlannedRepair {
   Stripe stripe;
   RepairPlan plan;
   PlanCost cost;
-  std::map<std::string, std::string> racks;  // of the plan's nodes
+  std::map<std::string, std::string> racks;   // of nodes with a block of the stripe
+  std::vector<SchemePrediction> predictions;  // from Explain, unless the plan is a direct read
 };
 
 // What the requestor is told.
@@ -115,8 +116,10 @@ class RepairCoordinator {
   // Nodes that may not take part, with the reason.
   using Refused = std::map<std::string, std::string>;
 
-  absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const BlockLocation& location,
-                                     const Refused& refused);
+  // What a planner is to know, and the plan that comes of it.
+  absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request,
+                                          const BlockLocation& location, const Refused& refused);
+  absl::StatusOr<PlannedRepair> Plan(const PlanRequest& request, const Stripe& stripe);
   // Fills in the survivors that can be used and what the code makes of them.
   absl::Status FindSurvivors(const RepairRequest& request, const BlockLocation& location,
                              const Refused& refused, PlanRequest* plan_request);

@@ -47,6 +47,13 @@ struct GrantedRepair {
   RepairCost cost;
 };
 
+struct RepairPrediction {
+  std::string scheme;
+  double expected_seconds = 0;
+  double timeslots = 0;
+  uint64_t cross_rack_bytes = 0;
+};
+
 struct ExplainedRepair {
   RepairPlan plan;
   std::string stripe_id;
@@ -54,6 +61,7 @@ struct ExplainedRepair {
   std::map<int, std::string> block_ids;      // by block index, of the blocks that the plan reads
   std::map<std::string, std::string> racks;  // by node id
   RepairCost cost;
+  std::vector<RepairPrediction> predictions;  // one a scheme; none for a direct read
 };
 
 struct StripeBlock {

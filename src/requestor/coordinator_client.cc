@@ -78,6 +78,10 @@ absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& pro
   explained.stripe_id = proto.stripe_id();
   explained.code = proto.code();
   explained.cost = CostOf(proto.cost());
+  for (const auto& prediction : proto.predictions()) {
+    explained.predictions.push_back({prediction.scheme(), prediction.expected_seconds(),
+                                     prediction.timeslots(), prediction.cross_rack_bytes()});
+  }
   RepairPlan& plan = explained.plan;
   plan.scheme = proto.scheme();
   plan.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};

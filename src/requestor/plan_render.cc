@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "requestor/plan_render.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -104,8 +105,8 @@ std::string Quoted(const std::string& text) {
 std::string PlanAsText(const ExplainedRepair& repair) {
   const RepairPlan& plan = repair.plan;
   const RepairCost& cost = repair.cost;
-  std::string text = "scheme " + plan.scheme + ", stripe " + repair.stripe_id + ", code " +
-                     repair.code + "\n";
+  std::string text =
+      "scheme " + plan.scheme + ", stripe " + repair.stripe_id + ", code " + repair.code + "\n";
   text += "range  " + std::to_string(plan.grid.bytes) + " bytes from byte " +
           std::to_string(plan.grid.offset) + " in " + std::to_string(plan.grid.slice_count()) +
           " slices of " + FormatSize(plan.grid.slice_bytes) + "\n";
@@ -119,6 +120,16 @@ std::string PlanAsText(const ExplainedRepair& repair) {
   text += "expected: " + Fixed(cost.expected_seconds, 3) + " s (" + Fixed(cost.timeslots, 3) +
           " timeslots); busiest link " + FormatSize(cost.busiest_link_bytes) + ", all links " +
           FormatSize(cost.total_bytes) + "\n";
+  for (const RepairPrediction& prediction : repair.predictions) {
+    text += "  " + prediction.scheme +
+            std::string(16 - std::min<size_t>(15, prediction.scheme.size()), ' ') +
+            Fixed(prediction.expected_seconds, 3) + " s (" + Fixed(prediction.timeslots, 3) +
+            " timeslots)";
+    if (prediction.cross_rack_bytes > 0) {
+      text += ", " + FormatSize(prediction.cross_rack_bytes) + " between racks";
+    }
+    text += prediction.scheme == plan.scheme ? "  <- this plan\n" : "\n";
+  }
   return text;
 }
 
@@ -144,11 +155,17 @@ std::string PlanAsJson(const ExplainedRepair& repair) {
   json["timeslots"] = repair.cost.timeslots;
   json["busiest_link_bytes"] = repair.cost.busiest_link_bytes;
   json["total_bytes"] = repair.cost.total_bytes;
+  json["predictions"] = Json::array();
+  for (const RepairPrediction& prediction : repair.predictions) {
+    json["predictions"].push_back({{"scheme", prediction.scheme},
+                                   {"expected_seconds", prediction.expected_seconds},
+                                   {"timeslots", prediction.timeslots},
+                                   {"cross_rack_bytes", prediction.cross_rack_bytes}});
+  }
   json["nodes"] = Json::array();
   for (const RepairCost::Node& node : repair.cost.nodes) {
-    json["nodes"].push_back({{"node", node.node},
-                             {"up_bytes", node.up_bytes},
-                             {"down_bytes", node.down_bytes}});
+    json["nodes"].push_back(
+        {{"node", node.node}, {"up_bytes", node.up_bytes}, {"down_bytes", node.down_bytes}});
   }
   return json.dump(2) + "\n";
 }

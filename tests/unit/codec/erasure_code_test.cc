@@ -53,6 +53,21 @@ TEST(CreateErasureCode, ANameMakesTheSameCodeAgain) {
   }
 }
 
+TEST(CreateErasureCode, XorIsTheSumOfTheData) {
+  const auto code = Code("xor(3,2)");
+  EXPECT_EQ(code->name(), "xor(3,2)");
+  EXPECT_EQ(Row("xor(3,2)", 2), (std::vector<uint8_t>{1, 1}));
+  for (int failed = 0; failed < 3; ++failed) {
+    const auto equation = code->Equation(std::vector<int>{failed},
+                                         std::vector<int>{(failed + 1) % 3, (failed + 2) % 3});
+    ASSERT_TRUE(equation.ok());
+    for (const EquationTerm& term : equation->terms) {
+      EXPECT_EQ(term.coefficients, std::vector<uint8_t>{1});
+    }
+  }
+  EXPECT_THAT(ErrorOf("xor(4,2)"), HasSubstr("n = k + 1"));
+}
+
 TEST(CreateErasureCode, RefusesWhatIsNotAName) {
   for (const char* name : {"",
                            "rs",
@@ -80,7 +95,7 @@ TEST(CreateErasureCode, RefusesWhatIsNotAName) {
 
 TEST(CreateErasureCode, ListsTheFamiliesForAnUnknownOne) {
   for (const char* name : {"msr(16,12)", "RS(14,10)", "rs-(14,10)", " rs(14,10)"}) {
-    EXPECT_THAT(ErrorOf(name), HasSubstr("rs, rs-cauchy, rs-vandermonde, lrc")) << name;
+    EXPECT_THAT(ErrorOf(name), HasSubstr("rs, rs-cauchy, rs-vandermonde, xor, lrc")) << name;
   }
 }
 

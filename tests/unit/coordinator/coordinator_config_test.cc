@@ -44,6 +44,18 @@ TEST_F(CoordinatorConfigTest, DefaultsAreLoopbackAndTheCoordinatorsOwn) {
   EXPECT_EQ(config->repairs.journal_keep, defaults.journal_keep);
 }
 
+TEST_F(CoordinatorConfigTest, ReadsTheTopologyFiles) {
+  std::ofstream(scratch_.File("racks")) << "node-1 /r1\n";
+  std::ofstream(scratch_.File("links")) << "/r1 /r2 400\n";
+  const auto config = Load("[topology]\nracks = \"" + scratch_.File("racks") + "\"\nlinks = \"" +
+                           scratch_.File("links") + "\"\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->repairs.racks.at("node-1"), "/r1");
+  EXPECT_EQ(config->repairs.links->at({"/r1", "/r2"}), 50e6);
+  EXPECT_FALSE(Load("[topology]\nracks = \"/nowhere\"\n").ok());
+  EXPECT_FALSE(Load("[topology]\nlinks = \"" + scratch_.File("racks") + "\"\n").ok());
+}
+
 TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
   const auto config = Load(
       "listen = \"0.0.0.0:1\"\ninsecure = true\n[metrics]\nlisten = \"127.0.0.1:9\"\n"

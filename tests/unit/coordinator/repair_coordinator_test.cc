@@ -207,5 +207,32 @@ TEST_F(Repairs, ARepairThatNobodyEndsIsOverOneDay) {
   EXPECT_EQ(journal_.records.begin()->second.state, RepairState::kFailed);
 }
 
+TEST_F(Repairs, TheOperatorsTopologyLeadsThePath) {
+  RepairCoordinator::Options options;
+  options.racks = {{"n1", "/home"}, {"n4", "/home"}, {"n2", "/far"}, {"n3", "/far"}, {"n5", "/x"}};
+  options.links =
+      std::make_shared<LinkTable>(LinkTable{{{"/home", "/far"}, 1e6}, {{"/far", "/home"}, 1e6}});
+  RepairCoordinator coordinator(&catalog_, &journal_, &helpers_, &clock_, options);
+  for (const RepairCoordinator::NodeView& node : coordinator_.Nodes()) {
+    ASSERT_TRUE(coordinator.Register(node.record).ok());
+  }
+  RepairRequest request = Request("b0", "rp-rack");
+  request.requestor_rack = "/home";
+  const auto planned = coordinator.Explain(request);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_EQ(planned->racks.at("n2"), "/far") << "the helper itself names no rack";
+  std::vector<std::string> path;
+  for (const PlanHop& hop : planned->plan.lanes[0].hops) path.push_back(hop.node);
+  path.pop_back();
+  EXPECT_EQ(path, (std::vector<std::string>{"n3", "n2", "n4", "n1"}));
+  std::map<std::string, double> seconds;
+  for (const SchemePrediction& prediction : planned->predictions) {
+    seconds[prediction.scheme] = prediction.cost.seconds;
+  }
+  EXPECT_EQ(seconds.size(), SchemeNames().size() - 1) << "all but direct";
+  EXPECT_EQ(seconds.at("rp-rack"), planned->cost.seconds);
+  EXPECT_LT(seconds.at("rp-weighted"), seconds.at("rp-rack")) << "n5 lies between the slow racks";
+}
+
 }  // namespace
 }  // namespace ecpipe

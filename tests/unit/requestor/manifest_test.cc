@@ -160,7 +160,7 @@ TEST(Manifest, RefusesWrongValues) {
   EXPECT_THAT(set("file_sha256", std::string(63, 'a')), HasSubstr("/file_sha256: must be"));
   EXPECT_THAT(set("file_sha256", std::string(64, 'A')), HasSubstr("/file_sha256: must be"));
   EXPECT_THAT(set("file_sha256", std::string(64, 'g')), HasSubstr("/file_sha256: must be"));
-  EXPECT_THAT(set("code", "xor(3,2)"), HasSubstr("/code: 'xor(3,2)': unknown code family"));
+  EXPECT_THAT(set("code", "msr(3,2)"), HasSubstr("/code: 'msr(3,2)': unknown code family"));
   EXPECT_THAT(set("block_bytes", 0), HasSubstr("/block_bytes: must be 1 to"));
   EXPECT_THAT(set("block_bytes", uint64_t{1} << 41), HasSubstr("/block_bytes: must be 1 to"));
   EXPECT_THAT(set("block_bytes", UINT64_MAX), HasSubstr("/block_bytes: must be 1 to"));
