@@ -120,13 +120,13 @@ def first_line(process: subprocess.Popen[str], what: str) -> str:
 
 
 def theory_timeslots(scheme: str, k: int, slices: int) -> float | None:
-    """The paper's times, in units of one block over one link (§2.2, §3.2). None: not known."""
+    """The paper's times, in units of one block over one link (§2.2, §3.2, §4). None: not known."""
+    if scheme.startswith("rp") or scheme == "bare-chain":
+        return 1 + (k - 1) / slices
     return {
         DIRECT: 1.0,
         "conventional": float(k),
         "ppr": float(math.ceil(math.log2(k + 1))),
-        "rp": 1 + (k - 1) / slices,
-        "bare-chain": 1 + (k - 1) / slices,
     }.get(scheme)
 
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 
-#include "common/status.h"
 #include "coordinator/path_search.h"
 
 namespace ecpipe {
@@ -18,11 +17,6 @@ std::vector<int> BlocksOf(const RepairEquation& equation) {
   std::vector<int> blocks;
   for (const EquationTerm& term : equation.terms) blocks.push_back(term.block_index);
   return blocks;
-}
-
-// The blocks among which a scheme may choose, those to prefer first.
-std::vector<int> Candidates(const PlanRequest& request) {
-  return request.code == nullptr ? BlocksOf(request.equation) : request.survivors;
 }
 
 // The terms of the request's own equation, in another order.
@@ -59,60 +53,61 @@ LinkSpeeds SpeedsAmong(const PlanRequest& request, const std::vector<int>& block
   return speeds;
 }
 
-std::vector<int> BestPath(const PlanRequest& request, const std::vector<int>& blocks) {
-  const WidestPath path =
-      FindWidestPath(SpeedsAmong(request, blocks), static_cast<int>(request.equation.terms.size()));
-  std::vector<int> order;
-  for (const int helper : path.helpers) order.push_back(blocks[static_cast<size_t>(helper)]);
-  return order;
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<EquationTerm>> RackAwarePath(const PlanRequest& request) {
+RackRule RulesAmong(const PlanRequest& request, const std::vector<int>& blocks) {
   const Links links(request.cluster);
   const std::string& home = links.RackOf(request.requestors[0]);
-  struct Rack {
-    bool is_home = false;
-    std::vector<int> blocks;
+  RackRule rule;
+  std::map<std::string, int> numbers;
+  const auto number = [&](const std::string& rack) {
+    return numbers.try_emplace(rack, static_cast<int>(numbers.size())).first->second;
   };
-  std::vector<Rack> racks;
-  std::map<std::string, size_t> index;
-  for (const int block : Candidates(request)) {
+  for (const int block : blocks) {
     const std::string& rack = links.RackOf(NodeOf(request, block));
-    const std::string key = rack.empty() ? "\n" + NodeOf(request, block) : rack;
-    const auto [found, added] = index.try_emplace(key, racks.size());
-    if (added) racks.push_back({!home.empty() && rack == home, {}});
-    racks[found->second].blocks.push_back(block);
+    rule.rack_of.push_back(number(rack.empty() ? "\n" + NodeOf(request, block) : rack));
   }
-  std::stable_sort(racks.begin(), racks.end(), [](const Rack& a, const Rack& b) {
-    if (a.is_home != b.is_home) return a.is_home;
-    return a.blocks.size() > b.blocks.size();
-  });
-  std::vector<int> order;
-  for (const Rack& rack : racks) {
-    order.insert(order.end(), rack.blocks.begin(), rack.blocks.end());
-  }
-  std::vector<EquationTerm> terms;
-  if (request.code == nullptr) {
-    terms = Reordered(request, order);
-  } else {
-    ECPIPE_ASSIGN_OR_RETURN(RepairEquation equation,
-                            request.code->Equation(request.equation.failed, order));
-    terms = std::move(equation.terms);
-  }
-  std::reverse(terms.begin(), terms.end());
-  return terms;
+  if (numbers.contains(home)) rule.home = numbers[home];
+  rule.most_remote = FewestRemoteRacks(rule, static_cast<int>(request.equation.terms.size()));
+  return rule;
 }
 
-absl::StatusOr<std::vector<EquationTerm>> WeightedPath(const PlanRequest& request) {
+using FindPath = WidestPath (*)(const PlanRequest& request, const std::vector<int>& blocks);
+
+WidestPath AnyPath(const PlanRequest& request, const std::vector<int>& blocks) {
+  return FindWidestPath(SpeedsAmong(request, blocks),
+                        static_cast<int>(request.equation.terms.size()));
+}
+
+WidestPath PathOfFewestRacks(const PlanRequest& request, const std::vector<int>& blocks) {
+  return FindWidestPath(SpeedsAmong(request, blocks), RulesAmong(request, blocks),
+                        static_cast<int>(request.equation.terms.size()));
+}
+
+// Of all survivors if the code can use what is found, else of the blocks that it chose itself.
+std::vector<EquationTerm> TermsOf(const PlanRequest& request, FindPath find) {
+  const auto found = [&](const std::vector<int>& blocks) {
+    std::vector<int> order;
+    for (const int helper : find(request, blocks).helpers) {
+      order.push_back(blocks[static_cast<size_t>(helper)]);
+    }
+    return order;
+  };
   if (request.code != nullptr) {
-    const std::vector<int> order = BestPath(request, request.survivors);
+    const std::vector<int> order = found(request.survivors);
     absl::StatusOr<RepairEquation> equation =
         request.code->Equation(request.equation.failed, order);
     if (equation.ok() && BlocksOf(*equation) == order) return std::move(equation->terms);
   }
-  return Reordered(request, BestPath(request, BlocksOf(request.equation)));
+  return Reordered(request, found(BlocksOf(request.equation)));
+}
+
+}  // namespace
+
+std::vector<EquationTerm> RackAwarePath(const PlanRequest& request) {
+  return TermsOf(request, PathOfFewestRacks);
+}
+
+std::vector<EquationTerm> WeightedPath(const PlanRequest& request) {
+  return TermsOf(request, AnyPath);
 }
 
 }  // namespace ecpipe

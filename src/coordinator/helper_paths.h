@@ -4,24 +4,20 @@
 
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "coordinator/planner.h"
 
 namespace ecpipe {
 
-// Algorithm 1: first the helpers of the requestor's rack, then those of the other racks, the rack
-// with most helpers first, until the code has enough. The path runs the other way round, and so
-// enters and leaves each rack once at most, over as few racks as can be (for MDS codes; for others
-// the code may have to pass survivors over). A node of unknown rack counts as a rack of its own.
-// Several requestors: the first one's rack counts.
-//
-// Terms in the order of the path, the first sender first.
-absl::StatusOr<std::vector<EquationTerm>> RackAwarePath(const PlanRequest& request);
+// Both return terms in the order of the path, the first sender first. They choose among all
+// survivors; when the code cannot use what they chose (it is not MDS), the blocks that it chose
+// itself are put in the best order. With f failed blocks the links between helpers carry f rows.
 
-// Algorithm 2's aim, by path_search.h: of all survivors those, and in the order, that make the
-// slowest link of the path fastest. With f failed blocks the links between helpers carry f rows.
-// When the code cannot use a free choice (it is not MDS), the blocks that it chose are put in the
-// best order.
-absl::StatusOr<std::vector<EquationTerm>> WeightedPath(const PlanRequest& request);
+// The path through the fewest racks that enters and leaves each one once, the requestor's own last
+// (Algorithm 1); of all such paths one whose slowest link is fastest. A node of unknown rack counts
+// as a rack of its own. Several requestors: the first one's rack counts.
+std::vector<EquationTerm> RackAwarePath(const PlanRequest& request);
+
+// Algorithm 2's aim, by path_search.h: the path whose slowest link is fastest.
+std::vector<EquationTerm> WeightedPath(const PlanRequest& request);
 
 }  // namespace ecpipe

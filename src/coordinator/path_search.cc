@@ -54,13 +54,93 @@ class NodeSet {
   std::array<uint64_t, 4> words_{};
 };
 
+// Racks by number, and their candidates.
+std::vector<std::vector<int>> Members(const RackRule& rule) {
+  std::vector<std::vector<int>> members;
+  for (int node = 0; node < static_cast<int>(rule.rack_of.size()); ++node) {
+    const auto rack = static_cast<size_t>(rule.rack_of[static_cast<size_t>(node)]);
+    if (rack >= members.size()) members.resize(rack + 1);
+    members[rack].push_back(node);
+  }
+  return members;
+}
+
+// Racks other than home, those with most candidates first.
+std::vector<int> RemoteRacks(const RackRule& rule, const std::vector<std::vector<int>>& members) {
+  std::vector<int> racks;
+  for (int rack = 0; rack < static_cast<int>(members.size()); ++rack) {
+    if (rack != rule.home) racks.push_back(rack);
+  }
+  std::stable_sort(racks.begin(), racks.end(), [&](int a, int b) {
+    return members[static_cast<size_t>(a)].size() > members[static_cast<size_t>(b)].size();
+  });
+  return racks;
+}
+
+// What a RackRule lets a path do next.
+class RackWalk {
+ public:
+  RackWalk(const RackRule& rule, int requestor) : rule_(rule), requestor_(requestor) {
+    const std::vector<std::vector<int>> members = Members(rule);
+    for (const std::vector<int>& rack : members) {
+      NodeSet& set = racks_.emplace_back();
+      for (const int node : rack) set.Add(node);
+    }
+    remote_by_size_ = RemoteRacks(rule, members);
+  }
+
+  // Who of `free` may come before `first`, the path's beginning so far.
+  NodeSet Allowed(int first, const NodeSet& free) const {
+    NodeSet allowed;
+    int visited = 0;
+    for (const int rack : remote_by_size_) visited += Untouched(rack, free) ? 0 : 1;
+    const int here = RackOf(first);
+    if (here >= 0) allowed |= Set(here) & free;
+    if (visited < rule_.most_remote) {
+      for (const int rack : remote_by_size_) {
+        if (Untouched(rack, free)) allowed |= Set(rack);
+      }
+    }
+    return allowed;
+  }
+
+  // How many a path that goes on from `first` can hold at most.
+  int Room(int first, const NodeSet& free) const {
+    const int here = RackOf(first);
+    int room = here >= 0 ? (Set(here) & free).Count() : 0;
+    int left = rule_.most_remote;
+    for (const int rack : remote_by_size_) left -= Untouched(rack, free) ? 0 : 1;
+    for (const int rack : remote_by_size_) {
+      if (left <= 0) break;
+      if (!Untouched(rack, free)) continue;
+      room += Set(rack).Count();
+      --left;
+    }
+    return room;
+  }
+
+ private:
+  const NodeSet& Set(int rack) const { return racks_[static_cast<size_t>(rack)]; }
+  bool Untouched(int rack, const NodeSet& free) const { return (Set(rack) - free).Empty(); }
+  int RackOf(int node) const {
+    return node == requestor_ ? rule_.home : rule_.rack_of[static_cast<size_t>(node)];
+  }
+
+  const RackRule& rule_;
+  const int requestor_;
+  std::vector<NodeSet> racks_;
+  std::vector<int> remote_by_size_;
+};
+
 enum class Answer { kYes, kNo, kUnknown };
 
 // Whether there is a path over links of at least one speed.
 class PathQuestion {
  public:
-  PathQuestion(const LinkSpeeds& speeds, double least, int length, uint64_t step_limit)
-      : length_(length), step_limit_(step_limit), senders_(speeds.candidates() + 1) {
+  // `walk` may be null: any path will do.
+  PathQuestion(const LinkSpeeds& speeds, const RackWalk* walk, double least, int length,
+               uint64_t step_limit)
+      : walk_(walk), length_(length), step_limit_(step_limit), senders_(speeds.candidates() + 1) {
     for (int from = 0; from < speeds.candidates(); ++from) {
       all_.Add(from);
       for (int to = 0; to <= speeds.requestor(); ++to) {
@@ -117,9 +197,12 @@ class PathQuestion {
     if (missing == 0) return Answer::kYes;
     if (++steps_ > step_limit_) return Answer::kUnknown;
     if (Usable(first, free) < missing) return Answer::kNo;
+    if (walk_ != nullptr && walk_->Room(first, free) < missing) return Answer::kNo;
     const std::pair<NodeSet, int> state(free, first);
     if (dead_ends_.contains(state)) return Answer::kNo;
-    for (const int next : InOrder(senders_[Of(first)] & free)) {
+    NodeSet nexts = senders_[Of(first)] & free;
+    if (walk_ != nullptr) nexts = nexts & walk_->Allowed(first, free);
+    for (const int next : InOrder(nexts)) {
       NodeSet rest = free;
       rest.Remove(next);
       backwards_.push_back(next);
@@ -160,6 +243,7 @@ class PathQuestion {
     return order;
   }
 
+  const RackWalk* const walk_;
   const int length_;
   const uint64_t step_limit_;
   std::vector<NodeSet> senders_;  // of each candidate, and of the requestor
@@ -195,6 +279,20 @@ std::vector<int> GreedyPath(const LinkSpeeds& speeds, int length) {
   return {backwards.rbegin(), backwards.rend()};
 }
 
+// Algorithm 1 of the paper: home first, then the largest racks.
+std::vector<int> RackByRackPath(const RackRule& rule, int length) {
+  const std::vector<std::vector<int>> members = Members(rule);
+  std::vector<int> backwards;
+  const auto visit = [&](int rack) {
+    for (const int node : members[static_cast<size_t>(rack)]) {
+      if (static_cast<int>(backwards.size()) < length) backwards.push_back(node);
+    }
+  };
+  if (rule.home >= 0 && rule.home < static_cast<int>(members.size())) visit(rule.home);
+  for (const int rack : RemoteRacks(rule, members)) visit(rack);
+  return {backwards.rbegin(), backwards.rend()};
+}
+
 // The speeds that a slowest link can have and that beat `least`, ascending.
 std::vector<double> Thresholds(const LinkSpeeds& speeds, double least) {
   double fastest_to_requestor = 0;
@@ -213,13 +311,12 @@ std::vector<double> Thresholds(const LinkSpeeds& speeds, double least) {
   return values;
 }
 
-}  // namespace
-
-WidestPath FindWidestPath(const LinkSpeeds& speeds, int length, uint64_t max_steps) {
-  ECPIPE_CHECK(1 <= length && length <= speeds.candidates());
-  ECPIPE_CHECK(speeds.candidates() <= LinkSpeeds::kMaxCandidates);
+// `first_path` is one that will do.
+WidestPath Search(const LinkSpeeds& speeds, const RackWalk* walk, std::vector<int> first_path,
+                  uint64_t max_steps) {
+  const int length = static_cast<int>(first_path.size());
   WidestPath best;
-  best.helpers = GreedyPath(speeds, length);
+  best.helpers = std::move(first_path);
   best.speed = SlowestLink(speeds, best.helpers);
   const std::vector<double> thresholds = Thresholds(speeds, best.speed);
   // Thresholds below `low` have been beaten, those from `high` on cannot be, or not be found;
@@ -231,7 +328,7 @@ WidestPath FindWidestPath(const LinkSpeeds& speeds, int length, uint64_t max_ste
     const size_t middle = low + (high - low) / 2;
     // A hard question must not take all that easier ones after it need.
     const uint64_t left = best.steps < max_steps ? (max_steps - best.steps) / 2 : 0;
-    PathQuestion question(speeds, thresholds[middle], length, left);
+    PathQuestion question(speeds, walk, thresholds[middle], length, left);
     const Answer answer = question.Ask();
     best.steps += question.steps();
     if (answer == Answer::kYes) {
@@ -246,6 +343,40 @@ WidestPath FindWidestPath(const LinkSpeeds& speeds, int length, uint64_t max_ste
   }
   best.bound = proven == 0 ? best.speed : std::max(best.speed, thresholds[proven - 1]);
   return best;
+}
+
+}  // namespace
+
+int FewestRemoteRacks(const RackRule& rule, int length) {
+  const std::vector<std::vector<int>> members = Members(rule);
+  int room = 0;
+  if (rule.home >= 0 && rule.home < static_cast<int>(members.size())) {
+    room = static_cast<int>(members[static_cast<size_t>(rule.home)].size());
+  }
+  int racks = 0;
+  for (const int rack : RemoteRacks(rule, members)) {
+    if (room >= length) break;
+    room += static_cast<int>(members[static_cast<size_t>(rack)].size());
+    ++racks;
+  }
+  ECPIPE_CHECK(room >= length);
+  return racks;
+}
+
+WidestPath FindWidestPath(const LinkSpeeds& speeds, int length, uint64_t max_steps) {
+  ECPIPE_CHECK(1 <= length && length <= speeds.candidates());
+  ECPIPE_CHECK(speeds.candidates() <= LinkSpeeds::kMaxCandidates);
+  return Search(speeds, nullptr, GreedyPath(speeds, length), max_steps);
+}
+
+WidestPath FindWidestPath(const LinkSpeeds& speeds, const RackRule& rule, int length,
+                          uint64_t max_steps) {
+  ECPIPE_CHECK(1 <= length && length <= speeds.candidates());
+  ECPIPE_CHECK(speeds.candidates() <= LinkSpeeds::kMaxCandidates);
+  ECPIPE_CHECK(static_cast<int>(rule.rack_of.size()) == speeds.candidates());
+  ECPIPE_CHECK(rule.most_remote >= FewestRemoteRacks(rule, length));
+  const RackWalk walk(rule, speeds.requestor());
+  return Search(speeds, &walk, RackByRackPath(rule, length), max_steps);
 }
 
 }  // namespace ecpipe

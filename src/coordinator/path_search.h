@@ -40,6 +40,17 @@ class LinkSpeeds {
   std::vector<double> speeds_;
 };
 
+// Keeps a path to one stay in each rack (§4.2): it leaves a rack for good. The requestor's own rack
+// can only come last, and counts for nothing.
+struct RackRule {
+  std::vector<int> rack_of;  // of each candidate, from 0 on
+  int home = -1;             // the requestor's rack; -1: none of these
+  int most_remote = 0;       // racks other than home that the path may visit
+};
+
+// The fewest racks other than home that `length` candidates lie in. Requires length <= candidates.
+int FewestRemoteRacks(const RackRule& rule, int length);
+
 struct WidestPath {
   std::vector<int> helpers;  // the first sender first; the last one sends to the requestor
   double speed = 0;          // of its slowest link
@@ -49,11 +60,18 @@ struct WidestPath {
   uint64_t steps = 0;  // nodes of the search tree
 };
 
+inline constexpr uint64_t kDefaultPathSteps = 200'000;
+
 // A path of `length` different candidates, 1 <= length <= candidates() <= kMaxCandidates; all links
 // exist, so there always is one. After about `max_steps` steps the best path so far is returned.
 // Deterministic. Random speeds, on average: (14, 10) takes 56
 // steps and 21 µs, (16, 12) 40 µs, (40, 30) 4 ms; (100, 80) is cut off after 65 ms, 2.3 % below the
 // bound.
-WidestPath FindWidestPath(const LinkSpeeds& speeds, int length, uint64_t max_steps = 200'000);
+WidestPath FindWidestPath(const LinkSpeeds& speeds, int length,
+                          uint64_t max_steps = kDefaultPathSteps);
+
+// The same among the paths that keep the rule. Requires rule.most_remote >= FewestRemoteRacks().
+WidestPath FindWidestPath(const LinkSpeeds& speeds, const RackRule& rule, int length,
+                          uint64_t max_steps = kDefaultPathSteps);
 
 }  // namespace ecpipe

@@ -149,13 +149,11 @@ absl::StatusOr<PlanLanes> PlanCyclic(const PlanRequest& request) {
 }
 
 absl::StatusOr<PlanLanes> PlanRackAware(const PlanRequest& request) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::vector<EquationTerm> path, RackAwarePath(request));
-  return PlanLanes{PathLane(request, path)};
+  return PlanLanes{PathLane(request, RackAwarePath(request))};
 }
 
 absl::StatusOr<PlanLanes> PlanWeighted(const PlanRequest& request) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::vector<EquationTerm> path, WeightedPath(request));
-  return PlanLanes{PathLane(request, path)};
+  return PlanLanes{PathLane(request, WeightedPath(request))};
 }
 
 absl::StatusOr<PlanLanes> PlanDirect(const PlanRequest& request) {

@@ -85,6 +85,14 @@ class ClusterCase(unittest.TestCase):
         self.assertEqual(done.returncode, code, f"{arguments}: {done.stderr}")
         return done.stderr
 
+    def assert_decodes(self) -> None:
+        """The blocks on the nodes verify, and make the file again."""
+        data = self.cluster.data_dir()
+        self.cluster.cli("verify", self.manifest_path, "--blocks", data)
+        self.cluster.cli("decode", self.manifest_path, "--blocks", data,
+                         "-o", self.work / "decoded")
+        self.assertEqual((self.work / "decoded").read_bytes(), self.source.read_bytes())
+
     def assert_nothing_left(self) -> None:
         """No session, no buffer, no temporary file outlives a repair."""
         for name, node in self.cluster.wait_idle().items():

@@ -107,11 +107,7 @@ class Repairs(ClusterCase):
         self.assertTrue(dot.startswith("digraph"))
 
     def test_decode_and_verify(self) -> None:
-        data = self.cluster.data_dir()
-        self.cluster.cli("verify", self.manifest_path, "--blocks", data)
-        self.cluster.cli("decode", self.manifest_path, "--blocks", data,
-                         "-o", self.work / "decoded")
-        self.assertEqual((self.work / "decoded").read_bytes(), self.source.read_bytes())
+        self.assert_decodes()
 
     def test_catalog(self) -> None:
         listed = json.loads(self.cluster.cli("catalog", "list", "--json").stdout)
@@ -167,11 +163,7 @@ class LocalGroups(ClusterCase):
             file.write_bytes(content)
 
     def test_decode_and_verify(self) -> None:
-        data = self.cluster.data_dir()
-        self.cluster.cli("verify", self.manifest_path, "--blocks", data)
-        self.cluster.cli("decode", self.manifest_path, "--blocks", data,
-                         "-o", self.work / "decoded")
-        self.assertEqual((self.work / "decoded").read_bytes(), self.source.read_bytes())
+        self.assert_decodes()
 
 
 if __name__ == "__main__":

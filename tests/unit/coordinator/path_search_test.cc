@@ -30,13 +30,25 @@ void ExpectIsAPath(const LinkSpeeds& speeds, int length, const WidestPath& found
   EXPECT_GE(found.bound, found.speed);
 }
 
-// All paths there are.
-double BestByBruteForce(const LinkSpeeds& speeds, int length) {
+bool Keeps(const RackRule& rule, const std::vector<int>& path) {
+  std::vector<int> stays;  // from the requestor backwards
+  if (rule.home >= 0) stays.push_back(rule.home);
+  for (auto node = path.rbegin(); node != path.rend(); ++node) {
+    const int rack = rule.rack_of[static_cast<size_t>(*node)];
+    if (stays.empty() || stays.back() != rack) stays.push_back(rack);
+  }
+  const bool once = std::set<int>(stays.begin(), stays.end()).size() == stays.size();
+  const int remote = static_cast<int>(stays.size()) - (rule.home >= 0 ? 1 : 0);
+  return once && remote <= rule.most_remote;
+}
+
+// All paths there are, or all that keep the rule.
+double BestByBruteForce(const LinkSpeeds& speeds, int length, const RackRule* rule = nullptr) {
   double best = 0;
   std::vector<int> path;
   const auto extend = [&](const auto& self) -> void {
     if (static_cast<int>(path.size()) == length) {
-      best = std::max(best, SlowestLink(speeds, path));
+      if (rule == nullptr || Keeps(*rule, path)) best = std::max(best, SlowestLink(speeds, path));
       return;
     }
     for (int next = 0; next < speeds.candidates(); ++next) {
@@ -143,6 +155,28 @@ TEST(PathSearch, IsOptimalOnThePapersTwoContinents) {
       const WidestPath found = FindWidestPath(speeds, 12);
       EXPECT_EQ(found.speed, BestByDynamicProgramming(speeds, 12)) << home;
       EXPECT_EQ(found.bound, found.speed);
+    }
+  }
+}
+
+TEST(PathSearch, KeepsToTheFewestRacksAndIsOptimalAmongThose) {
+  std::mt19937_64 random(kSeed + 3);
+  for (int round = 0; round < 600; ++round) {
+    const int candidates = 1 + static_cast<int>(random() % 7);
+    const int length = 1 + static_cast<int>(random() % static_cast<uint64_t>(candidates));
+    const LinkSpeeds speeds = RandomSpeeds(random, candidates, round % 2 == 0 ? 3 : 1'000'000);
+    RackRule rule;
+    for (int i = 0; i < candidates; ++i) rule.rack_of.push_back(static_cast<int>(random() % 4));
+    rule.home = static_cast<int>(random() % 5) - 1;
+    rule.most_remote = FewestRemoteRacks(rule, length);
+    const WidestPath found = FindWidestPath(speeds, rule, length);
+    ASSERT_NO_FATAL_FAILURE(ExpectIsAPath(speeds, length, found));
+    ASSERT_TRUE(Keeps(rule, found.helpers)) << "round " << round;
+    ASSERT_EQ(found.speed, BestByBruteForce(speeds, length, &rule)) << "round " << round;
+    ASSERT_EQ(found.bound, found.speed);
+    if (rule.most_remote > 0) {
+      --rule.most_remote;
+      ASSERT_EQ(BestByBruteForce(speeds, length, &rule), 0) << "fewer racks would have done";
     }
   }
 }
