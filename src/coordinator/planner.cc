@@ -27,6 +27,7 @@ constexpr Scheme kSchemes[] = {
     {"rp-weighted", PlanWeighted, kMaxRows, LooksAt::kLinks},
     {"rp-rack", PlanRackAware, kMaxRows, LooksAt::kRacks},
     {"rp-cyclic", PlanCyclic, kMaxRows, LooksAt::kLinks},
+    {"rp-all", PlanAllSurvivors, kMaxRows, LooksAt::kLinks},
     {"ppr", PlanPpr, kMaxRows, LooksAt::kNothing},
     {"conventional", PlanConventional, kMaxRows, LooksAt::kNothing},
     {"direct", PlanDirect, 1, LooksAt::kNothing},

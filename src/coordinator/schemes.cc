@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "common/status.h"
+#include "coordinator/all_survivors.h"
 #include "coordinator/helper_paths.h"
 
 namespace ecpipe {
@@ -88,6 +89,28 @@ PlanLane PathLane(const PlanRequest& request, const std::vector<EquationTerm>& p
   return lane;
 }
 
+// Which slices each lane carries: some of each lane in turn, so that they arrive about in order.
+std::vector<LaneSlices> Interleaved(const std::vector<SharedLane>& lanes, uint32_t slice_count) {
+  constexpr uint32_t kMostRounds = 64;
+  const auto lane_count = static_cast<uint32_t>(lanes.size());
+  const uint64_t rounds = std::clamp(slice_count / (4 * lane_count), 1u, kMostRounds);
+  std::vector<std::vector<SliceRun>> runs(lanes.size());
+  uint32_t next = 0;
+  for (uint64_t round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      const uint64_t done = lanes[i].slices * round / rounds;
+      const auto count = static_cast<uint32_t>(lanes[i].slices * (round + 1) / rounds - done);
+      if (count > 0) runs[i].push_back({next, count, 1});
+      next += count;
+    }
+  }
+  std::vector<LaneSlices> slices;
+  for (std::vector<SliceRun>& of_lane : runs) {
+    slices.push_back(LaneSlices::Create(std::move(of_lane), slice_count).value());
+  }
+  return slices;
+}
+
 }  // namespace
 
 absl::StatusOr<PlanLanes> PlanConventional(const PlanRequest& request) {
@@ -144,6 +167,40 @@ absl::StatusOr<PlanLanes> PlanCyclic(const PlanRequest& request) {
     ECPIPE_ASSIGN_OR_RETURN(lane.slices, LaneSlices::Create({run}, slices));
     lanes.push_back(std::move(lane));
     std::rotate(ring.begin(), ring.begin() + 1, ring.end());
+  }
+  return lanes;
+}
+
+absl::StatusOr<PlanLanes> PlanAllSurvivors(const PlanRequest& request) {
+  const RepairEquation& base = request.equation;
+  const auto k = static_cast<int>(base.terms.size());
+  if (request.code == nullptr || static_cast<int>(request.survivors.size()) <= k) {
+    return PlanRepairPipelining(request);
+  }
+  const Links links(request.cluster);
+  std::vector<double> speeds;
+  for (const int block : request.survivors) {
+    const std::string& node = request.block_nodes[static_cast<size_t>(block)];
+    speeds.push_back(std::min(links.Up(node), links.Down(node)));
+  }
+  const uint32_t slices = request.grid.slice_count();
+  const std::vector<SharedLane> shared = ShareSlices(speeds, k, slices);
+  const std::vector<LaneSlices> whose = Interleaved(shared, slices);
+  PlanLanes lanes;
+  for (size_t i = 0; i < shared.size(); ++i) {
+    std::vector<int> blocks;
+    for (const int helper : shared[i].helpers) {
+      blocks.push_back(request.survivors[static_cast<size_t>(helper)]);
+    }
+    // Each lane ends at another helper, since the last one has only the requestor to send to.
+    std::rotate(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(i % blocks.size()),
+                blocks.end());
+    const absl::StatusOr<RepairEquation> equation = request.code->Equation(base.failed, blocks);
+    if (!equation.ok() || equation->terms.size() != base.terms.size()) {
+      return PlanRepairPipelining(request);
+    }
+    lanes.push_back(PathLane(request, equation->terms));
+    lanes.back().slices = whose[i];
   }
   return lanes;
 }

@@ -29,6 +29,11 @@ absl::StatusOr<PlanLanes> PlanRepairPipelining(const PlanRequest& request);
 // into it limits the repair. 1 + (k - 1) / s timeslots over equal links.
 absl::StatusOr<PlanLanes> PlanCyclic(const PlanRequest& request);
 
+// Beyond the paper, by all_survivors.h: lanes over different k of all survivors, so that each
+// helper's link carries as much as it can. With the requestor's link not in the way the time is
+// k / (n - 1) of rp's for equal links. Where the code cannot use a lane's helpers, it is rp.
+absl::StatusOr<PlanLanes> PlanAllSurvivors(const PlanRequest& request);
+
 // §4.2 and §4.3: repair pipelining over the paths of helper_paths.h.
 absl::StatusOr<PlanLanes> PlanRackAware(const PlanRequest& request);
 absl::StatusOr<PlanLanes> PlanWeighted(const PlanRequest& request);

@@ -82,8 +82,8 @@ class CommandLine {
     AddSize(app, "--length", &target.bytes,
             "Length of the range; default: to the end of the block");
     app->add_option("--scheme", target.scheme,
-                    "conventional, ppr, rp, rp-cyclic, rp-rack, rp-weighted, direct (a block that "
-                    "is there), or auto");
+                    "conventional, ppr, rp, rp-weighted, rp-rack, rp-cyclic, rp-all, direct (a "
+                    "block that is there), or auto");
     app->add_option("--rack", target.rack, "Rack of this host, for rp-rack and auto");
     app->add_option("--transport", target.transport, "tcp or redis");
     const auto positive = [](const std::string& text) {

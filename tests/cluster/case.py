@@ -19,7 +19,8 @@ from labkit.process import interruptible, wait_until
 # Exit codes of the `ecpipe` command, as its --help lists them.
 FAILED, USAGE, NOT_FOUND, UNAVAILABLE, NO_SURVIVORS = 1, 2, 3, 4, 5
 
-SCHEMES = ("conventional", "ppr", "rp", "rp-weighted", "rp-rack", "rp-cyclic")
+SCHEMES = ("conventional", "ppr", "rp", "rp-weighted", "rp-rack", "rp-cyclic",
+           "rp-all")
 BIN_DIR = Path()
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -78,20 +78,18 @@ Symbol Expected(const RepairEquation& equation, size_t row) {
   return symbol;
 }
 
-// The blocks that a plan reads, in the order of its first lane.
-std::vector<int> BlocksRead(const RepairPlan& plan) {
+// What a lane's result must be: without a code the request's equation, else that of the helpers
+// which the scheme chose.
+RepairEquation EquationOf(const PlanRequest& request, const PlanLane& lane) {
+  if (request.code == nullptr) return request.equation;
   std::vector<int> blocks;
-  for (const PlanHop& hop : plan.lanes[0].hops) {
+  for (const PlanHop& hop : lane.hops) {
     if (hop.block_index >= 0) blocks.push_back(hop.block_index);
   }
-  return blocks;
+  return request.code->Equation(request.equation.failed, blocks).value();
 }
 
-void ExpectComputesTheEquation(PlanRequest request, const RepairPlan& plan) {
-  // A scheme that chooses helpers must have computed the equation of those that it chose.
-  if (request.code != nullptr) {
-    request.equation = request.code->Equation(request.equation.failed, BlocksRead(plan)).value();
-  }
+void ExpectComputesTheEquation(const PlanRequest& request, const RepairPlan& plan) {
   EXPECT_TRUE(ValidatePlan(plan).ok()) << ValidatePlan(plan);
   EXPECT_EQ(plan.scheme, request.scheme);
   EXPECT_EQ(plan.grid, request.grid);
@@ -99,11 +97,12 @@ void ExpectComputesTheEquation(PlanRequest request, const RepairPlan& plan) {
   std::vector<int> carried(plan.grid.slice_count(), 0);
   for (const PlanLane& lane : plan.lanes) {
     for (uint32_t i = 0; i < lane.slices.count(); ++i) ++carried.at(lane.slices.SliceIndex(i));
+    const RepairEquation equation = EquationOf(request, lane);
     const std::map<Row, Stored> stored = RunLane(lane);
-    ASSERT_EQ(stored.size(), request.equation.failed.size());
+    ASSERT_EQ(stored.size(), equation.failed.size());
     for (const auto& [row, result] : stored) {
       EXPECT_EQ(result.node, request.requestors.at(row));
-      EXPECT_EQ(result.symbol, Expected(request.equation, row)) << "row " << row;
+      EXPECT_EQ(result.symbol, Expected(equation, row)) << "row " << row;
     }
     for (const PlanHop& hop : lane.hops) {
       if (hop.block_index >= 0) {
@@ -234,8 +233,8 @@ TEST(Planner, DirectSendsTheBlockAsItIs) {
 }
 
 TEST(Planner, NamesItsSchemes) {
-  EXPECT_THAT(SchemeNames(), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "ppr",
-                                         "conventional", "direct"));
+  EXPECT_THAT(SchemeNames(), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "rp-all",
+                                         "ppr", "conventional", "direct"));
 }
 
 TEST(Planner, TriesWhatLooksAtSomethingKnown) {
@@ -245,12 +244,12 @@ TEST(Planner, TriesWhatLooksAtSomethingKnown) {
   cluster.nodes[1].rack = "s";
   EXPECT_THAT(SchemesWorthATry(cluster), ElementsAre("rp", "rp-rack", "ppr", "conventional"));
   cluster.links = std::make_shared<LinkTable>();
-  EXPECT_THAT(SchemesWorthATry(cluster),
-              ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "ppr", "conventional"));
+  EXPECT_THAT(SchemesWorthATry(cluster), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic",
+                                                     "rp-all", "ppr", "conventional"));
   ClusterView speeds;
   speeds.nodes = {{.node = "a", .down_bytes_per_second = 1}};
   EXPECT_THAT(SchemesWorthATry(speeds),
-              ElementsAre("rp", "rp-weighted", "rp-cyclic", "ppr", "conventional"));
+              ElementsAre("rp", "rp-weighted", "rp-cyclic", "rp-all", "ppr", "conventional"));
 }
 
 TEST(Planner, RefusesABadRequest) {
@@ -259,7 +258,8 @@ TEST(Planner, RefusesABadRequest) {
     std::function<void(PlanRequest*)> spoil;
   };
   const Case cases[] = {
-      {"unknown scheme 'magic'; known are rp, rp-weighted, rp-rack, rp-cyclic, ppr, conventional, "
+      {"unknown scheme 'magic'; known are rp, rp-weighted, rp-rack, rp-cyclic, rp-all, ppr, "
+       "conventional, "
        "direct",
        [](PlanRequest* r) { r->scheme = "magic"; }},
       {"range is empty", [](PlanRequest* r) { r->grid.bytes = 0; }},
