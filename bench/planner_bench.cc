@@ -13,7 +13,7 @@
 namespace ecpipe {
 namespace {
 
-void PlanOneRepair(benchmark::State& state, const std::string& scheme) {
+void PlanOneRepair(benchmark::State& state, const std::string& scheme, bool links_known) {
   const int n = static_cast<int>(state.range(0));
   const int k = static_cast<int>(state.range(1));
   const auto code = *CreateErasureCode("rs(" + std::to_string(n) + "," + std::to_string(k) + ")");
@@ -24,6 +24,17 @@ void PlanOneRepair(benchmark::State& state, const std::string& scheme) {
   request.scheme = scheme;
   request.grid = {0, 64u << 20, 32u << 10};
   request.requestors = {"requestor"};
+  if (links_known) {
+    std::mt19937_64 random(1);
+    LinkTable links;
+    for (const std::string& from : request.block_nodes) {
+      for (const std::string& to : request.block_nodes) {
+        links[{from, to}] = 1e6 + static_cast<double>(random() % 100'000'000);
+      }
+      links[{from, request.requestors[0]}] = 1e6 + static_cast<double>(random() % 100'000'000);
+    }
+    request.cluster.links = std::make_shared<LinkTable>(std::move(links));
+  }
   request.code = code;
   request.survivors = survivors;
   PartContext context;
@@ -47,10 +58,12 @@ void PlanOneRepair(benchmark::State& state, const std::string& scheme) {
   }
 }
 
-BENCHMARK_CAPTURE(PlanOneRepair, rp, "rp")->Args({14, 10})->Args({6, 4})->Args({100, 80});
-BENCHMARK_CAPTURE(PlanOneRepair, ppr, "ppr")->Args({14, 10});
-BENCHMARK_CAPTURE(PlanOneRepair, conventional, "conventional")->Args({14, 10});
-BENCHMARK_CAPTURE(PlanOneRepair, automatic, "auto")->Args({14, 10});
+BENCHMARK_CAPTURE(PlanOneRepair, rp, "rp", false)->Args({14, 10})->Args({6, 4})->Args({100, 80});
+BENCHMARK_CAPTURE(PlanOneRepair, ppr, "ppr", false)->Args({14, 10});
+BENCHMARK_CAPTURE(PlanOneRepair, conventional, "conventional", false)->Args({14, 10});
+BENCHMARK_CAPTURE(PlanOneRepair, automatic, "auto", false)->Args({14, 10});
+BENCHMARK_CAPTURE(PlanOneRepair, weighted, "rp-weighted", true)->Args({14, 10});
+BENCHMARK_CAPTURE(PlanOneRepair, automatic_with_links, "auto", true)->Args({14, 10});
 
 // The weighted path alone, over random speeds. `gap`: how far the bound is above what was found.
 void WidestPathOfRandomLinks(benchmark::State& state) {
