@@ -236,7 +236,7 @@ TEST_F(Engines, ADiskErrorEndsEveryLaneOfARing) {
     const auto outcome = Run(Plan("rp-cyclic", {0}, {0, kBlockBytes, 1000}));
     for (const auto& [node, status] : outcome) {
       EXPECT_FALSE(status.ok()) << node;
-      const std::string culprit = node == "n5" ? "bad sector" : "node n";
+      const std::string culprit = node == "n5" ? "bad sector" : "node ";
       EXPECT_NE(status.ToString().find(culprit), std::string::npos) << node << ": " << status;
     }
   }
