@@ -54,9 +54,9 @@ class NodeSet {
   std::array<uint64_t, 4> words_{};
 };
 
-// Racks by number, and their candidates.
+// Racks by number, and their candidates; home is among them, if need be without any.
 std::vector<std::vector<int>> Members(const RackRule& rule) {
-  std::vector<std::vector<int>> members;
+  std::vector<std::vector<int>> members(static_cast<size_t>(rule.home + 1));
   for (int node = 0; node < static_cast<int>(rule.rack_of.size()); ++node) {
     const auto rack = static_cast<size_t>(rule.rack_of[static_cast<size_t>(node)]);
     if (rack >= members.size()) members.resize(rack + 1);
@@ -288,7 +288,7 @@ std::vector<int> RackByRackPath(const RackRule& rule, int length) {
       if (static_cast<int>(backwards.size()) < length) backwards.push_back(node);
     }
   };
-  if (rule.home >= 0 && rule.home < static_cast<int>(members.size())) visit(rule.home);
+  if (rule.home >= 0) visit(rule.home);
   for (const int rack : RemoteRacks(rule, members)) visit(rack);
   return {backwards.rbegin(), backwards.rend()};
 }
@@ -350,7 +350,7 @@ WidestPath Search(const LinkSpeeds& speeds, const RackWalk* walk, std::vector<in
 int FewestRemoteRacks(const RackRule& rule, int length) {
   const std::vector<std::vector<int>> members = Members(rule);
   int room = 0;
-  if (rule.home >= 0 && rule.home < static_cast<int>(members.size())) {
+  if (rule.home >= 0) {
     room = static_cast<int>(members[static_cast<size_t>(rule.home)].size());
   }
   int racks = 0;
