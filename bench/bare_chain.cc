@@ -8,10 +8,10 @@
 //
 // Each prints {"seconds", "cpu_seconds"} at its end. Any error ends it with exit code 1.
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +20,7 @@
 #include "codec/kernel.h"
 #include "common/aligned_buffer.h"
 #include "common/file_io.h"
+#include "common/process_stats.h"
 #include "common/tcp_socket.h"
 
 namespace ecpipe {
@@ -113,15 +114,6 @@ void RunRequestor(const Range& range, const std::string& upstream, const char* o
   });
 }
 
-double CpuSeconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 int Main(int argc, char** argv) {
   if (argc != 5 && argc != 6) {
     std::fprintf(stderr, "usage: see bench/bare_chain.cc\n");
@@ -136,7 +128,7 @@ int Main(int argc, char** argv) {
     RunRequestor(range, argv[3], argv[4]);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  std::printf("{\"seconds\": %.6f, \"cpu_seconds\": %.6f}\n", seconds.count(), CpuSeconds());
+  std::printf("{\"seconds\": %.6f, \"cpu_seconds\": %.6f}\n", seconds.count(), ProcessCpuSeconds());
   return 0;
 }
 
