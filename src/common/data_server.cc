@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <list>
-#include <optional>
 #include <vector>
 
 #include "common/status.h"
@@ -52,6 +50,7 @@ class DataServer::Loop {
       for (auto it = unmatched_.begin(); it != unmatched_.end();) {
         it = Advance(*it) && now < it->deadline ? std::next(it) : unmatched_.erase(it);
       }
+      refusals_left_ = server_.DropOldRefusals(now);
     }
   }
 
@@ -68,7 +67,8 @@ class DataServer::Loop {
     }
     constexpr int kIdleMillis = 1000;
     constexpr int kPauseMillis = 100;
-    const int timeout = accept_pause_ ? kPauseMillis : unmatched_.empty() ? -1 : kIdleMillis;
+    const bool idle = unmatched_.empty() && !refusals_left_;
+    const int timeout = accept_pause_ ? kPauseMillis : idle ? -1 : kIdleMillis;
     accept_pause_ = false;
     ::poll(polled_.data(), polled_.size(), timeout);
   }
@@ -94,9 +94,11 @@ class DataServer::Loop {
     if (!connection.hello && !ReadHello(connection)) return false;
     if (!connection.hello) return true;
     if (PeerGone(connection.fd.get())) return false;
-    const std::shared_ptr<ConnectionSlot> slot = server_.Claim(*connection.hello);
-    if (slot == nullptr) return true;
-    slot->Put(std::move(connection.fd));
+    if (server_.HandOver(*connection.hello, connection.fd)) return false;
+    const std::optional<std::string> farewell = server_.Farewell(*connection.hello);
+    if (!farewell) return true;
+    // The socket is new: its buffer has room for all of it.
+    ::send(connection.fd.get(), farewell->data(), farewell->size(), MSG_NOSIGNAL);
     return false;
   }
 
@@ -125,6 +127,7 @@ class DataServer::Loop {
   std::list<Unmatched> unmatched_;  // oldest first
   std::vector<pollfd> polled_;
   bool accept_pause_ = false;
+  bool refusals_left_ = false;
 };
 
 absl::StatusOr<std::unique_ptr<DataServer>> DataServer::Start(const std::string& address,
@@ -157,9 +160,22 @@ absl::Status DataServer::Expect(const Hello& hello, std::shared_ptr<ConnectionSl
     if (!expected_.try_emplace(hello.edge, Expected{hello.token, std::move(slot)}).second) {
       return absl::AlreadyExistsError("the edge is expected already");
     }
+    refusals_.remove_if([&](const Refusal& refusal) { return refusal.hello.edge == hello.edge; });
   }
   wakeup_.Signal();  // its receiver may be waiting
   return absl::OkStatus();
+}
+
+bool DataServer::Refuse(const Hello& hello, std::string farewell) {
+  {
+    MutexLock lock(&mutex_);
+    if (expected_.erase(hello.edge) == 0) return false;
+    if (refusals_.size() >= options_.max_unmatched) refusals_.pop_front();
+    const TimePoint deadline = Clock::System().Now() + options_.handshake_timeout;
+    refusals_.push_back({hello, std::move(farewell), deadline});
+  }
+  wakeup_.Signal();  // its receiver may be waiting
+  return true;
 }
 
 void DataServer::Forget(const EdgeId& edge) {
@@ -167,13 +183,29 @@ void DataServer::Forget(const EdgeId& edge) {
   expected_.erase(edge);
 }
 
-std::shared_ptr<ConnectionSlot> DataServer::Claim(const Hello& hello) {
+bool DataServer::HandOver(const Hello& hello, UniqueFd& fd) {
   MutexLock lock(&mutex_);
   const auto found = expected_.find(hello.edge);
-  if (found == expected_.end() || !SameToken(found->second.token, hello.token)) return nullptr;
-  std::shared_ptr<ConnectionSlot> slot = std::move(found->second.slot);
+  if (found == expected_.end() || !SameToken(found->second.token, hello.token)) return false;
+  found->second.slot->Put(std::move(fd));  // still locked: who is not expected has come
   expected_.erase(found);
-  return slot;
+  return true;
+}
+
+std::optional<std::string> DataServer::Farewell(const Hello& hello) {
+  MutexLock lock(&mutex_);
+  for (const Refusal& refusal : refusals_) {
+    if (refusal.hello.edge == hello.edge && SameToken(refusal.hello.token, hello.token)) {
+      return refusal.farewell;
+    }
+  }
+  return std::nullopt;
+}
+
+bool DataServer::DropOldRefusals(TimePoint now) {
+  MutexLock lock(&mutex_);
+  while (!refusals_.empty() && refusals_.front().deadline <= now) refusals_.pop_front();
+  return !refusals_.empty();
 }
 
 bool DataServer::stopping() {

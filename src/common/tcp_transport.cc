@@ -187,8 +187,11 @@ class TcpReceiver : public SliceReceiver {
 class TcpSender : public SliceSender {
  public:
   TcpSender(DataServer* server, const HopOutput& output, std::shared_ptr<ConnectionSlot> slot)
-      : server_(server), edge_(output.edge), peer_("node " + output.node), slot_(std::move(slot)) {}
-  ~TcpSender() override { server_->Forget(edge_); }
+      : server_(server),
+        hello_{output.edge, output.token},
+        peer_("node " + output.node),
+        slot_(std::move(slot)) {}
+  ~TcpSender() override { server_->Forget(hello_.edge); }
 
   absl::StatusOr<bool> TrySend(const FrameHeader& header, std::span<const uint8_t> payload,
                                Next next) override {
@@ -236,8 +239,10 @@ class TcpSender : public SliceSender {
 
   void SendError(const FrameHeader& stream, const absl::Status& status) override {
     // In the middle of a frame the receiver could not tell an error from payload.
-    if (!HavePeer() || frame_sent_ != 0 || finishing_) return;
+    if (frame_sent_ != 0 || finishing_) return;
     const std::string frame = EncodeErrorFrame(stream, status);
+    if (!HavePeer() && server_->Refuse(hello_, frame)) return;
+    if (!HavePeer()) return;
     [[maybe_unused]] const ssize_t sent =
         ::send(fd_.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
   }
@@ -282,7 +287,7 @@ class TcpSender : public SliceSender {
   }
 
   DataServer* const server_;
-  const EdgeId edge_;
+  const Hello hello_;
   const std::string peer_;
   const std::shared_ptr<ConnectionSlot> slot_;  // shared with the data server until it is filled
   UniqueFd fd_;

@@ -119,6 +119,57 @@ TEST_F(TcpTransportTest, AnErrorArrivesWithCodeTextAndNode) {
   EXPECT_TRUE(sent.get().ok());
 }
 
+// Who dials first and who gives up first are races: both orders end with the reason, at once.
+TEST_F(TcpTransportTest, AnErrorReachesAReceiverThatComesLate) {
+  StartServer({.handshake_timeout = std::chrono::hours(1)});
+  for (const bool dial_first : {false, true}) {
+    const absl::Status reason = absl::NotFoundError("no such block");
+    std::unique_ptr<SliceReceiver> receiver;
+    Bytes got(1);
+    const auto dial = [&] {
+      receiver = Dial(1);
+      ASSERT_TRUE(WaitFor(receiver->poll_fd().fd, POLLOUT));
+      EXPECT_FALSE(receiver->TryReceive(Header(0, 1), got).value()) << "the hello goes out";
+    };
+    Offer();
+    if (dial_first) dial();
+    sender_->SendError(Header(0, 0), reason);
+    sender_.reset();
+    if (!dial_first) dial();
+    const absl::Status status = ReceiveFrame(receiver.get(), Header(0, 1), got);
+    EXPECT_TRUE(absl::IsNotFound(status)) << dial_first << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("node the-sender"));
+  }
+}
+
+TEST_F(TcpTransportTest, TheReasonIsForTheRightTokenOnlyAndForATime) {
+  StartServer({.handshake_timeout = std::chrono::milliseconds(200)});
+  Offer();
+  sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"));
+  sender_.reset();
+  Hello wrong = TheHello();
+  wrong.token[15] ^= 1;
+  const UniqueFd stranger = RawConnect(server_->address());
+  ASSERT_TRUE(RawSend(stranger.get(), HelloBytes(wrong)));
+  EXPECT_TRUE(ClosedByPeer(stranger.get()));  // after the time
+  const UniqueFd late = RawConnect(server_->address());
+  ASSERT_TRUE(RawSend(late.get(), HelloBytes(TheHello())));
+  EXPECT_TRUE(ClosedByPeer(late.get()));
+}
+
+TEST_F(TcpTransportTest, ANewOfferTakesTheReasonBack) {
+  Offer();
+  sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"));
+  sender_.reset();
+  Offer();
+  auto receiver = Dial(1);
+  auto sent = SendAll({{7}});
+  Bytes got(1);
+  EXPECT_TRUE(ReceiveFrame(receiver.get(), Header(0, 1), got).ok());
+  receiver.reset();
+  EXPECT_TRUE(sent.get().ok());
+}
+
 TEST_F(TcpTransportTest, NothingIsSentAndNothingBreaksWithoutAReceiver) {
   Offer();
   EXPECT_FALSE(sender_->TrySend(Header(0, 1), Bytes{1}, SliceSender::Next::kUnknown).value());
