@@ -2,12 +2,15 @@
 #include "common/file_io.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "common/check.h"
@@ -77,6 +80,30 @@ absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes)
   return absl::OkStatus();
 }
 
+namespace {
+
+// Takes the lock that says that a temporary file is being written. False: somebody else has it, or
+// has removed the file meanwhile.
+bool LockIfThere(int fd) {
+  struct stat info{};
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RemoveAbandonedFiles(const std::string& directory) {
+  std::error_code error;
+  int removed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(AtomicFile::kTempPrefix)) continue;
+    const UniqueFd fd(::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (fd.valid() && LockIfThere(fd.get()) && ::unlink(entry.path().c_str()) == 0) ++removed;
+  }
+  if (error) return ErrnoStatus(error.value(), "list " + directory);
+  return removed;
+}
+
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, Existing existing) {
   if (existing == Existing::kRefuse && Exists(path)) return AlreadyExists(path);
   // The counter makes names unique within the process, the pid between processes. So a name is
@@ -89,6 +116,7 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, Existing 
     UniqueFd fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!fd.valid() && (errno == EEXIST || errno == EINTR)) continue;
     if (!fd.valid()) return ErrnoStatus(errno, "create a temporary file for " + path);
+    if (!LockIfThere(fd.get())) continue;
     return AtomicFile(path, std::move(temporary), existing, std::move(fd));
   }
   return absl::ResourceExhaustedError("create " + path + ": delete the old files " + stem + "*");

@@ -24,8 +24,8 @@ absl::Status ReadFully(int fd, uint64_t offset, std::span<uint8_t> out);
 absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes);
 
 // A file that is written beside its target and takes its name at the end. It owns the temporary
-// file; a killed process leaves that behind, and it may be deleted by its prefix. Not thread-safe,
-// except that threads may write ranges that do not overlap.
+// file, and holds a lock on it; a killed process leaves the file behind without the lock, for
+// RemoveAbandonedFiles. Not thread-safe, except that threads may write ranges that do not overlap.
 class AtomicFile {
  public:
   // Starts with '.', so that no half-written file is ever taken for a block (block_id.h).
@@ -70,5 +70,9 @@ class AtomicFile {
   Existing existing_;
   UniqueFd fd_;
 };
+
+// Removes what killed processes have left of AtomicFiles in a directory; those that somebody is
+// writing stay. Returns how many were removed.
+absl::StatusOr<int> RemoveAbandonedFiles(const std::string& directory);
 
 }  // namespace ecpipe

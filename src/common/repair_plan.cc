@@ -106,6 +106,24 @@ absl::Status CheckHop(const HopSpec& hop, const RepairPart& part) {
   return absl::OkStatus();
 }
 
+// Where a helper stores: every stored row becomes one block, and all of it.
+absl::Status CheckStores(const RepairPart& part) {
+  if (part.stores.empty()) return absl::OkStatus();
+  std::set<Row> brought;
+  for (const HopSpec& hop : part.hops)
+    brought.insert(hop.stored_rows.begin(), hop.stored_rows.end());
+  std::set<Row> wanted;
+  for (const StoredBlock& block : part.stores) {
+    if (block.block_id.empty()) return Bad("a block to be stored has no id");
+    if (!wanted.insert(block.row).second) return Bad("a row is to be stored twice");
+    if (part.grid.offset != 0 || part.grid.bytes != block.bytes) {
+      return Bad("a block is to be stored from a part of its bytes");
+    }
+  }
+  if (brought != wanted) return Bad("the hops store other rows than there are blocks for");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidatePart(const RepairPart& part) {
@@ -127,7 +145,7 @@ absl::Status ValidatePart(const RepairPart& part) {
       if (!outputs.insert(output.edge).second) return Bad(where + ": an edge is used twice");
     }
   }
-  return absl::OkStatus();
+  return CheckStores(part);
 }
 
 // ---- Plans ----------------------------------------------------------------------------------

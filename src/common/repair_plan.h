@@ -128,12 +128,22 @@ struct HopSpec {
   std::vector<Row> stored_rows;
 };
 
+// A row that becomes a block beside the node that runs the part.
+struct StoredBlock {
+  Row row = 0;
+  std::string block_id;
+  uint64_t bytes = 0;  // of the whole block, which is what a part that stores must bring
+};
+
 // Everything one node does for one attempt of one repair.
 struct RepairPart {
   RepairId repair_id = 0;
   uint32_t attempt = 0;
   SliceGrid grid;
   TransportKind transport = TransportKind::kTcp;
+  // One for each row that the hops store, when a helper hosts the requestor. Empty where rows go to
+  // a caller.
+  std::vector<StoredBlock> stores;
   std::vector<HopSpec> hops;
 };
 

@@ -10,17 +10,17 @@ namespace ecpipe {
 namespace {
 
 void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
-  RepairCoordinator::Options& repairs = coordinator->repairs;
-  repairs.default_scheme = config.String("defaults.scheme", repairs.default_scheme);
+  RepairPlanner::Options& planner = coordinator->repairs.planner;
+  planner.default_scheme = config.String("defaults.scheme", planner.default_scheme);
   std::vector<std::string> schemes = SchemeNames();
   schemes.push_back("auto");
-  if (std::find(schemes.begin(), schemes.end(), repairs.default_scheme) == schemes.end()) {
+  if (std::find(schemes.begin(), schemes.end(), planner.default_scheme) == schemes.end()) {
     std::string known;
     for (const std::string& scheme : schemes) known += (known.empty() ? "" : ", ") + scheme;
-    config.Reject("defaults.scheme", "'" + repairs.default_scheme + "' is not one of " + known);
+    config.Reject("defaults.scheme", "'" + planner.default_scheme + "' is not one of " + known);
   }
-  repairs.default_slice_bytes = static_cast<uint32_t>(
-      config.Size("defaults.slice_bytes", repairs.default_slice_bytes, 1, kMaxSliceBytes));
+  planner.default_slice_bytes = static_cast<uint32_t>(
+      config.Size("defaults.slice_bytes", planner.default_slice_bytes, 1, kMaxSliceBytes));
   const std::string transport = config.String("defaults.transport", "tcp");
   if (transport != "tcp" && transport != "redis") {
     config.Reject("defaults.transport", "'" + transport + "' is not one of tcp, redis");
@@ -29,7 +29,7 @@ void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
       transport == "redis" ? TransportKind::kRedis : TransportKind::kTcp;
   constexpr int64_t kFastestMbit = 10'000'000;
   const double megabit_bytes = 1e6 / 8;
-  repairs.link_bytes_per_second = megabit_bytes * static_cast<double>(config.Integer(
+  planner.link_bytes_per_second = megabit_bytes * static_cast<double>(config.Integer(
                                                       "defaults.link_mbit", 1000, 1, kFastestMbit));
 }
 
@@ -39,9 +39,24 @@ absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
   }
   if (const std::string path = config.String("topology.links", ""); !path.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(LinkTable links, ReadLinkTable(path));
-    repairs->links = std::make_shared<LinkTable>(std::move(links));
+    repairs->planner.links = std::make_shared<LinkTable>(std::move(links));
   }
   return absl::OkStatus();
+}
+
+void ReadRecovery(Config& config, RecoveryManager::Options* recoveries) {
+  RecoveryQueue::Options& queue = recoveries->queue;
+  recoveries->streams_per_node = static_cast<uint32_t>(
+      config.Integer("recovery.streams_per_node", recoveries->streams_per_node, 1, 1000));
+  queue.max_attempts =
+      static_cast<int>(config.Integer("recovery.max_attempts", queue.max_attempts, 1, 1000));
+  const auto duration = [&](const std::string& key, Duration fallback) {
+    constexpr double kDay = 86400;
+    return FromSeconds(config.Seconds("recovery." + key, Seconds(fallback), kDay));
+  };
+  queue.first_pause = duration("first_pause_seconds", queue.first_pause);
+  queue.longest_pause = duration("longest_pause_seconds", queue.longest_pause);
+  queue.ageing = duration("ageing_seconds", queue.ageing);
 }
 
 }  // namespace
@@ -67,6 +82,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
       config.Integer("limits.max_running", repairs.max_running, 1, 1'000'000));
   repairs.journal_keep =
       static_cast<int>(config.Integer("limits.journal_keep", repairs.journal_keep, 0, 10'000'000));
+  ReadRecovery(config, &coordinator.recoveries);
   ECPIPE_RETURN_IF_ERROR(config.Finish());
   return coordinator;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/repair_plan.h"
+#include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
 
 namespace ecpipe {
@@ -18,6 +19,7 @@ struct CoordinatorConfig {
   bool insecure = false;
   TransportKind default_transport = TransportKind::kTcp;
   RepairCoordinator::Options repairs;
+  RecoveryManager::Options recoveries;
 };
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.

@@ -93,6 +93,39 @@ void HopToProto(const PlanHop& hop, const PlannedRepair& planned,
   }
 }
 
+void RecoveryToProto(const RecoveryView& view, v1::ListRecoveriesResponse::Recovery* proto) {
+  const RecoveryRecord& record = view.record;
+  proto->set_recovery_id(record.recovery_id);
+  v1::RecoverySpec* spec = proto->mutable_spec();
+  spec->set_node_id(record.request.node);
+  for (const std::string& node : record.request.to) spec->add_to(node);
+  spec->set_scheme(record.request.scheme);
+  spec->set_policy(RecoveryPolicyName(record.request.policy));
+  spec->set_slice_bytes(record.request.slice_bytes);
+  spec->set_transport(TransportToProto(record.request.transport));
+  spec->set_streams_per_node(record.request.streams_per_node);
+  proto->set_state(RecoveryStateName(record.state));
+  proto->set_listing(view.listing);
+  proto->set_blocks(record.blocks);
+  proto->set_bytes(record.bytes);
+  proto->set_done_blocks(record.done_blocks);
+  proto->set_done_bytes(record.done_bytes);
+  proto->set_running_blocks(view.running_blocks);
+  proto->set_waiting_blocks(view.waiting_blocks);
+  proto->set_failed_blocks(record.failed_blocks);
+  proto->set_bytes_per_second(view.bytes_per_second);
+  proto->set_eta_seconds(view.eta_seconds);
+  for (const BlockedBlock& blocked : view.blocked) {
+    v1::ListRecoveriesResponse::Blocked* added = proto->add_blocked();
+    added->set_block_id(blocked.block_id);
+    added->set_reason(blocked.reason);
+    added->set_attempts(static_cast<uint32_t>(blocked.attempts));
+    added->set_given_up(blocked.given_up);
+  }
+  proto->set_started_unix_ms(record.started_unix_ms);
+  proto->set_ended_unix_ms(record.ended_unix_ms);
+}
+
 }  // namespace
 
 grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext*,
@@ -116,7 +149,7 @@ grpc::Status CoordinatorServiceImpl::Heartbeat(grpc::ServerContext*,
                                                v1::HeartbeatResponse*) {
   const NodeReport report{request->inventory().block_count(), request->inventory().block_bytes(),
                           request->active_sessions(), request->draining()};
-  return ToGrpc(repairs_->Heartbeat(request->node_id(), request->incarnation(), report));
+  return ToGrpc(repairs_->nodes().Heartbeat(request->node_id(), request->incarnation(), report));
 }
 
 grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext*,
@@ -238,13 +271,78 @@ grpc::Status CoordinatorServiceImpl::LocateBlock(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
+absl::StatusOr<RecoveryRequest> CoordinatorServiceImpl::RecoveryOf(
+    const v1::RecoverySpec& spec) const {
+  RecoveryRequest request;
+  request.node = spec.node_id();
+  request.to = {spec.to().begin(), spec.to().end()};
+  request.scheme = spec.scheme();
+  request.slice_bytes = spec.slice_bytes();
+  request.streams_per_node = spec.streams_per_node();
+  ECPIPE_ASSIGN_OR_RETURN(request.transport,
+                          TransportFromProto(spec.transport(), default_transport_));
+  if (request.slice_bytes > kMaxSliceBytes) {
+    return absl::InvalidArgumentError("slices may have at most " + std::to_string(kMaxSliceBytes) +
+                                      " bytes");
+  }
+  if (spec.policy().empty()) return request;
+  for (const RecoveryPolicy policy :
+       {RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent, RecoveryPolicy::kBalanced}) {
+    request.policy = policy;
+    if (spec.policy() == RecoveryPolicyName(policy)) return request;
+  }
+  return absl::InvalidArgumentError("unknown policy '" + spec.policy() +
+                                    "'; known are in-order, least-recent, balanced");
+}
+
+grpc::Status CoordinatorServiceImpl::BeginRecovery(grpc::ServerContext*,
+                                                   const v1::BeginRecoveryRequest* request,
+                                                   v1::BeginRecoveryResponse* response) {
+  const absl::StatusOr<RecoveryRequest> wanted = RecoveryOf(request->spec());
+  if (!wanted.ok()) return ToGrpc(wanted.status());
+  const absl::StatusOr<RecoveryId> id = recoveries_->Begin(*wanted, request->even_if_live());
+  if (!id.ok()) return ToGrpc(id.status());
+  response->set_recovery_id(*id);
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ChangeRecovery(grpc::ServerContext*,
+                                                    const v1::ChangeRecoveryRequest* request,
+                                                    v1::ChangeRecoveryResponse*) {
+  switch (request->change()) {
+    case v1::ChangeRecoveryRequest::CHANGE_PAUSE:
+      return ToGrpc(recoveries_->Pause(request->recovery_id()));
+    case v1::ChangeRecoveryRequest::CHANGE_RESUME:
+      return ToGrpc(recoveries_->Resume(request->recovery_id()));
+    case v1::ChangeRecoveryRequest::CHANGE_CANCEL:
+      return ToGrpc(recoveries_->Cancel(request->recovery_id()));
+    default:
+      return ToGrpc(absl::InvalidArgumentError("no change is named"));
+  }
+}
+
+grpc::Status CoordinatorServiceImpl::ListRecoveries(grpc::ServerContext*,
+                                                    const v1::ListRecoveriesRequest* request,
+                                                    v1::ListRecoveriesResponse* response) {
+  if (request->recovery_id() == 0) {
+    for (const RecoveryView& view : recoveries_->All()) {
+      RecoveryToProto(view, response->add_recoveries());
+    }
+    return grpc::Status::OK;
+  }
+  const absl::StatusOr<RecoveryView> view = recoveries_->Get(request->recovery_id());
+  if (!view.ok()) return ToGrpc(view.status());
+  RecoveryToProto(*view, response->add_recoveries());
+  return grpc::Status::OK;
+}
+
 grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
                                                v1::GetStatusResponse* response) {
   response->set_version(ECPIPE_VERSION);
   const absl::StatusOr<uint64_t> stripe_count = catalog_->CountStripes();
   if (!stripe_count.ok()) return ToGrpc(stripe_count.status());
   response->set_stripe_count(*stripe_count);
-  for (const RepairCoordinator::NodeView& view : repairs_->Nodes()) {
+  for (const NodeView& view : repairs_->nodes().All()) {
     v1::GetStatusResponse::Node* node = response->add_nodes();
     v1::NodeInfo* info = node->mutable_info();
     info->set_node_id(view.record.node_id);
@@ -273,6 +371,8 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::G
     repair->set_started_unix_ms(record.started_unix_ms);
     repair->set_ended_unix_ms(record.ended_unix_ms);
     repair->set_detail(record.detail);
+    repair->set_host(record.host);
+    repair->set_recovery_id(record.recovery_id);
   }
   return grpc::Status::OK;
 }

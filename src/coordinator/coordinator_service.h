@@ -3,6 +3,7 @@
 
 #include "coordinator/catalog.h"
 #include "coordinator/journal.h"
+#include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 
@@ -12,9 +13,10 @@ namespace ecpipe {
 class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
  public:
   // All outlive the service.
-  CoordinatorServiceImpl(RepairCoordinator* repairs, Catalog* catalog, Journal* journal,
-                         TransportKind default_transport)
+  CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries, Catalog* catalog,
+                         Journal* journal, TransportKind default_transport)
       : repairs_(repairs),
+        recoveries_(recoveries),
         catalog_(catalog),
         journal_(journal),
         default_transport_(default_transport) {}
@@ -37,6 +39,12 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                            v1::ListStripesResponse* response) override;
   grpc::Status LocateBlock(grpc::ServerContext*, const v1::LocateBlockRequest* request,
                            v1::LocateBlockResponse* response) override;
+  grpc::Status BeginRecovery(grpc::ServerContext*, const v1::BeginRecoveryRequest* request,
+                             v1::BeginRecoveryResponse* response) override;
+  grpc::Status ChangeRecovery(grpc::ServerContext*, const v1::ChangeRecoveryRequest* request,
+                              v1::ChangeRecoveryResponse* response) override;
+  grpc::Status ListRecoveries(grpc::ServerContext*, const v1::ListRecoveriesRequest* request,
+                              v1::ListRecoveriesResponse* response) override;
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
                          v1::GetStatusResponse* response) override;
 
@@ -44,7 +52,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   absl::StatusOr<RepairRequest> RequestOf(const v1::RepairTarget& target,
                                           const std::string& requestor) const;
 
+  absl::StatusOr<RecoveryRequest> RecoveryOf(const v1::RecoverySpec& spec) const;
+
   RepairCoordinator* const repairs_;
+  RecoveryManager* const recoveries_;
   Catalog* const catalog_;
   Journal* const journal_;
   const TransportKind default_transport_;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/repair_plan.h"
+#include "coordinator/recovery_record.h"
 
 namespace ecpipe {
 
@@ -29,6 +30,8 @@ struct RepairRecord {
   std::string scheme;
   std::string transport;
   std::string requestor;
+  std::string host;          // the node that stores the block; empty: the requestor takes the bytes
+  uint64_t recovery_id = 0;  // of the recovery that it belongs to; 0: none
   RepairState state = RepairState::kRunning;
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;  // 0 while running
@@ -52,7 +55,12 @@ class Journal {
   // The newest records first, by start time.
   virtual absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) = 0;
 
-  // Forgets all but the newest `keep` records that have ended. Running ones stay.
+  // The same for a recovery; recovery_id is not 0.
+  virtual absl::Status RecordRecovery(const RecoveryRecord& record) = 0;
+  // The newest first.
+  virtual absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) = 0;
+
+  // Forgets all but the newest `keep` repairs that have ended. Running ones, and recoveries, stay.
   virtual absl::Status Trim(int keep) = 0;
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator's heart: from "block B is wanted" to a plan that runs.
+// The coordinator's heart: hands planned repairs out, and follows them to their end.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,39 +16,16 @@
 #include "common/mutex.h"
 #include "common/repair_plan.h"
 #include "coordinator/catalog.h"
-#include "coordinator/code_cache.h"
 #include "coordinator/helper_gateway.h"
 #include "coordinator/journal.h"
-#include "coordinator/node_table.h"
-#include "coordinator/plan_cost.h"
-#include "coordinator/topology.h"
+#include "coordinator/node_registry.h"
+#include "coordinator/repair_planner.h"
 
 namespace ecpipe {
 
-// A block, or a range of it, that somebody wants.
-struct RepairRequest {
-  std::string block_id;
-  uint64_t offset = 0;
-  uint64_t bytes = 0;        // 0: to the end of the block
-  std::string scheme;        // empty or "auto": the best by expected time
-  uint32_t slice_bytes = 0;  // 0: the default
-  TransportKind transport = TransportKind::kTcp;
-  std::string requestor;
-  std::string requestor_rack;  // empty: unknown
-};
-
-// What a request leads to, before anything runs.
-struct PlannedRepair {
-  Stripe stripe;
-  RepairPlan plan;
-  PlanCost cost;
-  std::map<std::string, std::string> racks;   // of nodes with a block of the stripe
-  std::vector<SchemePrediction> predictions;  // from Explain, unless the plan is a direct read
-};
-
 // What the requestor is told.
 struct RepairGrant {
-  RepairPart part;
+  RepairPart part;  // empty when a helper hosts the requestor
   PlannedRepair planned;
 };
 
@@ -58,23 +36,29 @@ struct RepairCounts {
   uint64_t failed = 0;
 };
 
+// The end of a repair that a helper hosted.
+struct HostedEnd {
+  uint64_t recovery_id = 0;
+  std::string block_id;
+  absl::Status status;
+};
+
 // Thread-safe.
 class RepairCoordinator {
  public:
   struct Options {
-    std::string default_scheme = "auto";
-    uint32_t default_slice_bytes = kDefaultSliceBytes;
-    double link_bytes_per_second = 125e6;  // what an unknown link is taken for, in predictions
+    RepairPlanner::Options planner;
     Duration handout_timeout = std::chrono::seconds(2);
     Duration dead_after = std::chrono::seconds(5);  // without a heartbeat
-    // A repair whose parts have all ended, and of which its requestor says nothing for this long,
-    // is over.
+    // A repair whose parts have all ended, and of which its requestor, or the helper that hosts it,
+    // says nothing for this long, is over.
     Duration abandon_after = std::chrono::seconds(30);
     uint32_t max_running = 10'000;  // repairs at once; bounds what requestors make us keep
     int journal_keep = 10'000;      // ended repairs
-    RackTable racks;                // by node id, or the host of a helper's control address
-    std::shared_ptr<const LinkTable> links;  // null: nothing known of pairs
+    RackTable racks;                // see NodeRegistry
   };
+  // Called without locks, from any thread, also before the BeginRepair in question returns.
+  using OnHostedEnd = std::function<void(const HostedEnd&)>;
 
   // All pointers outlive the coordinator.
   RepairCoordinator(Catalog* catalog, Journal* journal, HelperGateway* helpers, const Clock* clock,
@@ -82,28 +66,32 @@ class RepairCoordinator {
 
   // Plans, hands out, and answers once every helper runs its part. A helper that cannot be reached,
   // or does not have its block, is left out and the rest planned again. The errors are those of
-  // CoordinatorService.BeginRepair.
-  absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request);
+  // CoordinatorService.BeginRepair. With request.host the repair ends by itself: when its host
+  // reports that the block is stored, and the catalog has its new place, or with an error; what
+  // SetHostedEnd was given hears of it, unless this call fails.
+  absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request, uint64_t recovery_id = 0);
   // The plan that BeginRepair would run now.
   absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request);
   // The requestor's verdict. Ends what still runs. An unknown repair is ignored.
   void FinishRepair(RepairId repair_id, const absl::Status& status, uint64_t verified_bytes);
 
+  // Before the first repair.
+  void SetHostedEnd(OnHostedEnd on_end) { on_hosted_end_ = std::move(on_end); }
+  // Takes up hosted repairs that were under way when the coordinator stopped: their hosts keep the
+  // report until somebody takes it.
+  void Adopt(const std::vector<RepairRecord>& interrupted);
+  // Ends the hosted repairs of a recovery.
+  void CancelHosted(uint64_t recovery_id);
+
   // From helpers.
   absl::Status Register(NodeRecord node);
-  absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
   void ReportPart(const std::string& node, RepairId repair_id, uint32_t attempt,
                   const absl::Status& status);
 
   // Ends repairs that nobody will end any more. Call it every few seconds.
   void Expire();
 
-  struct NodeView {
-    NodeRecord record;
-    NodeState state = NodeState::kDead;
-    double seconds_since_heartbeat = 0;
-  };
-  std::vector<NodeView> Nodes();
+  NodeRegistry& nodes() { return nodes_; }
   RepairCounts counts();
 
  private:
@@ -112,20 +100,12 @@ class RepairCoordinator {
     std::vector<HelperAddress> helpers;
     std::set<std::string> unreported;  // nodes whose part has not ended
     TimePoint last_news;
+    // Of a hosted repair, whose end waits while it is being handed out.
+    bool handing_out = false;
+    std::optional<absl::Status> verdict;
   };
-  // Nodes that may not take part, with the reason.
-  using Refused = std::map<std::string, std::string>;
+  using Refused = RepairPlanner::Refused;
 
-  // What a planner is to know, and the plan that comes of it.
-  absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request,
-                                          const BlockLocation& location, const Refused& refused);
-  absl::StatusOr<PlannedRepair> Plan(const PlanRequest& request, const Stripe& stripe);
-  // Fills in the survivors that can be used and what the code makes of them.
-  absl::Status FindSurvivors(const RepairRequest& request, const BlockLocation& location,
-                             const Refused& refused, PlanRequest* plan_request);
-  // Why the node cannot take part now; empty if it can.
-  std::string Unfit(const std::string& node, TransportKind transport, const Refused& refused);
-  absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, uint64_t block_bytes) const;
   absl::StatusOr<RepairGrant> HandOut(RepairRecord* record, const RepairRequest& request,
                                       PlannedRepair planned, Refused* refused);
   absl::StatusOr<std::vector<HelperGateway::Handout>> MakeHandouts(const RepairRecord& record,
@@ -133,8 +113,12 @@ class RepairCoordinator {
                                                                    const PlannedRepair& planned,
                                                                    RepairPart* requestor_part);
   absl::Status AddRunning(const RepairRecord& record);
-  // The rack that the operator has written down for a node; empty if none.
-  std::string ConfiguredRack(const NodeRecord& node) const;
+  // Handed out: from now on a verdict counts, and one that has come is returned.
+  std::optional<absl::Status> Settle(RepairId repair_id);
+  std::optional<Running> TakeRunning(RepairId repair_id);
+  void EndHosted(RepairId repair_id, absl::Status status);
+  // Whether a hosted repair can no longer end by itself, and why.
+  std::optional<absl::Status> Hopeless(const Running& running, TimePoint now);
   void End(RepairRecord record, RepairState state, const std::string& detail);
 
   Catalog* const catalog_;
@@ -142,10 +126,11 @@ class RepairCoordinator {
   HelperGateway* const helpers_;
   const Clock* const clock_;
   const Options options_;
-  CodeCache codes_;
+  NodeRegistry nodes_;
+  RepairPlanner planner_;
+  OnHostedEnd on_hosted_end_ = [](const HostedEnd&) {};
 
   Mutex mutex_;
-  NodeTable nodes_ ABSL_GUARDED_BY(mutex_);
   std::map<RepairId, Running> running_ ABSL_GUARDED_BY(mutex_);
   RepairCounts counts_ ABSL_GUARDED_BY(mutex_);
 };

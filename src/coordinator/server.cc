@@ -26,9 +26,13 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   server->repairs_ =
       std::make_unique<RepairCoordinator>(server->catalog_.get(), server->journal_.get(),
                                           &server->helpers_, &Clock::System(), config.repairs);
-  server->service_ =
-      std::make_unique<CoordinatorServiceImpl>(server->repairs_.get(), server->catalog_.get(),
-                                               server->journal_.get(), config.default_transport);
+  server->recoveries_ = std::make_unique<RecoveryManager>(
+      server->catalog_.get(), server->journal_.get(), server->repairs_.get(), &Clock::System(),
+      config.recoveries);
+  ECPIPE_RETURN_IF_ERROR(server->TakeUpInterrupted());
+  server->service_ = std::make_unique<CoordinatorServiceImpl>(
+      server->repairs_.get(), server->recoveries_.get(), server->catalog_.get(),
+      server->journal_.get(), config.default_transport);
   ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
   server->expiry_ = std::thread([raw = server.get()] { raw->ExpireRegularly(); });
@@ -44,6 +48,7 @@ CoordinatorServer::~CoordinatorServer() {
   if (expiry_.joinable()) expiry_.join();
   metrics_.reset();
   rpc_.reset();
+  recoveries_.reset();
 }
 
 absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
@@ -53,16 +58,21 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   // Two files: SQLite allows one writer a file, and a repair must not wait for a bulk load.
   ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
   ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorServer::TakeUpInterrupted() {
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<RepairRecord> interrupted,
                           journal_->TakeInterrupted(Clock::System().UnixMillis()));
   for (const RepairRecord& record : interrupted) {
+    if (!record.host.empty()) continue;
     Log(LogLevel::kWarning, "repair.interrupted",
         {{"repair", RepairIdText(record.repair_id)},
          {"block", record.block_ids.empty() ? "" : record.block_ids.front()},
          {"scheme", record.scheme},
          {"hint", "the coordinator stopped while it ran; ask for the block again"}});
   }
-  return absl::OkStatus();
+  return recoveries_->Open(interrupted);
 }
 
 absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
@@ -70,7 +80,7 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
   ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config.metrics_address, config.insecure));
   ECPIPE_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(config.metrics_address));
   metrics_->AddGauge("ecpipe_nodes_live", "Helpers whose heartbeats arrive.", [this] {
-    const auto nodes = repairs_->Nodes();
+    const auto nodes = repairs_->nodes().All();
     return static_cast<double>(std::count_if(nodes.begin(), nodes.end(), [](const auto& node) {
       return node.state == NodeState::kLive;
     }));
@@ -90,7 +100,7 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
 }
 
 void CoordinatorServer::ExpireRegularly() {
-  constexpr auto kInterval = std::chrono::seconds(5);
+  constexpr auto kInterval = std::chrono::seconds(1);
   MutexLock lock(&mutex_);
   while (!stopping_) {
     const TimePoint next = Clock::System().Now() + kInterval;

@@ -15,6 +15,7 @@
 #include "coordinator/coordinator_service.h"
 #include "coordinator/helper_client.h"
 #include "coordinator/journal.h"
+#include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
 #include "rpc/rpc_server.h"
 
@@ -31,6 +32,7 @@ class CoordinatorServer {
  private:
   CoordinatorServer() = default;
   absl::Status OpenState(const CoordinatorConfig& config);
+  absl::Status TakeUpInterrupted();
   absl::Status StartMetrics(const CoordinatorConfig& config);
   void ExpireRegularly();
 
@@ -38,6 +40,7 @@ class CoordinatorServer {
   std::unique_ptr<Journal> journal_;
   HelperClient helpers_;
   std::unique_ptr<RepairCoordinator> repairs_;
+  std::unique_ptr<RecoveryManager> recoveries_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<MetricsServer> metrics_;  // null without an address

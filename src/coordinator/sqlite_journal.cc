@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "common/status.h"
+#include "coordinator/packed_ids.h"
+#include "coordinator/sqlite_recoveries.h"
 #include "coordinator/sqlite_schema.h"
 #include "coordinator/stripe_record.h"
 
@@ -13,10 +15,11 @@ namespace {
 
 #define ECPIPE_REPAIR_COLUMNS                                                                \
   "repair_id, attempt, block_ids, first_byte, bytes, scheme, transport, requestor, state," \
-  " started_unix_ms, ended_unix_ms, detail"
+  " started_unix_ms, ended_unix_ms, detail, host, recovery_id"
 
 constexpr char kStore[] = "INSERT OR REPLACE INTO repairs(" ECPIPE_REPAIR_COLUMNS
-                          ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+                          ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
+                          " ?13, ?14)";
 constexpr char kSelectRunning[] =
     "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHERE state = ?1 ORDER BY started_unix_ms";
 constexpr char kSelectRecent[] = "SELECT " ECPIPE_REPAIR_COLUMNS
@@ -47,29 +50,6 @@ absl::StatusOr<RepairState> StateOfStored(int64_t stored) {
     if (StoredState(state) == stored) return state;
   }
   return absl::DataLossError("unknown state " + std::to_string(stored));
-}
-
-// One byte of length before each id.
-std::string PackIds(const std::vector<std::string>& ids) {
-  static_assert(kMaxCatalogIdBytes <= 255);
-  std::string packed;
-  for (const std::string& id : ids) {
-    packed.push_back(static_cast<char>(id.size()));
-    packed += id;
-  }
-  return packed;
-}
-
-absl::StatusOr<std::vector<std::string>> UnpackIds(std::string_view packed) {
-  std::vector<std::string> ids;
-  while (!packed.empty()) {
-    const size_t bytes = static_cast<uint8_t>(packed.front());
-    packed.remove_prefix(1);
-    if (bytes > packed.size()) return absl::DataLossError("block ids are cut short");
-    ids.emplace_back(packed.substr(0, bytes));
-    packed.remove_prefix(bytes);
-  }
-  return ids;
 }
 
 std::string_view Cut(const std::string& text) {
@@ -105,6 +85,8 @@ absl::StatusOr<RepairRecord> DecodeFields(const SqliteStatement& row) {
   record.started_unix_ms = row.Int(9);
   record.ended_unix_ms = row.Int(10);
   record.detail = row.Bytes(11);
+  record.host = row.Bytes(12);
+  record.recovery_id = static_cast<RecoveryId>(row.Int(13));
   return record;
 }
 
@@ -148,6 +130,8 @@ absl::Status SqliteJournal::Record(const RepairRecord& record) {
   store.Bind(10, record.started_unix_ms);
   store.Bind(11, record.ended_unix_ms);
   store.BindText(12, Cut(record.detail));
+  store.BindText(13, record.host);
+  store.Bind(14, static_cast<int64_t>(record.recovery_id));
   return Annotate(store.Execute(), "journal repair " + RepairIdText(record.repair_id));
 }
 
@@ -181,6 +165,18 @@ absl::StatusOr<std::vector<RepairRecord>> SqliteJournal::Recent(int limit) {
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectRecent));
   query.Bind(1, limit);
   return DecodeAll(&query);
+}
+
+absl::Status SqliteJournal::RecordRecovery(const RecoveryRecord& record) {
+  const SqlitePool::Lease db = connection_->Take();
+  return Annotate(StoreRecovery(db.get(), record),
+                  "journal recovery " + std::to_string(record.recovery_id));
+}
+
+absl::StatusOr<std::vector<RecoveryRecord>> SqliteJournal::Recoveries(int limit) {
+  if (limit < 1) return absl::InvalidArgumentError("the limit of a list must be 1 or more");
+  const SqlitePool::Lease db = connection_->Take();
+  return LoadRecoveries(db.get(), limit);
 }
 
 absl::Status SqliteJournal::Trim(int keep) {

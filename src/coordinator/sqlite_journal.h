@@ -33,6 +33,8 @@ class SqliteJournal : public Journal {
   absl::Status Record(const RepairRecord& record) override;
   absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) override;
   absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) override;
+  absl::Status RecordRecovery(const RecoveryRecord& record) override;
+  absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) override;
   absl::Status Trim(int keep) override;
 
  private:

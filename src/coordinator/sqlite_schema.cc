@@ -15,6 +15,7 @@ constexpr int64_t kApplicationId = 0x65637069;
 // block_index   (hash of a block id, row of a stripe that holds it); see sqlite_block_index.h.
 // totals        one row of counts, which save counting millions of rows.
 // repairs       the journal; repairs_by_start serves Recent and Trim without touching the table.
+// recoveries    one row a recovery of a node.
 constexpr const char* kCreateTables = R"sql(
 CREATE TABLE stripes(
   row INTEGER PRIMARY KEY, stripe_id TEXT NOT NULL UNIQUE, code INTEGER NOT NULL,
@@ -31,9 +32,17 @@ INSERT INTO totals VALUES(1, 0, 0);
 CREATE TABLE repairs(
   repair_id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, block_ids BLOB NOT NULL,
   first_byte INTEGER NOT NULL, bytes INTEGER NOT NULL, scheme TEXT NOT NULL,
-  transport TEXT NOT NULL, requestor TEXT NOT NULL, state INTEGER NOT NULL,
+  transport TEXT NOT NULL, requestor TEXT NOT NULL, host TEXT NOT NULL,
+  recovery_id INTEGER NOT NULL, state INTEGER NOT NULL,
   started_unix_ms INTEGER NOT NULL, ended_unix_ms INTEGER NOT NULL, detail TEXT NOT NULL);
 CREATE INDEX repairs_by_start ON repairs(started_unix_ms, state);
+CREATE TABLE recoveries(
+  recovery_id INTEGER PRIMARY KEY, node TEXT NOT NULL, targets BLOB NOT NULL,
+  scheme TEXT NOT NULL, policy INTEGER NOT NULL, slice_bytes INTEGER NOT NULL,
+  transport INTEGER NOT NULL, streams_per_node INTEGER NOT NULL, state INTEGER NOT NULL,
+  blocks INTEGER NOT NULL, bytes INTEGER NOT NULL, done_blocks INTEGER NOT NULL,
+  done_bytes INTEGER NOT NULL, failed_blocks INTEGER NOT NULL,
+  started_unix_ms INTEGER NOT NULL, ended_unix_ms INTEGER NOT NULL);
 )sql";
 
 absl::StatusOr<int64_t> QueryInt(SqliteDb* db, const char* sql) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +19,19 @@ struct StoreInventory {
   uint64_t block_bytes = 0;
 };
 
+// A block on its way into the store. Destroyed without a Commit() that succeeded, it leaves
+// nothing. Used by one thread.
+class BlockWriter {
+ public:
+  virtual ~BlockWriter() = default;
+
+  // Ranges in any order. RESOURCE_EXHAUSTED: the disk is full.
+  virtual absl::Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes) = 0;
+  // Makes the block durable and then known under its id, in the place of an older one. Once, after
+  // all bytes were written.
+  virtual absl::Status Commit() = 0;
+};
+
 // Thread-safe.
 class BlockStore {
  public:
@@ -27,6 +41,10 @@ class BlockStore {
   // has it; another error when it is there and cannot be read. The reader stays usable if the block
   // is renamed or removed meanwhile.
   virtual absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) = 0;
+
+  // Begins a block of this length. RESOURCE_EXHAUSTED: no root has room for it.
+  virtual absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
+                                                              uint64_t bytes) = 0;
 
   // Counts what is there. May take long on large stores; called from a background thread.
   virtual absl::StatusOr<StoreInventory> TakeInventory() = 0;

@@ -11,8 +11,9 @@
 
 namespace ecpipe {
 
-// Opens the roots; an error names the one that is not a readable directory. Symbolic links are
-// not followed below a root, so nothing outside the roots can be read.
+// Opens the roots, and removes the half-written blocks that killed helpers have left there; an
+// error names the root that is not a readable directory. Symbolic links are not followed below a
+// root, so nothing outside the roots can be read.
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(const std::vector<std::string>& roots);
 
 }  // namespace ecpipe

@@ -53,8 +53,8 @@ absl::Status SessionManager::Admit(const RepairPart& part, uint64_t buffer_bytes
 absl::Status SessionManager::Start(RepairPart part) {
   JoinEnded();
   for (const HopSpec& hop : part.hops) {
-    if (!hop.stored_rows.empty()) {
-      return absl::InvalidArgumentError("this helper does not host requestors");
+    if (!hop.stored_rows.empty() && part.stores.empty()) {
+      return absl::InvalidArgumentError("rows end here, and no block is named for them");
     }
   }
   Transport* const transport = part.transport == TransportKind::kTcp ? tcp_ : redis_;
@@ -69,28 +69,33 @@ absl::Status SessionManager::Start(RepairPart part) {
   }
   if (key.second > 0) Cancel(key.first, key.second - 1);
   ECPIPE_ASSIGN_OR_RETURN(PartRunner::Blocks blocks, OpenBlocks(part));
+  ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<StoreSink> sink, StoreSink::Create(part, store_));
   ECPIPE_ASSIGN_OR_RETURN(
       std::unique_ptr<PartRunner> runner,
-      PartRunner::Create(std::move(part), std::move(blocks), transport, nullptr, options_.part));
+      PartRunner::Create(std::move(part), std::move(blocks), transport, sink.get(), options_.part));
 
   // Admitted again, since blocks and streams were opened without the lock.
   MutexLock lock(&mutex_);
   ECPIPE_RETURN_IF_ERROR(Admit(runner->part(), buffer_bytes));
   Session& session = sessions_[key];
+  session.sink = std::move(sink);
   session.runner = std::move(runner);
   session.buffer_bytes = buffer_bytes;
   session.started = Clock::System().Now();
   counts_.buffer_bytes += buffer_bytes;
-  session.thread = std::thread([this, key, part_runner = session.runner.get(),
-                                started = session.started] { Run(key, part_runner, started); });
+  session.thread =
+      std::thread([this, key, part_runner = session.runner.get(), part_sink = session.sink.get(),
+                   started = session.started] { Run(key, part_runner, part_sink, started); });
   return absl::OkStatus();
 }
 
-void SessionManager::Run(const SessionKey& key, PartRunner* runner, TimePoint started) {
+void SessionManager::Run(const SessionKey& key, PartRunner* runner, StoreSink* sink,
+                         TimePoint started) {
   PartReport report;
   report.repair_id = key.first;
   report.attempt = key.second;
   report.status = runner->Run();
+  if (sink != nullptr) report.status = sink->End(report.status);
   report.traffic = runner->traffic();
   report.elapsed = Clock::System().Now() - started;
   Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "part.end",
@@ -102,12 +107,12 @@ void SessionManager::Run(const SessionKey& key, PartRunner* runner, TimePoint st
        {"status", StatusText(report.status)}});
   on_end_(report);
 
-  std::unique_ptr<PartRunner> dead;  // destroyed without the lock
+  Session dead;  // destroyed without the lock
   MutexLock lock(&mutex_);
   const auto session = sessions_.find(key);
-  dead = std::move(session->second.runner);
-  joinable_.push_back(std::move(session->second.thread));
-  counts_.buffer_bytes -= session->second.buffer_bytes;
+  dead = std::move(session->second);
+  joinable_.push_back(std::move(dead.thread));
+  counts_.buffer_bytes -= dead.buffer_bytes;
   counts_.traffic.bytes_sent += report.traffic.bytes_sent;
   counts_.traffic.bytes_received += report.traffic.bytes_received;
   counts_.traffic.block_bytes_read += report.traffic.block_bytes_read;

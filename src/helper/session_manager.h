@@ -15,6 +15,7 @@
 #include "common/mutex.h"
 #include "common/repair_plan.h"
 #include "helper/block_store.h"
+#include "helper/store_sink.h"
 #include "pipeline/part_runner.h"
 
 namespace ecpipe {
@@ -73,6 +74,7 @@ class SessionManager {
 
  private:
   struct Session {
+    std::unique_ptr<StoreSink> sink;  // null unless the part stores blocks; outlives the runner
     std::unique_ptr<PartRunner> runner;
     std::thread thread;
     uint64_t buffer_bytes = 0;
@@ -85,7 +87,7 @@ class SessionManager {
   absl::StatusOr<PartRunner::Blocks> OpenBlocks(const RepairPart& part);
   absl::Status Admit(const RepairPart& part, uint64_t buffer_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Run(const SessionKey& key, PartRunner* runner, TimePoint started);
+  void Run(const SessionKey& key, PartRunner* runner, StoreSink* sink, TimePoint started);
   void JoinEnded();
 
   BlockStore* const store_;

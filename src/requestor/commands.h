@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "requestor/coordinator_api.h"
 #include "requestor/requestor.h"
 
@@ -37,9 +39,19 @@ struct EncodeArguments {
 
 enum class PlanFormat { kText, kJson, kDot };
 
+absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
+
 absl::Status RunRead(const CommonArguments& common, const RepairArguments& arguments);
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments);
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target, PlanFormat format);
+
+// Follows the recovery to its end unless `detach`.
+absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& spec,
+                            bool even_if_live, bool detach);
+absl::Status RunRecoveries(const CommonArguments& common);
+absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id);
+absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,
+                               RecoveryChange change);
 
 absl::Status RunCatalogLoad(const CommonArguments& common,
                             const std::vector<std::string>& manifests);

@@ -14,10 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-absl::StatusOr<std::unique_ptr<CoordinatorApi>> Connect(const CommonArguments& common) {
-  return MakeCoordinatorClient(common.coordinator, FromSeconds(common.timeout_s));
-}
-
 Json StripeJson(const StripeInfo& stripe) {
   Json json{{"stripe_id", stripe.stripe_id},
             {"code", stripe.code},
@@ -105,9 +101,14 @@ StripeInfo StripeOf(const Manifest& manifest, const ManifestStripe& stripe) {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common) {
+  return MakeCoordinatorClient(common.coordinator, FromSeconds(common.timeout_s));
+}
+
 absl::Status RunCatalogLoad(const CommonArguments& common,
                             const std::vector<std::string>& manifests) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
   size_t loaded = 0;
   for (const std::string& path : manifests) {
     ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
@@ -128,7 +129,8 @@ absl::Status RunCatalogLoad(const CommonArguments& common,
 
 absl::Status RunCatalogList(const CommonArguments& common, const std::string& after,
                             uint32_t limit) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<StripeInfo> stripes,
                           coordinator->ListStripes(after, limit));
   if (common.json) {
@@ -145,7 +147,8 @@ absl::Status RunCatalogList(const CommonArguments& common, const std::string& af
 }
 
 absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& block_id) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
   ECPIPE_ASSIGN_OR_RETURN(const auto located, coordinator->LocateBlock(block_id));
   const auto& [stripe, block_index] = located;
   if (common.json) {
@@ -166,7 +169,8 @@ absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& 
 }
 
 absl::Status RunStatus(const CommonArguments& common) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
   ECPIPE_ASSIGN_OR_RETURN(const ClusterStatus status, coordinator->Status());
   if (!common.json) {
     PrintStatus(status);

@@ -111,6 +111,8 @@ struct RepairStatus {
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;
   std::string detail;
+  std::string host;          // the node that stores the block; empty: the requestor takes it
+  uint64_t recovery_id = 0;  // 0: none
 };
 struct ClusterStatus {
   std::string version;
@@ -118,6 +120,45 @@ struct ClusterStatus {
   std::vector<NodeStatus> nodes;
   std::vector<RepairStatus> repairs;  // newest first
 };
+
+// The rebuilding of all that a node had. Zeros and empty strings stand for the coordinator's
+// defaults.
+struct RecoverySpec {
+  std::string node;
+  std::vector<std::string> to;  // nodes that take blocks; empty: all that are live
+  std::string scheme;
+  std::string policy;  // "in-order", "least-recent" or "balanced"
+  uint32_t slice_bytes = 0;
+  std::string transport;          // "tcp" or "redis"
+  uint32_t streams_per_node = 0;  // repairs in which a node takes part at once
+};
+struct BlockedRepair {
+  std::string block_id;
+  std::string reason;
+  uint32_t attempts = 0;
+  bool given_up = false;
+};
+struct RecoveryStatus {
+  uint64_t recovery_id = 0;
+  RecoverySpec spec;
+  std::string state;     // "running", "paused", "done", "partial" or "cancelled"
+  bool listing = false;  // the totals are not complete yet
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;
+  uint64_t done_blocks = 0;
+  uint64_t done_bytes = 0;
+  uint64_t running_blocks = 0;
+  uint64_t waiting_blocks = 0;
+  uint64_t failed_blocks = 0;
+  double bytes_per_second = 0;
+  double eta_seconds = -1;  // -1: not known
+  std::vector<BlockedRepair> blocked;
+  int64_t started_unix_ms = 0;
+  int64_t ended_unix_ms = 0;
+
+  bool ended() const { return state != "running" && state != "paused"; }
+};
+enum class RecoveryChange { kPause, kResume, kCancel };
 
 // Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator;
 // other errors are the coordinator's own.
@@ -136,6 +177,11 @@ class CoordinatorApi {
   virtual absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string& after_stripe_id,
                                                               uint32_t limit) = 0;
   virtual absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string& block_id) = 0;
+  // The recovery's id. The coordinator goes on by itself.
+  virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec& spec, bool even_if_live) = 0;
+  virtual absl::Status ChangeRecovery(uint64_t recovery_id, RecoveryChange change) = 0;
+  // The newest first; only the one that is named unless `recovery_id` is 0.
+  virtual absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t recovery_id) = 0;
   // Asks each live helper for its counters, too.
   virtual absl::StatusOr<ClusterStatus> Status() = 0;
 };

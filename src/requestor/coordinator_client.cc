@@ -19,6 +19,13 @@ constexpr size_t kStripesInPut = 1000;
 // A helper that is slow to answer must not hold up the status of the others for long.
 constexpr auto kHelperTimeout = std::chrono::seconds(1);
 
+absl::StatusOr<v1::Transport> TransportNamed(const std::string& name) {
+  if (name.empty()) return v1::TRANSPORT_UNSPECIFIED;
+  if (name == "tcp") return v1::TRANSPORT_TCP;
+  if (name == "redis") return v1::TRANSPORT_REDIS;
+  return absl::InvalidArgumentError("unknown transport '" + name + "'; known are tcp, redis");
+}
+
 absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target) {
   v1::RepairTarget proto;
   proto.set_block_id(target.block_id);
@@ -27,15 +34,52 @@ absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target) {
   proto.set_scheme(target.scheme);
   proto.set_slice_bytes(target.slice_bytes);
   proto.set_rack(target.rack);
-  if (target.transport == "tcp") {
-    proto.set_transport(v1::TRANSPORT_TCP);
-  } else if (target.transport == "redis") {
-    proto.set_transport(v1::TRANSPORT_REDIS);
-  } else if (!target.transport.empty()) {
-    return absl::InvalidArgumentError("unknown transport '" + target.transport +
-                                      "'; known are tcp, redis");
-  }
+  ECPIPE_ASSIGN_OR_RETURN(const v1::Transport transport, TransportNamed(target.transport));
+  proto.set_transport(transport);
   return proto;
+}
+
+absl::StatusOr<v1::RecoverySpec> ToProto(const RecoverySpec& spec) {
+  v1::RecoverySpec proto;
+  proto.set_node_id(spec.node);
+  for (const std::string& node : spec.to) proto.add_to(node);
+  proto.set_scheme(spec.scheme);
+  proto.set_policy(spec.policy);
+  proto.set_slice_bytes(spec.slice_bytes);
+  proto.set_streams_per_node(spec.streams_per_node);
+  ECPIPE_ASSIGN_OR_RETURN(const v1::Transport transport, TransportNamed(spec.transport));
+  proto.set_transport(transport);
+  return proto;
+}
+
+RecoveryStatus RecoveryOf(const v1::ListRecoveriesResponse::Recovery& proto) {
+  RecoveryStatus status;
+  status.recovery_id = proto.recovery_id();
+  status.spec.node = proto.spec().node_id();
+  status.spec.to = {proto.spec().to().begin(), proto.spec().to().end()};
+  status.spec.scheme = proto.spec().scheme();
+  status.spec.policy = proto.spec().policy();
+  status.spec.slice_bytes = proto.spec().slice_bytes();
+  status.spec.transport = proto.spec().transport() == v1::TRANSPORT_REDIS ? "redis" : "tcp";
+  status.spec.streams_per_node = proto.spec().streams_per_node();
+  status.state = proto.state();
+  status.listing = proto.listing();
+  status.blocks = proto.blocks();
+  status.bytes = proto.bytes();
+  status.done_blocks = proto.done_blocks();
+  status.done_bytes = proto.done_bytes();
+  status.running_blocks = proto.running_blocks();
+  status.waiting_blocks = proto.waiting_blocks();
+  status.failed_blocks = proto.failed_blocks();
+  status.bytes_per_second = proto.bytes_per_second();
+  status.eta_seconds = proto.eta_seconds();
+  for (const auto& blocked : proto.blocked()) {
+    status.blocked.push_back(
+        {blocked.block_id(), blocked.reason(), blocked.attempts(), blocked.given_up()});
+  }
+  status.started_unix_ms = proto.started_unix_ms();
+  status.ended_unix_ms = proto.ended_unix_ms();
+  return status;
 }
 
 RepairCost CostOf(const v1::PlanCost& proto) {
@@ -233,6 +277,36 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     v1::LocateBlockResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::LocateBlock, request, &response));
     return std::pair(StripeOf(response.stripe()), static_cast<int>(response.block_index()));
+  }
+
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec& spec, bool even_if_live) override {
+    v1::BeginRecoveryRequest request;
+    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_spec(), ToProto(spec));
+    request.set_even_if_live(even_if_live);
+    v1::BeginRecoveryResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRecovery, request, &response));
+    return response.recovery_id();
+  }
+
+  absl::Status ChangeRecovery(uint64_t recovery_id, RecoveryChange change) override {
+    v1::ChangeRecoveryRequest request;
+    request.set_recovery_id(recovery_id);
+    using Wire = v1::ChangeRecoveryRequest;
+    request.set_change(change == RecoveryChange::kPause    ? Wire::CHANGE_PAUSE
+                       : change == RecoveryChange::kResume ? Wire::CHANGE_RESUME
+                                                           : Wire::CHANGE_CANCEL);
+    v1::ChangeRecoveryResponse response;
+    return Call(&Stub::ChangeRecovery, request, &response);
+  }
+
+  absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t recovery_id) override {
+    v1::ListRecoveriesRequest request;
+    request.set_recovery_id(recovery_id);
+    v1::ListRecoveriesResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::ListRecoveries, request, &response));
+    std::vector<RecoveryStatus> recoveries;
+    for (const auto& recovery : response.recoveries()) recoveries.push_back(RecoveryOf(recovery));
+    return recoveries;
   }
 
   absl::StatusOr<ClusterStatus> Status() override {

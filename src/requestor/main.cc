@@ -52,6 +52,7 @@ class CommandLine {
         ->capture_default_str();
     app_.set_version_flag("--version", std::string("ecpipe ") + ECPIPE_VERSION);
     AddRepairCommands();
+    AddRecoveryCommands();
     AddCatalogCommands();
     AddFileCommands();
   }
@@ -86,11 +87,14 @@ class CommandLine {
                     "block that is there), or auto");
     app->add_option("--rack", target.rack, "Rack of this host, for rp-rack and auto");
     app->add_option("--transport", target.transport, "tcp or redis");
+    AddSliceSize(app, &target.slice_bytes);
+  }
+
+  static void AddSliceSize(CLI::App* app, uint32_t* bytes) {
     const auto positive = [](const std::string& text) {
       return text == "0" ? std::string("a slice must not be 0 bytes long") : std::string();
     };
-    AddSize(app, "--slice-size", &target.slice_bytes, "Bytes of a slice, e.g. 32KiB")
-        ->check(positive);
+    AddSize(app, "--slice-size", bytes, "Bytes of a slice, e.g. 32KiB")->check(positive);
   }
 
   void AddRepairCommands() {
@@ -121,6 +125,51 @@ class CommandLine {
         {"text", PlanFormat::kText}, {"json", PlanFormat::kJson}, {"dot", PlanFormat::kDot}};
     plan->add_option("--format", plan_format_, "text, json, or dot for Graphviz")
         ->transform(CLI::CheckedTransformer(formats));
+  }
+
+  void AddRecoveryCommands() {
+    CLI::App* recover =
+        Add(&app_, "recover-node",
+            "Rebuild all that a lost node had, on other nodes. The coordinator goes on when this "
+            "command ends",
+            [this] { return RunRecoverNode(common_, recovery_, even_if_live_, detach_); });
+    recover->add_option("NODE", recovery_.node, "The node whose blocks are lost")->required();
+    recover->add_option("--to", recovery_.to, "Nodes that take blocks; default: all that live")
+        ->delimiter(',');
+    recover->add_option("--scheme", recovery_.scheme, "As for repair; default: auto");
+    recover
+        ->add_option("--policy", recovery_.policy,
+                     "How helpers and requestors are chosen; default: balanced")
+        ->check(CLI::IsMember({"in-order", "least-recent", "balanced"}));
+    AddSliceSize(recover, &recovery_.slice_bytes);
+    recover->add_option("--transport", recovery_.transport, "tcp or redis");
+    recover
+        ->add_option("--streams", recovery_.streams_per_node,
+                     "Repairs in which a node takes part at once")
+        ->check(CLI::Range(1, 1000));
+    recover->add_flag("--even-if-live", even_if_live_, "Rebuild although the node is there");
+    recover->add_flag("--detach", detach_, "Do not wait for the end");
+
+    CLI::App* recovery = app_.add_subcommand("recovery", "Show and steer recoveries of nodes");
+    recovery->require_subcommand(1);
+    Add(recovery, "list", "List recoveries, the newest first",
+        [this] { return RunRecoveries(common_); });
+    AddById(recovery, "show", "Show progress, and what is blocked and why",
+            [this] { return RunShowRecovery(common_, recovery_id_); });
+    const auto change = [&](const char* name, const char* help, RecoveryChange what) {
+      AddById(recovery, name, help,
+              [this, what] { return RunChangeRecovery(common_, recovery_id_, what); });
+    };
+    change("pause", "Start no more repairs; those under way go on", RecoveryChange::kPause);
+    change("resume", "Go on with a paused recovery", RecoveryChange::kResume);
+    change("cancel", "End it, and the repairs under way", RecoveryChange::kCancel);
+  }
+
+  void AddById(CLI::App* parent, const std::string& name, const std::string& help,
+               std::function<absl::Status()> command) {
+    Add(parent, name, help, std::move(command))
+        ->add_option("ID", recovery_id_, "The recovery's number")
+        ->required();
   }
 
   void AddCatalogCommands() {
@@ -176,6 +225,10 @@ class CommandLine {
   CommonArguments common_;
   RepairArguments repair_;
   std::string read_output_ = "-";
+  RecoverySpec recovery_;
+  bool even_if_live_ = false;
+  bool detach_ = false;
+  uint64_t recovery_id_ = 0;
   PlanFormat plan_format_ = PlanFormat::kText;
   std::vector<std::string> manifests_;
   std::string list_after_;

@@ -131,6 +131,12 @@ v1::RepairPart PartToProto(const RepairPart& part) {
   proto.mutable_grid()->set_slice_bytes(part.grid.slice_bytes);
   proto.set_transport(TransportToProto(part.transport));
   for (const HopSpec& hop : part.hops) HopToProto(hop, proto.add_hops());
+  for (const StoredBlock& block : part.stores) {
+    v1::StoredBlock* added = proto.add_stores();
+    added->set_row(block.row);
+    added->set_block_id(block.block_id);
+    added->set_bytes(block.bytes);
+  }
   return proto;
 }
 
@@ -148,6 +154,11 @@ absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto) {
   for (const v1::Hop& hop : proto.hops()) {
     ECPIPE_ASSIGN_OR_RETURN(HopSpec spec, HopFromProto(hop, part));
     part.hops.push_back(std::move(spec));
+  }
+  for (const v1::StoredBlock& block : proto.stores()) {
+    if (block.row() >= kMaxRows)
+      return absl::InvalidArgumentError("a stored row is over the limit");
+    part.stores.push_back({static_cast<Row>(block.row()), block.block_id(), block.bytes()});
   }
   ECPIPE_RETURN_IF_ERROR(ValidatePart(part));
   return part;

@@ -126,16 +126,15 @@ TEST_F(TcpTransportTest, AnErrorReachesAReceiverThatComesLate) {
     const absl::Status reason = absl::NotFoundError("no such block");
     std::unique_ptr<SliceReceiver> receiver;
     Bytes got(1);
-    const auto dial = [&] {
+    Offer();
+    if (dial_first) {
       receiver = Dial(1);
       ASSERT_TRUE(WaitFor(receiver->poll_fd().fd, POLLOUT));
       EXPECT_FALSE(receiver->TryReceive(Header(0, 1), got).value()) << "the hello goes out";
-    };
-    Offer();
-    if (dial_first) dial();
+    }
     sender_->SendError(Header(0, 0), reason);
     sender_.reset();
-    if (!dial_first) dial();
+    if (!dial_first) receiver = Dial(1);
     const absl::Status status = ReceiveFrame(receiver.get(), Header(0, 1), got);
     EXPECT_TRUE(absl::IsNotFound(status)) << dial_first << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("node the-sender"));

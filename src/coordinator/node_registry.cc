@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/node_registry.h"
+
+#include "common/log.h"
+#include "common/status.h"
+#include "common/tcp_socket.h"
+
+namespace ecpipe {
+
+std::string NodeRegistry::ConfiguredRack(const NodeRecord& node) const {
+  if (const auto by_id = racks_.find(node.node_id); by_id != racks_.end()) return by_id->second;
+  const absl::StatusOr<HostPort> control = ParseHostPort(node.control_address);
+  if (!control.ok()) return "";
+  const auto by_host = racks_.find(control->host);
+  return by_host == racks_.end() ? "" : by_host->second;
+}
+
+absl::Status NodeRegistry::Register(NodeRecord node) {
+  if (std::string rack = ConfiguredRack(node); !rack.empty()) node.rack = std::move(rack);
+  {
+    MutexLock lock(&mutex_);
+    ECPIPE_ASSIGN_OR_RETURN(const RegisterOutcome outcome, table_.Register(node, clock_->Now()));
+    if (outcome == RegisterOutcome::kReplacedLive) {
+      Log(LogLevel::kWarning, "node.replaced",
+          {{"node", node.node_id}, {"hint", "restarted, or two helpers have one node_id"}});
+    }
+  }
+  Log(LogLevel::kInfo, "node.registered",
+      {{"node", node.node_id},
+       {"rack", node.rack},
+       {"control", node.control_address},
+       {"data", node.data_address},
+       {"blocks", std::to_string(node.block_count)}});
+  return absl::OkStatus();
+}
+
+absl::Status NodeRegistry::Heartbeat(const std::string& node, uint64_t incarnation,
+                                     const NodeReport& report) {
+  MutexLock lock(&mutex_);
+  return table_.Heartbeat(node, incarnation, report, clock_->Now());
+}
+
+NodeView NodeRegistry::ViewOf(const NodeRecord& record, TimePoint now) {
+  return {record, table_.State(record.node_id, now), Seconds(now - record.last_heartbeat)};
+}
+
+std::optional<NodeView> NodeRegistry::Find(const std::string& node) {
+  MutexLock lock(&mutex_);
+  const NodeRecord* record = table_.Find(node);
+  if (record == nullptr) return std::nullopt;
+  return ViewOf(*record, clock_->Now());
+}
+
+std::vector<NodeView> NodeRegistry::All() {
+  MutexLock lock(&mutex_);
+  const TimePoint now = clock_->Now();
+  std::vector<NodeView> views;
+  for (const NodeRecord& record : table_.All()) views.push_back(ViewOf(record, now));
+  return views;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node table with its lock, its clock and what the operator has written down of racks.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "coordinator/node_table.h"
+#include "coordinator/topology.h"
+
+namespace ecpipe {
+
+struct NodeView {
+  NodeRecord record;
+  NodeState state = NodeState::kDead;
+  double seconds_since_heartbeat = 0;
+};
+
+// Thread-safe.
+class NodeRegistry {
+ public:
+  // `racks` are by node id, or the host of a helper's control address, and go before what a helper
+  // says of itself. `clock` outlives the registry.
+  NodeRegistry(const Clock* clock, Duration dead_after, RackTable racks)
+      : clock_(clock), racks_(std::move(racks)), table_(dead_after) {}
+
+  // Those of NodeTable.
+  absl::Status Register(NodeRecord node);
+  absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
+
+  std::optional<NodeView> Find(const std::string& node);
+  std::vector<NodeView> All();
+
+ private:
+  // Empty: nothing is written down.
+  std::string ConfiguredRack(const NodeRecord& node) const;
+  NodeView ViewOf(const NodeRecord& record, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Clock* const clock_;
+  const RackTable racks_;
+  Mutex mutex_;
+  NodeTable table_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/packed_ids.h"
+
+#include "coordinator/stripe_record.h"
+
+namespace ecpipe {
+
+std::string PackIds(const std::vector<std::string>& ids) {
+  static_assert(kMaxCatalogIdBytes <= 255);
+  std::string packed;
+  for (const std::string& id : ids) {
+    packed.push_back(static_cast<char>(id.size()));
+    packed += id;
+  }
+  return packed;
+}
+
+absl::StatusOr<std::vector<std::string>> UnpackIds(std::string_view packed) {
+  std::vector<std::string> ids;
+  while (!packed.empty()) {
+    const size_t bytes = static_cast<uint8_t>(packed.front());
+    packed.remove_prefix(1);
+    if (bytes > packed.size()) return absl::DataLossError("block ids are cut short");
+    ids.emplace_back(packed.substr(0, bytes));
+    packed.remove_prefix(bytes);
+  }
+  return ids;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/recovery_manager.h"
+
+#include <algorithm>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "coordinator/code_cache.h"
+#include "coordinator/planner.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr int kKeptRecoveries = 100;  // that have ended
+constexpr int kStripesInPage = 1000;
+constexpr size_t kWindow = 32;  // blocks that a policy chooses among
+constexpr size_t kShownBlocked = 20;
+constexpr Duration kRateWindow = std::chrono::seconds(30);
+constexpr Duration kSuspicion = std::chrono::seconds(10);
+
+bool Ended(RecoveryState state) {
+  return state != RecoveryState::kRunning && state != RecoveryState::kPaused;
+}
+
+std::string IdText(RecoveryId id) { return std::to_string(id); }
+
+absl::Status CheckScheme(const std::string& scheme) {
+  const std::vector<std::string> known = SchemeNames();
+  const bool good =
+      scheme.empty() || scheme == "auto" ||
+      (scheme != "direct" && std::find(known.begin(), known.end(), scheme) != known.end());
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError("scheme '" + scheme + "' cannot recover a node");
+}
+
+}  // namespace
+
+RecoveryManager::RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
+                                 const Clock* clock, const Options& options)
+    : catalog_(catalog), journal_(journal), repairs_(repairs), clock_(clock), options_(options) {
+  repairs_->SetHostedEnd([this](const HostedEnd& end) { OnEnd(end); });
+}
+
+RecoveryManager::~RecoveryManager() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  wake_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status RecoveryManager::Open(const std::vector<RepairRecord>& interrupted) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<RecoveryRecord> records,
+                          journal_->Recoveries(kKeptRecoveries));
+  {
+    MutexLock lock(&mutex_);
+    for (const RecoveryRecord& record : records) {
+      Recovery& recovery = Add(record);
+      if (Ended(record.state)) {
+        recovery.list_after.reset();
+        continue;
+      }
+      for (const RepairRecord& repair : interrupted) {
+        if (repair.recovery_id != record.recovery_id) continue;
+        recovery.adopted.insert(repair.block_ids.begin(), repair.block_ids.end());
+      }
+      Log(LogLevel::kInfo, "recovery.resumed",
+          {{"recovery", IdText(record.recovery_id)},
+           {"node", record.request.node},
+           {"under_way", std::to_string(recovery.adopted.size())}});
+    }
+  }
+  repairs_->Adopt(interrupted);
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+RecoveryManager::Recovery& RecoveryManager::Add(const RecoveryRecord& record) {
+  auto& recovery = recoveries_[record.recovery_id];
+  recovery = std::make_unique<Recovery>(options_.queue);
+  recovery->record = record;
+  return *recovery;
+}
+
+absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request,
+                                                  bool even_if_live) {
+  ECPIPE_RETURN_IF_ERROR(CheckScheme(request.scheme));
+  if (request.node.empty()) return absl::InvalidArgumentError("no node is named");
+  const std::optional<NodeView> node = repairs_->nodes().Find(request.node);
+  if (node && node->state != NodeState::kDead && !even_if_live) {
+    return absl::FailedPreconditionError("node " + request.node + " is " +
+                                         NodeStateName(node->state) +
+                                         ": its blocks are not lost; end its helper first");
+  }
+  for (const std::string& target : request.to) {
+    if (!repairs_->nodes().Find(target)) {
+      return absl::InvalidArgumentError("node " + target + " has never registered");
+    }
+  }
+  RecoveryRecord record;
+  record.request = request;
+  record.started_unix_ms = clock_->UnixMillis();
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, recovery] : recoveries_) {
+      if (recovery->record.request.node == request.node && !Ended(recovery->record.state)) {
+        return absl::AlreadyExistsError("recovery " + IdText(id) + " of node " + request.node +
+                                        " is " + RecoveryStateName(recovery->record.state));
+      }
+    }
+    record.recovery_id = recoveries_.empty() ? 1 : recoveries_.rbegin()->first + 1;
+    Add(record);
+    std::erase_if(recoveries_, [&](const auto& kept) {
+      return Ended(kept.second->record.state) && kept.first + kKeptRecoveries <= record.recovery_id;
+    });
+    news_ = true;
+  }
+  Store(record);
+  Log(LogLevel::kInfo, "recovery.begin",
+      {{"recovery", IdText(record.recovery_id)},
+       {"node", request.node},
+       {"scheme", request.scheme},
+       {"policy", RecoveryPolicyName(request.policy)}});
+  wake_.NotifyAll();
+  return record.recovery_id;
+}
+
+void RecoveryManager::Store(const RecoveryRecord& record) {
+  if (absl::Status stored = journal_->RecordRecovery(record); !stored.ok()) {
+    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
+  }
+}
+
+absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, RecoveryState to) {
+  RecoveryRecord record;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = recoveries_.find(id);
+    if (found == recoveries_.end()) {
+      return absl::NotFoundError("there is no recovery " + IdText(id));
+    }
+    RecoveryRecord& kept = found->second->record;
+    const bool fits = to == RecoveryState::kCancelled ? !Ended(kept.state)
+                                                      : kept.state == from || kept.state == to;
+    if (!fits) {
+      return absl::FailedPreconditionError("recovery " + IdText(id) + " is " +
+                                           RecoveryStateName(kept.state));
+    }
+    kept.state = to;
+    if (Ended(to)) kept.ended_unix_ms = clock_->UnixMillis();
+    record = kept;
+    news_ = true;
+  }
+  Store(record);
+  Log(LogLevel::kInfo, "recovery.changed",
+      {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
+  wake_.NotifyAll();
+  return absl::OkStatus();
+}
+
+absl::Status RecoveryManager::Pause(RecoveryId id) {
+  return Change(id, RecoveryState::kRunning, RecoveryState::kPaused);
+}
+absl::Status RecoveryManager::Resume(RecoveryId id) {
+  return Change(id, RecoveryState::kPaused, RecoveryState::kRunning);
+}
+absl::Status RecoveryManager::Cancel(RecoveryId id) {
+  ECPIPE_RETURN_IF_ERROR(Change(id, RecoveryState::kRunning, RecoveryState::kCancelled));
+  repairs_->CancelHosted(id);
+  return absl::OkStatus();
+}
+
+// ---- The thread -----------------------------------------------------------------------------
+
+void RecoveryManager::Run() {
+  // Also without news nodes come and go, and pauses end.
+  constexpr auto kIdle = std::chrono::milliseconds(250);
+  while (true) {
+    const bool worked = Turn();
+    MutexLock lock(&mutex_);
+    const auto till = std::chrono::steady_clock::now() + kIdle;
+    while (!worked && !stopping_ && !news_ && wake_.WaitUntil(lock, till)) {
+    }
+    if (stopping_) return;
+    news_ = false;
+  }
+}
+
+bool RecoveryManager::Turn() {
+  std::vector<RecoveryId> listing;
+  std::vector<RecoveryId> running;
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_) return false;
+    for (const auto& [id, recovery] : recoveries_) {
+      if (recovery->record.state != RecoveryState::kRunning) continue;
+      running.push_back(id);
+      if (recovery->list_after) listing.push_back(id);
+    }
+  }
+  bool worked = false;
+  for (const RecoveryId id : listing) {
+    const absl::Status listed = ListSome(id);
+    worked |= listed.ok();
+    if (!listed.ok()) {
+      Log(LogLevel::kError, "recovery.list_failed",
+          {{"recovery", IdText(id)}, {"status", StatusText(listed)}});
+    }
+  }
+  for (const RecoveryId id : running) {
+    if (const std::optional<Start> start = ChooseStart(id)) {
+      BeginRepair(*start);
+      worked = true;
+    }
+  }
+  return worked;
+}
+
+absl::Status RecoveryManager::ListSome(RecoveryId id) {
+  std::string after;
+  std::string node;
+  {
+    MutexLock lock(&mutex_);
+    const Recovery& recovery = *recoveries_.at(id);
+    after = *recovery.list_after;
+    node = recovery.record.request.node;
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> stripes, catalog_->List(after, kStripesInPage));
+  CodeCache codes;
+  std::vector<LostBlock> lost;
+  for (const Stripe& stripe : stripes) {
+    for (const BlockPlace& place : stripe.blocks) {
+      if (place.node != node) continue;
+      ECPIPE_ASSIGN_OR_RETURN(const auto code, codes.Get(stripe.code));
+      LostBlock& block = lost.emplace_back();
+      block.block_id = place.block_id;
+      block.bytes = stripe.block_bytes;
+      block.needed = code->k();
+      for (const BlockPlace& other : stripe.blocks) {
+        if (other.block_id != place.block_id) block.holders.push_back(other.node);
+      }
+    }
+  }
+  RecoveryRecord to_store;
+  {
+    MutexLock lock(&mutex_);
+    Recovery& recovery = *recoveries_.at(id);
+    for (LostBlock& block : lost) {
+      const std::string block_id = block.block_id;
+      ++recovery.listed_blocks;
+      recovery.listed_bytes += block.bytes;
+      recovery.queue.Add(std::move(block), clock_->Now());
+      if (recovery.adopted.contains(block_id)) {
+        recovery.queue.Start(block_id);
+        recovery.in_flight[block_id] = {};
+      }
+    }
+    // What a coordinator before this one has done is no longer on the node.
+    recovery.record.blocks = std::max(recovery.record.blocks, recovery.listed_blocks);
+    recovery.record.bytes = std::max(recovery.record.bytes, recovery.listed_bytes);
+    if (!stripes.empty()) {
+      recovery.list_after = stripes.back().stripe_id;
+      return absl::OkStatus();
+    }
+    recovery.list_after.reset();
+    EndIfFinished(&recovery);
+    to_store = recovery.record;
+  }
+  Store(to_store);
+  return absl::OkStatus();
+}
+
+std::vector<std::string> RecoveryManager::Targets(const Recovery& recovery,
+                                                  const std::set<std::string>& live) {
+  const RecoveryRequest& request = recovery.record.request;
+  const TimePoint now = clock_->Now();
+  std::vector<std::string> targets;
+  std::vector<std::string> suspects;
+  for (const std::string& node : live) {
+    const bool wanted = request.to.empty() ? node != request.node
+                                           : std::find(request.to.begin(), request.to.end(),
+                                                       node) != request.to.end();
+    if (!wanted) continue;
+    const auto suspect = recovery.suspects.find(node);
+    const bool trusted = suspect == recovery.suspects.end() || suspect->second <= now;
+    (trusted ? targets : suspects).push_back(node);
+  }
+  return targets.empty() ? suspects : targets;
+}
+
+std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id) {
+  std::set<std::string> usable;
+  for (const NodeView& view : repairs_->nodes().All()) {
+    if (view.state == NodeState::kLive) usable.insert(view.record.node_id);
+  }
+  MutexLock lock(&mutex_);
+  Recovery& recovery = *recoveries_.at(id);
+  const RecoveryRequest& request = recovery.record.request;
+  if (recovery.record.state != RecoveryState::kRunning) return std::nullopt;
+  const std::vector<std::string> targets = Targets(recovery, usable);
+  recovery.queue.SetUsable(usable);
+  const TimePoint now = clock_->Now();
+  const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
+  const uint32_t streams =
+      request.streams_per_node == 0 ? options_.streams_per_node : request.streams_per_node;
+  const std::optional<Placement> placement =
+      Place(request.policy, {window, usable, targets, streams}, loads_);
+  if (!placement) return std::nullopt;
+  const auto chosen = std::find_if(window.begin(), window.end(), [&](const LostBlock* block) {
+    return block->block_id == placement->block_id;
+  });
+  loads_.Selected(*placement, (*chosen)->needed);
+  recovery.queue.Start(placement->block_id);
+  recovery.in_flight[placement->block_id] = {placement->requestor, {}};
+  if (placement->requestor.empty()) {
+    Take(&recovery, placement->block_id, absl::FailedPreconditionError(placement->impossible));
+    news_ = true;
+    return std::nullopt;
+  }
+  Start start{id, request.node, {}};
+  start.request.block_id = placement->block_id;
+  start.request.scheme = request.scheme;
+  start.request.slice_bytes = request.slice_bytes;
+  start.request.transport = request.transport;
+  start.request.requestor = "recovery " + IdText(id);
+  start.request.host = placement->requestor;
+  start.request.helper_order = placement->helpers;
+  return start;
+}
+
+void RecoveryManager::BeginRepair(const Start& start) {
+  // The listing may be older than the end of a repair that was under way at the time.
+  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(start.request.block_id);
+  const bool moved =
+      location.ok() &&
+      location->stripe.blocks[static_cast<size_t>(location->block_index)].node != start.lost_node;
+  absl::StatusOr<RepairGrant> grant = absl::UnknownError("not begun");
+  if (!moved) grant = repairs_->BeginRepair(start.request, start.id);
+  MutexLock lock(&mutex_);
+  Recovery& recovery = *recoveries_.at(start.id);
+  if (!grant.ok()) {
+    Take(&recovery, start.request.block_id, moved ? absl::OkStatus() : grant.status());
+    return;
+  }
+  const auto in_flight = recovery.in_flight.find(start.request.block_id);
+  if (in_flight == recovery.in_flight.end()) return;  // it has ended already
+  in_flight->second.loads = grant->planned.cost.loads;
+  loads_.Begin(in_flight->second.loads);
+}
+
+void RecoveryManager::OnEnd(const HostedEnd& end) {
+  MutexLock lock(&mutex_);
+  const auto found = recoveries_.find(end.recovery_id);
+  if (found == recoveries_.end()) return;
+  found->second->adopted.erase(end.block_id);
+  Take(found->second.get(), end.block_id, end.status);
+  news_ = true;
+  wake_.NotifyAll();
+}
+
+void RecoveryManager::Take(Recovery* recovery, const std::string& block_id,
+                           const absl::Status& status) {
+  const auto in_flight = recovery->in_flight.find(block_id);
+  if (in_flight == recovery->in_flight.end()) return;
+  loads_.End(in_flight->second.loads);
+  const TimePoint now = clock_->Now();
+  if (status.ok()) {
+    const uint64_t before = recovery->queue.counts().done_bytes;
+    recovery->queue.Done(block_id);
+    auto& lately = recovery->lately_done;
+    lately.emplace_back(now, recovery->queue.counts().done_bytes - before);
+    while (now - lately.front().first > kRateWindow) lately.pop_front();
+  } else {
+    recovery->suspects[in_flight->second.host] = now + kSuspicion;
+    recovery->queue.Fail(block_id, std::string(status.message()), now);
+  }
+  recovery->in_flight.erase(in_flight);
+  EndIfFinished(recovery);
+}
+
+void RecoveryManager::EndIfFinished(Recovery* recovery) {
+  RecoveryRecord& record = recovery->record;
+  if (Ended(record.state) || recovery->list_after || !recovery->queue.Finished()) return;
+  const RecoveryView view = ViewOf(*recovery);
+  record.done_blocks = view.record.done_blocks;
+  record.done_bytes = view.record.done_bytes;
+  record.failed_blocks = view.record.failed_blocks;
+  record.state = record.failed_blocks == 0 ? RecoveryState::kDone : RecoveryState::kPartial;
+  record.ended_unix_ms = clock_->UnixMillis();
+  Log(record.failed_blocks == 0 ? LogLevel::kInfo : LogLevel::kWarning, "recovery.end",
+      {{"recovery", IdText(record.recovery_id)},
+       {"node", record.request.node},
+       {"state", RecoveryStateName(record.state)},
+       {"blocks", std::to_string(record.blocks)},
+       {"failed", std::to_string(record.failed_blocks)}});
+  Store(record);
+}
+
+// ---- Views ----------------------------------------------------------------------------------
+
+RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
+  RecoveryView view;
+  view.record = recovery.record;
+  const RecoveryQueue::Counts counts = recovery.queue.counts();
+  view.blocked = recovery.queue.Blocked(kShownBlocked);
+  if (Ended(recovery.record.state)) return view;
+  view.listing = recovery.list_after.has_value();
+  view.record.done_blocks = counts.done;
+  view.record.done_bytes = counts.done_bytes;
+  if (!view.listing) {
+    view.record.done_blocks += recovery.record.blocks - recovery.listed_blocks;
+    view.record.done_bytes += recovery.record.bytes - recovery.listed_bytes;
+  }
+  view.running_blocks = counts.running;
+  view.waiting_blocks = counts.waiting;
+  view.record.failed_blocks = counts.given_up;
+  const TimePoint now = clock_->Now();
+  uint64_t lately = 0;
+  for (const auto& [at, bytes] : recovery.lately_done) lately += now - at > kRateWindow ? 0 : bytes;
+  const double age =
+      static_cast<double>(clock_->UnixMillis() - recovery.record.started_unix_ms) / 1000;
+  view.bytes_per_second =
+      static_cast<double>(lately) / std::clamp(age, 0.001, Seconds(kRateWindow));
+  if (view.bytes_per_second > 0 && !view.listing) {
+    view.eta_seconds =
+        static_cast<double>(recovery.record.bytes - view.record.done_bytes) / view.bytes_per_second;
+  }
+  return view;
+}
+
+absl::StatusOr<RecoveryView> RecoveryManager::Get(RecoveryId id) {
+  MutexLock lock(&mutex_);
+  const auto found = recoveries_.find(id);
+  if (found == recoveries_.end()) {
+    return absl::NotFoundError("there is no recovery " + IdText(id));
+  }
+  return ViewOf(*found->second);
+}
+
+std::vector<RecoveryView> RecoveryManager::All() {
+  MutexLock lock(&mutex_);
+  std::vector<RecoveryView> views;
+  for (auto it = recoveries_.rbegin(); it != recoveries_.rend(); ++it) {
+    views.push_back(ViewOf(*it->second));
+  }
+  return views;
+}
+
+}  // namespace ecpipe

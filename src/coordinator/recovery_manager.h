@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs full-node recoveries: lists what is lost, starts hosted repairs as the queue and the policy
+// say, and follows them. docs/design/003-recovery.md has the reasons.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "coordinator/catalog.h"
+#include "coordinator/journal.h"
+#include "coordinator/recovery_policy.h"
+#include "coordinator/recovery_queue.h"
+#include "coordinator/repair_coordinator.h"
+
+namespace ecpipe {
+
+struct RecoveryView {
+  RecoveryRecord record;  // as of now, also while it runs
+  bool listing = false;   // record.blocks is not all yet
+  uint64_t running_blocks = 0;
+  uint64_t waiting_blocks = 0;
+  double bytes_per_second = 0;        // of the last half minute
+  double eta_seconds = -1;            // -1: not known
+  std::vector<BlockedBlock> blocked;  // some of those that failed and are not done
+};
+
+// Thread-safe.
+class RecoveryManager {
+ public:
+  struct Options {
+    RecoveryQueue::Options queue;
+    uint32_t streams_per_node = 8;
+  };
+
+  // All pointers outlive the manager. It takes the coordinator's hosted ends for itself.
+  RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
+                  const Clock* clock, const Options& options);
+  // Starts nothing more; repairs in flight are left to the journal.
+  ~RecoveryManager();
+
+  // Reads the journal, and takes up what was under way: `interrupted` is what
+  // Journal::TakeInterrupted returned. Before anything else.
+  absl::Status Open(const std::vector<RepairRecord>& interrupted);
+
+  // FAILED_PRECONDITION: the node is live, and `even_if_live` is not set. ALREADY_EXISTS: it is
+  // being recovered. INVALID_ARGUMENT: an unknown scheme, or a target that has never registered.
+  absl::StatusOr<RecoveryId> Begin(const RecoveryRequest& request, bool even_if_live);
+
+  // NOT_FOUND for an unknown id, FAILED_PRECONDITION when it has ended. Pausing starts no more
+  // repairs; cancelling ends those under way, too.
+  absl::Status Pause(RecoveryId id);
+  absl::Status Resume(RecoveryId id);
+  absl::Status Cancel(RecoveryId id);
+
+  absl::StatusOr<RecoveryView> Get(RecoveryId id);
+  // The newest first.
+  std::vector<RecoveryView> All();
+
+ private:
+  struct Recovery {
+    explicit Recovery(const RecoveryQueue::Options& options) : queue(options) {}
+    RecoveryRecord record;
+    RecoveryQueue queue;
+    std::optional<std::string> list_after = "";  // where the listing is; nothing once it is over
+    uint64_t listed_blocks = 0;
+    uint64_t listed_bytes = 0;
+    // Repairs of a coordinator before this one that have not ended.
+    std::set<std::string> adopted;
+    struct InFlight {
+      std::string host;
+      std::vector<NodeLoad> loads;  // empty until the repair has begun
+    };
+    std::map<std::string, InFlight> in_flight;  // by block id
+    // Hosts of repairs that failed, and till when others go before them: what is dead is known to
+    // be so only later.
+    std::map<std::string, TimePoint> suspects;
+    std::deque<std::pair<TimePoint, uint64_t>> lately_done;  // bytes
+  };
+  // A repair that is about to begin.
+  struct Start {
+    RecoveryId id = 0;
+    std::string lost_node;
+    RepairRequest request;
+  };
+
+  void Run();
+  // One step of each recovery; false when there was nothing to do.
+  bool Turn();
+  absl::Status ListSome(RecoveryId id);
+  std::optional<Start> ChooseStart(RecoveryId id);
+  void BeginRepair(const Start& start);
+  void OnEnd(const HostedEnd& end);
+  // Takes note of what became of a block that was started.
+  void Take(Recovery* recovery, const std::string& block_id, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The live nodes that may take blocks.
+  std::vector<std::string> Targets(const Recovery& recovery, const std::set<std::string>& live)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Store(const RecoveryRecord& record);
+  Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
+  RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Catalog* const catalog_;
+  Journal* const journal_;
+  RepairCoordinator* const repairs_;
+  const Clock* const clock_;
+  const Options options_;
+
+  Mutex mutex_;
+  CondVar wake_;
+  std::map<RecoveryId, std::unique_ptr<Recovery>> recoveries_ ABSL_GUARDED_BY(mutex_);
+  RecoveryLoads loads_ ABSL_GUARDED_BY(mutex_);
+  bool news_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// From "block B is wanted" to a plan, over the nodes as they are now.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/repair_plan.h"
+#include "coordinator/catalog.h"
+#include "coordinator/code_cache.h"
+#include "coordinator/node_registry.h"
+#include "coordinator/plan_cost.h"
+
+namespace ecpipe {
+
+// A block, or a range of it, that somebody wants.
+struct RepairRequest {
+  std::string block_id;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;        // 0: to the end of the block
+  std::string scheme;        // empty or "auto": the best by expected time
+  uint32_t slice_bytes = 0;  // 0: the default
+  TransportKind transport = TransportKind::kTcp;
+  std::string requestor;
+  std::string requestor_rack;  // empty: unknown
+  // Instead of a requestor: the node whose helper stores the block, all of it.
+  std::string host;
+  // Nodes in the order in which they should help; those that are not named come after them. Empty:
+  // those that do least first.
+  std::vector<std::string> helper_order;
+};
+
+// What a request leads to, before anything runs.
+struct PlannedRepair {
+  Stripe stripe;
+  RepairPlan plan;
+  PlanCost cost;
+  std::map<std::string, std::string> racks;   // of nodes with a block of the stripe
+  std::vector<SchemePrediction> predictions;  // from Explain, unless the plan is a direct read
+};
+
+// Thread-safe.
+class RepairPlanner {
+ public:
+  struct Options {
+    std::string default_scheme = "auto";
+    uint32_t default_slice_bytes = kDefaultSliceBytes;
+    double link_bytes_per_second = 125e6;    // what an unknown link is taken for, in predictions
+    std::shared_ptr<const LinkTable> links;  // null: nothing known of pairs
+  };
+  // Nodes that may not take part, with the reason.
+  using Refused = std::map<std::string, std::string>;
+
+  // `nodes` outlives the planner.
+  RepairPlanner(NodeRegistry* nodes, const Options& options) : nodes_(nodes), options_(options) {}
+
+  // The errors are those of CoordinatorService.BeginRepair.
+  absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const BlockLocation& location,
+                                     const Refused& refused);
+  // The same with what each scheme would take.
+  absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request,
+                                        const BlockLocation& location);
+
+ private:
+  absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request,
+                                          const BlockLocation& location, const Refused& refused);
+  absl::StatusOr<PlannedRepair> Run(const PlanRequest& request, const Stripe& stripe);
+  absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, uint64_t block_bytes) const;
+  // Fills in the survivors that can be used and what the code makes of them.
+  absl::Status FindSurvivors(const RepairRequest& request, const BlockLocation& location,
+                             const Refused& refused, PlanRequest* plan_request);
+  // Fills in where the block goes.
+  absl::Status FindRequestor(const RepairRequest& request, const BlockLocation& location,
+                             const Refused& refused, PlanRequest* plan_request);
+
+  NodeRegistry* const nodes_;
+  const Options options_;
+  CodeCache codes_;
+};
+
+}  // namespace ecpipe

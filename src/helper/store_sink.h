@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the rows of a hosted requestor end: blocks of the helper's own store.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/repair_plan.h"
+#include "helper/block_store.h"
+#include "pipeline/slice_sink.h"
+
+namespace ecpipe {
+
+class StoreSink : public SliceSink {
+ public:
+  // Begins every block that the part stores. Null when it stores none.
+  static absl::StatusOr<std::unique_ptr<StoreSink>> Create(const RepairPart& part,
+                                                           BlockStore* store);
+
+  bool Ready(Row, uint32_t) override { return true; }
+  absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override;
+
+  // Call once with what became of the part: stores the blocks after a success, and discards them
+  // after anything else. Returns what became of it in the end; DATA_LOSS when bytes are missing.
+  absl::Status End(const absl::Status& outcome);
+
+ private:
+  struct Block {
+    std::unique_ptr<BlockWriter> writer;
+    std::string block_id;
+    uint64_t missing_bytes = 0;
+  };
+
+  explicit StoreSink(const SliceGrid& grid) : grid_(grid) {}
+  absl::Status Commit();
+
+  const SliceGrid grid_;
+  std::map<Row, Block> blocks_;
+};
+
+}  // namespace ecpipe

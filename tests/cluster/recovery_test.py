@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Recovery of whole nodes: every block of a lost node appears on another one, once, and correct."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import case
+from case import NO_SURVIVORS, NOT_FOUND, USAGE, ClusterCase, sha256
+from labkit.process import wait_until
+
+
+class RecoveryCase(ClusterCase):
+    nodes = 9
+    block_bytes = 100_003
+    file_bytes = 24 * 400_000
+    coordinator_settings = {
+        "timeouts": {"dead_after_seconds": 2.0},
+        "recovery": {"first_pause_seconds": 0.1, "max_attempts": 3}}
+
+    def stripes(self) -> list[dict[str, Any]]:
+        return self.cluster.cli_json("catalog", "list", "--limit", "1000")
+
+    def places(self) -> dict[str, str]:
+        """Node of each block, as the catalog has it."""
+        return {block["block_id"]: block["node"]
+                for stripe in self.stripes() for block in stripe["blocks"]}
+
+    def blocks_on(self, node: str) -> list[str]:
+        return [block for block, place in self.places().items() if place == node]
+
+    def manifest_blocks(self) -> Iterator[dict[str, str]]:
+        for stripe in self.manifest["stripes"]:
+            yield from stripe["blocks"]
+
+    def lose(self, node: str) -> None:
+        """Ends the node's helper for good, and takes its blocks away."""
+        self.cluster.helpers[node].kill()
+        for file in self.cluster.helpers[node].root.iterdir():
+            file.unlink()
+        wait_until(lambda: self.cluster.node_status()[node]["state"] == "dead", 20, "the death")
+
+    def recover(self, node: str, *arguments: str) -> dict[str, Any]:
+        return self.cluster.cli_json("recover-node", node, *arguments)
+
+    def show(self, recovery_id: int) -> dict[str, Any]:
+        return self.cluster.cli_json("recovery", "show", str(recovery_id))
+
+    def files_of(self, block_id: str) -> list[Path]:
+        return sorted(self.cluster.data_dir().glob(f"*/{block_id}"))
+
+    def assert_whole(self) -> None:
+        """Each block lies where the catalog says, only there, with the right bytes; no node has two
+        of a stripe; nothing else is left."""
+        places = self.places()
+        for block in self.manifest_blocks():
+            block_id = block["block_id"]
+            files = self.files_of(block_id)
+            self.assertEqual([file.parent.name for file in files], [places[block_id]], block_id)
+            self.assertEqual(sha256(files[0].read_bytes()), block["sha256"], block_id)
+        for stripe in self.stripes():
+            nodes = [block["node"] for block in stripe["blocks"]]
+            self.assertEqual(len(set(nodes)), len(nodes), stripe["stripe_id"])
+        self.assert_nothing_left()
+        self.assertEqual(list(self.cluster.data_dir().glob("*/.ecpipe-tmp-*")), [])
+
+
+class Policies(RecoveryCase):
+    """Three nodes are lost one after the other, each recovered by another policy and scheme."""
+
+    nodes = 11
+
+    def test_every_policy_rebuilds_every_block(self) -> None:
+        rounds = (("node-1", "balanced", "auto", ()),
+                  ("node-2", "least-recent", "ppr", ()),
+                  ("node-3", "in-order", "conventional", ("node-4", "node-5", "node-6", "node-7", "node-8", "node-9")))
+        for node, policy, scheme, to in rounds:
+            with self.subTest(policy=policy):
+                lost = self.blocks_on(node)
+                self.assertGreater(len(lost), 0)
+                self.lose(node)
+                self.assertTrue(all(not self.files_of(block) for block in lost))
+                target = ("--to", ",".join(to)) if to else ()
+                report = self.recover(node, "--policy", policy, "--scheme", scheme, *target)
+                self.assertEqual(report["state"], "done")
+                self.assertEqual(report["blocks"], len(lost))
+                self.assertEqual(report["done_blocks"], len(lost))
+                self.assertEqual(report["done_bytes"], len(lost) * self.block_bytes)
+                self.assertEqual(self.blocks_on(node), [])
+                if to:
+                    places = self.places()
+                    self.assertLessEqual({places[block] for block in lost}, set(to))
+                self.assert_whole()
+        listed = self.cluster.cli_json("recovery", "list")
+        self.assertEqual([entry["node_id"] for entry in listed], ["node-3", "node-2", "node-1"])
+        self.assertEqual({entry["state"] for entry in listed}, {"done"})
+
+
+class Refusals(RecoveryCase):
+    def test_what_is_refused(self) -> None:
+        said = self.fails(NO_SURVIVORS, "recover-node", "node-1")
+        self.assertIn("node-1 is live", said)
+        said = self.fails(USAGE, "recover-node", "node-1", "--even-if-live", "--to", "nowhere")
+        self.assertIn("nowhere", said)
+        said = self.fails(USAGE, "recover-node", "node-1", "--even-if-live", "--scheme", "magic")
+        self.assertIn("magic", said)
+        self.fails(USAGE, "recover-node", "node-1", "--policy", "magic")
+        self.assertIn("no recovery 77", self.fails(NOT_FOUND, "recovery", "show", "77"))
+        self.assertIn("no recovery 77", self.fails(NOT_FOUND, "recovery", "cancel", "77"))
+        report = self.recover("no-such-node")
+        self.assertEqual((report["state"], report["blocks"]), ("done", 0))
+        self.assertIn("is done", self.fails(NO_SURVIVORS, "recovery", "pause",
+                                            str(report["recovery_id"])))
+
+
+class Unrepairable(RecoveryCase):
+    def test_a_stripe_beyond_repair_is_reported_and_the_rest_goes_on(self) -> None:
+        stripe = next(stripe for stripe in self.stripes()
+                      if any(block["node"] == "node-1" for block in stripe["blocks"]))
+        lost = next(block for block in stripe["blocks"] if block["node"] == "node-1")
+        others = [block for block in stripe["blocks"] if block is not lost]
+        for block in others[:2]:  # three of six are gone, four are needed
+            self.files_of(block["block_id"])[0].unlink()
+        expected = len(self.blocks_on("node-1"))
+        self.lose("node-1")
+        done = self.cluster.cli("recover-node", "node-1", "--json", check=False)
+        self.assertEqual(done.returncode, NO_SURVIVORS, done.stderr)
+        self.assertIn(f"1 of {expected} blocks", done.stderr)
+        report = self.cluster.cli_json("recovery", "list")[0]
+        self.assertEqual(report["state"], "partial")
+        self.assertEqual(report["failed_blocks"], 1)
+        self.assertEqual(report["done_blocks"], expected - 1)
+        [blocked] = report["blocked"]
+        self.assertEqual(blocked["block_id"], lost["block_id"])
+        self.assertTrue(blocked["given_up"])
+        self.assertEqual(blocked["attempts"], 3)
+        for said in (lost["block_id"], "k = 4", others[0]["node"], "none of the block roots"):
+            self.assertIn(said, blocked["reason"])
+        self.assertEqual(self.blocks_on("node-1"), [lost["block_id"]])
+        self.assert_nothing_left()
+
+
+class Trouble(RecoveryCase):
+    """Recoveries that are steered or disturbed. One stream a node makes them slow enough."""
+
+    nodes = 12
+    coordinator_settings = {
+        "timeouts": {"dead_after_seconds": 2.0},
+        "recovery": {"first_pause_seconds": 0.1, "max_attempts": 8}}
+    block_bytes = 1_000_003
+    file_bytes = 60 * 4_000_000
+
+    def begin(self, node: str) -> int:
+        self.lost = self.blocks_on(node)
+        self.lose(node)
+        return self.recover(node, "--streams", "1", "--scheme", "rp", "--detach")["recovery_id"]
+
+    def wait(self, recovery_id: int, state: str = "done") -> dict[str, Any]:
+        wait_until(lambda: self.show(recovery_id)["state"] not in ("running", "paused"), 60,
+                   "the recovery's end")
+        report = self.show(recovery_id)
+        self.assertEqual(report["state"], state, report)
+        return report
+
+    def wait_for_blocks(self, recovery_id: int, count: int) -> None:
+        wait_until(lambda: self.show(recovery_id)["done_blocks"] >= count, 60, "blocks")
+
+    def test_a_restarted_coordinator_goes_on_and_repairs_nothing_twice(self) -> None:
+        recovery_id = self.begin("node-1")
+        self.wait_for_blocks(recovery_id, 3)
+        self.cluster.coordinator.kill()
+        before = {block: self.files_of(block) for block in self.lost}
+        self.cluster.coordinator.restart()
+        after_restart = self.show(recovery_id)
+        self.assertIn(after_restart["state"], ("running", "done"))
+        report = self.wait(recovery_id)
+        self.assertEqual(report["blocks"], len(self.lost))
+        self.assertEqual(report["done_blocks"], len(self.lost))
+        self.assertEqual(report["done_bytes"], len(self.lost) * self.block_bytes)
+        self.assert_whole()
+        for block, files in before.items():
+            self.assertEqual(self.files_of(block)[:len(files)] if files else [], files, block)
+
+    def test_pause_resume_cancel(self) -> None:
+        recovery_id = self.begin("node-2")
+        number = str(recovery_id)
+        self.cluster.cli("recovery", "pause", number)
+        wait_until(lambda: self.show(recovery_id)["running_blocks"] == 0, 20, "quiet")
+        paused = self.show(recovery_id)
+        self.assertEqual(paused["state"], "paused")
+        self.assertLess(paused["done_blocks"], len(self.lost))
+        said = self.fails(case.FAILED, "recover-node", "node-2")
+        self.assertIn(f"recovery {number} of node node-2 is paused", said)
+        self.cluster.wait_idle()
+        self.assertEqual(self.show(recovery_id)["done_blocks"], paused["done_blocks"])
+        self.cluster.cli("recovery", "resume", number)
+        self.wait_for_blocks(recovery_id, paused["done_blocks"] + 1)
+        self.cluster.cli("recovery", "cancel", number)
+        cancelled = self.wait(recovery_id, "cancelled")
+        self.assertLess(cancelled["done_blocks"], len(self.lost))
+        self.assert_nothing_left()
+        # What is left can be asked for again.
+        report = self.recover("node-2")
+        self.assertEqual(report["state"], "done")
+        self.assert_whole()
+
+    def test_a_helper_that_dies_on_the_way_is_left_out(self) -> None:
+        recovery_id = self.begin("node-3")
+        self.wait_for_blocks(recovery_id, 1)
+        self.cluster.helpers["node-4"].kill()
+        report = self.wait(recovery_id)
+        self.assertEqual(report["done_blocks"], len(self.lost))
+        self.cluster.helpers["node-4"].restart()
+        self.cluster.wait_live(["node-4"])
+        self.assert_nothing_left()
+        places = self.places()
+        for block_id in self.lost:
+            self.assertNotEqual(places[block_id], "node-3")
+            digest = next(block["sha256"] for block in self.manifest_blocks()
+                          if block["block_id"] == block_id)
+            content = (self.cluster.data_dir() / places[block_id] / block_id).read_bytes()
+            self.assertEqual(sha256(content), digest, block_id)
+
+
+if __name__ == "__main__":
+    case.main()
