@@ -114,9 +114,9 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
     std::erase_if(recoveries_, [&](const auto& kept) {
       return Ended(kept.second->record.state) && kept.first + kKeptRecoveries <= record.recovery_id;
     });
+    Store(record);
     news_ = true;
   }
-  Store(record);
   Log(LogLevel::kInfo, "recovery.begin",
       {{"recovery", IdText(record.recovery_id)},
        {"node", request.node},
@@ -133,7 +133,6 @@ void RecoveryManager::Store(const RecoveryRecord& record) {
 }
 
 absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, RecoveryState to) {
-  RecoveryRecord record;
   {
     MutexLock lock(&mutex_);
     const auto found = recoveries_.find(id);
@@ -149,10 +148,9 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
     }
     kept.state = to;
     if (Ended(to)) kept.ended_unix_ms = clock_->UnixMillis();
-    record = kept;
+    Store(kept);
     news_ = true;
   }
-  Store(record);
   Log(LogLevel::kInfo, "recovery.changed",
       {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
   wake_.NotifyAll();
@@ -242,32 +240,28 @@ absl::Status RecoveryManager::ListSome(RecoveryId id) {
       }
     }
   }
-  RecoveryRecord to_store;
-  {
-    MutexLock lock(&mutex_);
-    Recovery& recovery = *recoveries_.at(id);
-    for (LostBlock& block : lost) {
-      const std::string block_id = block.block_id;
-      ++recovery.listed_blocks;
-      recovery.listed_bytes += block.bytes;
-      recovery.queue.Add(std::move(block), clock_->Now());
-      if (recovery.adopted.contains(block_id)) {
-        recovery.queue.Start(block_id);
-        recovery.in_flight[block_id] = {};
-      }
+  MutexLock lock(&mutex_);
+  Recovery& recovery = *recoveries_.at(id);
+  for (LostBlock& block : lost) {
+    const std::string block_id = block.block_id;
+    ++recovery.listed_blocks;
+    recovery.listed_bytes += block.bytes;
+    recovery.queue.Add(std::move(block), clock_->Now());
+    if (recovery.adopted.contains(block_id)) {
+      recovery.queue.Start(block_id);
+      recovery.in_flight[block_id] = {};
     }
-    // What a coordinator before this one has done is no longer on the node.
-    recovery.record.blocks = std::max(recovery.record.blocks, recovery.listed_blocks);
-    recovery.record.bytes = std::max(recovery.record.bytes, recovery.listed_bytes);
-    if (!stripes.empty()) {
-      recovery.list_after = stripes.back().stripe_id;
-      return absl::OkStatus();
-    }
-    recovery.list_after.reset();
-    EndIfFinished(&recovery);
-    to_store = recovery.record;
   }
-  Store(to_store);
+  // What a coordinator before this one has done is no longer on the node.
+  recovery.record.blocks = std::max(recovery.record.blocks, recovery.listed_blocks);
+  recovery.record.bytes = std::max(recovery.record.bytes, recovery.listed_bytes);
+  if (!stripes.empty()) {
+    recovery.list_after = stripes.back().stripe_id;
+    return absl::OkStatus();
+  }
+  recovery.list_after.reset();
+  Store(recovery.record);
+  EndIfFinished(&recovery);
   return absl::OkStatus();
 }
 

@@ -108,7 +108,8 @@ class RecoveryManager {
   std::vector<std::string> Targets(const Recovery& recovery, const std::set<std::string>& live)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Store(const RecoveryRecord& record);
+  // Under the lock, so that the journal sees changes in their order.
+  void Store(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

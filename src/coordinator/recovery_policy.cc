@@ -34,7 +34,7 @@ void RecoveryLoads::End(const std::vector<NodeLoad>& loads) {
 void RecoveryLoads::Selected(const Placement& placement, int helper_count) {
   ++turn_;
   const auto count = std::min(placement.helpers.size(), static_cast<size_t>(helper_count));
-  for (size_t i = 0; i < count; ++i) nodes_[placement.helpers[i]].last_selected = turn_;
+  for (size_t i = 0; i < count; ++i) nodes_[placement.helpers[i]].last_selected = ++selections_;
 }
 
 namespace {

@@ -39,7 +39,7 @@ class RecoveryLoads {
   uint64_t Down(const std::string& node) const { return Of(node).down; }
   // Bytes of all plans so far.
   uint64_t Carried(const std::string& node) const { return Of(node).carried; }
-  // Grows with each selection; 0: never selected.
+  // Grows with each helper that is selected, so that no two are alike; 0: never selected.
   uint64_t LastSelected(const std::string& node) const { return Of(node).last_selected; }
   // The target whose turn comes next, for policies that take them in turn.
   uint64_t turn() const { return turn_; }
@@ -56,6 +56,7 @@ class RecoveryLoads {
 
   std::map<std::string, Node> nodes_;
   uint64_t turn_ = 0;
+  uint64_t selections_ = 0;
 };
 
 struct PolicyInput {

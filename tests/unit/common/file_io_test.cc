@@ -192,5 +192,21 @@ TEST_F(FileIo, FilesAreReadableAsTheUmaskSays) {
   EXPECT_EQ(info.st_mode & 0777u, 0666u & ~mask);
 }
 
+TEST_F(FileIo, OnlyAbandonedFilesAreRemoved) {
+  const std::string prefix = directory_ + AtomicFile::kTempPrefix;
+  Put(prefix + "1-0", "left behind");
+  Put(prefix + "1-1", "");
+  Put(directory_ + "block", "a block");
+  std::filesystem::create_symlink("block", prefix + "link");
+  auto file = AtomicFile::Create(directory_ + "new").value();
+  ASSERT_TRUE(file.WriteAt(0, Bytes{1}).ok());
+  EXPECT_EQ(RemoveAbandonedFiles(directory_).value(), 2);
+  EXPECT_EQ(RemoveAbandonedFiles(directory_).value(), 0);
+  ASSERT_TRUE(file.Commit().ok());
+  EXPECT_EQ(Names(directory_).count("block"), 1u);
+  EXPECT_EQ(Names(directory_).count("new"), 1u);
+  EXPECT_TRUE(absl::IsNotFound(RemoveAbandonedFiles(directory_ + "nowhere").status()));
+}
+
 }  // namespace
 }  // namespace ecpipe

@@ -34,9 +34,9 @@ TEST_F(CoordinatorConfigTest, DefaultsAreLoopbackAndTheCoordinatorsOwn) {
   EXPECT_EQ(config->metrics_address, "");
   EXPECT_EQ(config->log_level, "info");
   EXPECT_EQ(config->default_transport, TransportKind::kTcp);
-  EXPECT_EQ(config->repairs.default_scheme, "auto");
-  EXPECT_EQ(config->repairs.default_slice_bytes, kDefaultSliceBytes);
-  EXPECT_EQ(config->repairs.link_bytes_per_second, 125e6);
+  EXPECT_EQ(config->repairs.planner.default_scheme, "auto");
+  EXPECT_EQ(config->repairs.planner.default_slice_bytes, kDefaultSliceBytes);
+  EXPECT_EQ(config->repairs.planner.link_bytes_per_second, 125e6);
   EXPECT_EQ(config->repairs.handout_timeout, defaults.handout_timeout);
   EXPECT_EQ(config->repairs.dead_after, defaults.dead_after);
   EXPECT_EQ(config->repairs.abandon_after, defaults.abandon_after);
@@ -51,7 +51,7 @@ TEST_F(CoordinatorConfigTest, ReadsTheTopologyFiles) {
                            scratch_.File("links") + "\"\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->repairs.racks.at("node-1"), "/r1");
-  EXPECT_EQ(config->repairs.links->at({"/r1", "/r2"}), 50e6);
+  EXPECT_EQ(config->repairs.planner.links->at({"/r1", "/r2"}), 50e6);
   EXPECT_FALSE(Load("[topology]\nracks = \"/nowhere\"\n").ok());
   EXPECT_FALSE(Load("[topology]\nlinks = \"" + scratch_.File("racks") + "\"\n").ok());
 }
@@ -69,10 +69,10 @@ TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
   EXPECT_TRUE(config->insecure);
   EXPECT_EQ(config->metrics_address, "127.0.0.1:9");
   EXPECT_EQ(config->log_level, "warning");
-  EXPECT_EQ(config->repairs.default_scheme, "ppr");
-  EXPECT_EQ(config->repairs.default_slice_bytes, 1u << 20);
+  EXPECT_EQ(config->repairs.planner.default_scheme, "ppr");
+  EXPECT_EQ(config->repairs.planner.default_slice_bytes, 1u << 20);
   EXPECT_EQ(config->default_transport, TransportKind::kRedis);
-  EXPECT_EQ(config->repairs.link_bytes_per_second, 1.25e9);
+  EXPECT_EQ(config->repairs.planner.link_bytes_per_second, 1.25e9);
   EXPECT_EQ(config->repairs.handout_timeout, std::chrono::milliseconds(500));
   EXPECT_EQ(config->repairs.dead_after, std::chrono::seconds(7));
   EXPECT_EQ(config->repairs.abandon_after, std::chrono::seconds(60));

@@ -6,82 +6,10 @@
 #include <algorithm>
 
 #include "common/status.h"
+#include "unit/coordinator/fakes.h"
 
 namespace ecpipe {
 namespace {
-
-class OneStripeCatalog : public Catalog {
- public:
-  OneStripeCatalog() {
-    stripe.stripe_id = "s";
-    stripe.code = "rs(6,4)";
-    stripe.block_bytes = 1000;
-    for (int i = 0; i < 6; ++i) {
-      stripe.blocks.push_back({"b" + std::to_string(i), "n" + std::to_string(i)});
-    }
-  }
-  absl::Status Put(const std::vector<Stripe>&) override { return absl::OkStatus(); }
-  absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override {
-    for (int i = 0; i < 6; ++i) {
-      if (stripe.blocks[static_cast<size_t>(i)].block_id == block_id)
-        return BlockLocation{stripe, i};
-    }
-    return absl::NotFoundError("no stripe has block " + block_id);
-  }
-  absl::StatusOr<Stripe> FindStripe(const std::string&) override { return stripe; }
-  absl::StatusOr<std::vector<Stripe>> List(const std::string&, int) override {
-    return std::vector<Stripe>{stripe};
-  }
-  absl::StatusOr<uint64_t> CountStripes() override { return 1; }
-  absl::Status MoveBlock(const std::string&, const std::string&) override {
-    return absl::OkStatus();
-  }
-
-  Stripe stripe;
-};
-
-class MemoryJournal : public Journal {
- public:
-  absl::Status Record(const RepairRecord& record) override {
-    records[record.repair_id] = record;
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t) override {
-    return std::vector<RepairRecord>{};
-  }
-  absl::StatusOr<std::vector<RepairRecord>> Recent(int) override {
-    return std::vector<RepairRecord>{};
-  }
-  absl::Status Trim(int) override { return absl::OkStatus(); }
-
-  std::map<RepairId, RepairRecord> records;
-};
-
-// Helpers that take every part, but those on `down`.
-class FakeHelpers : public HelperGateway {
- public:
-  std::vector<absl::Status> StartParts(const std::vector<Handout>& handouts, Duration) override {
-    std::vector<absl::Status> statuses;
-    for (const Handout& handout : handouts) {
-      const bool is_down = down.count(handout.helper.node) != 0;
-      EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
-      statuses.push_back(is_down ? absl::UnavailableError(handout.helper.node + ": refused")
-                                 : absl::OkStatus());
-    }
-    ++rounds;
-    last = handouts;
-    return statuses;
-  }
-  void CancelRepair(RepairId, uint32_t attempt, const std::vector<HelperAddress>&) override {
-    cancelled.push_back(attempt);
-  }
-  void ForgetConnection(const std::string&) override {}
-
-  std::set<std::string> down;
-  int rounds = 0;
-  std::vector<Handout> last;
-  std::vector<uint32_t> cancelled;
-};
 
 class Repairs : public ::testing::Test {
  protected:
@@ -89,12 +17,7 @@ class Repairs : public ::testing::Test {
     for (int i = 0; i < 6; ++i) Register("n" + std::to_string(i));
   }
   void Register(const std::string& node) {
-    NodeRecord record;
-    record.node_id = node;
-    record.control_address = node + ":1";
-    record.data_address = node + ":2";
-    record.incarnation = 1;
-    ASSERT_TRUE(coordinator_.Register(record).ok());
+    ASSERT_TRUE(coordinator_.Register(FakeNode(node)).ok());
   }
   static RepairRequest Request(const std::string& block_id, const std::string& scheme = "rp") {
     RepairRequest request;
@@ -107,7 +30,7 @@ class Repairs : public ::testing::Test {
     return std::string(status.message()).find(text) != std::string::npos;
   }
 
-  OneStripeCatalog catalog_;
+  MemoryCatalog catalog_;
   MemoryJournal journal_;
   FakeHelpers helpers_;
   FakeClock clock_;
@@ -160,11 +83,12 @@ TEST_F(Repairs, DeadAndDrainingNodesDoNotHelp) {
   clock_.Advance(std::chrono::seconds(6));
   EXPECT_TRUE(Says(coordinator_.BeginRepair(Request("b0")).status(), "no heartbeat for 6.0 s"));
   for (int i = 0; i < 6; ++i) {
-    ASSERT_TRUE(coordinator_.Heartbeat("n" + std::to_string(i), 1, {.draining = i == 3}).ok());
+    ASSERT_TRUE(
+        coordinator_.nodes().Heartbeat("n" + std::to_string(i), 1, {.draining = i == 3}).ok());
   }
   ASSERT_TRUE(coordinator_.BeginRepair(Request("b0")).ok());
   for (const auto& handout : helpers_.last) EXPECT_NE(handout.helper.node, "n3");
-  EXPECT_TRUE(absl::IsNotFound(coordinator_.Heartbeat("n1", 2, {})));
+  EXPECT_TRUE(absl::IsNotFound(coordinator_.nodes().Heartbeat("n1", 2, {})));
 }
 
 TEST_F(Repairs, BadRequests) {
@@ -210,10 +134,10 @@ TEST_F(Repairs, ARepairThatNobodyEndsIsOverOneDay) {
 TEST_F(Repairs, TheOperatorsTopologyLeadsThePath) {
   RepairCoordinator::Options options;
   options.racks = {{"n1", "/home"}, {"n4", "/home"}, {"n2", "/far"}, {"n3", "/far"}, {"n5", "/x"}};
-  options.links =
+  options.planner.links =
       std::make_shared<LinkTable>(LinkTable{{{"/home", "/far"}, 1e6}, {{"/far", "/home"}, 1e6}});
   RepairCoordinator coordinator(&catalog_, &journal_, &helpers_, &clock_, options);
-  for (const RepairCoordinator::NodeView& node : coordinator_.Nodes()) {
+  for (const NodeView& node : coordinator_.nodes().All()) {
     ASSERT_TRUE(coordinator.Register(node.record).ok());
   }
   RepairRequest request = Request("b0", "rp-rack");
@@ -232,6 +156,153 @@ TEST_F(Repairs, TheOperatorsTopologyLeadsThePath) {
   EXPECT_EQ(seconds.size(), SchemeNames().size() - 1) << "all but direct";
   EXPECT_EQ(seconds.at("rp-rack"), planned->cost.seconds);
   EXPECT_LT(seconds.at("rp-weighted"), seconds.at("rp-rack")) << "n5 lies between the slow racks";
+}
+
+// ---- Repairs that a helper hosts ------------------------------------------------------------
+
+class HostedRepairs : public Repairs {
+ protected:
+  void SetUp() override {
+    Repairs::SetUp();
+    Register("spare");
+    coordinator_.SetHostedEnd([this](const HostedEnd& end) { ends_.push_back(end); });
+  }
+  RepairId Begin(const std::string& host = "spare") {
+    RepairRequest request = Request("b0");
+    request.host = host;
+    const auto grant = coordinator_.BeginRepair(request, 7);
+    EXPECT_TRUE(grant.ok()) << grant.status();
+    return journal_.records.empty() ? 0 : journal_.records.rbegin()->first;
+  }
+  const RepairPart& PartOf(const std::string& node) {
+    return std::find_if(helpers_.last.begin(), helpers_.last.end(),
+                        [&](const auto& handout) { return handout.helper.node == node; })
+        ->part;
+  }
+
+  std::vector<HostedEnd> ends_;
+};
+
+TEST_F(HostedRepairs, TheHostStoresTheBlockAndTheCatalogKnows) {
+  const RepairId id = Begin();
+  EXPECT_EQ(helpers_.last.size(), 5u) << "four helpers and the host";
+  ASSERT_EQ(PartOf("spare").stores.size(), 1u);
+  EXPECT_EQ(PartOf("spare").stores[0].block_id, "b0");
+  EXPECT_EQ(PartOf("spare").stores[0].bytes, 1000u);
+  EXPECT_EQ(journal_.records.at(id).host, "spare");
+  coordinator_.ReportPart("n1", id, 0, absl::OkStatus());
+  EXPECT_TRUE(ends_.empty());
+  coordinator_.FinishRepair(id, absl::OkStatus(), 1000);
+  EXPECT_TRUE(ends_.empty()) << "no requestor has a say";
+  coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_EQ(ends_[0].recovery_id, 7u);
+  EXPECT_EQ(ends_[0].block_id, "b0");
+  EXPECT_TRUE(ends_[0].status.ok());
+  EXPECT_EQ(catalog_.stripes[0].blocks[0].node, "spare");
+  EXPECT_EQ(journal_.records.at(id).state, RepairState::kDone);
+  coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+  EXPECT_EQ(ends_.size(), 1u) << "a report that comes twice changes nothing";
+}
+
+TEST_F(HostedRepairs, AnErrorOfAnyPartEndsAll) {
+  const RepairId id = Begin();
+  coordinator_.ReportPart("n3", id, 0, absl::DataLossError("bad sector"));
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(Says(ends_[0].status, "node n3"));
+  EXPECT_TRUE(Says(ends_[0].status, "bad sector"));
+  EXPECT_EQ(helpers_.cancelled.size(), 1u);
+  EXPECT_EQ(catalog_.stripes[0].blocks[0].node, "n0");
+  coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+  EXPECT_EQ(ends_.size(), 1u);
+}
+
+TEST_F(HostedRepairs, AReportOfAnOlderAttemptDoesNotCount) {
+  helpers_.down = {"n2"};
+  const RepairId id = Begin();
+  coordinator_.ReportPart("n1", id, 0, absl::CancelledError("the first attempt"));
+  EXPECT_TRUE(ends_.empty());
+  coordinator_.ReportPart("spare", id, 1, absl::OkStatus());
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(ends_[0].status.ok());
+}
+
+TEST_F(HostedRepairs, ADeadNodeEndsIt) {
+  Begin();
+  clock_.Advance(std::chrono::seconds(4));
+  for (const char* node : {"n0", "n2", "n3", "n4", "n5", "spare"}) {
+    ASSERT_TRUE(coordinator_.nodes().Heartbeat(node, 1, {}).ok());
+  }
+  coordinator_.Expire();
+  EXPECT_TRUE(ends_.empty());
+  clock_.Advance(std::chrono::seconds(2));
+  coordinator_.Expire();
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(Says(ends_[0].status, "node n1 died"));
+}
+
+TEST_F(HostedRepairs, AHostThatStaysSilentEndsIt) {
+  const RepairId id = Begin();
+  for (const char* node : {"n1", "n2", "n3", "n4", "n5"}) {
+    coordinator_.ReportPart(node, id, 0, absl::OkStatus());
+  }
+  clock_.Advance(std::chrono::seconds(31));
+  ASSERT_TRUE(coordinator_.nodes().Heartbeat("spare", 1, {}).ok());
+  coordinator_.Expire();
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ends_[0].status)) << ends_[0].status;
+}
+
+TEST_F(HostedRepairs, WhoCannotHost) {
+  RepairRequest request = Request("b0");
+  const auto refusal = [&](const std::string& host) {
+    request.host = host;
+    return coordinator_.BeginRepair(request).status();
+  };
+  EXPECT_TRUE(Says(refusal("n3"), "has a block of the stripe"));
+  EXPECT_TRUE(Says(refusal("nobody"), "its helper has not registered"));
+  helpers_.down = {"spare"};
+  EXPECT_TRUE(Says(refusal("spare"), "spare: refused"));
+  helpers_.down.clear();
+  EXPECT_TRUE(refusal("n0").ok()) << "the block's own node may have it again";
+  EXPECT_TRUE(ends_.empty()) << "what did not begin does not end";
+}
+
+TEST_F(HostedRepairs, ANewCoordinatorTakesUpWhatWasUnderWay) {
+  const RepairId id = Begin();
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  next.SetHostedEnd([this](const HostedEnd& end) { ends_.push_back(end); });
+  next.Adopt(*journal_.TakeInterrupted(0));
+  next.Expire();
+  EXPECT_TRUE(ends_.empty()) << "nobody has registered yet";
+  next.ReportPart("spare", id, 0, absl::OkStatus());
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(ends_[0].status.ok());
+  EXPECT_EQ(catalog_.stripes[0].blocks[0].node, "spare");
+}
+
+TEST_F(HostedRepairs, WhatWasUnderWayAndIsNeverHeardOfFails) {
+  Begin();
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  next.SetHostedEnd([this](const HostedEnd& end) { ends_.push_back(end); });
+  next.Adopt(*journal_.TakeInterrupted(0));
+  clock_.Advance(std::chrono::seconds(31));
+  ASSERT_TRUE(next.Register(FakeNode("spare")).ok());
+  next.Expire();
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_FALSE(ends_[0].status.ok());
+  EXPECT_EQ(helpers_.cancelled.size(), 1u) << "its host is told to stop";
+}
+
+TEST_F(HostedRepairs, HelpersComeInTheOrderThatIsWished) {
+  RepairRequest request = Request("b0");
+  request.host = "spare";
+  request.helper_order = {"n5", "n2", "n4", "n1"};
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok());
+  std::vector<std::string> path;
+  for (const PlanHop& hop : grant->planned.plan.lanes[0].hops) path.push_back(hop.node);
+  EXPECT_EQ(path, (std::vector<std::string>{"n5", "n2", "n4", "n1", "spare"}));
 }
 
 }  // namespace

@@ -341,7 +341,8 @@ TEST_F(SqliteCatalogTest, ANewerSchemaIsRefused) {
   const absl::Status status = SqliteCatalog::Open(path_, {}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("99"));
-  Damage("PRAGMA user_version = 1");
+  const std::string known = "PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion);
+  Damage(known.c_str());
   Open({});
   ExpectFound(MakeStripe(1));
 }

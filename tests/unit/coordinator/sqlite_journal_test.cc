@@ -21,6 +21,8 @@ RepairRecord Record(RepairId id, int64_t started, RepairState state = RepairStat
   record.scheme = "rp";
   record.transport = "tcp";
   record.requestor = "client-1";
+  record.host = "node-3";
+  record.recovery_id = 4;
   record.state = state;
   record.started_unix_ms = started;
   if (state != RepairState::kRunning) record.ended_unix_ms = started + 5;
@@ -154,6 +156,33 @@ TEST(RepairStateTest, Names) {
   EXPECT_STREQ(RepairStateName(RepairState::kDone), "done");
   EXPECT_STREQ(RepairStateName(RepairState::kFailed), "failed");
   EXPECT_STREQ(RepairStateName(RepairState::kInterrupted), "interrupted");
+}
+
+TEST_F(SqliteJournalTest, KeepsRecoveries) {
+  RecoveryRecord first;
+  first.recovery_id = 1;
+  first.request = {"node-1", {"node-2", "node-3"}, "rp", RecoveryPolicy::kLeastRecent, 4096,
+                   TransportKind::kRedis, 3};
+  first.blocks = 10;
+  first.bytes = 1 << 30;
+  first.started_unix_ms = 5;
+  RecoveryRecord second = first;
+  second.recovery_id = 2;
+  second.request.to.clear();
+  second.state = RecoveryState::kPartial;
+  second.done_blocks = 7;
+  second.done_bytes = 700;
+  second.failed_blocks = 3;
+  second.ended_unix_ms = 9;
+  ASSERT_TRUE(journal_->RecordRecovery(first).ok());
+  ASSERT_TRUE(journal_->RecordRecovery(second).ok());
+  first.state = RecoveryState::kPaused;
+  ASSERT_TRUE(journal_->RecordRecovery(first).ok());
+  Open();
+  EXPECT_EQ(journal_->Recoveries(10).value(), (std::vector<RecoveryRecord>{second, first}));
+  EXPECT_EQ(journal_->Recoveries(1).value(), std::vector<RecoveryRecord>{second});
+  first.request.to = {std::string(256, 'x')};
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->RecordRecovery(first)));
 }
 
 }  // namespace

@@ -151,6 +151,43 @@ TEST_F(PlainStoreTest, CountsWhatCouldBeOpened) {
   }
 }
 
+TEST_F(PlainStoreTest, ABlockIsThereOnceItIsCommitted) {
+  const std::vector<uint8_t> bytes{'n', 'e', 'w'};
+  {
+    auto dropped = store_->Create("block", 3).value();
+    ASSERT_TRUE(dropped->WriteAt(0, bytes).ok());
+    EXPECT_TRUE(absl::IsNotFound(store_->Open("block").status()));
+  }
+  auto writer = store_->Create("block", 3).value();
+  ASSERT_TRUE(writer->WriteAt(0, bytes).ok());
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_EQ(ReadAll("block").value(), "new");
+  EXPECT_EQ(store_->TakeInventory().value().block_count, 1u);
+}
+
+TEST_F(PlainStoreTest, ABlockThatIsThereIsReplacedWhereItIs) {
+  Put(second_ + "/block", "old");
+  auto writer = store_->Create("block", 4).value();
+  ASSERT_TRUE(writer->WriteAt(0, std::vector<uint8_t>{'n', 'e', 'w', '!'}).ok());
+  EXPECT_EQ(ReadAll("block").value(), "old");
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_EQ(ReadAll("block").value(), "new!");
+  EXPECT_FALSE(std::filesystem::exists(first_ + "/block"));
+}
+
+TEST_F(PlainStoreTest, WhatCannotBeStoredIsRefused) {
+  EXPECT_TRUE(absl::IsInvalidArgument(store_->Create("../x", 1).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(store_->Create("block", UINT64_MAX).status()));
+}
+
+TEST_F(PlainStoreTest, OpeningCleansUpAfterTheDead) {
+  Put(first_ + "/.ecpipe-tmp-1-0", "half");
+  auto writer = store_->Create("block", 3).value();
+  ASSERT_TRUE(OpenPlainStore({first_, second_}).ok());
+  EXPECT_FALSE(std::filesystem::exists(first_ + "/.ecpipe-tmp-1-0"));
+  EXPECT_TRUE(writer->Commit().ok()) << "what is being written stays";
+}
+
 TEST_F(PlainStoreTest, RootsMustBeDirectories) {
   Put(scratch_.File("file"), "x");
   for (const std::string& root : {scratch_.File("missing"), scratch_.File("file")}) {

@@ -65,7 +65,40 @@ class FakeStore : public BlockStore {
     if (block_id != "block") return absl::NotFoundError("block " + block_id + " is not here");
     return std::make_unique<ZeroBlock>();
   }
+  absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
+                                                      uint64_t bytes) override {
+    if (full) return absl::ResourceExhaustedError("no block root has room for " + block_id);
+    return std::make_unique<Writer>(this, bytes);
+  }
   absl::StatusOr<StoreInventory> TakeInventory() override { return StoreInventory{}; }
+
+  bool full = false;
+  std::atomic<bool> fail_commit{false};
+  std::atomic<int> writers{0};  // that exist
+  std::atomic<int> committed{0};
+
+ private:
+  class Writer : public BlockWriter {
+   public:
+    Writer(FakeStore* owner, uint64_t missing) : owner_(owner), missing_(missing) {
+      ++owner_->writers;
+    }
+    ~Writer() override { --owner_->writers; }
+    absl::Status WriteAt(uint64_t, std::span<const uint8_t> bytes) override {
+      missing_ -= bytes.size();
+      return absl::OkStatus();
+    }
+    absl::Status Commit() override {
+      EXPECT_EQ(missing_, 0u);
+      if (owner_->fail_commit) return absl::ResourceExhaustedError("disk full");
+      ++owner_->committed;
+      return absl::OkStatus();
+    }
+
+   private:
+    FakeStore* const owner_;
+    uint64_t missing_;
+  };
 };
 
 class SessionManagerTest : public testing::Test {
@@ -226,10 +259,43 @@ TEST_F(SessionManagerTest, AStreamThatCannotBeOfferedLeavesNothing) {
 TEST_F(SessionManagerTest, RequestorsAndRedisAreNotServedWithoutBeingSetUp) {
   RepairPart requestor = Part(1);
   requestor.hops[0].stored_rows = {0};
-  ExpectRefused(requestor, absl::StatusCode::kInvalidArgument, "does not host requestors");
+  ExpectRefused(requestor, absl::StatusCode::kInvalidArgument, "no block is named");
   RepairPart redis = Part(1);
   redis.transport = TransportKind::kRedis;
   ExpectRefused(redis, absl::StatusCode::kFailedPrecondition, "no redis-server");
+}
+
+// A part that stores what it computes from its own block, and sends it on as well.
+TEST_F(SessionManagerTest, AHostedBlockIsStoredOrLeavesNothing) {
+  const auto hosting = [](RepairId repair_id) {
+    RepairPart part = Part(repair_id);
+    part.hops[0].stored_rows = {0};
+    part.stores = {{0, "new", 1000}};
+    EXPECT_TRUE(ValidatePart(part).ok()) << ValidatePart(part);
+    return part;
+  };
+  store_.full = true;
+  ExpectRefused(hosting(1), absl::StatusCode::kResourceExhausted, "no block root has room");
+  store_.full = false;
+
+  ASSERT_TRUE(manager_->Start(hosting(1)).ok());
+  EXPECT_EQ(manager_->Cancel(1, 0), 1u);
+  EXPECT_TRUE(absl::IsCancelled(WaitForReports(1)[0].status));
+  EXPECT_EQ(store_.committed, 0);
+  EXPECT_EQ(store_.writers, 0) << "nothing is left when the report goes out";
+
+  tcp_.flows = true;
+  store_.fail_commit = true;
+  ASSERT_TRUE(manager_->Start(hosting(2)).ok());
+  const absl::Status full = WaitForReports(2)[1].status;
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  EXPECT_THAT(std::string(full.message()), HasSubstr("store block new"));
+
+  store_.fail_commit = false;
+  ASSERT_TRUE(manager_->Start(hosting(3)).ok());
+  EXPECT_TRUE(WaitForReports(3)[2].status.ok());
+  EXPECT_EQ(store_.committed, 1);
+  EXPECT_EQ(store_.writers, 0);
 }
 
 TEST_F(SessionManagerTest, DrainCancelsWhatDoesNotEndInTime) {

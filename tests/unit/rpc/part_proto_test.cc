@@ -91,6 +91,31 @@ TEST(PartProto, SurvivesTheWire) {
   EXPECT_TRUE(MessageDifferencer::Equals(PartToProto(*got), proto));
 }
 
+TEST(PartProto, StoredBlocksSurviveAndAreChecked) {
+  RepairPart part = Sample();
+  part.hops.erase(part.hops.begin());
+  part.grid = {0, 1000, 64};
+  part.stores = {{5, "blk_9", 1000}};
+  const absl::StatusOr<RepairPart> got = PartFromProto(PartToProto(part));
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_EQ(got->stores.size(), 1u);
+  EXPECT_EQ(got->stores[0].row, 5);
+  EXPECT_EQ(got->stores[0].block_id, "blk_9");
+  EXPECT_EQ(got->stores[0].bytes, 1000u);
+  const auto refused = [&](std::vector<StoredBlock> stores) {
+    part.stores = std::move(stores);
+    return absl::IsInvalidArgument(PartFromProto(PartToProto(part)).status());
+  };
+  EXPECT_TRUE(refused({{4, "blk_9", 1000}})) << "a row that does not end here";
+  EXPECT_TRUE(refused({{5, "", 1000}}));
+  EXPECT_TRUE(refused({{5, "blk_9", 1001}})) << "not the whole block";
+  EXPECT_TRUE(refused({{5, "blk_9", 1000}, {5, "blk_8", 1000}}));
+  EXPECT_TRUE(refused({{5, "blk_9", 1000}, {6, "blk_8", 1000}}));
+  v1::RepairPart far = PartToProto(part);
+  far.mutable_stores(0)->set_row(1u << 16);
+  EXPECT_TRUE(absl::IsInvalidArgument(PartFromProto(far).status()));
+}
+
 TEST(PartProto, TransportsAreTakenOrNamed) {
   EXPECT_EQ(TransportFromProto(v1::TRANSPORT_UNSPECIFIED, TransportKind::kRedis).value(),
             TransportKind::kRedis);

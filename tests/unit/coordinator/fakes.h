@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// A catalog, a journal and helpers that live in memory.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/mutex.h"
+#include "coordinator/catalog.h"
+#include "coordinator/helper_gateway.h"
+#include "coordinator/journal.h"
+
+namespace ecpipe {
+
+// Stripe sI of rs(6,4) with blocks of 1000 bytes: block b<6 I + j> on node n<(I + j) mod nodes>.
+class MemoryCatalog : public Catalog {
+ public:
+  explicit MemoryCatalog(int stripe_count = 1, int nodes = 6) {
+    for (int i = 0; i < stripe_count; ++i) {
+      Stripe& stripe = stripes.emplace_back();
+      stripe.stripe_id = "s" + std::to_string(1000 + i);
+      stripe.code = "rs(6,4)";
+      stripe.block_bytes = 1000;
+      for (int j = 0; j < 6; ++j) {
+        stripe.blocks.push_back(
+            {"b" + std::to_string(6 * i + j), "n" + std::to_string((i + j) % nodes)});
+      }
+    }
+  }
+
+  absl::Status Put(const std::vector<Stripe>&) override { return absl::OkStatus(); }
+  absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override {
+    MutexLock lock(&mutex);
+    for (const Stripe& stripe : stripes) {
+      for (int i = 0; i < 6; ++i) {
+        if (stripe.blocks[static_cast<size_t>(i)].block_id == block_id) {
+          return BlockLocation{stripe, i};
+        }
+      }
+    }
+    return absl::NotFoundError("no stripe has block " + block_id);
+  }
+  absl::StatusOr<Stripe> FindStripe(const std::string&) override { return stripes[0]; }
+  absl::StatusOr<std::vector<Stripe>> List(const std::string& after, int limit) override {
+    MutexLock lock(&mutex);
+    std::vector<Stripe> page;
+    for (const Stripe& stripe : stripes) {
+      if (stripe.stripe_id > after && static_cast<int>(page.size()) < limit) page.push_back(stripe);
+    }
+    return page;
+  }
+  absl::StatusOr<uint64_t> CountStripes() override { return stripes.size(); }
+  absl::Status MoveBlock(const std::string& block_id, const std::string& node) override {
+    MutexLock lock(&mutex);
+    for (Stripe& stripe : stripes) {
+      for (BlockPlace& place : stripe.blocks) {
+        if (place.block_id == block_id) place.node = node;
+      }
+    }
+    ++moves[block_id];
+    return absl::OkStatus();
+  }
+
+  Mutex mutex;
+  std::vector<Stripe> stripes;
+  std::map<std::string, int> moves;  // by block id
+};
+
+class MemoryJournal : public Journal {
+ public:
+  absl::Status Record(const RepairRecord& record) override {
+    MutexLock lock(&mutex);
+    records[record.repair_id] = record;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t) override {
+    MutexLock lock(&mutex);
+    std::vector<RepairRecord> taken;
+    for (const auto& [id, record] : records) {
+      if (record.state == RepairState::kRunning) taken.push_back(record);
+    }
+    return taken;
+  }
+  absl::StatusOr<std::vector<RepairRecord>> Recent(int) override {
+    return std::vector<RepairRecord>{};
+  }
+  absl::Status RecordRecovery(const RecoveryRecord& record) override {
+    MutexLock lock(&mutex);
+    recoveries[record.recovery_id] = record;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int) override {
+    MutexLock lock(&mutex);
+    std::vector<RecoveryRecord> all;
+    for (const auto& [id, record] : recoveries) all.push_back(record);
+    return all;
+  }
+  absl::Status Trim(int) override { return absl::OkStatus(); }
+
+  Mutex mutex;
+  std::map<RepairId, RepairRecord> records;
+  std::map<RecoveryId, RecoveryRecord> recoveries;
+};
+
+// Helpers that take every part, but those on `down`.
+class FakeHelpers : public HelperGateway {
+ public:
+  std::vector<absl::Status> StartParts(const std::vector<Handout>& handouts, Duration) override {
+    MutexLock lock(&mutex);
+    std::vector<absl::Status> statuses;
+    for (const Handout& handout : handouts) {
+      const bool is_down = down.count(handout.helper.node) != 0;
+      EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
+      statuses.push_back(is_down ? absl::UnavailableError(handout.helper.node + ": refused")
+                                 : absl::OkStatus());
+    }
+    ++rounds;
+    last = handouts;
+    if (down.empty()) all.push_back(handouts);
+    return statuses;
+  }
+  void CancelRepair(RepairId, uint32_t attempt, const std::vector<HelperAddress>&) override {
+    MutexLock lock(&mutex);
+    cancelled.push_back(attempt);
+  }
+  void ForgetConnection(const std::string&) override {}
+
+  Mutex mutex;
+  std::set<std::string> down;
+  int rounds = 0;
+  std::vector<Handout> last;
+  std::vector<std::vector<Handout>> all;  // of rounds that nobody refused
+  std::vector<uint32_t> cancelled;
+};
+
+inline NodeRecord FakeNode(const std::string& node) {
+  NodeRecord record;
+  record.node_id = node;
+  record.control_address = node + ":1";
+  record.data_address = node + ":2";
+  record.incarnation = 1;
+  return record;
+}
+
+}  // namespace ecpipe
