@@ -69,6 +69,7 @@ struct RepairPlan {
   std::string scheme;
   SliceGrid grid;
   std::vector<int> failed;  // block indices, one for each row
+  bool serial = false;      // every hop is done with a slice before it begins the next
   std::vector<PlanLane> lanes;
 };
 
@@ -141,6 +142,7 @@ struct RepairPart {
   uint32_t attempt = 0;
   SliceGrid grid;
   TransportKind transport = TransportKind::kTcp;
+  bool serial = false;
   // One for each row that the hops store, when a helper hosts the requestor. Empty where rows go to
   // a caller.
   std::vector<StoredBlock> stores;

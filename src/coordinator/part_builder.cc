@@ -63,6 +63,7 @@ absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& p
       part.repair_id = context.repair_id;
       part.attempt = context.attempt;
       part.grid = plan.grid;
+      part.serial = plan.serial;
       part.transport = context.transport;
       part.hops.push_back(std::move(specs[hop]));
     }

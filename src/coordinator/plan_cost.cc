@@ -119,8 +119,7 @@ absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request) {
 
 absl::StatusOr<std::vector<SchemePrediction>> PredictAll(const PlanRequest& request) {
   std::vector<SchemePrediction> predictions;
-  for (const std::string& scheme : SchemeNames()) {
-    if (scheme == "direct") continue;
+  for (const std::string& scheme : SchemesThatRepair()) {
     PlanRequest candidate = request;
     candidate.scheme = scheme;
     ECPIPE_ASSIGN_OR_RETURN(const RepairPlan plan, MakePlan(candidate));

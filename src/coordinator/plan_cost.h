@@ -48,7 +48,7 @@ struct SchemePrediction {
   PlanCost cost;
 };
 
-// What each scheme that repairs would cost for this request, in the order of SchemeNames().
+// What each of SchemesThatRepair() would cost for this request, in their order.
 absl::StatusOr<std::vector<SchemePrediction>> PredictAll(const PlanRequest& request);
 
 }  // namespace ecpipe

@@ -12,14 +12,18 @@ namespace {
 using Planner = absl::StatusOr<PlanLanes> (*)(const PlanRequest&);
 
 // What of the cluster a scheme looks at. Where that is not known, or the same everywhere, it has
-// nothing to win over rp.
-enum class LooksAt { kNothing, kLinks, kRacks };
+// nothing to win over rp. Baselines are there to compare with.
+enum class LooksAt { kNothing, kLinks, kRacks, kBaseline };
+
+// How slices flow: as asked for, the whole range as one slice, or one slice at a time.
+enum class Flow { kPipelined, kWholeBlock, kSerial };
 
 struct Scheme {
   const char* name;
   Planner planner;
   size_t most_failed;  // failed blocks that one plan can rebuild
   LooksAt looks_at;
+  Flow flow = Flow::kPipelined;
 };
 
 constexpr Scheme kSchemes[] = {
@@ -30,7 +34,9 @@ constexpr Scheme kSchemes[] = {
     {"rp-all", PlanAllSurvivors, kMaxRows, LooksAt::kLinks},
     {"ppr", PlanPpr, kMaxRows, LooksAt::kNothing},
     {"conventional", PlanConventional, kMaxRows, LooksAt::kNothing},
-    {"direct", PlanDirect, 1, LooksAt::kNothing},
+    {"pipe-b", PlanRepairPipelining, kMaxRows, LooksAt::kBaseline, Flow::kWholeBlock},
+    {"pipe-s", PlanRepairPipelining, kMaxRows, LooksAt::kBaseline, Flow::kSerial},
+    {"direct", PlanDirect, 1, LooksAt::kBaseline},
 };
 
 bool KnowsLinks(const ClusterView& cluster) {
@@ -91,7 +97,7 @@ std::vector<std::string> SchemesWorthATry(const ClusterView& cluster) {
   const bool racks = KnowsRacks(cluster);
   std::vector<std::string> names;
   for (const Scheme& scheme : kSchemes) {
-    if (scheme.planner == PlanDirect) continue;  // for blocks that are there; never a repair
+    if (scheme.looks_at == LooksAt::kBaseline) continue;
     if (scheme.looks_at == LooksAt::kLinks && !links) continue;
     if (scheme.looks_at == LooksAt::kRacks && !racks) continue;
     names.push_back(scheme.name);
@@ -99,8 +105,17 @@ std::vector<std::string> SchemesWorthATry(const ClusterView& cluster) {
   return names;
 }
 
-absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& request) {
-  ECPIPE_RETURN_IF_ERROR(CheckRequest(request));
+std::vector<std::string> SchemesThatRepair() {
+  std::vector<std::string> names;
+  for (const Scheme& scheme : kSchemes) {
+    if (scheme.looks_at != LooksAt::kBaseline) names.push_back(scheme.name);
+  }
+  return names;
+}
+
+absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& asked) {
+  ECPIPE_RETURN_IF_ERROR(CheckRequest(asked));
+  PlanRequest request = asked;
   std::string known;
   for (const Scheme& scheme : kSchemes) {
     known += (known.empty() ? "" : ", ") + std::string(scheme.name);
@@ -109,7 +124,12 @@ absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& request) {
       return absl::InvalidArgumentError("scheme " + request.scheme +
                                         " repairs one block at a time");
     }
+    if (scheme.flow == Flow::kWholeBlock) {
+      request.grid.slice_bytes =
+          static_cast<uint32_t>(std::min<uint64_t>(request.grid.bytes, kMaxSliceBytes));
+    }
     RepairPlan plan;
+    plan.serial = scheme.flow == Flow::kSerial;
     plan.scheme = request.scheme;
     plan.grid = request.grid;
     plan.failed = request.equation.failed;

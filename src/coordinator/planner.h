@@ -35,7 +35,11 @@ struct PlanRequest {
 // block that is there: what a plain read of a healthy block runs.
 std::vector<std::string> SchemeNames();
 
-// The schemes that can be the best repair, as far as this is known of the cluster.
+// Without "direct" and the baselines of §6.4: "pipe-b", which is rp with the whole range as one
+// slice (of at most kMaxSliceBytes), and "pipe-s", rp whose helpers handle one slice at a time.
+std::vector<std::string> SchemesThatRepair();
+
+// Of these the ones that can be best, as far as this is known of the cluster.
 std::vector<std::string> SchemesWorthATry(const ClusterView& cluster);
 
 // INVALID_ARGUMENT for an unknown scheme (the message lists the known ones) or a request that the

@@ -265,24 +265,6 @@ absl::Status RecoveryManager::ListSome(RecoveryId id) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> RecoveryManager::Targets(const Recovery& recovery,
-                                                  const std::set<std::string>& live) {
-  const RecoveryRequest& request = recovery.record.request;
-  const TimePoint now = clock_->Now();
-  std::vector<std::string> targets;
-  std::vector<std::string> suspects;
-  for (const std::string& node : live) {
-    const bool wanted = request.to.empty() ? node != request.node
-                                           : std::find(request.to.begin(), request.to.end(),
-                                                       node) != request.to.end();
-    if (!wanted) continue;
-    const auto suspect = recovery.suspects.find(node);
-    const bool trusted = suspect == recovery.suspects.end() || suspect->second <= now;
-    (trusted ? targets : suspects).push_back(node);
-  }
-  return targets.empty() ? suspects : targets;
-}
-
 std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id) {
   std::set<std::string> usable;
   for (const NodeView& view : repairs_->nodes().All()) {
@@ -292,14 +274,21 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   Recovery& recovery = *recoveries_.at(id);
   const RecoveryRequest& request = recovery.record.request;
   if (recovery.record.state != RecoveryState::kRunning) return std::nullopt;
-  const std::vector<std::string> targets = Targets(recovery, usable);
   recovery.queue.SetUsable(usable);
   const TimePoint now = clock_->Now();
+  std::vector<std::string> targets;
+  for (const std::string& node : usable) {
+    const bool named = std::find(request.to.begin(), request.to.end(), node) != request.to.end();
+    if (request.to.empty() ? node != request.node : named) targets.push_back(node);
+  }
+  std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
+  std::set<std::string> suspects;
+  for (const auto& [node, till] : recovery.suspects) suspects.insert(node);
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
   const uint32_t streams =
       request.streams_per_node == 0 ? options_.streams_per_node : request.streams_per_node;
   const std::optional<Placement> placement =
-      Place(request.policy, {window, usable, targets, streams}, loads_);
+      Place(request.policy, {window, usable, targets, suspects, streams}, loads_);
   if (!placement) return std::nullopt;
   const auto chosen = std::find_if(window.begin(), window.end(), [&](const LostBlock* block) {
     return block->block_id == placement->block_id;

@@ -104,9 +104,6 @@ class RecoveryManager {
   // Takes note of what became of a block that was started.
   void Take(Recovery* recovery, const std::string& block_id, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The live nodes that may take blocks.
-  std::vector<std::string> Targets(const Recovery& recovery, const std::set<std::string>& live)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Under the lock, so that the journal sees changes in their order.
   void Store(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -59,10 +59,13 @@ Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const Recover
   for (const std::string& node : block.holders) {
     if (input.usable.contains(node)) (has_room(node) ? choice.open : choice.busy).push_back(node);
   }
-  for (const std::string& node : input.targets) {
-    if (Holds(block, node)) continue;
-    choice.anybody = true;
-    if (has_room(node)) choice.targets.push_back(node);
+  for (const bool suspected : {false, true}) {
+    for (const std::string& node : input.targets) {
+      if (input.suspects.contains(node) != suspected || Holds(block, node)) continue;
+      choice.anybody = true;
+      if (has_room(node)) choice.targets.push_back(node);
+    }
+    if (choice.anybody) break;
   }
   return choice;
 }

@@ -63,6 +63,7 @@ struct PolicyInput {
   std::span<const LostBlock* const> blocks;  // in the queue's order
   const std::set<std::string>& usable;       // nodes whose blocks can be read
   const std::vector<std::string>& targets;   // nodes that can take blocks
+  const std::set<std::string>& suspects;     // of these, those that take one only if no other can
   uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
 };
 

@@ -51,6 +51,7 @@ SlicePipeline::Shape PipelineShape(const HopSpec& spec, uint32_t ring_slots) {
 }  // namespace
 
 uint32_t RingSlots(const SliceGrid& grid, uint32_t slice_count, size_t ring_bytes) {
+  if (ring_bytes == 0) return 1;
   // Two slots are the least with which receiving and sending overlap; beyond 64 nothing is won.
   const size_t slots = std::clamp<size_t>(ring_bytes / SlotBytes(grid), 2, 64);
   return std::min(static_cast<uint32_t>(slots), slice_count);

@@ -39,6 +39,7 @@ class BlockSigpipe {
 
 // A part with many lanes keeps no more than one with a single lane: each lane flows so much slower.
 size_t RingBytesOfHop(const RepairPart& part, const PartOptions& options) {
+  if (part.serial) return 0;  // one slot
   return options.ring_bytes / std::max<size_t>(1, part.hops.size());
 }
 

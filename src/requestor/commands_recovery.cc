@@ -100,7 +100,7 @@ absl::StatusOr<RecoveryStatus> Follow(const CommonArguments& common, Coordinator
                now - last_answer > FromSeconds(common.timeout_s)) {
       return recovery.status();
     }
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kPoll);  // sleep-ok: the coordinator tells nobody
   }
 }
 

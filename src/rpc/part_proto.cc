@@ -130,6 +130,7 @@ v1::RepairPart PartToProto(const RepairPart& part) {
   proto.mutable_grid()->set_bytes(part.grid.bytes);
   proto.mutable_grid()->set_slice_bytes(part.grid.slice_bytes);
   proto.set_transport(TransportToProto(part.transport));
+  proto.set_serial(part.serial);
   for (const HopSpec& hop : part.hops) HopToProto(hop, proto.add_hops());
   for (const StoredBlock& block : part.stores) {
     v1::StoredBlock* added = proto.add_stores();
@@ -146,6 +147,7 @@ absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto) {
   part.attempt = proto.attempt();
   part.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
   ECPIPE_RETURN_IF_ERROR(part.grid.Validate());
+  part.serial = proto.serial();
   if (proto.transport() == v1::TRANSPORT_UNSPECIFIED) {
     return absl::InvalidArgumentError("the part names no transport");
   }

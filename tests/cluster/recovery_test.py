@@ -77,7 +77,8 @@ class Policies(RecoveryCase):
     def test_every_policy_rebuilds_every_block(self) -> None:
         rounds = (("node-1", "balanced", "auto", ()),
                   ("node-2", "least-recent", "ppr", ()),
-                  ("node-3", "in-order", "conventional", ("node-4", "node-5", "node-6", "node-7", "node-8", "node-9")))
+                  ("node-3", "in-order", "conventional",
+                   ("node-4", "node-5", "node-6", "node-7", "node-8", "node-9")))
         for node, policy, scheme, to in rounds:
             with self.subTest(policy=policy):
                 lost = self.blocks_on(node)

@@ -121,7 +121,9 @@ class FakeHelpers : public HelperGateway {
     }
     ++rounds;
     last = handouts;
-    if (down.empty()) all.push_back(handouts);
+    const bool taken = std::all_of(statuses.begin(), statuses.end(),
+                                   [](const absl::Status& status) { return status.ok(); });
+    if (taken) all.push_back(handouts);
     return statuses;
   }
   void CancelRepair(RepairId, uint32_t attempt, const std::vector<HelperAddress>&) override {

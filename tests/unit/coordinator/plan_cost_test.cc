@@ -230,8 +230,7 @@ TEST(ChoosePlan, TakesTheCheapestOfRandomClusters) {
     }
     std::optional<std::tuple<double, uint64_t, uint64_t>> least;
     std::string expected;
-    for (const std::string& scheme : SchemeNames()) {
-      if (scheme == "direct") continue;
+    for (const std::string& scheme : SchemesThatRepair()) {
       request.scheme = scheme;
       const PlanCost cost = CostOf(request);
       const std::tuple key(cost.seconds, cost.cross_rack_bytes, cost.total_bytes);

@@ -123,12 +123,6 @@ PlanRequest RequestFor(const ErasureCode& code, const std::vector<int>& failed,
   return request;
 }
 
-std::vector<std::string> RepairSchemes() {
-  std::vector<std::string> schemes = SchemeNames();
-  std::erase(schemes, "direct");
-  return schemes;
-}
-
 PlanRequest SmallRequest(int failed_count) {
   const std::vector<int> all{0, 1, 2, 3, 4, 5};
   return RequestFor(**CreateErasureCode("rs(6,4)"), {all.begin(), all.begin() + failed_count},
@@ -173,7 +167,7 @@ TEST(Planner, EverySchemeComputesTheEquation) {
   for (int round = 0; round < 300; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     PlanRequest request = RandomRequest(random);
-    for (const std::string& scheme : RepairSchemes()) {
+    for (const std::string& scheme : SchemesThatRepair()) {
       SCOPED_TRACE(scheme);
       request.scheme = scheme;
       const auto plan = MakePlan(request);
@@ -192,7 +186,7 @@ TEST(Planner, TheLargestStripeAndTheMostRowsFit) {
     const auto failed_end = blocks.begin() + static_cast<ptrdiff_t>(failed_count);
     PlanRequest request =
         RequestFor(*wide, {blocks.begin(), failed_end}, {failed_end, blocks.end()});
-    for (const std::string& scheme : RepairSchemes()) {
+    for (const std::string& scheme : SchemesThatRepair()) {
       request.scheme = scheme;
       const auto plan = MakePlan(request);
       ASSERT_TRUE(plan.ok()) << plan.status();
@@ -205,7 +199,7 @@ TEST(Planner, TheLargestStripeAndTheMostRowsFit) {
 TEST(Planner, KeepsTermsThatServeOneRowOnly) {
   PlanRequest request = SmallRequest(2);
   request.equation.terms = {{2, {1, 0}}, {3, {0, 7}}, {4, {9, 9}}, {5, {0, 1}}};
-  for (const std::string& scheme : RepairSchemes()) {
+  for (const std::string& scheme : SchemesThatRepair()) {
     request.scheme = scheme;
     ASSERT_NO_FATAL_FAILURE(ExpectComputesTheEquation(request, MakePlan(request).value()));
   }
@@ -234,7 +228,31 @@ TEST(Planner, DirectSendsTheBlockAsItIs) {
 
 TEST(Planner, NamesItsSchemes) {
   EXPECT_THAT(SchemeNames(), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "rp-all",
-                                         "ppr", "conventional", "direct"));
+                                         "ppr", "conventional", "pipe-b", "pipe-s", "direct"));
+  EXPECT_THAT(SchemesThatRepair(), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic",
+                                               "rp-all", "ppr", "conventional"));
+}
+
+TEST(Planner, TheBaselinesArePathsThatFlowOtherwise) {
+  PlanRequest request = SmallRequest(1);
+  request.grid = {10, 1000, 64};
+  request.scheme = "rp";
+  const RepairPlan rp = *MakePlan(request);
+  request.scheme = "pipe-b";
+  const RepairPlan whole = *MakePlan(request);
+  EXPECT_EQ(whole.grid.slice_count(), 1u);
+  EXPECT_EQ(whole.grid.offset, 10u);
+  EXPECT_EQ(whole.grid.bytes, 1000u);
+  EXPECT_FALSE(whole.serial);
+  request.scheme = "pipe-s";
+  const RepairPlan serial = *MakePlan(request);
+  EXPECT_TRUE(serial.serial);
+  EXPECT_FALSE(rp.serial);
+  EXPECT_EQ(serial.grid, rp.grid);
+  EXPECT_EQ(serial.lanes[0].hops.size(), rp.lanes[0].hops.size());
+  request.grid = {0, uint64_t{1} << 30, 64};
+  request.scheme = "pipe-b";
+  EXPECT_EQ(MakePlan(request)->grid.slice_bytes, kMaxSliceBytes);
 }
 
 TEST(Planner, TriesWhatLooksAtSomethingKnown) {
@@ -259,8 +277,7 @@ TEST(Planner, RefusesABadRequest) {
   };
   const Case cases[] = {
       {"unknown scheme 'magic'; known are rp, rp-weighted, rp-rack, rp-cyclic, rp-all, ppr, "
-       "conventional, "
-       "direct",
+       "conventional, pipe-b, pipe-s, direct",
        [](PlanRequest* r) { r->scheme = "magic"; }},
       {"range is empty", [](PlanRequest* r) { r->grid.bytes = 0; }},
       {"slice size must not be 0", [](PlanRequest* r) { r->grid.slice_bytes = 0; }},

@@ -27,12 +27,13 @@ class RecoveryPolicyTest : public testing::Test {
   std::optional<Placement> PlaceAll(RecoveryPolicy policy) {
     std::vector<const LostBlock*> window;
     for (const LostBlock& block : blocks_) window.push_back(&block);
-    return Place(policy, {window, usable_, targets_, streams_}, loads_);
+    return Place(policy, {window, usable_, targets_, suspects_, streams_}, loads_);
   }
 
   std::vector<LostBlock> blocks_{{"x", 100, 2, {"a", "b", "c", "d"}}};
   std::set<std::string> usable_{"a", "b", "c", "d", "e", "f"};
   std::vector<std::string> targets_{"d", "e", "f"};
+  std::set<std::string> suspects_;
   uint32_t streams_ = 2;
   RecoveryLoads loads_;
 };
@@ -88,6 +89,14 @@ TEST_F(RecoveryPolicyTest, WhatCannotBeRepairedIsPlacedToLearnWhy) {
   EXPECT_THAT(nowhere->impossible, HasSubstr("every live node"));
 }
 
+TEST_F(RecoveryPolicyTest, SuspectsTakeABlockOnlyIfNobodyElseCan) {
+  suspects_ = {"e"};
+  for (int i = 0; i < 2; ++i) loads_.Begin({{"f", 0, 0}});
+  EXPECT_FALSE(PlaceAll(RecoveryPolicy::kBalanced)) << "f is busy, and worth the wait";
+  suspects_ = {"e", "f"};
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->requestor, "e");
+}
+
 TEST_F(RecoveryPolicyTest, BalancedAvoidsFullLinks) {
   loads_.Begin({{"a", 500, 0}, {"b", 0, 500}, {"e", 0, 300}});
   const auto placement = PlaceAll(RecoveryPolicy::kBalanced);
@@ -134,7 +143,7 @@ double Imbalance(RecoveryPolicy policy, uint32_t in_flight) {
     for (const LostBlock& block : lost) {
       if (window.size() < 32) window.push_back(&block);
     }
-    const auto placement = Place(policy, {window, usable, nodes, 1000}, loads);
+    const auto placement = Place(policy, {window, usable, nodes, {}, 1000}, loads);
     loads.Selected(*placement, 10);
     running.push_back(PathLoads(*placement, 10, 1));
     loads.Begin(running.back());

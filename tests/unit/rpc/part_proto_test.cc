@@ -25,6 +25,7 @@ RepairPart Sample() {
   part.attempt = 3;
   part.grid = {100, 1000, 64};
   part.transport = TransportKind::kRedis;
+  part.serial = true;
   part.hops.reserve(2);
   HopSpec& helper = part.hops.emplace_back();
   helper.lane = 1;
@@ -86,6 +87,7 @@ TEST(PartProto, SurvivesTheWire) {
   EXPECT_EQ(got->attempt, part.attempt);
   EXPECT_EQ(got->grid, part.grid);
   EXPECT_EQ(got->transport, part.transport);
+  EXPECT_EQ(got->serial, part.serial);
   ASSERT_EQ(got->hops.size(), part.hops.size());
   for (size_t i = 0; i < part.hops.size(); ++i) ExpectSameHop(got->hops[i], part.hops[i]);
   EXPECT_TRUE(MessageDifferencer::Equals(PartToProto(*got), proto));
