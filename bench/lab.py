@@ -8,6 +8,8 @@ ratios to that.
 
     bench/lab.py single --n 14 --k 10 --block-mib 64 --slice-kib 32 --rate-mbit 1000 \\
                  --schemes direct,conventional,ppr,rp --transport tcp --runs 5 --json OUT
+    bench/lab.py node --nodes 16 --stripes 32 --requestors 1,4,all \\
+                 --policies rp,rp-greedy,rp-balanced,conventional,ppr
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from labkit import netns, single
+from labkit import netns, node, single
 from labkit.measure import MIB, commit, machine, print_table
 from labkit.process import LabError, interruptible
 
@@ -32,7 +34,7 @@ EXIT_FAILED = 1
 EXIT_CANNOT_RUN_HERE = 3
 
 # Each experiment: add_arguments(parser) and run(arguments, bin_dir, work_dir) -> rows.
-EXPERIMENTS = {single.EXPERIMENT: single}
+EXPERIMENTS = {module.EXPERIMENT: module for module in (single, node)}
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -65,11 +67,12 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
         theory = row.get("theory_timeslots")
         return [row["scheme"], row["parameters"]["transport"], f"{row['median_s']:.3f}",
                 f"{row['spread_s']:.3f}", f"{row['ratio_to_direct']:.3f}",
-                f"{theory:.3f}" if theory else "-", f"{row['cpu_s']:.2f}",
+                f"{theory:.3f}" if theory else "-",
+                f"{row['of_bound']:.2f}" if "of_bound" in row else "-", f"{row['cpu_s']:.2f}",
                 f"{row['busiest_link_bytes'] / MIB:.1f}", f"{row['total_bytes'] / MIB:.1f}",
                 "ok" if row["sha256_ok"] else "WRONG"]
     print()
-    print_table(["scheme", "transport", "median s", "spread s", "x direct", "theory", "CPU s",
+    print_table(["scheme", "transport", "median s", "spread s", "x direct", "theory", "of bound", "CPU s",
                  "busiest MiB", "total MiB", "sha256"], [shown(row) for row in rows])
 
 
