@@ -86,7 +86,9 @@ RecoveryManager::Recovery& RecoveryManager::Add(const RecoveryRecord& record) {
 absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request,
                                                   bool even_if_live) {
   ECPIPE_RETURN_IF_ERROR(CheckScheme(request.scheme));
-  if (request.node.empty()) return absl::InvalidArgumentError("no node is named");
+  if (request.node.empty() || request.node.size() > NodeTable::kMaxNodeIdBytes) {
+    return absl::InvalidArgumentError("the lost node's id is empty or too long");
+  }
   const std::optional<NodeView> node = repairs_->nodes().Find(request.node);
   if (node && node->state != NodeState::kDead && !even_if_live) {
     return absl::FailedPreconditionError("node " + request.node + " is " +
@@ -320,16 +322,22 @@ void RecoveryManager::BeginRepair(const Start& start) {
       location->stripe.blocks[static_cast<size_t>(location->block_index)].node != start.lost_node;
   absl::StatusOr<RepairGrant> grant = absl::UnknownError("not begun");
   if (!moved) grant = repairs_->BeginRepair(start.request, start.id);
-  MutexLock lock(&mutex_);
-  Recovery& recovery = *recoveries_.at(start.id);
-  if (!grant.ok()) {
-    Take(&recovery, start.request.block_id, moved ? absl::OkStatus() : grant.status());
-    return;
+  bool cancelled = false;
+  {
+    MutexLock lock(&mutex_);
+    Recovery& recovery = *recoveries_.at(start.id);
+    if (!grant.ok()) {
+      Take(&recovery, start.request.block_id, moved ? absl::OkStatus() : grant.status());
+      return;
+    }
+    const auto in_flight = recovery.in_flight.find(start.request.block_id);
+    if (in_flight == recovery.in_flight.end()) return;  // it has ended already
+    in_flight->second.loads = grant->planned.cost.loads;
+    loads_.Begin(in_flight->second.loads);
+    cancelled = recovery.record.state == RecoveryState::kCancelled;
   }
-  const auto in_flight = recovery.in_flight.find(start.request.block_id);
-  if (in_flight == recovery.in_flight.end()) return;  // it has ended already
-  in_flight->second.loads = grant->planned.cost.loads;
-  loads_.Begin(in_flight->second.loads);
+  // Cancel() came while this repair was not there yet.
+  if (cancelled) repairs_->CancelHosted(start.id);
 }
 
 void RecoveryManager::OnEnd(const HostedEnd& end) {

@@ -60,7 +60,9 @@ Json RepairJson(const RepairStatus& repair) {
           {"requestor", repair.requestor},
           {"started_unix_ms", repair.started_unix_ms},
           {"ended_unix_ms", repair.ended_unix_ms},
-          {"detail", repair.detail}};
+          {"detail", repair.detail},
+          {"host", repair.host},
+          {"recovery_id", repair.recovery_id}};
 }
 
 void PrintStatus(const ClusterStatus& status) {
@@ -84,9 +86,10 @@ void PrintStatus(const ClusterStatus& status) {
         repair.ended_unix_ms == 0
             ? 0
             : static_cast<double>(repair.ended_unix_ms - repair.started_unix_ms) / 1000;
-    std::printf("%-16s %-12s %-13s %-6s %-8.3f %s%s%s\n", RepairIdText(repair.repair_id).c_str(),
+    const std::string to = repair.host.empty() ? "" : " -> " + repair.host;
+    std::printf("%-16s %-12s %-13s %-6s %-8.3f %s%s%s%s\n", RepairIdText(repair.repair_id).c_str(),
                 repair.state.c_str(), repair.scheme.c_str(), repair.transport.c_str(), seconds,
-                repair.block_ids.empty() ? "" : repair.block_ids[0].c_str(),
+                repair.block_ids.empty() ? "" : repair.block_ids[0].c_str(), to.c_str(),
                 repair.detail.empty() ? "" : "  ", repair.detail.c_str());
   }
 }

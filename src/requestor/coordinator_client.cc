@@ -200,6 +200,8 @@ RepairStatus RepairOf(const v1::GetStatusResponse::Repair& proto) {
   repair.started_unix_ms = proto.started_unix_ms();
   repair.ended_unix_ms = proto.ended_unix_ms();
   repair.detail = proto.detail();
+  repair.host = proto.host();
+  repair.recovery_id = proto.recovery_id();
   return repair;
 }
 

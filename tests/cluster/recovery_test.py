@@ -152,8 +152,8 @@ class Trouble(RecoveryCase):
     coordinator_settings = {
         "timeouts": {"dead_after_seconds": 2.0},
         "recovery": {"first_pause_seconds": 0.1, "max_attempts": 8}}
-    block_bytes = 1_000_003
-    file_bytes = 60 * 4_000_000
+    block_bytes = 500_003
+    file_bytes = 40 * 2_000_000
 
     def begin(self, node: str) -> int:
         self.lost = self.blocks_on(node)
@@ -161,14 +161,14 @@ class Trouble(RecoveryCase):
         return self.recover(node, "--streams", "1", "--scheme", "rp", "--detach")["recovery_id"]
 
     def wait(self, recovery_id: int, state: str = "done") -> dict[str, Any]:
-        wait_until(lambda: self.show(recovery_id)["state"] not in ("running", "paused"), 60,
+        wait_until(lambda: self.show(recovery_id)["state"] not in ("running", "paused"), 120,
                    "the recovery's end")
         report = self.show(recovery_id)
         self.assertEqual(report["state"], state, report)
         return report
 
     def wait_for_blocks(self, recovery_id: int, count: int) -> None:
-        wait_until(lambda: self.show(recovery_id)["done_blocks"] >= count, 60, "blocks")
+        wait_until(lambda: self.show(recovery_id)["done_blocks"] >= count, 120, "blocks")
 
     def test_a_restarted_coordinator_goes_on_and_repairs_nothing_twice(self) -> None:
         recovery_id = self.begin("node-1")

@@ -164,6 +164,11 @@ TEST_F(RecoveryManagerTest, WhatIsRefused) {
   live.node = "n1";
   EXPECT_THAT(std::string(manager_->Begin(live, false).status().message()), HasSubstr("is live"));
   EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(Request({"nowhere"}), false).status()));
+  RecoveryRequest nobody = Request();
+  nobody.node = "";
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(nobody, true).status()));
+  nobody.node = std::string(256, 'n');
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(nobody, true).status()));
   RecoveryRequest magic = Request();
   magic.scheme = "magic";
   EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(magic, false).status()));
