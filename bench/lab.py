@@ -72,8 +72,8 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
                 f"{row['busiest_link_bytes'] / MIB:.1f}", f"{row['total_bytes'] / MIB:.1f}",
                 "ok" if row["sha256_ok"] else "WRONG"]
     print()
-    print_table(["scheme", "transport", "median s", "spread s", "x direct", "theory", "of bound", "CPU s",
-                 "busiest MiB", "total MiB", "sha256"], [shown(row) for row in rows])
+    print_table(["scheme", "transport", "median s", "spread s", "x direct", "theory", "of bound",
+                 "CPU s", "busiest MiB", "total MiB", "sha256"], [shown(row) for row in rows])
 
 
 def run_experiment(arguments: argparse.Namespace) -> None:
