@@ -37,6 +37,7 @@ absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
   if (const std::string path = config.String("topology.racks", ""); !path.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(repairs->racks, ReadRackTable(path));
   }
+  repairs->topology_script = config.String("topology.script", "");
   if (const std::string path = config.String("topology.links", ""); !path.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(LinkTable links, ReadLinkTable(path));
     repairs->planner.links = std::make_shared<LinkTable>(std::move(links));

@@ -11,8 +11,15 @@ std::string NodeRegistry::ConfiguredRack(const NodeRecord& node) const {
   if (const auto by_id = racks_.find(node.node_id); by_id != racks_.end()) return by_id->second;
   const absl::StatusOr<HostPort> control = ParseHostPort(node.control_address);
   if (!control.ok()) return "";
-  const auto by_host = racks_.find(control->host);
-  return by_host == racks_.end() ? "" : by_host->second;
+  if (const auto by_host = racks_.find(control->host); by_host != racks_.end()) {
+    return by_host->second;
+  }
+  if (script_ == nullptr) return "";
+  const absl::StatusOr<std::string> rack = script_->RackOf(control->host);
+  if (rack.ok()) return *rack;
+  Log(LogLevel::kWarning, "topology.script_failed",
+      {{"node", node.node_id}, {"status", StatusText(rack.status())}});
+  return "";
 }
 
 absl::Status NodeRegistry::Register(NodeRecord node) {

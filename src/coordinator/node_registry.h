@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "common/mutex.h"
 #include "coordinator/node_table.h"
 #include "coordinator/topology.h"
+#include "coordinator/topology_script.h"
 
 namespace ecpipe {
 
@@ -24,12 +26,15 @@ struct NodeView {
 // Thread-safe.
 class NodeRegistry {
  public:
-  // `racks` are by node id, or the host of a helper's control address, and go before what a helper
-  // says of itself. `clock` outlives the registry.
-  NodeRegistry(const Clock* clock, Duration dead_after, RackTable racks)
-      : clock_(clock), racks_(std::move(racks)), table_(dead_after) {}
+  // `racks` are by node id, or the host of a helper's control address. They go before what `script`
+  // (the empty text: none) says of that host, and that before what a helper says of itself. `clock`
+  // outlives the registry.
+  NodeRegistry(const Clock* clock, Duration dead_after, RackTable racks, std::string script)
+      : clock_(clock), racks_(std::move(racks)), table_(dead_after) {
+    if (!script.empty()) script_ = std::make_unique<TopologyScript>(std::move(script));
+  }
 
-  // Those of NodeTable.
+  // As those of NodeTable. Register may run the script.
   absl::Status Register(NodeRecord node);
   absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
 
@@ -43,6 +48,7 @@ class NodeRegistry {
 
   const Clock* const clock_;
   const RackTable racks_;
+  std::unique_ptr<TopologyScript> script_;  // null: none
   Mutex mutex_;
   NodeTable table_ ABSL_GUARDED_BY(mutex_);
 };

@@ -51,7 +51,7 @@ RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperG
       helpers_(helpers),
       clock_(clock),
       options_(options),
-      nodes_(clock, options.dead_after, options.racks),
+      nodes_(clock, options.dead_after, options.racks, options.topology_script),
       planner_(&nodes_, options.planner) {}
 
 absl::StatusOr<PlannedRepair> RepairCoordinator::Explain(const RepairRequest& request) {

@@ -56,6 +56,7 @@ class RepairCoordinator {
     uint32_t max_running = 10'000;  // repairs at once; bounds what requestors make us keep
     int journal_keep = 10'000;      // ended repairs
     RackTable racks;                // see NodeRegistry
+    std::string topology_script;
   };
   // Called without locks, from any thread, also before the BeginRepair in question returns.
   using OnHostedEnd = std::function<void(const HostedEnd&)>;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Racks from an operator's own script, called the way Hadoop calls net.topology.script.file.name:
+// hosts as arguments, one rack for each on standard output.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+
+namespace ecpipe {
+
+// Thread-safe.
+class TopologyScript {
+ public:
+  // `path` is run as it is, without a shell.
+  explicit TopologyScript(std::string path, Duration timeout = std::chrono::seconds(10))
+      : path_(std::move(path)), timeout_(timeout) {}
+
+  // The rack of a host name or address, such as /hall-1/rack-7. Answers are kept for good; errors
+  // are not. Blocks while the script runs, `timeout` at most; then it is killed with what it has
+  // started. UNAVAILABLE: it cannot be run, or ends with an error. DEADLINE_EXCEEDED.
+  // INVALID_ARGUMENT: it prints something else than one rack, or the host looks like an option.
+  absl::StatusOr<std::string> RackOf(const std::string& host);
+
+ private:
+  const std::string path_;
+  const Duration timeout_;
+  Mutex mutex_;
+  std::map<std::string, std::string> racks_ ABSL_GUARDED_BY(mutex_);  // by host
+};
+
+}  // namespace ecpipe
