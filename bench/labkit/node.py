@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiment `node`: all blocks of a lost node, rebuilt on others (§3.3, §6.1, §6.4).
 
-A policy is a scheme, how helpers are chosen, and where blocks go: on the first R of the surviving
-nodes, for each R of --requestors. Every run sends one block directly first. The bound is what the
-links allow: each rebuilt block has k blocks sent, over the uplinks of all surviving nodes.
+A policy is a scheme, how helpers are chosen, and where blocks go: on R of the surviving nodes, for
+each R of --requestors; those with the fewest blocks of the damaged stripes, since no node takes two
+blocks of one stripe. Every run sends one block directly first. The bound is what the links allow:
+each rebuilt block has k blocks sent, over the uplinks of all surviving nodes.
 """
 
 from __future__ import annotations
@@ -132,8 +133,10 @@ class LostNode:
                     "--nodes", ",".join(cluster.node_ids), timeout=RECOVERY_SECONDS)
         source.unlink()
         self.manifest = cluster.data_dir() / f"{STRIPE_NAME}.manifest.json"
-        blocks = [block for stripe in json.loads(self.manifest.read_text())["stripes"]
-                  for block in stripe["blocks"]]
+        stripes = json.loads(self.manifest.read_text())["stripes"]
+        self.holders = [nodes for nodes in ({block["node"] for block in stripe["blocks"]}
+                                            for stripe in stripes) if LOST_NODE in nodes]
+        blocks = [block for stripe in stripes for block in stripe["blocks"]]
         self.sha256 = {block["block_id"]: block["sha256"] for block in blocks
                        if block["node"] == LOST_NODE}
         healthy = next(block for block in blocks if block["node"] == SENDER)
@@ -147,19 +150,28 @@ class LostNode:
                 for file in (self.cluster.data_dir() / node).iterdir()
                 if file.name in self.sha256]
 
+    def targets(self, count: int) -> list[str]:
+        survivors = [node for node in self.cluster.node_ids if node != LOST_NODE]
+        chosen = sorted(survivors, key=lambda node: sum(node in nodes for nodes in self.holders))
+        chosen = chosen[:count]
+        if any(nodes.issuperset(chosen) for nodes in self.holders):
+            raise LabError(f"{count} requestors: each of {', '.join(chosen)} has a block of some "
+                           "damaged stripe; give more --nodes or more --requestors")
+        return chosen
+
     def recover(self, network: Network, policy: Policy, count: int,
                 arguments: argparse.Namespace) -> Sample:
         for file in self.copies():
             file.unlink()
         self.cluster.cli("catalog", "load", self.manifest)
         self.cluster.wait_idle()
-        survivors = [node for node in self.cluster.node_ids if node != LOST_NODE]
+        targets = self.targets(count)
         streams = ("--streams", arguments.streams) if arguments.streams else ()
         links, cpu = network.link_bytes(), self.cluster.cpu_seconds()
         report = self.cluster.cli_json(
             "recover-node", LOST_NODE, "--even-if-live", "--scheme", policy.scheme,
             "--policy", policy.choice, "--slice-size", arguments.slice_kib * 1024,
-            "--to", ",".join(survivors[:count]), *streams, timeout=RECOVERY_SECONDS)
+            "--to", ",".join(targets), *streams, timeout=RECOVERY_SECONDS)
         cpu = self.cluster.cpu_seconds() - cpu
         carried = traffic(links, network.link_bytes())
         copies = self.copies()

@@ -94,6 +94,21 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
           &RepairCounts::done);
   repairs("ecpipe_repairs_failed_total", "Repairs that ended with an error.",
           &RepairCounts::failed);
+  const auto recoveries = [this](const char* name, const char* help, auto count) {
+    metrics_->AddGauge(name, help, [this, count] {
+      uint64_t sum = 0;
+      for (const RecoveryView& view : recoveries_->All()) {
+        if (view.record.ended_unix_ms == 0) sum += count(view);
+      }
+      return static_cast<double>(sum);
+    });
+  };
+  recoveries("ecpipe_recovery_blocks_waiting", "Lost blocks that wait for their repair.",
+             [](const RecoveryView& view) { return view.waiting_blocks; });
+  recoveries("ecpipe_recovery_blocks_running", "Lost blocks that are being repaired.",
+             [](const RecoveryView& view) { return view.running_blocks; });
+  recoveries("ecpipe_recovery_blocks_given_up", "Lost blocks that running recoveries gave up.",
+             [](const RecoveryView& view) { return view.record.failed_blocks; });
   metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
                        ProcessCpuSeconds);
   return absl::OkStatus();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A small `bench/lab.py single`: right bytes, and on every link what the plan says and little more.
+"""Small runs of `bench/lab.py`: right bytes, and on every link what the plan says and little more.
 
 Exit code 77 with "SKIP: reason" where namespaces cannot be used.
 """
@@ -35,17 +35,24 @@ OVERHEAD_FRACTION = 0.08
 OVERHEAD_BYTES = 256 * 1024
 
 
-def run_lab(bin_dir: Path, output: Path, transport: str) -> list[dict]:
-    done = run([sys.executable, REPOSITORY / "bench" / "lab.py", "single", "--n", str(N),
-                "--k", str(K), "--block-mib", str(BLOCK_MIB), "--rate-mbit", str(RATE_MBIT),
-                "--schemes", ",".join(BUSIEST_BLOCKS), "--transport", transport, "--runs", "1",
-                "--bin-dir", bin_dir, "--json", output], timeout=LAB_SECONDS)
-    print(done.stdout)
-    return json.loads(output.read_text())["rows"]
+# The experiment `node`: 12 nodes and stripes, of which node 1 has a block of 6, and node 7 none of
+# these.
+NODE_POLICIES = ("rp-balanced", "rp-greedy", "pipe-rep")
+LOST_BLOCKS = 6
 
 
-def within(measured: int, low_blocks: int, high_blocks: int) -> bool:
-    block = BLOCK_MIB * MIB
+def run_lab(bin_dir: Path, experiment: str, *arguments: str) -> list[dict]:
+    with tempfile.TemporaryDirectory(prefix="ecpipe-lab-smoke-") as folder:
+        output = Path(folder, "rows.json")
+        done = run([sys.executable, REPOSITORY / "bench" / "lab.py", experiment, "--n", str(N),
+                    "--k", str(K), "--rate-mbit", str(RATE_MBIT), "--runs", "1", *arguments,
+                    "--bin-dir", bin_dir, "--json", output], timeout=LAB_SECONDS)
+        print(done.stdout)
+        return json.loads(output.read_text())["rows"]
+
+
+def within(measured: int, low_blocks: int, high_blocks: int, block_mib: int = BLOCK_MIB) -> bool:
+    block = block_mib * MIB
     ceiling = high_blocks * block * (1 + OVERHEAD_FRACTION) + OVERHEAD_BYTES
     return low_blocks * block <= measured <= ceiling
 
@@ -64,17 +71,38 @@ def problems_of(row: dict) -> list[str]:
     return found
 
 
-def check(bin_dir: Path, transport: str) -> list[str]:
-    with tempfile.TemporaryDirectory(prefix="ecpipe-lab-smoke-") as folder:
-        rows = run_lab(bin_dir, Path(folder, "rows.json"), transport)
+def check_single(bin_dir: Path, transport: str) -> list[str]:
+    rows = run_lab(bin_dir, "single", "--block-mib", str(BLOCK_MIB), "--schemes",
+                   ",".join(BUSIEST_BLOCKS), "--transport", transport)
     problems = [problem for row in rows for problem in problems_of(row)]
     missing = set(BUSIEST_BLOCKS) - {row["scheme"] for row in rows}
     return problems + [f"no row for {scheme}" for scheme in sorted(missing)]
 
 
+def check_node(bin_dir: Path) -> list[str]:
+    rows = run_lab(bin_dir, "node", "--nodes", "12", "--stripes", "12", "--block-mib", "1",
+                   "--requestors", "2,all", "--policies", ",".join(NODE_POLICIES))
+    expected = ["direct", *(f"{policy} x{count}" for policy in NODE_POLICIES
+                            for count in ((1,) if policy == "pipe-rep" else (2, 11)))]
+    problems = []
+    if [row["scheme"] for row in rows] != expected:
+        problems.append(f"rows {[row['scheme'] for row in rows]}, expected {expected}")
+    for row in rows[1:]:
+        blocks = LOST_BLOCKS * K
+        if not row["sha256_ok"]:
+            problems.append(f"{row['scheme']}: wrong bytes")
+        if row["parameters"]["lost_blocks"] != LOST_BLOCKS:
+            problems.append(f"{row['parameters']['lost_blocks']} lost blocks")
+        if not within(row["total_bytes"], blocks, blocks, block_mib=1):
+            problems.append(f"{row['scheme']}: {row['total_bytes']} bytes over all links, "
+                            f"expected {blocks} blocks of 1 MiB")
+    return problems
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin-dir", type=Path, required=True)
+    parser.add_argument("--experiment", choices=("single", "node"), default="single")
     parser.add_argument("--transport", default="tcp")
     arguments = parser.parse_args()
     obstacle = netns.why_not()
@@ -83,7 +111,8 @@ def main() -> int:
         return EXIT_SKIPPED
     try:
         with interruptible():
-            problems = check(arguments.bin_dir, arguments.transport)
+            problems = (check_node(arguments.bin_dir) if arguments.experiment == "node"
+                        else check_single(arguments.bin_dir, arguments.transport))
     except LabError as error:
         problems = [str(error)]
     for problem in problems:
