@@ -101,7 +101,8 @@ absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request) {
   if (request.scheme != "auto" && !request.scheme.empty()) return MakePlan(request);
   std::optional<RepairPlan> best;
   PlanCost best_cost;
-  for (const std::string& scheme : SchemesWorthATry(request.cluster)) {
+  for (const std::string& scheme :
+       SchemesWorthATry(request.cluster, request.equation.failed.size())) {
     PlanRequest candidate = request;
     candidate.scheme = scheme;
     ECPIPE_ASSIGN_OR_RETURN(RepairPlan plan, MakePlan(candidate));

@@ -12,8 +12,9 @@ namespace {
 using Planner = absl::StatusOr<PlanLanes> (*)(const PlanRequest&);
 
 // What of the cluster a scheme looks at. Where that is not known, or the same everywhere, it has
-// nothing to win over rp. Baselines are there to compare with.
-enum class LooksAt { kNothing, kLinks, kRacks, kBaseline };
+// nothing to win over rp; kManyRows: with a single failed block. Baselines are there to compare
+// with.
+enum class LooksAt { kNothing, kLinks, kRacks, kManyRows, kBaseline };
 
 // How slices flow: as asked for, the whole range as one slice, or one slice at a time.
 enum class Flow { kPipelined, kWholeBlock, kSerial };
@@ -32,6 +33,7 @@ constexpr Scheme kSchemes[] = {
     {"rp-rack", PlanRackAware, kMaxRows, LooksAt::kRacks},
     {"rp-cyclic", PlanCyclic, kMaxRows, LooksAt::kLinks},
     {"rp-all", PlanAllSurvivors, kMaxRows, LooksAt::kLinks},
+    {"mixed", PlanMixed, kMaxRows, LooksAt::kManyRows},
     {"ppr", PlanPpr, kMaxRows, LooksAt::kNothing},
     {"conventional", PlanConventional, kMaxRows, LooksAt::kNothing},
     {"pipe-b", PlanRepairPipelining, kMaxRows, LooksAt::kBaseline, Flow::kWholeBlock},
@@ -92,7 +94,7 @@ std::vector<std::string> SchemeNames() {
   return names;
 }
 
-std::vector<std::string> SchemesWorthATry(const ClusterView& cluster) {
+std::vector<std::string> SchemesWorthATry(const ClusterView& cluster, size_t failed_blocks) {
   const bool links = KnowsLinks(cluster);
   const bool racks = KnowsRacks(cluster);
   std::vector<std::string> names;
@@ -100,6 +102,7 @@ std::vector<std::string> SchemesWorthATry(const ClusterView& cluster) {
     if (scheme.looks_at == LooksAt::kBaseline) continue;
     if (scheme.looks_at == LooksAt::kLinks && !links) continue;
     if (scheme.looks_at == LooksAt::kRacks && !racks) continue;
+    if (scheme.looks_at == LooksAt::kManyRows && failed_blocks == 1) continue;
     names.push_back(scheme.name);
   }
   return names;

@@ -40,7 +40,7 @@ std::vector<std::string> SchemeNames();
 std::vector<std::string> SchemesThatRepair();
 
 // Of these the ones that can be best, as far as this is known of the cluster.
-std::vector<std::string> SchemesWorthATry(const ClusterView& cluster);
+std::vector<std::string> SchemesWorthATry(const ClusterView& cluster, size_t failed_blocks);
 
 // INVALID_ARGUMENT for an unknown scheme (the message lists the known ones) or a request that the
 // scheme cannot serve.

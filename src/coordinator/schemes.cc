@@ -2,6 +2,7 @@
 #include "coordinator/schemes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "common/status.h"
@@ -54,22 +55,38 @@ PlanHop TakerHop(const PlanRequest& request, Row row, int from_hop) {
   return hop;
 }
 
-// The first requestor's hop, where schemes that end in one place add everything up. It stores its
+// The hop of one requestor, where schemes that end in one place add everything up. It stores its
 // own row.
-PlanHop CentreHop(const PlanRequest& request) {
+PlanHop CentreHop(const PlanRequest& request, Row centre) {
   PlanHop hop;
-  hop.node = request.requestors[0];
+  hop.node = request.requestors[centre];
   hop.rows = AllRows(request);
-  hop.stored_rows = {0};
+  hop.stored_rows = {centre};
   return hop;
 }
 
-// The centre forwards the rows that the other requestors want.
-void AddForwarding(const PlanRequest& request, PlanLane* lane) {
-  const int centre = static_cast<int>(lane->hops.size()) - 1;
-  for (Row row = 1; row < request.requestors.size(); ++row) {
-    lane->hops.push_back(TakerHop(request, row, centre));
+// The centre, which is the lane's last hop, forwards the rows that the other requestors want.
+void AddForwarding(const PlanRequest& request, Row centre, PlanLane* lane) {
+  const int from = static_cast<int>(lane->hops.size()) - 1;
+  for (Row row = 0; row < request.requestors.size(); ++row) {
+    if (row != centre) lane->hops.push_back(TakerHop(request, row, from));
   }
+}
+
+// All helpers send to one requestor: with several failed blocks their bytes as they are. All
+// slices.
+PlanLane StarLane(const PlanRequest& request, Row centre_row) {
+  const bool raw = request.equation.failed.size() > 1;
+  PlanLane lane = LaneOfAllSlices(request);
+  PlanHop centre = CentreHop(request, centre_row);
+  for (const EquationTerm& term : request.equation.terms) {
+    const int from = static_cast<int>(lane.hops.size());
+    lane.hops.push_back(raw ? RawHop(request, term) : HelperHop(request, term));
+    centre.inputs.push_back(raw ? PlanInput{from, {0}, term.coefficients} : PartialSums(from, {0}));
+  }
+  lane.hops.push_back(std::move(centre));
+  AddForwarding(request, centre_row, &lane);
+  return lane;
 }
 
 // A path through the helpers of these terms, in this order; the last one sends each failed block to
@@ -114,17 +131,30 @@ std::vector<LaneSlices> Interleaved(const std::vector<SharedLane>& lanes, uint32
 }  // namespace
 
 absl::StatusOr<PlanLanes> PlanConventional(const PlanRequest& request) {
-  const bool raw = request.equation.failed.size() > 1;
-  PlanLane lane = LaneOfAllSlices(request);
-  PlanHop centre = CentreHop(request);
-  for (const EquationTerm& term : request.equation.terms) {
-    const int from = static_cast<int>(lane.hops.size());
-    lane.hops.push_back(raw ? RawHop(request, term) : HelperHop(request, term));
-    centre.inputs.push_back(raw ? PlanInput{from, {0}, term.coefficients} : PartialSums(from, {0}));
+  return PlanLanes{StarLane(request, 0)};
+}
+
+absl::StatusOr<PlanLanes> PlanMixed(const PlanRequest& request) {
+  const uint32_t slices = request.grid.slice_count();
+  const auto f = static_cast<uint32_t>(request.equation.failed.size());
+  const double k = static_cast<double>(request.equation.terms.size());
+  const double path_share = k <= 1 ? 1 : (k - 1) / (k - 1 + f * (f - 1.0));
+  std::vector<SharedLane> shares;
+  PlanLanes lanes;
+  const auto add = [&](PlanLane lane, uint32_t count) {
+    if (count == 0) return;
+    lanes.push_back(std::move(lane));
+    shares.push_back({.slices = count, .helpers = {}});
+  };
+  const auto on_path = static_cast<uint32_t>(std::lround(path_share * slices));
+  add(PathLane(request, request.equation.terms), on_path);
+  const uint32_t in_stars = slices - on_path;
+  for (Row row = 0; row < f; ++row) {
+    add(StarLane(request, row), in_stars * (row + 1) / f - in_stars * row / f);
   }
-  lane.hops.push_back(std::move(centre));
-  AddForwarding(request, &lane);
-  return PlanLanes{std::move(lane)};
+  const std::vector<LaneSlices> whose = Interleaved(shares, slices);
+  for (size_t i = 0; i < lanes.size(); ++i) lanes[i].slices = whose[i];
+  return lanes;
 }
 
 absl::StatusOr<PlanLanes> PlanPpr(const PlanRequest& request) {
@@ -132,7 +162,7 @@ absl::StatusOr<PlanLanes> PlanPpr(const PlanRequest& request) {
   for (const EquationTerm& term : request.equation.terms) {
     lane.hops.push_back(HelperHop(request, term));
   }
-  lane.hops.push_back(CentreHop(request));
+  lane.hops.push_back(CentreHop(request, 0));
   // Each round pairs neighbours from the back, the left one sends to the right one and is done; so
   // the requestor, the last, is in every round, and an odd one out waits at the front.
   std::vector<int> standing(lane.hops.size());
@@ -147,7 +177,7 @@ absl::StatusOr<PlanLanes> PlanPpr(const PlanRequest& request) {
     if (standing.size() % 2 == 1) next.insert(next.begin(), standing[0]);
     standing = std::move(next);
   }
-  AddForwarding(request, &lane);
+  AddForwarding(request, 0, &lane);
   return PlanLanes{std::move(lane)};
 }
 

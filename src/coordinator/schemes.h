@@ -24,6 +24,13 @@ absl::StatusOr<PlanLanes> PlanPpr(const PlanRequest& request);
 // f (1 + (k - 1) / s) timeslots for f failed blocks in s slices.
 absl::StatusOr<PlanLanes> PlanRepairPipelining(const PlanRequest& request);
 
+// Beyond the paper, for f > 1 failed blocks: a path f rows wide for a share of the slices, and for
+// the rest stars into each of the f requestors in turn, both at once. The path loads helpers' links
+// and the stars the requestors'. 1 + (f - 1)(k - 1) / (k - 1 + f(f - 1)) timeslots: 2.29 for
+// (14, 10) and f = 4, where a path takes 4. docs/design/002-schemes.md has the derivation. With one
+// failed block it is a path.
+absl::StatusOr<PlanLanes> PlanMixed(const PlanRequest& request);
+
 // §4.1: min(k - 1, s) lanes, each the same ring of helpers begun at another one; slice i travels on
 // lane i mod (k - 1). The requestor reads from k - 1 helpers in parallel, so that no single link
 // into it limits the repair. 1 + (k - 1) / s timeslots over equal links.

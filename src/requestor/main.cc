@@ -82,9 +82,10 @@ class CommandLine {
     AddSize(app, "--offset", &target.offset, "First byte of the range");
     AddSize(app, "--length", &target.bytes,
             "Length of the range; default: to the end of the block");
-    app->add_option("--scheme", target.scheme,
-                    "conventional, ppr, rp, rp-weighted, rp-rack, rp-cyclic, rp-all, direct (a "
-                    "block that is there), pipe-b, pipe-s (baselines), or auto");
+    app->add_option(
+        "--scheme", target.scheme,
+        "conventional, ppr, rp, rp-weighted, rp-rack, rp-cyclic, rp-all, mixed, direct (a "
+        "block that is there), pipe-b, pipe-s (baselines), or auto");
     app->add_option("--rack", target.rack, "Rack of this host, for rp-rack and auto");
     app->add_option("--transport", target.transport, "tcp or redis");
     AddSliceSize(app, &target.slice_bytes);

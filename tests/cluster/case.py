@@ -20,7 +20,7 @@ from labkit.process import interruptible, wait_until
 FAILED, USAGE, NOT_FOUND, UNAVAILABLE, NO_SURVIVORS = 1, 2, 3, 4, 5
 
 SCHEMES = ("conventional", "ppr", "rp", "rp-weighted", "rp-rack", "rp-cyclic",
-           "rp-all", "pipe-b", "pipe-s")
+           "rp-all", "mixed", "pipe-b", "pipe-s")
 BIN_DIR = Path()
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -84,7 +84,7 @@ TEST_F(CoordinatorConfigTest, EveryMistakeIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"[defaults]\nscheme = \"magic\"\n",
        ":4: defaults.scheme: 'magic' is not one of "
-       "rp, rp-weighted, rp-rack, rp-cyclic, rp-all, ppr, conventional, pipe-b, "
+       "rp, rp-weighted, rp-rack, rp-cyclic, rp-all, mixed, ppr, conventional, pipe-b, "
        "pipe-s, direct, auto"},
       {"[defaults]\ntransport = \"udp\"\n",
        ":4: defaults.transport: 'udp' is not one of tcp, redis"},

@@ -72,6 +72,22 @@ TEST(PlanCost, PipeliningTakesThePapersTimeslots) {
   }
 }
 
+// docs/design/002-schemes.md: with the best share of the path, helpers' uplinks and requestors'
+// downlinks are busy for the same time.
+TEST(PlanCost, MixedLanesTakeLessThanAPathOrAStar) {
+  for (const int k : {2, 6, 10, 20}) {
+    for (const int f : {1, 2, 3, 4}) {
+      const uint32_t slices = 2000;
+      const PlanCost cost = CostOf(RequestFor({k, f, slices}, "mixed"));
+      const double expected = 1 + (f - 1) * (k - 1.0) / (k - 1 + f * (f - 1));
+      EXPECT_NEAR(cost.timeslots, expected, 0.002 * f + f * static_cast<double>(k) / slices)
+          << k << " " << f;
+      EXPECT_LE(cost.timeslots, CostOf(RequestFor({k, f, slices}, "rp")).timeslots + 1e-9);
+    }
+  }
+  EXPECT_NEAR(CostOf(RequestFor({10, 4, 20'000}, "mixed")).timeslots, 16 / 7.0, 0.003);
+}
+
 TEST(PlanCost, ConventionalTakesKTimeslots) {
   for (const int k : {1, 2, 4, 10, 20}) {
     for (const uint32_t slices : {1u, 1000u}) {

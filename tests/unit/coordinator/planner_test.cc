@@ -227,10 +227,11 @@ TEST(Planner, DirectSendsTheBlockAsItIs) {
 }
 
 TEST(Planner, NamesItsSchemes) {
-  EXPECT_THAT(SchemeNames(), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "rp-all",
-                                         "ppr", "conventional", "pipe-b", "pipe-s", "direct"));
+  EXPECT_THAT(SchemeNames(),
+              ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "rp-all", "mixed", "ppr",
+                          "conventional", "pipe-b", "pipe-s", "direct"));
   EXPECT_THAT(SchemesThatRepair(), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic",
-                                               "rp-all", "ppr", "conventional"));
+                                               "rp-all", "mixed", "ppr", "conventional"));
 }
 
 TEST(Planner, TheBaselinesArePathsThatFlowOtherwise) {
@@ -258,15 +259,16 @@ TEST(Planner, TheBaselinesArePathsThatFlowOtherwise) {
 TEST(Planner, TriesWhatLooksAtSomethingKnown) {
   ClusterView cluster;
   cluster.nodes = {{.node = "a", .rack = "r"}, {.node = "b", .rack = "r"}, {.node = "c"}};
-  EXPECT_THAT(SchemesWorthATry(cluster), ElementsAre("rp", "ppr", "conventional"));
+  EXPECT_THAT(SchemesWorthATry(cluster, 1), ElementsAre("rp", "ppr", "conventional"));
+  EXPECT_THAT(SchemesWorthATry(cluster, 2), ElementsAre("rp", "mixed", "ppr", "conventional"));
   cluster.nodes[1].rack = "s";
-  EXPECT_THAT(SchemesWorthATry(cluster), ElementsAre("rp", "rp-rack", "ppr", "conventional"));
+  EXPECT_THAT(SchemesWorthATry(cluster, 1), ElementsAre("rp", "rp-rack", "ppr", "conventional"));
   cluster.links = std::make_shared<LinkTable>();
-  EXPECT_THAT(SchemesWorthATry(cluster), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic",
-                                                     "rp-all", "ppr", "conventional"));
+  EXPECT_THAT(SchemesWorthATry(cluster, 1), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic",
+                                                        "rp-all", "ppr", "conventional"));
   ClusterView speeds;
   speeds.nodes = {{.node = "a", .down_bytes_per_second = 1}};
-  EXPECT_THAT(SchemesWorthATry(speeds),
+  EXPECT_THAT(SchemesWorthATry(speeds, 1),
               ElementsAre("rp", "rp-weighted", "rp-cyclic", "rp-all", "ppr", "conventional"));
 }
 
@@ -276,7 +278,7 @@ TEST(Planner, RefusesABadRequest) {
     std::function<void(PlanRequest*)> spoil;
   };
   const Case cases[] = {
-      {"unknown scheme 'magic'; known are rp, rp-weighted, rp-rack, rp-cyclic, rp-all, ppr, "
+      {"unknown scheme 'magic'; known are rp, rp-weighted, rp-rack, rp-cyclic, rp-all, mixed, ppr, "
        "conventional, pipe-b, pipe-s, direct",
        [](PlanRequest* r) { r->scheme = "magic"; }},
       {"range is empty", [](PlanRequest* r) { r->grid.bytes = 0; }},

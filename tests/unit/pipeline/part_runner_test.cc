@@ -186,7 +186,8 @@ class Engines : public ::testing::Test {
 TEST_F(Engines, EverySchemeAndShape) {
   for (const bool cached : {true, false}) {
     cached_ = cached;
-    for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic", "pipe-b", "pipe-s"}) {
+    for (const char* scheme :
+         {"conventional", "ppr", "rp", "rp-cyclic", "mixed", "pipe-b", "pipe-s"}) {
       for (const std::vector<int>& failed : {std::vector<int>{0}, {2, 5}, {1, 3, 6}}) {
         ExpectRepaired(scheme, failed, {0, kBlockBytes, 4096});
         ExpectRepaired(scheme, failed, {12'345, 54'321, 1000});
