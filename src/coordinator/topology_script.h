@@ -15,8 +15,9 @@ namespace ecpipe {
 // Thread-safe.
 class TopologyScript {
  public:
-  // `path` is run as it is, without a shell.
-  explicit TopologyScript(std::string path, Duration timeout = std::chrono::seconds(10))
+  // `path` is run as it is, without a shell. The default is shorter than a helper waits for the
+  // answer to its registration: a script that hangs costs the rack and not the node.
+  explicit TopologyScript(std::string path, Duration timeout = std::chrono::milliseconds(1500))
       : path_(std::move(path)), timeout_(timeout) {}
 
   // The rack of a host name or address, such as /hall-1/rack-7. Answers are kept for good; errors
