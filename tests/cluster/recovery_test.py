@@ -146,7 +146,8 @@ class Unrepairable(RecoveryCase):
 
 
 class Trouble(RecoveryCase):
-    """Recoveries that are steered or disturbed. One stream a node makes them slow enough."""
+    """Recoveries that are steered or disturbed. One stream a node and slices of 32 bytes make them
+    slow, whatever the machine, beside the commands that steer them."""
 
     nodes = 12
     coordinator_settings = {
@@ -158,7 +159,8 @@ class Trouble(RecoveryCase):
     def begin(self, node: str) -> int:
         self.lost = self.blocks_on(node)
         self.lose(node)
-        return self.recover(node, "--streams", "1", "--scheme", "rp", "--detach")["recovery_id"]
+        return self.recover(node, "--streams", "1", "--scheme", "rp", "--slice-size", "32",
+                            "--detach")["recovery_id"]
 
     def wait(self, recovery_id: int, state: str = "done") -> dict[str, Any]:
         wait_until(lambda: self.show(recovery_id)["state"] not in ("running", "paused"), 120,
