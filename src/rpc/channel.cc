@@ -12,7 +12,9 @@ namespace ecpipe {
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  // Despite its name this is how long one attempt to connect may take. A busy host needs more than
+  // an idle one; calls have deadlines of their own.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // Proxies are for the web; a control plane inside a cluster must not go through one by accident.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
