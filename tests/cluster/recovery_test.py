@@ -217,7 +217,7 @@ class Trouble(RecoveryCase):
         self.assertEqual(report["state"], "done")
         self.assert_whole(strays=True)
 
-    def test_a_helper_that_dies_on_the_way_is_left_out(self) -> None:
+    def test_one_helper_that_dies_on_the_way_is_left_out(self) -> None:
         recovery_id = self.begin("node-3")
         self.wait_for_blocks(recovery_id, 1)
         self.cluster.helpers["node-4"].kill()
