@@ -82,11 +82,14 @@ absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes)
 
 namespace {
 
-// Takes the lock that says that a temporary file is being written. False: somebody else has it, or
-// has removed the file meanwhile.
+// Takes the lock that says that a temporary file is being written. False with errno: EWOULDBLOCK
+// when somebody else has it, or has removed the file meanwhile.
 bool LockIfThere(int fd) {
   struct stat info{};
-  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return false;
+  if (::fstat(fd, &info) == 0 && info.st_nlink > 0) return true;
+  errno = EWOULDBLOCK;
+  return false;
 }
 
 }  // namespace
@@ -116,7 +119,8 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, Existing 
     UniqueFd fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!fd.valid() && (errno == EEXIST || errno == EINTR)) continue;
     if (!fd.valid()) return ErrnoStatus(errno, "create a temporary file for " + path);
-    if (!LockIfThere(fd.get())) continue;
+    // Where a file system knows no locks the file is written all the same.
+    if (!LockIfThere(fd.get()) && errno == EWOULDBLOCK) continue;
     return AtomicFile(path, std::move(temporary), existing, std::move(fd));
   }
   return absl::ResourceExhaustedError("create " + path + ": delete the old files " + stem + "*");
