@@ -61,6 +61,14 @@ class RecoveryManagerTest : public testing::Test {
     }
     return hosts;
   }
+  std::vector<std::pair<std::string, RepairPart>> WaitForNewHosts(size_t count) {
+    std::vector<std::pair<std::string, RepairPart>> hosts;
+    WaitFor([&] {
+      for (auto& host : NewHosts()) hosts.push_back(std::move(host));
+      return hosts.size() >= count;
+    });
+    return hosts;
+  }
   // Plays hosts that succeed, until `done`.
   bool AnswerUntil(const std::function<bool()>& done,
                    const absl::Status& answer = absl::OkStatus()) {
@@ -120,10 +128,11 @@ TEST_F(RecoveryManagerTest, RespectsTheStreamsOfANode) {
   RecoveryRequest request = Request({"spare"});
   request.streams_per_node = 2;
   const RecoveryId id = Begin(request);
-  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks == 2; }));
+  // A block runs before its parts are handed out: wait for the parts.
+  ASSERT_EQ(WaitForNewHosts(2).size(), 2u);
   EXPECT_FALSE(View(id).listing);
   // Nobody answers: the requestor is in two repairs and stays so.
-  EXPECT_EQ(NewHosts().size(), 2u);
+  EXPECT_EQ(View(id).running_blocks, 2u);
   EXPECT_EQ(View(id).waiting_blocks, View(id).record.blocks - 2);
 }
 
@@ -152,7 +161,11 @@ TEST_F(RecoveryManagerTest, PauseResumeCancel) {
   ASSERT_TRUE(manager_->Resume(id).ok());
   ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
   ASSERT_TRUE(manager_->Cancel(id).ok());
-  EXPECT_FALSE(helpers_.cancelled.empty());
+  // A repair that was being handed out is cancelled once that is over.
+  EXPECT_TRUE(WaitFor([&] {
+    MutexLock lock(&helpers_.mutex);
+    return !helpers_.cancelled.empty();
+  }));
   EXPECT_EQ(View(id).running_blocks, 0u);
   EXPECT_EQ(View(id).record.state, RecoveryState::kCancelled);
   EXPECT_TRUE(absl::IsFailedPrecondition(manager_->Resume(id)));
@@ -185,8 +198,7 @@ TEST_F(RecoveryManagerTest, ANewCoordinatorGoesOnAndRepairsNothingTwice) {
   request.streams_per_node = 2;
   const RecoveryId id = Begin(request);
   ASSERT_TRUE(AnswerUntil([&] { return View(id).record.done_blocks >= 3; }));
-  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
-  const auto under_way = NewHosts();
+  const auto under_way = WaitForNewHosts(1);
   ASSERT_FALSE(under_way.empty());
   Start();
   ASSERT_EQ(manager_->All().size(), 1u);
