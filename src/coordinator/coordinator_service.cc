@@ -93,6 +93,21 @@ void HopToProto(const PlanHop& hop, const PlannedRepair& planned,
   }
 }
 
+void RepairToProto(const RepairRecord& record, v1::Repair* proto) {
+  proto->set_repair_id(record.repair_id);
+  proto->set_attempt(record.attempt);
+  for (const std::string& block_id : record.block_ids) proto->add_block_ids(block_id);
+  proto->set_scheme(record.scheme);
+  proto->set_transport(record.transport);
+  proto->set_state(RepairStateName(record.state));
+  proto->set_requestor(record.requestor);
+  proto->set_started_unix_ms(record.started_unix_ms);
+  proto->set_ended_unix_ms(record.ended_unix_ms);
+  proto->set_detail(record.detail);
+  for (const std::string& host : record.hosts) proto->add_hosts(host);
+  proto->set_recovery_id(record.recovery_id);
+}
+
 void RecoveryToProto(const RecoveryView& view, v1::ListRecoveriesResponse::Recovery* proto) {
   const RecoveryRecord& record = view.record;
   proto->set_recovery_id(record.recovery_id);
@@ -163,7 +178,8 @@ grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext*,
 absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
     const v1::RepairTarget& target, const std::string& requestor) const {
   RepairRequest request;
-  request.block_id = target.block_id();
+  request.block_ids = {target.block_ids().begin(), target.block_ids().end()};
+  request.hosts = {target.to().begin(), target.to().end()};
   request.offset = target.offset();
   request.bytes = target.bytes();
   request.scheme = target.scheme();
@@ -175,7 +191,7 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
   request.requestor_rack = target.rack();
   ECPIPE_ASSIGN_OR_RETURN(request.transport,
                           TransportFromProto(target.transport(), default_transport_));
-  ECPIPE_RETURN_IF_ERROR(ValidateBlockId(request.block_id));
+  for (const std::string& id : request.block_ids) ECPIPE_RETURN_IF_ERROR(ValidateBlockId(id));
   return request;
 }
 
@@ -186,7 +202,8 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext*,
   if (!wanted.ok()) return ToGrpc(wanted.status());
   const absl::StatusOr<RepairGrant> grant = repairs_->BeginRepair(*wanted);
   if (!grant.ok()) return ToGrpc(grant.status());
-  *response->mutable_part() = PartToProto(grant->part);
+  response->set_repair_id(grant->repair_id);
+  if (wanted->hosts.empty()) *response->mutable_part() = PartToProto(grant->part);
   response->set_scheme(grant->planned.plan.scheme);
   response->set_stripe_id(grant->planned.stripe.stripe_id);
   response->set_block_bytes(grant->planned.stripe.block_bytes);
@@ -200,6 +217,15 @@ grpc::Status CoordinatorServiceImpl::FinishRepair(grpc::ServerContext*,
   repairs_->FinishRepair(request->repair_id(),
                          StatusFromWire(request->status_code(), request->status_message()),
                          request->verified_bytes());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::GetRepair(grpc::ServerContext*,
+                                               const v1::GetRepairRequest* request,
+                                               v1::GetRepairResponse* response) {
+  const absl::StatusOr<RepairRecord> record = repairs_->Find(request->repair_id());
+  if (!record.ok()) return ToGrpc(record.status());
+  RepairToProto(*record, response->mutable_repair());
   return grpc::Status::OK;
 }
 
@@ -359,21 +385,7 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::G
   }
   const absl::StatusOr<std::vector<RepairRecord>> repairs = journal_->Recent(kRecentRepairs);
   if (!repairs.ok()) return ToGrpc(repairs.status());
-  for (const RepairRecord& record : *repairs) {
-    v1::GetStatusResponse::Repair* repair = response->add_repairs();
-    repair->set_repair_id(record.repair_id);
-    repair->set_attempt(record.attempt);
-    for (const std::string& block_id : record.block_ids) repair->add_block_ids(block_id);
-    repair->set_scheme(record.scheme);
-    repair->set_transport(record.transport);
-    repair->set_state(RepairStateName(record.state));
-    repair->set_requestor(record.requestor);
-    repair->set_started_unix_ms(record.started_unix_ms);
-    repair->set_ended_unix_ms(record.ended_unix_ms);
-    repair->set_detail(record.detail);
-    repair->set_host(record.host);
-    repair->set_recovery_id(record.recovery_id);
-  }
+  for (const RepairRecord& record : *repairs) RepairToProto(record, response->add_repairs());
   return grpc::Status::OK;
 }
 

@@ -31,6 +31,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                            v1::BeginRepairResponse* response) override;
   grpc::Status FinishRepair(grpc::ServerContext*, const v1::FinishRepairRequest* request,
                             v1::FinishRepairResponse* response) override;
+  grpc::Status GetRepair(grpc::ServerContext*, const v1::GetRepairRequest* request,
+                         v1::GetRepairResponse* response) override;
   grpc::Status ExplainRepair(grpc::ServerContext*, const v1::ExplainRepairRequest* request,
                              v1::ExplainRepairResponse* response) override;
   grpc::Status PutStripes(grpc::ServerContext*, const v1::PutStripesRequest* request,

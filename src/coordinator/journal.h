@@ -30,7 +30,8 @@ struct RepairRecord {
   std::string scheme;
   std::string transport;
   std::string requestor;
-  std::string host;          // the node that stores the block; empty: the requestor takes the bytes
+  // The nodes that store the blocks, one for each; empty: the requestor takes the bytes.
+  std::vector<std::string> hosts;
   uint64_t recovery_id = 0;  // of the recovery that it belongs to; 0: none
   RepairState state = RepairState::kRunning;
   int64_t started_unix_ms = 0;
@@ -51,6 +52,9 @@ class Journal {
   // Marks every record that is kRunning as kInterrupted and returns those records (as they now
   // are). The coordinator calls it once, when it starts.
   virtual absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) = 0;
+
+  // NOT_FOUND when it has never been, or is trimmed away.
+  virtual absl::StatusOr<RepairRecord> Find(RepairId repair_id) = 0;
 
   // The newest records first, by start time.
   virtual absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) = 0;

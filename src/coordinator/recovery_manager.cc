@@ -304,19 +304,20 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
     return std::nullopt;
   }
   Start start{id, request.node, {}};
-  start.request.block_id = placement->block_id;
+  start.request.block_ids = {placement->block_id};
   start.request.scheme = request.scheme;
   start.request.slice_bytes = request.slice_bytes;
   start.request.transport = request.transport;
   start.request.requestor = "recovery " + IdText(id);
-  start.request.host = placement->requestor;
+  start.request.hosts = {placement->requestor};
   start.request.helper_order = placement->helpers;
   return start;
 }
 
 void RecoveryManager::BeginRepair(const Start& start) {
   // The listing may be older than the end of a repair that was under way at the time.
-  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(start.request.block_id);
+  const std::string& block_id = start.request.block_ids[0];
+  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(block_id);
   const bool moved =
       location.ok() &&
       location->stripe.blocks[static_cast<size_t>(location->block_index)].node != start.lost_node;
@@ -327,10 +328,10 @@ void RecoveryManager::BeginRepair(const Start& start) {
     MutexLock lock(&mutex_);
     Recovery& recovery = *recoveries_.at(start.id);
     if (!grant.ok()) {
-      Take(&recovery, start.request.block_id, moved ? absl::OkStatus() : grant.status());
+      Take(&recovery, block_id, moved ? absl::OkStatus() : grant.status());
       return;
     }
-    const auto in_flight = recovery.in_flight.find(start.request.block_id);
+    const auto in_flight = recovery.in_flight.find(block_id);
     if (in_flight == recovery.in_flight.end()) return;  // it has ended already
     in_flight->second.loads = grant->planned.cost.loads;
     loads_.Begin(in_flight->second.loads);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 
 #include "common/check.h"
@@ -55,25 +56,25 @@ RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperG
       planner_(&nodes_, options.planner) {}
 
 absl::StatusOr<PlannedRepair> RepairCoordinator::Explain(const RepairRequest& request) {
-  ECPIPE_ASSIGN_OR_RETURN(const BlockLocation location, catalog_->FindBlock(request.block_id));
-  return planner_.Explain(request, location);
+  ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, FindLost(catalog_, request.block_ids));
+  return planner_.Explain(request, lost);
 }
 
 absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& request,
                                                            uint64_t recovery_id) {
-  ECPIPE_ASSIGN_OR_RETURN(const BlockLocation location, catalog_->FindBlock(request.block_id));
+  ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, FindLost(catalog_, request.block_ids));
   Refused refused;
   RepairRecord record;
   record.repair_id = RandomRepairId();
-  record.block_ids = {request.block_id};
+  record.block_ids = request.block_ids;
   record.transport = TransportName(request.transport);
   record.requestor = request.requestor;
-  record.host = request.host;
+  record.hosts = request.hosts;
   record.recovery_id = recovery_id;
   record.started_unix_ms = clock_->UnixMillis();
   absl::Status last;
   for (; record.attempt < kMaxHandoutAttempts; ++record.attempt) {
-    absl::StatusOr<PlannedRepair> planned = planner_.Plan(request, location, refused);
+    absl::StatusOr<PlannedRepair> planned = planner_.Plan(request, lost, refused);
     if (!planned.ok()) {
       last = planned.status();
       break;
@@ -84,10 +85,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
     if (record.attempt == 0) ECPIPE_RETURN_IF_ERROR(AddRunning(record));
     if (last = Annotate(journal_->Record(record), "journal"); !last.ok()) break;
     absl::StatusOr<RepairGrant> grant = HandOut(&record, request, *std::move(planned), &refused);
-    if (grant.ok()) {
-      if (const auto verdict = Settle(record.repair_id)) EndHosted(record.repair_id, *verdict);
-      return grant;
-    }
+    if (grant.ok()) return grant;
     last = grant.status();
   }
   if (record.attempt > 0 || !record.scheme.empty()) {
@@ -126,8 +124,9 @@ absl::StatusOr<std::vector<HelperGateway::Handout>> RepairCoordinator::MakeHando
         transport == TransportKind::kRedis ? node->record.redis_address : node->record.data_address;
   }
   ECPIPE_ASSIGN_OR_RETURN(auto parts, BuildParts(planned.plan, context));
-  if (!record.host.empty()) {
-    parts.at(record.host).stores = {{0, record.block_ids[0], planned.stripe.block_bytes}};
+  for (Row row = 0; row < record.hosts.size(); ++row) {
+    parts.at(record.hosts[row]).stores = {
+        {row, record.block_ids[row], planned.stripe.block_bytes}};
   }
   std::vector<HelperGateway::Handout> handouts;
   // In the plan's order, so that a sender tends to know its edges before its receiver dials.
@@ -184,12 +183,20 @@ absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
   Log(LogLevel::kInfo, "repair.begin",
       {{"repair", RepairIdText(record->repair_id)},
        {"attempt", std::to_string(record->attempt)},
-       {"block", request.block_id},
+       {"block", request.block_ids[0]},
+       {"blocks", std::to_string(request.block_ids.size())},
        {"scheme", record->scheme},
        {"transport", record->transport},
        {"bytes", std::to_string(record->bytes)},
        {"helpers", std::to_string(helpers.size())}});
+  grant.repair_id = record->repair_id;
   grant.planned = std::move(planned);
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(record->repair_id);
+    if (found != running_.end()) found->second.handing_out = false;
+  }
+  Advance(record->repair_id);
   return grant;
 }
 
@@ -204,18 +211,23 @@ std::optional<RepairCoordinator::Running> RepairCoordinator::TakeRunning(RepairI
 
 void RepairCoordinator::FinishRepair(RepairId repair_id, const absl::Status& status,
                                      uint64_t verified_bytes) {
+  bool hosted = false;
   {
-    // A repair that a helper hosts has nobody else who could tell.
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
-    if (found == running_.end() || !found->second.record.host.empty()) return;
+    if (found == running_.end()) return;
+    const RepairRecord& record = found->second.record;
+    hosted = !record.hosts.empty();
+    if (hosted && (record.recovery_id != 0 || !absl::IsCancelled(status))) return;
   }
+  if (hosted) return EndHosted(repair_id, status);
   const std::optional<Running> ended = TakeRunning(repair_id);
   if (!ended) return;
   if (!status.ok()) {
     helpers_->CancelRepair(repair_id, ended->record.attempt, ended->helpers);
   }
-  const bool whole = status.ok() && verified_bytes == ended->record.bytes;
+  const bool whole =
+      status.ok() && verified_bytes == ended->record.bytes * ended->record.block_ids.size();
   End(ended->record, whole ? RepairState::kDone : RepairState::kFailed,
       status.ok() ? (whole ? "" : "the requestor verified only a part") : StatusText(status));
 }
@@ -252,7 +264,6 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
     Log(LogLevel::kWarning, "part.failed",
         {{"repair", RepairIdText(repair_id)}, {"node", node}, {"status", StatusText(status)}});
   }
-  absl::Status verdict;
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
@@ -260,52 +271,98 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
     Running& running = found->second;
     running.unreported.erase(node);
     running.last_news = clock_->Now();
-    const bool decides = !status.ok() || node == running.record.host;
-    if (running.record.host.empty() || !decides) return;
-    verdict = Annotate(status, "node " + node);
-    if (running.handing_out) {
-      if (!running.verdict) running.verdict = verdict;
-      return;
+    if (!status.ok() && running.failure.ok()) running.failure = Annotate(status, "node " + node);
+    const std::vector<std::string>& hosts = running.record.hosts;
+    const auto host = std::find(hosts.begin(), hosts.end(), node);
+    if (status.ok() && host != hosts.end()) {
+      running.stored.insert(static_cast<Row>(host - hosts.begin()));
     }
   }
-  EndHosted(repair_id, verdict);
+  Advance(repair_id);
 }
 
 // ---- Hosted repairs --------------------------------------------------------------------------
 
-std::optional<absl::Status> RepairCoordinator::Settle(RepairId repair_id) {
-  MutexLock lock(&mutex_);
-  const auto found = running_.find(repair_id);
-  if (found == running_.end()) return std::nullopt;
-  found->second.handing_out = false;
-  return found->second.verdict;
+void RepairCoordinator::Advance(RepairId repair_id) {
+  RepairRecord record;
+  std::set<Row> to_move;
+  absl::Status failure;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(repair_id);
+    if (found == running_.end()) return;
+    const Running& running = found->second;
+    if (running.record.hosts.empty() || running.handing_out) return;
+    record = running.record;
+    failure = running.failure;
+    std::set_difference(running.stored.begin(), running.stored.end(), running.moved.begin(),
+                        running.moved.end(), std::inserter(to_move, to_move.end()));
+  }
+  std::set<Row> moved;
+  for (const Row row : to_move) {
+    const absl::Status status = catalog_->MoveBlock(record.block_ids[row], record.hosts[row]);
+    if (status.ok()) moved.insert(row);
+    if (failure.ok()) failure = status;
+  }
+  bool all = false;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(repair_id);
+    if (found == running_.end()) return;
+    found->second.moved.merge(moved);
+    all = found->second.moved.size() == record.hosts.size();
+  }
+  if (all || !failure.ok()) EndHosted(repair_id, all ? absl::OkStatus() : failure);
 }
 
-void RepairCoordinator::EndHosted(RepairId repair_id, absl::Status status) {
+void RepairCoordinator::EndHosted(RepairId repair_id, const absl::Status& status) {
   const std::optional<Running> ended = TakeRunning(repair_id);
   if (!ended) return;
   const RepairRecord& record = ended->record;
-  if (status.ok()) status = catalog_->MoveBlock(record.block_ids[0], record.host);
+  std::string detail;
   if (!status.ok()) {
     std::vector<HelperAddress> helpers = ended->helpers;
-    // Of an adopted repair only the host is known; the others end when it closes its streams.
-    const std::optional<NodeView> host = nodes_.Find(record.host);
-    if (helpers.empty() && host) helpers = {{record.host, host->record.control_address}};
+    // Of an adopted repair only the hosts are known; the others end when these close their streams.
+    for (const std::string& host : record.hosts) {
+      const std::optional<NodeView> view = nodes_.Find(host);
+      if (ended->helpers.empty() && view) helpers.push_back({host, view->record.control_address});
+    }
     helpers_->CancelRepair(repair_id, record.attempt, helpers);
+    detail = StatusText(status);
+    if (!ended->moved.empty()) {
+      detail += "; stored " + std::to_string(ended->moved.size()) + " of " +
+                std::to_string(record.hosts.size()) + " blocks";
+    }
   }
-  End(record, status.ok() ? RepairState::kDone : RepairState::kFailed,
-      status.ok() ? "" : StatusText(status));
-  on_hosted_end_({record.recovery_id, record.block_ids[0], status});
+  End(record, status.ok() ? RepairState::kDone : RepairState::kFailed, detail);
+  for (Row row = 0; row < record.hosts.size(); ++row) {
+    const bool moved = ended->moved.contains(row);
+    on_hosted_end_({record.recovery_id, record.block_ids[row], moved ? absl::OkStatus() : status});
+  }
 }
 
 void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
-  MutexLock lock(&mutex_);
   for (RepairRecord record : interrupted) {
-    if (record.host.empty()) continue;
+    if (record.hosts.empty()) continue;
     record.state = RepairState::kRunning;
     record.ended_unix_ms = 0;
-    running_[record.repair_id] =
-        Running{.record = record, .unreported = {record.host}, .last_news = clock_->Now()};
+    Running running{.record = record, .last_news = clock_->Now()};
+    for (Row row = 0; row < record.hosts.size(); ++row) {
+      const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(record.block_ids[row]);
+      const bool moved =
+          place.ok() && place->stripe.blocks[static_cast<size_t>(place->block_index)].node ==
+                            record.hosts[row];
+      if (moved) {
+        running.moved.insert(row);
+      } else {
+        running.unreported.insert(record.hosts[row]);
+      }
+    }
+    {
+      MutexLock lock(&mutex_);
+      running_[record.repair_id] = std::move(running);
+    }
+    Advance(record.repair_id);
   }
 }
 
@@ -314,7 +371,7 @@ void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
   {
     MutexLock lock(&mutex_);
     for (const auto& [repair_id, running] : running_) {
-      const bool hosted = !running.record.host.empty();
+      const bool hosted = !running.record.hosts.empty();
       if (hosted && running.record.recovery_id == recovery_id) ids.push_back(repair_id);
     }
   }
@@ -322,19 +379,22 @@ void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
 }
 
 std::optional<absl::Status> RepairCoordinator::Hopeless(const Running& running, TimePoint now) {
-  if (running.record.host.empty() || running.handing_out) return std::nullopt;
+  const std::vector<std::string>& hosts = running.record.hosts;
+  if (hosts.empty() || running.handing_out) return std::nullopt;
   for (const std::string& node : running.unreported) {
     const std::optional<NodeView> view = nodes_.Find(node);
     if (view && view->state == NodeState::kDead) {
       return absl::UnavailableError("node " + node + " died");
     }
   }
-  // After its helpers have ended the host has little left to do.
-  if (running.unreported.size() > 1 || now - running.last_news <= options_.abandon_after) {
-    return std::nullopt;
+  // After its helpers have ended a host has little left to do.
+  std::string silent;
+  for (const std::string& node : running.unreported) {
+    if (std::find(hosts.begin(), hosts.end(), node) == hosts.end()) return std::nullopt;
+    silent += (silent.empty() ? "" : ", ") + node;
   }
-  return absl::DeadlineExceededError("node " + running.record.host +
-                                     " never said how the repair ended");
+  if (now - running.last_news <= options_.abandon_after) return std::nullopt;
+  return absl::DeadlineExceededError("no word of how the repair ended from " + silent);
 }
 
 void RepairCoordinator::Expire() {
@@ -346,7 +406,7 @@ void RepairCoordinator::Expire() {
     for (auto it = running_.begin(); it != running_.end();) {
       Running& running = it->second;
       if (const auto verdict = Hopeless(running, now)) hopeless[it->first] = *verdict;
-      if (!running.record.host.empty()) {
+      if (!running.record.hosts.empty()) {
         ++it;
         continue;
       }
@@ -369,6 +429,15 @@ void RepairCoordinator::Expire() {
   if (absl::Status trimmed = journal_->Trim(options_.journal_keep); !trimmed.ok()) {
     Log(LogLevel::kError, "journal.failed", {{"status", StatusText(trimmed)}});
   }
+}
+
+absl::StatusOr<RepairRecord> RepairCoordinator::Find(RepairId repair_id) {
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(repair_id);
+    if (found != running_.end()) return found->second.record;
+  }
+  return journal_->Find(repair_id);
 }
 
 RepairCounts RepairCoordinator::counts() {

@@ -25,7 +25,8 @@ namespace ecpipe {
 
 // What the requestor is told.
 struct RepairGrant {
-  RepairPart part;  // empty when a helper hosts the requestor
+  RepairId repair_id = 0;
+  RepairPart part;  // empty when helpers host the requestors
   PlannedRepair planned;
 };
 
@@ -36,7 +37,7 @@ struct RepairCounts {
   uint64_t failed = 0;
 };
 
-// The end of a repair that a helper hosted.
+// What became of a block of a repair that helpers hosted.
 struct HostedEnd {
   uint64_t recovery_id = 0;
   std::string block_id;
@@ -50,7 +51,7 @@ class RepairCoordinator {
     RepairPlanner::Options planner;
     Duration handout_timeout = std::chrono::seconds(2);
     Duration dead_after = std::chrono::seconds(5);  // without a heartbeat
-    // A repair whose parts have all ended, and of which its requestor, or the helper that hosts it,
+    // A repair whose parts have all ended, and of which its requestor, or a helper that hosts one,
     // says nothing for this long, is over.
     Duration abandon_after = std::chrono::seconds(30);
     uint32_t max_running = 10'000;  // repairs at once; bounds what requestors make us keep
@@ -67,14 +68,18 @@ class RepairCoordinator {
 
   // Plans, hands out, and answers once every helper runs its part. A helper that cannot be reached,
   // or does not have its block, is left out and the rest planned again. The errors are those of
-  // CoordinatorService.BeginRepair. With request.host the repair ends by itself: when its host
-  // reports that the block is stored, and the catalog has its new place, or with an error; what
-  // SetHostedEnd was given hears of it, unless this call fails.
+  // CoordinatorService.BeginRepair. With request.hosts the repair ends by itself: when each host
+  // has reported that its block is stored, and the catalog has the new places, or with the first
+  // error; what SetHostedEnd was given hears of each block, unless this call fails.
   absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request, uint64_t recovery_id = 0);
   // The plan that BeginRepair would run now.
   absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request);
-  // The requestor's verdict. Ends what still runs. An unknown repair is ignored.
+  // The requestor's verdict. Ends what still runs. An unknown repair is ignored, and so is a verdict
+  // on a repair that helpers host, unless it is CANCELLED and no recovery's.
   void FinishRepair(RepairId repair_id, const absl::Status& status, uint64_t verified_bytes);
+
+  // As it is now, or as it ended. NOT_FOUND: unknown, or ended long ago.
+  absl::StatusOr<RepairRecord> Find(RepairId repair_id);
 
   // Before the first repair.
   void SetHostedEnd(OnHostedEnd on_end) { on_hosted_end_ = std::move(on_end); }
@@ -101,9 +106,12 @@ class RepairCoordinator {
     std::vector<HelperAddress> helpers;
     std::set<std::string> unreported;  // nodes whose part has not ended
     TimePoint last_news;
-    // Of a hosted repair, whose end waits while it is being handed out.
-    bool handing_out = false;
-    std::optional<absl::Status> verdict;
+    bool handing_out = false;  // what hosts report waits till that is over
+    // Of a hosted repair: its rows whose hosts say that they are stored, those of them that the
+    // catalog knows, and what went wrong first.
+    std::set<Row> stored;
+    std::set<Row> moved;
+    absl::Status failure;
   };
   using Refused = RepairPlanner::Refused;
 
@@ -114,10 +122,10 @@ class RepairCoordinator {
                                                                    const PlannedRepair& planned,
                                                                    RepairPart* requestor_part);
   absl::Status AddRunning(const RepairRecord& record);
-  // Handed out: from now on a verdict counts, and one that has come is returned.
-  std::optional<absl::Status> Settle(RepairId repair_id);
   std::optional<Running> TakeRunning(RepairId repair_id);
-  void EndHosted(RepairId repair_id, absl::Status status);
+  // Does what the reports of a hosted repair ask for: moves stored blocks, ends it.
+  void Advance(RepairId repair_id);
+  void EndHosted(RepairId repair_id, const absl::Status& status);
   // Whether a hosted repair can no longer end by itself, and why.
   std::optional<absl::Status> Hopeless(const Running& running, TimePoint now);
   void End(RepairRecord record, RepairState state, const std::string& detail);

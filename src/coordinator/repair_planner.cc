@@ -47,11 +47,46 @@ struct Candidate {
   uint32_t load = 0;  // sessions that its helper runs
 };
 
+template <typename Value>
+bool Contains(const std::vector<Value>& values, const Value& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// "block b1" or "blocks b1, b2".
+std::string Named(const std::vector<std::string>& block_ids) {
+  std::string text = block_ids.size() == 1 ? "block" : "blocks";
+  for (const std::string& id : block_ids) text += (&id == &block_ids[0] ? " " : ", ") + id;
+  return text;
+}
+
 size_t PlaceIn(const std::vector<std::string>& order, const std::string& node) {
   return static_cast<size_t>(std::find(order.begin(), order.end(), node) - order.begin());
 }
 
 }  // namespace
+
+absl::StatusOr<LostBlocks> FindLost(Catalog* catalog, const std::vector<std::string>& block_ids) {
+  if (block_ids.empty() || block_ids.size() > kMaxRows) {
+    return absl::InvalidArgumentError("a request names from 1 to " + std::to_string(kMaxRows) +
+                                      " blocks, not " + std::to_string(block_ids.size()));
+  }
+  ECPIPE_ASSIGN_OR_RETURN(BlockLocation first, catalog->FindBlock(block_ids[0]));
+  LostBlocks lost{std::move(first.stripe), {}};
+  for (const std::string& id : block_ids) {
+    const auto place = std::find_if(lost.stripe.blocks.begin(), lost.stripe.blocks.end(),
+                                    [&](const BlockPlace& block) { return block.block_id == id; });
+    if (place == lost.stripe.blocks.end()) {
+      return absl::InvalidArgumentError("block " + id + " is not of stripe " +
+                                        lost.stripe.stripe_id + ", as " + block_ids[0] + " is");
+    }
+    const int index = static_cast<int>(place - lost.stripe.blocks.begin());
+    if (Contains(lost.indices, index)) {
+      return absl::InvalidArgumentError("block " + id + " is named twice");
+    }
+    lost.indices.push_back(index);
+  }
+  return lost;
+}
 
 absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
                                                  uint64_t block_bytes) const {
@@ -71,10 +106,9 @@ absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
   return grid;
 }
 
-absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request,
-                                          const BlockLocation& location, const Refused& refused,
-                                          PlanRequest* plan_request) {
-  const std::vector<BlockPlace>& blocks = location.stripe.blocks;
+absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
+                                          const Refused& refused, PlanRequest* plan_request) {
+  const std::vector<BlockPlace>& blocks = lost.stripe.blocks;
   std::string reasons;
   std::vector<Candidate> candidates;
   const bool direct = request.scheme == "direct";
@@ -84,7 +118,7 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request,
     if (view) {
       plan_request->cluster.nodes.push_back({.node = place.node, .rack = view->record.rack});
     }
-    if ((i == location.block_index) != direct) continue;
+    if (Contains(lost.indices, i) != direct) continue;
     const std::string reason = Unfit(place.node, view, request.transport, refused);
     if (reason.empty()) {
       candidates.push_back(
@@ -94,11 +128,11 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request,
     }
   }
   const auto refuse = [&](const std::string& what) {
-    return absl::FailedPreconditionError(what + reasons);
+    return absl::FailedPreconditionError(Named(request.block_ids) + " cannot be " + what + reasons);
   };
   if (direct) {
-    if (candidates.empty()) return refuse("block " + request.block_id + " cannot be read directly");
-    plan_request->equation = {{location.block_index}, {{location.block_index, {1}}}};
+    if (candidates.empty()) return refuse("read directly");
+    plan_request->equation = {lost.indices, {{lost.indices[0], {1}}}};
     return absl::OkStatus();
   }
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -108,49 +142,62 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request,
   std::vector<int> survivors;
   for (const Candidate& candidate : candidates) survivors.push_back(candidate.block_index);
   const ErasureCode& code = *plan_request->code;
-  const int failed[] = {location.block_index};
-  absl::StatusOr<RepairEquation> equation = code.Equation(failed, survivors);
+  absl::StatusOr<RepairEquation> equation = code.Equation(lost.indices, survivors);
   if (absl::IsFailedPrecondition(equation.status())) {
-    return refuse(
-        "block " + request.block_id + " cannot be repaired now: k = " + std::to_string(code.k()) +
-        " blocks are needed, " + std::to_string(survivors.size()) + " survivors can be used");
+    return refuse("repaired now: k = " + std::to_string(code.k()) + " blocks are needed, " +
+                  std::to_string(survivors.size()) + " survivors can be used");
   }
   ECPIPE_ASSIGN_OR_RETURN(plan_request->equation, std::move(equation));
   plan_request->survivors = std::move(survivors);
   return absl::OkStatus();
 }
 
-absl::Status RepairPlanner::FindRequestor(const RepairRequest& request,
-                                          const BlockLocation& location, const Refused& refused,
-                                          PlanRequest* plan_request) {
-  if (request.host.empty()) {
-    plan_request->requestors = {RequestorName(request.requestor)};
-    plan_request->cluster.nodes.push_back(
-        {.node = plan_request->requestors[0], .rack = request.requestor_rack});
+std::string RepairPlanner::UnfitHost(const std::string& host, const LostBlocks& lost,
+                                     const Refused& refused, const PlanRequest& plan_request) {
+  if (Contains(plan_request.requestors, host)) return "it takes another of the blocks";
+  for (int i = 0; i < static_cast<int>(lost.stripe.blocks.size()); ++i) {
+    const bool here = lost.stripe.blocks[static_cast<size_t>(i)].node == host;
+    if (here && !Contains(lost.indices, i)) return "it has a block of the stripe already";
+  }
+  // A host that only receives needs no redis-server of its own.
+  return Unfit(host, nodes_->Find(host), TransportKind::kTcp, refused);
+}
+
+absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const LostBlocks& lost,
+                                           const Refused& refused, PlanRequest* plan_request) {
+  if (request.hosts.empty()) {
+    const std::string name = RequestorName(request.requestor);
+    plan_request->requestors.assign(lost.indices.size(), name);
+    plan_request->cluster.nodes.push_back({.node = name, .rack = request.requestor_rack});
     return absl::OkStatus();
   }
-  const std::optional<NodeView> view = nodes_->Find(request.host);
-  // A host only receives: it needs no redis-server of its own.
-  const std::string reason = Unfit(request.host, view, TransportKind::kTcp, refused);
-  if (!reason.empty()) {
-    return absl::FailedPreconditionError("node " + request.host + " cannot take block " +
-                                         request.block_id + ": " + reason);
+  const SliceGrid& grid = plan_request->grid;
+  if (request.hosts.size() != lost.indices.size()) {
+    return absl::InvalidArgumentError(std::to_string(request.hosts.size()) + " nodes are to take " +
+                                      std::to_string(lost.indices.size()) +
+                                      " blocks; name one for each");
   }
-  const std::vector<BlockPlace>& blocks = location.stripe.blocks;
-  for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
-    if (i == location.block_index || blocks[static_cast<size_t>(i)].node != request.host) continue;
-    return absl::FailedPreconditionError("node " + request.host + " has a block of the stripe of " +
-                                         request.block_id + " already");
+  if (grid.bytes != lost.stripe.block_bytes || request.scheme == "direct") {
+    return absl::InvalidArgumentError("nodes take whole blocks that are rebuilt");
   }
-  plan_request->requestors = {request.host};
-  plan_request->cluster.nodes.push_back({.node = request.host, .rack = view->record.rack});
+  for (size_t i = 0; i < request.hosts.size(); ++i) {
+    const std::string& host = request.hosts[i];
+    const std::string reason = UnfitHost(host, lost, refused, *plan_request);
+    if (!reason.empty()) {
+      return absl::FailedPreconditionError("node " + host + " cannot take block " +
+                                           request.block_ids[i] + ": " + reason);
+    }
+    plan_request->requestors.push_back(host);
+    plan_request->cluster.nodes.push_back(
+        {.node = host, .rack = nodes_->Find(host)->record.rack});
+  }
   return absl::OkStatus();
 }
 
 absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& request,
-                                                       const BlockLocation& location,
+                                                       const LostBlocks& lost,
                                                        const Refused& refused) {
-  const Stripe& stripe = location.stripe;
+  const Stripe& stripe = lost.stripe;
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
   if (static_cast<int>(stripe.blocks.size()) != code->n()) {
     return absl::InternalError("stripe " + stripe.stripe_id + " has " +
@@ -164,8 +211,8 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
   plan_request.cluster.default_bytes_per_second = options_.link_bytes_per_second;
   plan_request.cluster.links = options_.links;
   for (const BlockPlace& place : stripe.blocks) plan_request.block_nodes.push_back(place.node);
-  ECPIPE_RETURN_IF_ERROR(FindRequestor(request, location, refused, &plan_request));
-  ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, location, refused, &plan_request));
+  ECPIPE_RETURN_IF_ERROR(FindRequestors(request, lost, refused, &plan_request));
+  ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, lost, refused, &plan_request));
   return plan_request;
 }
 
@@ -179,16 +226,16 @@ absl::StatusOr<PlannedRepair> RepairPlanner::Run(const PlanRequest& request, con
 }
 
 absl::StatusOr<PlannedRepair> RepairPlanner::Plan(const RepairRequest& request,
-                                                  const BlockLocation& location,
+                                                  const LostBlocks& lost,
                                                   const Refused& refused) {
-  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, location, refused));
-  return Run(plan_request, location.stripe);
+  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, refused));
+  return Run(plan_request, lost.stripe);
 }
 
 absl::StatusOr<PlannedRepair> RepairPlanner::Explain(const RepairRequest& request,
-                                                     const BlockLocation& location) {
-  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, location, {}));
-  ECPIPE_ASSIGN_OR_RETURN(PlannedRepair planned, Run(plan_request, location.stripe));
+                                                     const LostBlocks& lost) {
+  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, {}));
+  ECPIPE_ASSIGN_OR_RETURN(PlannedRepair planned, Run(plan_request, lost.stripe));
   if (planned.plan.scheme != "direct") {
     ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(plan_request));
   }

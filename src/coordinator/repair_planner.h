@@ -16,22 +16,32 @@
 
 namespace ecpipe {
 
-// A block, or a range of it, that somebody wants.
+// Blocks of one stripe, or the same range of each, that somebody wants.
 struct RepairRequest {
-  std::string block_id;
+  std::vector<std::string> block_ids;
   uint64_t offset = 0;
-  uint64_t bytes = 0;        // 0: to the end of the block
+  uint64_t bytes = 0;        // 0: to the end of the blocks
   std::string scheme;        // empty or "auto": the best by expected time
   uint32_t slice_bytes = 0;  // 0: the default
   TransportKind transport = TransportKind::kTcp;
   std::string requestor;
   std::string requestor_rack;  // empty: unknown
-  // Instead of a requestor: the node whose helper stores the block, all of it.
-  std::string host;
+  // Instead of a requestor: the nodes whose helpers store the blocks, one for each, whole.
+  std::vector<std::string> hosts;
   // Nodes in the order in which they should help; those that are not named come after them. Empty:
   // those that do least first.
   std::vector<std::string> helper_order;
 };
+
+// Where the blocks of a request are.
+struct LostBlocks {
+  Stripe stripe;
+  std::vector<int> indices;  // in the stripe, in the request's order
+};
+
+// INVALID_ARGUMENT: none, too many, one twice, or not all of one stripe. NOT_FOUND: no stripe has
+// the first one.
+absl::StatusOr<LostBlocks> FindLost(Catalog* catalog, const std::vector<std::string>& block_ids);
 
 // What a request leads to, before anything runs.
 struct PlannedRepair {
@@ -58,23 +68,25 @@ class RepairPlanner {
   RepairPlanner(NodeRegistry* nodes, const Options& options) : nodes_(nodes), options_(options) {}
 
   // The errors are those of CoordinatorService.BeginRepair.
-  absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const BlockLocation& location,
+  absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const LostBlocks& lost,
                                      const Refused& refused);
   // The same with what each scheme would take.
-  absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request,
-                                        const BlockLocation& location);
+  absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request, const LostBlocks& lost);
 
  private:
-  absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request,
-                                          const BlockLocation& location, const Refused& refused);
+  absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request, const LostBlocks& lost,
+                                          const Refused& refused);
   absl::StatusOr<PlannedRepair> Run(const PlanRequest& request, const Stripe& stripe);
   absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, uint64_t block_bytes) const;
   // Fills in the survivors that can be used and what the code makes of them.
-  absl::Status FindSurvivors(const RepairRequest& request, const BlockLocation& location,
+  absl::Status FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
                              const Refused& refused, PlanRequest* plan_request);
-  // Fills in where the block goes.
-  absl::Status FindRequestor(const RepairRequest& request, const BlockLocation& location,
-                             const Refused& refused, PlanRequest* plan_request);
+  // Fills in where each block goes.
+  absl::Status FindRequestors(const RepairRequest& request, const LostBlocks& lost,
+                              const Refused& refused, PlanRequest* plan_request);
+  // Why the node may not take the block; empty if it may.
+  std::string UnfitHost(const std::string& host, const LostBlocks& lost, const Refused& refused,
+                        const PlanRequest& plan_request);
 
   NodeRegistry* const nodes_;
   const Options options_;

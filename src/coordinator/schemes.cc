@@ -45,52 +45,76 @@ PlanLane LaneOfAllSlices(const PlanRequest& request) {
   return lane;
 }
 
-// The hop of one requestor, which takes its row from `from_hop`.
-PlanHop TakerHop(const PlanRequest& request, Row row, int from_hop) {
-  PlanHop hop;
-  hop.node = request.requestors[row];
-  hop.rows = {row};
-  hop.inputs = {PartialSums(from_hop, {row})};
-  hop.stored_rows = {row};
-  return hop;
-}
+// A requestor, and the rows that end there.
+struct Taker {
+  std::string node;
+  std::vector<Row> rows;
+};
 
-// The hop of one requestor, where schemes that end in one place add everything up. It stores its
-// own row.
-PlanHop CentreHop(const PlanRequest& request, Row centre) {
-  PlanHop hop;
-  hop.node = request.requestors[centre];
-  hop.rows = AllRows(request);
-  hop.stored_rows = {centre};
-  return hop;
-}
-
-// The centre, which is the lane's last hop, forwards the rows that the other requestors want.
-void AddForwarding(const PlanRequest& request, Row centre, PlanLane* lane) {
-  const int from = static_cast<int>(lane->hops.size()) - 1;
+// In the order of their first rows.
+std::vector<Taker> Takers(const PlanRequest& request) {
+  std::vector<Taker> takers;
   for (Row row = 0; row < request.requestors.size(); ++row) {
-    if (row != centre) lane->hops.push_back(TakerHop(request, row, from));
+    const std::string& node = request.requestors[row];
+    const auto known = std::find_if(takers.begin(), takers.end(),
+                                    [&](const Taker& taker) { return taker.node == node; });
+    if (known == takers.end()) {
+      takers.push_back({node, {row}});
+    } else {
+      known->rows.push_back(row);
+    }
+  }
+  return takers;
+}
+
+// The hop of a requestor that takes its rows from `from_hop`.
+PlanHop TakerHop(const Taker& taker, int from_hop) {
+  PlanHop hop;
+  hop.node = taker.node;
+  hop.rows = taker.rows;
+  hop.inputs = {PartialSums(from_hop, taker.rows)};
+  hop.stored_rows = taker.rows;
+  return hop;
+}
+
+// The hop of a requestor where everything is added up. It stores its own rows.
+PlanHop CentreHop(const PlanRequest& request, const Taker& centre) {
+  PlanHop hop;
+  hop.node = centre.node;
+  hop.rows = AllRows(request);
+  hop.stored_rows = centre.rows;
+  return hop;
+}
+
+// The lane's last hop sends each requestor its rows. When it is a requestor itself it has its own
+// already.
+void AddTakers(const PlanRequest& request, PlanLane* lane) {
+  const int from = static_cast<int>(lane->hops.size()) - 1;
+  const std::string sender = lane->hops.back().node;
+  const bool centre = !lane->hops.back().stored_rows.empty();
+  for (const Taker& taker : Takers(request)) {
+    if (!centre || taker.node != sender) lane->hops.push_back(TakerHop(taker, from));
   }
 }
 
 // All helpers send to one requestor: with several failed blocks their bytes as they are. All
 // slices.
-PlanLane StarLane(const PlanRequest& request, Row centre_row) {
+PlanLane StarLane(const PlanRequest& request, const Taker& taker) {
   const bool raw = request.equation.failed.size() > 1;
   PlanLane lane = LaneOfAllSlices(request);
-  PlanHop centre = CentreHop(request, centre_row);
+  PlanHop centre = CentreHop(request, taker);
   for (const EquationTerm& term : request.equation.terms) {
     const int from = static_cast<int>(lane.hops.size());
     lane.hops.push_back(raw ? RawHop(request, term) : HelperHop(request, term));
     centre.inputs.push_back(raw ? PlanInput{from, {0}, term.coefficients} : PartialSums(from, {0}));
   }
   lane.hops.push_back(std::move(centre));
-  AddForwarding(request, centre_row, &lane);
+  AddTakers(request, &lane);
   return lane;
 }
 
-// A path through the helpers of these terms, in this order; the last one sends each failed block to
-// its requestor. All slices.
+// A path through the helpers of these terms, in this order; the last one sends each failed block
+// directly to its requestor. All slices.
 PlanLane PathLane(const PlanRequest& request, const std::vector<EquationTerm>& path) {
   PlanLane lane = LaneOfAllSlices(request);
   for (const EquationTerm& term : path) {
@@ -99,11 +123,19 @@ PlanLane PathLane(const PlanRequest& request, const std::vector<EquationTerm>& p
     if (before >= 0) hop.inputs.push_back(PartialSums(before, hop.rows));
     lane.hops.push_back(std::move(hop));
   }
-  const int last = static_cast<int>(lane.hops.size()) - 1;
-  for (Row row = 0; row < request.requestors.size(); ++row) {
-    lane.hops.push_back(TakerHop(request, row, last));
-  }
+  AddTakers(request, &lane);
   return lane;
+}
+
+// The share of the slices that takes the path; docs/design/004-several-blocks.md.
+double PathShare(const PlanRequest& request, const std::vector<Taker>& takers) {
+  const auto k = static_cast<double>(request.equation.terms.size());
+  const auto f = static_cast<double>(request.equation.failed.size());
+  const auto g = static_cast<double>(takers.size());
+  double m = 0;  // rows of the requestor that takes the most
+  for (const Taker& taker : takers) m = std::max(m, static_cast<double>(taker.rows.size()));
+  const double as_centre = (k + m * (g - 1)) / g;
+  return as_centre <= 1 ? 1 : (as_centre - 1) / (as_centre - 1 + f - m);
 }
 
 // Which slices each lane carries: some of each lane in turn, so that they arrive about in order.
@@ -131,14 +163,13 @@ std::vector<LaneSlices> Interleaved(const std::vector<SharedLane>& lanes, uint32
 }  // namespace
 
 absl::StatusOr<PlanLanes> PlanConventional(const PlanRequest& request) {
-  return PlanLanes{StarLane(request, 0)};
+  return PlanLanes{StarLane(request, Takers(request)[0])};
 }
 
 absl::StatusOr<PlanLanes> PlanMixed(const PlanRequest& request) {
   const uint32_t slices = request.grid.slice_count();
-  const auto f = static_cast<uint32_t>(request.equation.failed.size());
-  const double k = static_cast<double>(request.equation.terms.size());
-  const double path_share = k <= 1 ? 1 : (k - 1) / (k - 1 + f * (f - 1.0));
+  const std::vector<Taker> takers = Takers(request);
+  const double path_share = PathShare(request, takers);
   std::vector<SharedLane> shares;
   PlanLanes lanes;
   const auto add = [&](PlanLane lane, uint32_t count) {
@@ -149,8 +180,10 @@ absl::StatusOr<PlanLanes> PlanMixed(const PlanRequest& request) {
   const auto on_path = static_cast<uint32_t>(std::lround(path_share * slices));
   add(PathLane(request, request.equation.terms), on_path);
   const uint32_t in_stars = slices - on_path;
-  for (Row row = 0; row < f; ++row) {
-    add(StarLane(request, row), in_stars * (row + 1) / f - in_stars * row / f);
+  for (uint64_t i = 0; i < takers.size(); ++i) {
+    const uint64_t before = in_stars * i / takers.size();
+    const uint64_t after = in_stars * (i + 1) / takers.size();
+    add(StarLane(request, takers[i]), static_cast<uint32_t>(after - before));
   }
   const std::vector<LaneSlices> whose = Interleaved(shares, slices);
   for (size_t i = 0; i < lanes.size(); ++i) lanes[i].slices = whose[i];
@@ -162,7 +195,7 @@ absl::StatusOr<PlanLanes> PlanPpr(const PlanRequest& request) {
   for (const EquationTerm& term : request.equation.terms) {
     lane.hops.push_back(HelperHop(request, term));
   }
-  lane.hops.push_back(CentreHop(request, 0));
+  lane.hops.push_back(CentreHop(request, Takers(request)[0]));
   // Each round pairs neighbours from the back, the left one sends to the right one and is done; so
   // the requestor, the last, is in every round, and an odd one out waits at the front.
   std::vector<int> standing(lane.hops.size());
@@ -177,7 +210,7 @@ absl::StatusOr<PlanLanes> PlanPpr(const PlanRequest& request) {
     if (standing.size() % 2 == 1) next.insert(next.begin(), standing[0]);
     standing = std::move(next);
   }
-  AddForwarding(request, 0, &lane);
+  AddTakers(request, &lane);
   return PlanLanes{std::move(lane)};
 }
 
@@ -246,7 +279,7 @@ absl::StatusOr<PlanLanes> PlanWeighted(const PlanRequest& request) {
 absl::StatusOr<PlanLanes> PlanDirect(const PlanRequest& request) {
   PlanLane lane = LaneOfAllSlices(request);
   lane.hops.push_back(HelperHop(request, request.equation.terms[0]));
-  lane.hops.push_back(TakerHop(request, 0, 0));
+  AddTakers(request, &lane);
   return PlanLanes{std::move(lane)};
 }
 

@@ -9,6 +9,8 @@ namespace ecpipe {
 
 using PlanLanes = std::vector<PlanLane>;
 
+// In all of them the rows of failed blocks that end at one requestor travel together.
+
 // §2.2: every helper sends to the requestor. One failed block: helpers send their weighted block
 // and the requestor adds up: k timeslots. Several: they send the block as it is to the first
 // requestor, which computes all failed blocks and forwards those that others want: k + f - 1
@@ -25,10 +27,10 @@ absl::StatusOr<PlanLanes> PlanPpr(const PlanRequest& request);
 absl::StatusOr<PlanLanes> PlanRepairPipelining(const PlanRequest& request);
 
 // Beyond the paper, for f > 1 failed blocks: a path f rows wide for a share of the slices, and for
-// the rest stars into each of the f requestors in turn, both at once. The path loads helpers' links
-// and the stars the requestors'. 1 + (f - 1)(k - 1) / (k - 1 + f(f - 1)) timeslots: 2.29 for
-// (14, 10) and f = 4, where a path takes 4. docs/design/002-schemes.md has the derivation. With one
-// failed block it is a path.
+// the rest stars into each of the requestors in turn, both at once. The path loads helpers' links
+// and the stars the requestors'. With f requestors 1 + (f - 1)(k - 1) / (k - 1 + f(f - 1))
+// timeslots: 2.29 for (14, 10) and f = 4, where a path takes 4. docs/design/002-schemes.md has the
+// derivation. With one requestor it is a path.
 absl::StatusOr<PlanLanes> PlanMixed(const PlanRequest& request);
 
 // §4.1: min(k - 1, s) lanes, each the same ring of helpers begun at another one; slice i travels on

@@ -65,7 +65,7 @@ absl::Status CoordinatorServer::TakeUpInterrupted() {
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<RepairRecord> interrupted,
                           journal_->TakeInterrupted(Clock::System().UnixMillis()));
   for (const RepairRecord& record : interrupted) {
-    if (!record.host.empty()) continue;
+    if (!record.hosts.empty()) continue;
     Log(LogLevel::kWarning, "repair.interrupted",
         {{"repair", RepairIdText(record.repair_id)},
          {"block", record.block_ids.empty() ? "" : record.block_ids.front()},

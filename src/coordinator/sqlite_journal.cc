@@ -15,13 +15,15 @@ namespace {
 
 #define ECPIPE_REPAIR_COLUMNS                                                                \
   "repair_id, attempt, block_ids, first_byte, bytes, scheme, transport, requestor, state," \
-  " started_unix_ms, ended_unix_ms, detail, host, recovery_id"
+  " started_unix_ms, ended_unix_ms, detail, hosts, recovery_id"
 
 constexpr char kStore[] = "INSERT OR REPLACE INTO repairs(" ECPIPE_REPAIR_COLUMNS
                           ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
                           " ?13, ?14)";
 constexpr char kSelectRunning[] =
     "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHERE state = ?1 ORDER BY started_unix_ms";
+constexpr char kSelectOne[] =
+    "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHERE repair_id = ?1";
 constexpr char kSelectRecent[] = "SELECT " ECPIPE_REPAIR_COLUMNS
                                  " FROM repairs ORDER BY started_unix_ms DESC, repair_id DESC"
                                  " LIMIT ?1";
@@ -62,9 +64,10 @@ absl::Status CheckRecord(const RepairRecord& record) {
                                       " blocks; at most " + std::to_string(kMaxRows) +
                                       " are repaired at once");
   }
-  for (const std::string& id : record.block_ids) {
-    if (id.size() > kMaxCatalogIdBytes) {
-      return absl::InvalidArgumentError("a block id is over " +
+  for (const auto& ids : {record.block_ids, record.hosts}) {
+    for (const std::string& id : ids) {
+      if (id.size() <= kMaxCatalogIdBytes) continue;
+      return absl::InvalidArgumentError("a block's or node's id is over " +
                                         std::to_string(kMaxCatalogIdBytes) + " bytes");
     }
   }
@@ -85,7 +88,7 @@ absl::StatusOr<RepairRecord> DecodeFields(const SqliteStatement& row) {
   record.started_unix_ms = row.Int(9);
   record.ended_unix_ms = row.Int(10);
   record.detail = row.Bytes(11);
-  record.host = row.Bytes(12);
+  ECPIPE_ASSIGN_OR_RETURN(record.hosts, UnpackIds(row.Bytes(12)));
   record.recovery_id = static_cast<RecoveryId>(row.Int(13));
   return record;
 }
@@ -130,7 +133,7 @@ absl::Status SqliteJournal::Record(const RepairRecord& record) {
   store.Bind(10, record.started_unix_ms);
   store.Bind(11, record.ended_unix_ms);
   store.BindText(12, Cut(record.detail));
-  store.BindText(13, record.host);
+  store.BindBlob(13, PackIds(record.hosts));
   store.Bind(14, static_cast<int64_t>(record.recovery_id));
   return Annotate(store.Execute(), "journal repair " + RepairIdText(record.repair_id));
 }
@@ -157,6 +160,17 @@ absl::StatusOr<std::vector<RepairRecord>> SqliteJournal::TakeInterrupted(int64_t
     record.ended_unix_ms = now_unix_ms;
   }
   return records;
+}
+
+absl::StatusOr<RepairRecord> SqliteJournal::Find(RepairId repair_id) {
+  const SqlitePool::Lease db = connection_->Take();
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectOne));
+  query.Bind(1, static_cast<int64_t>(repair_id));
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<RepairRecord> records, DecodeAll(&query));
+  if (records.empty()) {
+    return absl::NotFoundError("the journal has no repair " + RepairIdText(repair_id));
+  }
+  return std::move(records[0]);
 }
 
 absl::StatusOr<std::vector<RepairRecord>> SqliteJournal::Recent(int limit) {

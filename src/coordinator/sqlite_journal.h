@@ -32,6 +32,7 @@ class SqliteJournal : public Journal {
   // kMaxCatalogIdBytes.
   absl::Status Record(const RepairRecord& record) override;
   absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) override;
+  absl::StatusOr<RepairRecord> Find(RepairId repair_id) override;
   absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) override;
   absl::Status RecordRecovery(const RecoveryRecord& record) override;
   absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) override;

@@ -32,7 +32,7 @@ INSERT INTO totals VALUES(1, 0, 0);
 CREATE TABLE repairs(
   repair_id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, block_ids BLOB NOT NULL,
   first_byte INTEGER NOT NULL, bytes INTEGER NOT NULL, scheme TEXT NOT NULL,
-  transport TEXT NOT NULL, requestor TEXT NOT NULL, host TEXT NOT NULL,
+  transport TEXT NOT NULL, requestor TEXT NOT NULL, hosts BLOB NOT NULL,
   recovery_id INTEGER NOT NULL, state INTEGER NOT NULL,
   started_unix_ms INTEGER NOT NULL, ended_unix_ms INTEGER NOT NULL, detail TEXT NOT NULL);
 CREATE INDEX repairs_by_start ON repairs(started_unix_ms, state);

@@ -22,10 +22,19 @@ struct CommonArguments {
   double timeout_s = 10;  // without progress
 };
 
+struct ReadArguments {
+  RepairTarget target;  // of one block
+  std::string output;   // a path; "-" is standard output
+  std::string sha256;   // expected, hexadecimal; empty: not checked
+};
+
+// Exactly one of `output`, `output_directory` and `to` is given.
 struct RepairArguments {
   RepairTarget target;
-  std::string output;  // a path; "-" is standard output, for reads
-  std::string sha256;  // expected, hexadecimal; empty: not checked
+  std::string output;            // the file of a single block
+  std::string output_directory;  // each block under its id
+  std::vector<std::string> to;   // nodes that store the blocks, one for each
+  std::string sha256;            // of a single block, hexadecimal; empty: not checked
 };
 
 struct EncodeArguments {
@@ -41,9 +50,11 @@ enum class PlanFormat { kText, kJson, kDot };
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
 
-absl::Status RunRead(const CommonArguments& common, const RepairArguments& arguments);
+absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments);
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments);
-absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target, PlanFormat format);
+// `to` as in RepairArguments.
+absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,
+                     const std::vector<std::string>& to, PlanFormat format);
 
 // Follows the recovery to its end unless `detach`.
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& spec,

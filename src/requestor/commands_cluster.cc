@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_join.h"
 #include "common/size_text.h"
 #include "common/status.h"
 #include "requestor/commands.h"
@@ -61,7 +62,7 @@ Json RepairJson(const RepairStatus& repair) {
           {"started_unix_ms", repair.started_unix_ms},
           {"ended_unix_ms", repair.ended_unix_ms},
           {"detail", repair.detail},
-          {"host", repair.host},
+          {"hosts", repair.hosts},
           {"recovery_id", repair.recovery_id}};
 }
 
@@ -86,10 +87,10 @@ void PrintStatus(const ClusterStatus& status) {
         repair.ended_unix_ms == 0
             ? 0
             : static_cast<double>(repair.ended_unix_ms - repair.started_unix_ms) / 1000;
-    const std::string to = repair.host.empty() ? "" : " -> " + repair.host;
+    const std::string to = repair.hosts.empty() ? "" : " -> " + absl::StrJoin(repair.hosts, ", ");
     std::printf("%-16s %-12s %-13s %-6s %-8.3f %s%s%s%s\n", RepairIdText(repair.repair_id).c_str(),
                 repair.state.c_str(), repair.scheme.c_str(), repair.transport.c_str(), seconds,
-                repair.block_ids.empty() ? "" : repair.block_ids[0].c_str(), to.c_str(),
+                absl::StrJoin(repair.block_ids, ", ").c_str(), to.c_str(),
                 repair.detail.empty() ? "" : "  ", repair.detail.c_str());
   }
 }

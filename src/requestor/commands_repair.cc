@@ -10,6 +10,8 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/str_join.h"
+#include "common/block_id.h"
 #include "common/process_stats.h"
 #include "common/size_text.h"
 #include "common/status.h"
@@ -82,58 +84,82 @@ absl::Status CompareSha256(const std::string& got, const std::string& expected) 
   return absl::DataLossError("the repaired bytes have SHA-256 " + got + ", expected " + expected);
 }
 
-void PrintJson(const RepairTarget& target, const RepairReport& report, const std::string& sha256,
+// `places` and `sha256` are one for each block; a checksum is empty where this process has not seen
+// the bytes.
+void PrintJson(const RepairTarget& target, const RepairReport& report,
+               const std::vector<std::string>& places, const std::vector<std::string>& sha256,
                double cpu_seconds) {
-  const nlohmann::ordered_json json{{"block_id", target.block_id},
-                                    {"scheme", report.scheme},
-                                    {"transport", report.transport},
-                                    {"seconds", report.seconds},
-                                    {"commit_seconds", report.commit_seconds},
-                                    {"offset", report.offset},
-                                    {"bytes", report.bytes},
-                                    {"block_bytes", report.block_bytes},
-                                    {"bytes_received", report.bytes_received},
-                                    {"sha256", sha256},
-                                    {"cpu_seconds", cpu_seconds},
-                                    {"expected_seconds", report.cost.expected_seconds},
-                                    {"busiest_link_bytes", report.cost.busiest_link_bytes},
-                                    {"total_bytes", report.cost.total_bytes},
-                                    {"attempts", report.attempts},
-                                    {"stripe_id", report.stripe_id},
-                                    {"repair_id", RepairIdText(report.repair_id)}};
+  using Json = nlohmann::ordered_json;
+  Json blocks = Json::array();
+  for (size_t i = 0; i < target.block_ids.size(); ++i) {
+    blocks.push_back(
+        {{"block_id", target.block_ids[i]}, {"place", places[i]}, {"sha256", sha256[i]}});
+  }
+  const Json json{{"blocks", blocks},
+                  {"scheme", report.scheme},
+                  {"transport", report.transport},
+                  {"seconds", report.seconds},
+                  {"commit_seconds", report.commit_seconds},
+                  {"offset", report.offset},
+                  {"bytes", report.bytes},
+                  {"block_bytes", report.block_bytes},
+                  {"bytes_received", report.bytes_received},
+                  {"cpu_seconds", cpu_seconds},
+                  {"expected_seconds", report.cost.expected_seconds},
+                  {"busiest_link_bytes", report.cost.busiest_link_bytes},
+                  {"total_bytes", report.cost.total_bytes},
+                  {"attempts", report.attempts},
+                  {"stripe_id", report.stripe_id},
+                  {"repair_id", RepairIdText(report.repair_id)}};
   std::printf("%s\n", json.dump().c_str());
 }
 
 void PrintText(std::FILE* to, const RepairTarget& target, const RepairReport& report,
                const std::string& where) {
   const double rate = static_cast<double>(report.bytes) / std::max(report.seconds, 1e-9);
-  std::fprintf(to, "%s: %s by %s over %s in %.3f s (%s/s) -> %s\n", target.block_id.c_str(),
-               FormatSize(report.bytes).c_str(), report.scheme.c_str(), report.transport.c_str(),
-               report.seconds, FormatSize(static_cast<uint64_t>(rate)).c_str(), where.c_str());
+  std::fprintf(to, "%s: %s by %s over %s in %.3f s (%s/s) -> %s\n",
+               absl::StrJoin(target.block_ids, ", ").c_str(), FormatSize(report.bytes).c_str(),
+               report.scheme.c_str(), report.transport.c_str(), report.seconds,
+               FormatSize(static_cast<uint64_t>(rate)).c_str(), where.c_str());
 }
 
-absl::Status ToFile(const CommonArguments& common, const RepairArguments& arguments) {
+absl::Status ToFiles(const CommonArguments& common, const RepairTarget& target,
+                     const std::vector<std::string>& paths, const std::string& expected_sha256) {
   CancelOnSignal cancel;
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
   cancel.Watch(requestor.get());
   std::optional<ProgressDisplay> progress;
-  if (!common.quiet && !common.json) progress.emplace(arguments.target.block_id);
-  std::string sha256;
-  double cpu_seconds = 0;
-  const auto check = [&](const AtomicFile& file, uint64_t bytes) -> absl::Status {
-    cpu_seconds = ProcessCpuSeconds();  // what the repair took, without this check
-    if (!common.json && arguments.sha256.empty()) return absl::OkStatus();
-    ECPIPE_ASSIGN_OR_RETURN(sha256, FileSha256(file, bytes));
-    return CompareSha256(sha256, arguments.sha256);
+  if (!common.quiet && !common.json) progress.emplace(absl::StrJoin(target.block_ids, ", "));
+  std::vector<std::string> sha256(paths.size());
+  std::optional<double> cpu_seconds;  // what the repair took, without the check
+  const auto check = [&](size_t block, const AtomicFile& file, uint64_t bytes) -> absl::Status {
+    if (!cpu_seconds) cpu_seconds = ProcessCpuSeconds();
+    if (!common.json && expected_sha256.empty()) return absl::OkStatus();
+    ECPIPE_ASSIGN_OR_RETURN(sha256[block], FileSha256(file, bytes));
+    return CompareSha256(sha256[block], expected_sha256);
   };
-  const absl::StatusOr<RepairReport> report = requestor->RepairToFile(
-      arguments.target, arguments.output, progress ? progress->Callback() : nullptr, check);
+  const absl::StatusOr<RepairReport> report =
+      requestor->RepairToFiles(target, paths, progress ? progress->Callback() : nullptr, check);
   progress.reset();
   if (!report.ok()) return report.status();
   if (common.json) {
-    PrintJson(arguments.target, *report, sha256, cpu_seconds);
+    PrintJson(target, *report, paths, sha256, *cpu_seconds);
   } else {
-    PrintText(stdout, arguments.target, *report, arguments.output);
+    PrintText(stdout, target, *report, absl::StrJoin(paths, ", "));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ToNodes(const CommonArguments& common, const RepairTarget& target,
+                     const std::vector<std::string>& nodes) {
+  CancelOnSignal cancel;
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
+  cancel.Watch(requestor.get());
+  ECPIPE_ASSIGN_OR_RETURN(const RepairReport report, requestor->RepairToNodes(target, nodes));
+  if (common.json) {
+    PrintJson(target, report, nodes, std::vector<std::string>(nodes.size()), ProcessCpuSeconds());
+  } else {
+    PrintText(stdout, target, report, absl::StrJoin(nodes, ", "));
   }
   return absl::OkStatus();
 }
@@ -141,11 +167,30 @@ absl::Status ToFile(const CommonArguments& common, const RepairArguments& argume
 }  // namespace
 
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments) {
-  return ToFile(common, arguments);
+  const RepairTarget& target = arguments.target;
+  if (target.block_ids.size() > 1 && !(arguments.output.empty() && arguments.sha256.empty())) {
+    return absl::InvalidArgumentError(
+        "--output and --sha256 are for a single block; use --output-dir or --to");
+  }
+  if (!arguments.to.empty()) {
+    if (arguments.sha256.empty()) return ToNodes(common, target, arguments.to);
+    return absl::InvalidArgumentError("--sha256 needs the bytes here; nodes take them with --to");
+  }
+  if (!arguments.output.empty()) {
+    return ToFiles(common, target, {arguments.output}, arguments.sha256);
+  }
+  std::vector<std::string> paths;
+  for (const std::string& id : target.block_ids) {
+    ECPIPE_RETURN_IF_ERROR(ValidateBlockId(id));  // before it becomes a path
+    paths.push_back(arguments.output_directory + "/" + id);
+  }
+  return ToFiles(common, target, paths, arguments.sha256);
 }
 
-absl::Status RunRead(const CommonArguments& common, const RepairArguments& arguments) {
-  if (arguments.output != "-") return ToFile(common, arguments);
+absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments) {
+  if (arguments.output != "-") {
+    return ToFiles(common, arguments.target, {arguments.output}, arguments.sha256);
+  }
   if (common.json) {
     return absl::InvalidArgumentError(
         "--json and bytes cannot both go to standard output; use -o FILE");
@@ -154,7 +199,7 @@ absl::Status RunRead(const CommonArguments& common, const RepairArguments& argum
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
   cancel.Watch(requestor.get());
   std::optional<ProgressDisplay> progress;
-  if (!common.quiet) progress.emplace(arguments.target.block_id);
+  if (!common.quiet) progress.emplace(arguments.target.block_ids[0]);
   Sha256 sha256;
   const auto to_stdout = [&](std::span<const uint8_t> bytes) {
     if (!arguments.sha256.empty()) sha256.Update(bytes);
@@ -169,10 +214,11 @@ absl::Status RunRead(const CommonArguments& common, const RepairArguments& argum
   return CompareSha256(sha256.FinishHex(), arguments.sha256);
 }
 
-absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target, PlanFormat format) {
+absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,
+                     const std::vector<std::string>& to, PlanFormat format) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
   ECPIPE_ASSIGN_OR_RETURN(const ExplainedRepair repair,
-                          requestor->coordinator().Explain(target, "ecpipe plan"));
+                          requestor->coordinator().Explain(target, to, "ecpipe plan"));
   const std::string text = format == PlanFormat::kJson  ? PlanAsJson(repair)
                            : format == PlanFormat::kDot ? PlanAsDot(repair)
                                                         : PlanAsText(repair);

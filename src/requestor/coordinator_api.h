@@ -16,7 +16,7 @@ namespace ecpipe {
 
 // Which bytes are wanted, and how. Zeros and empty strings stand for the coordinator's defaults.
 struct RepairTarget {
-  std::string block_id;
+  std::vector<std::string> block_ids;  // of one stripe; the range is that of each
   uint64_t offset = 0;
   uint64_t bytes = 0;  // 0: to the end of the block
   std::string scheme;  // "auto" or empty: the best by expected time
@@ -40,7 +40,8 @@ struct RepairCost {
 };
 
 struct GrantedRepair {
-  RepairPart part;  // valid: it has passed ValidatePart
+  RepairId repair_id = 0;
+  std::optional<RepairPart> part;  // valid: it has passed ValidatePart; none: nodes take the blocks
   std::string scheme;
   std::string stripe_id;
   uint64_t block_bytes = 0;
@@ -111,8 +112,8 @@ struct RepairStatus {
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;
   std::string detail;
-  std::string host;          // the node that stores the block; empty: the requestor takes it
-  uint64_t recovery_id = 0;  // 0: none
+  std::vector<std::string> hosts;  // that store the blocks; empty: the requestor takes them
+  uint64_t recovery_id = 0;        // 0: none
 };
 struct ClusterStatus {
   std::string version;
@@ -166,11 +167,15 @@ class CoordinatorApi {
  public:
   virtual ~CoordinatorApi() = default;
 
+  // With `to`, which names a node for each block, their helpers store the blocks.
   virtual absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
+                                                    const std::vector<std::string>& to,
                                                     const std::string& requestor) = 0;
   virtual absl::Status FinishRepair(RepairId repair_id, uint32_t attempt,
                                     const absl::Status& status, uint64_t verified_bytes) = 0;
+  virtual absl::StatusOr<RepairStatus> Repair(RepairId repair_id) = 0;
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
+                                                  const std::vector<std::string>& to,
                                                   const std::string& requestor) = 0;
   // In batches, each one transaction; after an error the batches before it are stored.
   virtual absl::Status PutStripes(const std::vector<StripeInfo>& stripes) = 0;

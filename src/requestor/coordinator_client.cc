@@ -26,9 +26,11 @@ absl::StatusOr<v1::Transport> TransportNamed(const std::string& name) {
   return absl::InvalidArgumentError("unknown transport '" + name + "'; known are tcp, redis");
 }
 
-absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target) {
+absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
+                                         const std::vector<std::string>& to) {
   v1::RepairTarget proto;
-  proto.set_block_id(target.block_id);
+  for (const std::string& block_id : target.block_ids) proto.add_block_ids(block_id);
+  for (const std::string& node : to) proto.add_to(node);
   proto.set_offset(target.offset);
   proto.set_bytes(target.bytes);
   proto.set_scheme(target.scheme);
@@ -188,7 +190,7 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   return node;
 }
 
-RepairStatus RepairOf(const v1::GetStatusResponse::Repair& proto) {
+RepairStatus RepairOf(const v1::Repair& proto) {
   RepairStatus repair;
   repair.repair_id = proto.repair_id();
   repair.attempt = proto.attempt();
@@ -200,7 +202,7 @@ RepairStatus RepairOf(const v1::GetStatusResponse::Repair& proto) {
   repair.started_unix_ms = proto.started_unix_ms();
   repair.ended_unix_ms = proto.ended_unix_ms();
   repair.detail = proto.detail();
-  repair.host = proto.host();
+  repair.hosts = {proto.hosts().begin(), proto.hosts().end()};
   repair.recovery_id = proto.recovery_id();
   return repair;
 }
@@ -213,14 +215,18 @@ class CoordinatorGrpcClient : public CoordinatorApi {
         stub_(v1::CoordinatorService::NewStub(MakeChannel(address))) {}
 
   absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
+                                            const std::vector<std::string>& to,
                                             const std::string& requestor) override {
     v1::BeginRepairRequest request;
-    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target));
+    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
     request.set_requestor(requestor);
     v1::BeginRepairResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRepair, request, &response));
     GrantedRepair granted;
-    ECPIPE_ASSIGN_OR_RETURN(granted.part, PartFromProto(response.part()));
+    granted.repair_id = response.repair_id();
+    if (to.empty()) {
+      ECPIPE_ASSIGN_OR_RETURN(granted.part, PartFromProto(response.part()));
+    }
     granted.scheme = response.scheme();
     granted.stripe_id = response.stripe_id();
     granted.block_bytes = response.block_bytes();
@@ -240,10 +246,19 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return Call(&Stub::FinishRepair, request, &response);
   }
 
+  absl::StatusOr<RepairStatus> Repair(RepairId repair_id) override {
+    v1::GetRepairRequest request;
+    request.set_repair_id(repair_id);
+    v1::GetRepairResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetRepair, request, &response));
+    return RepairOf(response.repair());
+  }
+
   absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
+                                          const std::vector<std::string>& to,
                                           const std::string& requestor) override {
     v1::ExplainRepairRequest request;
-    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target));
+    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
     request.set_requestor(requestor);
     v1::ExplainRepairResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::ExplainRepair, request, &response));

@@ -47,7 +47,7 @@ absl::StatusOr<ecpipe::RepairTarget> TargetOf(const ecpipe_client* client,
   if (client == nullptr || target == nullptr || target->block_id == nullptr) {
     return absl::InvalidArgumentError("client, target and block_id must not be NULL");
   }
-  return ecpipe::RepairTarget{.block_id = target->block_id,
+  return ecpipe::RepairTarget{.block_ids = {target->block_id},
                               .offset = target->offset,
                               .bytes = target->bytes,
                               .scheme = Text(target->scheme),
@@ -108,7 +108,7 @@ int ecpipe_repair_to_file(ecpipe_client* client, const ecpipe_target* target, co
   return Guard(error, [&]() -> absl::Status {
     ECPIPE_ASSIGN_OR_RETURN(const ecpipe::RepairTarget wanted, TargetOf(client, target));
     if (path == nullptr) return absl::InvalidArgumentError("the path must not be NULL");
-    return Fill(client->requestor->RepairToFile(wanted, path), report);
+    return Fill(client->requestor->RepairToFiles(wanted, {path}), report);
   });
 }
 

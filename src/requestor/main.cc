@@ -76,9 +76,12 @@ class CommandLine {
     return app;
   }
 
-  void AddTarget(CLI::App* app) {
-    RepairTarget& target = repair_.target;
-    app->add_option("BLOCK", target.block_id, "Block id")->required();
+  // With `blocks` of them at most.
+  static void AddTarget(CLI::App* app, RepairTarget& target, int blocks) {
+    app->add_option("BLOCK", target.block_ids,
+                    blocks == 1 ? "Block id" : "Block ids, of one stripe")
+        ->required()
+        ->expected(1, blocks);
     AddSize(app, "--offset", &target.offset, "First byte of the range");
     AddSize(app, "--length", &target.bytes,
             "Length of the range; default: to the end of the block");
@@ -91,6 +94,11 @@ class CommandLine {
     AddSliceSize(app, &target.slice_bytes);
   }
 
+  static void AddHosts(CLI::App* app, std::vector<std::string>* nodes) {
+    app->add_option("--to", *nodes, "Nodes whose helpers store the blocks, one for each")
+        ->delimiter(',');
+  }
+
   static void AddSliceSize(CLI::App* app, uint32_t* bytes) {
     const auto positive = [](const std::string& text) {
       return text == "0" ? std::string("a slice must not be 0 bytes long") : std::string();
@@ -101,27 +109,35 @@ class CommandLine {
   void AddRepairCommands() {
     CLI::App* read =
         Add(&app_, "read", "Read a block or a range of it, rebuilding what is lost", [this] {
-          repair_.output = read_output_;
-          return RunRead(common_, repair_);
+          return RunRead(common_, read_);
         });
-    AddTarget(read);
-    read->add_option("-o,--output", read_output_, "A file, or - for standard output")
+    AddTarget(read, read_.target, 1);
+    read->add_option("-o,--output", read_.output, "A file, or - for standard output")
         ->capture_default_str();
-    read->add_option("--sha256", repair_.sha256, "Fail unless the bytes have this SHA-256");
+    read->add_option("--sha256", read_.sha256, "Fail unless the bytes have this SHA-256");
 
     CLI::App* repair =
-        Add(&app_, "repair", "Rebuild a block into a file, whole and durable or not at all",
+        Add(&app_, "repair",
+            "Rebuild blocks of a stripe, into files or on nodes, each whole and durable or not at "
+            "all",
             [this] { return RunRepair(common_, repair_); });
-    AddTarget(repair);
-    repair->add_option("-o,--output", repair_.output, "The file to write")->required();
-    repair->add_option("--sha256", repair_.sha256, "Fail unless the bytes have this SHA-256");
+    AddTarget(repair, repair_.target, kMaxRows);
+    CLI::Option_group* where = repair->add_option_group("Where to");
+    where->add_option("-o,--output", repair_.output, "The file of a single block");
+    where->add_option("-d,--output-dir", repair_.output_directory,
+                      "A directory, in which each block is named after its id");
+    AddHosts(where, &repair_.to);
+    where->require_option(1);
+    repair->add_option("--sha256", repair_.sha256, "Fail unless the block has this SHA-256");
 
     CLI::App* plan =
-        Add(&app_, "plan", "Show how a block would be rebuilt now, without doing it", [this] {
+        Add(&app_, "plan", "Show how blocks would be rebuilt now, without doing it", [this] {
           const bool json = common_.json && plan_format_ == PlanFormat::kText;
-          return RunPlan(common_, repair_.target, json ? PlanFormat::kJson : plan_format_);
+          return RunPlan(common_, repair_.target, repair_.to,
+                         json ? PlanFormat::kJson : plan_format_);
         });
-    AddTarget(plan);
+    AddTarget(plan, repair_.target, kMaxRows);
+    AddHosts(plan, &repair_.to);
     const std::map<std::string, PlanFormat> formats{
         {"text", PlanFormat::kText}, {"json", PlanFormat::kJson}, {"dot", PlanFormat::kDot}};
     plan->add_option("--format", plan_format_, "text, json, or dot for Graphviz")
@@ -187,8 +203,8 @@ class CommandLine {
         ->capture_default_str();
     CLI::App* locate =
         Add(catalog, "locate", "Show the stripe of a block, and where its blocks are",
-            [this] { return RunCatalogLocate(common_, repair_.target.block_id); });
-    locate->add_option("BLOCK", repair_.target.block_id, "Block id")->required();
+            [this] { return RunCatalogLocate(common_, located_block_); });
+    locate->add_option("BLOCK", located_block_, "Block id")->required();
     Add(&app_, "status", "Show nodes, their traffic, and repairs",
         [this] { return RunStatus(common_); });
   }
@@ -224,8 +240,9 @@ class CommandLine {
   CLI::App app_{"ECPipe: read and rebuild erasure-coded blocks by repair pipelining."};
   std::function<absl::Status()> command_;
   CommonArguments common_;
+  ReadArguments read_{.target = {}, .output = "-", .sha256 = {}};
   RepairArguments repair_;
-  std::string read_output_ = "-";
+  std::string located_block_;
   RecoverySpec recovery_;
   bool even_if_live_ = false;
   bool detach_ = false;

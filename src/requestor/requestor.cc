@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <optional>
+#include <vector>
 
 #include "common/check.h"
 #include "common/redis_transport.h"
@@ -37,26 +39,42 @@ absl::Status CheckPart(const RepairPart& part) {
   return absl::OkStatus();
 }
 
+RepairReport ReportOf(const GrantedRepair& granted) {
+  RepairReport report;
+  report.repair_id = granted.repair_id;
+  report.scheme = granted.scheme;
+  report.stripe_id = granted.stripe_id;
+  report.block_bytes = granted.block_bytes;
+  report.cost = granted.cost;
+  return report;
+}
+
 }  // namespace
 
-// Counts what is verified, and passes it on: in order to a function, or in any order to a file.
+// Counts what is verified, and passes it on: in order to a function, or in any order to a file for
+// each row.
 class Requestor::Sink : public SliceSink {
  public:
-  Sink(const ByteSink* in_order, AtomicFile* file, const ProgressFn& progress)
-      : in_order_(in_order), file_(file), progress_(progress) {}
+  Sink(const ByteSink* in_order, std::vector<AtomicFile>* files, const ProgressFn& progress)
+      : in_order_(in_order), files_(files), progress_(progress) {}
 
-  void Begin(const SliceGrid& grid) { grid_ = grid; }
+  void Begin(const SliceGrid& grid, size_t rows) {
+    grid_ = grid;
+    total_bytes_ = grid.bytes * rows;
+  }
 
   bool Ready(Row, uint32_t slice_index) override {
     return in_order_ == nullptr || slice_index == next_slice_;
   }
 
-  absl::Status Write(Row, uint32_t slice_index, std::span<const uint8_t> bytes) override {
+  absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override {
     if (in_order_ != nullptr) {
       ECPIPE_RETURN_IF_ERROR((*in_order_)(bytes));
       next_slice_ = slice_index + 1;
     } else {
-      ECPIPE_RETURN_IF_ERROR(file_->WriteAt(grid_.SliceOffset(slice_index) - grid_.offset, bytes));
+      if (row >= files_->size()) return absl::InternalError("a row that nobody asked for");
+      const uint64_t at = grid_.SliceOffset(slice_index) - grid_.offset;
+      ECPIPE_RETURN_IF_ERROR((*files_)[row].WriteAt(at, bytes));
     }
     verified_bytes_ += bytes.size();
     ShowProgress();
@@ -64,24 +82,43 @@ class Requestor::Sink : public SliceSink {
   }
 
   uint64_t verified_bytes() const { return verified_bytes_; }
+  uint64_t total_bytes() const { return total_bytes_; }
 
  private:
   void ShowProgress() {
     if (!progress_) return;
     constexpr auto kInterval = std::chrono::milliseconds(100);
     const TimePoint now = Clock::System().Now();
-    if (now < next_progress_ && verified_bytes_ < grid_.bytes) return;
+    if (now < next_progress_ && verified_bytes_ < total_bytes_) return;
     next_progress_ = now + kInterval;
-    progress_(verified_bytes_, grid_.bytes);
+    progress_(verified_bytes_, total_bytes_);
   }
 
   const ByteSink* const in_order_;
-  AtomicFile* const file_;
+  std::vector<AtomicFile>* const files_;
   const ProgressFn& progress_;
   SliceGrid grid_;
+  uint64_t total_bytes_ = 0;
   uint32_t next_slice_ = 0;
   uint64_t verified_bytes_ = 0;
   TimePoint next_progress_{};
+};
+
+class Requestor::Registration {
+ public:
+  explicit Registration(Requestor* requestor) : requestor_(requestor) {
+    MutexLock lock(&requestor_->mutex_);
+    requestor_->calls_.insert(&call);
+  }
+  ~Registration() {
+    MutexLock lock(&requestor_->mutex_);
+    requestor_->calls_.erase(&call);
+  }
+
+  Call call;
+
+ private:
+  Requestor* const requestor_;
 };
 
 absl::StatusOr<std::unique_ptr<Requestor>> Requestor::Connect(RequestorOptions options) {
@@ -100,74 +137,121 @@ Requestor::~Requestor() = default;
 
 absl::StatusOr<RepairReport> Requestor::Read(const RepairTarget& target, const ByteSink& sink,
                                              const ProgressFn& progress) {
+  if (target.block_ids.size() != 1) {
+    return absl::InvalidArgumentError("one block can be read in order, not " +
+                                      std::to_string(target.block_ids.size()));
+  }
   Sink in_order(&sink, nullptr, progress);
   return Run(target, &in_order);
 }
 
-absl::StatusOr<RepairReport> Requestor::RepairToFile(const RepairTarget& target,
-                                                     const std::string& path,
-                                                     const ProgressFn& progress,
-                                                     const FileCheck& check) {
+absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target,
+                                                      const std::vector<std::string>& paths,
+                                                      const ProgressFn& progress,
+                                                      const FileCheck& check) {
+  if (paths.size() != target.block_ids.size()) {
+    return absl::InvalidArgumentError(std::to_string(paths.size()) + " files for " +
+                                      std::to_string(target.block_ids.size()) + " blocks");
+  }
   // Before anything is asked of the cluster: a directory that cannot be written is no reason to
   // repair.
-  ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  Sink to_file(nullptr, &file, progress);
-  ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_file));
-  if (check) ECPIPE_RETURN_IF_ERROR(check(file, report.bytes));
+  std::vector<AtomicFile> files;
+  for (const std::string& path : paths) {
+    ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+    files.push_back(std::move(file));
+  }
+  Sink to_files(nullptr, &files, progress);
+  ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_files));
+  for (size_t i = 0; check && i < files.size(); ++i) {
+    ECPIPE_RETURN_IF_ERROR(check(i, files[i], report.bytes / files.size()));
+  }
   const TimePoint verified = Clock::System().Now();
-  ECPIPE_RETURN_IF_ERROR(file.Commit());
+  for (AtomicFile& file : files) ECPIPE_RETURN_IF_ERROR(file.Commit());
   report.commit_seconds = Seconds(Clock::System().Now() - verified);
   return report;
 }
 
-absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, Sink* sink) {
-  Call call;
-  {
-    MutexLock lock(&mutex_);
-    calls_.insert(&call);
+absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target,
+                                                      const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return absl::InvalidArgumentError("no node is named");
+  Registration registration(this);
+  ECPIPE_ASSIGN_OR_RETURN(const GrantedRepair granted,
+                          coordinator_->BeginRepair(target, nodes, options_.name));
+  RepairReport report = ReportOf(granted);
+  const absl::StatusOr<RepairStatus> ended = AwaitEnd(granted.repair_id, registration.call);
+  if (absl::IsCancelled(ended.status())) {
+    [[maybe_unused]] const absl::Status told =
+        coordinator_->FinishRepair(granted.repair_id, 0, ended.status(), 0);
   }
-  absl::StatusOr<RepairReport> report = RunCall(target, sink, &call);
-  MutexLock lock(&mutex_);
-  calls_.erase(&call);
+  if (!ended.ok()) return Annotate(ended.status(), "repair " + RepairIdText(granted.repair_id));
+  if (ended->state != "done") {
+    return absl::AbortedError("repair " + RepairIdText(granted.repair_id) + " " + ended->state +
+                              ": " + ended->detail);
+  }
+  report.attempts = ended->attempt + 1;
+  report.transport = ended->transport;
+  report.bytes = granted.block_bytes * target.block_ids.size();
+  report.seconds = static_cast<double>(ended->ended_unix_ms - ended->started_unix_ms) / 1000;
   return report;
 }
 
-absl::StatusOr<RepairReport> Requestor::RunCall(const RepairTarget& target, Sink* sink,
-                                                Call* call) {
+absl::StatusOr<RepairStatus> Requestor::AwaitEnd(RepairId repair_id, const Call& call) {
+  constexpr Duration kLongestPause = std::chrono::milliseconds(200);
+  const Clock& clock = Clock::System();
+  Duration pause = std::chrono::milliseconds(5);
+  TimePoint answered = clock.Now();
+  while (true) {
+    absl::StatusOr<RepairStatus> repair = coordinator_->Repair(repair_id);
+    if (repair.ok()) {
+      if (repair->state != "running") return repair;
+      answered = clock.Now();
+    } else {
+      // A coordinator that starts again takes the repair up.
+      const bool silent =
+          absl::IsUnavailable(repair.status()) || absl::IsDeadlineExceeded(repair.status());
+      if (!silent || clock.Now() - answered > options_.call_timeout) return repair;
+    }
+    MutexLock lock(&mutex_);
+    const auto till = std::chrono::steady_clock::now() + pause;
+    while (!call.cancelled && cancelled_.WaitUntil(lock, till)) {
+    }
+    if (call.cancelled) return absl::CancelledError("the requestor gave up");
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, Sink* sink) {
+  Registration registration(this);
   const TimePoint begun = Clock::System().Now();
   ECPIPE_ASSIGN_OR_RETURN(const GrantedRepair granted,
-                          coordinator_->BeginRepair(target, options_.name));
-  RepairReport report;
-  report.repair_id = granted.part.repair_id;
-  report.attempts = granted.part.attempt + 1;
-  report.scheme = granted.scheme;
-  report.transport = TransportName(granted.part.transport);
-  report.stripe_id = granted.stripe_id;
-  report.block_bytes = granted.block_bytes;
-  report.offset = granted.part.grid.offset;
-  report.cost = granted.cost;
-  sink->Begin(granted.part.grid);
-  absl::Status status = RunPart(granted, sink, call, &report);
+                          coordinator_->BeginRepair(target, {}, options_.name));
+  const RepairPart& part = *granted.part;
+  RepairReport report = ReportOf(granted);
+  report.attempts = part.attempt + 1;
+  report.transport = TransportName(part.transport);
+  report.offset = part.grid.offset;
+  sink->Begin(part.grid, target.block_ids.size());
+  absl::Status status = RunPart(part, sink, &registration.call, &report);
   report.seconds = Seconds(Clock::System().Now() - begun);
   report.bytes = sink->verified_bytes();
-  if (status.ok() && report.bytes != granted.part.grid.bytes) {
+  if (status.ok() && report.bytes != sink->total_bytes()) {
     status = absl::InternalError("the plan brought " + std::to_string(report.bytes) + " of " +
-                                 std::to_string(granted.part.grid.bytes) + " bytes");
+                                 std::to_string(sink->total_bytes()) + " bytes");
   }
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
   [[maybe_unused]] const absl::Status told =
-      coordinator_->FinishRepair(report.repair_id, granted.part.attempt, status, report.bytes);
+      coordinator_->FinishRepair(report.repair_id, part.attempt, status, report.bytes);
   if (!status.ok()) return Annotate(status, "repair " + RepairIdText(report.repair_id));
   return report;
 }
 
-absl::Status Requestor::RunPart(const GrantedRepair& granted, Sink* sink, Call* call,
+absl::Status Requestor::RunPart(const RepairPart& part, Sink* sink, Call* call,
                                 RepairReport* report) {
-  ECPIPE_RETURN_IF_ERROR(CheckPart(granted.part));
+  ECPIPE_RETURN_IF_ERROR(CheckPart(part));
   Transport* const transport =
-      granted.part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
+      part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<PartRunner> runner,
-                          PartRunner::Create(granted.part, {}, transport, sink, options_.part));
+                          PartRunner::Create(part, {}, transport, sink, options_.part));
   {
     MutexLock lock(&mutex_);
     call->runner = runner.get();
@@ -190,6 +274,7 @@ void Requestor::Cancel() {
       call->runner->Cancel(absl::CancelledError("the requestor gave up"));
     }
   }
+  cancelled_.NotifyAll();
 }
 
 }  // namespace ecpipe

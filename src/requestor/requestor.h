@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requestor library: asks for a block, or a range of one, and gets its bytes, verified.
+// The requestor library: asks for blocks, or ranges of them, and gets their bytes, verified.
 //
 //   auto requestor = Requestor::Connect({.coordinator = "127.0.0.1:7700"});
-//   auto report = (*requestor)->RepairToFile({.block_id = "f-s00000-b03"}, "/blocks/f-s00000-b03");
+//   auto report = (*requestor)->RepairToFiles({.block_ids = {"f-s00000-b03"}},
+//                                             {"/blocks/f-s00000-b03"});
 #pragma once
 
 #include <chrono>
@@ -24,8 +25,8 @@
 namespace ecpipe {
 
 // What a repair took. `seconds` runs from the call to the last verified byte, the coordinator's
-// planning and handing out included; `commit_seconds` is what making a file durable took after
-// that.
+// planning and handing out included; `commit_seconds` is what making files durable took after
+// that. Of blocks that nodes take, `seconds` is the coordinator's count, to the last block stored.
 struct RepairReport {
   RepairId repair_id = 0;
   uint32_t attempts = 0;
@@ -34,7 +35,7 @@ struct RepairReport {
   std::string stripe_id;
   uint64_t block_bytes = 0;
   uint64_t offset = 0;
-  uint64_t bytes = 0;           // verified and handed over
+  uint64_t bytes = 0;           // verified and handed over, of all blocks together
   uint64_t bytes_received = 0;  // on the data plane, with frame headers
   double seconds = 0;
   double commit_seconds = 0;
@@ -54,9 +55,10 @@ using ProgressFn = std::function<void(uint64_t verified_bytes, uint64_t total_by
 // Takes bytes in the order of the range, slice by slice. An error ends the repair with it.
 using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;
 
-// Looks at a repaired file, `bytes` long, before it takes its name. An error discards it and ends
-// the call.
-using FileCheck = std::function<absl::Status(const AtomicFile& file, uint64_t bytes)>;
+// Looks at the file of one of the target's blocks, `bytes` long, before it takes its name. An error
+// discards all files and ends the call.
+using FileCheck =
+    std::function<absl::Status(size_t block, const AtomicFile& file, uint64_t bytes)>;
 
 // Thread-safe: several repairs may run at once, each on its caller's thread.
 class Requestor {
@@ -67,22 +69,30 @@ class Requestor {
   Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptions options);
   ~Requestor();
 
-  // Degraded read: hands the target's bytes to `sink` in order, as they arrive. Nothing unverified
-  // is ever handed over; after an error what was handed over before is correct. Blocks until the
-  // end.
+  // Degraded read of one block: hands the target's bytes to `sink` in order, as they arrive.
+  // Nothing unverified is ever handed over; after an error what was handed over before is correct.
+  // Blocks until the end.
   //
-  // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: bad range, slice size, scheme
-  // or transport. FAILED_PRECONDITION: too few survivors, each named with the reason. UNAVAILABLE,
+  // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: blocks that are not of one
+  // stripe, or more than the call takes; bad range, slice size, scheme or transport. FAILED_PRECONDITION: too few survivors, each named with the reason. UNAVAILABLE,
   // DEADLINE_EXCEEDED, DATA_LOSS: a node or the coordinator failed, did not answer, or sent damaged
   // bytes; named. CANCELLED: by Cancel(). In all these cases the call may be made again.
   absl::StatusOr<RepairReport> Read(const RepairTarget& target, const ByteSink& sink,
                                     const ProgressFn& progress = nullptr);
 
-  // Repair to disk: writes the target's bytes into a temporary file beside `path`, makes it durable
-  // and renames it. On an error there is no trace of it and an older file at `path` is untouched.
-  absl::StatusOr<RepairReport> RepairToFile(const RepairTarget& target, const std::string& path,
-                                            const ProgressFn& progress = nullptr,
-                                            const FileCheck& check = nullptr);
+  // Repair to disk: writes the bytes of each of the target's blocks into a temporary file beside
+  // its path, and when all are there makes each durable and renames it. After an error a path has
+  // its whole block, or there is no trace of it and an older file is untouched.
+  absl::StatusOr<RepairReport> RepairToFiles(const RepairTarget& target,
+                                             const std::vector<std::string>& paths,
+                                             const ProgressFn& progress = nullptr,
+                                             const FileCheck& check = nullptr);
+
+  // Has the helpers of these nodes, one for each block, store the target's blocks, whole; the
+  // catalog then names the new places. ABORTED: it failed there; the message has the reason, and
+  // how many blocks were stored all the same. If the caller dies the repair goes on.
+  absl::StatusOr<RepairReport> RepairToNodes(const RepairTarget& target,
+                                             const std::vector<std::string>& nodes);
 
   // Ends the calls that are under way with CANCELLED. Any thread, also a signal-waiting one.
   void Cancel();
@@ -98,10 +108,13 @@ class Requestor {
     PartRunner* runner = nullptr;
     bool cancelled = false;
   };
+  // Keeps a call among calls_.
+  class Registration;
 
   absl::StatusOr<RepairReport> Run(const RepairTarget& target, Sink* sink);
-  absl::StatusOr<RepairReport> RunCall(const RepairTarget& target, Sink* sink, Call* call);
-  absl::Status RunPart(const GrantedRepair& granted, Sink* sink, Call* call, RepairReport* report);
+  absl::Status RunPart(const RepairPart& part, Sink* sink, Call* call, RepairReport* report);
+  // Until the coordinator says that the repair has ended. CANCELLED: by Cancel().
+  absl::StatusOr<RepairStatus> AwaitEnd(RepairId repair_id, const Call& call);
 
   const std::unique_ptr<CoordinatorApi> coordinator_;
   const RequestorOptions options_;
@@ -109,6 +122,7 @@ class Requestor {
   const std::unique_ptr<Transport> redis_;
 
   Mutex mutex_;
+  CondVar cancelled_;
   std::set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 

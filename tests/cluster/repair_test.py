@@ -27,7 +27,7 @@ class Repairs(ClusterCase):
                 self.assertEqual((self.work / "out").read_bytes(), want)
                 self.assertEqual(report["scheme"], scheme)
                 self.assertEqual(report["transport"], transport)
-                self.assertEqual(report["sha256"], sha256(want))
+                self.assertEqual(report["blocks"][0]["sha256"], sha256(want))
         self.assert_nothing_left()
 
     def test_every_block_of_a_stripe(self) -> None:

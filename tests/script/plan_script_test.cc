@@ -2,7 +2,7 @@
 // Runs plans/*.txt: requests in a small language, each with the plan that it must lead to beside
 // it.
 //   plan <scheme> code=rs(6,4) failed=0[,1] survivors=1,2,... range=<offset>+<bytes> slice=<bytes>
-//       [racks=...] [links=...]                 (all on one line; see ReadCluster)
+//       [to=R0,R1,...] [racks=...] [speeds=...] [links=...]  (one line; see ReadCluster)
 //   <expected text>
 //   <blank line>
 // ECPIPE_UPDATE_SCRIPTS=1 writes what came out back into the files, for a person to read and judge.
@@ -71,7 +71,8 @@ std::string PlanText(const RepairPlan& plan, const ClusterView& cluster) {
   return text + "\n";
 }
 
-// racks=home:N1,N2;other:N3 and links=N1>N2:500;N2>R0:20 (bytes per second; the default is 1000).
+// racks=home:N1,N2;other:N3, speeds=R0:2000 (of a node's links) and links=N1>N2:500;N2>R0:20 (bytes
+// per second; the default is 1000).
 void ReadCluster(std::map<std::string, std::string>& options, ClusterView* cluster) {
   cluster->default_bytes_per_second = 1000;
   std::istringstream racks(options["racks"]);
@@ -80,6 +81,14 @@ void ReadCluster(std::map<std::string, std::string>& options, ClusterView* clust
     for (std::string node; std::getline(nodes, node, ',');) {
       cluster->nodes.push_back({.node = node, .rack = rack.substr(0, rack.find(':'))});
     }
+  }
+  std::istringstream speeds(options["speeds"]);
+  for (std::string speed; std::getline(speeds, speed, ';');) {
+    const size_t colon = speed.find(':');
+    const double of_links = std::stod(speed.substr(colon + 1));
+    cluster->nodes.push_back({.node = speed.substr(0, colon),
+                              .up_bytes_per_second = of_links,
+                              .down_bytes_per_second = of_links});
   }
   LinkTable links;
   std::istringstream list(options["links"]);
@@ -113,8 +122,11 @@ absl::StatusOr<std::string> Plan(const std::string& request_line) {
   request.grid.bytes = std::stoull(range.substr(range.find('+') + 1));
   request.grid.slice_bytes = static_cast<uint32_t>(std::stoul(options.at("slice")));
   for (int i = 0; i < code->n(); ++i) request.block_nodes.push_back("N" + std::to_string(i));
+  std::istringstream to(options["to"]);
   for (size_t i = 0; i < failed.size(); ++i) {
-    request.requestors.push_back("R" + std::to_string(i));
+    std::string requestor = "R" + std::to_string(i);
+    std::getline(to, requestor, ',');
+    request.requestors.push_back(requestor.empty() ? "R" + std::to_string(i) : requestor);
   }
   ReadCluster(options, &request.cluster);
   ECPIPE_ASSIGN_OR_RETURN(const RepairPlan plan, ChoosePlan(request));
@@ -155,7 +167,8 @@ TEST_P(PlanScripts, PlansAreAsWritten) {
 
 INSTANTIATE_TEST_SUITE_P(All, PlanScripts,
                          ::testing::Values("conventional", "ppr", "rp", "rp_cyclic", "rp_rack",
-                                           "rp_weighted", "errors"),
+                                           "rp_weighted", "rp_all", "several_blocks",
+                                           "baselines", "lrc", "errors"),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

@@ -86,6 +86,12 @@ class MemoryJournal : public Journal {
     }
     return taken;
   }
+  absl::StatusOr<RepairRecord> Find(RepairId repair_id) override {
+    MutexLock lock(&mutex);
+    const auto found = records.find(repair_id);
+    if (found == records.end()) return absl::NotFoundError("no such repair");
+    return found->second;
+  }
   absl::StatusOr<std::vector<RepairRecord>> Recent(int) override {
     return std::vector<RepairRecord>{};
   }

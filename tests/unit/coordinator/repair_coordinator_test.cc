@@ -21,7 +21,7 @@ class Repairs : public ::testing::Test {
   }
   static RepairRequest Request(const std::string& block_id, const std::string& scheme = "rp") {
     RepairRequest request;
-    request.block_id = block_id;
+    request.block_ids = {block_id};
     request.scheme = scheme;
     request.slice_bytes = 100;
     return request;
@@ -109,6 +109,47 @@ TEST_F(Repairs, BadRequests) {
   EXPECT_TRUE(Says(coordinator_.BeginRepair(redis).status(), "offers no redis"));
 }
 
+TEST_F(Repairs, SeveralBlocksGoToOneRequestor) {
+  RepairRequest request = Request("b4");
+  request.block_ids = {"b4", "b1"};
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(helpers_.last.size(), 4u);
+  for (const auto& handout : helpers_.last) {
+    EXPECT_NE(handout.helper.node, "n4");
+    EXPECT_NE(handout.helper.node, "n1");
+  }
+  ASSERT_EQ(grant->part.hops.size(), 1u);
+  EXPECT_EQ(grant->part.hops[0].stored_rows, (std::vector<Row>{0, 1}));
+  ASSERT_EQ(grant->part.hops[0].inputs.size(), 1u) << "both rows come in one stream";
+  EXPECT_EQ(grant->planned.plan.failed, (std::vector<int>{4, 1}));
+  const RepairId id = grant->repair_id;
+  EXPECT_EQ(coordinator_.Find(id)->block_ids, request.block_ids);
+  coordinator_.FinishRepair(id, absl::OkStatus(), 1000);
+  EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kFailed) << "that is half of the bytes";
+  const auto again = coordinator_.BeginRepair(request);
+  coordinator_.FinishRepair(again->repair_id, absl::OkStatus(), 2000);
+  EXPECT_EQ(coordinator_.Find(again->repair_id)->state, RepairState::kDone);
+  EXPECT_TRUE(absl::IsNotFound(coordinator_.Find(1).status()));
+}
+
+TEST_F(Repairs, WhichBlocksMakeARequest) {
+  MemoryCatalog two_stripes(2);
+  RepairCoordinator coordinator(&two_stripes, &journal_, &helpers_, &clock_, {});
+  const auto refusal = [&](std::vector<std::string> ids) {
+    RepairRequest request = Request("");
+    request.block_ids = std::move(ids);
+    return coordinator.BeginRepair(request).status();
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(refusal({})));
+  EXPECT_TRUE(absl::IsInvalidArgument(refusal(std::vector<std::string>(65, "b0"))));
+  EXPECT_TRUE(Says(refusal({"b0", "b1", "b0"}), "b0 is named twice"));
+  EXPECT_TRUE(Says(refusal({"b0", "b7"}), "block b7 is not of stripe s1000, as b0 is"));
+  EXPECT_TRUE(absl::IsNotFound(refusal({"b99", "b0"})));
+  const absl::Status beyond = refusal({"b0", "b1", "b2"});
+  EXPECT_TRUE(Says(beyond, "blocks b0, b1, b2 cannot be repaired now")) << beyond;
+}
+
 TEST_F(Repairs, DirectReadsTheBlockItself) {
   ASSERT_TRUE(coordinator_.BeginRepair(Request("b5", "direct")).ok());
   ASSERT_EQ(helpers_.last.size(), 1u);
@@ -169,7 +210,7 @@ class HostedRepairs : public Repairs {
   }
   RepairId Begin(const std::string& host = "spare") {
     RepairRequest request = Request("b0");
-    request.host = host;
+    request.hosts = {host};
     const auto grant = coordinator_.BeginRepair(request, 7);
     EXPECT_TRUE(grant.ok()) << grant.status();
     return journal_.records.empty() ? 0 : journal_.records.rbegin()->first;
@@ -189,7 +230,7 @@ TEST_F(HostedRepairs, TheHostStoresTheBlockAndTheCatalogKnows) {
   ASSERT_EQ(PartOf("spare").stores.size(), 1u);
   EXPECT_EQ(PartOf("spare").stores[0].block_id, "b0");
   EXPECT_EQ(PartOf("spare").stores[0].bytes, 1000u);
-  EXPECT_EQ(journal_.records.at(id).host, "spare");
+  EXPECT_EQ(journal_.records.at(id).hosts, std::vector<std::string>{"spare"});
   coordinator_.ReportPart("n1", id, 0, absl::OkStatus());
   EXPECT_TRUE(ends_.empty());
   coordinator_.FinishRepair(id, absl::OkStatus(), 1000);
@@ -256,7 +297,7 @@ TEST_F(HostedRepairs, AHostThatStaysSilentEndsIt) {
 TEST_F(HostedRepairs, WhoCannotHost) {
   RepairRequest request = Request("b0");
   const auto refusal = [&](const std::string& host) {
-    request.host = host;
+    request.hosts = {host};
     return coordinator_.BeginRepair(request).status();
   };
   EXPECT_TRUE(Says(refusal("n3"), "has a block of the stripe"));
@@ -294,9 +335,114 @@ TEST_F(HostedRepairs, WhatWasUnderWayAndIsNeverHeardOfFails) {
   EXPECT_EQ(helpers_.cancelled.size(), 1u) << "its host is told to stop";
 }
 
+// Two blocks for two hosts, n0 and spare.
+class TwoHosts : public HostedRepairs {
+ protected:
+  RepairId BeginTwo(const std::string& scheme = "rp") {
+    RepairRequest request = Request("b0", scheme);
+    request.block_ids = {"b0", "b3"};
+    request.hosts = {"n0", "spare"};
+    const auto grant = coordinator_.BeginRepair(request);
+    EXPECT_TRUE(grant.ok()) << grant.status();
+    return grant.ok() ? grant->repair_id : 0;
+  }
+  std::vector<std::string> Places() {
+    return {catalog_.stripes[0].blocks[0].node, catalog_.stripes[0].blocks[3].node};
+  }
+};
+
+TEST_F(TwoHosts, EachBlockMovesWhenItIsStoredAndThenAllIsDone) {
+  catalog_.stripes[0].blocks[0].node = "gone";
+  const RepairId id = BeginTwo();
+  EXPECT_EQ(PartOf("n0").stores[0].block_id, "b0");
+  EXPECT_EQ(PartOf("n0").stores[0].row, 0);
+  EXPECT_EQ(PartOf("spare").stores[0].block_id, "b3");
+  EXPECT_EQ(PartOf("spare").stores[0].row, 1);
+  coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+  EXPECT_EQ(Places(), (std::vector<std::string>{"gone", "spare"}));
+  EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kRunning);
+  coordinator_.ReportPart("n0", id, 0, absl::OkStatus());
+  EXPECT_EQ(Places(), (std::vector<std::string>{"n0", "spare"}));
+  EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kDone);
+  EXPECT_EQ(ends_.size(), 2u);
+}
+
+TEST_F(TwoHosts, AFaultLeavesWhatIsStored) {
+  const RepairId id = BeginTwo();
+  coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+  coordinator_.ReportPart("n0", id, 0, absl::ResourceExhaustedError("disk full"));
+  EXPECT_EQ(Places(), (std::vector<std::string>{"n0", "spare"}));
+  const auto record = coordinator_.Find(id);
+  EXPECT_EQ(record->state, RepairState::kFailed);
+  EXPECT_NE(record->detail.find("disk full; stored 1 of 2 blocks"), std::string::npos)
+      << record->detail;
+  ASSERT_EQ(ends_.size(), 2u);
+  EXPECT_FALSE(ends_[0].status.ok());
+  EXPECT_TRUE(ends_[1].status.ok());
+}
+
+TEST_F(TwoHosts, ANewCoordinatorAsksOnlyForWhatIsNotMoved) {
+  const RepairId id = BeginTwo();
+  catalog_.stripes[0].blocks[0].node = "gone";
+  coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  next.Adopt(*journal_.TakeInterrupted(0));
+  EXPECT_EQ(next.Find(id)->state, RepairState::kRunning);
+  next.ReportPart("n0", id, 0, absl::OkStatus());
+  EXPECT_EQ(next.Find(id)->state, RepairState::kDone);
+}
+
+TEST_F(TwoHosts, ANewCoordinatorSeesWhatIsAllDone) {
+  const RepairId id = BeginTwo();
+  const auto interrupted = *journal_.TakeInterrupted(0);
+  ASSERT_TRUE(catalog_.MoveBlock("b3", "spare").ok());
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  next.Adopt(interrupted);
+  EXPECT_EQ(next.Find(id)->state, RepairState::kDone);
+}
+
+TEST_F(TwoHosts, ItsCallerMayCancelIt) {
+  const RepairId id = BeginTwo();
+  coordinator_.FinishRepair(id, absl::CancelledError("the requestor gave up"), 0);
+  EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kFailed);
+  EXPECT_EQ(helpers_.cancelled.size(), 1u);
+}
+
+TEST_F(TwoHosts, WhichHostsFit) {
+  RepairRequest request = Request("b0");
+  request.block_ids = {"b0", "b3"};
+  const auto refusal = [&](std::vector<std::string> hosts) {
+    request.hosts = std::move(hosts);
+    return coordinator_.BeginRepair(request).status();
+  };
+  EXPECT_TRUE(Says(refusal({"spare"}), "1 nodes are to take 2 blocks"));
+  EXPECT_TRUE(Says(refusal({"spare", "spare"}), "it takes another of the blocks"));
+  EXPECT_TRUE(Says(refusal({"n3", "n1"}), "n1 cannot take block b3: it has a block"));
+  EXPECT_TRUE(refusal({"n3", "n0"}).ok()) << "the places of lost blocks are free";
+  request.bytes = 10;
+  EXPECT_TRUE(absl::IsInvalidArgument(refusal({"n3", "n0"}))) << "only whole blocks are stored";
+  request.bytes = 0;
+  request.block_ids = {"b0"};
+  request.scheme = "direct";
+  EXPECT_TRUE(absl::IsInvalidArgument(refusal({"spare"})));
+}
+
+TEST_F(TwoHosts, StarsAndMixedLanesFeedRequestorsFromRequestors) {
+  for (const char* scheme : {"conventional", "ppr", "mixed"}) {
+    const RepairId id = BeginTwo(scheme);
+    coordinator_.FinishRepair(id, absl::CancelledError("next"), 0);
+    const auto forwards = [&](const std::string& node) {
+      return std::any_of(PartOf(node).hops.begin(), PartOf(node).hops.end(),
+                         [](const HopSpec& hop) { return !hop.outputs.empty(); });
+    };
+    EXPECT_TRUE(forwards("n0")) << scheme;
+    EXPECT_EQ(forwards("spare"), scheme == std::string("mixed")) << scheme;
+  }
+}
+
 TEST_F(HostedRepairs, HelpersComeInTheOrderThatIsWished) {
   RepairRequest request = Request("b0");
-  request.host = "spare";
+  request.hosts = {"spare"};
   request.helper_order = {"n5", "n2", "n4", "n1"};
   const auto grant = coordinator_.BeginRepair(request);
   ASSERT_TRUE(grant.ok());

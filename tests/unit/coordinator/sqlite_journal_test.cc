@@ -21,7 +21,7 @@ RepairRecord Record(RepairId id, int64_t started, RepairState state = RepairStat
   record.scheme = "rp";
   record.transport = "tcp";
   record.requestor = "client-1";
-  record.host = "node-3";
+  record.hosts = {"node-3", "other"};
   record.recovery_id = 4;
   record.state = state;
   record.started_unix_ms = started;
@@ -57,6 +57,16 @@ class SqliteJournalTest : public testing::Test {
   const std::string path_ = directory_.File("ecpipe.db");
   std::unique_ptr<SqliteJournal> journal_;
 };
+
+TEST_F(SqliteJournalTest, FindsOneByItsId) {
+  const RepairRecord record = Record(UINT64_MAX - 3, 50, RepairState::kFailed);
+  Store(record);
+  Store(Record(8, 60, RepairState::kRunning));
+  const auto found = journal_->Find(UINT64_MAX - 3);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(*found, record);
+  EXPECT_TRUE(absl::IsNotFound(journal_->Find(9).status()));
+}
 
 TEST_F(SqliteJournalTest, RecordsSurviveARestart) {
   const RepairRecord running = Record(UINT64_MAX, 100);
