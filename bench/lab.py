@@ -8,6 +8,7 @@ ratios to that.
 
     bench/lab.py single --n 14 --k 10 --block-mib 64 --slice-kib 32 --rate-mbit 1000 \\
                  --schemes direct,conventional,ppr,rp --transport tcp --runs 5 --json OUT
+    bench/lab.py multi --failed 1,2,3,4 --schemes conventional,rp,mixed
     bench/lab.py node --nodes 16 --stripes 32 --requestors 1,4,all \\
                  --policies rp,rp-greedy,rp-balanced,conventional,ppr
 """
@@ -23,7 +24,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from labkit import netns, node, single
+from labkit import multi, netns, node, single
 from labkit.measure import MIB, commit, machine, print_table
 from labkit.process import LabError, interruptible
 
@@ -34,7 +35,7 @@ EXIT_FAILED = 1
 EXIT_CANNOT_RUN_HERE = 3
 
 # Each experiment: add_arguments(parser) and run(arguments, bin_dir, work_dir) -> rows.
-EXPERIMENTS = {module.EXPERIMENT: module for module in (single, node)}
+EXPERIMENTS = {module.EXPERIMENT: module for module in (single, multi, node)}
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -10,7 +10,6 @@ each rebuilt block has k blocks sent, over the uplinks of all surviving nodes.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,8 @@ from .measure import (
     DIRECT, MIB, Sample, busiest, measure_direct_send, result_row, sha256_of, total, traffic)
 from .netns import Network
 from .process import LabError
-from .single import STRIPE_NAME, write_noise
+from .stripes import (
+    add_code_arguments, check_code_arguments, code_parameters, encode, manifest_of)
 
 EXPERIMENT = "node"
 LOST_NODE = "node-1"
@@ -50,10 +50,7 @@ POLICIES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, default=16, help="storage nodes (default 16)")
     parser.add_argument("--stripes", type=int, default=32, help="stripes (default 32)")
-    parser.add_argument("--n", type=int, default=14, help="blocks a stripe (default 14)")
-    parser.add_argument("--k", type=int, default=10, help="data blocks a stripe (default 10)")
-    parser.add_argument("--block-mib", type=int, default=4, help="block size (default 4)")
-    parser.add_argument("--slice-kib", type=int, default=32, help="slice size (default 32)")
+    add_code_arguments(parser, block_mib=4)
     parser.add_argument("--rate-mbit", type=float, default=200,
                         help="rate of each node's up- and downlink (default 200: with 1000 two "
                              "cores are the bottleneck and not the links)")
@@ -63,17 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"comma-separated, of {', '.join(POLICIES)} (default %(default)s)")
     parser.add_argument("--streams", type=int, default=0,
                         help="repairs in which a node takes part at once; 0: as configured")
-    parser.add_argument("--runs", type=int, default=3, help="repeats (default 3)")
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    if not 1 <= arguments.k < arguments.n <= 255:
-        raise LabError(f"--n {arguments.n} --k {arguments.k}: needs 1 <= k < n <= 255")
+    check_code_arguments(arguments)
     if arguments.nodes <= arguments.n:
         raise LabError(f"--nodes {arguments.nodes}: a lost block needs a node beside the "
                        f"{arguments.n} of its stripe")
-    if min(arguments.stripes, arguments.block_mib, arguments.slice_kib, arguments.runs) < 1:
-        raise LabError("--stripes, --block-mib, --slice-kib and --runs must be at least 1")
+    if arguments.stripes < 1:
+        raise LabError("--stripes must be at least 1")
     if arguments.rate_mbit <= 0:
         raise LabError("--rate-mbit must be more than 0")
     unknown = set(arguments.policies.split(",")) - set(POLICIES)
@@ -125,15 +120,7 @@ class LostNode:
 
     def __init__(self, cluster: Cluster, arguments: argparse.Namespace) -> None:
         self.cluster = cluster
-        source = cluster.work_dir / "source"
-        write_noise(source, arguments.stripes * arguments.k * arguments.block_mib * MIB)
-        cluster.cli("encode", source, "--out", cluster.data_dir(),
-                    "--code", f"rs({arguments.n},{arguments.k})",
-                    "--block-size", f"{arguments.block_mib}MiB", "--name", STRIPE_NAME,
-                    "--nodes", ",".join(cluster.node_ids), timeout=RECOVERY_SECONDS)
-        source.unlink()
-        self.manifest = cluster.data_dir() / f"{STRIPE_NAME}.manifest.json"
-        stripes = json.loads(self.manifest.read_text())["stripes"]
+        stripes = encode(cluster, arguments, arguments.stripes)
         self.holders = [nodes for nodes in ({block["node"] for block in stripe["blocks"]}
                                             for stripe in stripes) if LOST_NODE in nodes]
         blocks = [block for stripe in stripes for block in stripe["blocks"]]
@@ -163,7 +150,7 @@ class LostNode:
                 arguments: argparse.Namespace) -> Sample:
         for file in self.copies():
             file.unlink()
-        self.cluster.cli("catalog", "load", self.manifest)
+        self.cluster.cli("catalog", "load", manifest_of(self.cluster))
         self.cluster.wait_idle()
         targets = self.targets(count)
         streams = ("--streams", arguments.streams) if arguments.streams else ()
@@ -184,17 +171,16 @@ class LostNode:
 
 def rows(samples: dict[tuple[str, int], list[Sample]], arguments: argparse.Namespace,
          lost: LostNode, congestion_control: str) -> list[dict[str, Any]]:
-    block_bytes = arguments.block_mib * MIB
-    lost_bytes = len(lost.sha256) * block_bytes
+    code = code_parameters(arguments)
+    lost_bytes = len(lost.sha256) * code["block_bytes"]
     link = arguments.rate_mbit * 1e6 / 8
     result = []
     for (name, count), of_policy in samples.items():
         parameters = {
-            "nodes": arguments.nodes, "stripes": arguments.stripes, "n": arguments.n,
-            "k": arguments.k, "block_bytes": block_bytes, "lost_blocks": len(lost.sha256),
-            "slice_bytes": arguments.slice_kib * 1024, "rate_mbit": arguments.rate_mbit,
+            **code, "nodes": arguments.nodes, "stripes": arguments.stripes,
+            "lost_blocks": len(lost.sha256), "rate_mbit": arguments.rate_mbit,
             "requestors": count, "streams": arguments.streams,
-            "congestion_control": congestion_control, "runs": arguments.runs}
+            "congestion_control": congestion_control}
         row = result_row(EXPERIMENT, parameters, of_policy, samples[DIRECT, 1])
         row["scheme"] = name if name == DIRECT else f"{name} x{count}"
         if name != DIRECT:

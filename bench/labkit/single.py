@@ -9,33 +9,27 @@ from __future__ import annotations
 
 import argparse
 import math
-import random
 from pathlib import Path
 from typing import Any, Iterator
 
 from .bare_chain import BARE_CHAIN, measure_bare_chain
 from .cluster import COORDINATOR, REQUESTOR, Cluster, node_names
 from .measure import (
-    DIRECT, MIB, Sample, measure_direct_send, measure_repair, result_row, sha256_of,
+    DIRECT, Sample, measure_direct_send, measure_repair, result_row, sha256_of,
     theory_timeslots)
 from .netns import Network
 from .process import LabError
+from .stripes import add_code_arguments, check_code_arguments, code_parameters, encode
 
 EXPERIMENT = "single"
 # Reads one healthy block through our own engine: what the engine costs without any coding.
 ENGINE_DIRECT = "engine-direct"
-STRIPE_NAME = "lab"
 LOST_NODE = "node-1"
 HEALTHY_NODE = "node-2"
-SEED = 20170712
-WRITE_BYTES = 8 * MIB
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--n", type=int, default=14, help="blocks a stripe (default 14)")
-    parser.add_argument("--k", type=int, default=10, help="data blocks a stripe (default 10)")
-    parser.add_argument("--block-mib", type=int, default=64, help="block size (default 64)")
-    parser.add_argument("--slice-kib", type=int, default=32, help="slice size (default 32)")
+    add_code_arguments(parser, block_mib=64)
     parser.add_argument("--rate-mbit", type=float, default=1000,
                         help="rate of each node's up- and downlink; 0: not shaped (default 1000)")
     parser.add_argument("--schemes", default="direct,conventional,ppr,rp",
@@ -44,15 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "path costs on this machine (default %(default)s)")
     parser.add_argument("--transport", default="tcp",
                         help="tcp, redis, or both comma-separated (default tcp)")
-    parser.add_argument("--runs", type=int, default=5, help="repeats (default 5)")
-
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    if not 1 <= arguments.k < arguments.n <= 255:
-        raise LabError(f"--n {arguments.n} --k {arguments.k}: needs 1 <= k < n <= 255")
-    for name in ("block_mib", "slice_kib", "runs"):
-        if getattr(arguments, name) < 1:
-            raise LabError(f"--{name.replace('_', '-')} must be at least 1")
+    check_code_arguments(arguments)
     if arguments.rate_mbit < 0:
         raise LabError("--rate-mbit must not be negative")
     unknown = set(arguments.transport.split(",")) - {"tcp", "redis"}
@@ -95,24 +83,10 @@ class LostBlock:
 
 
 def lose_a_block(cluster: Cluster, arguments: argparse.Namespace) -> LostBlock:
-    """Encodes one stripe of seeded noise over the nodes, and takes one node's block away."""
-    source = cluster.work_dir / "source"
-    write_noise(source, arguments.k * arguments.block_mib * MIB)
-    cluster.cli("encode", source, "--out", cluster.data_dir(),
-                "--code", f"rs({arguments.n},{arguments.k})",
-                "--block-size", f"{arguments.block_mib}MiB", "--name", STRIPE_NAME,
-                "--nodes", ",".join(cluster.node_ids))
-    source.unlink()
-    cluster.cli("catalog", "load", cluster.data_dir() / f"{STRIPE_NAME}.manifest.json")
+    """Encodes one stripe over the nodes, and takes one node's block away."""
+    lost, healthy = encode(cluster, arguments)[0]["blocks"][:2]
     cluster.helpers[LOST_NODE].stop()
-    return LostBlock(cluster, f"{STRIPE_NAME}-s00000-b00", f"{STRIPE_NAME}-s00000-b01")
-
-
-def write_noise(path: Path, size: int) -> None:
-    noise = random.Random(SEED)
-    with path.open("wb") as file:
-        for start in range(0, size, WRITE_BYTES):
-            file.write(noise.randbytes(min(WRITE_BYTES, size - start)))
+    return LostBlock(cluster, lost["block_id"], healthy["block_id"])
 
 
 def one_run(cluster: Cluster, network: Network, lost: LostBlock, bin_dir: Path,
@@ -137,11 +111,10 @@ def one_run(cluster: Cluster, network: Network, lost: LostBlock, bin_dir: Path,
 
 def rows(samples: dict[tuple[str, str], list[Sample]], arguments: argparse.Namespace,
          congestion_control: str) -> list[dict[str, Any]]:
-    block_bytes = arguments.block_mib * MIB
-    slices = math.ceil(block_bytes / (arguments.slice_kib * 1024))
-    parameters = {"n": arguments.n, "k": arguments.k, "block_bytes": block_bytes,
-                  "slice_bytes": arguments.slice_kib * 1024, "rate_mbit": arguments.rate_mbit,
-                  "congestion_control": congestion_control, "runs": arguments.runs}
+    parameters = {**code_parameters(arguments), "rate_mbit": arguments.rate_mbit,
+                  "congestion_control": congestion_control}
+    block_bytes = parameters["block_bytes"]
+    slices = math.ceil(block_bytes / parameters["slice_bytes"])
     direct_sends = samples[DIRECT, "tcp"]
     result = []
     for (name, _), of_scheme in samples.items():

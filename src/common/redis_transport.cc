@@ -261,6 +261,8 @@ class RedisSender : public SliceSender {
     return waiting_for_credit_ ? credits_->poll_fd() : data_->poll_fd();
   }
   uint64_t bytes_sent() const override { return bytes_sent_; }
+  // Which of the two links, to the server or from it, was the slow one cannot be told.
+  LinkTiming timing() const override { return {}; }
 
  private:
   absl::StatusOr<bool> WindowOpen() {

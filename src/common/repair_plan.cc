@@ -145,6 +145,9 @@ absl::Status ValidatePart(const RepairPart& part) {
       if (!outputs.insert(output.edge).second) return Bad(where + ": an edge is used twice");
     }
   }
+  if (part.probe && (!part.stores.empty() || part.transport != TransportKind::kTcp)) {
+    return Bad("a probe stores nothing, and goes over tcp");
+  }
   return CheckStores(part);
 }
 

@@ -110,6 +110,7 @@ struct HopOutput {
   EdgeToken token{};
   std::string node;  // the receiver's node id, for messages
   std::vector<Row> rows;
+  bool measured = false;  // whether it tells of the link: it is the only stream of both nodes
 };
 
 struct LocalBlock {
@@ -146,6 +147,8 @@ struct RepairPart {
   // One for each row that the hops store, when a helper hosts the requestor. Empty where rows go to
   // a caller.
   std::vector<StoredBlock> stores;
+  // Only measures a link: blocks are made up, and rows that end here are thrown away.
+  bool probe = false;
   std::vector<HopSpec> hops;
 };
 

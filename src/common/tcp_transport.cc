@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/crc32c.h"
 #include "common/status.h"
+#include "common/tcp_network_time.h"
 #include "common/tcp_socket.h"
 
 namespace ecpipe {
@@ -197,6 +199,7 @@ class TcpSender : public SliceSender {
                                Next next) override {
     if (!HavePeer()) return false;
     if (frame_sent_ == 0) {
+      if (bytes_sent_ == 0) begun_ = Clock::System().Now();
       FrameHeader sealed = header;
       sealed.payload_crc32c = Crc32c(payload);
       EncodeFrameHeader(sealed, header_bytes_);
@@ -223,7 +226,10 @@ class TcpSender : public SliceSender {
     }
     uint8_t byte = 0;
     const ssize_t got = ::recv(fd_.get(), &byte, 1, 0);
-    if (got == 0) return true;
+    if (got == 0) {
+      TakeTiming();
+      return true;
+    }
     if (got < 0 && WouldBlock()) return false;
     // A receiver that resets the stream may have left bytes of ours unread.
     return absl::UnavailableError(peer_ + " did not take the whole stream");
@@ -253,6 +259,7 @@ class TcpSender : public SliceSender {
   }
 
   uint64_t bytes_sent() const override { return bytes_sent_; }
+  LinkTiming timing() const override { return timing_; }
 
  private:
   bool HavePeer() {
@@ -266,6 +273,13 @@ class TcpSender : public SliceSender {
     const int on = 1;
     ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return true;
+  }
+
+  // The receiver has taken everything.
+  void TakeTiming() {
+    timing_.bytes = bytes_sent_;
+    timing_.seconds = Seconds(Clock::System().Now() - begun_);
+    timing_.network_seconds = TcpNetworkSeconds(fd_.get());
   }
 
   ssize_t SendRest(std::span<const uint8_t> payload, Next next) {
@@ -295,6 +309,8 @@ class TcpSender : public SliceSender {
   size_t frame_sent_ = 0;  // bytes of the frame under way
   bool finishing_ = false;
   uint64_t bytes_sent_ = 0;
+  TimePoint begun_{};
+  LinkTiming timing_;
 };
 
 class TcpTransport : public Transport {

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/frame.h"
+#include "common/link_timing.h"
 #include "common/repair_plan.h"
 #include "common/wakeup.h"
 
@@ -63,6 +64,8 @@ class SliceSender {
   // fd of -1: nothing to poll yet; the wakeup given to Offer() is signalled when that changes.
   virtual pollfd poll_fd() const = 0;
   virtual uint64_t bytes_sent() const = 0;
+  // After TryFinish() was true: bytes and times of the whole stream; `to` is left empty.
+  virtual LinkTiming timing() const = 0;
 };
 
 // What both ends of a stream know from the plan.

@@ -16,11 +16,15 @@ double Links::Of(const std::string& node, double PlanNode::* speed) const {
 }
 
 double Links::OfPair(const std::string& from, const std::string& to) const {
-  if (view_.links == nullptr) return 0;
-  const auto nodes = view_.links->find({from, to});
-  if (nodes != view_.links->end()) return nodes->second;
-  const auto racks = view_.links->find({RackOf(from), RackOf(to)});
-  return racks == view_.links->end() ? 0 : racks->second;
+  const auto look = [](const std::shared_ptr<const LinkTable>& table, const std::string& a,
+                       const std::string& b) {
+    if (table == nullptr) return 0.0;
+    const auto found = table->find({a, b});
+    return found == table->end() ? 0.0 : found->second;
+  };
+  if (const double speed = look(view_.links, from, to); speed > 0) return speed;
+  if (const double speed = look(view_.links, RackOf(from), RackOf(to)); speed > 0) return speed;
+  return look(view_.measured, from, to);
 }
 
 double Links::Between(const std::string& from, const std::string& to) const {

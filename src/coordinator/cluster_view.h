@@ -18,13 +18,14 @@ struct PlanNode {
   double down_bytes_per_second = 0;
 };
 
-// Bytes per second from one node to another, where a pair has been measured or configured. Both
-// names may be racks: that is then the speed from any node of the one to any node of the other.
+// Bytes per second from one node to another. Where an operator has written them down both names may
+// be racks: that is then the speed from any node of the one to any node of the other.
 using LinkTable = std::map<std::pair<std::string, std::string>, double>;
 
 struct ClusterView {
   std::vector<PlanNode> nodes;             // helpers, and requestors of which something is known
-  std::shared_ptr<const LinkTable> links;  // null: nothing known of pairs
+  std::shared_ptr<const LinkTable> links;     // written down; null: nothing
+  std::shared_ptr<const LinkTable> measured;  // for pairs that are not; null: nothing
   double default_bytes_per_second = 125e6;
 };
 
@@ -32,6 +33,9 @@ struct ClusterView {
 class Links {
  public:
   explicit Links(const ClusterView& view);
+
+  // Whether anything is known of pairs.
+  bool HavePairs() const { return view_.links != nullptr || view_.measured != nullptr; }
 
   double Up(const std::string& node) const { return Of(node, &PlanNode::up_bytes_per_second); }
   double Down(const std::string& node) const { return Of(node, &PlanNode::down_bytes_per_second); }

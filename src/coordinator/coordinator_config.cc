@@ -9,6 +9,11 @@
 namespace ecpipe {
 namespace {
 
+double ReadMbit(Config& config, const std::string& key, int64_t fallback) {
+  constexpr int64_t kFastestMbit = 10'000'000;
+  return 1e6 / 8 * static_cast<double>(config.Integer(key, fallback, 1, kFastestMbit));
+}
+
 void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
   RepairPlanner::Options& planner = coordinator->repairs.planner;
   planner.default_scheme = config.String("defaults.scheme", planner.default_scheme);
@@ -27,10 +32,13 @@ void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
   }
   coordinator->default_transport =
       transport == "redis" ? TransportKind::kRedis : TransportKind::kTcp;
-  constexpr int64_t kFastestMbit = 10'000'000;
-  const double megabit_bytes = 1e6 / 8;
-  planner.link_bytes_per_second = megabit_bytes * static_cast<double>(config.Integer(
-                                                      "defaults.link_mbit", 1000, 1, kFastestMbit));
+  planner.link_bytes_per_second = ReadMbit(config, "defaults.link_mbit", 1000);
+}
+
+void ReadProbes(Config& config, LinkProber::Options* probes) {
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  probes->max_bytes = config.Size("probe.max_bytes", probes->max_bytes, 1, kMost);
+  probes->max_bytes_per_second = ReadMbit(config, "probe.max_mbit", 100);
 }
 
 absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
@@ -40,7 +48,7 @@ absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
   repairs->topology_script = config.String("topology.script", "");
   if (const std::string path = config.String("topology.links", ""); !path.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(LinkTable links, ReadLinkTable(path));
-    repairs->planner.links = std::make_shared<LinkTable>(std::move(links));
+    repairs->links = std::make_shared<const LinkTable>(std::move(links));
   }
   return absl::OkStatus();
 }
@@ -84,6 +92,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   repairs.journal_keep =
       static_cast<int>(config.Integer("limits.journal_keep", repairs.journal_keep, 0, 10'000'000));
   ReadRecovery(config, &coordinator.recoveries);
+  ReadProbes(config, &coordinator.probes);
   ECPIPE_RETURN_IF_ERROR(config.Finish());
   return coordinator;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/repair_plan.h"
+#include "coordinator/link_prober.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
 
@@ -20,6 +21,7 @@ struct CoordinatorConfig {
   TransportKind default_transport = TransportKind::kTcp;
   RepairCoordinator::Options repairs;
   RecoveryManager::Options recoveries;
+  LinkProber::Options probes;
 };
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.

@@ -170,8 +170,19 @@ grpc::Status CoordinatorServiceImpl::Heartbeat(grpc::ServerContext*,
 grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext*,
                                                 const v1::ReportPartRequest* request,
                                                 v1::ReportPartResponse*) {
-  repairs_->ReportPart(request->node_id(), request->repair_id(), request->attempt(),
-                       StatusFromWire(request->status_code(), request->status_message()));
+  const absl::Status status =
+      StatusFromWire(request->status_code(), request->status_message());
+  std::vector<LinkTiming> timings;
+  for (const v1::LinkTiming& link : request->links()) {
+    timings.push_back({link.to_node(), link.bytes(), link.seconds(), link.network_seconds()});
+  }
+  if (prober_->Report(request->node_id(), request->repair_id(), status, timings)) {
+    return grpc::Status::OK;
+  }
+  repairs_->ReportPart(request->node_id(), request->repair_id(), request->attempt(), status);
+  constexpr double kDay = 86400;
+  const bool sane = request->seconds() >= 0 && request->seconds() <= kDay;  // a NaN is not
+  repairs_->ReportLinks(request->node_id(), FromSeconds(sane ? request->seconds() : kDay), timings);
   return grpc::Status::OK;
 }
 
@@ -359,6 +370,44 @@ grpc::Status CoordinatorServiceImpl::ListRecoveries(grpc::ServerContext*,
   const absl::StatusOr<RecoveryView> view = recoveries_->Get(request->recovery_id());
   if (!view.ok()) return ToGrpc(view.status());
   RecoveryToProto(*view, response->add_recoveries());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ProbeLinks(grpc::ServerContext*,
+                                                const v1::ProbeLinksRequest* request,
+                                                v1::ProbeLinksResponse* response) {
+  std::vector<std::pair<std::string, std::string>> links;
+  for (const v1::NodePair& pair : request->links()) links.emplace_back(pair.from(), pair.to());
+  const absl::StatusOr<ProbeRound> round = prober_->Probe(links, request->bytes());
+  if (!round.ok()) return ToGrpc(round.status());
+  for (const ProbedLink& link : round->links) {
+    v1::ProbeLinksResponse::Outcome* outcome = response->add_outcomes();
+    outcome->set_bytes_per_second(link.bytes_per_second);
+    outcome->set_error(link.status.ok() ? "" : StatusText(link.status));
+  }
+  response->set_rest_seconds(round->rest_seconds);
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ListLinks(grpc::ServerContext*, const v1::ListLinksRequest*,
+                                               v1::ListLinksResponse* response) {
+  LinkSpeeds& speeds = repairs_->links();
+  const TimePoint now = Clock::System().Now();
+  for (const LinkEstimate& estimate : speeds.Measured()) {
+    v1::ListLinksResponse::Link* link = response->add_links();
+    link->mutable_pair()->set_from(estimate.from);
+    link->mutable_pair()->set_to(estimate.to);
+    link->set_bytes_per_second(estimate.bytes_per_second);
+    link->set_samples(estimate.samples);
+    link->set_age_seconds(Seconds(now - estimate.last));
+  }
+  if (speeds.configured() == nullptr) return grpc::Status::OK;
+  for (const auto& [pair, speed] : *speeds.configured()) {
+    v1::ListLinksResponse::Link* link = response->add_links();
+    link->mutable_pair()->set_from(pair.first);
+    link->mutable_pair()->set_to(pair.second);
+    link->set_bytes_per_second(speed);
+  }
   return grpc::Status::OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "coordinator/catalog.h"
 #include "coordinator/journal.h"
+#include "coordinator/link_prober.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
@@ -13,10 +14,12 @@ namespace ecpipe {
 class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
  public:
   // All outlive the service.
-  CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries, Catalog* catalog,
-                         Journal* journal, TransportKind default_transport)
+  CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
+                         LinkProber* prober, Catalog* catalog, Journal* journal,
+                         TransportKind default_transport)
       : repairs_(repairs),
         recoveries_(recoveries),
+        prober_(prober),
         catalog_(catalog),
         journal_(journal),
         default_transport_(default_transport) {}
@@ -47,6 +50,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                               v1::ChangeRecoveryResponse* response) override;
   grpc::Status ListRecoveries(grpc::ServerContext*, const v1::ListRecoveriesRequest* request,
                               v1::ListRecoveriesResponse* response) override;
+  grpc::Status ProbeLinks(grpc::ServerContext*, const v1::ProbeLinksRequest* request,
+                          v1::ProbeLinksResponse* response) override;
+  grpc::Status ListLinks(grpc::ServerContext*, const v1::ListLinksRequest* request,
+                         v1::ListLinksResponse* response) override;
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
                          v1::GetStatusResponse* response) override;
 
@@ -58,6 +65,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
   RepairCoordinator* const repairs_;
   RecoveryManager* const recoveries_;
+  LinkProber* const prober_;
   Catalog* const catalog_;
   Journal* const journal_;
   const TransportKind default_transport_;

@@ -22,9 +22,31 @@ HopSpec SpecOf(const PlanLane& lane, uint32_t lane_index, uint32_t hop_index,
   return spec;
 }
 
+// How many streams of a plan leave and enter each node.
+class Streams {
+ public:
+  explicit Streams(const RepairPlan& plan) {
+    for (const PlanLane& lane : plan.lanes) {
+      for (const PlanHop& hop : lane.hops) {
+        for (const PlanInput& input : hop.inputs) {
+          ++out_[lane.hops[static_cast<size_t>(input.from_hop)].node];
+          ++in_[hop.node];
+        }
+      }
+    }
+  }
+  bool Alone(const std::string& from, const std::string& to) const {
+    return from != to && out_.at(from) == 1 && in_.at(to) == 1;
+  }
+
+ private:
+  std::map<std::string, int> out_;
+  std::map<std::string, int> in_;
+};
+
 // Gives every edge of the lane a name, a token and the addresses of its ends.
 absl::Status ConnectLane(const PlanLane& lane, uint32_t lane_index, const PartContext& context,
-                         std::vector<HopSpec>* specs) {
+                         const Streams& streams, std::vector<HopSpec>* specs) {
   for (uint32_t to = 0; to < lane.hops.size(); ++to) {
     for (const PlanInput& input : lane.hops[to].inputs) {
       const auto from = static_cast<uint32_t>(input.from_hop);
@@ -38,7 +60,8 @@ absl::Status ConnectLane(const PlanLane& lane, uint32_t lane_index, const PartCo
       const EdgeId edge{context.repair_id, context.attempt, lane_index, from,
                         static_cast<uint32_t>(outputs.size())};
       const EdgeToken token = context.new_token();
-      outputs.push_back({edge, token, lane.hops[to].node, input.rows});
+      outputs.push_back({edge, token, lane.hops[to].node, input.rows,
+                         streams.Alone(sender, lane.hops[to].node)});
       (*specs)[to].inputs.push_back(
           {edge, token, address->second, sender, input.rows, input.coefficients});
     }
@@ -50,6 +73,7 @@ absl::Status ConnectLane(const PlanLane& lane, uint32_t lane_index, const PartCo
 
 absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& plan,
                                                              const PartContext& context) {
+  const Streams streams(plan);
   std::map<std::string, RepairPart> parts;
   for (uint32_t lane_index = 0; lane_index < plan.lanes.size(); ++lane_index) {
     const PlanLane& lane = plan.lanes[lane_index];
@@ -57,7 +81,7 @@ absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& p
     for (uint32_t hop = 0; hop < lane.hops.size(); ++hop) {
       specs.push_back(SpecOf(lane, lane_index, hop, context));
     }
-    ECPIPE_RETURN_IF_ERROR(ConnectLane(lane, lane_index, context, &specs));
+    ECPIPE_RETURN_IF_ERROR(ConnectLane(lane, lane_index, context, streams, &specs));
     for (size_t hop = 0; hop < specs.size(); ++hop) {
       RepairPart& part = parts[lane.hops[hop].node];
       part.repair_id = context.repair_id;

@@ -73,7 +73,7 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
         loads.Of(hop.node).down_bytes += bytes;
         cost.total_bytes += bytes;
         if (links.CrossesRacks(sender, hop.node)) cost.cross_rack_bytes += bytes;
-        if (cluster.links != nullptr) pair_bytes[{sender, hop.node}] += bytes;
+        if (links.HavePairs()) pair_bytes[{sender, hop.node}] += bytes;
         widest = std::max(widest, input.rows.size());
         slowest = std::min(slowest, links.Between(sender, hop.node));
       }

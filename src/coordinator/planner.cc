@@ -42,7 +42,7 @@ constexpr Scheme kSchemes[] = {
 };
 
 bool KnowsLinks(const ClusterView& cluster) {
-  return cluster.links != nullptr ||
+  return Links(cluster).HavePairs() ||
          std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const PlanNode& node) {
            return node.up_bytes_per_second > 0 || node.down_bytes_per_second > 0;
          });

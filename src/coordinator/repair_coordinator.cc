@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/repair_coordinator.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <optional>
 
-#include "common/check.h"
 #include "common/fault_points.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "coordinator/part_builder.h"
+#include "coordinator/random_ids.h"
 
 namespace ecpipe {
 namespace {
@@ -20,22 +18,6 @@ namespace {
 // Each attempt leaves out the helpers that failed the one before, so this bounds how many dead
 // helpers one request may discover.
 constexpr uint32_t kMaxHandoutAttempts = 5;
-
-void FillRandom(void* bytes, size_t count) {
-  ECPIPE_CHECK(::getrandom(bytes, count, 0) == static_cast<ssize_t>(count));
-}
-
-EdgeToken RandomToken() {
-  EdgeToken token;
-  FillRandom(token.data(), token.size());
-  return token;
-}
-
-RepairId RandomRepairId() {
-  RepairId repair_id = 0;
-  while (repair_id == 0) FillRandom(&repair_id, sizeof repair_id);
-  return repair_id;
-}
 
 std::string Short(double seconds) {
   char text[32];
@@ -53,7 +35,9 @@ RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperG
       clock_(clock),
       options_(options),
       nodes_(clock, options.dead_after, options.racks, options.topology_script),
-      planner_(&nodes_, options.planner) {}
+      links_(clock, options.links),
+      busy_(clock),
+      planner_(&nodes_, &links_, options.planner) {}
 
 absl::StatusOr<PlannedRepair> RepairCoordinator::Explain(const RepairRequest& request) {
   ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, FindLost(catalog_, request.block_ids));
@@ -160,6 +144,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
                                           .helpers = helpers,
                                           .unreported = nodes,
                                           .last_news = clock_->Now(),
+                                          .busy = busy_.Take({nodes.begin(), nodes.end()}),
                                           .handing_out = true};
   }
   ECPIPE_RETURN_IF_ERROR(FaultPoint("coordinator.before_handout"));
@@ -279,6 +264,17 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
     }
   }
   Advance(repair_id);
+}
+
+void RepairCoordinator::ReportLinks(const std::string& node, Duration part_took,
+                                    const std::vector<LinkTiming>& timings) {
+  // The report took a while, too.
+  const TimePoint begun = clock_->Now() - part_took - std::chrono::seconds(1);
+  for (const LinkTiming& timing : timings) {
+    if (!nodes_.Find(timing.to)) continue;  // a requestor that may never come again
+    const bool shared = busy_.SharedSince(node, begun) || busy_.SharedSince(timing.to, begun);
+    links_.Take(node, timing, !shared);
+  }
 }
 
 // ---- Hosted repairs --------------------------------------------------------------------------

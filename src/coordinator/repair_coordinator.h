@@ -14,10 +14,13 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/link_timing.h"
 #include "common/repair_plan.h"
+#include "coordinator/busy_nodes.h"
 #include "coordinator/catalog.h"
 #include "coordinator/helper_gateway.h"
 #include "coordinator/journal.h"
+#include "coordinator/link_speeds.h"
 #include "coordinator/node_registry.h"
 #include "coordinator/repair_planner.h"
 
@@ -58,6 +61,7 @@ class RepairCoordinator {
     int journal_keep = 10'000;      // ended repairs
     RackTable racks;                // see NodeRegistry
     std::string topology_script;
+    std::shared_ptr<const LinkTable> links;  // see LinkSpeeds
   };
   // Called without locks, from any thread, also before the BeginRepair in question returns.
   using OnHostedEnd = std::function<void(const HostedEnd&)>;
@@ -93,11 +97,15 @@ class RepairCoordinator {
   absl::Status Register(NodeRecord node);
   void ReportPart(const std::string& node, RepairId repair_id, uint32_t attempt,
                   const absl::Status& status);
+  // What the streams of the node's part, which took so long and has just ended, tell of links.
+  void ReportLinks(const std::string& node, Duration part_took,
+                   const std::vector<LinkTiming>& timings);
 
   // Ends repairs that nobody will end any more. Call it every few seconds.
   void Expire();
 
   NodeRegistry& nodes() { return nodes_; }
+  LinkSpeeds& links() { return links_; }
   RepairCounts counts();
 
  private:
@@ -106,6 +114,7 @@ class RepairCoordinator {
     std::vector<HelperAddress> helpers;
     std::set<std::string> unreported;  // nodes whose part has not ended
     TimePoint last_news;
+    std::shared_ptr<BusyNodes::Hold> busy;
     bool handing_out = false;  // what hosts report waits till that is over
     // Of a hosted repair: its rows whose hosts say that they are stored, those of them that the
     // catalog knows, and what went wrong first.
@@ -136,6 +145,8 @@ class RepairCoordinator {
   const Clock* const clock_;
   const Options options_;
   NodeRegistry nodes_;
+  LinkSpeeds links_;
+  BusyNodes busy_;
   RepairPlanner planner_;
   OnHostedEnd on_hosted_end_ = [](const HostedEnd&) {};
 

@@ -209,7 +209,7 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
   ECPIPE_ASSIGN_OR_RETURN(plan_request.grid, GridFor(request, stripe.block_bytes));
   plan_request.code = code;
   plan_request.cluster.default_bytes_per_second = options_.link_bytes_per_second;
-  plan_request.cluster.links = options_.links;
+  links_->FillIn(&plan_request.cluster);
   for (const BlockPlace& place : stripe.blocks) plan_request.block_nodes.push_back(place.node);
   ECPIPE_RETURN_IF_ERROR(FindRequestors(request, lost, refused, &plan_request));
   ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, lost, refused, &plan_request));

@@ -11,6 +11,7 @@
 #include "common/repair_plan.h"
 #include "coordinator/catalog.h"
 #include "coordinator/code_cache.h"
+#include "coordinator/link_speeds.h"
 #include "coordinator/node_registry.h"
 #include "coordinator/plan_cost.h"
 
@@ -58,14 +59,14 @@ class RepairPlanner {
   struct Options {
     std::string default_scheme = "auto";
     uint32_t default_slice_bytes = kDefaultSliceBytes;
-    double link_bytes_per_second = 125e6;    // what an unknown link is taken for, in predictions
-    std::shared_ptr<const LinkTable> links;  // null: nothing known of pairs
+    double link_bytes_per_second = 125e6;  // what an unknown link is taken for
   };
   // Nodes that may not take part, with the reason.
   using Refused = std::map<std::string, std::string>;
 
-  // `nodes` outlives the planner.
-  RepairPlanner(NodeRegistry* nodes, const Options& options) : nodes_(nodes), options_(options) {}
+  // `nodes` and `links` outlive the planner.
+  RepairPlanner(NodeRegistry* nodes, LinkSpeeds* links, const Options& options)
+      : nodes_(nodes), links_(links), options_(options) {}
 
   // The errors are those of CoordinatorService.BeginRepair.
   absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const LostBlocks& lost,
@@ -89,6 +90,7 @@ class RepairPlanner {
                         const PlanRequest& plan_request);
 
   NodeRegistry* const nodes_;
+  LinkSpeeds* const links_;
   const Options options_;
   CodeCache codes_;
 };

@@ -30,9 +30,12 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       server->catalog_.get(), server->journal_.get(), server->repairs_.get(), &Clock::System(),
       config.recoveries);
   ECPIPE_RETURN_IF_ERROR(server->TakeUpInterrupted());
+  server->prober_ = std::make_unique<LinkProber>(
+      &server->repairs_->nodes(), &server->repairs_->links(), &server->helpers_, &Clock::System(),
+      config.probes);
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
-      server->repairs_.get(), server->recoveries_.get(), server->catalog_.get(),
-      server->journal_.get(), config.default_transport);
+      server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
+      server->catalog_.get(), server->journal_.get(), config.default_transport);
   ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
   server->expiry_ = std::thread([raw = server.get()] { raw->ExpireRegularly(); });
@@ -47,6 +50,7 @@ CoordinatorServer::~CoordinatorServer() {
   stop_.NotifyAll();
   if (expiry_.joinable()) expiry_.join();
   metrics_.reset();
+  if (prober_ != nullptr) prober_->Stop();
   rpc_.reset();
   recoveries_.reset();
 }

@@ -15,6 +15,7 @@
 #include "coordinator/coordinator_service.h"
 #include "coordinator/helper_client.h"
 #include "coordinator/journal.h"
+#include "coordinator/link_prober.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
 #include "rpc/rpc_server.h"
@@ -41,6 +42,7 @@ class CoordinatorServer {
   HelperClient helpers_;
   std::unique_ptr<RepairCoordinator> repairs_;
   std::unique_ptr<RecoveryManager> recoveries_;
+  std::unique_ptr<LinkProber> prober_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<MetricsServer> metrics_;  // null without an address

@@ -32,8 +32,8 @@ absl::Status ForEachEntry(
     }
     std::istringstream in(line);
     std::vector<std::string> words;
-    for (std::string word; in >> word;) words.push_back(word);
-    if (words.empty() || words[0][0] == '#') continue;
+    for (std::string word; in >> word && word[0] != '#';) words.push_back(word);
+    if (words.empty()) continue;
     if (words.size() != word_count) {
       return BadLine(source, number, std::string("a line is '") + form + "'");
     }

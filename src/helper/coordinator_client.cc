@@ -172,6 +172,13 @@ void CoordinatorClient::SendReports() {
     request.set_bytes_sent(report.traffic.bytes_sent);
     request.set_bytes_received(report.traffic.bytes_received);
     request.set_seconds(Seconds(report.elapsed));
+    for (const LinkTiming& timing : report.links) {
+      v1::LinkTiming* link = request.add_links();
+      link->set_to_node(timing.to);
+      link->set_bytes(timing.bytes);
+      link->set_seconds(timing.seconds);
+      link->set_network_seconds(timing.network_seconds);
+    }
     v1::ReportPartResponse response;
     CancellableCall call(&mutex_, &call_);
     const absl::Status status =

@@ -3,6 +3,8 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "helper/probe_ends.h"
+#include "helper/store_sink.h"
 
 namespace ecpipe {
 
@@ -17,6 +19,10 @@ absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& 
   for (size_t i = 0; i < part.hops.size(); ++i) {
     const auto& wanted = part.hops[i].block;
     if (!wanted) continue;
+    if (part.probe) {
+      blocks[i] = std::make_unique<MadeUpBlock>(wanted->bytes);
+      continue;
+    }
     ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<BlockReader> block, store_->Open(wanted->block_id));
     if (block->bytes() != wanted->bytes) {
       return absl::FailedPreconditionError(
@@ -26,6 +32,16 @@ absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& 
     blocks[i] = std::move(block);
   }
   return blocks;
+}
+
+absl::StatusOr<std::unique_ptr<PartSink>> SessionManager::OpenSink(const RepairPart& part) {
+  if (part.probe) return std::make_unique<DiscardSink>();
+  if (!part.stores.empty()) return StoreSink::Create(part, store_);
+  for (const HopSpec& hop : part.hops) {
+    if (hop.stored_rows.empty()) continue;
+    return absl::InvalidArgumentError("rows end here, and no block is named for them");
+  }
+  return nullptr;
 }
 
 absl::Status SessionManager::Admit(const RepairPart& part, uint64_t buffer_bytes) {
@@ -52,11 +68,6 @@ absl::Status SessionManager::Admit(const RepairPart& part, uint64_t buffer_bytes
 
 absl::Status SessionManager::Start(RepairPart part) {
   JoinEnded();
-  for (const HopSpec& hop : part.hops) {
-    if (!hop.stored_rows.empty() && part.stores.empty()) {
-      return absl::InvalidArgumentError("rows end here, and no block is named for them");
-    }
-  }
   Transport* const transport = part.transport == TransportKind::kTcp ? tcp_ : redis_;
   if (transport == nullptr) {
     return absl::FailedPreconditionError("this helper has no redis-server configured");
@@ -69,7 +80,7 @@ absl::Status SessionManager::Start(RepairPart part) {
   }
   if (key.second > 0) Cancel(key.first, key.second - 1);
   ECPIPE_ASSIGN_OR_RETURN(PartRunner::Blocks blocks, OpenBlocks(part));
-  ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<StoreSink> sink, StoreSink::Create(part, store_));
+  ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<PartSink> sink, OpenSink(part));
   ECPIPE_ASSIGN_OR_RETURN(
       std::unique_ptr<PartRunner> runner,
       PartRunner::Create(std::move(part), std::move(blocks), transport, sink.get(), options_.part));
@@ -89,7 +100,7 @@ absl::Status SessionManager::Start(RepairPart part) {
   return absl::OkStatus();
 }
 
-void SessionManager::Run(const SessionKey& key, PartRunner* runner, StoreSink* sink,
+void SessionManager::Run(const SessionKey& key, PartRunner* runner, PartSink* sink,
                          TimePoint started) {
   PartReport report;
   report.repair_id = key.first;
@@ -97,6 +108,7 @@ void SessionManager::Run(const SessionKey& key, PartRunner* runner, StoreSink* s
   report.status = runner->Run();
   if (sink != nullptr) report.status = sink->End(report.status);
   report.traffic = runner->traffic();
+  report.links = runner->link_timings();
   report.elapsed = Clock::System().Now() - started;
   Log(report.status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "part.end",
       {{"repair", RepairIdText(key.first)},

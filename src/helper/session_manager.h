@@ -15,7 +15,7 @@
 #include "common/mutex.h"
 #include "common/repair_plan.h"
 #include "helper/block_store.h"
-#include "helper/store_sink.h"
+#include "helper/part_sink.h"
 #include "pipeline/part_runner.h"
 
 namespace ecpipe {
@@ -27,6 +27,7 @@ struct PartReport {
   absl::Status status;
   PartTraffic traffic;
   Duration elapsed{};
+  std::vector<LinkTiming> links;  // of the streams that were to be measured
 };
 
 struct SessionCounts {
@@ -74,7 +75,7 @@ class SessionManager {
 
  private:
   struct Session {
-    std::unique_ptr<StoreSink> sink;  // null unless the part stores blocks; outlives the runner
+    std::unique_ptr<PartSink> sink;  // null unless rows end here; outlives the runner
     std::unique_ptr<PartRunner> runner;
     std::thread thread;
     uint64_t buffer_bytes = 0;
@@ -85,9 +86,11 @@ class SessionManager {
   using Sessions = std::map<SessionKey, Session>;
 
   absl::StatusOr<PartRunner::Blocks> OpenBlocks(const RepairPart& part);
+  // Null when no rows end here.
+  absl::StatusOr<std::unique_ptr<PartSink>> OpenSink(const RepairPart& part);
   absl::Status Admit(const RepairPart& part, uint64_t buffer_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Run(const SessionKey& key, PartRunner* runner, StoreSink* sink, TimePoint started);
+  void Run(const SessionKey& key, PartRunner* runner, PartSink* sink, TimePoint started);
   void JoinEnded();
 
   BlockStore* const store_;

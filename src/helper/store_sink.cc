@@ -7,7 +7,6 @@ namespace ecpipe {
 
 absl::StatusOr<std::unique_ptr<StoreSink>> StoreSink::Create(const RepairPart& part,
                                                              BlockStore* store) {
-  if (part.stores.empty()) return nullptr;
   std::unique_ptr<StoreSink> sink(new StoreSink(part.grid));
   for (const StoredBlock& stored : part.stores) {
     ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<BlockWriter> writer,

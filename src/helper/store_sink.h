@@ -9,22 +9,21 @@
 #include "absl/status/statusor.h"
 #include "common/repair_plan.h"
 #include "helper/block_store.h"
-#include "pipeline/slice_sink.h"
+#include "helper/part_sink.h"
 
 namespace ecpipe {
 
-class StoreSink : public SliceSink {
+class StoreSink : public PartSink {
  public:
-  // Begins every block that the part stores. Null when it stores none.
+  // Begins every block that the part stores.
   static absl::StatusOr<std::unique_ptr<StoreSink>> Create(const RepairPart& part,
                                                            BlockStore* store);
 
-  bool Ready(Row, uint32_t) override { return true; }
   absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override;
 
-  // Call once with what became of the part: stores the blocks after a success, and discards them
-  // after anything else. Returns what became of it in the end; DATA_LOSS when bytes are missing.
-  absl::Status End(const absl::Status& outcome);
+  // Stores the blocks after a success, and discards them after anything else. DATA_LOSS when bytes
+  // are missing.
+  absl::Status End(const absl::Status& outcome) override;
 
  private:
   struct Block {

@@ -290,7 +290,7 @@ absl::StatusOr<bool> HopRunner::SendSome() {
       moved = true;
     }
     if (pipeline_.OutputDone(i) && !outputs_[i].finished) {
-      ECPIPE_ASSIGN_OR_RETURN(const bool finished, Finish(outputs_[i]));
+      ECPIPE_ASSIGN_OR_RETURN(const bool finished, Finish(i));
       moved |= finished;
     }
   }
@@ -315,10 +315,15 @@ absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
   return true;
 }
 
-absl::StatusOr<bool> HopRunner::Finish(Output& output) {
+absl::StatusOr<bool> HopRunner::Finish(size_t index) {
+  Output& output = outputs_[index];
   if (!output.is_sink) {
     ECPIPE_ASSIGN_OR_RETURN(const bool taken, output.sender->TryFinish());
     if (!taken) return false;
+    if (spec_.outputs[index].measured) {
+      link_timings_.push_back(output.sender->timing());
+      link_timings_.back().to = spec_.outputs[index].node;
+    }
     output.closed_bytes = output.sender->bytes_sent();
     output.sender.reset();
   }

@@ -62,6 +62,8 @@ class HopRunner {
   uint64_t bytes_sent() const;
   uint64_t bytes_received() const;
   uint64_t block_bytes_read() const { return block_bytes_read_; }
+  // Of the outputs that were to be measured and have ended.
+  const std::vector<LinkTiming>& link_timings() const { return link_timings_; }
 
  private:
   struct Input {
@@ -95,7 +97,7 @@ class HopRunner {
   void Combine(uint32_t ordinal);
   absl::StatusOr<bool> SendSome();
   absl::StatusOr<bool> SendNext(size_t index);
-  absl::StatusOr<bool> Finish(Output& output);
+  absl::StatusOr<bool> Finish(size_t index);
 
   FrameHeader Header(Row row, uint32_t slice_index) const;
   uint8_t* InputSlice(Input& input, uint32_t ordinal, size_t row_index);
@@ -112,6 +114,7 @@ class HopRunner {
   CoefficientColumn local_column_;
   uint32_t local_seen_ = 0;
   uint64_t block_bytes_read_ = 0;
+  std::vector<LinkTiming> link_timings_;
 
   // Where rows are summed up: in the buffers of an input that brings all of them (base_input_), in
   // the local slice itself (when it is sent as it is), or in a ring of their own.

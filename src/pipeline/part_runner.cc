@@ -110,6 +110,10 @@ absl::StatusOr<bool> PartRunner::StepAll() {
   }
   if (all_done) {
     PublishTraffic();
+    for (const auto& hop : hops_) {
+      link_timings_.insert(link_timings_.end(), hop->link_timings().begin(),
+                           hop->link_timings().end());
+    }
     hops_.clear();
   }
   return moved;

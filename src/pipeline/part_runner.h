@@ -61,6 +61,8 @@ class PartRunner {
   const RepairPart& part() const { return part_; }
   // Any thread.
   PartTraffic traffic() const;
+  // After Run(): of the streams that were to be measured; none after an error.
+  const std::vector<LinkTiming>& link_timings() const { return link_timings_; }
 
  private:
   PartRunner(RepairPart part, const PartOptions& options)
@@ -78,6 +80,7 @@ class PartRunner {
   const std::shared_ptr<Wakeup> wakeup_ = std::make_shared<Wakeup>();  // shared: see ConnectionSlot
   std::vector<std::unique_ptr<HopRunner>> hops_;
   std::vector<pollfd> polled_;
+  std::vector<LinkTiming> link_timings_;
   std::atomic<uint64_t> bytes_sent_{0};
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<uint64_t> block_bytes_read_{0};

@@ -64,6 +64,15 @@ absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id
 absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,
                                RecoveryChange change);
 
+struct ProbeArguments {
+  std::vector<std::string> nodes;  // empty: all that live
+  uint64_t bytes = 4u << 20;       // over each link
+};
+
+// Measures each link among the nodes, both ways.
+absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& arguments);
+absl::Status RunLinks(const CommonArguments& common);
+
 absl::Status RunCatalogLoad(const CommonArguments& common,
                             const std::vector<std::string>& manifests);
 absl::Status RunCatalogList(const CommonArguments& common, const std::string& after,

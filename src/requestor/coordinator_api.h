@@ -161,6 +161,23 @@ struct RecoveryStatus {
 };
 enum class RecoveryChange { kPause, kResume, kCancel };
 
+// The speed of a link, from node to node; of racks where the operator wrote it down so.
+struct LinkSpeed {
+  std::string from;
+  std::string to;
+  double bytes_per_second = 0;
+  uint64_t samples = 0;    // measurements; 0: written down
+  double age_seconds = 0;  // of the latest measurement
+};
+struct ProbeOutcome {
+  double bytes_per_second = 0;
+  std::string error;  // empty: it was measured
+};
+struct ProbeReport {
+  std::vector<ProbeOutcome> outcomes;  // one a link, in order
+  double rest_seconds = 0;             // before the next round may begin
+};
+
 // Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator;
 // other errors are the coordinator's own.
 class CoordinatorApi {
@@ -187,6 +204,12 @@ class CoordinatorApi {
   virtual absl::Status ChangeRecovery(uint64_t recovery_id, RecoveryChange change) = 0;
   // The newest first; only the one that is named unless `recovery_id` is 0.
   virtual absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t recovery_id) = 0;
+  // Measures these links, from node to node, all at once: a round in which each node sends once and
+  // receives once at most. RESOURCE_EXHAUSTED: not now.
+  virtual absl::StatusOr<ProbeReport> ProbeLinks(
+      const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) = 0;
+  // What was measured, and then what is written down.
+  virtual absl::StatusOr<std::vector<LinkSpeed>> Links() = 0;
   // Asks each live helper for its counters, too.
   virtual absl::StatusOr<ClusterStatus> Status() = 0;
 };

@@ -16,6 +16,8 @@ namespace {
 
 // Keeps a message well below gRPC's 4 MiB.
 constexpr size_t kStripesInPut = 1000;
+// A round of probes ends by itself before.
+constexpr auto kProbeTimeout = std::chrono::seconds(40);
 // A helper that is slow to answer must not hold up the status of the others for long.
 constexpr auto kHelperTimeout = std::chrono::seconds(1);
 
@@ -326,6 +328,36 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return recoveries;
   }
 
+  absl::StatusOr<ProbeReport> ProbeLinks(
+      const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) override {
+    v1::ProbeLinksRequest request;
+    for (const auto& [from, to] : links) {
+      v1::NodePair* pair = request.add_links();
+      pair->set_from(from);
+      pair->set_to(to);
+    }
+    request.set_bytes(bytes);
+    v1::ProbeLinksResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::ProbeLinks, request, &response, kProbeTimeout));
+    ProbeReport report;
+    for (const auto& outcome : response.outcomes()) {
+      report.outcomes.push_back({outcome.bytes_per_second(), outcome.error()});
+    }
+    report.rest_seconds = response.rest_seconds();
+    return report;
+  }
+
+  absl::StatusOr<std::vector<LinkSpeed>> Links() override {
+    v1::ListLinksResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::ListLinks, v1::ListLinksRequest(), &response));
+    std::vector<LinkSpeed> links;
+    for (const auto& link : response.links()) {
+      links.push_back({link.pair().from(), link.pair().to(), link.bytes_per_second(),
+                       link.samples(), link.age_seconds()});
+    }
+    return links;
+  }
+
   absl::StatusOr<ClusterStatus> Status() override {
     v1::GetStatusResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetStatus, v1::GetStatusRequest(), &response));
@@ -343,8 +375,12 @@ class CoordinatorGrpcClient : public CoordinatorApi {
 
   template <typename Method, typename Request, typename Response>
   absl::Status Call(Method method, const Request& request, Response* response) {
+    return Call(method, request, response, timeout_);
+  }
+  template <typename Method, typename Request, typename Response>
+  absl::Status Call(Method method, const Request& request, Response* response, Duration timeout) {
     grpc::ClientContext context;
-    SetTimeout(&context, timeout_);
+    SetTimeout(&context, timeout);
     const grpc::Status status = (stub_.get()->*method)(&context, request, response);
     // What the coordinator itself says needs no address before it.
     const bool transport_trouble = status.error_code() == grpc::StatusCode::UNAVAILABLE ||

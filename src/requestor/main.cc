@@ -205,6 +205,14 @@ class CommandLine {
         Add(catalog, "locate", "Show the stripe of a block, and where its blocks are",
             [this] { return RunCatalogLocate(common_, located_block_); });
     locate->add_option("BLOCK", located_block_, "Block id")->required();
+    CLI::App* probe = Add(&app_, "probe", "Measure the speed of the links between nodes",
+                          [this] { return RunProbe(common_, probe_); });
+    probe->add_option("--nodes", probe_.nodes, "Only among these; default: all that live")
+        ->delimiter(',');
+    AddSize(probe, "--bytes", &probe_.bytes, "Bytes over each link; default: 4MiB");
+    Add(&app_, "links",
+        "Show the speeds that plans are made with, as FROM TO MBIT: what topology.links takes",
+        [this] { return RunLinks(common_); });
     Add(&app_, "status", "Show nodes, their traffic, and repairs",
         [this] { return RunStatus(common_); });
   }
@@ -243,6 +251,7 @@ class CommandLine {
   ReadArguments read_{.target = {}, .output = "-", .sha256 = {}};
   RepairArguments repair_;
   std::string located_block_;
+  ProbeArguments probe_;
   RecoverySpec recovery_;
   bool even_if_live_ = false;
   bool detach_ = false;

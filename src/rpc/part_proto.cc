@@ -39,7 +39,9 @@ void HopToProto(const HopSpec& hop, v1::Hop* proto) {
     out->set_coefficients(BytesText(input.coefficients));
   }
   for (const HopOutput& output : hop.outputs) {
-    EdgeToProto(output.edge, output.token, output.node, output.rows, proto->add_outputs());
+    v1::Edge* out = proto->add_outputs();
+    EdgeToProto(output.edge, output.token, output.node, output.rows, out);
+    out->set_measured(output.measured);
   }
   for (const Row row : hop.stored_rows) proto->add_stored_rows(row);
 }
@@ -88,7 +90,9 @@ absl::StatusOr<HopSpec> HopFromProto(const v1::Hop& proto, const RepairPart& par
     added.coefficients = BytesOf(input.coefficients());
   }
   for (const v1::Edge& output : proto.outputs()) {
-    ECPIPE_RETURN_IF_ERROR(EdgeFromProto(output, part, hop.lane, &hop.outputs.emplace_back()));
+    HopOutput& added = hop.outputs.emplace_back();
+    ECPIPE_RETURN_IF_ERROR(EdgeFromProto(output, part, hop.lane, &added));
+    added.measured = output.measured();
   }
   ECPIPE_ASSIGN_OR_RETURN(hop.stored_rows, RowsOf(proto.stored_rows()));
   return hop;
@@ -131,6 +135,7 @@ v1::RepairPart PartToProto(const RepairPart& part) {
   proto.mutable_grid()->set_slice_bytes(part.grid.slice_bytes);
   proto.set_transport(TransportToProto(part.transport));
   proto.set_serial(part.serial);
+  proto.set_probe(part.probe);
   for (const HopSpec& hop : part.hops) HopToProto(hop, proto.add_hops());
   for (const StoredBlock& block : part.stores) {
     v1::StoredBlock* added = proto.add_stores();
@@ -148,6 +153,7 @@ absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto) {
   part.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
   ECPIPE_RETURN_IF_ERROR(part.grid.Validate());
   part.serial = proto.serial();
+  part.probe = proto.probe();
   if (proto.transport() == v1::TRANSPORT_UNSPECIFIED) {
     return absl::InvalidArgumentError("the part names no transport");
   }

@@ -51,7 +51,7 @@ TEST_F(CoordinatorConfigTest, ReadsTheTopologyFiles) {
                            scratch_.File("links") + "\"\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->repairs.racks.at("node-1"), "/r1");
-  EXPECT_EQ(config->repairs.planner.links->at({"/r1", "/r2"}), 50e6);
+  EXPECT_EQ(config->repairs.links->at({"/r1", "/r2"}), 50e6);
   EXPECT_FALSE(Load("[topology]\nracks = \"/nowhere\"\n").ok());
   EXPECT_FALSE(Load("[topology]\nlinks = \"" + scratch_.File("racks") + "\"\n").ok());
 }

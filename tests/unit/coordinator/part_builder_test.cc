@@ -189,5 +189,19 @@ TEST_F(PartBuilder, SaysWhichNodeHasNoAddress) {
               HasSubstr("node N4 has no address for the redis transport"));
 }
 
+TEST_F(PartBuilder, StreamsThatHaveTheirLinksForThemselvesAreMeasured) {
+  const auto measured = [&](const std::string& scheme, int failed_count) {
+    std::set<std::pair<std::string, std::string>> links;
+    for (const auto& [edge, sender] : SendersOf(BuildParts(Plan(scheme, failed_count), context_).value())) {
+      if (sender.output.measured) links.insert({sender.node, sender.output.node});
+    }
+    return links;
+  };
+  EXPECT_EQ(measured("rp", 1).size(), 6u) << "every link of a path";
+  EXPECT_EQ(measured("rp", 3).size(), 5u) << "but where it fans out";
+  EXPECT_TRUE(measured("conventional", 1).empty());
+  EXPECT_TRUE(measured("rp-cyclic", 1).empty());
+}
+
 }  // namespace
 }  // namespace ecpipe

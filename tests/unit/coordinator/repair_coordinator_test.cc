@@ -175,8 +175,8 @@ TEST_F(Repairs, ARepairThatNobodyEndsIsOverOneDay) {
 TEST_F(Repairs, TheOperatorsTopologyLeadsThePath) {
   RepairCoordinator::Options options;
   options.racks = {{"n1", "/home"}, {"n4", "/home"}, {"n2", "/far"}, {"n3", "/far"}, {"n5", "/x"}};
-  options.planner.links =
-      std::make_shared<LinkTable>(LinkTable{{{"/home", "/far"}, 1e6}, {{"/far", "/home"}, 1e6}});
+  options.links =
+      std::make_shared<const LinkTable>(LinkTable{{{"/home", "/far"}, 1e6}, {{"/far", "/home"}, 1e6}});
   RepairCoordinator coordinator(&catalog_, &journal_, &helpers_, &clock_, options);
   for (const NodeView& node : coordinator_.nodes().All()) {
     ASSERT_TRUE(coordinator.Register(node.record).ok());
@@ -197,6 +197,26 @@ TEST_F(Repairs, TheOperatorsTopologyLeadsThePath) {
   EXPECT_EQ(seconds.size(), SchemesThatRepair().size());
   EXPECT_EQ(seconds.at("rp-rack"), planned->cost.seconds);
   EXPECT_LT(seconds.at("rp-weighted"), seconds.at("rp-rack")) << "n5 lies between the slow racks";
+}
+
+TEST_F(Repairs, StreamsThatHadTheirLinksForThemselvesTeachSpeeds) {
+  const auto grant = coordinator_.BeginRepair(Request("b0"));
+  ASSERT_TRUE(grant.ok());
+  clock_.Advance(std::chrono::seconds(1));
+  const LinkTiming timing{"n2", 1'000'000, 1.0, 1.0};
+  coordinator_.ReportLinks("n1", std::chrono::seconds(1), {timing, {"requestor:x", 10, 1.0, 1.0}});
+  ASSERT_EQ(coordinator_.links().Measured().size(), 1u) << "a requestor is no node";
+  EXPECT_EQ(coordinator_.links().Measured()[0].bytes_per_second, 1e6);
+  coordinator_.FinishRepair(grant->repair_id, absl::OkStatus(), 1000);
+
+  const auto two = {coordinator_.BeginRepair(Request("b0"))->repair_id,
+                    coordinator_.BeginRepair(Request("b5"))->repair_id};
+  coordinator_.ReportLinks("n1", std::chrono::seconds(1), {{"n2", 500'000, 1.0, 1.0}});
+  EXPECT_EQ(coordinator_.links().Measured()[0].samples, 1u) << "two repairs share the links";
+  for (const RepairId id : two) coordinator_.FinishRepair(id, absl::OkStatus(), 1000);
+  clock_.Advance(std::chrono::seconds(10));
+  coordinator_.ReportLinks("n1", std::chrono::seconds(1), {{"n2", 500'000, 1.0, 1.0}});
+  EXPECT_EQ(coordinator_.links().Measured()[0].samples, 2u) << "that is over";
 }
 
 // ---- Repairs that a helper hosts ------------------------------------------------------------

@@ -42,6 +42,12 @@ TEST(Topology, NamesTheLineOfAMistake) {
               HasSubstr("links:2: the link from a to b comes twice"));
 }
 
+TEST(Topology, WhatEcpipeLinksPrintsIsATable) {
+  const auto links = ParseLinkTable("a b 98.7  # measured 3 times, last 12 s ago\n# all\n", "l");
+  ASSERT_TRUE(links.ok()) << links.status();
+  EXPECT_DOUBLE_EQ(links->at({"a", "b"}), 98.7e6 / 8);
+}
+
 TEST(Topology, AFileThatIsNotThereIsNamed) {
   const absl::Status status = ReadRackTable("/nowhere/racks").status();
   EXPECT_TRUE(absl::IsNotFound(status));

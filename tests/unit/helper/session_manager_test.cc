@@ -44,6 +44,7 @@ class IdleTransport : public Transport {
     void SendError(const FrameHeader&, const absl::Status&) override {}
     pollfd poll_fd() const override { return {-1, 0, 0}; }
     uint64_t bytes_sent() const override { return 0; }
+    LinkTiming timing() const override { return {}; }
 
    private:
     IdleTransport* const owner_;
@@ -296,6 +297,29 @@ TEST_F(SessionManagerTest, AHostedBlockIsStoredOrLeavesNothing) {
   EXPECT_TRUE(WaitForReports(3)[2].status.ok());
   EXPECT_EQ(store_.committed, 1);
   EXPECT_EQ(store_.writers, 0);
+}
+
+TEST_F(SessionManagerTest, AProbeNeedsNoBlockAndReportsItsLink) {
+  tcp_.flows = true;
+  RepairPart probe = Part(1);
+  probe.hops[0].block->block_id = "no such block";
+  probe.hops[0].outputs[0].measured = true;
+  ExpectRefused(probe, absl::StatusCode::kNotFound, "no such block");
+  probe.probe = true;
+  ASSERT_TRUE(manager_->Start(probe).ok());
+  const PartReport sender = WaitForReports(1)[0];
+  EXPECT_TRUE(sender.status.ok()) << sender.status;
+  ASSERT_EQ(sender.links.size(), 1u);
+  EXPECT_EQ(sender.links[0].to, "next");
+
+  RepairPart receiver = Part(2);
+  receiver.hops[0].outputs.clear();
+  receiver.hops[0].stored_rows = {0};
+  ExpectRefused(receiver, absl::StatusCode::kInvalidArgument, "no block is named");
+  receiver.probe = true;
+  ASSERT_TRUE(manager_->Start(receiver).ok());
+  EXPECT_TRUE(WaitForReports(2)[1].status.ok());
+  EXPECT_EQ(store_.committed, 0);
 }
 
 TEST_F(SessionManagerTest, DrainCancelsWhatDoesNotEndInTime) {

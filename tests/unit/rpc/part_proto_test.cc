@@ -36,7 +36,7 @@ RepairPart Sample() {
   helper.inputs.push_back({{part.repair_id, 3, 1, 0, 0}, Token(1), "a:1", "n0", {0, 5}, {}});
   helper.inputs.push_back({{part.repair_id, 3, 1, 1, 7}, Token(2), "b:2", "n1", {0}, {9, 0}});
   helper.outputs.push_back({{part.repair_id, 3, 1, 2, 0}, Token(240), "n3", {0}});
-  helper.outputs.push_back({{part.repair_id, 3, 1, 2, 1}, Token(4), "n4", {5}});
+  helper.outputs.push_back({{part.repair_id, 3, 1, 2, 1}, Token(4), "n4", {5}, true});
   HopSpec& requestor = part.hops.emplace_back();
   requestor.lane = 1;
   requestor.hop = 3;
@@ -74,6 +74,7 @@ void ExpectSameHop(const HopSpec& got, const HopSpec& expected) {
     EXPECT_EQ(got.outputs[i].token, expected.outputs[i].token);
     EXPECT_EQ(got.outputs[i].node, expected.outputs[i].node);
     EXPECT_EQ(got.outputs[i].rows, expected.outputs[i].rows);
+    EXPECT_EQ(got.outputs[i].measured, expected.outputs[i].measured);
   }
 }
 
@@ -91,6 +92,20 @@ TEST(PartProto, SurvivesTheWire) {
   ASSERT_EQ(got->hops.size(), part.hops.size());
   for (size_t i = 0; i < part.hops.size(); ++i) ExpectSameHop(got->hops[i], part.hops[i]);
   EXPECT_TRUE(MessageDifferencer::Equals(PartToProto(*got), proto));
+}
+
+TEST(PartProto, AProbeStoresNothingAndGoesOverTcp) {
+  RepairPart part = Sample();
+  part.hops.erase(part.hops.begin());
+  part.grid = {0, 1000, 64};
+  part.probe = true;
+  EXPECT_FALSE(PartFromProto(PartToProto(part)).ok());
+  part.transport = TransportKind::kTcp;
+  const absl::StatusOr<RepairPart> got = PartFromProto(PartToProto(part));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(got->probe);
+  part.stores = {{5, "blk_9", 1000}};
+  EXPECT_TRUE(absl::IsInvalidArgument(PartFromProto(PartToProto(part)).status()));
 }
 
 TEST(PartProto, StoredBlocksSurviveAndAreChecked) {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/random_ids.h"
+
+#include <sys/random.h>
+
+#include "common/check.h"
+
+namespace ecpipe {
+namespace {
+
+void FillRandom(void* bytes, size_t count) {
+  ECPIPE_CHECK(::getrandom(bytes, count, 0) == static_cast<ssize_t>(count));
+}
+
+}  // namespace
+
+EdgeToken RandomToken() {
+  EdgeToken token;
+  FillRandom(token.data(), token.size());
+  return token;
+}
+
+RepairId RandomRepairId() {
+  RepairId repair_id = 0;
+  while (repair_id == 0) FillRandom(&repair_id, sizeof repair_id);
+  return repair_id;
+}
+
+}  // namespace ecpipe

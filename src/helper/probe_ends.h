@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two ends of a probe: a block that is made up, and a sink that keeps nothing.
+#pragma once
+
+#include <algorithm>
+
+#include "common/status.h"
+#include "helper/part_sink.h"
+#include "pipeline/block_reader.h"
+
+namespace ecpipe {
+
+// All zeros.
+class MadeUpBlock : public BlockReader {
+ public:
+  explicit MadeUpBlock(uint64_t bytes) : bytes_(bytes) {}
+
+  uint64_t bytes() const override { return bytes_; }
+  absl::Status ReadAt(uint64_t, std::span<uint8_t> out) override {
+    std::fill(out.begin(), out.end(), uint8_t{0});
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> TryReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    ECPIPE_RETURN_IF_ERROR(ReadAt(offset, out));
+    return true;
+  }
+
+ private:
+  const uint64_t bytes_;
+};
+
+class DiscardSink : public PartSink {
+ public:
+  absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override {
+    return absl::OkStatus();
+  }
+  absl::Status End(const absl::Status& outcome) override { return outcome; }
+};
+
+}  // namespace ecpipe
