@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "common/check.h"
 #include "common/fault_points.h"
@@ -166,7 +167,8 @@ uint8_t* HopRunner::Accumulator(uint32_t ordinal, size_t row_index) {
   return rows_ring_.data() + (row_index * ring_slots_ + pipeline_.SlotOf(ordinal)) * slot_bytes_;
 }
 
-absl::StatusOr<bool> HopRunner::Step() {
+absl::StatusOr<bool> HopRunner::Step(uint32_t send_limit) {
+  send_limit_ = send_limit;
   for (Input& input : inputs_) input.drained = false;
   for (Output& output : outputs_) output.full = false;
   bool moved = false;
@@ -277,10 +279,27 @@ void HopRunner::Combine(uint32_t ordinal) {
   }
 }
 
+uint32_t HopRunner::FirstUnsent() const {
+  if (pipeline_.Done()) return std::numeric_limits<uint32_t>::max();
+  return spec_.slices.SliceIndex(pipeline_.released());
+}
+
+std::optional<SlicePipeline::Position> HopRunner::NextSend(size_t index) const {
+  const auto next = pipeline_.NextSend(index);
+  if (!next || spec_.slices.SliceIndex(next->ordinal) >= send_limit_) return std::nullopt;
+  return next;
+}
+
+bool HopRunner::SendsMoreAfter(size_t index, SlicePipeline::Position position) const {
+  if (!pipeline_.MoreToSend(index)) return false;
+  if (position.row_index + 1 < outputs_[index].sources.size()) return true;
+  return spec_.slices.SliceIndex(position.ordinal + 1) < send_limit_;
+}
+
 absl::StatusOr<bool> HopRunner::SendSome() {
   bool moved = false;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    while (!outputs_[i].full && pipeline_.NextSend(i)) {
+    while (!outputs_[i].full && NextSend(i)) {
       ECPIPE_ASSIGN_OR_RETURN(const bool sent, SendNext(i));
       if (!sent) {
         outputs_[i].full = true;
@@ -299,7 +318,7 @@ absl::StatusOr<bool> HopRunner::SendSome() {
 
 absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
   Output& output = outputs_[index];
-  const SlicePipeline::Position next = *pipeline_.NextSend(index);
+  const SlicePipeline::Position next = *NextSend(index);
   const uint32_t slice_index = spec_.slices.SliceIndex(next.ordinal);
   const size_t source = output.sources[next.row_index];
   const FrameHeader header = Header(spec_.rows[source], slice_index);
@@ -307,7 +326,7 @@ absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
   if (!output.is_sink) {
     ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.send_slice"));
     return output.sender->TrySend(header, bytes,
-                                  pipeline_.MoreToSend(index) ? SliceSender::Next::kFrame
+                                  SendsMoreAfter(index, next) ? SliceSender::Next::kFrame
                                                               : SliceSender::Next::kUnknown);
   }
   if (!context_.sink->Ready(header.row, slice_index)) return false;
@@ -344,7 +363,7 @@ void HopRunner::AddPollFds(std::vector<pollfd>* fds) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].sender == nullptr) continue;
     pollfd polled = outputs_[i].sender->poll_fd();
-    const bool has_work = pipeline_.NextSend(i).has_value() || pipeline_.OutputDone(i);
+    const bool has_work = NextSend(i).has_value() || pipeline_.OutputDone(i);
     if (!has_work) polled.events = POLLRDHUP;  // only whether the receiver leaves
     fds->push_back(polled);
   }
@@ -378,7 +397,7 @@ std::string HopRunner::WaitingFor() const {
     add("the disk that holds block " + spec_.block->block_id);
   }
   for (size_t i = 0; i < spec_.outputs.size(); ++i) {
-    const bool has_work = pipeline_.NextSend(i).has_value() || pipeline_.OutputDone(i);
+    const bool has_work = NextSend(i).has_value() || pipeline_.OutputDone(i);
     if (outputs_[i].sender != nullptr && has_work) {
       add("node " + spec_.outputs[i].node + " to take slices");
     }

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,12 @@ class HopRunner {
                                                            const HopSpec& spec,
                                                            std::unique_ptr<BlockReader> block);
 
-  // Does what can be done without blocking. True when anything moved.
-  absl::StatusOr<bool> Step();
+  // Does what can be done without blocking, and sends no slice from index `send_limit` on. True when
+  // anything moved.
+  absl::StatusOr<bool> Step(uint32_t send_limit);
   bool Done() const;
+  // The index of the first slice that has not been sent everywhere; the largest number if all have.
+  uint32_t FirstUnsent() const;
 
   // Adds what the hop waits for. Call when Step() returned false.
   void AddPollFds(std::vector<pollfd>* fds) const;
@@ -95,6 +99,10 @@ class HopRunner {
   absl::Status TakeLocalSlices();
   absl::StatusOr<bool> CombineSome();
   void Combine(uint32_t ordinal);
+  // The frame to send now on an output, if there is one.
+  std::optional<SlicePipeline::Position> NextSend(size_t index) const;
+  // Whether another frame goes out at once behind this one.
+  bool SendsMoreAfter(size_t index, SlicePipeline::Position position) const;
   absl::StatusOr<bool> SendSome();
   absl::StatusOr<bool> SendNext(size_t index);
   absl::StatusOr<bool> Finish(size_t index);
@@ -113,6 +121,7 @@ class HopRunner {
   std::unique_ptr<LocalReader> local_;
   CoefficientColumn local_column_;
   uint32_t local_seen_ = 0;
+  uint32_t send_limit_ = 0;
   uint64_t block_bytes_read_ = 0;
   std::vector<LinkTiming> link_timings_;
 

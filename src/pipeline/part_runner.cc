@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "common/check.h"
 #include "common/status.h"
@@ -99,12 +100,29 @@ absl::Status PartRunner::Loop() {
   }
 }
 
+// The lanes of a part go on together: none sends more than some slices ahead of the last one. They
+// share the node's links, and left to themselves the one with the most streams would have the most
+// of them, finish early and leave the others' links empty at the end. The first slice that is
+// missing anywhere may always go on, so nobody waits for each other in a circle.
+uint32_t PartRunner::SendLimit() const {
+  constexpr uint64_t kLeadOfEachLane = 4;
+  if (hops_.size() == 1) return std::numeric_limits<uint32_t>::max();
+  uint64_t first = std::numeric_limits<uint32_t>::max();
+  for (const auto& hop : hops_) {
+    if (!hop->Done()) first = std::min<uint64_t>(first, hop->FirstUnsent());
+  }
+  const uint64_t limit = first + kLeadOfEachLane * hops_.size();
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(limit, std::numeric_limits<uint32_t>::max()));
+}
+
 absl::StatusOr<bool> PartRunner::StepAll() {
   bool moved = false;
   bool all_done = true;
+  const uint32_t send_limit = SendLimit();
   for (const auto& hop : hops_) {
     if (hop->Done()) continue;
-    ECPIPE_ASSIGN_OR_RETURN(const bool hop_moved, hop->Step());
+    ECPIPE_ASSIGN_OR_RETURN(const bool hop_moved, hop->Step(send_limit));
     moved |= hop_moved;
     all_done &= hop->Done();
   }

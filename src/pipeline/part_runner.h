@@ -69,6 +69,7 @@ class PartRunner {
       : part_(std::move(part)), options_(options) {}
 
   absl::Status Loop();
+  uint32_t SendLimit() const;
   absl::StatusOr<bool> StepAll();
   absl::Status WaitForEvents(TimePoint deadline);
   absl::Status Stalled() const;

@@ -57,6 +57,8 @@ class SlicePipeline {
   bool MoreToSend(size_t output) const;
   bool OutputDone(size_t output) const;
 
+  // Slices that every output has sent.
+  uint32_t released() const { return released_; }
   bool Done() const;
   // Where in the ring a slice is kept. Of the free slots the one used last is given first: its
   // bytes are the likeliest to be in the cache. For slices below ReadLimit() that have not been

@@ -212,6 +212,62 @@ TEST_F(Engines, LanesThatInterleaveArriveInOrder) {
   EXPECT_EQ(sinks_.at("r0")->rows().at(0), blocks_[0]);
 }
 
+// Two lanes out of one node; the receiver of the first does not come for a while.
+TEST_F(Engines, NoLaneRunsFarAheadOfAnother) {
+  RepairPlan plan = Plan("rp", {0}, {0, 100'000, 1000});
+  plan.lanes[0].hops = {{.node = "n1", .block_index = 1, .rows = {0}, .coefficients = {1}},
+                        {.node = "r0", .rows = {0}, .inputs = {{0, {0}, {}}}, .stored_rows = {0}}};
+  plan.lanes.push_back(plan.lanes[0]);
+  for (uint32_t lane : {0u, 1u}) plan.lanes[lane].slices = *LaneSlices::Create({{lane, 50, 2}}, 100);
+  PartContext context;
+  context.repair_id = 101;
+  context.stripe = &stripe_;
+  context.new_token = [] { return EdgeToken{}; };
+  context.addresses["n1"] = server_->address();
+  auto parts = *BuildParts(plan, context);
+  auto sender = *PartRunner::Create(parts.at("n1"), Open(parts.at("n1")), transport_.get(), nullptr,
+                                    options_);
+  absl::Status sent;
+  std::thread thread([&] { sent = sender->Run(); });
+
+  const std::vector<HopSpec>& requestor = parts.at("r0").hops;
+  std::vector<uint8_t> bytes(1000);
+  uint32_t next[] = {0, 1};
+  const auto receive = [&](SliceReceiver* receiver, uint32_t lane) {
+    FrameHeader header;
+    header.repair_id = 101;
+    header.lane = lane;
+    header.slice_index = next[lane];
+    header.payload_bytes = 1000;
+    constexpr int kQuietMillis = 300;
+    while (true) {
+      const absl::StatusOr<bool> complete = receiver->TryReceive(header, bytes);
+      EXPECT_TRUE(complete.ok()) << complete.status();
+      if (!complete.ok()) return false;
+      if (*complete) break;
+      pollfd polled = receiver->poll_fd();
+      if (::poll(&polled, 1, kQuietMillis) == 0) return false;
+    }
+    next[lane] += 2;
+    return true;
+  };
+  auto second = *transport_->Connect(requestor[1].inputs[0], {50, 1000});
+  while (next[1] < 100 && receive(second.get(), 1)) {
+  }
+  EXPECT_EQ(next[1], 9u) << "slice 0 is missing: nothing from 0 + 4 times two lanes on is sent";
+  auto first = *transport_->Connect(requestor[0].inputs[0], {50, 1000});
+  bool flows = true;
+  while (flows && (next[0] < 100 || next[1] < 100)) {
+    if (next[0] < 100) flows = receive(first.get(), 0);
+    if (flows && next[1] < 100) flows = receive(second.get(), 1);
+  }
+  EXPECT_TRUE(flows);
+  first.reset();
+  second.reset();
+  thread.join();
+  EXPECT_TRUE(sent.ok()) << sent;
+}
+
 TEST_F(Engines, ADiskErrorReachesTheRequestorWithTheReason) {
   failing_block_ = 5;
   for (const bool cached : {true, false}) {
