@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment `multi`: f lost blocks of one stripe, rebuilt by each scheme on f nodes (§4.4, §6.1).
+"""The experiment `multi`: f lost blocks of a stripe, rebuilt by each scheme on f nodes (§4.4).
 
 Each block goes back to the node that had it: a requestor hosted by that node's helper stores it.
 Times are the coordinator's, from the request to the last block on its disk. Every run sends one

@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_code_arguments(parser, block_mib=64)
     parser.add_argument("--rate-mbit", type=float, default=1000,
                         help="rate of each node's up- and downlink; 0: not shaped (default 1000)")
+    parser.add_argument("--requestor-mbit", type=float,
+                        help="rate of the requestor's links (default: as the others)")
     parser.add_argument("--schemes", default="direct,conventional,ppr,rp",
                         help="comma-separated; `direct` is always measured, `engine-direct` reads "
                              "a healthy block through ECPipe, `bare-chain` is the least that RP's "
@@ -41,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check_arguments(arguments: argparse.Namespace) -> None:
     check_code_arguments(arguments)
-    if arguments.rate_mbit < 0:
-        raise LabError("--rate-mbit must not be negative")
+    if min(arguments.rate_mbit, arguments.requestor_mbit or 0) < 0:
+        raise LabError("--rate-mbit and --requestor-mbit must not be negative")
     unknown = set(arguments.transport.split(",")) - {"tcp", "redis"}
     if unknown:
         raise LabError(f"--transport: {', '.join(sorted(unknown))} is not tcp or redis")
@@ -56,6 +58,8 @@ def run(arguments: argparse.Namespace, bin_dir: Path, work_dir: Path) -> list[di
     with Network([COORDINATOR, REQUESTOR, *nodes], arguments.rate_mbit or None) as network, \
             Cluster(bin_dir, work_dir, nodes, redis="redis" in transports,
                     network=network) as cluster:
+        if arguments.requestor_mbit:
+            network.shape(REQUESTOR, arguments.requestor_mbit, arguments.requestor_mbit)
         lost = lose_a_block(cluster, arguments)
         samples: dict[tuple[str, str], list[Sample]] = {}
         for number in range(1, arguments.runs + 1):
@@ -112,6 +116,7 @@ def one_run(cluster: Cluster, network: Network, lost: LostBlock, bin_dir: Path,
 def rows(samples: dict[tuple[str, str], list[Sample]], arguments: argparse.Namespace,
          congestion_control: str) -> list[dict[str, Any]]:
     parameters = {**code_parameters(arguments), "rate_mbit": arguments.rate_mbit,
+                  "requestor_mbit": arguments.requestor_mbit or arguments.rate_mbit,
                   "congestion_control": congestion_control}
     block_bytes = parameters["block_bytes"]
     slices = math.ceil(block_bytes / parameters["slice_bytes"])

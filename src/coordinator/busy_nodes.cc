@@ -3,48 +3,38 @@
 
 namespace ecpipe {
 
-struct BusyNodes::Hold::State {
-  struct Node {
-    int repairs = 0;
-    bool ever_shared = false;
-    TimePoint last_shared;  // the end of it, once that has come
-  };
-
-  explicit State(const Clock* with_clock) : clock(with_clock) {}
-
-  const Clock* const clock;
-  Mutex mutex;
-  std::map<std::string, Node> nodes ABSL_GUARDED_BY(mutex);  // as many as have ever helped
-};
-
-BusyNodes::BusyNodes(const Clock* clock) : state_(std::make_shared<Hold::State>(clock)) {}
-
-std::shared_ptr<BusyNodes::Hold> BusyNodes::Take(std::vector<std::string> nodes) {
-  {
-    MutexLock lock(&state_->mutex);
-    for (const std::string& name : nodes) {
-      Hold::State::Node& node = state_->nodes[name];
-      if (++node.repairs > 1) node.ever_shared = true;
-    }
+std::shared_ptr<BusyNodes::Hold> BusyNodes::Take(const std::vector<std::string>& nodes) {
+  std::shared_ptr<Hold> hold(new Hold(state_, {nodes.begin(), nodes.end()}));
+  MutexLock lock(&state_->mutex);
+  const bool distrusted = clock_->Now() < state_->distrust_until;
+  for (const std::string& node : hold->nodes_) {
+    std::set<Hold*>& others = state_->holds[node];
+    for (Hold* other : others) other->shared_.insert(node);
+    if (!others.empty() || distrusted) hold->shared_.insert(node);
+    others.insert(hold.get());
   }
-  return std::shared_ptr<Hold>(new Hold(state_, std::move(nodes)));
+  return hold;
 }
 
-BusyNodes::Hold::~Hold() {
+void BusyNodes::DistrustUntil(TimePoint till) {
   MutexLock lock(&state_->mutex);
-  for (const std::string& name : nodes_) {
-    State::Node& node = state_->nodes[name];
-    if (node.repairs > 1) node.last_shared = state_->clock->Now();
-    --node.repairs;
+  state_->distrust_until = till;
+}
+
+void BusyNodes::Hold::Release() {
+  MutexLock lock(&state_->mutex);
+  if (released_) return;
+  released_ = true;
+  for (const std::string& node : nodes_) {
+    const auto found = state_->holds.find(node);
+    found->second.erase(this);
+    if (found->second.empty()) state_->holds.erase(found);
   }
 }
 
-bool BusyNodes::SharedSince(const std::string& name, TimePoint since) const {
+bool BusyNodes::Hold::Shared(const std::string& node) const {
   MutexLock lock(&state_->mutex);
-  const auto found = state_->nodes.find(name);
-  if (found == state_->nodes.end()) return false;
-  const Hold::State::Node& node = found->second;
-  return node.repairs > 1 || (node.ever_shared && node.last_shared >= since);
+  return shared_.contains(node);
 }
 
 }  // namespace ecpipe

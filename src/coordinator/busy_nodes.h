@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes take part in repairs, and when one last took part in two at once.
+// Which nodes take part in which repairs and probes, so that it is known who had a node for itself.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,30 +15,46 @@ namespace ecpipe {
 
 // Thread-safe.
 class BusyNodes {
+  struct State;
+
  public:
-  // The nodes are in a repair for as long as this lives. It may outlive the BusyNodes.
+  // The nodes of one repair. May outlive the BusyNodes.
   class Hold {
    public:
-    ~Hold();
+    ~Hold() { Release(); }
+
+    // The repair is over; whom it shared nodes with stays known.
+    void Release();
+    bool Has(const std::string& node) const { return nodes_.contains(node); }
+    // Whether another one had the node at the same time, before Release().
+    bool Shared(const std::string& node) const;
 
    private:
     friend class BusyNodes;
-    struct State;
-    Hold(std::shared_ptr<State> state, std::vector<std::string> nodes)
+    Hold(std::shared_ptr<State> state, std::set<std::string> nodes)
         : state_(std::move(state)), nodes_(std::move(nodes)) {}
-    std::shared_ptr<State> state_;
-    std::vector<std::string> nodes_;
+
+    const std::shared_ptr<State> state_;
+    const std::set<std::string> nodes_;
+    std::set<std::string> shared_;  // guarded by the state's mutex
+    bool released_ = false;         // too
   };
 
-  // `clock` outlives this and all holds.
-  explicit BusyNodes(const Clock* clock);
+  explicit BusyNodes(const Clock* clock) : clock_(clock), state_(std::make_shared<State>()) {}
 
-  std::shared_ptr<Hold> Take(std::vector<std::string> nodes);
-  // Whether the node has been in two repairs at once at some time since.
-  bool SharedSince(const std::string& node, TimePoint since) const;
+  std::shared_ptr<Hold> Take(const std::vector<std::string>& nodes);
+  // Repairs that nobody here knows of may run until then: all nodes count as shared.
+  void DistrustUntil(TimePoint till);
 
  private:
-  std::shared_ptr<Hold::State> state_;
+  struct State {
+    Mutex mutex;
+    std::map<std::string, std::set<Hold*>> holds ABSL_GUARDED_BY(mutex);  // not released; by node
+    TimePoint distrust_until ABSL_GUARDED_BY(mutex){};
+  };
+
+  const Clock* const clock_;
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace ecpipe

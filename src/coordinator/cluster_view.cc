@@ -4,6 +4,17 @@
 #include <algorithm>
 
 namespace ecpipe {
+namespace {
+
+// 0: not known.
+double Look(const std::shared_ptr<const LinkTable>& table, const std::string& from,
+            const std::string& to) {
+  if (table == nullptr) return 0;
+  const auto found = table->find({from, to});
+  return found == table->end() ? 0 : found->second;
+}
+
+}  // namespace
 
 Links::Links(const ClusterView& view) : view_(view) {
   for (const PlanNode& node : view.nodes) nodes_[node.node] = &node;
@@ -15,22 +26,16 @@ double Links::Of(const std::string& node, double PlanNode::* speed) const {
   return known ? found->second->*speed : view_.default_bytes_per_second;
 }
 
-double Links::OfPair(const std::string& from, const std::string& to) const {
-  const auto look = [](const std::shared_ptr<const LinkTable>& table, const std::string& a,
-                       const std::string& b) {
-    if (table == nullptr) return 0.0;
-    const auto found = table->find({a, b});
-    return found == table->end() ? 0.0 : found->second;
-  };
-  if (const double speed = look(view_.links, from, to); speed > 0) return speed;
-  if (const double speed = look(view_.links, RackOf(from), RackOf(to)); speed > 0) return speed;
-  return look(view_.measured, from, to);
+double Links::Written(const std::string& from, const std::string& to) const {
+  const double nodes = Look(view_.links, from, to);
+  return nodes > 0 ? nodes : Look(view_.links, RackOf(from), RackOf(to));
 }
 
 double Links::Between(const std::string& from, const std::string& to) const {
   const double ends = std::min(Up(from), Down(to));
-  const double pair = OfPair(from, to);
-  return pair > 0 ? std::min(ends, pair) : ends;
+  if (const double written = Written(from, to); written > 0) return std::min(ends, written);
+  const double measured = Look(view_.measured, from, to);
+  return measured > 0 ? measured : ends;
 }
 
 const std::string& Links::RackOf(const std::string& node) const {

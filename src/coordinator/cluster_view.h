@@ -23,10 +23,11 @@ struct PlanNode {
 using LinkTable = std::map<std::pair<std::string, std::string>, double>;
 
 struct ClusterView {
-  std::vector<PlanNode> nodes;             // helpers, and requestors of which something is known
+  std::vector<PlanNode> nodes;                // helpers, and requestors of which something is known
   std::shared_ptr<const LinkTable> links;     // written down; null: nothing
   std::shared_ptr<const LinkTable> measured;  // for pairs that are not; null: nothing
   double default_bytes_per_second = 125e6;
+  double rack_bytes_per_second = 0;  // out of a rack, and into it, for all its nodes; 0: no limit
 };
 
 // Answers about a view, which must outlive it.
@@ -39,8 +40,8 @@ class Links {
 
   double Up(const std::string& node) const { return Of(node, &PlanNode::up_bytes_per_second); }
   double Down(const std::string& node) const { return Of(node, &PlanNode::down_bytes_per_second); }
-  // The pair's own speed where it is known, or that of their racks, and never more than the ends'
-  // links give.
+  // What is written down of the pair, or of its racks, but never more than the ends' links give;
+  // otherwise what was measured; otherwise what the ends' links give.
   double Between(const std::string& from, const std::string& to) const;
   // Empty: unknown.
   const std::string& RackOf(const std::string& node) const;
@@ -49,7 +50,7 @@ class Links {
 
  private:
   // 0: not known.
-  double OfPair(const std::string& from, const std::string& to) const;
+  double Written(const std::string& from, const std::string& to) const;
   double Of(const std::string& node, double PlanNode::* speed) const;
 
   const ClusterView& view_;

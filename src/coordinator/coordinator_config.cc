@@ -9,9 +9,11 @@
 namespace ecpipe {
 namespace {
 
+// Megabits in the file, bytes in the program. A fallback of 0 stands for no limit.
 double ReadMbit(Config& config, const std::string& key, int64_t fallback) {
   constexpr int64_t kFastestMbit = 10'000'000;
-  return 1e6 / 8 * static_cast<double>(config.Integer(key, fallback, 1, kFastestMbit));
+  const int64_t least = std::min<int64_t>(1, fallback);
+  return 1e6 / 8 * static_cast<double>(config.Integer(key, fallback, least, kFastestMbit));
 }
 
 void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
@@ -46,6 +48,7 @@ absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
     ECPIPE_ASSIGN_OR_RETURN(repairs->racks, ReadRackTable(path));
   }
   repairs->topology_script = config.String("topology.script", "");
+  repairs->planner.rack_bytes_per_second = ReadMbit(config, "topology.rack_mbit", 0);
   if (const std::string path = config.String("topology.links", ""); !path.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(LinkTable links, ReadLinkTable(path));
     repairs->links = std::make_shared<const LinkTable>(std::move(links));

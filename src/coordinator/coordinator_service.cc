@@ -170,8 +170,7 @@ grpc::Status CoordinatorServiceImpl::Heartbeat(grpc::ServerContext*,
 grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext*,
                                                 const v1::ReportPartRequest* request,
                                                 v1::ReportPartResponse*) {
-  const absl::Status status =
-      StatusFromWire(request->status_code(), request->status_message());
+  const absl::Status status = StatusFromWire(request->status_code(), request->status_message());
   std::vector<LinkTiming> timings;
   for (const v1::LinkTiming& link : request->links()) {
     timings.push_back({link.to_node(), link.bytes(), link.seconds(), link.network_seconds()});
@@ -180,9 +179,7 @@ grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext*,
     return grpc::Status::OK;
   }
   repairs_->ReportPart(request->node_id(), request->repair_id(), request->attempt(), status);
-  constexpr double kDay = 86400;
-  const bool sane = request->seconds() >= 0 && request->seconds() <= kDay;  // a NaN is not
-  repairs_->ReportLinks(request->node_id(), FromSeconds(sane ? request->seconds() : kDay), timings);
+  repairs_->ReportLinks(request->node_id(), request->repair_id(), timings);
   return grpc::Status::OK;
 }
 
@@ -391,9 +388,11 @@ grpc::Status CoordinatorServiceImpl::ProbeLinks(grpc::ServerContext*,
 
 grpc::Status CoordinatorServiceImpl::ListLinks(grpc::ServerContext*, const v1::ListLinksRequest*,
                                                v1::ListLinksResponse* response) {
-  LinkSpeeds& speeds = repairs_->links();
+  KnownLinks& speeds = repairs_->links();
   const TimePoint now = Clock::System().Now();
+  const std::shared_ptr<const LinkTable>& configured = speeds.configured();
   for (const LinkEstimate& estimate : speeds.Measured()) {
+    if (configured != nullptr && configured->contains({estimate.from, estimate.to})) continue;
     v1::ListLinksResponse::Link* link = response->add_links();
     link->mutable_pair()->set_from(estimate.from);
     link->mutable_pair()->set_to(estimate.to);
@@ -401,8 +400,8 @@ grpc::Status CoordinatorServiceImpl::ListLinks(grpc::ServerContext*, const v1::L
     link->set_samples(estimate.samples);
     link->set_age_seconds(Seconds(now - estimate.last));
   }
-  if (speeds.configured() == nullptr) return grpc::Status::OK;
-  for (const auto& [pair, speed] : *speeds.configured()) {
+  if (configured == nullptr) return grpc::Status::OK;
+  for (const auto& [pair, speed] : *configured) {
     v1::ListLinksResponse::Link* link = response->add_links();
     link->mutable_pair()->set_from(pair.first);
     link->mutable_pair()->set_to(pair.second);

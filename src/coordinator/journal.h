@@ -32,6 +32,7 @@ struct RepairRecord {
   std::string requestor;
   // The nodes that store the blocks, one for each; empty: the requestor takes the bytes.
   std::vector<std::string> hosts;
+  std::vector<Row> moved;    // rows whose host has stored them, and the catalog knows
   uint64_t recovery_id = 0;  // of the recovery that it belongs to; 0: none
   RepairState state = RepairState::kRunning;
   int64_t started_unix_ms = 0;

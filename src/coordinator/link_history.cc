@@ -48,10 +48,16 @@ std::vector<LinkEstimate> LinkHistory::All() const {
   return all;
 }
 
-LinkTable LinkHistory::Table() const {
-  LinkTable table;
+SpeedTable LinkHistory::Table() const {
+  SpeedTable table;
   for (const auto& [pair, mean] : means_) {
-    table.emplace_hint(table.end(), pair, mean.bytes_per_second);
+    table.pairs.emplace_hint(table.pairs.end(), pair, mean.bytes_per_second);
+    SpeedTable::Node& from = table.nodes[pair.first];
+    from.up_bytes_per_second = std::max(from.up_bytes_per_second, mean.bytes_per_second);
+    ++from.links_up;
+    SpeedTable::Node& to = table.nodes[pair.second];
+    to.down_bytes_per_second = std::max(to.down_bytes_per_second, mean.bytes_per_second);
+    ++to.links_down;
   }
   return table;
 }

@@ -23,6 +23,18 @@ struct LinkEstimate {
   TimePoint last;        // of the latest measurement
 };
 
+// What planners see of it.
+struct SpeedTable {
+  struct Node {
+    int links_up = 0;  // measured, out of the node
+    int links_down = 0;
+    double up_bytes_per_second = 0;  // of the fastest of them: the node's own link is no slower
+    double down_bytes_per_second = 0;
+  };
+  LinkTable pairs;
+  std::map<std::string, Node> nodes;
+};
+
 class LinkHistory {
  public:
   static constexpr double kWeight = 0.3;  // of a measurement that follows closely
@@ -38,7 +50,7 @@ class LinkHistory {
   void Forget(TimePoint now);
 
   std::vector<LinkEstimate> All() const;
-  LinkTable Table() const;
+  SpeedTable Table() const;
 
  private:
   struct Mean {

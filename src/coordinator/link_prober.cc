@@ -38,9 +38,9 @@ std::string Short(double seconds) {
 absl::Status LinkProber::Admit(const std::vector<std::pair<std::string, std::string>>& links,
                                uint64_t bytes) {
   if (links.empty()) return absl::InvalidArgumentError("no links to probe");
-  if (bytes == 0 || bytes > options_.max_bytes) {
-    return absl::InvalidArgumentError("a probe sends from 1 to " +
-                                      std::to_string(options_.max_bytes) + " bytes");
+  if (bytes < options_.min_bytes || bytes > options_.max_bytes) {
+    return absl::InvalidArgumentError("a probe sends from " + std::to_string(options_.min_bytes) +
+                                      " to " + std::to_string(options_.max_bytes) + " bytes");
   }
   std::set<std::string> senders;
   std::set<std::string> receivers;
@@ -59,12 +59,16 @@ absl::Status LinkProber::Admit(const std::vector<std::pair<std::string, std::str
   }
   busy_ = true;
   round_.clear();
+  std::set<std::string> nodes = std::move(senders);
+  nodes.merge(receivers);
+  hold_ = busy_nodes_->Take({nodes.begin(), nodes.end()});
   for (const auto& [from, to] : links) round_.push_back({from, to, {}, 0});
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<HelperGateway::Handout>> LinkProber::MakeHandouts(
-    const ProbedLink& link, RepairId repair_id, uint64_t bytes) {
+absl::StatusOr<std::vector<HelperGateway::Handout>> LinkProber::MakeHandouts(const ProbedLink& link,
+                                                                             RepairId repair_id,
+                                                                             uint64_t bytes) {
   const Stripe stripe{"probe", "", bytes, {{"probe", link.from}}};
   PartContext context;
   context.repair_id = repair_id;
@@ -102,7 +106,8 @@ absl::StatusOr<ProbeRound> LinkProber::Probe(
       round_[i].status = of_link.status();
       continue;
     }
-    running_[repair_id] = {i, {(*of_link)[0].helper, (*of_link)[1].helper}};
+    running_[repair_id] = {
+        i, {(*of_link)[0].helper, (*of_link)[1].helper}, {links[i].first, links[i].second}};
     for (HelperGateway::Handout& handout : *of_link) handouts.push_back(std::move(handout));
   }
   const std::vector<absl::Status> outcomes =
@@ -115,6 +120,7 @@ absl::StatusOr<ProbeRound> LinkProber::Probe(
   ProbeRound round{std::move(round_), static_cast<double>(bytes) / options_.max_bytes_per_second};
   rested_ = clock_->Now() + FromSeconds(round.rest_seconds);
   busy_ = false;
+  hold_.reset();
   Log(LogLevel::kInfo, "links.probed",
       {{"links", std::to_string(links.size())}, {"bytes", std::to_string(bytes)}});
   return round;
@@ -131,13 +137,16 @@ bool LinkProber::Report(const std::string& node, RepairId repair_id, const absl:
     for (const LinkTiming& timing : timings) {
       if (node != link.from || timing.to != link.to || timing.seconds <= 0) continue;
       link.bytes_per_second = static_cast<double>(timing.bytes) / timing.seconds;
-      speeds_->TakeProbe(link.from, timing);
+      speeds_->TakeProbe(link.from, timing, !hold_->Shared(link.from) && !hold_->Shared(link.to));
     }
+    found->second.unreported.erase(node);
     if (!status.ok()) {
       link.status = status;
       to_cancel = found->second.ends;
+    } else if (found->second.unreported.empty() && link.bytes_per_second == 0) {
+      link.status = absl::InternalError("node " + link.from + " did not say how long it took");
     }
-    if (!status.ok() || --found->second.unreported == 0) running_.erase(found);
+    if (!status.ok() || found->second.unreported.empty()) running_.erase(found);
     if (running_.empty()) ended_.NotifyAll();
   }
   if (!to_cancel.empty()) helpers_->CancelRepair(repair_id, 0, to_cancel);
@@ -162,9 +171,8 @@ void LinkProber::AwaitReports() {
       ProbedLink& link = round_[running.link];
       if (link.bytes_per_second > 0) continue;  // only the receiver's word is missing
       link.status = stopping_ ? absl::CancelledError("the coordinator is shutting down")
-                              : absl::DeadlineExceededError("no end within " +
-                                                            Short(Seconds(options_.patience)) +
-                                                            " s");
+                              : absl::DeadlineExceededError(
+                                    "no end within " + Short(Seconds(options_.patience)) + " s");
     }
   }
   for (const auto& [repair_id, running] : late) helpers_->CancelRepair(repair_id, 0, running.ends);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +16,9 @@
 #include "common/link_timing.h"
 #include "common/mutex.h"
 #include "common/repair_plan.h"
+#include "coordinator/busy_nodes.h"
 #include "coordinator/helper_gateway.h"
-#include "coordinator/link_speeds.h"
+#include "coordinator/known_links.h"
 #include "coordinator/node_registry.h"
 
 namespace ecpipe {
@@ -37,15 +40,21 @@ class LinkProber {
  public:
   struct Options {
     uint64_t max_bytes = uint64_t{64} << 20;  // over one link in one round
+    uint64_t min_bytes = 64u << 10;           // less would time the way and not the link
     double max_bytes_per_second = 12.5e6;     // of each node, on average over rounds
     Duration handout_timeout = std::chrono::seconds(2);
     Duration patience = std::chrono::seconds(30);  // for a round; what has not ended then is ended
   };
 
   // All pointers outlive the prober.
-  LinkProber(NodeRegistry* nodes, LinkSpeeds* speeds, HelperGateway* helpers, const Clock* clock,
-             const Options& options)
-      : nodes_(nodes), speeds_(speeds), helpers_(helpers), clock_(clock), options_(options) {}
+  LinkProber(NodeRegistry* nodes, KnownLinks* speeds, BusyNodes* busy, HelperGateway* helpers,
+             const Clock* clock, const Options& options)
+      : nodes_(nodes),
+        speeds_(speeds),
+        busy_nodes_(busy),
+        helpers_(helpers),
+        clock_(clock),
+        options_(options) {}
 
   // Sends `bytes` over each of these links, from node to node, all at once, and waits for the end.
   // What it finds goes into the speeds. INVALID_ARGUMENT: no links, too many bytes, or a node that
@@ -63,13 +72,12 @@ class LinkProber {
 
  private:
   struct Running {
-    size_t link = 0;               // index into the round's links
+    size_t link = 0;  // index into the round's links
     std::vector<HelperAddress> ends;
-    size_t unreported = 2;
+    std::set<std::string> unreported;  // nodes
   };
 
-  absl::Status Admit(const std::vector<std::pair<std::string, std::string>>& links,
-                     uint64_t bytes);
+  absl::Status Admit(const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes);
   // The two parts of a link's probe. An error when a node cannot take part.
   absl::StatusOr<std::vector<HelperGateway::Handout>> MakeHandouts(const ProbedLink& link,
                                                                    RepairId repair_id,
@@ -77,7 +85,8 @@ class LinkProber {
   void AwaitReports();
 
   NodeRegistry* const nodes_;
-  LinkSpeeds* const speeds_;
+  KnownLinks* const speeds_;
+  BusyNodes* const busy_nodes_;
   HelperGateway* const helpers_;
   const Clock* const clock_;
   const Options options_;
@@ -90,6 +99,7 @@ class LinkProber {
   // Of the round that runs.
   std::vector<ProbedLink> round_ ABSL_GUARDED_BY(mutex_);
   std::map<RepairId, Running> running_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<BusyNodes::Hold> hold_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ecpipe

@@ -60,8 +60,8 @@ absl::Status ConnectLane(const PlanLane& lane, uint32_t lane_index, const PartCo
       const EdgeId edge{context.repair_id, context.attempt, lane_index, from,
                         static_cast<uint32_t>(outputs.size())};
       const EdgeToken token = context.new_token();
-      outputs.push_back({edge, token, lane.hops[to].node, input.rows,
-                         streams.Alone(sender, lane.hops[to].node)});
+      outputs.push_back(
+          {edge, token, lane.hops[to].node, input.rows, streams.Alone(sender, lane.hops[to].node)});
       (*specs)[to].inputs.push_back(
           {edge, token, address->second, sender, input.rows, input.coefficients});
     }

@@ -58,6 +58,7 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
   const Links links(cluster);
   PlanCost cost;
   Loads loads;
+  Loads racks;
   std::map<std::pair<std::string, std::string>, uint64_t> pair_bytes;
   size_t widest = 1;  // rows on one stream
   double slowest = std::numeric_limits<double>::infinity();
@@ -72,7 +73,11 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
         loads.Of(sender).up_bytes += bytes;
         loads.Of(hop.node).down_bytes += bytes;
         cost.total_bytes += bytes;
-        if (links.CrossesRacks(sender, hop.node)) cost.cross_rack_bytes += bytes;
+        if (links.CrossesRacks(sender, hop.node)) {
+          cost.cross_rack_bytes += bytes;
+          racks.Of(links.RackOf(sender)).up_bytes += bytes;
+          racks.Of(links.RackOf(hop.node)).down_bytes += bytes;
+        }
         if (links.HavePairs()) pair_bytes[{sender, hop.node}] += bytes;
         widest = std::max(widest, input.rows.size());
         slowest = std::min(slowest, links.Between(sender, hop.node));
@@ -88,6 +93,11 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
     cost.busiest_link_bytes = std::max({cost.busiest_link_bytes, load.up_bytes, load.down_bytes});
     takes(load.up_bytes, links.Up(load.node));
     takes(load.down_bytes, links.Down(load.node));
+  }
+  if (cluster.rack_bytes_per_second > 0) {
+    for (const NodeLoad& rack : racks.Take()) {
+      takes(std::max(rack.up_bytes, rack.down_bytes), cluster.rack_bytes_per_second);
+    }
   }
   for (const auto& [pair, bytes] : pair_bytes) takes(bytes, links.Between(pair.first, pair.second));
   const uint64_t first_slice = std::min<uint64_t>(plan.grid.slice_bytes, plan.grid.bytes) * widest;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <optional>
 
 #include "common/fault_points.h"
@@ -18,6 +17,8 @@ namespace {
 // Each attempt leaves out the helpers that failed the one before, so this bounds how many dead
 // helpers one request may discover.
 constexpr uint32_t kMaxHandoutAttempts = 5;
+
+absl::Status Cancelled() { return absl::CancelledError("the repair was cancelled"); }
 
 std::string Short(double seconds) {
   char text[32];
@@ -66,26 +67,48 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
     record.offset = planned->plan.grid.offset;
     record.bytes = planned->plan.grid.bytes;
     record.scheme = planned->plan.scheme;
-    if (record.attempt == 0) ECPIPE_RETURN_IF_ERROR(AddRunning(record));
+    if (record.attempt == 0) {
+      ECPIPE_RETURN_IF_ERROR(AddRunning(record, lost.stripe.stripe_id));
+    }
     if (last = Annotate(journal_->Record(record), "journal"); !last.ok()) break;
     absl::StatusOr<RepairGrant> grant = HandOut(&record, request, *std::move(planned), &refused);
     if (grant.ok()) return grant;
     last = grant.status();
+    if (absl::IsCancelled(last)) break;
   }
-  if (record.attempt > 0 || !record.scheme.empty()) {
-    TakeRunning(record.repair_id);
-    End(record, RepairState::kFailed, StatusText(last));
-  }
+  // Somebody may have cancelled it, and then it has ended already.
+  if (TakeRunning(record.repair_id)) End(record, RepairState::kFailed, StatusText(last));
   return last;
 }
 
-absl::Status RepairCoordinator::AddRunning(const RepairRecord& record) {
+absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
+                                           const std::string& stripe_id) {
+  for (const auto& [repair_id, running] : running_) {
+    if (running.stripe_id != stripe_id) continue;
+    for (size_t i = 0; i < running.record.hosts.size(); ++i) {
+      const auto has = [](const std::vector<std::string>& ids, const std::string& id) {
+        return std::find(ids.begin(), ids.end(), id) != ids.end();
+      };
+      const std::string& block = running.record.block_ids[i];
+      const std::string& host = running.record.hosts[i];
+      if (!has(record.block_ids, block) && !has(record.hosts, host)) continue;
+      return absl::AbortedError("repair " + RepairIdText(repair_id) + " is storing block " + block +
+                                " of the stripe on node " + host);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RepairCoordinator::AddRunning(const RepairRecord& record,
+                                           const std::string& stripe_id) {
   MutexLock lock(&mutex_);
+  if (!record.hosts.empty()) ECPIPE_RETURN_IF_ERROR(CheckHosts(record, stripe_id));
   if (running_.size() >= options_.max_running) {
     return absl::ResourceExhaustedError("the coordinator runs its limit of " +
                                         std::to_string(options_.max_running) + " repairs");
   }
-  running_[record.repair_id] = Running{.record = record, .last_news = clock_->Now()};
+  running_[record.repair_id] = Running{
+      .record = record, .stripe_id = stripe_id, .last_news = clock_->Now(), .handing_out = true};
   ++counts_.started;
   return absl::OkStatus();
 }
@@ -109,8 +132,7 @@ absl::StatusOr<std::vector<HelperGateway::Handout>> RepairCoordinator::MakeHando
   }
   ECPIPE_ASSIGN_OR_RETURN(auto parts, BuildParts(planned.plan, context));
   for (Row row = 0; row < record.hosts.size(); ++row) {
-    parts.at(record.hosts[row]).stores = {
-        {row, record.block_ids[row], planned.stripe.block_bytes}};
+    parts.at(record.hosts[row]).stores = {{row, record.block_ids[row], planned.stripe.block_bytes}};
   }
   std::vector<HelperGateway::Handout> handouts;
   // In the plan's order, so that a sender tends to know its edges before its receiver dials.
@@ -140,12 +162,17 @@ absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
   }
   {
     MutexLock lock(&mutex_);
-    running_[record->repair_id] = Running{.record = *record,
-                                          .helpers = helpers,
-                                          .unreported = nodes,
-                                          .last_news = clock_->Now(),
-                                          .busy = busy_.Take({nodes.begin(), nodes.end()}),
-                                          .handing_out = true};
+    const auto found = running_.find(record->repair_id);
+    if (found == running_.end()) return Cancelled();
+    Running& running = found->second;
+    running.record = *record;
+    running.helpers = helpers;
+    running.unreported = nodes;
+    running.last_news = clock_->Now();
+    running.busy.reset();  // an attempt does not share nodes with the one before
+    running.busy = busy_.Take({nodes.begin(), nodes.end()});
+    running.stored.clear();
+    running.failure = absl::OkStatus();
   }
   ECPIPE_RETURN_IF_ERROR(FaultPoint("coordinator.before_handout"));
   const std::vector<absl::Status> outcomes =
@@ -165,6 +192,18 @@ absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
     helpers_->CancelRepair(record->repair_id, record->attempt, helpers);
     return first_failure;
   }
+  bool cancelled = false;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(record->repair_id);
+    cancelled = found == running_.end();
+    if (!cancelled) found->second.handing_out = false;
+  }
+  if (cancelled) {
+    // The word to cancel may have come to a helper before its part.
+    helpers_->CancelRepair(record->repair_id, record->attempt, helpers);
+    return Cancelled();
+  }
   Log(LogLevel::kInfo, "repair.begin",
       {{"repair", RepairIdText(record->repair_id)},
        {"attempt", std::to_string(record->attempt)},
@@ -176,11 +215,6 @@ absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
        {"helpers", std::to_string(helpers.size())}});
   grant.repair_id = record->repair_id;
   grant.planned = std::move(planned);
-  {
-    MutexLock lock(&mutex_);
-    const auto found = running_.find(record->repair_id);
-    if (found != running_.end()) found->second.handing_out = false;
-  }
   Advance(record->repair_id);
   return grant;
 }
@@ -191,6 +225,10 @@ std::optional<RepairCoordinator::Running> RepairCoordinator::TakeRunning(RepairI
   if (found == running_.end()) return std::nullopt;
   std::optional<Running> taken = std::move(found->second);
   running_.erase(found);
+  if (taken->busy != nullptr) {
+    taken->busy->Release();
+    ended_[repair_id] = {clock_->Now(), taken->busy};
+  }
   return taken;
 }
 
@@ -266,164 +304,21 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
   Advance(repair_id);
 }
 
-void RepairCoordinator::ReportLinks(const std::string& node, Duration part_took,
+void RepairCoordinator::ReportLinks(const std::string& node, RepairId repair_id,
                                     const std::vector<LinkTiming>& timings) {
-  // The report took a while, too.
-  const TimePoint begun = clock_->Now() - part_took - std::chrono::seconds(1);
+  std::shared_ptr<BusyNodes::Hold> busy;
+  {
+    MutexLock lock(&mutex_);
+    if (const auto running = running_.find(repair_id); running != running_.end()) {
+      busy = running->second.busy;
+    } else if (const auto ended = ended_.find(repair_id); ended != ended_.end()) {
+      busy = ended->second.busy;
+    }
+  }
+  if (busy == nullptr || !busy->Has(node)) return;
   for (const LinkTiming& timing : timings) {
-    if (!nodes_.Find(timing.to)) continue;  // a requestor that may never come again
-    const bool shared = busy_.SharedSince(node, begun) || busy_.SharedSince(timing.to, begun);
-    links_.Take(node, timing, !shared);
-  }
-}
-
-// ---- Hosted repairs --------------------------------------------------------------------------
-
-void RepairCoordinator::Advance(RepairId repair_id) {
-  RepairRecord record;
-  std::set<Row> to_move;
-  absl::Status failure;
-  {
-    MutexLock lock(&mutex_);
-    const auto found = running_.find(repair_id);
-    if (found == running_.end()) return;
-    const Running& running = found->second;
-    if (running.record.hosts.empty() || running.handing_out) return;
-    record = running.record;
-    failure = running.failure;
-    std::set_difference(running.stored.begin(), running.stored.end(), running.moved.begin(),
-                        running.moved.end(), std::inserter(to_move, to_move.end()));
-  }
-  std::set<Row> moved;
-  for (const Row row : to_move) {
-    const absl::Status status = catalog_->MoveBlock(record.block_ids[row], record.hosts[row]);
-    if (status.ok()) moved.insert(row);
-    if (failure.ok()) failure = status;
-  }
-  bool all = false;
-  {
-    MutexLock lock(&mutex_);
-    const auto found = running_.find(repair_id);
-    if (found == running_.end()) return;
-    found->second.moved.merge(moved);
-    all = found->second.moved.size() == record.hosts.size();
-  }
-  if (all || !failure.ok()) EndHosted(repair_id, all ? absl::OkStatus() : failure);
-}
-
-void RepairCoordinator::EndHosted(RepairId repair_id, const absl::Status& status) {
-  const std::optional<Running> ended = TakeRunning(repair_id);
-  if (!ended) return;
-  const RepairRecord& record = ended->record;
-  std::string detail;
-  if (!status.ok()) {
-    std::vector<HelperAddress> helpers = ended->helpers;
-    // Of an adopted repair only the hosts are known; the others end when these close their streams.
-    for (const std::string& host : record.hosts) {
-      const std::optional<NodeView> view = nodes_.Find(host);
-      if (ended->helpers.empty() && view) helpers.push_back({host, view->record.control_address});
-    }
-    helpers_->CancelRepair(repair_id, record.attempt, helpers);
-    detail = StatusText(status);
-    if (!ended->moved.empty()) {
-      detail += "; stored " + std::to_string(ended->moved.size()) + " of " +
-                std::to_string(record.hosts.size()) + " blocks";
-    }
-  }
-  End(record, status.ok() ? RepairState::kDone : RepairState::kFailed, detail);
-  for (Row row = 0; row < record.hosts.size(); ++row) {
-    const bool moved = ended->moved.contains(row);
-    on_hosted_end_({record.recovery_id, record.block_ids[row], moved ? absl::OkStatus() : status});
-  }
-}
-
-void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
-  for (RepairRecord record : interrupted) {
-    if (record.hosts.empty()) continue;
-    record.state = RepairState::kRunning;
-    record.ended_unix_ms = 0;
-    Running running{.record = record, .last_news = clock_->Now()};
-    for (Row row = 0; row < record.hosts.size(); ++row) {
-      const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(record.block_ids[row]);
-      const bool moved =
-          place.ok() && place->stripe.blocks[static_cast<size_t>(place->block_index)].node ==
-                            record.hosts[row];
-      if (moved) {
-        running.moved.insert(row);
-      } else {
-        running.unreported.insert(record.hosts[row]);
-      }
-    }
-    {
-      MutexLock lock(&mutex_);
-      running_[record.repair_id] = std::move(running);
-    }
-    Advance(record.repair_id);
-  }
-}
-
-void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
-  std::vector<RepairId> ids;
-  {
-    MutexLock lock(&mutex_);
-    for (const auto& [repair_id, running] : running_) {
-      const bool hosted = !running.record.hosts.empty();
-      if (hosted && running.record.recovery_id == recovery_id) ids.push_back(repair_id);
-    }
-  }
-  for (const RepairId id : ids) EndHosted(id, absl::CancelledError("the recovery was cancelled"));
-}
-
-std::optional<absl::Status> RepairCoordinator::Hopeless(const Running& running, TimePoint now) {
-  const std::vector<std::string>& hosts = running.record.hosts;
-  if (hosts.empty() || running.handing_out) return std::nullopt;
-  for (const std::string& node : running.unreported) {
-    const std::optional<NodeView> view = nodes_.Find(node);
-    if (view && view->state == NodeState::kDead) {
-      return absl::UnavailableError("node " + node + " died");
-    }
-  }
-  // After its helpers have ended a host has little left to do.
-  std::string silent;
-  for (const std::string& node : running.unreported) {
-    if (std::find(hosts.begin(), hosts.end(), node) == hosts.end()) return std::nullopt;
-    silent += (silent.empty() ? "" : ", ") + node;
-  }
-  if (now - running.last_news <= options_.abandon_after) return std::nullopt;
-  return absl::DeadlineExceededError("no word of how the repair ended from " + silent);
-}
-
-void RepairCoordinator::Expire() {
-  std::vector<RepairRecord> abandoned;
-  std::map<RepairId, absl::Status> hopeless;
-  const TimePoint now = clock_->Now();
-  {
-    MutexLock lock(&mutex_);
-    for (auto it = running_.begin(); it != running_.end();) {
-      Running& running = it->second;
-      if (const auto verdict = Hopeless(running, now)) hopeless[it->first] = *verdict;
-      if (!running.record.hosts.empty()) {
-        ++it;
-        continue;
-      }
-      std::erase_if(running.unreported, [&](const std::string& node) {
-        const std::optional<NodeView> view = nodes_.Find(node);
-        return !view || view->state == NodeState::kDead;
-      });
-      if (running.unreported.empty() && now - running.last_news > options_.abandon_after) {
-        abandoned.push_back(running.record);
-        it = running_.erase(it);
-      } else {
-        ++it;
-      }
-    }
-  }
-  for (const auto& [repair_id, verdict] : hopeless) EndHosted(repair_id, verdict);
-  for (const RepairRecord& record : abandoned) {
-    End(record, RepairState::kFailed, "the requestor never said how it ended");
-  }
-  if (absl::Status trimmed = journal_->Trim(options_.journal_keep); !trimmed.ok()) {
-    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(trimmed)}});
+    if (!busy->Has(timing.to)) continue;  // a requestor that may never come again, or a lie
+    links_.Take(node, timing, !busy->Shared(node) && !busy->Shared(timing.to));
   }
 }
 

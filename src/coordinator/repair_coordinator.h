@@ -13,14 +13,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
-#include "common/mutex.h"
 #include "common/link_timing.h"
+#include "common/mutex.h"
 #include "common/repair_plan.h"
 #include "coordinator/busy_nodes.h"
 #include "coordinator/catalog.h"
 #include "coordinator/helper_gateway.h"
 #include "coordinator/journal.h"
-#include "coordinator/link_speeds.h"
+#include "coordinator/known_links.h"
 #include "coordinator/node_registry.h"
 #include "coordinator/repair_planner.h"
 
@@ -61,7 +61,7 @@ class RepairCoordinator {
     int journal_keep = 10'000;      // ended repairs
     RackTable racks;                // see NodeRegistry
     std::string topology_script;
-    std::shared_ptr<const LinkTable> links;  // see LinkSpeeds
+    std::shared_ptr<const LinkTable> links;  // see KnownLinks
   };
   // Called without locks, from any thread, also before the BeginRepair in question returns.
   using OnHostedEnd = std::function<void(const HostedEnd&)>;
@@ -78,8 +78,8 @@ class RepairCoordinator {
   absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request, uint64_t recovery_id = 0);
   // The plan that BeginRepair would run now.
   absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request);
-  // The requestor's verdict. Ends what still runs. An unknown repair is ignored, and so is a verdict
-  // on a repair that helpers host, unless it is CANCELLED and no recovery's.
+  // The requestor's verdict. Ends what still runs. An unknown repair is ignored, and so is a
+  // verdict on a repair that helpers host, unless it is CANCELLED and no recovery's.
   void FinishRepair(RepairId repair_id, const absl::Status& status, uint64_t verified_bytes);
 
   // As it is now, or as it ended. NOT_FOUND: unknown, or ended long ago.
@@ -97,30 +97,37 @@ class RepairCoordinator {
   absl::Status Register(NodeRecord node);
   void ReportPart(const std::string& node, RepairId repair_id, uint32_t attempt,
                   const absl::Status& status);
-  // What the streams of the node's part, which took so long and has just ended, tell of links.
-  void ReportLinks(const std::string& node, Duration part_took,
+  // What the streams of a node's part tell of links. Counts only for a repair that runs, or has
+  // ended a few seconds ago, and among its nodes.
+  void ReportLinks(const std::string& node, RepairId repair_id,
                    const std::vector<LinkTiming>& timings);
 
   // Ends repairs that nobody will end any more. Call it every few seconds.
   void Expire();
 
   NodeRegistry& nodes() { return nodes_; }
-  LinkSpeeds& links() { return links_; }
+  KnownLinks& links() { return links_; }
+  BusyNodes& busy() { return busy_; }
   RepairCounts counts();
 
  private:
   struct Running {
     RepairRecord record;
+    std::string stripe_id;
     std::vector<HelperAddress> helpers;
     std::set<std::string> unreported;  // nodes whose part has not ended
     TimePoint last_news;
     std::shared_ptr<BusyNodes::Hold> busy;
     bool handing_out = false;  // what hosts report waits till that is over
-    // Of a hosted repair: its rows whose hosts say that they are stored, those of them that the
-    // catalog knows, and what went wrong first.
+    // Of a hosted repair: its rows whose hosts say that they are stored (record.moved has those of
+    // them that the catalog knows), and what went wrong first.
     std::set<Row> stored;
-    std::set<Row> moved;
     absl::Status failure;
+  };
+  // What is kept of a repair for reports that come after its end.
+  struct Ended {
+    TimePoint at;
+    std::shared_ptr<BusyNodes::Hold> busy;
   };
   using Refused = RepairPlanner::Refused;
 
@@ -130,7 +137,10 @@ class RepairCoordinator {
                                                                    TransportKind transport,
                                                                    const PlannedRepair& planned,
                                                                    RepairPart* requestor_part);
-  absl::Status AddRunning(const RepairRecord& record);
+  absl::Status AddRunning(const RepairRecord& record, const std::string& stripe_id);
+  // Why the hosted repair must not begin beside those that run: ABORTED.
+  absl::Status CheckHosts(const RepairRecord& record, const std::string& stripe_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Running> TakeRunning(RepairId repair_id);
   // Does what the reports of a hosted repair ask for: moves stored blocks, ends it.
   void Advance(RepairId repair_id);
@@ -145,13 +155,14 @@ class RepairCoordinator {
   const Clock* const clock_;
   const Options options_;
   NodeRegistry nodes_;
-  LinkSpeeds links_;
+  KnownLinks links_;
   BusyNodes busy_;
   RepairPlanner planner_;
   OnHostedEnd on_hosted_end_ = [](const HostedEnd&) {};
 
   Mutex mutex_;
   std::map<RepairId, Running> running_ ABSL_GUARDED_BY(mutex_);
+  std::map<RepairId, Ended> ended_ ABSL_GUARDED_BY(mutex_);
   RepairCounts counts_ ABSL_GUARDED_BY(mutex_);
 };
 

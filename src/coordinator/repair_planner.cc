@@ -152,15 +152,15 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
   return absl::OkStatus();
 }
 
-std::string RepairPlanner::UnfitHost(const std::string& host, const LostBlocks& lost,
-                                     const Refused& refused, const PlanRequest& plan_request) {
+std::string RepairPlanner::UnfitHost(const std::string& host, TransportKind transport,
+                                     const LostBlocks& lost, const Refused& refused,
+                                     const PlanRequest& plan_request) {
   if (Contains(plan_request.requestors, host)) return "it takes another of the blocks";
   for (int i = 0; i < static_cast<int>(lost.stripe.blocks.size()); ++i) {
     const bool here = lost.stripe.blocks[static_cast<size_t>(i)].node == host;
     if (here && !Contains(lost.indices, i)) return "it has a block of the stripe already";
   }
-  // A host that only receives needs no redis-server of its own.
-  return Unfit(host, nodes_->Find(host), TransportKind::kTcp, refused);
+  return Unfit(host, nodes_->Find(host), transport, refused);
 }
 
 absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const LostBlocks& lost,
@@ -182,14 +182,13 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const L
   }
   for (size_t i = 0; i < request.hosts.size(); ++i) {
     const std::string& host = request.hosts[i];
-    const std::string reason = UnfitHost(host, lost, refused, *plan_request);
+    const std::string reason = UnfitHost(host, request.transport, lost, refused, *plan_request);
     if (!reason.empty()) {
       return absl::FailedPreconditionError("node " + host + " cannot take block " +
                                            request.block_ids[i] + ": " + reason);
     }
     plan_request->requestors.push_back(host);
-    plan_request->cluster.nodes.push_back(
-        {.node = host, .rack = nodes_->Find(host)->record.rack});
+    plan_request->cluster.nodes.push_back({.node = host, .rack = nodes_->Find(host)->record.rack});
   }
   return absl::OkStatus();
 }
@@ -209,10 +208,11 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
   ECPIPE_ASSIGN_OR_RETURN(plan_request.grid, GridFor(request, stripe.block_bytes));
   plan_request.code = code;
   plan_request.cluster.default_bytes_per_second = options_.link_bytes_per_second;
-  links_->FillIn(&plan_request.cluster);
+  plan_request.cluster.rack_bytes_per_second = options_.rack_bytes_per_second;
   for (const BlockPlace& place : stripe.blocks) plan_request.block_nodes.push_back(place.node);
   ECPIPE_RETURN_IF_ERROR(FindRequestors(request, lost, refused, &plan_request));
   ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, lost, refused, &plan_request));
+  links_->FillIn(&plan_request.cluster);
   return plan_request;
 }
 
@@ -226,8 +226,7 @@ absl::StatusOr<PlannedRepair> RepairPlanner::Run(const PlanRequest& request, con
 }
 
 absl::StatusOr<PlannedRepair> RepairPlanner::Plan(const RepairRequest& request,
-                                                  const LostBlocks& lost,
-                                                  const Refused& refused) {
+                                                  const LostBlocks& lost, const Refused& refused) {
   ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, refused));
   return Run(plan_request, lost.stripe);
 }

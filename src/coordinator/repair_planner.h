@@ -11,7 +11,7 @@
 #include "common/repair_plan.h"
 #include "coordinator/catalog.h"
 #include "coordinator/code_cache.h"
-#include "coordinator/link_speeds.h"
+#include "coordinator/known_links.h"
 #include "coordinator/node_registry.h"
 #include "coordinator/plan_cost.h"
 
@@ -60,12 +60,13 @@ class RepairPlanner {
     std::string default_scheme = "auto";
     uint32_t default_slice_bytes = kDefaultSliceBytes;
     double link_bytes_per_second = 125e6;  // what an unknown link is taken for
+    double rack_bytes_per_second = 0;      // as in ClusterView
   };
   // Nodes that may not take part, with the reason.
   using Refused = std::map<std::string, std::string>;
 
   // `nodes` and `links` outlive the planner.
-  RepairPlanner(NodeRegistry* nodes, LinkSpeeds* links, const Options& options)
+  RepairPlanner(NodeRegistry* nodes, KnownLinks* links, const Options& options)
       : nodes_(nodes), links_(links), options_(options) {}
 
   // The errors are those of CoordinatorService.BeginRepair.
@@ -86,11 +87,11 @@ class RepairPlanner {
   absl::Status FindRequestors(const RepairRequest& request, const LostBlocks& lost,
                               const Refused& refused, PlanRequest* plan_request);
   // Why the node may not take the block; empty if it may.
-  std::string UnfitHost(const std::string& host, const LostBlocks& lost, const Refused& refused,
-                        const PlanRequest& plan_request);
+  std::string UnfitHost(const std::string& host, TransportKind transport, const LostBlocks& lost,
+                        const Refused& refused, const PlanRequest& plan_request);
 
   NodeRegistry* const nodes_;
-  LinkSpeeds* const links_;
+  KnownLinks* const links_;
   const Options options_;
   CodeCache codes_;
 };

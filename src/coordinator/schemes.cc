@@ -140,7 +140,7 @@ double PathShare(const PlanRequest& request, const std::vector<Taker>& takers) {
 
 // Which slices each lane carries: some of each lane in turn, so that they arrive about in order.
 std::vector<LaneSlices> Interleaved(const std::vector<SharedLane>& lanes, uint32_t slice_count) {
-  constexpr uint32_t kMostRounds = 64;
+  constexpr uint32_t kMostRounds = 512;  // lanes keep together if rounds are short
   const auto lane_count = static_cast<uint32_t>(lanes.size());
   const uint64_t rounds = std::clamp(slice_count / (4 * lane_count), 1u, kMostRounds);
   std::vector<std::vector<SliceRun>> runs(lanes.size());

@@ -31,8 +31,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       config.recoveries);
   ECPIPE_RETURN_IF_ERROR(server->TakeUpInterrupted());
   server->prober_ = std::make_unique<LinkProber>(
-      &server->repairs_->nodes(), &server->repairs_->links(), &server->helpers_, &Clock::System(),
-      config.probes);
+      &server->repairs_->nodes(), &server->repairs_->links(), &server->repairs_->busy(),
+      &server->helpers_, &Clock::System(), config.probes);
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
       server->catalog_.get(), server->journal_.get(), config.default_transport);

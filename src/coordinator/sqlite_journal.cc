@@ -13,17 +13,16 @@ namespace ecpipe {
 
 namespace {
 
-#define ECPIPE_REPAIR_COLUMNS                                                                \
+#define ECPIPE_REPAIR_COLUMNS                                                              \
   "repair_id, attempt, block_ids, first_byte, bytes, scheme, transport, requestor, state," \
-  " started_unix_ms, ended_unix_ms, detail, hosts, recovery_id"
+  " started_unix_ms, ended_unix_ms, detail, hosts, recovery_id, moved"
 
 constexpr char kStore[] = "INSERT OR REPLACE INTO repairs(" ECPIPE_REPAIR_COLUMNS
                           ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
-                          " ?13, ?14)";
+                          " ?13, ?14, ?15)";
 constexpr char kSelectRunning[] =
     "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHERE state = ?1 ORDER BY started_unix_ms";
-constexpr char kSelectOne[] =
-    "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHERE repair_id = ?1";
+constexpr char kSelectOne[] = "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHERE repair_id = ?1";
 constexpr char kSelectRecent[] = "SELECT " ECPIPE_REPAIR_COLUMNS
                                  " FROM repairs ORDER BY started_unix_ms DESC, repair_id DESC"
                                  " LIMIT ?1";
@@ -90,6 +89,11 @@ absl::StatusOr<RepairRecord> DecodeFields(const SqliteStatement& row) {
   record.detail = row.Bytes(11);
   ECPIPE_ASSIGN_OR_RETURN(record.hosts, UnpackIds(row.Bytes(12)));
   record.recovery_id = static_cast<RecoveryId>(row.Int(13));
+  for (const char moved : row.Bytes(14)) {
+    const auto moved_row = static_cast<uint8_t>(moved);
+    if (moved_row >= record.hosts.size()) return absl::DataLossError("a moved row without a host");
+    record.moved.push_back(moved_row);
+  }
   return record;
 }
 
@@ -135,6 +139,8 @@ absl::Status SqliteJournal::Record(const RepairRecord& record) {
   store.BindText(12, Cut(record.detail));
   store.BindBlob(13, PackIds(record.hosts));
   store.Bind(14, static_cast<int64_t>(record.recovery_id));
+  static_assert(kMaxRows <= 256);  // one byte a row
+  store.BindBlob(15, std::string(record.moved.begin(), record.moved.end()));
   return Annotate(store.Execute(), "journal repair " + RepairIdText(record.repair_id));
 }
 

@@ -32,7 +32,7 @@ INSERT INTO totals VALUES(1, 0, 0);
 CREATE TABLE repairs(
   repair_id INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, block_ids BLOB NOT NULL,
   first_byte INTEGER NOT NULL, bytes INTEGER NOT NULL, scheme TEXT NOT NULL,
-  transport TEXT NOT NULL, requestor TEXT NOT NULL, hosts BLOB NOT NULL,
+  transport TEXT NOT NULL, requestor TEXT NOT NULL, hosts BLOB NOT NULL, moved BLOB NOT NULL,
   recovery_id INTEGER NOT NULL, state INTEGER NOT NULL,
   started_unix_ms INTEGER NOT NULL, ended_unix_ms INTEGER NOT NULL, detail TEXT NOT NULL);
 CREATE INDEX repairs_by_start ON repairs(started_unix_ms, state);
@@ -45,6 +45,17 @@ CREATE TABLE recoveries(
   started_unix_ms INTEGER NOT NULL, ended_unix_ms INTEGER NOT NULL);
 )sql";
 
+// Version 2 had one host, as text. An id over 127 bytes, which this cannot pack, is dropped: that
+// repair counts as a requestor's.
+constexpr const char* kUpgradeFrom2 = R"sql(
+ALTER TABLE repairs RENAME COLUMN host TO hosts;
+ALTER TABLE repairs ADD COLUMN moved BLOB NOT NULL DEFAULT x'';
+UPDATE repairs SET hosts = CASE
+  WHEN length(CAST(hosts AS BLOB)) BETWEEN 1 AND 127
+  THEN CAST(char(length(CAST(hosts AS BLOB))) || hosts AS BLOB) ELSE x'' END;
+PRAGMA user_version = 3;
+)sql";
+
 absl::StatusOr<int64_t> QueryInt(SqliteDb* db, const char* sql) {
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(sql));
   ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
@@ -52,8 +63,7 @@ absl::StatusOr<int64_t> QueryInt(SqliteDb* db, const char* sql) {
 }
 
 absl::Status Create(SqliteDb* db) {
-  ECPIPE_ASSIGN_OR_RETURN(const int64_t tables,
-                          QueryInt(db, "SELECT count(*) FROM sqlite_schema"));
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t tables, QueryInt(db, "SELECT count(*) FROM sqlite_schema"));
   if (tables != 0) {
     return absl::FailedPreconditionError(db->path() +
                                          " is a database of another program; give another path");
@@ -80,6 +90,10 @@ absl::Status EnsureSchema(const std::string& path) {
                                          " is a database of another program; give another path");
   }
   if (version == kSqliteSchemaVersion) return absl::OkStatus();
+  if (version == 2) {
+    ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom2));
+    return transaction.Commit();
+  }
   return absl::FailedPreconditionError(
       path + " has schema version " + std::to_string(version) + ", and this program knows " +
       std::to_string(kSqliteSchemaVersion) + ": run the version of ecpipe that wrote it");

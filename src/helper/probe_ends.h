@@ -31,9 +31,7 @@ class MadeUpBlock : public BlockReader {
 
 class DiscardSink : public PartSink {
  public:
-  absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override {
-    return absl::OkStatus();
-  }
+  absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override { return absl::OkStatus(); }
   absl::Status End(const absl::Status& outcome) override { return outcome; }
 };
 

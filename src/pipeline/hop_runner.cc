@@ -134,8 +134,7 @@ absl::Status HopRunner::OpenOutputs() {
     Output& output = outputs_.emplace_back();
     const StreamShape shape{uint64_t{spec_.slices.count()} * spec.rows.size(),
                             static_cast<uint32_t>(slot_bytes_)};
-    ECPIPE_ASSIGN_OR_RETURN(output.sender,
-                            context_.transport->Offer(spec, shape, context_.wakeup));
+    ECPIPE_ASSIGN_OR_RETURN(output.sender, context_.transport->Offer(spec, shape, context_.wakeup));
     output.sources = RowIndices(spec.rows);
   }
   if (!spec_.stored_rows.empty()) {
@@ -213,8 +212,8 @@ absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
     return false;
   }
   pipeline_.Received(index);
-  const bool last = next->ordinal + 1 == spec_.slices.count() &&
-                    next->row_index + 1 == spec.rows.size();
+  const bool last =
+      next->ordinal + 1 == spec_.slices.count() && next->row_index + 1 == spec.rows.size();
   if (last) {
     // Closing tells the sender that everything has arrived, so that it can end.
     input.closed_bytes = input.receiver->bytes_received();
@@ -325,9 +324,9 @@ absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
   const std::span<const uint8_t> bytes(Accumulator(next.ordinal, source), header.payload_bytes);
   if (!output.is_sink) {
     ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.send_slice"));
-    return output.sender->TrySend(header, bytes,
-                                  SendsMoreAfter(index, next) ? SliceSender::Next::kFrame
-                                                              : SliceSender::Next::kUnknown);
+    return output.sender->TrySend(
+        header, bytes,
+        SendsMoreAfter(index, next) ? SliceSender::Next::kFrame : SliceSender::Next::kUnknown);
   }
   if (!context_.sink->Ready(header.row, slice_index)) return false;
   ECPIPE_RETURN_IF_ERROR(context_.sink->Write(header.row, slice_index, bytes));

@@ -46,8 +46,8 @@ class HopRunner {
                                                            const HopSpec& spec,
                                                            std::unique_ptr<BlockReader> block);
 
-  // Does what can be done without blocking, and sends no slice from index `send_limit` on. True when
-  // anything moved.
+  // Does what can be done without blocking, and sends no slice from index `send_limit` on. True
+  // when anything moved.
   absl::StatusOr<bool> Step(uint32_t send_limit);
   bool Done() const;
   // The index of the first slice that has not been sent everywhere; the largest number if all have.

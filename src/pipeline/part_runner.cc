@@ -112,8 +112,7 @@ uint32_t PartRunner::SendLimit() const {
     if (!hop->Done()) first = std::min<uint64_t>(first, hop->FirstUnsent());
   }
   const uint64_t limit = first + kLeadOfEachLane * hops_.size();
-  return static_cast<uint32_t>(
-      std::min<uint64_t>(limit, std::numeric_limits<uint32_t>::max()));
+  return static_cast<uint32_t>(std::min<uint64_t>(limit, std::numeric_limits<uint32_t>::max()));
 }
 
 absl::StatusOr<bool> PartRunner::StepAll() {

@@ -66,7 +66,7 @@ absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_
 
 struct ProbeArguments {
   std::vector<std::string> nodes;  // empty: all that live
-  uint64_t bytes = 4u << 20;       // over each link
+  uint64_t bytes = 8u << 20;       // over each link
 };
 
 // Measures each link among the nodes, both ways.

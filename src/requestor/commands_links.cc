@@ -25,6 +25,21 @@ absl::StatusOr<std::vector<std::string>> LiveNodes(CoordinatorApi* coordinator) 
   return nodes;
 }
 
+// Waits while another round runs, or the nodes rest after one.
+absl::StatusOr<ProbeReport> ProbeWhenRested(
+    CoordinatorApi* coordinator, const std::vector<std::pair<std::string, std::string>>& links,
+    uint64_t bytes) {
+  constexpr auto kPatience = std::chrono::minutes(1);
+  constexpr auto kPause = std::chrono::milliseconds(200);
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  while (true) {
+    absl::StatusOr<ProbeReport> report = coordinator->ProbeLinks(links, bytes);
+    const bool resting = absl::IsResourceExhausted(report.status());
+    if (!resting || std::chrono::steady_clock::now() > give_up) return report;
+    std::this_thread::sleep_for(kPause);  // sleep-ok: the coordinator said not now
+  }
+}
+
 void PrintJson(const std::vector<LinkSpeed>& links) {
   Json json = Json::array();
   for (const LinkSpeed& link : links) {
@@ -55,8 +70,13 @@ absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& argum
     for (size_t i = 0; i < nodes.size(); ++i) {
       links.emplace_back(nodes[i], nodes[(i + round) % nodes.size()]);
     }
-    ECPIPE_ASSIGN_OR_RETURN(const ProbeReport report,
-                            coordinator->ProbeLinks(links, arguments.bytes));
+    const absl::StatusOr<ProbeReport> answer =
+        ProbeWhenRested(coordinator.get(), links, arguments.bytes);
+    if (!answer.ok()) {
+      failed = answer.status();
+      break;
+    }
+    const ProbeReport& report = *answer;
     if (report.outcomes.size() != links.size()) {
       return absl::InternalError("the coordinator answered for other links than were asked for");
     }
@@ -66,7 +86,7 @@ absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& argum
       if (outcome.error.empty()) {
         measured.push_back({from, to, outcome.bytes_per_second, 1, 0});
         if (!common.json) {
-          std::printf("%s %s %.1f\n", from.c_str(), to.c_str(), Mbit(outcome.bytes_per_second));
+          std::printf("%s %s %.3f\n", from.c_str(), to.c_str(), Mbit(outcome.bytes_per_second));
         }
       } else {
         failed = absl::UnavailableError("some links could not be measured");
@@ -76,7 +96,8 @@ absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& argum
     }
     std::fflush(stdout);
     if (round + 1 == nodes.size()) break;
-    std::this_thread::sleep_for(std::chrono::duration<double>(report.rest_seconds));
+    const std::chrono::duration<double> rest(report.rest_seconds);
+    std::this_thread::sleep_for(rest);  // sleep-ok: the coordinator said for how long
   }
   if (common.json) PrintJson(measured);
   return failed;
@@ -91,7 +112,7 @@ absl::Status RunLinks(const CommonArguments& common) {
     return absl::OkStatus();
   }
   for (const LinkSpeed& link : links) {
-    std::printf("%s %s %.1f  # ", link.from.c_str(), link.to.c_str(), Mbit(link.bytes_per_second));
+    std::printf("%s %s %.3f  # ", link.from.c_str(), link.to.c_str(), Mbit(link.bytes_per_second));
     if (link.samples == 0) {
       std::printf("written down\n");
     } else {

@@ -17,7 +17,7 @@ namespace {
 // Keeps a message well below gRPC's 4 MiB.
 constexpr size_t kStripesInPut = 1000;
 // A round of probes ends by itself before.
-constexpr auto kProbeTimeout = std::chrono::seconds(40);
+constexpr auto kProbeTimeout = std::chrono::seconds(120);
 // A helper that is slow to answer must not hold up the status of the others for long.
 constexpr auto kHelperTimeout = std::chrono::seconds(1);
 

@@ -17,7 +17,7 @@ constexpr const char* kExitCodes =
     "Exit codes: 0 done; 1 failed (I/O, damaged bytes, a check that did not hold); 2 bad arguments "
     "or\n"
     "manifest; 3 no such block or file; 4 coordinator or helper unreachable or silent; 5 fewer\n"
-    "survivors than the code needs; 130 interrupted.";
+    "survivors than the code needs, or a node that may not take a block; 130 interrupted.";
 
 // Sizes as people write them: 32KiB, 64MiB.
 template <typename Integer>
@@ -96,7 +96,8 @@ class CommandLine {
 
   static void AddHosts(CLI::App* app, std::vector<std::string>* nodes) {
     app->add_option("--to", *nodes, "Nodes whose helpers store the blocks, one for each")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->allow_extra_args(false);  // what follows is a block again
   }
 
   static void AddSliceSize(CLI::App* app, uint32_t* bytes) {
@@ -107,10 +108,8 @@ class CommandLine {
   }
 
   void AddRepairCommands() {
-    CLI::App* read =
-        Add(&app_, "read", "Read a block or a range of it, rebuilding what is lost", [this] {
-          return RunRead(common_, read_);
-        });
+    CLI::App* read = Add(&app_, "read", "Read a block or a range of it, rebuilding what is lost",
+                         [this] { return RunRead(common_, read_); });
     AddTarget(read, read_.target, 1);
     read->add_option("-o,--output", read_.output, "A file, or - for standard output")
         ->capture_default_str();
@@ -152,7 +151,8 @@ class CommandLine {
             [this] { return RunRecoverNode(common_, recovery_, even_if_live_, detach_); });
     recover->add_option("NODE", recovery_.node, "The node whose blocks are lost")->required();
     recover->add_option("--to", recovery_.to, "Nodes that take blocks; default: all that live")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->allow_extra_args(false);
     recover->add_option("--scheme", recovery_.scheme, "As for repair; default: auto");
     recover
         ->add_option("--policy", recovery_.policy,
@@ -208,8 +208,9 @@ class CommandLine {
     CLI::App* probe = Add(&app_, "probe", "Measure the speed of the links between nodes",
                           [this] { return RunProbe(common_, probe_); });
     probe->add_option("--nodes", probe_.nodes, "Only among these; default: all that live")
-        ->delimiter(',');
-    AddSize(probe, "--bytes", &probe_.bytes, "Bytes over each link; default: 4MiB");
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    AddSize(probe, "--bytes", &probe_.bytes, "Bytes over each link; default: 8MiB");
     Add(&app_, "links",
         "Show the speeds that plans are made with, as FROM TO MBIT: what topology.links takes",
         [this] { return RunLinks(common_); });

@@ -248,8 +248,7 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, Sink* si
 absl::Status Requestor::RunPart(const RepairPart& part, Sink* sink, Call* call,
                                 RepairReport* report) {
   ECPIPE_RETURN_IF_ERROR(CheckPart(part));
-  Transport* const transport =
-      part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
+  Transport* const transport = part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<PartRunner> runner,
                           PartRunner::Create(part, {}, transport, sink, options_.part));
   {

@@ -57,8 +57,7 @@ using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;
 
 // Looks at the file of one of the target's blocks, `bytes` long, before it takes its name. An error
 // discards all files and ends the call.
-using FileCheck =
-    std::function<absl::Status(size_t block, const AtomicFile& file, uint64_t bytes)>;
+using FileCheck = std::function<absl::Status(size_t block, const AtomicFile& file, uint64_t bytes)>;
 
 // Thread-safe: several repairs may run at once, each on its caller's thread.
 class Requestor {
@@ -74,7 +73,8 @@ class Requestor {
   // Blocks until the end.
   //
   // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: blocks that are not of one
-  // stripe, or more than the call takes; bad range, slice size, scheme or transport. FAILED_PRECONDITION: too few survivors, each named with the reason. UNAVAILABLE,
+  // stripe, or more than the call takes; bad range, slice size, scheme or transport.
+  // FAILED_PRECONDITION: too few survivors, each named with the reason. UNAVAILABLE,
   // DEADLINE_EXCEEDED, DATA_LOSS: a node or the coordinator failed, did not answer, or sent damaged
   // bytes; named. CANCELLED: by Cancel(). In all these cases the call may be made again.
   absl::StatusOr<RepairReport> Read(const RepairTarget& target, const ByteSink& sink,

@@ -20,6 +20,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Messages are small: measuring the link's bandwidth with pings would cost more than it wins.
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  // A table of links or a page of stripes may have more than the usual 4 MiB.
+  arguments.SetMaxReceiveMessageSize(64 << 20);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 

@@ -117,6 +117,19 @@ class OnNodes(SeveralCase):
         self.assertIn(f"-> {home}", said)
         self.assert_stored((2,), [home])
 
+    def test_two_restarts_of_the_coordinator_forget_nothing(self) -> None:
+        # Back to their own nodes: that the catalog names these proves nothing.
+        home = [self.places()[index] for index in (2, 5)]
+        process = self.begin(home, self.lose(2, 5))
+        for _ in range(2):
+            self.cluster.coordinator.kill()
+            self.cluster.coordinator.restart()
+        self.assertEqual(self.cluster.status()["repairs"][0]["state"], "running")
+        error = process.communicate(timeout=90)[1]
+        self.assertEqual(process.returncode, 0, error)
+        self.cluster.wait_live(self.cluster.node_ids)
+        self.assert_stored((2, 5), home)
+
     def test_plan(self) -> None:
         to = ",".join(self.free_nodes()[:2])
         text = self.cluster.cli("plan", *self.ids(1, 4), "--to", to, "--scheme", "mixed").stdout

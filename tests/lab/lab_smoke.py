@@ -17,8 +17,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "bench"))
 
 from labkit import netns  # noqa: E402
+from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, node_names  # noqa: E402
 from labkit.measure import MIB  # noqa: E402
-from labkit.process import LabError, interruptible, run  # noqa: E402
+from labkit.netns import Network  # noqa: E402
+from labkit.process import LabError, interruptible, run, wait_until  # noqa: E402
+from labkit.stripes import encode  # noqa: E402
 
 EXIT_SKIPPED = 77
 N, K, BLOCK_MIB, RATE_MBIT = 6, 4, 8, 400
@@ -34,6 +37,16 @@ TOTAL_BLOCKS = {"direct": 1, "engine-direct": 1, "conventional": K, "ppr": K, "r
 OVERHEAD_FRACTION = 0.08
 OVERHEAD_BYTES = 256 * 1024
 
+
+# The experiment `multi`: bytes over all links for f = 2, in blocks, and on the busiest one. Rows of
+# lost blocks travel side by side on a path; 3/5 of the slices of `mixed` take it.
+MULTI_TOTAL = {"conventional f=2": K + 1, "rp f=2": 2 * K,
+               "mixed f=2": 0.6 * 2 * K + 0.4 * (K + 1)}
+MULTI_BUSIEST = {"conventional f=2": K, "rp f=2": 2, "mixed f=2": 1.6}
+
+# Links of a known speed, and a node that sends at a quarter of it.
+LINK_MBIT = 200
+SLOW_NODE = "node-3"
 
 # The experiment `node`: 12 nodes and stripes, of which node 1 has a block of 6, and node 7 none of
 # these.
@@ -51,7 +64,8 @@ def run_lab(bin_dir: Path, experiment: str, *arguments: str) -> list[dict]:
         return json.loads(output.read_text())["rows"]
 
 
-def within(measured: int, low_blocks: int, high_blocks: int, block_mib: int = BLOCK_MIB) -> bool:
+def within(measured: int, low_blocks: float, high_blocks: float,
+           block_mib: int = BLOCK_MIB) -> bool:
     block = block_mib * MIB
     ceiling = high_blocks * block * (1 + OVERHEAD_FRACTION) + OVERHEAD_BYTES
     return low_blocks * block <= measured <= ceiling
@@ -79,6 +93,23 @@ def check_single(bin_dir: Path, transport: str) -> list[str]:
     return problems + [f"no row for {scheme}" for scheme in sorted(missing)]
 
 
+def check_multi(bin_dir: Path) -> list[str]:
+    rows = run_lab(bin_dir, "multi", "--failed", "2", "--block-mib", str(BLOCK_MIB))
+    problems = []
+    for scheme, blocks in MULTI_TOTAL.items():
+        row = next((row for row in rows if row["scheme"] == scheme), None)
+        if row is None or not row["sha256_ok"]:
+            problems.append(f"{scheme}: no row, or wrong bytes")
+            continue
+        for field, expected in (("total_bytes", blocks),
+                                ("busiest_link_bytes", MULTI_BUSIEST[scheme])):
+            # What a lane carries is rounded to whole slices.
+            if not within(row[field], 0.99 * expected, 1.01 * expected):
+                problems.append(f"{scheme}: {row[field]} {field}, expected {expected} blocks of "
+                                f"{BLOCK_MIB} MiB")
+    return problems
+
+
 def check_node(bin_dir: Path) -> list[str]:
     rows = run_lab(bin_dir, "node", "--nodes", "12", "--stripes", "12", "--block-mib", "1",
                    "--requestors", "2,all", "--policies", ",".join(NODE_POLICIES))
@@ -99,10 +130,52 @@ def check_node(bin_dir: Path) -> list[str]:
     return problems
 
 
+def check_links(bin_dir: Path) -> list[str]:
+    """Links of known speed: what probes and repairs find out about them."""
+    with tempfile.TemporaryDirectory(prefix="ecpipe-lab-smoke-") as folder:
+        nodes = node_names(N)
+        with Network([COORDINATOR, REQUESTOR, *nodes], LINK_MBIT) as network, \
+                Cluster(bin_dir, Path(folder), nodes, network=network, coordinator_settings={
+                    "probe": {"max_mbit": 10_000}}) as cluster:
+            network.shape(SLOW_NODE, LINK_MBIT / 4, LINK_MBIT)
+            code = argparse.Namespace(n=N, k=K, block_mib=BLOCK_MIB)
+            lost = encode(cluster, code)[0]["blocks"][0]
+            cluster.cli("repair", lost["block_id"], "-o", Path(folder, "out"), "--scheme", "rp",
+                        "--sha256", lost["sha256"])
+            wait_until(lambda: any(link["from"] == SLOW_NODE for link in cluster.cli_json("links")),
+                       10, "the repair to teach the slow link's speed")
+            # On a path through a slow link only that one is held up by the network.
+            return (wrong_speeds("a repair", cluster.cli_json("links"), 1)
+                    + wrong_speeds("probes", cluster.cli_json("probe", "--bytes", "8MiB"),
+                                   N * (N - 1)))
+
+
+def wrong_speeds(source: str, links: list[dict], at_least: int) -> list[str]:
+    problems = []
+    for link in links:
+        rate = LINK_MBIT / 4 if link["from"] == SLOW_NODE else LINK_MBIT
+        # Acknowledgements of what the slow node takes wait behind what it sends at the time.
+        least = 0.4 if link["to"] == SLOW_NODE else 0.75
+        if not least * rate <= link["mbit"] <= 1.25 * rate:
+            problems.append(f"{source}: {link['from']} to {link['to']} is said to have "
+                            f"{link['mbit']:.1f} Mb/s, it has {rate}")
+    if len(links) < at_least:
+        problems.append(f"{source}: {len(links)} links measured, expected {at_least}")
+    return problems
+
+
+CHECKS = {
+    "single": lambda arguments: check_single(arguments.bin_dir, arguments.transport),
+    "multi": lambda arguments: check_multi(arguments.bin_dir),
+    "node": lambda arguments: check_node(arguments.bin_dir),
+    "links": lambda arguments: check_links(arguments.bin_dir),
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin-dir", type=Path, required=True)
-    parser.add_argument("--experiment", choices=("single", "node"), default="single")
+    parser.add_argument("--experiment", choices=tuple(CHECKS), default="single")
     parser.add_argument("--transport", default="tcp")
     arguments = parser.parse_args()
     obstacle = netns.why_not()
@@ -111,8 +184,7 @@ def main() -> int:
         return EXIT_SKIPPED
     try:
         with interruptible():
-            problems = (check_node(arguments.bin_dir) if arguments.experiment == "node"
-                        else check_single(arguments.bin_dir, arguments.transport))
+            problems = CHECKS[arguments.experiment](arguments)
     except LabError as error:
         problems = [str(error)]
     for problem in problems:

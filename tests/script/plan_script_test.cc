@@ -71,10 +71,13 @@ std::string PlanText(const RepairPlan& plan, const ClusterView& cluster) {
   return text + "\n";
 }
 
-// racks=home:N1,N2;other:N3, speeds=R0:2000 (of a node's links) and links=N1>N2:500;N2>R0:20 (bytes
-// per second; the default is 1000).
+// racks=home:N1,N2;other:N3, rackspeed=500 (of a rack's links), speeds=R0:2000 (of a node's links)
+// and links=N1>N2:500;N2>R0:20 (bytes per second; the default is 1000).
 void ReadCluster(std::map<std::string, std::string>& options, ClusterView* cluster) {
   cluster->default_bytes_per_second = 1000;
+  if (options.contains("rackspeed")) {
+    cluster->rack_bytes_per_second = std::stod(options["rackspeed"]);
+  }
   std::istringstream racks(options["racks"]);
   for (std::string rack; std::getline(racks, rack, ';');) {
     std::istringstream nodes(rack.substr(rack.find(':') + 1));
@@ -167,8 +170,8 @@ TEST_P(PlanScripts, PlansAreAsWritten) {
 
 INSTANTIATE_TEST_SUITE_P(All, PlanScripts,
                          ::testing::Values("conventional", "ppr", "rp", "rp_cyclic", "rp_rack",
-                                           "rp_weighted", "rp_all", "several_blocks",
-                                           "baselines", "lrc", "errors"),
+                                           "rp_weighted", "rp_all", "several_blocks", "baselines",
+                                           "lrc", "errors"),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

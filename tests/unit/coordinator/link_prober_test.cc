@@ -20,11 +20,12 @@ class LinkProberTest : public ::testing::Test {
   LinkProberTest() {
     for (const char* node : {"a", "b", "c"}) EXPECT_TRUE(nodes_.Register(FakeNode(node)).ok());
     options_.max_bytes = 10'000;
+    options_.min_bytes = 10;
     options_.max_bytes_per_second = 1000;
     Make();
   }
   void Make() {
-    prober_ = std::make_unique<LinkProber>(&nodes_, &speeds_, &helpers_, &clock_, options_);
+    prober_ = std::make_unique<LinkProber>(&nodes_, &speeds_, &busy_, &helpers_, &clock_, options_);
   }
 
   std::future<absl::StatusOr<ProbeRound>> Begin(Pairs links, uint64_t bytes = 1000) {
@@ -62,7 +63,8 @@ class LinkProberTest : public ::testing::Test {
 
   FakeClock clock_;
   NodeRegistry nodes_{&clock_, std::chrono::seconds(5), {}, ""};
-  LinkSpeeds speeds_{&clock_, nullptr};
+  KnownLinks speeds_{&clock_, nullptr};
+  BusyNodes busy_{&clock_};
   FakeHelpers helpers_;
   LinkProber::Options options_;
   std::unique_ptr<LinkProber> prober_;
@@ -107,7 +109,7 @@ TEST_F(LinkProberTest, WhatIsRefused) {
   EXPECT_TRUE(refused({{"a", "a"}}, 10));
   EXPECT_TRUE(refused({{"a", "b"}, {"a", "c"}}, 10)) << "two streams share a link";
   EXPECT_TRUE(refused({{"a", "c"}, {"b", "c"}}, 10));
-  EXPECT_TRUE(refused({{"a", "b"}}, 0));
+  EXPECT_TRUE(refused({{"a", "b"}}, 9));
   EXPECT_TRUE(refused({{"a", "b"}}, 10'001));
   EXPECT_EQ(helpers_.rounds, 0);
 }
@@ -134,6 +136,27 @@ TEST_F(LinkProberTest, FaultsAreNamedAndTheOtherEndIsToldToStop) {
   EXPECT_TRUE(absl::IsUnavailable(running.get()->links[0].status));
   EXPECT_TRUE(speeds_.Measured().empty());
   EXPECT_FALSE(prober_->Report("a", 42, absl::OkStatus(), {})) << "that is a repair's";
+}
+
+TEST_F(LinkProberTest, OnlyBothEndsEndALink) {
+  auto running = Begin({{"a", "b"}});
+  const RepairId id = helpers_.last[0].part.repair_id;
+  EXPECT_TRUE(prober_->Report("b", id, absl::OkStatus(), {}));
+  EXPECT_TRUE(prober_->Report("b", id, absl::OkStatus(), {})) << "a report that comes twice";
+  EXPECT_EQ(running.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  EXPECT_TRUE(prober_->Report("a", id, absl::OkStatus(), {}));
+  EXPECT_TRUE(absl::IsInternal(running.get()->links[0].status)) << "no time was given";
+}
+
+TEST_F(LinkProberTest, ARepairThatRunsMakesItALowerBound) {
+  const auto repair = busy_.Take({"b"});
+  auto running = Begin({{"a", "b"}});
+  EXPECT_TRUE(repair->Shared("b")) << "and the repair's figures are no better";
+  Answer();
+  EXPECT_EQ(running.get()->links[0].bytes_per_second, 1000);
+  EXPECT_TRUE(speeds_.Measured().empty());
+  clock_.Advance(std::chrono::seconds(2));
+  EXPECT_FALSE(busy_.Take({"a"})->Shared("a")) << "the round holds its nodes no longer";
 }
 
 TEST_F(LinkProberTest, SilenceAndTheEndOfTheCoordinatorEndARound) {

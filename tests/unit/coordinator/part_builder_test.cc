@@ -192,7 +192,8 @@ TEST_F(PartBuilder, SaysWhichNodeHasNoAddress) {
 TEST_F(PartBuilder, StreamsThatHaveTheirLinksForThemselvesAreMeasured) {
   const auto measured = [&](const std::string& scheme, int failed_count) {
     std::set<std::pair<std::string, std::string>> links;
-    for (const auto& [edge, sender] : SendersOf(BuildParts(Plan(scheme, failed_count), context_).value())) {
+    for (const auto& [edge, sender] :
+         SendersOf(BuildParts(Plan(scheme, failed_count), context_).value())) {
       if (sender.output.measured) links.insert({sender.node, sender.output.node});
     }
     return links;

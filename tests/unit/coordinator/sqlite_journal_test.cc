@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "coordinator/sqlite_catalog.h"
+#include "coordinator/sqlite_db.h"
 #include "unit/coordinator/scratch_directory.h"
 
 namespace ecpipe {
@@ -22,6 +23,7 @@ RepairRecord Record(RepairId id, int64_t started, RepairState state = RepairStat
   record.transport = "tcp";
   record.requestor = "client-1";
   record.hosts = {"node-3", "other"};
+  record.moved = {1};
   record.recovery_id = 4;
   record.state = state;
   record.started_unix_ms = started;
@@ -57,6 +59,34 @@ class SqliteJournalTest : public testing::Test {
   const std::string path_ = directory_.File("ecpipe.db");
   std::unique_ptr<SqliteJournal> journal_;
 };
+
+TEST_F(SqliteJournalTest, TakesAFileOfTheVersionBefore) {
+  RepairRecord hosted = Record(7, 50);
+  hosted.hosts = {"node-3"};
+  hosted.moved.clear();
+  Store(hosted);
+  RepairRecord plain = Record(8, 60);
+  plain.hosts.clear();
+  plain.moved.clear();
+  Store(plain);
+  journal_.reset();
+  {
+    auto db = SqliteDb::Open(path_, {});
+    ASSERT_TRUE(db.ok());
+    ASSERT_TRUE(
+        (*db)
+            ->Run("ALTER TABLE repairs DROP COLUMN moved;"
+                  "ALTER TABLE repairs RENAME COLUMN hosts TO host;"
+                  "UPDATE repairs SET host = CASE repair_id WHEN 7 THEN 'node-3' ELSE '' END;"
+                  "PRAGMA user_version = 2")
+            .ok());
+  }
+  Open();
+  EXPECT_EQ(*journal_->Find(7), hosted);
+  EXPECT_EQ(*journal_->Find(8), plain);
+  Open();
+  EXPECT_EQ(*journal_->Find(7), hosted);
+}
 
 TEST_F(SqliteJournalTest, FindsOneByItsId) {
   const RepairRecord record = Record(UINT64_MAX - 3, 50, RepairState::kFailed);
@@ -171,8 +201,8 @@ TEST(RepairStateTest, Names) {
 TEST_F(SqliteJournalTest, KeepsRecoveries) {
   RecoveryRecord first;
   first.recovery_id = 1;
-  first.request = {"node-1", {"node-2", "node-3"}, "rp", RecoveryPolicy::kLeastRecent, 4096,
-                   TransportKind::kRedis, 3};
+  first.request = {"node-1", {"node-2", "node-3"},  "rp", RecoveryPolicy::kLeastRecent,
+                   4096,     TransportKind::kRedis, 3};
   first.blocks = 10;
   first.bytes = 1 << 30;
   first.started_unix_ms = 5;

@@ -218,7 +218,8 @@ TEST_F(Engines, NoLaneRunsFarAheadOfAnother) {
   plan.lanes[0].hops = {{.node = "n1", .block_index = 1, .rows = {0}, .coefficients = {1}},
                         {.node = "r0", .rows = {0}, .inputs = {{0, {0}, {}}}, .stored_rows = {0}}};
   plan.lanes.push_back(plan.lanes[0]);
-  for (uint32_t lane : {0u, 1u}) plan.lanes[lane].slices = *LaneSlices::Create({{lane, 50, 2}}, 100);
+  for (uint32_t lane : {0u, 1u})
+    plan.lanes[lane].slices = *LaneSlices::Create({{lane, 50, 2}}, 100);
   PartContext context;
   context.repair_id = 101;
   context.stripe = &stripe_;

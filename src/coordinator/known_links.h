@@ -16,18 +16,19 @@
 namespace ecpipe {
 
 // Thread-safe.
-class LinkSpeeds {
+class KnownLinks {
  public:
   // `configured` may be null. `clock` outlives the object.
-  LinkSpeeds(const Clock* clock, std::shared_ptr<const LinkTable> configured)
+  KnownLinks(const Clock* clock, std::shared_ptr<const LinkTable> configured)
       : clock_(clock), configured_(std::move(configured)) {}
 
   // From a stream of a repair. `alone`: it had the links of both nodes for itself. Figures that no
   // stream can have are ignored.
   void Take(const std::string& from, const LinkTiming& timing, bool alone);
   // From a stream whose sender always had something to send.
-  void TakeProbe(const std::string& from, const LinkTiming& timing);
+  void TakeProbe(const std::string& from, const LinkTiming& timing, bool alone);
 
+  // Adds what is known to a view that has its nodes.
   void FillIn(ClusterView* cluster);
   // In the order of their nodes.
   std::vector<LinkEstimate> Measured();
@@ -40,7 +41,7 @@ class LinkSpeeds {
   LinkHistory history_ ABSL_GUARDED_BY(mutex_);
   // What planners see: a copy, made anew when the history has changed, of a large one at most once
   // a second.
-  std::shared_ptr<const LinkTable> table_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const SpeedTable> table_ ABSL_GUARDED_BY(mutex_);
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint made_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/link_speeds.h"
+#include "coordinator/known_links.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 double SpeedOf(const LinkHistory& history, const std::string& from, const std::string& to) {
-  const LinkTable table = history.Table();
+  const LinkTable table = history.Table().pairs;
   const auto found = table.find({from, to});
   return found == table.end() ? 0 : found->second;
 }
@@ -65,26 +65,36 @@ TEST(LinkHistory, ForgetsAndRefusesNonsense) {
   EXPECT_EQ(history.All()[0].from, "c");
 }
 
-TEST(BusyNodes, KnowsWhoWasInTwoRepairsAtOnce) {
+TEST(BusyNodes, KnowsWhoHadANodeForItself) {
   FakeClock clock;
   BusyNodes busy(&clock);
-  const TimePoint start = clock.Now();
-  auto first = busy.Take({"a", "b"});
-  EXPECT_FALSE(busy.SharedSince("a", start));
+  const auto first = busy.Take({"a", "b"});
+  EXPECT_FALSE(first->Shared("a"));
+  EXPECT_FALSE(first->Shared("b"));
+  EXPECT_TRUE(first->Has("a"));
+  EXPECT_FALSE(first->Has("c"));
   auto second = busy.Take({"b", "c"});
-  EXPECT_TRUE(busy.SharedSince("b", start)) << "now";
-  EXPECT_FALSE(busy.SharedSince("a", start));
-  clock.Advance(seconds(5));
+  EXPECT_TRUE(first->Shared("b")) << "though it came first";
+  EXPECT_TRUE(second->Shared("b"));
+  EXPECT_FALSE(second->Shared("c"));
+  EXPECT_FALSE(first->Shared("a"));
+  first->Release();
+  EXPECT_TRUE(first->Shared("b")) << "that stays known";
   second.reset();
-  EXPECT_TRUE(busy.SharedSince("b", start));
-  clock.Advance(seconds(5));
-  EXPECT_FALSE(busy.SharedSince("b", clock.Now() - seconds(4)));
-  first.reset();
-  EXPECT_FALSE(busy.SharedSince("b", clock.Now() - seconds(4))) << "its last repair was alone";
-  EXPECT_FALSE(busy.SharedSince("nobody", start));
+  const auto third = busy.Take({"a", "b", "c"});
+  for (const char* node : {"a", "b", "c"}) EXPECT_FALSE(third->Shared(node)) << node;
 }
 
-class LinkSpeedsTest : public ::testing::Test {
+TEST(BusyNodes, TrustsNobodyForAWhileIfToldSo) {
+  FakeClock clock;
+  BusyNodes busy(&clock);
+  busy.DistrustUntil(clock.Now() + minutes(1));
+  EXPECT_TRUE(busy.Take({"a"})->Shared("a"));
+  clock.Advance(minutes(1));
+  EXPECT_FALSE(busy.Take({"a"})->Shared("a"));
+}
+
+class KnownLinksTest : public ::testing::Test {
  protected:
   double Measured(const std::string& from, const std::string& to) {
     ClusterView view;
@@ -95,10 +105,10 @@ class LinkSpeedsTest : public ::testing::Test {
   }
 
   FakeClock clock_;
-  LinkSpeeds speeds_{&clock_, nullptr};
+  KnownLinks speeds_{&clock_, nullptr};
 };
 
-TEST_F(LinkSpeedsTest, OnlyAStreamThatTheNetworkHeldUpMeasures) {
+TEST_F(KnownLinksTest, OnlyAStreamThatTheNetworkHeldUpMeasures) {
   // What namespaces with 100 Mb/s gave: a sender that always has data, and one that seldom has.
   speeds_.Take("a", {"b", 4'194'305, 0.345, 0.340}, true);
   EXPECT_NEAR(Measured("a", "b") * 8 / 1e6, 98.7, 0.1);
@@ -110,7 +120,7 @@ TEST_F(LinkSpeedsTest, OnlyAStreamThatTheNetworkHeldUpMeasures) {
   EXPECT_EQ(Measured("a", "e"), 0) << "it had company";
 }
 
-TEST_F(LinkSpeedsTest, OthersAreLowerBounds) {
+TEST_F(KnownLinksTest, OthersAreLowerBounds) {
   speeds_.Take("a", {"b", 1'000'000, 1.0, 1.0}, true);
   speeds_.Take("a", {"b", 500'000, 1.0, 1.0}, false);
   EXPECT_EQ(Measured("a", "b"), 1e6) << "slow because it was shared";
@@ -118,26 +128,50 @@ TEST_F(LinkSpeedsTest, OthersAreLowerBounds) {
   EXPECT_EQ(Measured("a", "b"), 3e6) << "it has carried that much";
 }
 
-TEST_F(LinkSpeedsTest, AProbeMeasuresWhateverTheKernelSays) {
-  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0});
+TEST_F(KnownLinksTest, AProbeMeasuresWhateverTheKernelSays) {
+  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0}, true);
+  EXPECT_EQ(Measured("a", "b"), 2e6);
+  speeds_.TakeProbe("a", {"b", 1'000'000, 1.0, 0}, false);
+  EXPECT_EQ(Measured("a", "b"), 2e6) << "slower because a repair ran";
+}
+
+TEST_F(KnownLinksTest, TheKernelsTicksMayBeLongerThanTheStream) {
+  speeds_.Take("a", {"b", 1'000'000, 0.5, 0.504}, true);
+  EXPECT_EQ(Measured("a", "b"), 2e6);
+  speeds_.TakeProbe("c", {"d", 1'000'000, 0.001, 0.004}, true);
+  EXPECT_EQ(Measured("c", "d"), 1e9);
+}
+
+TEST_F(KnownLinksTest, ABurstIsNoBound) {
+  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0}, true);
+  speeds_.Take("a", {"b", 100'000, 0.001, 0.0005}, true);
   EXPECT_EQ(Measured("a", "b"), 2e6);
 }
 
-TEST_F(LinkSpeedsTest, NonsenseIsIgnored) {
+TEST_F(KnownLinksTest, WhatIsOldIsForgottenWithoutNews) {
+  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0}, true);
+  EXPECT_EQ(Measured("a", "b"), 2e6);
+  clock_.Advance(hours(25));
+  EXPECT_EQ(Measured("a", "b"), 0);
+}
+
+TEST_F(KnownLinksTest, NonsenseIsIgnored) {
   const double bad[] = {0, -1, std::nan(""), std::numeric_limits<double>::infinity()};
   for (const double nonsense : bad) {
     speeds_.Take("a", {"b", 1000, nonsense, 1}, true);
-    speeds_.TakeProbe("a", {"b", 1000, nonsense, 1});
+    speeds_.TakeProbe("a", {"b", 1000, nonsense, 1}, true);
   }
   speeds_.Take("a", {"b", 0, 1, 1}, true);
   speeds_.Take("a", {"b", 1000, 1, std::nan("")}, true);
+  speeds_.Take("a", {"b", 1000, 1, -1}, true);
+  speeds_.TakeProbe("a", {"b", UINT64_MAX, 1e-6, 0}, true);
   EXPECT_TRUE(speeds_.Measured().empty());
 }
 
-TEST_F(LinkSpeedsTest, WhatIsWrittenDownGoesBefore) {
-  LinkSpeeds speeds(&clock_, std::make_shared<const LinkTable>(
+TEST_F(KnownLinksTest, WhatIsWrittenDownGoesBefore) {
+  KnownLinks speeds(&clock_, std::make_shared<const LinkTable>(
                                  LinkTable{{{"a", "b"}, 10}, {{"/r1", "/r2"}, 20}}));
-  for (const char* to : {"b", "c", "d"}) speeds.TakeProbe("a", {to, 1000, 1, 0});
+  for (const char* to : {"b", "c", "d"}) speeds.TakeProbe("a", {to, 1000, 1, 0}, true);
   ClusterView view;
   view.nodes = {{.node = "a", .rack = "/r1"}, {.node = "c", .rack = "/r2"}};
   speeds.FillIn(&view);
@@ -148,10 +182,29 @@ TEST_F(LinkSpeedsTest, WhatIsWrittenDownGoesBefore) {
   EXPECT_TRUE(links.HavePairs());
 }
 
-TEST_F(LinkSpeedsTest, ALargeTableIsCopiedOnceASecond) {
-  for (int i = 0; i < 1000; ++i) speeds_.TakeProbe("a", {std::to_string(i), 1000, 1, 0});
+TEST_F(KnownLinksTest, SeveralLinksShowWhatANodeCanDo) {
+  ClusterView view;
+  view.nodes = {{.node = "a"}, {.node = "b"}};
+  view.default_bytes_per_second = 1000;
+  const auto up = [&](const std::string& node) {
+    speeds_.FillIn(&view);
+    return Links(view).Up(node);
+  };
+  speeds_.TakeProbe("a", {"b", 300, 1, 0}, true);
+  speeds_.TakeProbe("a", {"c", 7000, 1, 0}, true);
+  EXPECT_EQ(up("a"), 1000) << "two receivers may be the slow ones";
+  EXPECT_EQ(Links(view).Between("a", "c"), 7000) << "measured, whatever the default says";
+  speeds_.TakeProbe("a", {"d", 4000, 1, 0}, true);
+  EXPECT_EQ(up("a"), 7000);
+  EXPECT_EQ(Links(view).Down("b"), 1000);
+  EXPECT_EQ(Links(view).Between("a", "b"), 300);
+  EXPECT_EQ(Links(view).Between("b", "a"), 1000);
+}
+
+TEST_F(KnownLinksTest, ALargeTableIsCopiedOnceASecond) {
+  for (int i = 0; i < 1000; ++i) speeds_.TakeProbe("a", {std::to_string(i), 1000, 1, 0}, true);
   EXPECT_EQ(Measured("a", "999"), 1000);
-  speeds_.TakeProbe("a", {"new", 1000, 1, 0});
+  speeds_.TakeProbe("a", {"new", 1000, 1, 0}, true);
   EXPECT_EQ(Measured("a", "new"), 0);
   clock_.Advance(milliseconds(1001));
   EXPECT_EQ(Measured("a", "new"), 1000);

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// RepairCoordinator, the second half: how repairs that helpers host end, and how all end that
+// nobody ends any more.
+#include <algorithm>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "coordinator/repair_coordinator.h"
+
+namespace ecpipe {
+namespace {
+
+// After a restart: how long repairs may run that nobody here knows of.
+constexpr Duration kDistrust = std::chrono::minutes(1);
+constexpr Duration kLateReports = std::chrono::seconds(10);
+
+}  // namespace
+
+void RepairCoordinator::Advance(RepairId repair_id) {
+  RepairRecord record;
+  std::set<Row> to_move;
+  absl::Status failure;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(repair_id);
+    if (found == running_.end()) return;
+    const Running& running = found->second;
+    if (running.record.hosts.empty() || running.handing_out) return;
+    record = running.record;
+    failure = running.failure;
+    to_move = running.stored;
+    for (const Row row : record.moved) to_move.erase(row);
+  }
+  std::vector<Row> moved;
+  for (const Row row : to_move) {
+    const absl::Status status = catalog_->MoveBlock(record.block_ids[row], record.hosts[row]);
+    if (status.ok()) moved.push_back(row);
+    if (failure.ok()) failure = status;
+  }
+  bool all = false;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(repair_id);
+    if (found == running_.end()) return;
+    std::vector<Row>& known = found->second.record.moved;
+    for (const Row row : moved) {
+      if (std::find(known.begin(), known.end(), row) == known.end()) known.push_back(row);
+    }
+    all = known.size() == record.hosts.size();
+    record = found->second.record;
+  }
+  // A coordinator after this one must not wait for reports that have come.
+  if (!moved.empty() && !all && failure.ok()) failure = journal_->Record(record);
+  if (all || !failure.ok()) EndHosted(repair_id, all ? absl::OkStatus() : failure);
+}
+
+void RepairCoordinator::EndHosted(RepairId repair_id, const absl::Status& status) {
+  const std::optional<Running> ended = TakeRunning(repair_id);
+  if (!ended) return;
+  const RepairRecord& record = ended->record;
+  std::string detail;
+  if (!status.ok()) {
+    std::vector<HelperAddress> helpers = ended->helpers;
+    // Of an adopted repair only the hosts are known; the others end when these close their streams.
+    for (const std::string& host : record.hosts) {
+      const std::optional<NodeView> view = nodes_.Find(host);
+      if (ended->helpers.empty() && view) helpers.push_back({host, view->record.control_address});
+    }
+    helpers_->CancelRepair(repair_id, record.attempt, helpers);
+    detail = StatusText(status);
+    if (!record.moved.empty()) {
+      detail += "; stored " + std::to_string(record.moved.size()) + " of " +
+                std::to_string(record.hosts.size()) + " blocks";
+    }
+  }
+  End(record, status.ok() ? RepairState::kDone : RepairState::kFailed, detail);
+  for (Row row = 0; row < record.hosts.size(); ++row) {
+    const bool moved =
+        std::find(record.moved.begin(), record.moved.end(), row) != record.moved.end();
+    on_hosted_end_({record.recovery_id, record.block_ids[row], moved ? absl::OkStatus() : status});
+  }
+}
+
+void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
+  // Requestors' repairs may go on, too; nobody here knows with which nodes.
+  if (!interrupted.empty()) busy_.DistrustUntil(clock_->Now() + kDistrust);
+  for (RepairRecord record : interrupted) {
+    if (record.hosts.empty()) continue;
+    record.state = RepairState::kRunning;
+    record.ended_unix_ms = 0;
+    Running running{.record = record, .last_news = clock_->Now()};
+    for (Row row = 0; row < record.hosts.size(); ++row) {
+      const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(record.block_ids[row]);
+      if (place.ok()) running.stripe_id = place->stripe.stripe_id;
+      const bool moved =
+          std::find(record.moved.begin(), record.moved.end(), row) != record.moved.end();
+      if (!moved) running.unreported.insert(record.hosts[row]);
+    }
+    // The next coordinator takes it up as well.
+    if (absl::Status stored = journal_->Record(record); !stored.ok()) {
+      Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
+    }
+    {
+      MutexLock lock(&mutex_);
+      running_[record.repair_id] = std::move(running);
+    }
+    Advance(record.repair_id);
+  }
+}
+
+void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
+  std::vector<RepairId> ids;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [repair_id, running] : running_) {
+      const bool hosted = !running.record.hosts.empty();
+      if (hosted && running.record.recovery_id == recovery_id) ids.push_back(repair_id);
+    }
+  }
+  for (const RepairId id : ids) EndHosted(id, absl::CancelledError("the recovery was cancelled"));
+}
+
+std::optional<absl::Status> RepairCoordinator::Hopeless(const Running& running, TimePoint now) {
+  const std::vector<std::string>& hosts = running.record.hosts;
+  if (hosts.empty() || running.handing_out) return std::nullopt;
+  for (const std::string& node : running.unreported) {
+    const std::optional<NodeView> view = nodes_.Find(node);
+    if (view && view->state == NodeState::kDead) {
+      return absl::UnavailableError("node " + node + " died");
+    }
+  }
+  // After its helpers have ended a host has little left to do.
+  std::string silent;
+  for (const std::string& node : running.unreported) {
+    if (std::find(hosts.begin(), hosts.end(), node) == hosts.end()) return std::nullopt;
+    silent += (silent.empty() ? "" : ", ") + node;
+  }
+  if (now - running.last_news <= options_.abandon_after) return std::nullopt;
+  return absl::DeadlineExceededError("no word of how the repair ended from " + silent);
+}
+
+void RepairCoordinator::Expire() {
+  std::vector<RepairRecord> abandoned;
+  std::map<RepairId, absl::Status> hopeless;
+  const TimePoint now = clock_->Now();
+  {
+    MutexLock lock(&mutex_);
+    for (auto it = running_.begin(); it != running_.end();) {
+      Running& running = it->second;
+      if (const auto verdict = Hopeless(running, now)) hopeless[it->first] = *verdict;
+      if (!running.record.hosts.empty()) {
+        ++it;
+        continue;
+      }
+      std::erase_if(running.unreported, [&](const std::string& node) {
+        const std::optional<NodeView> view = nodes_.Find(node);
+        return !view || view->state == NodeState::kDead;
+      });
+      if (running.unreported.empty() && now - running.last_news > options_.abandon_after) {
+        abandoned.push_back(running.record);
+        it = running_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+  {
+    MutexLock lock(&mutex_);
+    std::erase_if(ended_, [&](const auto& ended) { return now - ended.second.at > kLateReports; });
+  }
+  for (const auto& [repair_id, verdict] : hopeless) EndHosted(repair_id, verdict);
+  for (const RepairRecord& record : abandoned) {
+    End(record, RepairState::kFailed, "the requestor never said how it ended");
+  }
+  if (absl::Status trimmed = journal_->Trim(options_.journal_keep); !trimmed.ok()) {
+    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(trimmed)}});
+  }
+}
+
+}  // namespace ecpipe
