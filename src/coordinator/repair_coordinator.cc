@@ -74,11 +74,20 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
     absl::StatusOr<RepairGrant> grant = HandOut(&record, request, *std::move(planned), &refused);
     if (grant.ok()) return grant;
     last = grant.status();
-    if (absl::IsCancelled(last)) break;
+    if (!Runs(record.repair_id)) break;
   }
-  // Somebody may have cancelled it, and then it has ended already.
-  if (TakeRunning(record.repair_id)) End(record, RepairState::kFailed, StatusText(last));
+  if (TakeRunning(record.repair_id)) {
+    End(record, RepairState::kFailed, StatusText(last));
+  } else if (!record.scheme.empty()) {
+    // Cancelled, and ended so; but this attempt may have gone into the journal after that.
+    StoreEnd(&record, RepairState::kFailed, StatusText(last));
+  }
   return last;
+}
+
+bool RepairCoordinator::Runs(RepairId repair_id) {
+  MutexLock lock(&mutex_);
+  return running_.contains(repair_id);
 }
 
 absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
@@ -255,10 +264,18 @@ void RepairCoordinator::FinishRepair(RepairId repair_id, const absl::Status& sta
       status.ok() ? (whole ? "" : "the requestor verified only a part") : StatusText(status));
 }
 
+void RepairCoordinator::StoreEnd(RepairRecord* record, RepairState state,
+                                 const std::string& detail) {
+  record->state = state;
+  record->ended_unix_ms = clock_->UnixMillis();
+  record->detail = detail;
+  if (absl::Status written = journal_->Record(*record); !written.ok()) {
+    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(written)}});
+  }
+}
+
 void RepairCoordinator::End(RepairRecord record, RepairState state, const std::string& detail) {
-  record.state = state;
-  record.ended_unix_ms = clock_->UnixMillis();
-  record.detail = detail;
+  StoreEnd(&record, state, detail);
   Log(state == RepairState::kDone ? LogLevel::kInfo : LogLevel::kWarning, "repair.end",
       {{"repair", RepairIdText(record.repair_id)},
        {"state", RepairStateName(state)},
@@ -268,9 +285,6 @@ void RepairCoordinator::End(RepairRecord record, RepairState state, const std::s
   {
     MutexLock lock(&mutex_);
     ++(state == RepairState::kDone ? counts_.done : counts_.failed);
-  }
-  if (absl::Status written = journal_->Record(record); !written.ok()) {
-    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(written)}});
   }
 }
 

@@ -148,6 +148,8 @@ class RepairCoordinator {
   // Whether a hosted repair can no longer end by itself, and why.
   std::optional<absl::Status> Hopeless(const Running& running, TimePoint now);
   void End(RepairRecord record, RepairState state, const std::string& detail);
+  void StoreEnd(RepairRecord* record, RepairState state, const std::string& detail);
+  bool Runs(RepairId repair_id);
 
   Catalog* const catalog_;
   Journal* const journal_;

@@ -276,5 +276,37 @@ TEST_F(HostedRepairs, HelpersComeInTheOrderThatIsWished) {
   EXPECT_EQ(path, (std::vector<std::string>{"n5", "n2", "n4", "n1", "spare"}));
 }
 
+// Cancels all repairs of a recovery at a moment of its choice.
+class CancellingHelpers : public FakeHelpers {
+ public:
+  std::vector<absl::Status> StartParts(const std::vector<Handout>& handouts,
+                                       Duration timeout) override {
+    if (coordinator != nullptr) coordinator->CancelHosted(7);
+    return FakeHelpers::StartParts(handouts, timeout);
+  }
+  RepairCoordinator* coordinator = nullptr;
+};
+
+TEST_F(HostedRepairs, WhatIsCancelledWhileItIsHandedOutDoesNotComeBack) {
+  for (const bool refused : {false, true}) {
+    CancellingHelpers helpers;
+    if (refused) helpers.down = {"n2"};
+    MemoryJournal journal;
+    RepairCoordinator coordinator(&catalog_, &journal, &helpers, &clock_, {});
+    helpers.coordinator = &coordinator;
+    for (const NodeView& node : coordinator_.nodes().All()) {
+      ASSERT_TRUE(coordinator.Register(node.record).ok());
+    }
+    RepairRequest request = Request("b0");
+    request.hosts = {"spare"};
+    EXPECT_FALSE(coordinator.BeginRepair(request, 7).ok());
+    EXPECT_EQ(helpers.rounds, 1) << "no second attempt";
+    EXPECT_EQ(helpers.cancelled.size(), 2u) << "once more, after the parts";
+    ASSERT_EQ(journal.records.size(), 1u);
+    EXPECT_EQ(journal.records.begin()->second.state, RepairState::kFailed);
+    EXPECT_EQ(coordinator.counts().failed, 1u) << "it ends once";
+  }
+}
+
 }  // namespace
 }  // namespace ecpipe
