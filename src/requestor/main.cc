@@ -76,12 +76,13 @@ class CommandLine {
     return app;
   }
 
-  // With `blocks` of them at most.
-  static void AddTarget(CLI::App* app, RepairTarget& target, int blocks) {
-    app->add_option("BLOCK", target.block_ids,
-                    blocks == 1 ? "Block id" : "Block ids, of one stripe")
+  enum class Blocks { kOne, kSeveral };
+
+  static void AddTarget(CLI::App* app, RepairTarget& target, Blocks blocks) {
+    const bool one = blocks == Blocks::kOne;
+    app->add_option("BLOCK", target.block_ids, one ? "Block id" : "Block ids, of one stripe")
         ->required()
-        ->expected(1, blocks);
+        ->expected(one ? 1 : -1);  // -1: any number, from 1 on
     AddSize(app, "--offset", &target.offset, "First byte of the range");
     AddSize(app, "--length", &target.bytes,
             "Length of the range; default: to the end of the block");
@@ -110,7 +111,7 @@ class CommandLine {
   void AddRepairCommands() {
     CLI::App* read = Add(&app_, "read", "Read a block or a range of it, rebuilding what is lost",
                          [this] { return RunRead(common_, read_); });
-    AddTarget(read, read_.target, 1);
+    AddTarget(read, read_.target, Blocks::kOne);
     read->add_option("-o,--output", read_.output, "A file, or - for standard output")
         ->capture_default_str();
     read->add_option("--sha256", read_.sha256, "Fail unless the bytes have this SHA-256");
@@ -120,7 +121,7 @@ class CommandLine {
             "Rebuild blocks of a stripe, into files or on nodes, each whole and durable or not at "
             "all",
             [this] { return RunRepair(common_, repair_); });
-    AddTarget(repair, repair_.target, kMaxRows);
+    AddTarget(repair, repair_.target, Blocks::kSeveral);
     CLI::Option_group* where = repair->add_option_group("Where to");
     where->add_option("-o,--output", repair_.output, "The file of a single block");
     where->add_option("-d,--output-dir", repair_.output_directory,
@@ -135,7 +136,7 @@ class CommandLine {
           return RunPlan(common_, repair_.target, repair_.to,
                          json ? PlanFormat::kJson : plan_format_);
         });
-    AddTarget(plan, repair_.target, kMaxRows);
+    AddTarget(plan, repair_.target, Blocks::kSeveral);
     AddHosts(plan, &repair_.to);
     const std::map<std::string, PlanFormat> formats{
         {"text", PlanFormat::kText}, {"json", PlanFormat::kJson}, {"dot", PlanFormat::kDot}};
