@@ -234,33 +234,36 @@ TEST_F(Engines, NoLaneRunsFarAheadOfAnother) {
   const std::vector<HopSpec>& requestor = parts.at("r0").hops;
   std::vector<uint8_t> bytes(1000);
   uint32_t next[] = {0, 1};
-  const auto receive = [&](SliceReceiver* receiver, uint32_t lane) {
+  constexpr int kPatienceMillis = 20'000;
+  constexpr int kQuietMillis = 300;
+  const auto receive = [&](SliceReceiver* receiver, uint32_t lane, int millis) {
     FrameHeader header;
     header.repair_id = 101;
     header.lane = lane;
     header.slice_index = next[lane];
     header.payload_bytes = 1000;
-    constexpr int kQuietMillis = 300;
     while (true) {
       const absl::StatusOr<bool> complete = receiver->TryReceive(header, bytes);
       EXPECT_TRUE(complete.ok()) << complete.status();
       if (!complete.ok()) return false;
       if (*complete) break;
       pollfd polled = receiver->poll_fd();
-      if (::poll(&polled, 1, kQuietMillis) == 0) return false;
+      if (::poll(&polled, 1, millis) == 0) return false;
     }
     next[lane] += 2;
     return true;
   };
   auto second = *transport_->Connect(requestor[1].inputs[0], {50, 1000});
-  while (next[1] < 100 && receive(second.get(), 1)) {
+  // Slice 0 is missing: nothing from 0 + 4 times two lanes on is sent.
+  while (next[1] < 9 && receive(second.get(), 1, kPatienceMillis)) {
   }
-  EXPECT_EQ(next[1], 9u) << "slice 0 is missing: nothing from 0 + 4 times two lanes on is sent";
+  EXPECT_EQ(next[1], 9u);
+  EXPECT_FALSE(receive(second.get(), 1, kQuietMillis));
   auto first = *transport_->Connect(requestor[0].inputs[0], {50, 1000});
   bool flows = true;
   while (flows && (next[0] < 100 || next[1] < 100)) {
-    if (next[0] < 100) flows = receive(first.get(), 0);
-    if (flows && next[1] < 100) flows = receive(second.get(), 1);
+    if (next[0] < 100) flows = receive(first.get(), 0, kPatienceMillis);
+    if (flows && next[1] < 100) flows = receive(second.get(), 1, kPatienceMillis);
   }
   EXPECT_TRUE(flows);
   first.reset();
