@@ -154,8 +154,9 @@ def wrong_speeds(source: str, links: list[dict], at_least: int) -> list[str]:
     problems = []
     for link in links:
         rate = LINK_MBIT / 4 if link["from"] == SLOW_NODE else LINK_MBIT
-        # Acknowledgements of what the slow node takes wait behind what it sends at the time.
-        least = 0.4 if link["to"] == SLOW_NODE else 0.75
+        # A busy host makes links slower, never faster. Acknowledgements of what the slow node takes
+        # wait behind what it sends at the time.
+        least = 0.3 if link["to"] == SLOW_NODE else 0.5
         if not least * rate <= link["mbit"] <= 1.25 * rate:
             problems.append(f"{source}: {link['from']} to {link['to']} is said to have "
                             f"{link['mbit']:.1f} Mb/s, it has {rate}")
