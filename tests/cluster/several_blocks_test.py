@@ -120,12 +120,12 @@ class OnNodes(SeveralCase):
     def test_two_restarts_of_the_coordinator_forget_nothing(self) -> None:
         # Back to their own nodes: that the catalog names these proves nothing.
         home = [self.places()[index] for index in (2, 5)]
-        process = self.begin(home, self.lose(2, 5))
+        process = self.begin(home, self.lose(2, 5), slice_bytes=2)
         for _ in range(2):
             self.cluster.coordinator.kill()
             self.cluster.coordinator.restart()
         self.assertEqual(self.cluster.status()["repairs"][0]["state"], "running")
-        error = process.communicate(timeout=90)[1]
+        error = process.communicate(timeout=240)[1]
         self.assertEqual(process.returncode, 0, error)
         self.cluster.wait_live(self.cluster.node_ids)
         self.assert_stored((2, 5), home)
@@ -136,11 +136,11 @@ class OnNodes(SeveralCase):
         self.assertIn("stores block 1", text)
         self.assertIn("stores block 4", text)
 
-    def begin(self, to: list[str], lost: list[str]) -> subprocess.Popen:
+    def begin(self, to: list[str], lost: list[str], slice_bytes: int = 4) -> subprocess.Popen:
         """Begins a repair that takes some seconds, through very small slices."""
         process = subprocess.Popen(
             self.cluster.command("repair", *lost, "--to", ",".join(to), "--scheme", "rp",
-                                 "--slice-size", "4"),
+                                 "--slice-size", str(slice_bytes)),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: process.poll() is None and process.kill())
         wait_until(lambda: set(to) <= set(self.helpers_at_work()), 10, "the hosts to run")
@@ -184,7 +184,7 @@ class OnNodes(SeveralCase):
         process = self.begin(to, self.lose(0, 6))
         self.cluster.coordinator.kill()
         self.cluster.coordinator.restart()
-        output, error = process.communicate(timeout=90)
+        output, error = process.communicate(timeout=240)
         self.assertEqual(process.returncode, 0, error)
         self.assertIn(f"-> {to[0]}, {to[1]}", output)
         self.cluster.wait_live(self.cluster.node_ids)
