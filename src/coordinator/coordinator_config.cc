@@ -39,7 +39,7 @@ void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
 
 void ReadProbes(Config& config, LinkProber::Options* probes) {
   constexpr uint64_t kMost = uint64_t{1} << 30;
-  probes->max_bytes = config.Size("probe.max_bytes", probes->max_bytes, 1, kMost);
+  probes->max_bytes = config.Size("probe.max_bytes", probes->max_bytes, probes->min_bytes, kMost);
   probes->max_bytes_per_second = ReadMbit(config, "probe.max_mbit", 100);
 }
 

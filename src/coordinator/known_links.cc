@@ -69,7 +69,7 @@ void KnownLinks::FillIn(ClusterView* cluster) {
     changed_ = false;
     made_ = now;
   }
-  if (table_ == nullptr) return;
+  if (table_ == nullptr || table_->pairs.empty()) return;
   cluster->measured = std::shared_ptr<const LinkTable>(table_, &table_->pairs);
   for (PlanNode& node : cluster->nodes) {
     const auto known = table_->nodes.find(node.node);

@@ -120,6 +120,13 @@ TEST_F(KnownLinksTest, OnlyAStreamThatTheNetworkHeldUpMeasures) {
   EXPECT_EQ(Measured("a", "e"), 0) << "it had company";
 }
 
+TEST_F(KnownLinksTest, WithoutAMeasurementNothingIsKnown) {
+  speeds_.Take("a", {"b", 4'194'305, 0.345, 0.340}, false);
+  ClusterView view;
+  speeds_.FillIn(&view);
+  EXPECT_FALSE(Links(view).HavePairs()) << "auto would try schemes that look at links";
+}
+
 TEST_F(KnownLinksTest, OthersAreLowerBounds) {
   speeds_.Take("a", {"b", 1'000'000, 1.0, 1.0}, true);
   speeds_.Take("a", {"b", 500'000, 1.0, 1.0}, false);
