@@ -17,54 +17,66 @@ constexpr Duration kLateReports = std::chrono::seconds(10);
 }  // namespace
 
 void RepairCoordinator::Advance(RepairId repair_id) {
+  // One thread at a time, so that a move and the note of it are one step to all others.
   RepairRecord record;
-  std::set<Row> to_move;
   absl::Status failure;
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
     if (found == running_.end()) return;
-    const Running& running = found->second;
-    if (running.record.hosts.empty() || running.handing_out) return;
-    record = running.record;
-    failure = running.failure;
-    to_move = running.stored;
-    for (const Row row : record.moved) to_move.erase(row);
+    Running& running = found->second;
+    if (running.record.hosts.empty() || running.handing_out || running.advancing) return;
+    running.advancing = true;
   }
-  std::vector<Row> moved;
-  for (const Row row : to_move) {
-    const absl::Status status = catalog_->MoveBlock(record.block_ids[row], record.hosts[row]);
-    if (status.ok()) moved.push_back(row);
-    if (failure.ok()) failure = status;
+  while (const std::optional<Row> row = NextStored(repair_id, &record, &failure)) {
+    absl::Status status = catalog_->MoveBlock(record.block_ids[*row], record.hosts[*row]);
+    if (status.ok()) {
+      record.moved.push_back(*row);
+      // A coordinator after this one must not wait for reports that have come.
+      if (record.moved.size() < record.hosts.size()) status = journal_->Record(record);
+    }
+    MutexLock lock(&mutex_);
+    Running& running = running_.at(repair_id);
+    running.record.moved = record.moved;
+    if (running.failure.ok()) running.failure = status;
   }
-  bool all = false;
+  const bool all = record.moved.size() == record.hosts.size();
+  if (all || !failure.ok()) EndHosted(repair_id, all ? absl::OkStatus() : failure);
+}
+
+std::optional<Row> RepairCoordinator::NextStored(RepairId repair_id, RepairRecord* record,
+                                                 absl::Status* failure) {
+  MutexLock lock(&mutex_);
+  Running& running = running_.at(repair_id);
+  *record = running.record;
+  *failure = running.failure;
+  if (running.to_move.empty()) {
+    running.advancing = false;
+    return std::nullopt;
+  }
+  return running.to_move.extract(running.to_move.begin()).value();
+}
+
+void RepairCoordinator::EndHosted(RepairId repair_id, const absl::Status& status) {
+  Running ended;
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
     if (found == running_.end()) return;
-    std::vector<Row>& known = found->second.record.moved;
-    for (const Row row : moved) {
-      if (std::find(known.begin(), known.end(), row) == known.end()) known.push_back(row);
+    if (found->second.advancing) {  // the thread that does so ends it
+      if (found->second.failure.ok()) found->second.failure = status;
+      return;
     }
-    all = known.size() == record.hosts.size();
-    record = found->second.record;
+    ended = Take(found);
   }
-  // A coordinator after this one must not wait for reports that have come.
-  if (!moved.empty() && !all && failure.ok()) failure = journal_->Record(record);
-  if (all || !failure.ok()) EndHosted(repair_id, all ? absl::OkStatus() : failure);
-}
-
-void RepairCoordinator::EndHosted(RepairId repair_id, const absl::Status& status) {
-  const std::optional<Running> ended = TakeRunning(repair_id);
-  if (!ended) return;
-  const RepairRecord& record = ended->record;
+  const RepairRecord& record = ended.record;
   std::string detail;
   if (!status.ok()) {
-    std::vector<HelperAddress> helpers = ended->helpers;
+    std::vector<HelperAddress> helpers = ended.helpers;
     // Of an adopted repair only the hosts are known; the others end when these close their streams.
     for (const std::string& host : record.hosts) {
       const std::optional<NodeView> view = nodes_.Find(host);
-      if (ended->helpers.empty() && view) helpers.push_back({host, view->record.control_address});
+      if (ended.helpers.empty() && view) helpers.push_back({host, view->record.control_address});
     }
     helpers_->CancelRepair(repair_id, record.attempt, helpers);
     detail = StatusText(status);

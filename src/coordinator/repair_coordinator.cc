@@ -180,7 +180,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
     running.last_news = clock_->Now();
     running.busy.reset();  // an attempt does not share nodes with the one before
     running.busy = busy_.Take({nodes.begin(), nodes.end()});
-    running.stored.clear();
+    running.to_move.clear();
     running.failure = absl::OkStatus();
   }
   ECPIPE_RETURN_IF_ERROR(FaultPoint("coordinator.before_handout"));
@@ -232,11 +232,16 @@ std::optional<RepairCoordinator::Running> RepairCoordinator::TakeRunning(RepairI
   MutexLock lock(&mutex_);
   const auto found = running_.find(repair_id);
   if (found == running_.end()) return std::nullopt;
-  std::optional<Running> taken = std::move(found->second);
-  running_.erase(found);
-  if (taken->busy != nullptr) {
-    taken->busy->Release();
-    ended_[repair_id] = {clock_->Now(), taken->busy};
+  return Take(found);
+}
+
+RepairCoordinator::Running RepairCoordinator::Take(std::map<RepairId, Running>::iterator running) {
+  const RepairId repair_id = running->first;
+  Running taken = std::move(running->second);
+  running_.erase(running);
+  if (taken.busy != nullptr) {
+    taken.busy->Release();
+    ended_[repair_id] = {clock_->Now(), taken.busy};
   }
   return taken;
 }
@@ -306,13 +311,13 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
     const auto found = running_.find(repair_id);
     if (found == running_.end() || found->second.record.attempt != attempt) return;
     Running& running = found->second;
-    running.unreported.erase(node);
+    const bool first = running.unreported.erase(node) == 1;
     running.last_news = clock_->Now();
     if (!status.ok() && running.failure.ok()) running.failure = Annotate(status, "node " + node);
     const std::vector<std::string>& hosts = running.record.hosts;
     const auto host = std::find(hosts.begin(), hosts.end(), node);
-    if (status.ok() && host != hosts.end()) {
-      running.stored.insert(static_cast<Row>(host - hosts.begin()));
+    if (first && status.ok() && host != hosts.end()) {
+      running.to_move.insert(static_cast<Row>(host - hosts.begin()));
     }
   }
   Advance(repair_id);

@@ -119,9 +119,11 @@ class RepairCoordinator {
     TimePoint last_news;
     std::shared_ptr<BusyNodes::Hold> busy;
     bool handing_out = false;  // what hosts report waits till that is over
-    // Of a hosted repair: its rows whose hosts say that they are stored (record.moved has those of
-    // them that the catalog knows), and what went wrong first.
-    std::set<Row> stored;
+    // Of a hosted repair: rows whose hosts say that they are stored, for the catalog to learn
+    // (record.moved has those that it knows), whether a thread is about that, and what went wrong
+    // first.
+    std::set<Row> to_move;
+    bool advancing = false;
     absl::Status failure;
   };
   // What is kept of a repair for reports that come after its end.
@@ -142,8 +144,11 @@ class RepairCoordinator {
   absl::Status CheckHosts(const RepairRecord& record, const std::string& stripe_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Running> TakeRunning(RepairId repair_id);
+  Running Take(std::map<RepairId, Running>::iterator running) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Does what the reports of a hosted repair ask for: moves stored blocks, ends it.
   void Advance(RepairId repair_id);
+  // The next row for Advance to move, if any, and what is known of the repair.
+  std::optional<Row> NextStored(RepairId repair_id, RepairRecord* record, absl::Status* failure);
   void EndHosted(RepairId repair_id, const absl::Status& status);
   // Whether a hosted repair can no longer end by itself, and why.
   std::optional<absl::Status> Hopeless(const Running& running, TimePoint now);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -56,6 +57,7 @@ class MemoryCatalog : public Catalog {
   }
   absl::StatusOr<uint64_t> CountStripes() override { return stripes.size(); }
   absl::Status MoveBlock(const std::string& block_id, const std::string& node) override {
+    if (on_move) on_move();
     MutexLock lock(&mutex);
     for (Stripe& stripe : stripes) {
       for (BlockPlace& place : stripe.blocks) {
@@ -69,6 +71,7 @@ class MemoryCatalog : public Catalog {
   Mutex mutex;
   std::vector<Stripe> stripes;
   std::map<std::string, int> moves;  // by block id
+  std::function<void()> on_move;
 };
 
 class MemoryJournal : public Journal {

@@ -54,6 +54,22 @@ TEST_F(HostedRepairs, TheHostStoresTheBlockAndTheCatalogKnows) {
   EXPECT_EQ(ends_.size(), 1u) << "a report that comes twice changes nothing";
 }
 
+TEST_F(HostedRepairs, WhatComesDuringAMoveNeitherRepeatsNorUndoesIt) {
+  const RepairId id = Begin();
+  catalog_.on_move = [&] {
+    coordinator_.ReportPart("n1", id, 0, absl::OkStatus());
+    coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+    coordinator_.CancelHosted(7);
+    EXPECT_TRUE(ends_.empty());
+  };
+  coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+  EXPECT_EQ(catalog_.moves.at("b0"), 1);
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(ends_[0].status.ok()) << "the block is in place: " << ends_[0].status;
+  EXPECT_EQ(journal_.records.at(id).state, RepairState::kDone);
+  EXPECT_TRUE(helpers_.cancelled.empty());
+}
+
 TEST_F(HostedRepairs, AnErrorOfAnyPartEndsAll) {
   const RepairId id = Begin();
   coordinator_.ReportPart("n3", id, 0, absl::DataLossError("bad sector"));
