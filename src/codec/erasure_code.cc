@@ -6,6 +6,7 @@
 #include "codec/linear_code.h"
 #include "codec/local_reconstruction.h"
 #include "codec/reed_solomon.h"
+#include "codec/rotated_reed_solomon.h"
 #include "common/status.h"
 
 namespace ecpipe {
@@ -39,6 +40,19 @@ Code Lrc(const std::vector<int>& parameters) {
   return LocalReconstructionCode::Create(parameters[0], parameters[1], parameters[2]);
 }
 
+Code RotatedRs(const std::vector<int>& parameters) {
+  return RotatedReedSolomonCode::Create(parameters[0], parameters[1], {2, 32768});
+}
+
+Code RotatedRsOfLayout(const std::vector<int>& parameters) {
+  if (parameters[2] < 0 || parameters[3] < 0) {
+    return absl::InvalidArgumentError("rotated-rs: rows and unit must not be negative");
+  }
+  const BlockLayout layout{static_cast<uint32_t>(parameters[2]),
+                           static_cast<uint32_t>(parameters[3])};
+  return RotatedReedSolomonCode::Create(parameters[0], parameters[1], layout);
+}
+
 // A code family: the name that it answers to, and what makes a code of its parameters.
 struct Family {
   const char* name;
@@ -53,6 +67,8 @@ const std::vector<Family>& Families() {
       {"rs-vandermonde", {"n", "k"}, RsVandermonde},
       {"xor", {"n", "k"}, Xor},
       {"lrc", {"k", "groups", "global"}, Lrc},
+      {"rotated-rs", {"n", "k"}, RotatedRs},
+      {"rotated-rs", {"n", "k", "rows", "unit"}, RotatedRsOfLayout},
   };
   return families;
 }
@@ -84,25 +100,33 @@ absl::StatusOr<ParsedName> Parse(const std::string& name) {
   }
 }
 
+template <typename Texts>
+std::string Joined(const Texts& texts, const char* separator) {
+  std::string joined;
+  for (const auto& text : texts) joined += (joined.empty() ? "" : separator) + std::string(text);
+  return joined;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name) {
   ECPIPE_ASSIGN_OR_RETURN(const ParsedName parsed, Parse(name));
-  std::string known;
+  std::vector<std::string> known;
+  std::string forms;
   for (const Family& family : Families()) {
-    known += (known.empty() ? "" : ", ") + std::string(family.name);
+    if (known.empty() || known.back() != family.name) known.push_back(family.name);
     if (parsed.family != family.name) continue;
     if (parsed.parameters.size() == family.parameters.size()) {
       return family.create(parsed.parameters);
     }
-    std::string form;
-    for (const char* parameter : family.parameters)
-      form += (form.empty() ? "" : ",") + std::string(parameter);
-    return absl::InvalidArgumentError("'" + name + "': the form is " + family.name + "(" + form +
-                                      ")");
+    forms += (forms.empty() ? "" : " or ") + std::string(family.name) + "(" +
+             Joined(family.parameters, ",") + ")";
+  }
+  if (!forms.empty()) {
+    return absl::InvalidArgumentError("'" + name + "': the form is " + forms);
   }
   return absl::InvalidArgumentError("'" + name + "': unknown code family '" + parsed.family +
-                                    "'; known are " + known);
+                                    "'; known are " + Joined(known, ", "));
 }
 
 }  // namespace ecpipe

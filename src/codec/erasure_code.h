@@ -11,22 +11,31 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "codec/matrix.h"
+#include "common/block_layout.h"
 
 namespace ecpipe {
 
 // One block that a repair reads, and what it contributes.
 struct EquationTerm {
   int block_index = 0;
-  std::vector<uint8_t> coefficients;  // one for each failed block, in the equation's order
+  std::vector<uint8_t> coefficients;       // for each of `sub_blocks` in turn, one for each row
+  std::vector<uint32_t> sub_blocks = {0};  // those that are read, ascending
 
   friend bool operator==(const EquationTerm&, const EquationTerm&) = default;
 };
 
-// failed[r] = Σ over terms of term.coefficients[r] · block[term.block_index], byte by byte.
+// Row i · layout.sub_blocks + a is sub-block a of failed[i]; for most codes, which have one
+// sub-block, row i is failed[i]. Byte by byte:
+//
+//   row r = Σ over terms and their sub-blocks s of  coefficients[s][r] · sub-block s of the block
+//
 // Additions may be made in any order, which is what lets helpers add their own term in turn.
 struct RepairEquation {
   std::vector<int> failed;          // block indices
   std::vector<EquationTerm> terms;  // in the caller's order of preference; no all-zero terms
+  BlockLayout layout;
+
+  size_t rows() const { return failed.size() * layout.sub_blocks; }
 
   friend bool operator==(const RepairEquation&, const RepairEquation&) = default;
 };
@@ -41,8 +50,12 @@ class ErasureCode {
   // The text that CreateErasureCode takes to make this code again, e.g. "rs-cauchy(14,10)".
   virtual const std::string& name() const = 0;
 
+  // How the code cuts blocks up. Blocks have a length that it fits.
+  virtual BlockLayout layout() const { return {}; }
+
   // n rows of k coefficients: block i = Σ_j generator(i, j) · data block j. The first k rows are
-  // the identity (all codes here are systematic).
+  // the identity (all codes here are systematic). With s sub-blocks it has n · s rows of k · s
+  // coefficients: row i · s + a and column i · s + a are sub-block a of block i.
   virtual const Matrix& generator() const = 0;
 
   // Writes the equation that rebuilds `failed` from some of `survivors`.
@@ -65,6 +78,8 @@ class ErasureCode {
 //                          MDS; otherwise INVALID_ARGUMENT names a singular submatrix.
 //   "xor(n,k)"             one parity, the XOR of the data: n = k + 1.
 //   "lrc(k,groups,global)" Azure's local reconstruction code; see local_reconstruction.h.
+//   "rotated-rs(n,k)"      Rotated RS; see rotated_reed_solomon.h. "rotated-rs(n,k,rows,unit)" with
+//                          other than 2 sub-blocks in units of 32768 bytes.
 // INVALID_ARGUMENT for an unknown family or bad parameters, saying which and what is allowed.
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name);
 

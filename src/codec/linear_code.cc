@@ -95,6 +95,16 @@ Vector RowOf(const Matrix& matrix, int row) {
   return cells;
 }
 
+// Columns of one block come one after the other.
+void AddColumn(int block_index, int sub_block, const Vector& column, RepairEquation* equation) {
+  if (equation->terms.empty() || equation->terms.back().block_index != block_index) {
+    equation->terms.push_back({block_index, {}, {}});
+  }
+  EquationTerm& term = equation->terms.back();
+  term.sub_blocks.push_back(static_cast<uint32_t>(sub_block));
+  term.coefficients.insert(term.coefficients.end(), column.begin(), column.end());
+}
+
 }  // namespace
 
 absl::Status LinearCode::CheckIndices(std::span<const int> failed,
@@ -120,33 +130,39 @@ absl::Status LinearCode::CheckIndices(std::span<const int> failed,
 absl::StatusOr<RepairEquation> LinearCode::Equation(std::span<const int> failed,
                                                     std::span<const int> survivors) const {
   ECPIPE_RETURN_IF_ERROR(CheckIndices(failed, survivors));
+  const int subs = sub_blocks();
   std::vector<Reduced> targets;
-  for (const int index : failed) targets.push_back({RowOf(generator_, index), {}});
+  for (const int index : failed) {
+    for (int a = 0; a < subs; ++a) targets.push_back({RowOf(generator_, index * subs + a), {}});
+  }
   const auto solved = [&] {
     return std::all_of(targets.begin(), targets.end(),
                        [](const Reduced& target) { return IsZero(target.rest); });
   };
-  Span span(k());
-  std::vector<int> taken;
+  Span span(generator_.columns());
+  std::vector<int> taken;  // rows of the generator
   for (const int index : survivors) {
     if (solved()) break;
-    if (!span.Take(RowOf(generator_, index))) continue;
-    taken.push_back(index);
-    for (Reduced& target : targets) span.ReduceByNewest(&target);
+    for (int row = index * subs; row < (index + 1) * subs; ++row) {
+      if (!span.Take(RowOf(generator_, row))) continue;
+      taken.push_back(row);
+      for (Reduced& target : targets) span.ReduceByNewest(&target);
+    }
   }
   if (!solved()) {
     return absl::FailedPreconditionError(
         "the " + std::to_string(survivors.size()) + " surviving blocks do not determine the " +
         std::to_string(failed.size()) + " failed ones; " + name_ + " needs up to " +
-        std::to_string(k()) + " independent survivors, " + std::to_string(taken.size()) +
-        " were found");
+        std::to_string(k()) + " independent survivors, " +
+        std::to_string(static_cast<int>(taken.size()) / subs) + " were found");
   }
   RepairEquation equation;
+  equation.layout = layout_;
   equation.failed.assign(failed.begin(), failed.end());
   for (size_t t = 0; t < taken.size(); ++t) {
-    EquationTerm term{taken[t], {}};
-    for (const Reduced& target : targets) term.coefficients.push_back(target.weights[t]);
-    if (!IsZero(term.coefficients)) equation.terms.push_back(std::move(term));
+    Vector column;
+    for (const Reduced& target : targets) column.push_back(target.weights[t]);
+    if (!IsZero(column)) AddColumn(taken[t] / subs, taken[t] % subs, column, &equation);
   }
   return equation;
 }

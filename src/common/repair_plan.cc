@@ -40,7 +40,7 @@ absl::Status CheckRows(const std::vector<Row>& rows, const char* what) {
   return absl::OkStatus();
 }
 
-// A stream into a hop: partial sums of rows of the hop, or one raw row with coefficients.
+// A stream into a hop: partial sums of rows of the hop, or raw rows with coefficients.
 absl::Status CheckInputRows(const std::vector<Row>& rows, const std::vector<uint8_t>& coefficients,
                             const std::vector<Row>& hop_rows) {
   ECPIPE_RETURN_IF_ERROR(CheckRows(rows, "an input"));
@@ -48,9 +48,23 @@ absl::Status CheckInputRows(const std::vector<Row>& rows, const std::vector<uint
     return Contains(hop_rows, rows) ? absl::OkStatus()
                                     : Bad("an input brings a row that the hop has not");
   }
-  if (rows.size() != 1) return Bad("a raw input has more than one row");
-  if (coefficients.size() != hop_rows.size()) {
+  if (coefficients.size() != rows.size() * hop_rows.size()) {
     return Bad("a raw input has not one coefficient for each row of the hop");
+  }
+  return absl::OkStatus();
+}
+
+// What a hop reads of its own block, and how it adds that to its rows.
+absl::Status CheckColumns(const std::vector<uint32_t>& sub_blocks,
+                          const std::vector<uint8_t>& coefficients, size_t rows,
+                          const BlockLayout& layout) {
+  const bool ascending = std::adjacent_find(sub_blocks.begin(), sub_blocks.end(),
+                                            std::greater_equal<>()) == sub_blocks.end();
+  if (sub_blocks.empty() || !ascending || sub_blocks.back() >= layout.sub_blocks) {
+    return Bad("the block is read by none of its sub-blocks, or by others than it has");
+  }
+  if (coefficients.size() != sub_blocks.size() * rows) {
+    return Bad("the block has not one coefficient for each row");
   }
   return absl::OkStatus();
 }
@@ -64,13 +78,15 @@ absl::Status CheckEdge(const EdgeId& edge, const RepairPart& part, const HopSpec
   return absl::OkStatus();
 }
 
-absl::Status CheckBlock(const HopSpec& hop, const SliceGrid& grid) {
+absl::Status CheckBlock(const HopSpec& hop, const RepairPart& part) {
   if (!hop.block) return absl::OkStatus();
   if (hop.block->block_id.empty()) return Bad("the block has no id");
-  if (hop.block->coefficients.size() != hop.rows.size()) {
-    return Bad("the block has not one coefficient for each row");
-  }
-  if (grid.bytes > hop.block->bytes || grid.offset > hop.block->bytes - grid.bytes) {
+  ECPIPE_RETURN_IF_ERROR(CheckColumns(hop.block->sub_blocks, hop.block->coefficients,
+                                      hop.rows.size(), part.layout));
+  if (!part.layout.Fits(hop.block->bytes)) return Bad("the block is no whole number of groups");
+  const SliceGrid& grid = part.grid;
+  const uint64_t end = hop.block->bytes / part.layout.sub_blocks;
+  if (grid.bytes > end || grid.offset > end - grid.bytes) {
     return Bad("the range ends beyond the block's " + std::to_string(hop.block->bytes) + " bytes");
   }
   return absl::OkStatus();
@@ -83,7 +99,7 @@ absl::Status CheckHop(const HopSpec& hop, const RepairPart& part) {
   if (hop.slices.SliceIndex(hop.slices.count() - 1) >= part.grid.slice_count()) {
     return Bad("the hop carries slices outside the range");
   }
-  ECPIPE_RETURN_IF_ERROR(CheckBlock(hop, part.grid));
+  ECPIPE_RETURN_IF_ERROR(CheckBlock(hop, part));
   if (!hop.block && hop.inputs.empty()) return Bad("the hop has neither a block nor an input");
   if (hop.outputs.empty() && hop.stored_rows.empty()) return Bad("the hop's rows go nowhere");
   if (hop.inputs.size() > kMaxHopInputs || hop.outputs.size() > kMaxHopOutputs) {
@@ -106,7 +122,7 @@ absl::Status CheckHop(const HopSpec& hop, const RepairPart& part) {
   return absl::OkStatus();
 }
 
-// Where a helper stores: every stored row becomes one block, and all of it.
+// Where a helper stores: all stored rows become blocks, and whole ones.
 absl::Status CheckStores(const RepairPart& part) {
   if (part.stores.empty()) return absl::OkStatus();
   std::set<Row> brought;
@@ -115,8 +131,13 @@ absl::Status CheckStores(const RepairPart& part) {
   std::set<Row> wanted;
   for (const StoredBlock& block : part.stores) {
     if (block.block_id.empty()) return Bad("a block to be stored has no id");
-    if (!wanted.insert(block.row).second) return Bad("a row is to be stored twice");
-    if (part.grid.offset != 0 || part.grid.bytes != block.bytes) {
+    if (block.row % part.layout.sub_blocks != 0) return Bad("a block begins with no first row");
+    for (uint32_t i = 0; i < part.layout.sub_blocks; ++i) {
+      const auto row = static_cast<Row>(block.row + i);
+      if (!wanted.insert(row).second) return Bad("a row is to be stored twice");
+    }
+    if (part.grid.offset != 0 || !part.layout.Fits(block.bytes) ||
+        part.grid.bytes != block.bytes / part.layout.sub_blocks) {
       return Bad("a block is to be stored from a part of its bytes");
     }
   }
@@ -128,6 +149,7 @@ absl::Status CheckStores(const RepairPart& part) {
 
 absl::Status ValidatePart(const RepairPart& part) {
   ECPIPE_RETURN_IF_ERROR(part.grid.Validate());
+  ECPIPE_RETURN_IF_ERROR(part.layout.Validate());
   if (part.hops.empty()) return Bad("the part has no hops");
   if (part.hops.size() > kMaxPartHops) return Bad("the part has too many hops");
   std::set<EdgeId> inputs;
@@ -159,9 +181,12 @@ absl::Status CheckPlanHop(const PlanLane& lane, size_t index, const RepairPlan& 
   const PlanHop& hop = lane.hops[index];
   if (hop.node.empty()) return Bad("the hop has no node");
   ECPIPE_RETURN_IF_ERROR(CheckRows(hop.rows, "the hop"));
-  if (hop.rows.back() >= plan.failed.size()) return Bad("the hop has a row of no failed block");
-  if (hop.coefficients.size() != (hop.block_index >= 0 ? hop.rows.size() : 0)) {
-    return Bad("the hop has not one coefficient for each row of its block");
+  if (hop.rows.back() >= plan.rows()) return Bad("the hop has a row of no failed block");
+  if (hop.block_index >= 0) {
+    ECPIPE_RETURN_IF_ERROR(
+        CheckColumns(hop.sub_blocks, hop.coefficients, hop.rows.size(), plan.layout));
+  } else if (!hop.coefficients.empty()) {
+    return Bad("the hop has coefficients, but no block");
   }
   if (hop.block_index < 0 && hop.inputs.empty()) return Bad("the hop has neither block nor input");
   if (hop.inputs.size() > kMaxHopInputs) return Bad("the hop has too many inputs");
@@ -181,7 +206,7 @@ absl::Status CheckPlanHop(const PlanLane& lane, size_t index, const RepairPlan& 
 // Every failed block stored once, every hop's rows used, no node helping twice.
 absl::Status CheckLane(const PlanLane& lane, const RepairPlan& plan) {
   std::vector<bool> used(lane.hops.size(), false);
-  std::vector<int> stored(plan.failed.size(), 0);
+  std::vector<int> stored(plan.rows(), 0);
   std::set<std::string> helpers;
   for (size_t i = 0; i < lane.hops.size(); ++i) {
     const PlanHop& hop = lane.hops[i];
@@ -223,8 +248,8 @@ absl::Status CheckSlicesDisjoint(const RepairPlan& plan) {
 
 absl::Status CheckPlan(const RepairPlan& plan) {
   ECPIPE_RETURN_IF_ERROR(plan.grid.Validate());
-  if (plan.failed.empty() || plan.failed.size() > kMaxRows)
-    return Bad("0 or too many failed blocks");
+  ECPIPE_RETURN_IF_ERROR(plan.layout.Validate());
+  if (plan.failed.empty() || plan.rows() > kMaxRows) return Bad("0 or too many failed blocks");
   if (plan.lanes.empty() || plan.lanes.size() > kMaxLanes) return Bad("0 or too many lanes");
   for (size_t i = 0; i < plan.lanes.size(); ++i) {
     ECPIPE_RETURN_IF_ERROR(Annotate(CheckLane(plan.lanes[i], plan), "lane " + std::to_string(i)));

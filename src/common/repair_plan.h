@@ -9,6 +9,9 @@
 //   row[r] = Σ over inputs of  coefficient[r] · bytes   where the input is a raw block
 //            ⊕ bytes of row r                           where the input is a partial sum
 //
+// Where the code cuts blocks into s sub-blocks, failed block i has the rows i·s to i·s + s - 1, one
+// for each, the grid runs over sub-blocks, and "raw block" above means each sub-block that is read.
+//
 // The requestor is a hop like the others: it has no block, and it stores rows instead of, or
 // besides, sending them on. Edges point from the source of a stream to its user and name the rows
 // that travel. A part is what one node is told to run: its hops, and for each edge the address
@@ -22,6 +25,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/block_layout.h"
 #include "common/slice_grid.h"
 
 namespace ecpipe {
@@ -30,11 +34,11 @@ using RepairId = uint64_t;
 // 16 lower-case hexadecimal digits.
 std::string RepairIdText(RepairId repair_id);
 
-// The row of a failed block: its index in the request's list of failed blocks.
+// A failed block's index in the request's list of failed blocks; with sub-blocks as above.
 using Row = uint16_t;
 
 // The limits of a plan: they bound what a peer can make a node allocate.
-inline constexpr size_t kMaxRows = 64;        // failed blocks repaired at once
+inline constexpr size_t kMaxRows = 64;        // failed blocks, or their sub-blocks, at once
 inline constexpr size_t kMaxHopInputs = 256;  // a star over k <= 255 helpers
 inline constexpr size_t kMaxHopOutputs = 256;
 inline constexpr size_t kMaxLanes = 256;
@@ -46,8 +50,8 @@ inline constexpr size_t kMaxPartHops = 1024;
 struct PlanInput {
   int from_hop = 0;       // index into the lane's hops, smaller than the index of this hop
   std::vector<Row> rows;  // the sender's rows that travel
-  // Empty: partial sums, added row by row. Otherwise the stream is one raw row, and this holds one
-  // coefficient for each row of the receiving hop.
+  // Empty: partial sums, added row by row. Otherwise the stream's rows are raw, and for each of
+  // them in turn this holds one coefficient for each row of the receiving hop.
   std::vector<uint8_t> coefficients;
 };
 
@@ -55,9 +59,11 @@ struct PlanHop {
   std::string node;                   // node id; for a requestor, the name that it gave itself
   int block_index = -1;               // its block in the stripe; -1: a relay or a requestor
   std::vector<Row> rows;              // the rows that it accumulates, ascending
-  std::vector<uint8_t> coefficients;  // of its own block, one for each of `rows`; empty for -1
+  // Of its own block: for each of `sub_blocks` in turn one for each of `rows`; empty for -1.
+  std::vector<uint8_t> coefficients;
   std::vector<PlanInput> inputs;
-  std::vector<Row> stored_rows;  // rows that end here: a requestor's
+  std::vector<Row> stored_rows;            // rows that end here: a requestor's
+  std::vector<uint32_t> sub_blocks = {0};  // of its own block, that are read, ascending
 };
 
 struct PlanLane {
@@ -67,10 +73,13 @@ struct PlanLane {
 
 struct RepairPlan {
   std::string scheme;
-  SliceGrid grid;
-  std::vector<int> failed;  // block indices, one for each row
+  SliceGrid grid;           // of sub-blocks
+  std::vector<int> failed;  // block indices
   bool serial = false;      // every hop is done with a slice before it begins the next
   std::vector<PlanLane> lanes;
+  BlockLayout layout;
+
+  size_t rows() const { return failed.size() * layout.sub_blocks; }
 };
 
 // Checks what every plan must keep: hops in order, rows known, coefficients of the right count,
@@ -116,7 +125,8 @@ struct HopOutput {
 struct LocalBlock {
   std::string block_id;
   uint64_t bytes = 0;  // the length that the catalog expects; another length is an error
-  std::vector<uint8_t> coefficients;
+  std::vector<uint8_t> coefficients;       // as in PlanHop
+  std::vector<uint32_t> sub_blocks = {0};  // that are read, ascending
 };
 
 struct HopSpec {
@@ -130,9 +140,9 @@ struct HopSpec {
   std::vector<Row> stored_rows;
 };
 
-// A row that becomes a block beside the node that runs the part.
+// A failed block that becomes a block beside the node that runs the part.
 struct StoredBlock {
-  Row row = 0;
+  Row row = 0;  // its first, if it has several
   std::string block_id;
   uint64_t bytes = 0;  // of the whole block, which is what a part that stores must bring
 };
@@ -142,10 +152,11 @@ struct RepairPart {
   RepairId repair_id = 0;
   uint32_t attempt = 0;
   SliceGrid grid;
+  BlockLayout layout;
   TransportKind transport = TransportKind::kTcp;
   bool serial = false;
-  // One for each row that the hops store, when a helper hosts the requestor. Empty where rows go to
-  // a caller.
+  // When a helper hosts the requestor: one for each failed block that the hops store. Empty where
+  // rows go to a caller.
   std::vector<StoredBlock> stores;
   // Only measures a link: blocks are made up, and rows that end here are thrown away.
   bool probe = false;

@@ -43,6 +43,11 @@ absl::StatusOr<Stripe> StripeFromProto(const v1::Stripe& proto, CodeCache* codes
     return bad("a block length of " + std::to_string(stripe.block_bytes) +
                " bytes is not possible");
   }
+  if (!(*code)->layout().Fits(stripe.block_bytes)) {
+    return bad("a block of " + (*code)->name() + " is a multiple of " +
+               std::to_string((*code)->layout().group_bytes()) + " bytes, not " +
+               std::to_string(stripe.block_bytes));
+  }
   for (const v1::BlockPlace& place : proto.blocks()) {
     if (absl::Status id = ValidateBlockId(place.block_id()); !id.ok()) {
       return bad(std::string(id.message()));
@@ -82,6 +87,7 @@ void HopToProto(const PlanHop& hop, const PlannedRepair& planned,
   RowsToProto(hop.rows, proto->mutable_rows());
   RowsToProto(hop.stored_rows, proto->mutable_stored_rows());
   proto->set_coefficients(hop.coefficients.data(), hop.coefficients.size());
+  for (const uint32_t sub_block : hop.sub_blocks) proto->add_sub_blocks(sub_block);
   for (const PlanInput& input : hop.inputs) {
     v1::ExplainRepairResponse::Input* added = proto->add_inputs();
     added->set_from_hop(static_cast<uint32_t>(input.from_hop));
@@ -250,6 +256,8 @@ grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
   response->mutable_grid()->set_offset(planned->plan.grid.offset);
   response->mutable_grid()->set_bytes(planned->plan.grid.bytes);
   response->mutable_grid()->set_slice_bytes(planned->plan.grid.slice_bytes);
+  response->mutable_layout()->set_sub_blocks(planned->plan.layout.sub_blocks);
+  response->mutable_layout()->set_unit_bytes(planned->plan.layout.unit_bytes);
   for (const int failed : planned->plan.failed) response->add_failed(failed);
   for (const PlanLane& lane : planned->plan.lanes) {
     v1::ExplainRepairResponse::Lane* added = response->add_lanes();

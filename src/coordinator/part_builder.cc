@@ -17,7 +17,7 @@ HopSpec SpecOf(const PlanLane& lane, uint32_t lane_index, uint32_t hop_index,
   spec.stored_rows = hop.stored_rows;
   if (hop.block_index >= 0) {
     spec.block = LocalBlock{context.stripe->blocks[static_cast<size_t>(hop.block_index)].block_id,
-                            context.stripe->block_bytes, hop.coefficients};
+                            context.stripe->block_bytes, hop.coefficients, hop.sub_blocks};
   }
   return spec;
 }
@@ -87,6 +87,7 @@ absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& p
       part.repair_id = context.repair_id;
       part.attempt = context.attempt;
       part.grid = plan.grid;
+      part.layout = plan.layout;
       part.serial = plan.serial;
       part.transport = context.transport;
       part.hops.push_back(std::move(specs[hop]));

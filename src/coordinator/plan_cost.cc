@@ -102,8 +102,8 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
   for (const auto& [pair, bytes] : pair_bytes) takes(bytes, links.Between(pair.first, pair.second));
   const uint64_t first_slice = std::min<uint64_t>(plan.grid.slice_bytes, plan.grid.bytes) * widest;
   cost.seconds += std::max(0, cost.depth - 1) * static_cast<double>(first_slice) / slowest;
-  cost.timeslots =
-      cost.seconds / (static_cast<double>(plan.grid.bytes) / cluster.default_bytes_per_second);
+  const auto range_bytes = static_cast<double>(plan.grid.bytes * plan.layout.sub_blocks);
+  cost.timeslots = cost.seconds / (range_bytes / cluster.default_bytes_per_second);
   return cost;
 }
 

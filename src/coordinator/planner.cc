@@ -61,9 +61,10 @@ bool KnowsRacks(const ClusterView& cluster) {
 absl::Status CheckRequest(const PlanRequest& request) {
   ECPIPE_RETURN_IF_ERROR(request.grid.Validate());
   const RepairEquation& equation = request.equation;
-  if (equation.failed.empty() || equation.failed.size() > kMaxRows) {
+  ECPIPE_RETURN_IF_ERROR(equation.layout.Validate());
+  if (equation.failed.empty() || equation.rows() > kMaxRows) {
     return absl::InvalidArgumentError("a plan repairs from 1 to " + std::to_string(kMaxRows) +
-                                      " blocks");
+                                      " blocks, or sub-blocks of them");
   }
   if (request.requestors.size() != equation.failed.size()) {
     return absl::InvalidArgumentError("there must be one requestor for each failed block");
@@ -74,7 +75,7 @@ absl::Status CheckRequest(const PlanRequest& request) {
         static_cast<size_t>(term.block_index) >= request.block_nodes.size()) {
       return absl::InvalidArgumentError("the equation uses a block that the stripe has not");
     }
-    if (term.coefficients.size() != equation.failed.size()) {
+    if (term.coefficients.size() != term.sub_blocks.size() * equation.rows()) {
       return absl::InvalidArgumentError("a term has not one coefficient for each failed block");
     }
   }
@@ -128,14 +129,17 @@ absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& asked) {
                                         " repairs one block at a time");
     }
     if (scheme.flow == Flow::kWholeBlock) {
+      const uint32_t unit = std::max(1u, request.equation.layout.unit_bytes);
+      const uint32_t most = kMaxSliceBytes / unit * unit;
       request.grid.slice_bytes =
-          static_cast<uint32_t>(std::min<uint64_t>(request.grid.bytes, kMaxSliceBytes));
+          static_cast<uint32_t>(std::min<uint64_t>(request.grid.bytes, most));
     }
     RepairPlan plan;
     plan.serial = scheme.flow == Flow::kSerial;
     plan.scheme = request.scheme;
     plan.grid = request.grid;
     plan.failed = request.equation.failed;
+    plan.layout = request.equation.layout;
     ECPIPE_ASSIGN_OR_RETURN(plan.lanes, scheme.planner(request));
     ECPIPE_RETURN_IF_ERROR(ValidatePlan(plan));
     return plan;

@@ -64,8 +64,8 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
       last = planned.status();
       break;
     }
-    record.offset = planned->plan.grid.offset;
-    record.bytes = planned->plan.grid.bytes;
+    record.offset = planned->offset;
+    record.bytes = planned->bytes;
     record.scheme = planned->plan.scheme;
     if (record.attempt == 0) {
       ECPIPE_RETURN_IF_ERROR(AddRunning(record, lost.stripe.stripe_id));
@@ -140,8 +140,10 @@ absl::StatusOr<std::vector<HelperGateway::Handout>> RepairCoordinator::MakeHando
         transport == TransportKind::kRedis ? node->record.redis_address : node->record.data_address;
   }
   ECPIPE_ASSIGN_OR_RETURN(auto parts, BuildParts(planned.plan, context));
-  for (Row row = 0; row < record.hosts.size(); ++row) {
-    parts.at(record.hosts[row]).stores = {{row, record.block_ids[row], planned.stripe.block_bytes}};
+  for (size_t i = 0; i < record.hosts.size(); ++i) {
+    const auto first_row = static_cast<Row>(i * planned.plan.layout.sub_blocks);
+    parts.at(record.hosts[i]).stores = {
+        {first_row, record.block_ids[i], planned.stripe.block_bytes}};
   }
   std::vector<HelperGateway::Handout> handouts;
   // In the plan's order, so that a sender tends to know its edges before its receiver dials.

@@ -59,6 +59,22 @@ std::string Named(const std::vector<std::string>& block_ids) {
   return text;
 }
 
+// The part of each sub-block that the range touches, in whole units, and in slices of whole units:
+// then a slice of all sub-blocks is a piece of the block.
+SliceGrid OverSubBlocks(const SliceGrid& range, const BlockLayout& layout) {
+  if (layout.sub_blocks == 1) return range;
+  const uint64_t unit = layout.unit_bytes;
+  const uint64_t group = layout.group_bytes();
+  const uint64_t first = range.offset / group;
+  const uint64_t end = (range.offset + range.bytes + group - 1) / group;
+  SliceGrid grid;
+  grid.offset = first * unit;
+  grid.bytes = (end - first) * unit;
+  const uint64_t units = std::min<uint64_t>(range.slice_bytes, kMaxSliceBytes) / unit;
+  grid.slice_bytes = static_cast<uint32_t>(std::max<uint64_t>(1, units) * unit);
+  return grid;
+}
+
 size_t PlaceIn(const std::vector<std::string>& order, const std::string& node) {
   return static_cast<size_t>(std::find(order.begin(), order.end(), node) - order.begin());
 }
@@ -164,20 +180,20 @@ std::string RepairPlanner::UnfitHost(const std::string& host, TransportKind tran
 }
 
 absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const LostBlocks& lost,
-                                           const Refused& refused, PlanRequest* plan_request) {
+                                           const Refused& refused, uint64_t bytes,
+                                           PlanRequest* plan_request) {
   if (request.hosts.empty()) {
     const std::string name = RequestorName(request.requestor);
     plan_request->requestors.assign(lost.indices.size(), name);
     plan_request->cluster.nodes.push_back({.node = name, .rack = request.requestor_rack});
     return absl::OkStatus();
   }
-  const SliceGrid& grid = plan_request->grid;
   if (request.hosts.size() != lost.indices.size()) {
     return absl::InvalidArgumentError(std::to_string(request.hosts.size()) + " nodes are to take " +
                                       std::to_string(lost.indices.size()) +
                                       " blocks; name one for each");
   }
-  if (grid.bytes != lost.stripe.block_bytes || request.scheme == "direct") {
+  if (bytes != lost.stripe.block_bytes || request.scheme == "direct") {
     return absl::InvalidArgumentError("nodes take whole blocks that are rebuilt");
   }
   for (size_t i = 0; i < request.hosts.size(); ++i) {
@@ -195,7 +211,8 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const L
 
 absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& request,
                                                        const LostBlocks& lost,
-                                                       const Refused& refused) {
+                                                       const Refused& refused,
+                                                       PlannedRepair* planned) {
   const Stripe& stripe = lost.stripe;
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
   if (static_cast<int>(stripe.blocks.size()) != code->n()) {
@@ -203,38 +220,45 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
                                std::to_string(stripe.blocks.size()) + " blocks, its code " +
                                code->name() + " needs " + std::to_string(code->n()));
   }
+  ECPIPE_ASSIGN_OR_RETURN(const SliceGrid range, GridFor(request, stripe.block_bytes));
+  planned->stripe = stripe;
+  planned->offset = range.offset;
+  planned->bytes = range.bytes;
   PlanRequest plan_request;
   plan_request.scheme = request.scheme.empty() ? options_.default_scheme : request.scheme;
-  ECPIPE_ASSIGN_OR_RETURN(plan_request.grid, GridFor(request, stripe.block_bytes));
   plan_request.code = code;
   plan_request.cluster.default_bytes_per_second = options_.link_bytes_per_second;
   plan_request.cluster.rack_bytes_per_second = options_.rack_bytes_per_second;
   for (const BlockPlace& place : stripe.blocks) plan_request.block_nodes.push_back(place.node);
-  ECPIPE_RETURN_IF_ERROR(FindRequestors(request, lost, refused, &plan_request));
+  ECPIPE_RETURN_IF_ERROR(FindRequestors(request, lost, refused, range.bytes, &plan_request));
   ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, lost, refused, &plan_request));
+  plan_request.grid = OverSubBlocks(range, plan_request.equation.layout);
   links_->FillIn(&plan_request.cluster);
   return plan_request;
 }
 
-absl::StatusOr<PlannedRepair> RepairPlanner::Run(const PlanRequest& request, const Stripe& stripe) {
-  PlannedRepair planned;
-  ECPIPE_ASSIGN_OR_RETURN(planned.plan, ChoosePlan(request));
-  planned.cost = EstimateCost(planned.plan, request.cluster);
-  planned.stripe = stripe;
-  for (const PlanNode& node : request.cluster.nodes) planned.racks[node.node] = node.rack;
-  return planned;
+absl::Status RepairPlanner::Run(const PlanRequest& request, PlannedRepair* planned) {
+  ECPIPE_ASSIGN_OR_RETURN(planned->plan, ChoosePlan(request));
+  planned->cost = EstimateCost(planned->plan, request.cluster);
+  for (const PlanNode& node : request.cluster.nodes) planned->racks[node.node] = node.rack;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PlannedRepair> RepairPlanner::Plan(const RepairRequest& request,
                                                   const LostBlocks& lost, const Refused& refused) {
-  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, refused));
-  return Run(plan_request, lost.stripe);
+  PlannedRepair planned;
+  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request,
+                          MakeRequest(request, lost, refused, &planned));
+  ECPIPE_RETURN_IF_ERROR(Run(plan_request, &planned));
+  return planned;
 }
 
 absl::StatusOr<PlannedRepair> RepairPlanner::Explain(const RepairRequest& request,
                                                      const LostBlocks& lost) {
-  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, {}));
-  ECPIPE_ASSIGN_OR_RETURN(PlannedRepair planned, Run(plan_request, lost.stripe));
+  PlannedRepair planned;
+  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request,
+                          MakeRequest(request, lost, {}, &planned));
+  ECPIPE_RETURN_IF_ERROR(Run(plan_request, &planned));
   if (planned.plan.scheme != "direct") {
     ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(plan_request));
   }

@@ -47,6 +47,8 @@ absl::StatusOr<LostBlocks> FindLost(Catalog* catalog, const std::vector<std::str
 // What a request leads to, before anything runs.
 struct PlannedRepair {
   Stripe stripe;
+  uint64_t offset = 0;  // what is wanted of each block; the plan may bring some more around it
+  uint64_t bytes = 0;
   RepairPlan plan;
   PlanCost cost;
   std::map<std::string, std::string> racks;   // of nodes with a block of the stripe
@@ -76,16 +78,18 @@ class RepairPlanner {
   absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request, const LostBlocks& lost);
 
  private:
+  // Fills in `planned` what is wanted, and returns how to ask a planner for it.
   absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request, const LostBlocks& lost,
-                                          const Refused& refused);
-  absl::StatusOr<PlannedRepair> Run(const PlanRequest& request, const Stripe& stripe);
+                                          const Refused& refused, PlannedRepair* planned);
+  absl::Status Run(const PlanRequest& request, PlannedRepair* planned);
+  // The range that is wanted of each block.
   absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, uint64_t block_bytes) const;
   // Fills in the survivors that can be used and what the code makes of them.
   absl::Status FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
                              const Refused& refused, PlanRequest* plan_request);
   // Fills in where each block goes.
   absl::Status FindRequestors(const RepairRequest& request, const LostBlocks& lost,
-                              const Refused& refused, PlanRequest* plan_request);
+                              const Refused& refused, uint64_t bytes, PlanRequest* plan_request);
   // Why the node may not take the block; empty if it may.
   std::string UnfitHost(const std::string& host, TransportKind transport, const LostBlocks& lost,
                         const Refused& refused, const PlanRequest& plan_request);

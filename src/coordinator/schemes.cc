@@ -13,7 +13,7 @@ namespace ecpipe {
 namespace {
 
 std::vector<Row> AllRows(const PlanRequest& request) {
-  std::vector<Row> rows(request.equation.failed.size());
+  std::vector<Row> rows(request.equation.rows());
   std::iota(rows.begin(), rows.end(), Row{0});
   return rows;
 }
@@ -24,14 +24,18 @@ PlanHop HelperHop(const PlanRequest& request, const EquationTerm& term) {
   hop.block_index = term.block_index;
   hop.rows = AllRows(request);
   hop.coefficients = term.coefficients;
+  hop.sub_blocks = term.sub_blocks;
   return hop;
 }
 
-// A helper that sends its block as it is, under row 0: the receiver applies the coefficients.
+// A helper that sends its block as it is, or what is read of it, under rows 0, 1, ...: the receiver
+// applies the coefficients.
 PlanHop RawHop(const PlanRequest& request, const EquationTerm& term) {
   PlanHop hop = HelperHop(request, term);
-  hop.rows = {0};
-  hop.coefficients = {1};
+  const size_t count = term.sub_blocks.size();
+  hop.rows.resize(count);
+  hop.coefficients.assign(count * count, 0);
+  for (size_t i = 0; i < count; ++i) hop.coefficients[i * count + i] = 1;
   return hop;
 }
 
@@ -54,8 +58,8 @@ struct Taker {
 // In the order of their first rows.
 std::vector<Taker> Takers(const PlanRequest& request) {
   std::vector<Taker> takers;
-  for (Row row = 0; row < request.requestors.size(); ++row) {
-    const std::string& node = request.requestors[row];
+  for (const Row row : AllRows(request)) {
+    const std::string& node = request.requestors[row / request.equation.layout.sub_blocks];
     const auto known = std::find_if(takers.begin(), takers.end(),
                                     [&](const Taker& taker) { return taker.node == node; });
     if (known == takers.end()) {
@@ -97,16 +101,17 @@ void AddTakers(const PlanRequest& request, PlanLane* lane) {
   }
 }
 
-// All helpers send to one requestor: with several failed blocks their bytes as they are. All
-// slices.
+// All helpers send to one requestor: with several rows their bytes as they are. All slices.
 PlanLane StarLane(const PlanRequest& request, const Taker& taker) {
-  const bool raw = request.equation.failed.size() > 1;
+  const bool raw = request.equation.rows() > 1;
   PlanLane lane = LaneOfAllSlices(request);
   PlanHop centre = CentreHop(request, taker);
   for (const EquationTerm& term : request.equation.terms) {
     const int from = static_cast<int>(lane.hops.size());
     lane.hops.push_back(raw ? RawHop(request, term) : HelperHop(request, term));
-    centre.inputs.push_back(raw ? PlanInput{from, {0}, term.coefficients} : PartialSums(from, {0}));
+    const std::vector<Row>& rows = lane.hops.back().rows;
+    centre.inputs.push_back(raw ? PlanInput{from, rows, term.coefficients}
+                                : PartialSums(from, rows));
   }
   lane.hops.push_back(std::move(centre));
   AddTakers(request, &lane);
@@ -132,8 +137,11 @@ double PathShare(const PlanRequest& request, const std::vector<Taker>& takers) {
   const auto k = static_cast<double>(request.equation.terms.size());
   const auto f = static_cast<double>(request.equation.failed.size());
   const auto g = static_cast<double>(takers.size());
-  double m = 0;  // rows of the requestor that takes the most
-  for (const Taker& taker : takers) m = std::max(m, static_cast<double>(taker.rows.size()));
+  double m = 0;  // blocks of the requestor that takes the most
+  const size_t rows_of_block = request.equation.layout.sub_blocks;
+  for (const Taker& taker : takers) {
+    m = std::max(m, static_cast<double>(taker.rows.size() / rows_of_block));
+  }
   const double as_centre = (k + m * (g - 1)) / g;
   return as_centre <= 1 ? 1 : (as_centre - 1) / (as_centre - 1 + f - m);
 }

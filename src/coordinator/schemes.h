@@ -12,9 +12,9 @@ using PlanLanes = std::vector<PlanLane>;
 // In all of them the rows of failed blocks that end at one requestor travel together.
 
 // §2.2: every helper sends to the requestor. One failed block: helpers send their weighted block
-// and the requestor adds up: k timeslots. Several: they send the block as it is to the first
-// requestor, which computes all failed blocks and forwards those that others want: k + f - 1
-// timeslots.
+// and the requestor adds up: k timeslots. Several, or several rows of one: they send the block as
+// it is, or what is read of it, to the first requestor, which computes all failed blocks and
+// forwards those that others want: k + f - 1 timeslots.
 absl::StatusOr<PlanLanes> PlanConventional(const PlanRequest& request);
 
 // §2.2, partial-parallel repair (Mitra et al., EuroSys'16): a binomial tree over the helpers and

@@ -7,7 +7,7 @@ namespace ecpipe {
 
 absl::StatusOr<std::unique_ptr<StoreSink>> StoreSink::Create(const RepairPart& part,
                                                              BlockStore* store) {
-  std::unique_ptr<StoreSink> sink(new StoreSink(part.grid));
+  std::unique_ptr<StoreSink> sink(new StoreSink(part.grid, part.layout));
   for (const StoredBlock& stored : part.stores) {
     ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<BlockWriter> writer,
                             store->Create(stored.block_id, stored.bytes));
@@ -17,9 +17,15 @@ absl::StatusOr<std::unique_ptr<StoreSink>> StoreSink::Create(const RepairPart& p
 }
 
 absl::Status StoreSink::Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) {
-  Block& block = blocks_.at(row);
-  ECPIPE_RETURN_IF_ERROR(Annotate(block.writer->WriteAt(grid_.SliceOffset(slice_index), bytes),
-                                  "store block " + block.block_id));
+  const uint32_t sub_block = row % layout_.sub_blocks;
+  Block& block = blocks_.at(static_cast<Row>(row - sub_block));
+  absl::Status written;
+  layout_.ForEachPiece(sub_block, grid_.SliceOffset(slice_index), bytes.size(),
+                       [&](uint64_t offset, uint64_t at, uint64_t piece_bytes) {
+                         written = block.writer->WriteAt(offset, bytes.subspan(at, piece_bytes));
+                         return written.ok();
+                       });
+  ECPIPE_RETURN_IF_ERROR(Annotate(written, "store block " + block.block_id));
   block.missing_bytes -= bytes.size();
   return absl::OkStatus();
 }

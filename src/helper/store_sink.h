@@ -32,11 +32,12 @@ class StoreSink : public PartSink {
     uint64_t missing_bytes = 0;
   };
 
-  explicit StoreSink(const SliceGrid& grid) : grid_(grid) {}
+  StoreSink(const SliceGrid& grid, const BlockLayout& layout) : grid_(grid), layout_(layout) {}
   absl::Status Commit();
 
   const SliceGrid grid_;
-  std::map<Row, Block> blocks_;
+  const BlockLayout layout_;
+  std::map<Row, Block> blocks_;  // by first row
 };
 
 }  // namespace ecpipe

@@ -17,10 +17,26 @@ size_t SlotBytes(const SliceGrid& grid) {
   return static_cast<size_t>(std::min<uint64_t>(grid.slice_bytes, grid.bytes));
 }
 
-// A block that is passed on as it is needs no accumulator: the first hop of a raw stream.
+// A block that is passed on as it is needs no accumulator: the first hop of a raw stream. Each row
+// is then one of the sub-blocks.
 bool SendsLocalAsIs(const HopSpec& spec) {
-  return spec.inputs.empty() && spec.block && spec.block->coefficients.size() == 1 &&
-         spec.block->coefficients[0] == 1;
+  if (!spec.inputs.empty() || !spec.block) return false;
+  const std::vector<uint8_t>& coefficients = spec.block->coefficients;
+  const size_t rows = spec.rows.size();
+  if (coefficients.size() != rows * rows) return false;
+  for (size_t i = 0; i < coefficients.size(); ++i) {
+    if (coefficients[i] != (i / rows == i % rows ? 1 : 0)) return false;
+  }
+  return true;
+}
+
+// One for each `rows` coefficients.
+std::vector<CoefficientColumn> ColumnsOf(std::span<const uint8_t> coefficients, size_t rows) {
+  std::vector<CoefficientColumn> columns;
+  for (; !coefficients.empty(); coefficients = coefficients.subspan(rows)) {
+    columns.emplace_back(coefficients.first(rows));
+  }
+  return columns;
 }
 
 // The input in whose buffers the rows can be summed up; -1 if there is none.
@@ -59,7 +75,7 @@ uint32_t RingSlots(const SliceGrid& grid, uint32_t slice_count, size_t ring_byte
 }
 
 uint64_t HopBufferBytes(const SliceGrid& grid, const HopSpec& spec, size_t ring_bytes) {
-  uint64_t rings = spec.block ? 1 : 0;
+  uint64_t rings = spec.block ? spec.block->sub_blocks.size() : 0;
   for (const HopInput& input : spec.inputs) rings += input.rows.size();
   if (BaseInput(spec) < 0 && !SendsLocalAsIs(spec)) rings += spec.rows.size();
   return rings * SlotBytes(grid) * RingSlots(grid, spec.slices.count(), ring_bytes);
@@ -83,12 +99,17 @@ absl::StatusOr<std::unique_ptr<HopRunner>> HopRunner::Create(const Context& cont
   ECPIPE_RETURN_IF_ERROR(runner->OpenOutputs());
   ECPIPE_RETURN_IF_ERROR(runner->OpenInputs());
   if (block != nullptr) {
-    runner->local_column_ = CoefficientColumn(spec.block->coefficients);
+    runner->local_columns_ = ColumnsOf(spec.block->coefficients, spec.rows.size());
     runner->local_ = std::make_unique<LocalReader>(
         std::move(block),
-        LocalReader::Options{context.part->grid, spec.slices, runner->ring_slots_,
-                             runner->local_is_row_ ? LocalReader::Slots::kHeldUntilSent
-                                                   : LocalReader::Slots::kFreeOnceCombined},
+        LocalReader::Options{.grid = context.part->grid,
+                             .slices = spec.slices,
+                             .layout = context.part->layout,
+                             .sub_blocks = spec.block->sub_blocks,
+                             .ring_slots = runner->ring_slots_,
+                             .slots = runner->local_is_row_
+                                          ? LocalReader::Slots::kHeldUntilSent
+                                          : LocalReader::Slots::kFreeOnceCombined},
         context.wakeup);
     runner->local_->Allow(runner->pipeline_.ReadLimit());
   }
@@ -118,12 +139,8 @@ absl::Status HopRunner::OpenInputs() {
     const StreamShape shape{uint64_t{spec_.slices.count()} * spec.rows.size(),
                             static_cast<uint32_t>(slot_bytes_)};
     ECPIPE_ASSIGN_OR_RETURN(input.receiver, context_.transport->Connect(spec, shape));
-    input.raw = !spec.coefficients.empty();
-    if (input.raw) {
-      input.column = CoefficientColumn(spec.coefficients);
-    } else {
-      input.targets = RowIndices(spec.rows);
-    }
+    input.columns = ColumnsOf(spec.coefficients, spec_.rows.size());
+    if (input.columns.empty()) input.targets = RowIndices(spec.rows);
     input.ring = AlignedBuffer(spec.rows.size() * ring_slots_ * slot_bytes_);
   }
   return absl::OkStatus();
@@ -162,7 +179,7 @@ uint8_t* HopRunner::InputSlice(Input& input, uint32_t ordinal, size_t row_index)
 
 uint8_t* HopRunner::Accumulator(uint32_t ordinal, size_t row_index) {
   if (base_input_ >= 0) return InputSlice(inputs_[base_input_], ordinal, row_index);
-  if (local_is_row_) return local_->Slice(ordinal);
+  if (local_is_row_) return local_->Slice(ordinal, row_index);
   return rows_ring_.data() + (row_index * ring_slots_ + pipeline_.SlotOf(ordinal)) * slot_bytes_;
 }
 
@@ -226,7 +243,8 @@ absl::Status HopRunner::TakeLocalSlices() {
   absl::StatusOr<uint32_t> read = local_->Progress(local_seen_);
   if (!read.ok()) return Annotate(read.status(), "read block " + spec_.block->block_id);
   for (; local_seen_ < *read; ++local_seen_) {
-    block_bytes_read_ += context_.part->grid.SliceBytes(spec_.slices.SliceIndex(local_seen_));
+    block_bytes_read_ += spec_.block->sub_blocks.size() *
+                         context_.part->grid.SliceBytes(spec_.slices.SliceIndex(local_seen_));
   }
   pipeline_.LocalRead(local_seen_);
   return absl::OkStatus();
@@ -262,16 +280,20 @@ void HopRunner::Combine(uint32_t ordinal) {
     }
     started = true;
   };
-  if (local_ != nullptr) add_raw(local_column_, local_->Slice(ordinal));
+  for (size_t i = 0; i < local_columns_.size(); ++i) {
+    add_raw(local_columns_[i], local_->Slice(ordinal, i));
+  }
   for (Input& input : inputs_) {
-    if (input.raw) add_raw(input.column, InputSlice(input, ordinal, 0));
+    for (size_t i = 0; i < input.columns.size(); ++i) {
+      add_raw(input.columns[i], InputSlice(input, ordinal, i));
+    }
   }
   if (!started) {
     for (uint8_t* row : rows) std::memset(row, 0, bytes);
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     Input& input = inputs_[i];
-    if (input.raw || static_cast<int>(i) == base_input_) continue;
+    if (!input.columns.empty() || static_cast<int>(i) == base_input_) continue;
     for (size_t r = 0; r < input.targets.size(); ++r) {
       Xor(rows[input.targets[r]], InputSlice(input, ordinal, r), bytes);
     }

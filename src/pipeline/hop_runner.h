@@ -73,8 +73,7 @@ class HopRunner {
   struct Input {
     std::unique_ptr<SliceReceiver> receiver;  // null once all frames have come
     std::vector<size_t> targets;  // of each row of the stream: index into the hop's rows
-    CoefficientColumn column;     // raw inputs only
-    bool raw = false;
+    std::vector<CoefficientColumn> columns;  // raw inputs only: of each row of the stream
     bool drained = false;  // nothing to read; not tried again in this Step
     AlignedBuffer ring;
     uint64_t closed_bytes = 0;  // received before the receiver was closed
@@ -119,7 +118,7 @@ class HopRunner {
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   std::unique_ptr<LocalReader> local_;
-  CoefficientColumn local_column_;
+  std::vector<CoefficientColumn> local_columns_;  // of each sub-block that is read
   uint32_t local_seen_ = 0;
   uint32_t send_limit_ = 0;
   uint64_t block_bytes_read_ = 0;

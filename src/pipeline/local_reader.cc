@@ -17,11 +17,30 @@ struct LocalReader::State {
         options(the_options),
         slot_bytes(static_cast<size_t>(
             std::min<uint64_t>(the_options.grid.slice_bytes, the_options.grid.bytes))),
-        ring(slot_bytes * the_options.ring_slots),
+        ring(slot_bytes * the_options.ring_slots * the_options.sub_blocks.size()),
         wakeup(std::move(the_wakeup)) {}
 
-  uint8_t* Slot(uint32_t ordinal) {
-    return ring.data() + slot_bytes * (ordinal % options.ring_slots);
+  uint8_t* Slot(uint32_t slot, size_t which) {
+    return ring.data() + slot_bytes * (which * options.ring_slots + slot);
+  }
+
+  // Reads a slice into a slot by `read(offset, out)`, which says whether it could.
+  template <typename Read>
+  absl::StatusOr<bool> ReadBy(const Read& read, uint32_t ordinal, uint32_t slot) {
+    ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.read_block"));
+    const uint32_t slice_index = options.slices.SliceIndex(ordinal);
+    absl::StatusOr<bool> outcome = true;
+    for (size_t i = 0; i < options.sub_blocks.size(); ++i) {
+      const bool whole = options.layout.ForEachPiece(
+          options.sub_blocks[i], options.grid.SliceOffset(slice_index),
+          options.grid.SliceBytes(slice_index),
+          [&](uint64_t offset, uint64_t at, uint64_t bytes) {
+            outcome = read(offset, {Slot(slot, i) + at, static_cast<size_t>(bytes)});
+            return outcome.ok() && *outcome;
+          });
+      if (!whole) break;
+    }
+    return outcome;
   }
 
   // Waits until more slices may be read. Returns the limit, or nothing when it is time to stop.
@@ -52,17 +71,17 @@ struct LocalReader::State {
   }
 
   absl::Status ReadSlice(uint32_t ordinal) {
-    ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.read_block"));
-    const uint32_t slice_index = options.slices.SliceIndex(ordinal);
-    return block->ReadAt(options.grid.SliceOffset(slice_index),
-                         {Slot(ordinal), options.grid.SliceBytes(slice_index)});
+    const auto read = [&](uint64_t offset, std::span<uint8_t> out) -> absl::StatusOr<bool> {
+      ECPIPE_RETURN_IF_ERROR(block->ReadAt(offset, out));
+      return true;
+    };
+    return ReadBy(read, ordinal, ordinal % options.ring_slots).status();
   }
 
-  absl::StatusOr<bool> TryReadSlice(uint32_t ordinal, uint8_t* target) {
-    ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.read_block"));
-    const uint32_t slice_index = options.slices.SliceIndex(ordinal);
-    return block->TryReadAt(options.grid.SliceOffset(slice_index),
-                            {target, options.grid.SliceBytes(slice_index)});
+  absl::StatusOr<bool> TryReadSlice(uint32_t ordinal, uint32_t slot) {
+    return ReadBy(
+        [&](uint64_t offset, std::span<uint8_t> out) { return block->TryReadAt(offset, out); },
+        ordinal, slot);
   }
 
   // The thread: reads from slice `read` on to the end.
@@ -155,7 +174,7 @@ void LocalReader::AllowThread(uint32_t ordinal) {
 absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
   if (!thread_.joinable()) {
     if (seen == allowed_) return seen;
-    ECPIPE_ASSIGN_OR_RETURN(const bool read, state_->TryReadSlice(seen, Slice(seen)));
+    ECPIPE_ASSIGN_OR_RETURN(const bool read, state_->TryReadSlice(seen, SlotOf(seen)));
     if (read) return seen + 1;
     {
       MutexLock lock(&state_->mutex);
@@ -170,11 +189,15 @@ absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
   return state_->done;
 }
 
-uint8_t* LocalReader::Slice(uint32_t ordinal) {
+uint32_t LocalReader::SlotOf(uint32_t ordinal) const {
   // Without the thread there is one slice at a time: the same bytes again stay in the cache.
   const bool one_slot =
       !thread_.joinable() && state_->options.slots == Slots::kFreeOnceCombined;
-  return state_->Slot(one_slot ? 0 : ordinal);
+  return one_slot ? 0 : ordinal % state_->options.ring_slots;
+}
+
+uint8_t* LocalReader::Slice(uint32_t ordinal, size_t which) {
+  return state_->Slot(SlotOf(ordinal), which);
 }
 
 }  // namespace ecpipe

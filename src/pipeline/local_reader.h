@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/aligned_buffer.h"
+#include "common/block_layout.h"
 #include "common/slice_grid.h"
 #include "common/wakeup.h"
 #include "pipeline/block_reader.h"
@@ -25,6 +27,8 @@ class LocalReader {
   struct Options {
     SliceGrid grid;
     LaneSlices slices;
+    BlockLayout layout;
+    std::vector<uint32_t> sub_blocks = {0};  // those that are read
     uint32_t ring_slots = 0;
     Slots slots = Slots::kHeldUntilSent;
   };
@@ -45,12 +49,14 @@ class LocalReader {
   // as there is more. An error when the block could not be read.
   absl::StatusOr<uint32_t> Progress(uint32_t seen);
 
-  // The bytes of a slice that has been read and whose slot has not been allowed again.
-  uint8_t* Slice(uint32_t ordinal);
+  // The bytes of a slice that has been read and whose slot has not been allowed again, of one of
+  // the sub-blocks that are read, by its place in Options::sub_blocks.
+  uint8_t* Slice(uint32_t ordinal, size_t which);
 
  private:
   struct State;
   void AllowThread(uint32_t ordinal);
+  uint32_t SlotOf(uint32_t ordinal) const;
 
   // Shared with the reading thread, which may outlive the reader when a disk hangs.
   const std::shared_ptr<State> state_;

@@ -17,7 +17,7 @@ namespace {
 class StripeVerifier {
  public:
   StripeVerifier(const ErasureCode& code, const ManifestStripe& stripe, uint64_t block_bytes,
-                 const std::vector<CoefficientColumn>& parity_columns, ColumnBuffers* buffers)
+                 const std::vector<BlockColumn>& parity_columns, ColumnBuffers* buffers)
       : k_(static_cast<size_t>(code.k())),
         stripe_(stripe),
         block_bytes_(block_bytes),
@@ -90,7 +90,7 @@ class StripeVerifier {
   const size_t k_;
   const ManifestStripe& stripe_;
   const uint64_t block_bytes_;
-  const std::vector<CoefficientColumn>& parity_columns_;
+  const std::vector<BlockColumn>& parity_columns_;
   ColumnBuffers& buffers_;
   std::vector<BlockFile> files_;
   std::vector<Sha256> hashes_;
@@ -124,8 +124,9 @@ absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest,
                                           const std::string& blocks_dir) {
   ECPIPE_RETURN_IF_ERROR(ValidateManifest(manifest));
   ECPIPE_ASSIGN_OR_RETURN(const auto code, CreateErasureCode(manifest.code));
-  const std::vector<CoefficientColumn> parity_columns = ParityColumns(*code);
-  ColumnBuffers buffers(static_cast<size_t>(code->n() - code->k()), manifest.block_bytes);
+  const std::vector<BlockColumn> parity_columns = ParityColumns(*code);
+  ColumnBuffers buffers(static_cast<size_t>(code->n() - code->k()), manifest.block_bytes,
+                        code->layout());
   VerifyReport report;
   for (const ManifestStripe& stripe : manifest.stripes) {
     StripeVerifier verifier(*code, stripe, manifest.block_bytes, parity_columns, &buffers);

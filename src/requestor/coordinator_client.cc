@@ -111,6 +111,7 @@ PlanHop HopOf(const v1::ExplainRepairResponse::PlannedHop& proto, ExplainedRepai
   hop.block_index = proto.block_index();
   hop.rows = RowsOf(proto.rows());
   hop.coefficients = BytesOf(proto.coefficients());
+  hop.sub_blocks.assign(proto.sub_blocks().begin(), proto.sub_blocks().end());
   hop.stored_rows = RowsOf(proto.stored_rows());
   for (const auto& input : proto.inputs()) {
     hop.inputs.push_back(
@@ -134,6 +135,7 @@ absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& pro
   plan.scheme = proto.scheme();
   plan.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
   ECPIPE_RETURN_IF_ERROR(plan.grid.Validate());
+  plan.layout = {proto.layout().sub_blocks(), proto.layout().unit_bytes()};
   plan.failed.assign(proto.failed().begin(), proto.failed().end());
   for (const auto& lane : proto.lanes()) {
     std::vector<SliceRun> runs;

@@ -41,13 +41,17 @@ class StripeDecoder {
 
   // Writes this stripe's part of the file at `offset`.
   absl::Status Decode(uint64_t offset, AtomicFile* output) {
-    ColumnBuffers buffers(equation_.failed.size(), block_bytes_);
-    std::vector<CoefficientColumn> columns(files_.size());
+    const BlockLayout& layout = equation_.layout;
+    ColumnBuffers buffers(equation_.failed.size(), block_bytes_, layout);
+    std::vector<BlockColumn> columns(files_.size());
     for (const EquationTerm& term : equation_.terms) {
-      columns[Index(term.block_index)] = CoefficientColumn(term.coefficients);
+      columns[Index(term.block_index)] =
+          BlockColumn(term.sub_blocks, term.coefficients, equation_.rows(), layout);
     }
     // Past this byte, all that the file needs of the blocks has been written.
-    const uint64_t end = std::min(block_bytes_, file_bytes_);
+    const uint64_t needed = std::min(block_bytes_, file_bytes_);
+    const uint64_t end = (needed + layout.group_bytes() - 1) / layout.group_bytes() *
+                         layout.group_bytes();
     for (uint64_t at = 0; at < end;) {
       const size_t bytes = buffers.WidthAt(at, end);
       buffers.ClearRows(bytes);
@@ -56,8 +60,8 @@ class StripeDecoder {
         ECPIPE_RETURN_IF_ERROR(Annotate(ReadFully(files_[Index(index)].fd.get(), at, source),
                                         BlockIdOf(index)));
         if (IsNeeded(index)) ECPIPE_RETURN_IF_ERROR(Write(index, offset, at, source, output));
-        const CoefficientColumn& column = columns[Index(index)];
-        if (column.rows() != 0) column.MultiplyAdd(buffers.rows(), source.data(), bytes);
+        const BlockColumn& column = columns[Index(index)];
+        if (!column.empty()) column.MultiplyAdd(buffers.rows(), source.data(), bytes);
       }
       for (size_t r = 0; r < equation_.failed.size(); ++r) {
         ECPIPE_RETURN_IF_ERROR(

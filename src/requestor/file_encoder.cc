@@ -109,7 +109,7 @@ class Encoder {
         input_(std::move(input)),
         stamp_(stamp),
         parity_columns_(ParityColumns(code)),
-        buffers_(static_cast<size_t>(code.n() - code.k()), options.block_bytes) {}
+        buffers_(static_cast<size_t>(code.n() - code.k()), options.block_bytes, code.layout()) {}
 
   absl::StatusOr<Manifest> Run() {
     manifest_.name = options_.name;
@@ -258,7 +258,7 @@ class Encoder {
   const ErasureCode& code_;
   const UniqueFd input_;
   const FileStamp stamp_;
-  const std::vector<CoefficientColumn> parity_columns_;
+  const std::vector<BlockColumn> parity_columns_;
   ColumnBuffers buffers_;
   Created created_;
   Manifest manifest_;
@@ -271,6 +271,10 @@ absl::StatusOr<Manifest> EncodeFile(const EncodeOptions& options) {
   if (options.block_bytes == 0 || options.block_bytes > kMaxBlockBytes) {
     return absl::InvalidArgumentError("the block size must be 1 to " +
                                       std::to_string(kMaxBlockBytes) + " bytes");
+  }
+  if (!code->layout().Fits(options.block_bytes)) {
+    return absl::InvalidArgumentError("blocks of " + code->name() + " are multiples of " +
+                                      std::to_string(code->layout().group_bytes()) + " bytes");
   }
   ECPIPE_RETURN_IF_ERROR(
       Annotate(ValidateBlockId(ManifestFileName(options.name)), "the name with its suffix"));

@@ -158,6 +158,10 @@ class Reader {
     if (manifest_.block_bytes == 0 || manifest_.block_bytes > kMaxBlockBytes) {
       return document["block_bytes"].Complain("must be 1 to " + std::to_string(kMaxBlockBytes));
     }
+    if (!layout_.Fits(manifest_.block_bytes)) {
+      return document["block_bytes"].Complain("must be a multiple of " +
+                                              std::to_string(layout_.group_bytes()));
+    }
     ECPIPE_RETURN_IF_ERROR(ReadStripes(document["stripes"]));
     return std::move(manifest_);
   }
@@ -167,6 +171,7 @@ class Reader {
     ECPIPE_ASSIGN_OR_RETURN(manifest_.code, value.String());
     const auto code = CreateErasureCode(manifest_.code);
     if (!code.ok()) return value.Complain(std::string(code.status().message()));
+    layout_ = (*code)->layout();
     n_ = static_cast<size_t>((*code)->n());
     k_ = static_cast<uint64_t>((*code)->k());
     return absl::OkStatus();
@@ -225,6 +230,7 @@ class Reader {
   Manifest manifest_;
   size_t n_ = 0;
   uint64_t k_ = 0;
+  BlockLayout layout_;
   std::unordered_set<std::string> stripe_ids_;
   std::unordered_set<std::string> block_ids_;
 };

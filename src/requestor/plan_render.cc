@@ -48,13 +48,21 @@ std::string SlicesText(const LaneSlices& slices) {
   return text;
 }
 
+std::string Listed(const std::vector<uint32_t>& numbers) {
+  std::string text;
+  for (const uint32_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text;
+}
+
 std::string HopLine(const ExplainedRepair& repair, const PlanHop& hop, size_t index) {
   char head[32];
   std::snprintf(head, sizeof head, "  %3zu  ", index);
   std::string line = head + hop.node;
   if (const std::string rack = RackOf(repair, hop.node); !rack.empty()) line += " (" + rack + ")";
   if (hop.block_index >= 0) {
-    line += "  reads " + BlockName(repair, hop.block_index) + " x [" + Hex(hop.coefficients) + "]";
+    line += "  reads " + BlockName(repair, hop.block_index);
+    if (repair.plan.layout.sub_blocks > 1) line += " sub-blocks " + Listed(hop.sub_blocks);
+    line += " x [" + Hex(hop.coefficients) + "]";
   }
   if (!hop.inputs.empty()) {
     line += "  takes from";
@@ -66,7 +74,9 @@ std::string HopLine(const ExplainedRepair& repair, const PlanHop& hop, size_t in
   if (!hop.stored_rows.empty()) {
     line += "  stores";
     for (const Row row : hop.stored_rows) {
-      line += " block " + std::to_string(repair.plan.failed[row]);
+      const uint32_t sub_blocks = repair.plan.layout.sub_blocks;
+      if (row % sub_blocks != 0) continue;  // its first row has named the block
+      line += " block " + std::to_string(repair.plan.failed[row / sub_blocks]);
     }
   }
   return line + "\n";
@@ -79,6 +89,7 @@ Json HopJson(const ExplainedRepair& repair, const PlanHop& hop) {
     json["block_id"] = BlockName(repair, hop.block_index);
     json["block_index"] = hop.block_index;
     json["coefficients"] = hop.coefficients;
+    json["sub_blocks"] = hop.sub_blocks;
   }
   json["rows"] = hop.rows;
   json["inputs"] = Json::array();
@@ -109,7 +120,11 @@ std::string PlanAsText(const ExplainedRepair& repair) {
       "scheme " + plan.scheme + ", stripe " + repair.stripe_id + ", code " + repair.code + "\n";
   text += "range  " + std::to_string(plan.grid.bytes) + " bytes from byte " +
           std::to_string(plan.grid.offset) + " in " + std::to_string(plan.grid.slice_count()) +
-          " slices of " + FormatSize(plan.grid.slice_bytes) + "\n";
+          " slices of " + FormatSize(plan.grid.slice_bytes);
+  if (plan.layout.sub_blocks > 1) {
+    text += ", of each of " + std::to_string(plan.layout.sub_blocks) + " sub-blocks";
+  }
+  text += "\n";
   for (size_t i = 0; i < plan.lanes.size(); ++i) {
     const PlanLane& lane = plan.lanes[i];
     text += "lane " + std::to_string(i) + ": slices " + SlicesText(lane.slices) + "\n";
@@ -140,6 +155,8 @@ std::string PlanAsJson(const ExplainedRepair& repair) {
   json["bytes"] = plan.grid.bytes;
   json["slice_bytes"] = plan.grid.slice_bytes;
   json["slice_count"] = plan.grid.slice_count();
+  json["sub_blocks"] = plan.layout.sub_blocks;
+  json["unit_bytes"] = plan.layout.unit_bytes;
   json["failed"] = plan.failed;
   json["lanes"] = Json::array();
   for (const PlanLane& lane : plan.lanes) {

@@ -52,15 +52,28 @@ RepairReport ReportOf(const GrantedRepair& granted) {
 }  // namespace
 
 // Counts what is verified, and passes it on: in order to a function, or in any order to a file for
-// each row.
+// each block.
 class Requestor::Sink : public SliceSink {
  public:
   Sink(const ByteSink* in_order, std::vector<AtomicFile>* files, const ProgressFn& progress)
       : in_order_(in_order), files_(files), progress_(progress) {}
 
-  void Begin(const SliceGrid& grid, size_t rows) {
-    grid_ = grid;
-    total_bytes_ = grid.bytes * rows;
+  // The part brings bytes [offset, offset + bytes) of each block, and perhaps some around them.
+  absl::Status Begin(const RepairPart& part, uint64_t offset, uint64_t bytes, size_t blocks) {
+    grid_ = part.grid;
+    layout_ = part.layout;
+    offset_ = offset;
+    bytes_ = bytes;
+    total_bytes_ = bytes * blocks;
+    const uint32_t unit = layout_.unit_bytes;
+    if (unit > 0 && (grid_.offset % unit != 0 || grid_.slice_bytes % unit != 0)) {
+      return absl::InternalError("the part's slices are not whole units");
+    }
+    if (in_order_ != nullptr && layout_.sub_blocks > 1) {
+      const uint64_t slice_bytes = std::min<uint64_t>(grid_.slice_bytes, grid_.bytes);
+      held_.resize(slice_bytes * layout_.sub_blocks);
+    }
+    return absl::OkStatus();
   }
 
   bool Ready(Row, uint32_t slice_index) override {
@@ -68,15 +81,18 @@ class Requestor::Sink : public SliceSink {
   }
 
   absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override {
-    if (in_order_ != nullptr) {
-      ECPIPE_RETURN_IF_ERROR((*in_order_)(bytes));
-      next_slice_ = slice_index + 1;
-    } else {
-      if (row >= files_->size()) return absl::InternalError("a row that nobody asked for");
-      const uint64_t at = grid_.SliceOffset(slice_index) - grid_.offset;
-      ECPIPE_RETURN_IF_ERROR((*files_)[row].WriteAt(at, bytes));
+    const uint32_t block = row / layout_.sub_blocks;
+    if (block >= (in_order_ != nullptr ? 1 : files_->size())) {
+      return absl::InternalError("a row that nobody asked for");
     }
-    verified_bytes_ += bytes.size();
+    absl::Status written;
+    layout_.ForEachPiece(row % layout_.sub_blocks, grid_.SliceOffset(slice_index), bytes.size(),
+                         [&](uint64_t place, uint64_t at, uint64_t piece_bytes) {
+                           written = Take(block, slice_index, place, bytes.subspan(at, piece_bytes));
+                           return written.ok();
+                         });
+    ECPIPE_RETURN_IF_ERROR(written);
+    if (in_order_ != nullptr) ECPIPE_RETURN_IF_ERROR(HandOn(slice_index));
     ShowProgress();
     return absl::OkStatus();
   }
@@ -85,6 +101,44 @@ class Requestor::Sink : public SliceSink {
   uint64_t total_bytes() const { return total_bytes_; }
 
  private:
+  // What of a piece of the block was asked for.
+  std::span<const uint8_t> Wanted(uint64_t place, std::span<const uint8_t> piece) const {
+    const uint64_t begin = std::clamp(offset_, place, place + piece.size());
+    const uint64_t end = std::clamp(offset_ + bytes_, begin, place + piece.size());
+    return piece.subspan(begin - place, end - begin);
+  }
+
+  absl::Status Take(size_t block, uint32_t slice_index, uint64_t place,
+                    std::span<const uint8_t> piece) {
+    if (!held_.empty()) {
+      const uint64_t begin = grid_.SliceOffset(slice_index) * layout_.sub_blocks;
+      std::copy(piece.begin(), piece.end(), held_.begin() + static_cast<ptrdiff_t>(place - begin));
+      held_bytes_ += piece.size();
+      return absl::OkStatus();
+    }
+    const std::span<const uint8_t> wanted = Wanted(place, piece);
+    if (wanted.empty()) return absl::OkStatus();
+    verified_bytes_ += wanted.size();
+    if (in_order_ != nullptr) return (*in_order_)(wanted);
+    return (*files_)[block].WriteAt(std::max(place, offset_) - offset_, wanted);
+  }
+
+  // The slice, once all its sub-blocks are there.
+  absl::Status HandOn(uint32_t slice_index) {
+    const uint64_t slice_bytes = grid_.SliceBytes(slice_index) * layout_.sub_blocks;
+    if (!held_.empty()) {
+      if (held_bytes_ < slice_bytes) return absl::OkStatus();
+      held_bytes_ = 0;
+      const std::span<const uint8_t> wanted =
+          Wanted(grid_.SliceOffset(slice_index) * layout_.sub_blocks,
+                 std::span<const uint8_t>(held_).first(slice_bytes));
+      verified_bytes_ += wanted.size();
+      if (!wanted.empty()) ECPIPE_RETURN_IF_ERROR((*in_order_)(wanted));
+    }
+    next_slice_ = slice_index + 1;
+    return absl::OkStatus();
+  }
+
   void ShowProgress() {
     if (!progress_) return;
     constexpr auto kInterval = std::chrono::milliseconds(100);
@@ -98,6 +152,11 @@ class Requestor::Sink : public SliceSink {
   std::vector<AtomicFile>* const files_;
   const ProgressFn& progress_;
   SliceGrid grid_;
+  BlockLayout layout_;
+  uint64_t offset_ = 0;
+  uint64_t bytes_ = 0;
+  std::vector<uint8_t> held_;  // in order and of several sub-blocks: the slice that is coming
+  uint64_t held_bytes_ = 0;
   uint64_t total_bytes_ = 0;
   uint32_t next_slice_ = 0;
   uint64_t verified_bytes_ = 0;
@@ -229,9 +288,10 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, Sink* si
   RepairReport report = ReportOf(granted);
   report.attempts = part.attempt + 1;
   report.transport = TransportName(part.transport);
-  report.offset = part.grid.offset;
-  sink->Begin(part.grid, target.block_ids.size());
-  absl::Status status = RunPart(part, sink, &registration.call, &report);
+  report.offset = target.offset;
+  const uint64_t bytes = target.bytes == 0 ? granted.block_bytes - target.offset : target.bytes;
+  absl::Status status = sink->Begin(part, target.offset, bytes, target.block_ids.size());
+  if (status.ok()) status = RunPart(part, sink, &registration.call, &report);
   report.seconds = Seconds(Clock::System().Now() - begun);
   report.bytes = sink->verified_bytes();
   if (status.ok() && report.bytes != sink->total_bytes()) {

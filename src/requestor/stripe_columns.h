@@ -22,7 +22,8 @@ class ColumnBuffers {
   static constexpr size_t kWidest = size_t{1} << 20;
   static constexpr size_t kMostMemory = size_t{64} << 20;
 
-  ColumnBuffers(size_t rows, uint64_t block_bytes);
+  // Columns are whole groups of the layout, which fits the blocks; at least one group wide.
+  ColumnBuffers(size_t rows, uint64_t block_bytes, const BlockLayout& layout = {});
 
   size_t column_bytes() const { return column_bytes_; }
   // The width of the column that begins at `offset` of `end` bytes.
@@ -40,7 +41,25 @@ class ColumnBuffers {
   std::vector<uint8_t*> rows_;  // into sums_
 };
 
-// For each data block, its coefficients in the n - k parity blocks.
-std::vector<CoefficientColumn> ParityColumns(const ErasureCode& code);
+// What columns of one block add to columns of others.
+class BlockColumn {
+ public:
+  BlockColumn() = default;
+  // As in EquationTerm; `rows` is of all sub-blocks of the others.
+  BlockColumn(const std::vector<uint32_t>& sub_blocks, std::span<const uint8_t> coefficients,
+              size_t rows, const BlockLayout& layout);
+
+  bool empty() const { return columns_.empty(); }
+  // `blocks` points to a column of each of the others, `source` to the same one of this block.
+  void MultiplyAdd(std::span<uint8_t* const> blocks, const uint8_t* source, size_t bytes) const;
+
+ private:
+  std::vector<uint32_t> sub_blocks_;
+  std::vector<CoefficientColumn> columns_;  // one for each of sub_blocks_
+  BlockLayout layout_;
+};
+
+// For each data block, what it adds to the n - k parity blocks.
+std::vector<BlockColumn> ParityColumns(const ErasureCode& code);
 
 }  // namespace ecpipe

@@ -31,6 +31,9 @@ void HopToProto(const HopSpec& hop, v1::Hop* proto) {
     proto->mutable_block()->set_block_id(hop.block->block_id);
     proto->mutable_block()->set_bytes(hop.block->bytes);
     proto->mutable_block()->set_coefficients(BytesText(hop.block->coefficients));
+    for (const uint32_t sub_block : hop.block->sub_blocks) {
+      proto->mutable_block()->add_sub_blocks(sub_block);
+    }
   }
   for (const HopInput& input : hop.inputs) {
     v1::HopInput* out = proto->add_inputs();
@@ -82,6 +85,8 @@ absl::StatusOr<HopSpec> HopFromProto(const v1::Hop& proto, const RepairPart& par
   if (proto.has_block()) {
     hop.block = LocalBlock{proto.block().block_id(), proto.block().bytes(),
                            BytesOf(proto.block().coefficients())};
+    const auto& sub_blocks = proto.block().sub_blocks();
+    if (!sub_blocks.empty()) hop.block->sub_blocks.assign(sub_blocks.begin(), sub_blocks.end());
   }
   for (const v1::HopInput& input : proto.inputs()) {
     HopInput& added = hop.inputs.emplace_back();
@@ -133,6 +138,8 @@ v1::RepairPart PartToProto(const RepairPart& part) {
   proto.mutable_grid()->set_offset(part.grid.offset);
   proto.mutable_grid()->set_bytes(part.grid.bytes);
   proto.mutable_grid()->set_slice_bytes(part.grid.slice_bytes);
+  proto.mutable_layout()->set_sub_blocks(part.layout.sub_blocks);
+  proto.mutable_layout()->set_unit_bytes(part.layout.unit_bytes);
   proto.set_transport(TransportToProto(part.transport));
   proto.set_serial(part.serial);
   proto.set_probe(part.probe);
@@ -152,6 +159,7 @@ absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto) {
   part.attempt = proto.attempt();
   part.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
   ECPIPE_RETURN_IF_ERROR(part.grid.Validate());
+  if (proto.has_layout()) part.layout = {proto.layout().sub_blocks(), proto.layout().unit_bytes()};
   part.serial = proto.serial();
   part.probe = proto.probe();
   if (proto.transport() == v1::TRANSPORT_UNSPECIFIED) {

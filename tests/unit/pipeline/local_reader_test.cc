@@ -105,7 +105,7 @@ class LocalReaderTest : public testing::Test {
   }
 
   bool SliceIsRight(uint32_t ordinal) {
-    const uint8_t* bytes = reader_->Slice(ordinal);
+    const uint8_t* bytes = reader_->Slice(ordinal, 0);
     for (uint32_t i = 0; i < grid_.SliceBytes(ordinal); ++i) {
       if (bytes[i] != WatchedBlock::ByteAt(uint64_t{ordinal} * kSliceBytes + i)) return false;
     }
@@ -145,9 +145,9 @@ TEST_F(LocalReaderTest, UsesTheSameBytesAgainWhenTheyAreNeededOnlyUntilCombined)
   Open(3, 2, {}, LocalReader::Slots::kFreeOnceCombined);
   reader_->Allow(2);
   ASSERT_EQ(reader_->Progress(0).value(), 1u);
-  const uint8_t* first = reader_->Slice(0);
+  const uint8_t* first = reader_->Slice(0, 0);
   ASSERT_EQ(reader_->Progress(1).value(), 2u);
-  EXPECT_EQ(reader_->Slice(1), first);
+  EXPECT_EQ(reader_->Slice(1, 0), first);
   EXPECT_TRUE(SliceIsRight(1));
 }
 
@@ -156,7 +156,7 @@ TEST_F(LocalReaderTest, HoldsSlicesUntilTheyAreSentWhenToldTo) {
   reader_->Allow(2);
   ASSERT_EQ(reader_->Progress(0).value(), 1u);
   ASSERT_EQ(reader_->Progress(1).value(), 2u);
-  EXPECT_NE(reader_->Slice(0), reader_->Slice(1));
+  EXPECT_NE(reader_->Slice(0, 0), reader_->Slice(1, 0));
   EXPECT_TRUE(SliceIsRight(0));
   EXPECT_TRUE(SliceIsRight(1));
 }
