@@ -81,8 +81,8 @@ absl::Status CheckEdge(const EdgeId& edge, const RepairPart& part, const HopSpec
 absl::Status CheckBlock(const HopSpec& hop, const RepairPart& part) {
   if (!hop.block) return absl::OkStatus();
   if (hop.block->block_id.empty()) return Bad("the block has no id");
-  ECPIPE_RETURN_IF_ERROR(CheckColumns(hop.block->sub_blocks, hop.block->coefficients,
-                                      hop.rows.size(), part.layout));
+  ECPIPE_RETURN_IF_ERROR(
+      CheckColumns(hop.block->sub_blocks, hop.block->coefficients, hop.rows.size(), part.layout));
   if (!part.layout.Fits(hop.block->bytes)) return Bad("the block is no whole number of groups");
   const SliceGrid& grid = part.grid;
   const uint64_t end = hop.block->bytes / part.layout.sub_blocks;

@@ -56,9 +56,9 @@ struct PlanInput {
 };
 
 struct PlanHop {
-  std::string node;                   // node id; for a requestor, the name that it gave itself
-  int block_index = -1;               // its block in the stripe; -1: a relay or a requestor
-  std::vector<Row> rows;              // the rows that it accumulates, ascending
+  std::string node;       // node id; for a requestor, the name that it gave itself
+  int block_index = -1;   // its block in the stripe; -1: a relay or a requestor
+  std::vector<Row> rows;  // the rows that it accumulates, ascending
   // Of its own block: for each of `sub_blocks` in turn one for each of `rows`; empty for -1.
   std::vector<uint8_t> coefficients;
   std::vector<PlanInput> inputs;

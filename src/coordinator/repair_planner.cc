@@ -256,8 +256,7 @@ absl::StatusOr<PlannedRepair> RepairPlanner::Plan(const RepairRequest& request,
 absl::StatusOr<PlannedRepair> RepairPlanner::Explain(const RepairRequest& request,
                                                      const LostBlocks& lost) {
   PlannedRepair planned;
-  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request,
-                          MakeRequest(request, lost, {}, &planned));
+  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, {}, &planned));
   ECPIPE_RETURN_IF_ERROR(Run(plan_request, &planned));
   if (planned.plan.scheme != "direct") {
     ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(plan_request));

@@ -72,9 +72,9 @@ class HopRunner {
  private:
   struct Input {
     std::unique_ptr<SliceReceiver> receiver;  // null once all frames have come
-    std::vector<size_t> targets;  // of each row of the stream: index into the hop's rows
+    std::vector<size_t> targets;             // of each row of the stream: index into the hop's rows
     std::vector<CoefficientColumn> columns;  // raw inputs only: of each row of the stream
-    bool drained = false;  // nothing to read; not tried again in this Step
+    bool drained = false;                    // nothing to read; not tried again in this Step
     AlignedBuffer ring;
     uint64_t closed_bytes = 0;  // received before the receiver was closed
   };

@@ -33,8 +33,7 @@ struct LocalReader::State {
     for (size_t i = 0; i < options.sub_blocks.size(); ++i) {
       const bool whole = options.layout.ForEachPiece(
           options.sub_blocks[i], options.grid.SliceOffset(slice_index),
-          options.grid.SliceBytes(slice_index),
-          [&](uint64_t offset, uint64_t at, uint64_t bytes) {
+          options.grid.SliceBytes(slice_index), [&](uint64_t offset, uint64_t at, uint64_t bytes) {
             outcome = read(offset, {Slot(slot, i) + at, static_cast<size_t>(bytes)});
             return outcome.ok() && *outcome;
           });
@@ -191,8 +190,7 @@ absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
 
 uint32_t LocalReader::SlotOf(uint32_t ordinal) const {
   // Without the thread there is one slice at a time: the same bytes again stay in the cache.
-  const bool one_slot =
-      !thread_.joinable() && state_->options.slots == Slots::kFreeOnceCombined;
+  const bool one_slot = !thread_.joinable() && state_->options.slots == Slots::kFreeOnceCombined;
   return one_slot ? 0 : ordinal % state_->options.ring_slots;
 }
 

@@ -114,14 +114,12 @@ const char* ParityStateName(ParityState state) {
 bool VerifyReport::ok() const {
   return std::all_of(stripes.begin(), stripes.end(), [](const VerifiedStripe& stripe) {
     return stripe.parity == ParityState::kMatches &&
-           std::all_of(stripe.blocks.begin(), stripe.blocks.end(), [](const VerifiedBlock& block) {
-             return block.state == BlockState::kOk;
-           });
+           std::all_of(stripe.blocks.begin(), stripe.blocks.end(),
+                       [](const VerifiedBlock& block) { return block.state == BlockState::kOk; });
   });
 }
 
-absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest,
-                                          const std::string& blocks_dir) {
+absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest, const std::string& blocks_dir) {
   ECPIPE_RETURN_IF_ERROR(ValidateManifest(manifest));
   ECPIPE_ASSIGN_OR_RETURN(const auto code, CreateErasureCode(manifest.code));
   const std::vector<BlockColumn> parity_columns = ParityColumns(*code);

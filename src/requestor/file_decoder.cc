@@ -50,15 +50,15 @@ class StripeDecoder {
     }
     // Past this byte, all that the file needs of the blocks has been written.
     const uint64_t needed = std::min(block_bytes_, file_bytes_);
-    const uint64_t end = (needed + layout.group_bytes() - 1) / layout.group_bytes() *
-                         layout.group_bytes();
+    const uint64_t end =
+        (needed + layout.group_bytes() - 1) / layout.group_bytes() * layout.group_bytes();
     for (uint64_t at = 0; at < end;) {
       const size_t bytes = buffers.WidthAt(at, end);
       buffers.ClearRows(bytes);
       for (const int index : used_) {
         const std::span<uint8_t> source = buffers.source(bytes);
-        ECPIPE_RETURN_IF_ERROR(Annotate(ReadFully(files_[Index(index)].fd.get(), at, source),
-                                        BlockIdOf(index)));
+        ECPIPE_RETURN_IF_ERROR(
+            Annotate(ReadFully(files_[Index(index)].fd.get(), at, source), BlockIdOf(index)));
         if (IsNeeded(index)) ECPIPE_RETURN_IF_ERROR(Write(index, offset, at, source, output));
         const BlockColumn& column = columns[Index(index)];
         if (!column.empty()) column.MultiplyAdd(buffers.rows(), source.data(), bytes);
@@ -143,8 +143,8 @@ class StripeDecoder {
   }
 
   // Writes what the file needs of a column of a data block.
-  absl::Status Write(int index, uint64_t stripe_offset, uint64_t at,
-                     std::span<const uint8_t> bytes, AtomicFile* output) const {
+  absl::Status Write(int index, uint64_t stripe_offset, uint64_t at, std::span<const uint8_t> bytes,
+                     AtomicFile* output) const {
     const uint64_t start = Index(index) * block_bytes_ + at;
     if (start >= file_bytes_) return absl::OkStatus();
     const uint64_t wanted = std::min<uint64_t>(bytes.size(), file_bytes_ - start);

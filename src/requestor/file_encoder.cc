@@ -154,10 +154,10 @@ class Encoder {
 
   absl::Status CheckSize() const {
     if (stripe_count() > kMaxManifestBlocks / n()) {
-      return absl::InvalidArgumentError(
-          std::to_string(stripe_count()) + " stripes of " + std::to_string(n()) +
-          " blocks are over the limit of " + std::to_string(kMaxManifestBlocks) +
-          " blocks a file; use larger blocks");
+      return absl::InvalidArgumentError(std::to_string(stripe_count()) + " stripes of " +
+                                        std::to_string(n()) + " blocks are over the limit of " +
+                                        std::to_string(kMaxManifestBlocks) +
+                                        " blocks a file; use larger blocks");
     }
     const size_t last = stripe_count() == 0 ? 0 : stripe_count() - 1;
     const std::string longest = BlockId(StripeId(options_.name, last), n() - 1);
@@ -203,9 +203,8 @@ class Encoder {
     for (const ManifestBlock& block : stripe.blocks) {
       const std::string directory =
           block.node.empty() ? options_.output_dir : options_.output_dir + "/" + block.node;
-      ECPIPE_ASSIGN_OR_RETURN(AtomicFile file,
-                              AtomicFile::Create(directory + "/" + block.block_id,
-                                                 AtomicFile::Existing::kRefuse));
+      ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(directory + "/" + block.block_id,
+                                                                  AtomicFile::Existing::kRefuse));
       files.push_back({std::move(file), Sha256()});
     }
     return files;
@@ -216,8 +215,7 @@ class Encoder {
     const std::vector<std::string>& nodes = options_.nodes;
     for (size_t i = 0; i < n(); ++i) {
       stripe.blocks.push_back({BlockId(stripe.stripe_id, i),
-                               nodes.empty() ? "" : nodes[(i + stripe_index) % nodes.size()],
-                               ""});
+                               nodes.empty() ? "" : nodes[(i + stripe_index) % nodes.size()], ""});
     }
     return stripe;
   }

@@ -88,7 +88,8 @@ class Requestor::Sink : public SliceSink {
     absl::Status written;
     layout_.ForEachPiece(row % layout_.sub_blocks, grid_.SliceOffset(slice_index), bytes.size(),
                          [&](uint64_t place, uint64_t at, uint64_t piece_bytes) {
-                           written = Take(block, slice_index, place, bytes.subspan(at, piece_bytes));
+                           written =
+                               Take(block, slice_index, place, bytes.subspan(at, piece_bytes));
                            return written.ok();
                          });
     ECPIPE_RETURN_IF_ERROR(written);

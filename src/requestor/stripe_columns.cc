@@ -8,8 +8,8 @@ namespace ecpipe {
 namespace {
 
 size_t ColumnBytes(size_t buffers, uint64_t block_bytes, uint64_t group_bytes) {
-  const size_t share = ColumnBuffers::kMostMemory / buffers / AlignedBuffer::kAlignment *
-                       AlignedBuffer::kAlignment;
+  const size_t share =
+      ColumnBuffers::kMostMemory / buffers / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
   const uint64_t widest = std::min<uint64_t>({share, ColumnBuffers::kWidest, block_bytes});
   return static_cast<size_t>(std::max(widest / group_bytes, uint64_t{1}) * group_bytes);
 }

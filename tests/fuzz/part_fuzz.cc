@@ -14,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   ECPIPE_CHECK(ecpipe::ValidatePart(*part).ok());
   const auto again = ecpipe::PartFromProto(ecpipe::PartToProto(*part));
-  ECPIPE_CHECK(again.ok() && again->hops.size() == part->hops.size() && again->grid == part->grid);
+  ECPIPE_CHECK(again.ok() && again->hops.size() == part->hops.size() && again->grid == part->grid &&
+               again->layout == part->layout);
   return 0;
 }

@@ -39,7 +39,9 @@ std::string Listed(const auto& values) {
 std::string HopText(const PlanHop& hop, size_t index) {
   std::string text = "  " + std::to_string(index) + " " + hop.node + " rows " + Listed(hop.rows);
   if (hop.block_index >= 0) {
-    text += " block " + std::to_string(hop.block_index) + " x" + Listed(hop.coefficients);
+    text += " block " + std::to_string(hop.block_index);
+    if (hop.sub_blocks != std::vector<uint32_t>{0}) text += "/" + Listed(hop.sub_blocks);
+    text += " x" + Listed(hop.coefficients);
   }
   for (const PlanInput& input : hop.inputs) {
     text += " <" + std::to_string(input.from_hop) + ":" + Listed(input.rows);
@@ -171,7 +173,7 @@ TEST_P(PlanScripts, PlansAreAsWritten) {
 INSTANTIATE_TEST_SUITE_P(All, PlanScripts,
                          ::testing::Values("conventional", "ppr", "rp", "rp_cyclic", "rp_rack",
                                            "rp_weighted", "rp_all", "several_blocks", "baselines",
-                                           "lrc", "errors"),
+                                           "lrc", "rotated_rs", "errors"),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

@@ -121,6 +121,7 @@ void ExpectHopsOf(const RepairPlan& plan, const Parts& parts, const Stripe& stri
                 stripe.blocks.at(static_cast<size_t>(hop.block_index)).block_id);
       EXPECT_EQ(spec.block->bytes, stripe.block_bytes);
       EXPECT_EQ(spec.block->coefficients, hop.coefficients);
+      EXPECT_EQ(spec.block->sub_blocks, hop.sub_blocks);
     }
   }
   size_t expected = 0;

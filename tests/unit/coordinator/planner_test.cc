@@ -22,14 +22,14 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 20260107;
 
-// A row on its way: coefficient by block index, without zeros.
-using Symbol = std::map<int, uint8_t>;
+// A row on its way: coefficient by block index and sub-block, without zeros.
+using Symbol = std::map<std::pair<int, uint32_t>, uint8_t>;
 
 void Add(Symbol* sum, const Symbol& other, uint8_t factor) {
-  for (const auto& [block_index, coefficient] : other) {
-    uint8_t& cell = (*sum)[block_index];
+  for (const auto& [place, coefficient] : other) {
+    uint8_t& cell = (*sum)[place];
     cell ^= GfMultiply(coefficient, factor);
-    if (cell == 0) sum->erase(block_index);
+    if (cell == 0) sum->erase(place);
   }
 }
 
@@ -43,13 +43,18 @@ using HopRows = std::map<Row, Symbol>;
 
 HopRows RunHop(const PlanHop& hop, const std::vector<HopRows>& before) {
   HopRows rows;
-  for (size_t r = 0; r < hop.rows.size(); ++r) {
+  const size_t count = hop.rows.size();
+  for (size_t r = 0; r < count; ++r) {
     Symbol& sum = rows[hop.rows[r]];
-    if (hop.block_index >= 0) Add(&sum, {{hop.block_index, 1}}, hop.coefficients[r]);
+    for (size_t s = 0; hop.block_index >= 0 && s < hop.sub_blocks.size(); ++s) {
+      Add(&sum, {{{hop.block_index, hop.sub_blocks[s]}, 1}}, hop.coefficients[s * count + r]);
+    }
     for (const PlanInput& input : hop.inputs) {
       const HopRows& sender = before.at(static_cast<size_t>(input.from_hop));
       if (!input.coefficients.empty()) {
-        Add(&sum, sender.at(input.rows.at(0)), input.coefficients[r]);
+        for (size_t i = 0; i < input.rows.size(); ++i) {
+          Add(&sum, sender.at(input.rows[i]), input.coefficients[i * count + r]);
+        }
       } else if (std::count(input.rows.begin(), input.rows.end(), hop.rows[r]) > 0) {
         Add(&sum, sender.at(hop.rows[r]), 1);
       }
@@ -73,7 +78,10 @@ std::map<Row, Stored> RunLane(const PlanLane& lane) {
 Symbol Expected(const RepairEquation& equation, size_t row) {
   Symbol symbol;
   for (const EquationTerm& term : equation.terms) {
-    if (term.coefficients[row] != 0) symbol[term.block_index] = term.coefficients[row];
+    for (size_t s = 0; s < term.sub_blocks.size(); ++s) {
+      const uint8_t coefficient = term.coefficients[s * equation.rows() + row];
+      if (coefficient != 0) symbol[{term.block_index, term.sub_blocks[s]}] = coefficient;
+    }
   }
   return symbol;
 }
@@ -99,9 +107,9 @@ void ExpectComputesTheEquation(const PlanRequest& request, const RepairPlan& pla
     for (uint32_t i = 0; i < lane.slices.count(); ++i) ++carried.at(lane.slices.SliceIndex(i));
     const RepairEquation equation = EquationOf(request, lane);
     const std::map<Row, Stored> stored = RunLane(lane);
-    ASSERT_EQ(stored.size(), equation.failed.size());
+    ASSERT_EQ(stored.size(), equation.rows());
     for (const auto& [row, result] : stored) {
-      EXPECT_EQ(result.node, request.requestors.at(row));
+      EXPECT_EQ(result.node, request.requestors.at(row / equation.layout.sub_blocks));
       EXPECT_EQ(result.symbol, Expected(equation, row)) << "row " << row;
     }
     for (const PlanHop& hop : lane.hops) {
@@ -131,9 +139,12 @@ PlanRequest SmallRequest(int failed_count) {
 
 // A random code, erasure, order of survivors and grid; now and then one requestor wants all.
 PlanRequest RandomRequest(std::mt19937_64& random) {
-  const int k = 1 + static_cast<int>(random() % 24);
-  const int parities = 1 + static_cast<int>(random() % 8);
-  const std::string name = "rs(" + std::to_string(k + parities) + "," + std::to_string(k) + ")";
+  const bool rotated = random() % 4 == 0;
+  const int k = rotated ? 2 + static_cast<int>(random() % 12) : 1 + static_cast<int>(random() % 24);
+  const int parities =
+      rotated ? 2 + static_cast<int>(random() % 3) : 1 + static_cast<int>(random() % 8);
+  const std::string name = (rotated ? "rotated-rs(" : "rs(") + std::to_string(k + parities) + "," +
+                           std::to_string(k) + (rotated ? ",2,100)" : ")");
   std::vector<int> blocks(static_cast<size_t>(k + parities));
   std::iota(blocks.begin(), blocks.end(), 0);
   std::shuffle(blocks.begin(), blocks.end(), random);

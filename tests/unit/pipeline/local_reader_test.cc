@@ -179,6 +179,35 @@ TEST_F(LocalReaderTest, AThreadTakesOverWhereADiskMustBeWaitedFor) {
   }
 }
 
+// Two of three sub-blocks in units of 8, two units a slice.
+TEST_F(LocalReaderTest, ReadsSubBlocksPieceByPiece) {
+  for (const int quick_until : {INT_MAX, 4}) {  // reads from byte 64 on must wait: within slice 1
+    watch_.emplace();
+    LocalReader::Options options;
+    options.grid = {.offset = 8, .bytes = 72, .slice_bytes = 16};
+    options.slices = LaneSlices::All(5);
+    options.layout = {3, 8};
+    options.sub_blocks = {0, 2};
+    options.ring_slots = 2;
+    reader_ = std::make_unique<LocalReader>(
+        std::make_unique<WatchedBlock>(240, BlockPlan{.quick_until = quick_until}, &*watch_),
+        options, wakeup_);
+    for (uint32_t slice = 0; slice < 5; ++slice) {
+      reader_->Allow(std::min(5u, slice + 2));
+      ASSERT_TRUE(ProgressTo(slice, slice + 1).ok());
+      for (size_t which = 0; which < 2; ++which) {
+        for (uint32_t i = 0; i < options.grid.SliceBytes(slice); ++i) {
+          const uint64_t place = options.grid.SliceOffset(slice) + i;
+          const uint64_t offset = (place / 8 * 3 + 2 * which) * 8 + place % 8;
+          ASSERT_EQ(reader_->Slice(slice, which)[i], WatchedBlock::ByteAt(offset)) << offset;
+        }
+      }
+    }
+    EXPECT_EQ(watch_->waiting_reads > 0, quick_until == 4);
+    reader_.reset();
+  }
+}
+
 TEST_F(LocalReaderTest, TheThreadIsToldOfHalfARingAtATime) {
   Open(20, 8, {.quick_until = 0});
   reader_->Allow(8);

@@ -58,6 +58,7 @@ void ExpectSameHop(const HopSpec& got, const HopSpec& expected) {
     EXPECT_EQ(got.block->block_id, expected.block->block_id);
     EXPECT_EQ(got.block->bytes, expected.block->bytes);
     EXPECT_EQ(got.block->coefficients, expected.block->coefficients);
+    EXPECT_EQ(got.block->sub_blocks, expected.block->sub_blocks);
   }
   ASSERT_EQ(got.inputs.size(), expected.inputs.size());
   for (size_t i = 0; i < got.inputs.size(); ++i) {
@@ -87,11 +88,64 @@ TEST(PartProto, SurvivesTheWire) {
   EXPECT_EQ(got->repair_id, part.repair_id);
   EXPECT_EQ(got->attempt, part.attempt);
   EXPECT_EQ(got->grid, part.grid);
+  EXPECT_EQ(got->layout, part.layout);
   EXPECT_EQ(got->transport, part.transport);
   EXPECT_EQ(got->serial, part.serial);
   ASSERT_EQ(got->hops.size(), part.hops.size());
   for (size_t i = 0; i < part.hops.size(); ++i) ExpectSameHop(got->hops[i], part.hops[i]);
   EXPECT_TRUE(MessageDifferencer::Equals(PartToProto(*got), proto));
+}
+
+// The helper of Sample() over a code with two sub-blocks in units of 8: its range ends at byte 1100
+// of the 2048 of each.
+RepairPart SubBlockSample() {
+  RepairPart part = Sample();
+  part.layout = {2, 8};
+  part.hops[0].block->sub_blocks = {0, 1};
+  part.hops[0].block->coefficients = {0, 255, 3, 0};
+  part.hops[0].inputs[1].rows = {0, 1};
+  part.hops[0].inputs[1].coefficients = {9, 0, 0, 9};
+  return part;
+}
+
+TEST(PartProto, SubBlocksSurviveTheWire) {
+  const RepairPart part = SubBlockSample();
+  const absl::StatusOr<RepairPart> got = PartFromProto(PartToProto(part));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->layout, part.layout);
+  ExpectSameHop(got->hops[0], part.hops[0]);
+}
+
+TEST(PartProto, ABlockWithoutSubBlocksIsReadWhole) {
+  v1::RepairPart proto = PartToProto(Sample());
+  proto.clear_layout();
+  proto.mutable_hops(0)->mutable_block()->clear_sub_blocks();
+  const absl::StatusOr<RepairPart> got = PartFromProto(proto);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->layout, BlockLayout());
+  EXPECT_EQ(got->hops[0].block->sub_blocks, std::vector<uint32_t>{0});
+}
+
+TEST(PartProto, BlocksOfSeveralRowsAreStoredWhole) {
+  RepairPart part = SubBlockSample();
+  part.hops.erase(part.hops.begin());
+  part.grid = {0, 1000, 64};
+  HopSpec& requestor = part.hops[0];
+  requestor.rows = {4, 5};
+  requestor.inputs[0].rows = {4, 5};
+  requestor.stored_rows = {4, 5};
+  part.stores = {{4, "blk_9", 2000}};
+  const auto parsed = [&] { return PartFromProto(PartToProto(part)).status(); };
+  EXPECT_TRUE(parsed().ok()) << parsed();
+  part.stores = {{5, "blk_9", 2000}};
+  EXPECT_TRUE(absl::IsInvalidArgument(parsed())) << "not its first row";
+  part.stores = {{4, "blk_9", 1000}};
+  EXPECT_TRUE(absl::IsInvalidArgument(parsed())) << "not the whole block";
+  part.stores = {{4, "blk_9", 2001}};
+  EXPECT_TRUE(absl::IsInvalidArgument(parsed())) << "no whole number of groups";
+  part.stores = {{4, "blk_9", 2000}};
+  requestor.stored_rows = {4};
+  EXPECT_TRUE(absl::IsInvalidArgument(parsed())) << "a row is missing";
 }
 
 TEST(PartProto, AProbeStoresNothingAndGoesOverTcp) {
@@ -150,6 +204,36 @@ struct Malformed {
 };
 
 v1::Hop* Helper(v1::RepairPart* part) { return part->mutable_hops(0); }
+
+TEST(PartProto, SubBlocksThatAreNotThereAreRefused) {
+  const Malformed cases[] = {
+      {"no sub-blocks", [](auto* part) { part->mutable_layout()->set_sub_blocks(0); }},
+      {"too many", [](auto* part) { part->mutable_layout()->set_sub_blocks(kMaxSubBlocks + 1); }},
+      {"no unit", [](auto* part) { part->mutable_layout()->set_unit_bytes(0); }},
+      {"a unit over the limit",
+       [](auto* part) { part->mutable_layout()->set_unit_bytes(kMaxUnitBytes + 1); }},
+      {"units without sub-blocks", [](auto* part) { part->mutable_layout()->set_sub_blocks(1); }},
+      {"a block of half a group",
+       [](auto* part) { Helper(part)->mutable_block()->set_bytes(4096 + 8); }},
+      {"a range beyond the sub-block", [](auto* part) { part->mutable_grid()->set_offset(1049); }},
+      {"a sub-block too many",
+       [](auto* part) { Helper(part)->mutable_block()->add_sub_blocks(2); }},
+      {"one that the layout has not",
+       [](auto* part) { Helper(part)->mutable_block()->set_sub_blocks(1, 2); }},
+      {"one twice", [](auto* part) { Helper(part)->mutable_block()->set_sub_blocks(0, 1); }},
+      {"only the first's coefficients",
+       [](auto* part) { Helper(part)->mutable_block()->set_coefficients("xy"); }},
+      {"one raw row's coefficients",
+       [](auto* part) { Helper(part)->mutable_inputs(1)->set_coefficients("xy"); }},
+  };
+  ASSERT_TRUE(PartFromProto(PartToProto(SubBlockSample())).ok());
+  for (const Malformed& malformed : cases) {
+    v1::RepairPart proto = PartToProto(SubBlockSample());
+    malformed.damage(&proto);
+    const absl::Status status = PartFromProto(proto).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << malformed.what << ": " << status;
+  }
+}
 
 TEST(PartProto, EveryMalformedFieldIsRefused) {
   const Malformed cases[] = {
@@ -222,7 +306,7 @@ TEST(PartProto, EveryMalformedFieldIsRefused) {
        [](auto* part) { Helper(part)->mutable_inputs(0)->mutable_edge()->set_rows(1, 6); }},
       {"an input's row over the limit",
        [](auto* part) { Helper(part)->mutable_inputs(0)->mutable_edge()->set_rows(1, 65536 + 5); }},
-      {"a raw input of two rows",
+      {"a raw input of two rows with the coefficients of one",
        [](auto* part) { Helper(part)->mutable_inputs(1)->mutable_edge()->add_rows(1); }},
       {"a raw input with too few coefficients",
        [](auto* part) { Helper(part)->mutable_inputs(1)->set_coefficients("x"); }},
