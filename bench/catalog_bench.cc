@@ -4,8 +4,7 @@
 //
 //   catalog_bench DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random] [--lookups=100000]
 //
-// "hdfs" ids count up, as a NameNode's do; "random" ones share nothing, the worst case for size and
-// locality. The directory must exist and hold no database.
+// catalog_stripes.h says what the ids are. The directory must exist and hold no database.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog_stripes.h"
 #include "common/clock.h"
 #include "common/status.h"
 #include "coordinator/sqlite_catalog.h"
@@ -23,54 +23,14 @@ namespace ecpipe {
 namespace {
 
 constexpr int kBatchStripes = 10'000;  // the most that one PutStripes may carry
-constexpr int kNodes = 1'000;
 constexpr uint64_t kSeed = 20260101;
 
 struct Options {
   std::string directory;
   int64_t stripes = 1'000'000;
-  int n = 14;
   int64_t lookups = 100'000;
-  bool random_ids = false;
+  StripeMaker maker;
 };
-
-// Any number gives the same bits on every machine (SplitMix64).
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-std::string RandomId(uint64_t number) {
-  const uint64_t a = Mix(number);
-  const uint64_t b = Mix(~number);
-  char text[64];
-  std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%012llx", static_cast<unsigned>(a >> 32),
-                static_cast<unsigned>(a >> 16 & 0xffff), static_cast<unsigned>(a & 0xffff),
-                static_cast<unsigned>(b >> 48), static_cast<unsigned long long>(b & (~0ull >> 16)));
-  return text;
-}
-
-std::string StripeId(const Options& options, int64_t stripe) {
-  if (options.random_ids) return RandomId(static_cast<uint64_t>(stripe) << 8 | 0xff);
-  return "blk_" + std::to_string(INT64_MIN + 16 * (stripe + 1));
-}
-
-std::string BlockId(const Options& options, int64_t stripe, int index) {
-  if (options.random_ids) return RandomId(static_cast<uint64_t>(stripe) << 8 | index);
-  return "blk_" + std::to_string(INT64_MIN + 16 * (stripe + 1) + index);
-}
-
-Stripe MakeStripe(const Options& options, int64_t number) {
-  Stripe stripe{StripeId(options, number), "rs-cauchy(14,10)", 64u << 20, {}};
-  const uint64_t first_node = Mix(static_cast<uint64_t>(number));
-  for (int i = 0; i < options.n; ++i) {
-    const uint64_t node = (first_node + static_cast<uint64_t>(i) * 37) % kNodes;
-    stripe.blocks.push_back({BlockId(options, number, i), "node-" + std::to_string(node)});
-  }
-  return stripe;
-}
 
 // Exits on an error: a benchmark has nobody to hand it to.
 void Require(const absl::Status& status) {
@@ -102,7 +62,7 @@ void Load(const Options& options, Catalog* catalog, std::vector<double>* batch_s
   for (int64_t first = 0; first < options.stripes; first += kBatchStripes) {
     std::vector<Stripe> batch;
     const int64_t end = std::min<int64_t>(first + kBatchStripes, options.stripes);
-    for (int64_t i = first; i < end; ++i) batch.push_back(MakeStripe(options, i));
+    for (int64_t i = first; i < end; ++i) batch.push_back(options.maker.Make(i));
     const TimePoint start = Clock::System().Now();
     Require(catalog->Put(batch));
     batch_seconds->push_back(Seconds(Since(start)));
@@ -114,12 +74,13 @@ std::vector<double> LookUp(const Options& options, Catalog* catalog) {
   std::vector<double> micros;
   for (int64_t i = 0; i < options.lookups; ++i) {
     const auto stripe = static_cast<int64_t>(random() % static_cast<uint64_t>(options.stripes));
-    const int index = static_cast<int>(random() % static_cast<uint64_t>(options.n));
-    const std::string block_id = BlockId(options, stripe, index);
+    const int index = static_cast<int>(random() % static_cast<uint64_t>(options.maker.n));
+    const std::string block_id = options.maker.BlockId(stripe, index);
     const TimePoint start = Clock::System().Now();
     const BlockLocation location = Require(catalog->FindBlock(block_id));
     micros.push_back(Seconds(Since(start)) * 1e6);
-    if (location.block_index != index || location.stripe.stripe_id != StripeId(options, stripe)) {
+    if (location.block_index != index ||
+        location.stripe.stripe_id != options.maker.StripeId(stripe)) {
       Require(absl::InternalError("the catalog found the wrong stripe for " + block_id));
     }
   }
@@ -156,19 +117,20 @@ Options ParseOptions(int argc, char** argv) {
     if (const char* stripes = value("--stripes=")) {
       options.stripes = std::atoll(stripes);
     } else if (const char* n = value("--n=")) {
-      options.n = std::atoi(n);
+      options.maker.n = std::atoi(n);
     } else if (const char* lookups = value("--lookups=")) {
       options.lookups = std::atoll(lookups);
     } else if (const char* ids = value("--ids=")) {
-      options.random_ids = std::strcmp(ids, "random") == 0;
+      if (std::strcmp(ids, "random") == 0) options.maker.ids = StripeMaker::Ids::kRandom;
     } else {
       options.directory = arg;
     }
   }
-  if (options.directory.empty() || options.stripes < 1 || options.lookups < 1 || options.n < 1 ||
-      options.n > static_cast<int>(kMaxStripeBlocks)) {
-    Require(absl::InvalidArgumentError("usage: catalog_bench DIRECTORY [--stripes=N] [--n=N] "
-                                       "[--ids=hdfs|random] [--lookups=N]"));
+  if (options.directory.empty() || options.stripes < 1 || options.lookups < 1 ||
+      options.maker.n < 1 || options.maker.n > static_cast<int>(kMaxStripeBlocks)) {
+    Require(
+        absl::InvalidArgumentError("usage: catalog_bench DIRECTORY [--stripes=N] [--n=N] "
+                                   "[--ids=hdfs|random] [--lookups=N]"));
   }
   return options;
 }
@@ -191,8 +153,9 @@ void Run(const Options& options) {
   const Spread lookup = SpreadOf(LookUp(options, catalog.get()));
 
   std::printf("stripes                    %12llu\n", static_cast<unsigned long long>(stripe_count));
-  std::printf("blocks a stripe            %12d\n", options.n);
-  std::printf("ids                        %12s\n", options.random_ids ? "random" : "hdfs");
+  std::printf("blocks a stripe            %12d\n", options.maker.n);
+  std::printf("ids                        %12s\n",
+              options.maker.ids == StripeMaker::Ids::kRandom ? "random" : "hdfs");
   std::printf("load                       %12.1f s\n", load_seconds);
   std::printf("  one Put, median          %12.3f s\n", batch.median);
   std::printf("  one Put, slowest         %12.3f s\n", batch.worst);
