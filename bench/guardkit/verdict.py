@@ -2,8 +2,8 @@
 """From the times of two builds to what became slower, by the noise of the same run.
 
 Each build runs twice in a round, so that a run compares each build with itself as well: by how much
-its first runs differ from its last ones is noise. A benchmark is slower when the ratio of medians is
-over its limit, and B was slower in three quarters of the rounds. The limit is the larger of
+its first runs differ from its last ones is noise. A benchmark is slower when the ratio of medians
+is over its limit, and B was slower in three quarters of the rounds. The limit is the larger of
   - what the caller cares about (`threshold`), and
   - MARGIN times the noise: that of this benchmark, but at least that of nine tenths of all
     benchmarks in the run, because two runs may agree by chance.
