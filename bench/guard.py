@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, Sequence
 
-from guardkit.builds import WORKING_TREE, Build, build_revision
+from guardkit.builds import WORKING_TREE, Build, build_both
 from guardkit.samples import Name, Samples, measure, names_of
 from guardkit.verdict import FASTER, SLOWER, Comparison, compare_all, run_noise
 from labkit.measure import machine, print_table
@@ -125,7 +125,7 @@ def write_json(path: Path, a: Build, b: Build, arguments: argparse.Namespace,
 @contextlib.contextmanager
 def builds(arguments: argparse.Namespace) -> Iterator[tuple[Build, Build]]:
     if arguments.bin_dirs:
-        a, b = (Build(str(path), "unknown", path) for path in arguments.bin_dirs)
+        a, b = (Build("unknown", path) for path in arguments.bin_dirs)
         yield a, b
         return
     with contextlib.ExitStack() as stack:
@@ -133,13 +133,8 @@ def builds(arguments: argparse.Namespace) -> Iterator[tuple[Build, Build]]:
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ecpipe-guard-")))
         folder.mkdir(parents=True, exist_ok=True)
-        both = []
-        # Paths of one length: they end up in the programs.
-        for side, revision in (("a", arguments.rev_a), ("b", arguments.rev_b)):
-            print(f"{side.upper()}: building {revision}", flush=True)
-            both.append(build_revision(arguments.repository, revision, folder.resolve() / side,
-                                       arguments.preset, arguments.jobs))
-        yield both[0], both[1]
+        yield build_both(arguments.repository, (arguments.rev_a, arguments.rev_b), folder,
+                         arguments.preset, arguments.jobs)
 
 
 def positive(kind: type[int] | type[float]):

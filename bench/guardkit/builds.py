@@ -31,7 +31,6 @@ AUTHOR = ("-c", "user.name=guard", "-c", "user.email=guard@localhost")
 class Build:
     """Where the programs of one side are, and what they were built from."""
 
-    revision: str  # as asked for
     commit: str
     bin_dir: Path
 
@@ -106,6 +105,15 @@ def build(clone: Path, preset: str, jobs: int) -> Path:
     return bin_dir
 
 
-def build_revision(repository: Path, revision: str, clone: Path, preset: str, jobs: int) -> Build:
-    commit = check_out(repository, revision, clone)
-    return Build(revision, commit, build(clone, preset, jobs))
+def build_both(repository: Path, revisions: tuple[str, str], folder: Path, preset: str, jobs: int,
+               ) -> tuple[Build, Build]:
+    """Checks both out before it builds, so that nothing is measured that came after the start."""
+    # Paths of one length: they end up in the programs.
+    clones = [folder.resolve() / side for side in ("a", "b")]
+    commits = [check_out(repository, revision, clone)
+               for revision, clone in zip(revisions, clones)]
+    built = []
+    for side, revision, commit, clone in zip("AB", revisions, commits, clones):
+        print(f"{side}: building {revision} ({commit[:12]})", flush=True)
+        built.append(Build(commit, build(clone, preset, jobs)))
+    return built[0], built[1]
