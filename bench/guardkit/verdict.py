@@ -29,7 +29,9 @@ SLOWER, FASTER, SAME = "slower", "faster", ""
 @dataclass(frozen=True)
 class Comparison:
     name: Name
-    ratio: float         # median of B over median of A: above 1, B is slower
+    a_ns: float          # median
+    b_ns: float
+    ratio: float         # of the medians, B over A: above 1, B is slower
     lowest: float        # of the ratios of single rounds
     highest: float
     same_build: float    # the ratio of a build with itself, the farther from 1 of the two, above 1
@@ -61,8 +63,9 @@ def run_noise(samples: Samples) -> float:
 
 def compare(name: Name, rounds: Sequence[Round], threshold: float, noise_of_run: float,
             ) -> Comparison:
-    ratio = log_ratio([time for each in rounds for time in each.b],
-                      [time for each in rounds for time in each.a])
+    a_ns, b_ns = (statistics.median(time for side in sides for time in side)
+                  for sides in ([each.a for each in rounds], [each.b for each in rounds]))
+    ratio = math.log(b_ns / a_ns)
     single = [log_ratio(each.b, each.a) for each in rounds]
     noise = max(self_noise(rounds))
     limit = max(math.log1p(threshold), MARGIN * max(noise, noise_of_run))
@@ -71,8 +74,8 @@ def compare(name: Name, rounds: Sequence[Round], threshold: float, noise_of_run:
         agreeing = sum(sign * each > 0 for each in single)
         if sign * ratio > limit and agreeing >= AGREEING_ROUNDS * len(rounds):
             verdict = word
-    return Comparison(name, math.exp(ratio), math.exp(min(single)), math.exp(max(single)),
-                      math.exp(noise), math.exp(limit), verdict)
+    return Comparison(name, a_ns, b_ns, math.exp(ratio), math.exp(min(single)),
+                      math.exp(max(single)), math.exp(noise), math.exp(limit), verdict)
 
 
 def compare_all(samples: Samples, threshold: float, noise_of_run: float) -> list[Comparison]:
