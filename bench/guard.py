@@ -94,15 +94,16 @@ def verdict_text(report: Report, comparison: Comparison) -> str:
     if again is None:
         return comparison.verdict
     word = "SLOWER" if again.verdict == SLOWER else "noise"
-    return f"{word}: {again.ratio:.3f} when measured again"
+    return f"{word}: {again.quiet_ratio:.3f} when measured again"
 
 
 def print_report(report: Report) -> None:
     rows = [[" ".join(each.name), f"{each.ratio:.3f}", f"{each.lowest:.3f}-{each.highest:.3f}",
-             f"{each.same_build:.3f}", f"{each.limit:.3f}", verdict_text(report, each)]
+             f"{each.quiet_ratio:.3f}", f"{each.same_build:.3f}", f"{each.limit:.3f}",
+             verdict_text(report, each)]
             for each in report.comparisons]
     if rows:
-        print_table(["benchmark", "B/A", "of rounds", "same build", "limit", ""], rows)
+        print_table(["benchmark", "medians", "of rounds", "quiet", "same build", "limit", ""], rows)
     for side, names in (("A", report.only_a), ("B", report.only_b)):
         for name in names:
             print(f"only in {side}: {name}")
