@@ -1,212 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads a catalog of many stripes, opens it again as a restarted coordinator would, looks blocks up
-// at random, and prints what that took:
-//
-//   catalog_bench DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random] [--lookups=100000]
-//
-// "hdfs" ids count up, as a NameNode's do; "random" ones share nothing, the worst case for size and
-// locality. The directory must exist and hold no database.
-#include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+// Look-ups in a catalog that is as large as can be loaded in a second: 10,000 stripes of 14 blocks.
+// catalog_load loads a million.
+#include <benchmark/benchmark.h>
+
 #include <random>
-#include <string>
 #include <vector>
 
-#include "common/clock.h"
-#include "common/status.h"
+#include "catalog_stripes.h"
+#include "common/check.h"
 #include "coordinator/sqlite_catalog.h"
+#include "unit/coordinator/scratch_directory.h"
 
 namespace ecpipe {
 namespace {
 
-constexpr int kBatchStripes = 10'000;  // the most that one PutStripes may carry
-constexpr int kNodes = 1'000;
-constexpr uint64_t kSeed = 20260101;
+constexpr int64_t kStripes = 10'000;
+constexpr size_t kQuestions = 4096;  // asked again and again, in an order without locality
 
-struct Options {
-  std::string directory;
-  int64_t stripes = 1'000'000;
-  int n = 14;
-  int64_t lookups = 100'000;
-  bool random_ids = false;
+struct LoadedCatalog {
+  explicit LoadedCatalog(StripeMaker::Ids ids) : maker{.ids = ids} {
+    catalog = SqliteCatalog::Open(directory.File("ecpipe.db"), {}).value();
+    std::vector<Stripe> stripes;
+    for (int64_t i = 0; i < kStripes; ++i) stripes.push_back(maker.Make(i));
+    ECPIPE_CHECK(catalog->Put(stripes).ok());
+  }
+
+  // Loaded when it is first asked for.
+  static LoadedCatalog& Of(StripeMaker::Ids ids) {
+    if (ids == StripeMaker::Ids::kRandom) {
+      static LoadedCatalog random(ids);
+      return random;
+    }
+    static LoadedCatalog hdfs(ids);
+    return hdfs;
+  }
+
+  ScratchDirectory directory;
+  StripeMaker maker;
+  std::unique_ptr<SqliteCatalog> catalog;
 };
 
-// Any number gives the same bits on every machine (SplitMix64).
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-std::string RandomId(uint64_t number) {
-  const uint64_t a = Mix(number);
-  const uint64_t b = Mix(~number);
-  char text[64];
-  std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%012llx", static_cast<unsigned>(a >> 32),
-                static_cast<unsigned>(a >> 16 & 0xffff), static_cast<unsigned>(a & 0xffff),
-                static_cast<unsigned>(b >> 48), static_cast<unsigned long long>(b & (~0ull >> 16)));
-  return text;
-}
-
-std::string StripeId(const Options& options, int64_t stripe) {
-  if (options.random_ids) return RandomId(static_cast<uint64_t>(stripe) << 8 | 0xff);
-  return "blk_" + std::to_string(INT64_MIN + 16 * (stripe + 1));
-}
-
-std::string BlockId(const Options& options, int64_t stripe, int index) {
-  if (options.random_ids) return RandomId(static_cast<uint64_t>(stripe) << 8 | index);
-  return "blk_" + std::to_string(INT64_MIN + 16 * (stripe + 1) + index);
-}
-
-Stripe MakeStripe(const Options& options, int64_t number) {
-  Stripe stripe{StripeId(options, number), "rs-cauchy(14,10)", 64u << 20, {}};
-  const uint64_t first_node = Mix(static_cast<uint64_t>(number));
-  for (int i = 0; i < options.n; ++i) {
-    const uint64_t node = (first_node + static_cast<uint64_t>(i) * 37) % kNodes;
-    stripe.blocks.push_back({BlockId(options, number, i), "node-" + std::to_string(node)});
-  }
-  return stripe;
-}
-
-// Exits on an error: a benchmark has nobody to hand it to.
-void Require(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "catalog_bench: %s\n", StatusText(status).c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T Require(absl::StatusOr<T> result) {
-  Require(result.status());
-  return *std::move(result);
-}
-
-Duration Since(TimePoint start) { return Clock::System().Now() - start; }
-
-struct Spread {
-  double median = 0;
-  double p99 = 0;
-  double worst = 0;
+struct Question {
+  int64_t stripe;
+  int index;
+  std::string id;
 };
 
-Spread SpreadOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {values[values.size() / 2], values[values.size() * 99 / 100], values.back()};
+template <typename IdOf>
+std::vector<Question> Questions(const StripeMaker& maker, const IdOf& id_of) {
+  std::mt19937_64 random(1);
+  std::vector<Question> questions;
+  for (size_t i = 0; i < kQuestions; ++i) {
+    const auto stripe = static_cast<int64_t>(random() % kStripes);
+    const auto index = static_cast<int>(random() % static_cast<uint64_t>(maker.n));
+    questions.push_back({stripe, index, id_of(stripe, index)});
+  }
+  return questions;
 }
 
-void Load(const Options& options, Catalog* catalog, std::vector<double>* batch_seconds) {
-  for (int64_t first = 0; first < options.stripes; first += kBatchStripes) {
-    std::vector<Stripe> batch;
-    const int64_t end = std::min<int64_t>(first + kBatchStripes, options.stripes);
-    for (int64_t i = first; i < end; ++i) batch.push_back(MakeStripe(options, i));
-    const TimePoint start = Clock::System().Now();
-    Require(catalog->Put(batch));
-    batch_seconds->push_back(Seconds(Since(start)));
+void FindBlock(benchmark::State& state, StripeMaker::Ids ids) {
+  LoadedCatalog& loaded = LoadedCatalog::Of(ids);
+  const auto questions = Questions(
+      loaded.maker, [&](int64_t stripe, int index) { return loaded.maker.BlockId(stripe, index); });
+  size_t next = 0;
+  for (auto _ : state) {
+    const Question& question = questions[next++ % kQuestions];
+    const auto location = loaded.catalog->FindBlock(question.id);
+    ECPIPE_CHECK(location.ok() && location->block_index == question.index);
   }
 }
+BENCHMARK_CAPTURE(FindBlock, hdfs, StripeMaker::Ids::kHdfs);
+BENCHMARK_CAPTURE(FindBlock, random, StripeMaker::Ids::kRandom);
 
-std::vector<double> LookUp(const Options& options, Catalog* catalog) {
-  std::mt19937_64 random(kSeed);
-  std::vector<double> micros;
-  for (int64_t i = 0; i < options.lookups; ++i) {
-    const auto stripe = static_cast<int64_t>(random() % static_cast<uint64_t>(options.stripes));
-    const int index = static_cast<int>(random() % static_cast<uint64_t>(options.n));
-    const std::string block_id = BlockId(options, stripe, index);
-    const TimePoint start = Clock::System().Now();
-    const BlockLocation location = Require(catalog->FindBlock(block_id));
-    micros.push_back(Seconds(Since(start)) * 1e6);
-    if (location.block_index != index || location.stripe.stripe_id != StripeId(options, stripe)) {
-      Require(absl::InternalError("the catalog found the wrong stripe for " + block_id));
-    }
+void FindNoBlock(benchmark::State& state) {
+  LoadedCatalog& loaded = LoadedCatalog::Of(StripeMaker::Ids::kHdfs);
+  const auto questions = Questions(loaded.maker, [&](int64_t stripe, int index) {
+    return loaded.maker.BlockId(kStripes + stripe, index);
+  });
+  size_t next = 0;
+  for (auto _ : state) {
+    const auto location = loaded.catalog->FindBlock(questions[next++ % kQuestions].id);
+    ECPIPE_CHECK(absl::IsNotFound(location.status()));
   }
-  return micros;
 }
+BENCHMARK(FindNoBlock);
 
-double PeakResidentMib() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word) {
-    double kib = 0;
-    if (word == "VmHWM:" && status >> kib) return kib / 1024;
+void FindStripe(benchmark::State& state) {
+  LoadedCatalog& loaded = LoadedCatalog::Of(StripeMaker::Ids::kHdfs);
+  const auto questions =
+      Questions(loaded.maker, [&](int64_t stripe, int) { return loaded.maker.StripeId(stripe); });
+  size_t next = 0;
+  for (auto _ : state) {
+    const Question& question = questions[next++ % kQuestions];
+    const auto stripe = loaded.catalog->FindStripe(question.id);
+    ECPIPE_CHECK(stripe.ok() && stripe->stripe_id == question.id);
   }
-  return 0;
 }
-
-double DatabaseMib(const std::string& path) {
-  double bytes = 0;
-  for (const char* suffix : {"", "-wal", "-shm"}) {
-    std::error_code missing;
-    const auto size = std::filesystem::file_size(path + suffix, missing);
-    if (!missing) bytes += static_cast<double>(size);
-  }
-  return bytes / (1 << 20);
-}
-
-Options ParseOptions(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&](const char* name) -> const char* {
-      return arg.starts_with(name) ? argv[i] + std::strlen(name) : nullptr;
-    };
-    if (const char* stripes = value("--stripes=")) {
-      options.stripes = std::atoll(stripes);
-    } else if (const char* n = value("--n=")) {
-      options.n = std::atoi(n);
-    } else if (const char* lookups = value("--lookups=")) {
-      options.lookups = std::atoll(lookups);
-    } else if (const char* ids = value("--ids=")) {
-      options.random_ids = std::strcmp(ids, "random") == 0;
-    } else {
-      options.directory = arg;
-    }
-  }
-  if (options.directory.empty() || options.stripes < 1 || options.lookups < 1 || options.n < 1 ||
-      options.n > static_cast<int>(kMaxStripeBlocks)) {
-    Require(absl::InvalidArgumentError("usage: catalog_bench DIRECTORY [--stripes=N] [--n=N] "
-                                       "[--ids=hdfs|random] [--lookups=N]"));
-  }
-  return options;
-}
-
-void Run(const Options& options) {
-  const std::string path = options.directory + "/ecpipe.db";
-  std::vector<double> batch_seconds;
-  TimePoint start = Clock::System().Now();
-  {
-    auto catalog = Require(SqliteCatalog::Open(path, {}));
-    Load(options, catalog.get(), &batch_seconds);
-  }
-  const double load_seconds = Seconds(Since(start));
-
-  start = Clock::System().Now();
-  auto catalog = Require(SqliteCatalog::Open(path, {}));
-  const uint64_t stripe_count = Require(catalog->CountStripes());
-  const double restart_ms = Seconds(Since(start)) * 1e3;
-  const Spread batch = SpreadOf(batch_seconds);
-  const Spread lookup = SpreadOf(LookUp(options, catalog.get()));
-
-  std::printf("stripes                    %12llu\n", static_cast<unsigned long long>(stripe_count));
-  std::printf("blocks a stripe            %12d\n", options.n);
-  std::printf("ids                        %12s\n", options.random_ids ? "random" : "hdfs");
-  std::printf("load                       %12.1f s\n", load_seconds);
-  std::printf("  one Put, median          %12.3f s\n", batch.median);
-  std::printf("  one Put, slowest         %12.3f s\n", batch.worst);
-  std::printf("restart                    %12.1f ms\n", restart_ms);
-  std::printf("FindBlock, median          %12.1f us\n", lookup.median);
-  std::printf("FindBlock, p99             %12.1f us\n", lookup.p99);
-  std::printf("database                   %12.1f MiB\n", DatabaseMib(path));
-  std::printf("peak resident              %12.1f MiB\n", PeakResidentMib());
-}
+BENCHMARK(FindStripe);
 
 }  // namespace
 }  // namespace ecpipe
 
-int main(int argc, char** argv) {
-  ecpipe::Run(ecpipe::ParseOptions(argc, argv));
-  return 0;
-}
+BENCHMARK_MAIN();

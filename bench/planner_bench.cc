@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What planning one repair costs: from survivors to the parts that are handed out.
+// What planning one repair costs, for every scheme and by (n, k): from survivors to the parts that
+// are handed out.
 #include <benchmark/benchmark.h>
 
+#include <memory>
 #include <numeric>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "common/check.h"
 #include "coordinator/part_builder.h"
@@ -13,57 +17,106 @@
 namespace ecpipe {
 namespace {
 
-void PlanOneRepair(benchmark::State& state, const std::string& scheme, bool links_known) {
-  const int n = static_cast<int>(state.range(0));
-  const int k = static_cast<int>(state.range(1));
-  const auto code = *CreateErasureCode("rs(" + std::to_string(n) + "," + std::to_string(k) + ")");
-  const int failed[] = {0};
-  std::vector<int> survivors(static_cast<size_t>(n) - 1);
-  std::iota(survivors.begin(), survivors.end(), 1);
-  PlanRequest request;
-  request.scheme = scheme;
-  request.grid = {0, 64u << 20, 32u << 10};
-  request.requestors = {"requestor"};
-  if (links_known) {
+constexpr uint64_t kBlockBytes = 64u << 20;
+constexpr int kRackCount = 5;
+
+// What is known of the cluster: nothing, the speed of each pair of nodes, or the rack of each node.
+enum class Known { kNothing, kLinks, kRacks };
+
+double RandomSpeed(std::mt19937_64& random) {
+  return 1e6 + static_cast<double>(random() % 100'000'000);
+}
+
+// All that the coordinator has at hand when it is asked for the first `failed_count` blocks of a
+// stripe of RS(n, k).
+struct Asked {
+  Asked(const std::string& scheme, int n, int k, int failed_count, Known known) {
+    code = CreateErasureCode("rs(" + std::to_string(n) + "," + std::to_string(k) + ")").value();
+    failed.resize(static_cast<size_t>(failed_count));
+    std::iota(failed.begin(), failed.end(), 0);
+    request.scheme = scheme;
+    request.grid = {0, kBlockBytes, 32u << 10};
+    request.code = code;
+    for (int i = 0; i < n; ++i) {
+      const std::string node = "node-" + std::to_string(i);
+      if (i >= failed_count) request.survivors.push_back(i);
+      request.block_nodes.push_back(node);
+      context.addresses[node] = "127.0.0.1:7712";
+      stripe.blocks.push_back({"file-s00000-b" + std::to_string(i), node});
+    }
+    for (int i = 0; i < failed_count; ++i) {
+      request.requestors.push_back("requestor-" + std::to_string(i));
+      // A requestor sends as well where a scheme has it forward what others want.
+      context.addresses[request.requestors.back()] = "127.0.0.1:7712";
+    }
+    stripe.block_bytes = kBlockBytes;
+    context.stripe = &stripe;
+    context.new_token = [] { return EdgeToken{}; };
+    if (known == Known::kLinks) LearnLinks();
+    if (known == Known::kRacks) LearnRacks();
+  }
+  Asked(const Asked&) = delete;
+  Asked& operator=(const Asked&) = delete;
+
+  void LearnLinks() {
     std::mt19937_64 random(1);
     LinkTable links;
     for (const std::string& from : request.block_nodes) {
-      for (const std::string& to : request.block_nodes) {
-        links[{from, to}] = 1e6 + static_cast<double>(random() % 100'000'000);
+      for (const auto* receivers : {&request.block_nodes, &request.requestors}) {
+        for (const std::string& to : *receivers) links[{from, to}] = RandomSpeed(random);
       }
-      links[{from, request.requestors[0]}] = 1e6 + static_cast<double>(random() % 100'000'000);
     }
     request.cluster.links = std::make_shared<LinkTable>(std::move(links));
   }
-  request.code = code;
-  request.survivors = survivors;
-  PartContext context;
-  context.new_token = [] { return EdgeToken{}; };
-  Stripe stripe;
-  for (int i = 0; i < n; ++i) {
-    const std::string node = "node-" + std::to_string(i);
-    request.block_nodes.push_back(node);
-    context.addresses[node] = "127.0.0.1:7712";
-    stripe.blocks.push_back({"file-s00000-b" + std::to_string(i), node});
+
+  void LearnRacks() {
+    int next = 0;
+    for (const auto* nodes : {&request.block_nodes, &request.requestors}) {
+      for (const std::string& node : *nodes) {
+        request.cluster.nodes.push_back({node, "rack-" + std::to_string(next++ % kRackCount)});
+      }
+    }
   }
-  stripe.block_bytes = 64u << 20;
-  context.stripe = &stripe;
+
+  std::shared_ptr<const ErasureCode> code;
+  std::vector<int> failed;
+  PlanRequest request;
+  Stripe stripe;
+  PartContext context;
+};
+
+void PlanOneRepair(benchmark::State& state, const std::string& scheme, Known known) {
+  Asked asked(scheme, static_cast<int>(state.range(0)), static_cast<int>(state.range(1)),
+              static_cast<int>(state.range(2)), known);
   for (auto _ : state) {
-    request.equation = *code->Equation(failed, survivors);
-    const RepairPlan plan = *ChoosePlan(request);
-    benchmark::DoNotOptimize(EstimateCost(plan, request.cluster));
-    const auto parts = BuildParts(plan, context);
+    asked.request.equation = asked.code->Equation(asked.failed, asked.request.survivors).value();
+    const RepairPlan plan = ChoosePlan(asked.request).value();
+    benchmark::DoNotOptimize(EstimateCost(plan, asked.request.cluster));
+    const auto parts = BuildParts(plan, asked.context);
     ECPIPE_CHECK(parts.ok());
     benchmark::DoNotOptimize(parts->size());
   }
 }
 
-BENCHMARK_CAPTURE(PlanOneRepair, rp, "rp", false)->Args({14, 10})->Args({6, 4})->Args({100, 80});
-BENCHMARK_CAPTURE(PlanOneRepair, ppr, "ppr", false)->Args({14, 10});
-BENCHMARK_CAPTURE(PlanOneRepair, conventional, "conventional", false)->Args({14, 10});
-BENCHMARK_CAPTURE(PlanOneRepair, automatic, "auto", false)->Args({14, 10});
-BENCHMARK_CAPTURE(PlanOneRepair, weighted, "rp-weighted", true)->Args({14, 10});
-BENCHMARK_CAPTURE(PlanOneRepair, automatic_with_links, "auto", true)->Args({14, 10});
+void Register(const std::string& scheme, const std::string& suffix, Known known) {
+  auto* benchmark = benchmark::RegisterBenchmark(
+      ("PlanOneRepair/" + scheme + suffix).c_str(),
+      [scheme, known](benchmark::State& state) { PlanOneRepair(state, scheme, known); });
+  benchmark->ArgNames({"n", "k", "failed"});
+  benchmark->Args({6, 4, 1})->Args({9, 6, 1})->Args({14, 10, 1})->Args({16, 12, 1});
+  benchmark->Args({14, 10, 2})->Args({14, 10, 4})->Args({100, 80, 1});
+}
+
+void RegisterAll() {
+  std::vector<std::string> schemes = SchemeNames();
+  std::erase(schemes, "direct");  // it repairs nothing
+  schemes.push_back("auto");
+  for (const std::string& scheme : schemes) Register(scheme, "", Known::kNothing);
+  for (const char* scheme : {"rp-weighted", "rp-cyclic", "rp-all", "auto"}) {
+    Register(scheme, "/links", Known::kLinks);
+  }
+  for (const char* scheme : {"rp-rack", "auto"}) Register(scheme, "/racks", Known::kRacks);
+}
 
 // The weighted path alone, over random speeds. `gap`: how far the bound is above what was found.
 void WidestPathOfRandomLinks(benchmark::State& state) {
@@ -96,4 +149,10 @@ BENCHMARK(WidestPathOfRandomLinks)->Args({13, 10})->Args({15, 12})->Args({39, 30
 }  // namespace
 }  // namespace ecpipe
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  ecpipe::RegisterAll();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

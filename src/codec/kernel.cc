@@ -13,18 +13,12 @@
 namespace ecpipe {
 namespace {
 
-constexpr size_t kTableBytes = 32;
 // ISA-L takes an int length.
 constexpr size_t kLargestCall = size_t{1} << 30;
 // Its SIMD kernels handle any length from here on; shorter ones go byte by byte, here.
 constexpr size_t kShortestCall = 64;
 // A stripe has at most 255 blocks, so no more can be lost at once.
 constexpr size_t kMostRows = 255;
-
-// ISA-L's expanded table begins with the products of 0..15, so entry 1 is the coefficient.
-uint8_t CoefficientOf(const std::vector<uint8_t>& tables, size_t row) {
-  return tables[row * kTableBytes + 1];
-}
 
 void MultiplyAddShort(uint8_t* row, uint8_t coefficient, const uint8_t* source, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) row[i] ^= GfMultiply(coefficient, source[i]);
@@ -33,12 +27,12 @@ void MultiplyAddShort(uint8_t* row, uint8_t coefficient, const uint8_t* source, 
 }  // namespace
 
 CoefficientColumn::CoefficientColumn(std::span<const uint8_t> coefficients)
-    : rows_(coefficients.size()), tables_(coefficients.size() * kTableBytes) {
+    : rows_(coefficients.size()), tables_(coefficients.size()) {
   ECPIPE_CHECK(rows_ <= kMostRows);
   if (rows_ == 0) return;
   // ISA-L reads its arguments only, though its signatures do not say so.
   ec_init_tables(1, static_cast<int>(rows_), const_cast<uint8_t*>(coefficients.data()),
-                 tables_.data());
+                 reinterpret_cast<uint8_t*>(tables_.data()));
 }
 
 void CoefficientColumn::MultiplyAdd(std::span<uint8_t* const> rows, const uint8_t* source,
@@ -46,11 +40,12 @@ void CoefficientColumn::MultiplyAdd(std::span<uint8_t* const> rows, const uint8_
   ECPIPE_CHECK(rows.size() == rows_);
   if (bytes < kShortestCall) {
     for (size_t r = 0; r < rows_; ++r) {
-      MultiplyAddShort(rows[r], CoefficientOf(tables_, r), source, bytes);
+      // ISA-L's expanded table begins with the products of 0..15: entry 1 is the coefficient.
+      MultiplyAddShort(rows[r], tables_[r].bytes[1], source, bytes);
     }
     return;
   }
-  auto* tables = const_cast<uint8_t*>(tables_.data());
+  auto* tables = const_cast<uint8_t*>(reinterpret_cast<const uint8_t*>(tables_.data()));
   for (size_t at = 0; at < bytes; at += kLargestCall) {
     const size_t rest = bytes - at;
     // The last call must not be a short one: it takes all of up to 1 GiB + 63 bytes.
@@ -75,7 +70,8 @@ void CoefficientColumn::Multiply(std::span<uint8_t* const> rows, const uint8_t* 
   std::copy(rows.begin(), rows.end(), targets.begin());
   auto* one_source = const_cast<uint8_t*>(source);
   ec_encode_data(static_cast<int>(bytes), 1, static_cast<int>(rows_),
-                 const_cast<uint8_t*>(tables_.data()), &one_source, targets.data());
+                 const_cast<uint8_t*>(reinterpret_cast<const uint8_t*>(tables_.data())),
+                 &one_source, targets.data());
 }
 
 void Xor(uint8_t* __restrict target, const uint8_t* __restrict source, size_t bytes) {

@@ -28,7 +28,12 @@ class CoefficientColumn {
 
  private:
   size_t rows_ = 0;
-  std::vector<uint8_t> tables_;
+  // Aligned, because a kernel that reads tables in its innermost loop pays for those that lie
+  // across two cache lines.
+  struct alignas(32) Table {
+    uint8_t bytes[32];
+  };
+  std::vector<Table> tables_;  // one a row
 };
 
 // target[0..bytes) ^= source[0..bytes). Any length and alignment; the two do not overlap.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole plans, run by real engines on threads over loopback TCP, compared with a plain computation.
+// Whole plans, run by real engines on threads, over loopback TCP and within memory, compared with a
+// plain computation.
 #include "pipeline/part_runner.h"
 
 #include <gtest/gtest.h>
@@ -15,57 +16,13 @@
 #include "common/tcp_transport.h"
 #include "coordinator/part_builder.h"
 #include "coordinator/planner.h"
+#include "fakes/memory_block.h"
+#include "fakes/memory_transport.h"
 
 namespace ecpipe {
 namespace {
 
 constexpr uint64_t kBlockBytes = 100'003;
-
-class MemoryBlock : public BlockReader {
- public:
-  MemoryBlock(const std::vector<uint8_t>* bytes, uint64_t fail_from, bool cached)
-      : bytes_(*bytes), fail_from_(fail_from), cached_(cached) {}
-  uint64_t bytes() const override { return bytes_.size(); }
-  absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    if (offset + out.size() > fail_from_) return absl::InternalError("bad sector");
-    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
-    return absl::OkStatus();
-  }
-  absl::StatusOr<bool> TryReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    if (!cached_) return false;
-    const absl::Status status = ReadAt(offset, out);
-    if (!status.ok()) return status;
-    return true;
-  }
-
- private:
-  const std::vector<uint8_t>& bytes_;
-  const uint64_t fail_from_;
-  const bool cached_;
-};
-
-// Collects rows; in order if asked to.
-class MemorySink : public SliceSink {
- public:
-  MemorySink(const SliceGrid& grid, bool in_order) : grid_(grid), in_order_(in_order) {}
-  bool Ready(Row, uint32_t slice_index) override { return !in_order_ || slice_index == next_; }
-  absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override {
-    std::vector<uint8_t>& target = rows_[row];
-    target.resize(grid_.bytes);
-    std::copy(bytes.begin(), bytes.end(),
-              target.begin() +
-                  static_cast<std::ptrdiff_t>(grid_.SliceOffset(slice_index) - grid_.offset));
-    next_ = slice_index + 1;
-    return absl::OkStatus();
-  }
-  const std::map<Row, std::vector<uint8_t>>& rows() const { return rows_; }
-
- private:
-  const SliceGrid grid_;
-  const bool in_order_;
-  uint32_t next_ = 0;
-  std::map<Row, std::vector<uint8_t>> rows_;
-};
 
 // One process that is all nodes: each node's part on a thread of its own, requestors too.
 class Engines : public ::testing::Test {
@@ -115,7 +72,8 @@ class Engines : public ::testing::Test {
   }
 
   // Runs every part and returns what each node's Run() said.
-  std::map<std::string, absl::Status> Run(const RepairPlan& plan, bool in_order = false) {
+  std::map<std::string, absl::Status> Run(const RepairPlan& plan,
+                                          MemorySink::Order order = MemorySink::Order::kAny) {
     PartContext context;
     context.repair_id = ++repair_id_;
     context.stripe = &stripe_;
@@ -131,7 +89,7 @@ class Engines : public ::testing::Test {
     std::vector<std::unique_ptr<PartRunner>> runners;
     for (const auto& [node, part] : *parts) {
       EXPECT_TRUE(ValidatePart(part).ok()) << ValidatePart(part);
-      sinks_[node] = std::make_unique<MemorySink>(plan.grid, in_order);
+      sinks_[node] = std::make_unique<MemorySink>(plan.grid, order);
       auto runner =
           PartRunner::Create(part, Open(part), transport_.get(), sinks_[node].get(), options_);
       EXPECT_TRUE(runner.ok()) << runner.status();
@@ -150,7 +108,8 @@ class Engines : public ::testing::Test {
       if (!part.hops[i].block) continue;
       const int index = part.hops[i].block->block_id[1] - '0';
       const uint64_t fail_from = index == failing_block_ ? 50'000 : UINT64_MAX;
-      blocks[i] = std::make_unique<MemoryBlock>(&blocks_[index], fail_from, cached_);
+      blocks[i] =
+          std::make_unique<MemoryBlock>(blocks_[index], MemoryBlock::Options{fail_from, cached_});
     }
     return blocks;
   }
@@ -171,6 +130,22 @@ class Engines : public ::testing::Test {
     }
   }
 
+  void ExpectEverySchemeAndShape() {
+    for (const bool cached : {true, false}) {
+      cached_ = cached;
+      for (const char* scheme :
+           {"conventional", "ppr", "rp", "rp-cyclic", "mixed", "pipe-b", "pipe-s"}) {
+        for (const std::vector<int>& failed : {std::vector<int>{0}, {2, 5}, {1, 3, 6}}) {
+          ExpectRepaired(scheme, failed, {0, kBlockBytes, 4096});
+          ExpectRepaired(scheme, failed, {12'345, 54'321, 1000});
+          ExpectRepaired(scheme, failed, {0, kBlockBytes, 1u << 20});
+          ExpectRepaired(scheme, failed, {kBlockBytes - 1, 1, 7});
+        }
+        ExpectRepaired(scheme, {4}, {0, 300, 1});
+      }
+    }
+  }
+
   std::shared_ptr<const ErasureCode> code_;
   std::vector<std::vector<uint8_t>> blocks_;
   Stripe stripe_;
@@ -183,19 +158,18 @@ class Engines : public ::testing::Test {
   std::map<std::string, std::unique_ptr<MemorySink>> sinks_;
 };
 
-TEST_F(Engines, EverySchemeAndShape) {
-  for (const bool cached : {true, false}) {
-    cached_ = cached;
-    for (const char* scheme :
-         {"conventional", "ppr", "rp", "rp-cyclic", "mixed", "pipe-b", "pipe-s"}) {
-      for (const std::vector<int>& failed : {std::vector<int>{0}, {2, 5}, {1, 3, 6}}) {
-        ExpectRepaired(scheme, failed, {0, kBlockBytes, 4096});
-        ExpectRepaired(scheme, failed, {12'345, 54'321, 1000});
-        ExpectRepaired(scheme, failed, {0, kBlockBytes, 1u << 20});
-        ExpectRepaired(scheme, failed, {kBlockBytes - 1, 1, 7});
-      }
-      ExpectRepaired(scheme, {4}, {0, 300, 1});
-    }
+TEST_F(Engines, EverySchemeAndShape) { ExpectEverySchemeAndShape(); }
+
+TEST_F(Engines, EverySchemeAndShapeInMemory) {
+  transport_ = MakeMemoryTransport({});
+  ExpectEverySchemeAndShape();
+}
+
+// Streams so small that every frame goes through in pieces.
+TEST_F(Engines, LanesInMemoryThatTrickle) {
+  transport_ = MakeMemoryTransport({.stream_bytes = 33});
+  for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic", "mixed"}) {
+    ExpectRepaired(scheme, {2, 5}, {12'345, 5'432, 1000});
   }
 }
 
@@ -206,7 +180,7 @@ TEST_F(Engines, LanesThatInterleaveArriveInOrder) {
   plan.lanes[0].slices = *LaneSlices::Create({{0, (count + 1) / 2, 2}}, count);
   plan.lanes[1].slices = *LaneSlices::Create({{1, count / 2, 2}}, count);
   ASSERT_TRUE(ValidatePlan(plan).ok()) << ValidatePlan(plan);
-  for (const auto& [node, status] : Run(plan, /*in_order=*/true)) {
+  for (const auto& [node, status] : Run(plan, MemorySink::Order::kAscending)) {
     EXPECT_TRUE(status.ok()) << node << ": " << status;
   }
   EXPECT_EQ(sinks_.at("r0")->rows().at(0), blocks_[0]);
@@ -274,15 +248,18 @@ TEST_F(Engines, NoLaneRunsFarAheadOfAnother) {
 
 TEST_F(Engines, ADiskErrorReachesTheRequestorWithTheReason) {
   failing_block_ = 5;
-  for (const bool cached : {true, false}) {
-    cached_ = cached;
-    for (const char* scheme : {"conventional", "ppr", "rp"}) {
-      const auto outcome = Run(Plan(scheme, {0}, {0, kBlockBytes, 1000}));
-      const absl::Status& status = outcome.at("r0");
-      EXPECT_FALSE(status.ok()) << scheme;
-      EXPECT_NE(status.ToString().find("bad sector"), std::string::npos) << status;
-      EXPECT_NE(status.ToString().find("b5"), std::string::npos) << status;
-      EXPECT_FALSE(outcome.at("n5").ok());
+  for (const bool in_memory : {false, true}) {
+    if (in_memory) transport_ = MakeMemoryTransport({});
+    for (const bool cached : {true, false}) {
+      cached_ = cached;
+      for (const char* scheme : {"conventional", "ppr", "rp"}) {
+        const auto outcome = Run(Plan(scheme, {0}, {0, kBlockBytes, 1000}));
+        const absl::Status& status = outcome.at("r0");
+        EXPECT_FALSE(status.ok()) << scheme;
+        EXPECT_NE(status.ToString().find("bad sector"), std::string::npos) << status;
+        EXPECT_NE(status.ToString().find("b5"), std::string::npos) << status;
+        EXPECT_FALSE(outcome.at("n5").ok());
+      }
     }
   }
 }
@@ -312,7 +289,7 @@ TEST_F(Engines, ASilentPeerIsNamedWhenTimeIsUp) {
   for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
   const RepairPart part = BuildParts(plan, context)->at("r0");
   options_.stall_timeout = std::chrono::milliseconds(200);
-  MemorySink sink(plan.grid, false);
+  MemorySink sink(plan.grid, MemorySink::Order::kAny);
   auto runner = PartRunner::Create(part, {}, transport_.get(), &sink, options_);
   ASSERT_TRUE(runner.ok());
   const absl::Status status = (*runner)->Run();
@@ -330,7 +307,7 @@ TEST_F(Engines, CancelEndsARunThatWaits) {
   context.new_token = [] { return EdgeToken{}; };
   for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
   const RepairPart part = BuildParts(plan, context)->at("r0");
-  MemorySink sink(plan.grid, false);
+  MemorySink sink(plan.grid, MemorySink::Order::kAny);
   auto runner = *PartRunner::Create(part, {}, transport_.get(), &sink, options_);
   absl::Status status;
   std::thread thread([&] { status = runner->Run(); });

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads a catalog of many stripes, opens it again as a restarted coordinator would, looks blocks up
+// at random, and prints what that took:
+//
+//   catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random] [--lookups=100000]
+//
+// catalog_stripes.h says what the ids are. The directory must exist and hold no database.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "catalog_stripes.h"
+#include "common/clock.h"
+#include "common/status.h"
+#include "coordinator/sqlite_catalog.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr int kBatchStripes = 10'000;  // the most that one PutStripes may carry
+constexpr uint64_t kSeed = 20260101;
+
+struct Options {
+  std::string directory;
+  int64_t stripes = 1'000'000;
+  int64_t lookups = 100'000;
+  StripeMaker maker;
+};
+
+// Exits on an error: a benchmark has nobody to hand it to.
+void Require(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "catalog_load: %s\n", StatusText(status).c_str());
+  std::exit(1);
+}
+
+template <typename T>
+T Require(absl::StatusOr<T> result) {
+  Require(result.status());
+  return *std::move(result);
+}
+
+Duration Since(TimePoint start) { return Clock::System().Now() - start; }
+
+struct Spread {
+  double median = 0;
+  double p99 = 0;
+  double worst = 0;
+};
+
+Spread SpreadOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return {values[values.size() / 2], values[values.size() * 99 / 100], values.back()};
+}
+
+void Load(const Options& options, Catalog* catalog, std::vector<double>* batch_seconds) {
+  for (int64_t first = 0; first < options.stripes; first += kBatchStripes) {
+    std::vector<Stripe> batch;
+    const int64_t end = std::min<int64_t>(first + kBatchStripes, options.stripes);
+    for (int64_t i = first; i < end; ++i) batch.push_back(options.maker.Make(i));
+    const TimePoint start = Clock::System().Now();
+    Require(catalog->Put(batch));
+    batch_seconds->push_back(Seconds(Since(start)));
+  }
+}
+
+std::vector<double> LookUp(const Options& options, Catalog* catalog) {
+  std::mt19937_64 random(kSeed);
+  std::vector<double> micros;
+  for (int64_t i = 0; i < options.lookups; ++i) {
+    const auto stripe = static_cast<int64_t>(random() % static_cast<uint64_t>(options.stripes));
+    const int index = static_cast<int>(random() % static_cast<uint64_t>(options.maker.n));
+    const std::string block_id = options.maker.BlockId(stripe, index);
+    const TimePoint start = Clock::System().Now();
+    const BlockLocation location = Require(catalog->FindBlock(block_id));
+    micros.push_back(Seconds(Since(start)) * 1e6);
+    if (location.block_index != index ||
+        location.stripe.stripe_id != options.maker.StripeId(stripe)) {
+      Require(absl::InternalError("the catalog found the wrong stripe for " + block_id));
+    }
+  }
+  return micros;
+}
+
+double PeakResidentMib() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    double kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib / 1024;
+  }
+  return 0;
+}
+
+double DatabaseMib(const std::string& path) {
+  double bytes = 0;
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    std::error_code missing;
+    const auto size = std::filesystem::file_size(path + suffix, missing);
+    if (!missing) bytes += static_cast<double>(size);
+  }
+  return bytes / (1 << 20);
+}
+
+Options ParseOptions(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    const auto value = [&](const char* name) -> const char* {
+      return arg.starts_with(name) ? argv[i] + std::strlen(name) : nullptr;
+    };
+    if (const char* stripes = value("--stripes=")) {
+      options.stripes = std::atoll(stripes);
+    } else if (const char* n = value("--n=")) {
+      options.maker.n = std::atoi(n);
+    } else if (const char* lookups = value("--lookups=")) {
+      options.lookups = std::atoll(lookups);
+    } else if (const char* ids = value("--ids=")) {
+      if (std::strcmp(ids, "random") == 0) options.maker.ids = StripeMaker::Ids::kRandom;
+    } else {
+      options.directory = arg;
+    }
+  }
+  if (options.directory.empty() || options.stripes < 1 || options.lookups < 1 ||
+      options.maker.n < 1 || options.maker.n > static_cast<int>(kMaxStripeBlocks)) {
+    Require(
+        absl::InvalidArgumentError("usage: catalog_load DIRECTORY [--stripes=N] [--n=N] "
+                                   "[--ids=hdfs|random] [--lookups=N]"));
+  }
+  return options;
+}
+
+void Run(const Options& options) {
+  const std::string path = options.directory + "/ecpipe.db";
+  std::vector<double> batch_seconds;
+  TimePoint start = Clock::System().Now();
+  {
+    auto catalog = Require(SqliteCatalog::Open(path, {}));
+    Load(options, catalog.get(), &batch_seconds);
+  }
+  const double load_seconds = Seconds(Since(start));
+
+  start = Clock::System().Now();
+  auto catalog = Require(SqliteCatalog::Open(path, {}));
+  const uint64_t stripe_count = Require(catalog->CountStripes());
+  const double restart_ms = Seconds(Since(start)) * 1e3;
+  const Spread batch = SpreadOf(batch_seconds);
+  const Spread lookup = SpreadOf(LookUp(options, catalog.get()));
+
+  std::printf("stripes                    %12llu\n", static_cast<unsigned long long>(stripe_count));
+  std::printf("blocks a stripe            %12d\n", options.maker.n);
+  std::printf("ids                        %12s\n",
+              options.maker.ids == StripeMaker::Ids::kRandom ? "random" : "hdfs");
+  std::printf("load                       %12.1f s\n", load_seconds);
+  std::printf("  one Put, median          %12.3f s\n", batch.median);
+  std::printf("  one Put, slowest         %12.3f s\n", batch.worst);
+  std::printf("restart                    %12.1f ms\n", restart_ms);
+  std::printf("FindBlock, median          %12.1f us\n", lookup.median);
+  std::printf("FindBlock, p99             %12.1f us\n", lookup.p99);
+  std::printf("database                   %12.1f MiB\n", DatabaseMib(path));
+  std::printf("peak resident              %12.1f MiB\n", PeakResidentMib());
+}
+
+}  // namespace
+}  // namespace ecpipe
+
+int main(int argc, char** argv) {
+  ecpipe::Run(ecpipe::ParseOptions(argc, argv));
+  return 0;
+}

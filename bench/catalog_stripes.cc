@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog_stripes.h"
+
+#include <cstdio>
+
+namespace ecpipe {
+namespace {
+
+constexpr int kNodes = 1'000;
+
+// Any number gives the same bits on every machine (SplitMix64).
+uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+std::string RandomId(uint64_t number) {
+  const uint64_t a = Mix(number);
+  const uint64_t b = Mix(~number);
+  char text[64];
+  std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%012llx", static_cast<unsigned>(a >> 32),
+                static_cast<unsigned>(a >> 16 & 0xffff), static_cast<unsigned>(a & 0xffff),
+                static_cast<unsigned>(b >> 48), static_cast<unsigned long long>(b & (~0ull >> 16)));
+  return text;
+}
+
+}  // namespace
+
+std::string StripeMaker::StripeId(int64_t stripe) const {
+  if (ids == Ids::kRandom) return RandomId(static_cast<uint64_t>(stripe) << 8 | 0xff);
+  return "blk_" + std::to_string(INT64_MIN + 16 * (stripe + 1));
+}
+
+std::string StripeMaker::BlockId(int64_t stripe, int index) const {
+  if (ids == Ids::kRandom) return RandomId(static_cast<uint64_t>(stripe) << 8 | index);
+  return "blk_" + std::to_string(INT64_MIN + 16 * (stripe + 1) + index);
+}
+
+Stripe StripeMaker::Make(int64_t number) const {
+  Stripe stripe{StripeId(number), "rs-cauchy(14,10)", 64u << 20, {}};
+  const uint64_t first_node = Mix(static_cast<uint64_t>(number));
+  for (int i = 0; i < n; ++i) {
+    const uint64_t node = (first_node + static_cast<uint64_t>(i) * 37) % kNodes;
+    stripe.blocks.push_back({BlockId(number, i), "node-" + std::to_string(node)});
+  }
+  return stripe;
+}
+
+}  // namespace ecpipe
