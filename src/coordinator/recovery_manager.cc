@@ -39,6 +39,7 @@ RecoveryManager::RecoveryManager(Catalog* catalog, Journal* journal, RepairCoord
                                  const Clock* clock, const Options& options)
     : catalog_(catalog), journal_(journal), repairs_(repairs), clock_(clock), options_(options) {
   repairs_->SetHostedEnd([this](const HostedEnd& end) { OnEnd(end); });
+  repairs_->SetHostedPartEnd([this](const HostedPartEnd& end) { OnPartEnd(end); });
 }
 
 RecoveryManager::~RecoveryManager() {
@@ -347,6 +348,24 @@ void RecoveryManager::OnEnd(const HostedEnd& end) {
   if (found == recoveries_.end()) return;
   found->second->adopted.erase(end.block_id);
   Take(found->second.get(), end.block_id, end.status);
+  news_ = true;
+  wake_.NotifyAll();
+}
+
+// The first hops of a path are done long before the last ones, as much as buffers hold: meanwhile
+// they can be at work for other blocks.
+void RecoveryManager::OnPartEnd(const HostedPartEnd& end) {
+  MutexLock lock(&mutex_);
+  const auto recovery = recoveries_.find(end.recovery_id);
+  if (recovery == recoveries_.end()) return;
+  const auto in_flight = recovery->second->in_flight.find(end.block_id);
+  if (in_flight == recovery->second->in_flight.end()) return;
+  std::vector<NodeLoad>& loads = in_flight->second.loads;
+  const auto done = std::find_if(loads.begin(), loads.end(),
+                                 [&](const NodeLoad& load) { return load.node == end.node; });
+  if (done == loads.end()) return;  // BeginRepair has not returned: they go with the repair
+  loads_.End({*done});
+  loads.erase(done);
   news_ = true;
   wake_.NotifyAll();
 }

@@ -79,7 +79,7 @@ class RecoveryManager {
     std::set<std::string> adopted;
     struct InFlight {
       std::string host;
-      std::vector<NodeLoad> loads;  // empty until the repair has begun
+      std::vector<NodeLoad> loads;  // of nodes that are at work; empty until the repair has begun
     };
     std::map<std::string, InFlight> in_flight;  // by block id
     // Hosts of repairs that failed, and till when others go before them: what is dead is known to
@@ -101,6 +101,7 @@ class RecoveryManager {
   std::optional<Start> ChooseStart(RecoveryId id);
   void BeginRepair(const Start& start);
   void OnEnd(const HostedEnd& end);
+  void OnPartEnd(const HostedPartEnd& end);
   // Takes note of what became of a block that was started.
   void Take(Recovery* recovery, const std::string& block_id, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -308,6 +308,7 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
     Log(LogLevel::kWarning, "part.failed",
         {{"repair", RepairIdText(repair_id)}, {"node", node}, {"status", StatusText(status)}});
   }
+  std::optional<HostedPartEnd> part_end;
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
@@ -320,8 +321,11 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
     const auto host = std::find(hosts.begin(), hosts.end(), node);
     if (first && status.ok() && host != hosts.end()) {
       running.to_move.insert(static_cast<Row>(host - hosts.begin()));
+    } else if (first && status.ok() && !hosts.empty()) {
+      part_end = {running.record.recovery_id, running.record.block_ids[0], node};
     }
   }
+  if (part_end) on_hosted_part_end_(*part_end);
   Advance(repair_id);
 }
 

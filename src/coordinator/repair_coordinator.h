@@ -47,6 +47,13 @@ struct HostedEnd {
   absl::Status status;
 };
 
+// A node has done its part of a repair that helpers host; others may still be at theirs.
+struct HostedPartEnd {
+  uint64_t recovery_id = 0;
+  std::string block_id;  // the repair's first
+  std::string node;
+};
+
 // Thread-safe.
 class RepairCoordinator {
  public:
@@ -65,6 +72,7 @@ class RepairCoordinator {
   };
   // Called without locks, from any thread, also before the BeginRepair in question returns.
   using OnHostedEnd = std::function<void(const HostedEnd&)>;
+  using OnHostedPartEnd = std::function<void(const HostedPartEnd&)>;
 
   // All pointers outlive the coordinator.
   RepairCoordinator(Catalog* catalog, Journal* journal, HelperGateway* helpers, const Clock* clock,
@@ -87,6 +95,7 @@ class RepairCoordinator {
 
   // Before the first repair.
   void SetHostedEnd(OnHostedEnd on_end) { on_hosted_end_ = std::move(on_end); }
+  void SetHostedPartEnd(OnHostedPartEnd on_end) { on_hosted_part_end_ = std::move(on_end); }
   // Takes up hosted repairs that were under way when the coordinator stopped: their hosts keep the
   // report until somebody takes it.
   void Adopt(const std::vector<RepairRecord>& interrupted);
@@ -166,6 +175,7 @@ class RepairCoordinator {
   BusyNodes busy_;
   RepairPlanner planner_;
   OnHostedEnd on_hosted_end_ = [](const HostedEnd&) {};
+  OnHostedPartEnd on_hosted_part_end_ = [](const HostedPartEnd&) {};
 
   Mutex mutex_;
   std::map<RepairId, Running> running_ ABSL_GUARDED_BY(mutex_);

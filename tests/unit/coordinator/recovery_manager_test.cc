@@ -136,6 +136,32 @@ TEST_F(RecoveryManagerTest, RespectsTheStreamsOfANode) {
   EXPECT_EQ(View(id).waiting_blocks, View(id).record.blocks - 2);
 }
 
+TEST_F(RecoveryManagerTest, ANodeWhosePartHasEndedHelpsElsewhere) {
+  RecoveryRequest request = Request();
+  request.streams_per_node = 1;
+  const RecoveryId id = Begin(request);
+  const auto first = WaitForNewHosts(1);
+  ASSERT_EQ(first.size(), 1u) << "four helpers and the host leave too few of nine for another";
+  std::vector<HelperGateway::Handout> handouts;
+  {
+    MutexLock lock(&helpers_.mutex);
+    handouts = helpers_.all[0];
+  }
+  for (const auto& handout : handouts) {
+    if (!handout.part.stores.empty()) continue;
+    repairs_->ReportPart(handout.helper.node, handout.part.repair_id, 0, absl::OkStatus());
+    repairs_->ReportPart(handout.helper.node, handout.part.repair_id, 0, absl::OkStatus());
+  }
+  const auto second = WaitForNewHosts(1);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_NE(second[0].first, first[0].first) << "that one still stores";
+  for (const auto& [node, part] : {first[0], second[0]}) {
+    repairs_->ReportPart(node, part.repair_id, part.attempt, absl::OkStatus());
+  }
+  ASSERT_TRUE(RunToEnd(id));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+}
+
 TEST_F(RecoveryManagerTest, WhatFailsAgainAndAgainIsReported) {
   const RecoveryId id = Begin(Request());
   ASSERT_TRUE(RunToEnd(id, absl::DataLossError("bad sector")));
