@@ -16,10 +16,12 @@ import os
 import tempfile
 from pathlib import Path
 
-from lab import DEFAULT_BIN_DIR, check_programs
+from lab import DEFAULT_BIN_DIR
 from labkit.cluster import Cluster
-from labkit.measure import MIB, print_table
+from labkit.command_line import check_programs
 from labkit.process import interruptible
+from labkit.results import print_table
+from labkit.stripes import MIB
 
 STEP_SECONDS = 300.0
 
