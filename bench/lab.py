@@ -27,7 +27,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from labkit import netns, results
+from labkit import netns, report, results, suite
 from labkit.command_line import (
     add_output_arguments, check_output_arguments, check_programs, write_outputs)
 from labkit.experiments import EXPERIMENTS
@@ -36,6 +36,8 @@ from labkit.testbed import Emulated
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEFAULT_BIN_DIR = REPOSITORY / "build" / "release" / "bin"
+RESULTS = REPOSITORY / "bench" / "results"
+PAGE = REPOSITORY / "bench" / "RESULTS.md"
 EXIT_FAILED = 1
 EXIT_CANNOT_RUN_HERE = 3
 
@@ -55,6 +57,10 @@ def parse_arguments() -> argparse.Namespace:
         summary = (module.__doc__ or name).split("\n\n")[0]
         module.add_arguments(subparsers.add_parser(
             name, help=summary, description=summary, parents=[common]))
+    suite.add_arguments(subparsers.add_parser(
+        suite.NAME, help="every figure of the paper, and the page", parents=[common]), RESULTS)
+    report.add_arguments(subparsers.add_parser(
+        report.NAME, help="the page, from results that are there"), RESULTS, PAGE)
     return parser.parse_args()
 
 
@@ -62,9 +68,14 @@ def run_experiment(arguments: argparse.Namespace) -> None:
     check_programs(arguments.bin_dir)
     check_output_arguments(arguments)
     work_dir = arguments.work_dir or Path(tempfile.mkdtemp(prefix="ecpipe-lab-"))
+    testbed = Emulated(arguments.bin_dir, work_dir, keep=bool(arguments.work_dir))
     try:
-        rows = EXPERIMENTS[arguments.experiment].run(
-            arguments, Emulated(arguments.bin_dir, work_dir, keep=bool(arguments.work_dir)))
+        if arguments.experiment == suite.NAME:
+            # The page of results elsewhere is beside them.
+            page = PAGE if arguments.out == RESULTS else arguments.out / PAGE.name
+            suite.run(arguments, testbed, REPOSITORY, lambda: report.write(arguments.out, page))
+            return
+        rows = EXPERIMENTS[arguments.experiment].run(arguments, testbed)
     finally:
         if arguments.work_dir is None:
             shutil.rmtree(work_dir, ignore_errors=True)
@@ -74,11 +85,14 @@ def run_experiment(arguments: argparse.Namespace) -> None:
 
 def main() -> int:
     arguments = parse_arguments()
-    obstacle = netns.why_not()
-    if obstacle:
-        print(f"lab.py: {obstacle}", file=sys.stderr)
-        return EXIT_CANNOT_RUN_HERE
     try:
+        if arguments.experiment == report.NAME:
+            report.write(arguments.results, arguments.page)
+            return 0
+        obstacle = netns.why_not()
+        if obstacle:
+            print(f"lab.py: {obstacle}", file=sys.stderr)
+            return EXIT_CANNOT_RUN_HERE
         with interruptible():
             run_experiment(arguments)
     except LabError as error:

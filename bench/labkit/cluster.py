@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -264,6 +265,18 @@ class Cluster:
                     and not any(node["active_sessions"] for node in answers.values()))
         wait_until(idle, seconds, "all sessions ended")
         return answers
+
+    def wait_settled(self, seconds: float = 20.0) -> None:
+        """Until the coordinator, too, knows that no helper has a session: each has sent a heartbeat
+        since. Before that it takes other helpers, and a plan that is shown is not the next one."""
+        self.wait_idle(seconds)
+        idle_since = time.monotonic()
+
+        def heard_since() -> bool:
+            age = time.monotonic() - idle_since
+            return all(node["seconds_since_heartbeat"] < age
+                       for node in self.node_status().values() if node["state"] == "live")
+        wait_until(heard_since, seconds, "a heartbeat of each node")
 
     def cpu_seconds(self) -> float:
         """Of all daemons and redis-servers that run now."""

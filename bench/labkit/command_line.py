@@ -32,7 +32,7 @@ def write_outputs(arguments: argparse.Namespace, rows: Sequence[results.Row],
     if arguments.csv:
         results.write_csv(arguments.csv, rows)
     if arguments.png:
-        plots.draw(arguments.png, plots.default_figure(rows), rows)
+        plots.draw(arguments.png, rows)
 
 
 def check_programs(bin_dir: Path) -> None:

@@ -24,6 +24,10 @@ class LinkBytes:
         return LinkBytes(self.up - other.up, self.down - other.down)
 
 
+# What a shaper counts for each byte of a long TCP stream: full packets, with Ethernet, IP and TCP
+# headers and TCP's time stamps.
+HEADERS_FACTOR = 1514 / 1448
+
 # What a limit belongs to: ("up", node), ("down", node), ("pair", from, to), ("rack-up", rack), ...
 Resource = tuple[str, ...]
 

@@ -70,16 +70,20 @@ def total(links: Mapping[str, LinkBytes]) -> int:
 
 
 def measure_repair(cluster: Cluster, block: Block, *, scheme: str, transport: str,
-                   slice_bytes: int, arguments: Sequence[str] = ()) -> Sample:
-    """Runs `ecpipe repair` at the requestor, counts, and checks the bytes that it wrote."""
+                   slice_bytes: int, arguments: Sequence[str] = (),
+                   only_bytes: int | None = None) -> Sample:
+    """Runs `ecpipe repair` at the requestor, counts, and checks the bytes that it wrote; of the
+    block's first bytes only that they are as many."""
     output = cluster.base(REQUESTOR) / "repaired"
     cluster.requestor.remove(output)
     meter = Meter(cluster)
     with meter.watching():
         detail = cluster.cli_json(
             "repair", block.block_id, "-o", output, "--scheme", scheme, "--transport", transport,
-            "--slice-size", str(slice_bytes), *arguments, timeout=REPAIR_SECONDS)
-    right = cluster.requestor.sha256(output) == block.sha256
+            "--slice-size", str(slice_bytes), *arguments,
+            *(("--length", str(only_bytes)) if only_bytes else ()), timeout=REPAIR_SECONDS)
+    right = (detail["bytes"] == only_bytes if only_bytes
+             else cluster.requestor.sha256(output) == block.sha256)
     cluster.requestor.remove(output)
     return meter.sample(scheme, transport, float(detail["seconds"]), right, detail,
                         float(detail["cpu_seconds"]))

@@ -7,6 +7,7 @@ import argparse
 from typing import Sequence
 
 from .cluster import REQUESTOR, Cluster
+from .links import HEADERS_FACTOR
 from .measure import Sample, measure_direct_send, measure_repair
 from .process import LabError
 from .recorder import Recorder
@@ -40,15 +41,17 @@ def transports(arguments: argparse.Namespace) -> list[str]:
 
 class OneBlock:
     """Encodes a stripe and loses the block of LOST_NODE, whose helper is stopped. The direct send
-    of a run is that of a healthy block, by the node that comes next in the stripe."""
+    of a run is that of a healthy block, by the node that comes next in the stripe. `settled`: to be
+    set where it matters which helpers are chosen."""
 
     def __init__(self, cluster: Cluster, code: str, block_bytes: int, *, name: str = "lab",
                  nodes: Sequence[str] | None = None, rack: str | None = None,
-                 healthy_node: str | None = None) -> None:
+                 healthy_node: str | None = None, settled: bool = False) -> None:
         self.cluster = cluster
         self.code = code
         self.block_bytes = block_bytes
         self._rack = ("--rack", rack) if rack else ()
+        self._settled = settled
         stripe = encode(cluster, code=code, block_bytes=block_bytes, name=name, nodes=nodes)[0]
         at = next(i for i, block in enumerate(stripe) if block.node == LOST_NODE)
         self.lost, self.healthy = stripe[at], stripe[(at + 1) % len(stripe)]
@@ -61,9 +64,15 @@ class OneBlock:
         return measure_direct_send(self.cluster, self.healthy, REQUESTOR)
 
     def repair(self, scheme: str, slice_bytes: int, transport: str = "tcp",
-               block: Block | None = None) -> Sample:
+               block: Block | None = None, only_bytes: int | None = None) -> Sample:
         return measure_repair(self.cluster, block or self.lost, scheme=scheme,
-                              transport=transport, slice_bytes=slice_bytes, arguments=self._rack)
+                              transport=transport, slice_bytes=slice_bytes, arguments=self._rack,
+                              only_bytes=only_bytes)
+
+    def start_seconds(self, scheme: str, slice_bytes: int, transport: str) -> float:
+        """What a repair of a single slice takes: all of a repair's beginning, and little more."""
+        return self.repair(scheme, slice_bytes, transport, only_bytes=min(
+            slice_bytes, self.block_bytes)).seconds
 
     def theory(self, scheme: str, slice_bytes: int) -> float | None:
         """Times the direct send, by the plan that is made now."""
@@ -76,25 +85,34 @@ class OneBlock:
         seconds = links.plan_seconds(plan, REQUESTOR)
         return None if seconds is None else seconds / direct
 
-    def bound_seconds(self) -> float | None:
-        return self.cluster.network.links.bound_seconds(
-            self.block_bytes, REQUESTOR, self.survivors)
+    def link_fields(self, direct: Sample) -> dict[str, float]:
+        """The physical bound, and what the direct send takes by its link's rate alone."""
+        links = self.cluster.network.links
+        bound = links.bound_seconds(self.block_bytes, REQUESTOR, self.survivors)
+        mbit = links.mbit(self.healthy.node, REQUESTOR)
+        fields = {"direct_s": direct.seconds}
+        if bound and mbit:
+            fields |= {"bound_s": bound,
+                       "direct_wire_s": self.block_bytes * HEADERS_FACTOR * 8 / (mbit * 1e6)}
+        return fields
 
     def measure_all(self, recorder: Recorder, schemes: Sequence[str], slice_bytes: int, *,
                     transports: Sequence[str] = ("tcp",), direct: Sample | None = None,
                     parameters: dict | None = None) -> None:
         """One run: the direct send, unless the caller has measured it, and each scheme."""
         given = {"code": self.code, "block_bytes": self.block_bytes, **(parameters or {})}
-        bound = self.bound_seconds()
-        fields = {"bound_s": bound} if bound else {}
         if direct is None:
             direct = self.direct()
-            recorder.add_direct(direct, parameters=given, **fields)
+            recorder.add_direct(direct, parameters=given, **self.link_fields(direct))
         for transport in transports:
             for scheme in schemes:
                 if scheme == "direct":
                     continue
+                start = self.start_seconds(scheme, slice_bytes, transport)
+                if self._settled:
+                    self.cluster.wait_settled()
+                theory = self.theory(scheme, slice_bytes)
                 sample = self.repair(scheme, slice_bytes, transport)
-                recorder.add(scheme, sample, direct,
-                             theory=self.theory(scheme, slice_bytes),
-                             parameters={**given, "slice_bytes": slice_bytes}, **fields)
+                recorder.add(scheme, sample, direct, theory=theory,
+                             parameters={**given, "slice_bytes": slice_bytes},
+                             start_s=start, **self.link_fields(direct))

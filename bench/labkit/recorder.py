@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Mapping
 
@@ -22,7 +23,7 @@ class Series:
     samples: list[Sample] = field(default_factory=list)
     directs: list[Sample] = field(default_factory=list)
     theories: list[float | None] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def row(self, experiment: str) -> dict[str, Any]:
         seconds = [sample.seconds for sample in self.samples]
@@ -43,7 +44,7 @@ class Series:
             "busiest_link_bytes": max(sample.busiest_link_bytes for sample in self.samples),
             "total_bytes": max(sample.total_bytes for sample in self.samples),
             "sha256_ok": all(sample.sha256_ok for sample in self.samples),
-            **self.extra}
+            **{name: statistics.median(values) for name, values in self.extra.items()}}
         theories = [theory for theory in self.theories if theory is not None]
         if len(theories) == len(self.samples):
             row["theory_ratio"] = statistics.median(theories)
@@ -62,9 +63,9 @@ class Recorder:
         self._series: dict[tuple[str, str, str], Series] = {}
 
     def add(self, scheme: str, sample: Sample, direct: Sample, *, theory: float | None,
-            parameters: Mapping[str, Any] | None = None, **extra: Any) -> None:
+            parameters: Mapping[str, Any] | None = None, **extra: float) -> None:
         """`theory`: the ratio to the direct send that is expected; `parameters`: those that this
-        row has beside the common ones; `extra`: further fields of the row, the last one counts."""
+        row has beside the common ones; `extra`: further figures, whose medians the row gets."""
         given = dict(parameters or {})
         key = (scheme, sample.transport, json.dumps(given, sort_keys=True))
         series = self._series.setdefault(key, Series(scheme, {**self.parameters, **given}))
@@ -73,13 +74,14 @@ class Recorder:
         series.samples.append(sample)
         series.directs.append(direct)
         series.theories.append(theory)
-        series.extra.update(extra)
+        for name, value in extra.items():
+            series.extra[name].append(value)
         shown = " ".join(f"{name}={value}" for name, value in given.items())
         print(f"run {len(series.samples)}: {scheme:16} {sample.transport:5} "
               f"{sample.seconds:8.3f} s  {shown}", flush=True)
 
     def add_direct(self, direct: Sample, *, parameters: Mapping[str, Any] | None = None,
-                   **extra: Any) -> None:
+                   **extra: float) -> None:
         self.add(DIRECT, direct, direct, theory=1.0, parameters=parameters, **extra)
 
     def rows(self) -> list[dict[str, Any]]:

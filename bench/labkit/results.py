@@ -37,9 +37,20 @@ def commit(repository: Path) -> str:
     return revision + ("+changes" if dirty else "")
 
 
-def write_json(path: Path, rows: Sequence[Row], repository: Path) -> None:
-    path.write_text(json.dumps({"machine": machine(), "commit": commit(repository),
-                                "rows": list(rows)}, indent=1) + "\n")
+def write_json(path: Path, rows: Sequence[Row], repository: Path,
+               more: dict[str, Any] | None = None) -> None:
+    """`more`: further fields beside machine, commit and rows."""
+    path.write_text(json.dumps({"machine": machine(), "commit": commit(repository), **(more or {}),
+                                "rows": [rounded(row) for row in rows]}, indent=1) + "\n")
+
+
+def rounded(value: Any) -> Any:
+    """Microseconds are enough."""
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, dict):
+        return {name: rounded(item) for name, item in value.items()}
+    return [rounded(item) for item in value] if isinstance(value, list) else value
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:

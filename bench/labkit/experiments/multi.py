@@ -13,7 +13,7 @@ import math
 from typing import Any, Sequence
 
 from ..cluster import REQUESTOR, Cluster, node_names
-from ..links import Links
+from ..links import HEADERS_FACTOR, Links
 from ..measure import DIRECT, REPAIR_SECONDS, Meter, Sample, measure_direct_send
 from ..one_block import add_rate_argument
 from ..process import LabError
@@ -53,9 +53,12 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
         blocks = encode(cluster, code=rs(arguments.n, arguments.k),
                         block_bytes=arguments.block_mib * MIB)[0]
         slices = math.ceil(arguments.block_mib * MIB / slice_bytes)
-        fields = {"bound_s": arguments.block_mib * MIB * 8 / (rate * 1e6)} if rate else {}
         for _ in range(arguments.runs):
             direct = measure_direct_send(cluster, blocks[-1], REQUESTOR)
+            fields = {"direct_s": direct.seconds}
+            if rate:
+                bound = arguments.block_mib * MIB * 8 / (rate * 1e6)
+                fields |= {"bound_s": bound, "direct_wire_s": bound * HEADERS_FACTOR}
             recorder.add_direct(direct, **fields)
             for count in counts:
                 for scheme in arguments.schemes.split(","):

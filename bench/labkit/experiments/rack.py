@@ -69,4 +69,5 @@ def shuffled_stripe(cluster: Cluster, code: str, block_bytes: int, number: int,
     order: Sequence[str] = random.Random(SEED + number).sample(
         cluster.node_ids, len(cluster.node_ids))
     return OneBlock(cluster, code, block_bytes, name=f"lab-{number}", nodes=order,
-                    rack=cluster.network.rack(REQUESTOR), healthy_node=healthy_node)
+                    rack=cluster.network.rack(REQUESTOR), healthy_node=healthy_node,
+                    settled=True)

@@ -69,9 +69,8 @@ def measure_special(recorder: Recorder, one: OneBlock, special: list[str],
                     slice_bytes: int) -> Any:
     """The direct send of a run, and what else is there to compare with."""
     parameters = {"code": one.code, "block_bytes": one.block_bytes}
-    bound = one.bound_seconds()
-    fields = {"bound_s": bound} if bound else {}
     direct = one.direct()
+    fields = one.link_fields(direct)
     recorder.add_direct(direct, parameters=parameters, **fields)
     parameters["slice_bytes"] = slice_bytes
     if BARE_CHAIN in special:

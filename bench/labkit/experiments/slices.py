@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
         for _ in range(arguments.runs):
             direct = one.direct()
             recorder.add_direct(direct, parameters={
-                "code": one.code, "block_bytes": one.block_bytes}, bound_s=one.bound_seconds())
+                "code": one.code, "block_bytes": one.block_bytes}, **one.link_fields(direct))
             one.measure_all(recorder, fixed, FIXED_SLICE_BYTES, direct=direct)
             for size in sizes:
                 one.measure_all(recorder, arguments.schemes.split(","), size, direct=direct)

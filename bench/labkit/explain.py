@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a row is not where theory has it, from what was measured beside its time.
+
+Theory counts bytes by rates, from the first byte on. What a repair takes beyond that:
+
+- The direct send, to which all is compared, is helped by the emulation: a token bucket that is full
+  lets its burst pass at once. It is `direct_wire_s - direct_s`, and theory multiplies it.
+- The beginning: `start_s` is what the repair of one slice alone takes.
+- The cores: `cores_busy` of those that the machine has, whoever kept them busy.
+- For recoveries, links that rest: the busiest link's bytes by its rate against the time.
+"""
+
+from __future__ import annotations
+
+from .links import HEADERS_FACTOR
+from .views import Row
+
+TOLERANCE = 0.05
+CORES_BUSY = 0.85       # of all cores: then they are what a repair waits for
+UNEXPLAINED = "not explained by what was measured"
+
+
+def misses(row: Row) -> bool:
+    return "theory_ratio" in row and abs(row["over_theory"]) > TOLERANCE
+
+
+def why(row: Row, cores: int) -> list[str]:
+    """Reasons, each with its measurement; the last one says what remains, if anything does."""
+    if "of_bound" in row:
+        return why_recovery(row, cores)
+    theory_s = row["theory_ratio"] * row["direct_s"]
+    reasons, rest = [], row["median_s"] - theory_s
+    credit = (row["theory_ratio"] - 1) * (row["direct_wire_s"] - row["direct_s"])
+    if credit > 0.2 * TOLERANCE * theory_s:
+        reasons.append(
+            f"token buckets give the direct send {ms(row['direct_wire_s'] - row['direct_s'])} "
+            f"(measured {ms(row['direct_s'])}, its packets by the rate {ms(row['direct_wire_s'])}), "
+            f"theory takes that {row['theory_ratio']:.1f} times: {ms(credit)}")
+        rest -= credit
+    start = row.get("start_s", 0.0)
+    if start > 0.2 * TOLERANCE * theory_s:
+        reasons.append(f"the beginning: one slice alone takes {ms(start)}")
+        rest -= min(start, max(rest, 0.0))
+    if abs(rest) <= TOLERANCE * theory_s:
+        return reasons
+    if rest < 0:
+        return [*reasons, f"{ms(-rest)} faster than that: " + UNEXPLAINED]
+    if row["cores_busy"] > CORES_BUSY * cores:
+        return [*reasons, f"the cores: {row['cores_busy']:.1f} of {cores} were busy; the repair "
+                          f"itself took {row['cpu_s']:.2f} CPU s; {ms(rest)} of waiting"]
+    return [*reasons, f"{ms(rest)} more with {row['cores_busy']:.1f} of {cores} cores busy: "
+                      + UNEXPLAINED]
+
+
+def why_recovery(row: Row, cores: int) -> list[str]:
+    rate = row["parameters"]["rate_mbit"] * 1e6
+    carried_s = row["busiest_link_bytes"] * HEADERS_FACTOR * 8 / rate
+    reasons = []
+    if carried_s > 1.01 * row["bound_s"]:
+        reasons.append(f"the busiest link carried {carried_s / row['bound_s']:.2f} times what the "
+                       f"bound counts, {HEADERS_FACTOR - 1:.1%} of it packet headers")
+    rests = 1 - carried_s / row["median_s"]
+    if rests > 0.02:
+        reasons.append(f"it rested for {rests * 100:.0f} % of the time: at the begin and the end, "
+                       "and when streams that share links wait for each other; "
+                       f"{row['cores_busy']:.1f} of {cores} cores were busy")
+    return reasons or [UNEXPLAINED]
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
