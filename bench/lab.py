@@ -21,7 +21,6 @@ ratios to that.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
@@ -29,13 +28,13 @@ from pathlib import Path
 
 from labkit import netns, report, results, suite
 from labkit.command_line import (
-    add_output_arguments, check_output_arguments, check_programs, write_outputs)
+    add_bin_dir_argument, add_output_arguments, check_output_arguments, check_programs,
+    write_outputs)
 from labkit.experiments import EXPERIMENTS
 from labkit.process import LabError, interruptible
 from labkit.testbed import Emulated
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-DEFAULT_BIN_DIR = REPOSITORY / "build" / "release" / "bin"
 RESULTS = REPOSITORY / "bench" / "results"
 PAGE = REPOSITORY / "bench" / "RESULTS.md"
 EXIT_FAILED = 1
@@ -45,9 +44,7 @@ EXIT_CANNOT_RUN_HERE = 3
 def parse_arguments() -> argparse.Namespace:
     common = argparse.ArgumentParser(add_help=False)
     add_output_arguments(common)
-    common.add_argument("--bin-dir", type=Path,
-                        default=Path(os.environ.get("ECPIPE_BIN_DIR", DEFAULT_BIN_DIR)),
-                        help="where the programs are (default build/release/bin)")
+    add_bin_dir_argument(common, REPOSITORY)
     common.add_argument("--work-dir", type=Path,
                         help="blocks, configs and logs; kept afterwards (default: a temporary one)")
     parser = argparse.ArgumentParser(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Sequence
 
@@ -17,6 +18,17 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the results here")
     parser.add_argument("--csv", type=Path, metavar="OUT", help="a line a sample")
     parser.add_argument("--png", type=Path, metavar="OUT", help="a plot")
+
+
+def add_bin_dir_argument(parser: argparse.ArgumentParser, repository: Path) -> None:
+    parser.add_argument("--bin-dir", type=Path,
+                        default=Path(os.environ.get("ECPIPE_BIN_DIR",
+                                                    default_bin_dir(repository))),
+                        help="where the programs are (default build/release/bin)")
+
+
+def default_bin_dir(repository: Path) -> Path:
+    return repository / "build" / "release" / "bin"
 
 
 def check_output_arguments(arguments: argparse.Namespace) -> None:

@@ -42,7 +42,8 @@ def draw_lines(axes: Any, picture: dict[str, Any], panel: tuple[str, ...]) -> No
     places = {tick: i for i, tick in enumerate(picture["ticks"])}
     value, low, high, theory = panel
     for index, series in enumerate(picture["series"]):
-        colour, points = colour_of(index, series["label"]), series["points"]
+        colour, points = colour_of(index, series["label"]), sorted(
+            series["points"], key=lambda point: places.get(point["x"], 0))
         if points[0]["x"] is None:
             points = [{**points[0], "x": tick} for tick in picture["ticks"]]
         xs = [places[point["x"]] for point in points]
@@ -78,6 +79,9 @@ def draw_bars(axes: Any, picture: dict[str, Any], panel: tuple[str, ...]) -> Non
 
 
 def wants_log(picture: dict[str, Any], value: str) -> bool:
+    """Bars begin at nought."""
+    if picture["bars"]:
+        return False
     values = [point[value] for series in picture["series"] for point in series["points"]]
     return min(values) > 0 and max(values) / min(values) > LOG_FROM
 
@@ -93,6 +97,7 @@ def main() -> None:
         axes.grid(axis="y", which="both", linewidth=0.3)
         if wants_log(picture, panel[0]):
             axes.set_yscale("log")
+            axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
             axes.yaxis.set_major_formatter(matplotlib.ticker.StrMethodFormatter("{x:g}"))
             axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
         else:

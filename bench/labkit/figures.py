@@ -36,7 +36,7 @@ class Figure:
     full: tuple[Command, ...]
     comparisons: tuple[Comparison, ...] = ()
     view: View | None = None
-    more_views: tuple[tuple[str, View], ...] = ()  # further plots: name and view
+    more_views: tuple[tuple[str, str, View], ...] = ()  # further plots: name, title, view
     notes: str = ""
 
     def main_view(self) -> View:

@@ -12,6 +12,7 @@ from typing import Any, Iterator, Mapping, Sequence
 from . import direct
 from .cluster import REQUESTOR, Cluster
 from .daemon import Daemon
+from .host import LocalHost
 from .links import LinkBytes
 from .load import LoadWatch
 from .stripes import Block
@@ -38,7 +39,7 @@ class Sample:
 
 class Meter:
     """What a piece of work costs: bytes on links, CPU time of the daemons, and how busy this
-    machine was."""
+    machine was, if the nodes are on it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -49,9 +50,9 @@ class Meter:
     @contextmanager
     def watching(self) -> Iterator[None]:
         before, cpu = self.cluster.link_bytes(), self.cluster.cpu_seconds()
-        load = LoadWatch()
+        load = LoadWatch() if isinstance(self.cluster.requestor, LocalHost) else None
         yield
-        self.cores_busy = load.cores_busy()
+        self.cores_busy = load.cores_busy() if load else 0.0
         self.cpu_seconds = self.cluster.cpu_seconds() - cpu
         self.links = self.cluster.traffic_since(before)
 

@@ -21,7 +21,7 @@ def of_code(row: dict) -> bool:
 FIGURES = (
     Figure("8a", "Figure 8(a): slice size", "§6.1", LOCAL,
            quick=(options("slices --rate-mbit 200 --block-mib 16 --runs 3 "
-                          "--slice-kib 1,4,16,32,64,256,1024,4096"),),
+                          "--slice-kib 1,4,16,32,128,1024,4096"),),
            full=(options("slices --rate-mbit 200 --runs 10 "
                          "--slice-kib 1,2,4,8,16,32,64,128,256,512,1024,4096,16384"),),
            comparisons=(
@@ -32,18 +32,19 @@ FIGURES = (
                Comparison("rp at 32 KiB, against the direct send", "+8.8 %",
                           ratio("rp", slice_bytes=SLICE)))),
     Figure("8b", "Figure 8(b): block size", "§6.1", LOCAL,
-           quick=(options("blocks --rate-mbit 200 --block-mib 1,2,4,8,16 --runs 3"),),
+           quick=(options("blocks --rate-mbit 200 --block-mib 1,4,16 --runs 3"),),
            full=(options("blocks --rate-mbit 200 --block-mib 1,2,4,8,16,32,64,128 --runs 10"),),
            comparisons=(
                Comparison("rp, less than conventional", "88.8-91.6 %",
                           less_range("rp", "conventional", "block_bytes")),
                Comparison("rp, less than ppr", "66.0-91.8 %",
                           less_range("rp", "ppr", "block_bytes")))),
-    Figure("8cd", "Figures 8(c) and 8(d): coding parameters, repair-friendly codes", "§6.1", LOCAL,
+    Figure("8cd", "Figures 8(c) and 8(d): coding parameters, repair-friendly codes", "§6.1",
+           LOCAL + "; LRC and Rotated RS with k = 12",
            quick=(options("codes --rate-mbit 200 --block-mib 8 --runs 3"),),
            full=(options("codes --rate-mbit 200 --runs 10"),),
            view=RS_BY_K,
-           more_views=(("8d", View("code", "code", bars=True, keep=of_code)),),
+           more_views=(("8d", "Figure 8(d): repair-friendly codes", View("code", "code", bars=True, keep=of_code)),),
            comparisons=(
                Comparison("k = 6: rp, less than conventional", "82.5 %",
                           less("rp", "conventional", code="rs(9,6)")),

@@ -79,7 +79,7 @@ def section(figure: Figure, data: dict[str, Any], link: str) -> str:
     lines = [f"## {figure.title}", "", f"The paper ({figure.source}): {figure.setting}.", "",
              *(f"    lab.py {command}" for command in data["commands"]), "",
              *(f"![{name}]({link}/{name}.png)" for name in [
-                 figure.name, *(name for name, _ in figure.more_views)]), ""]
+                 figure.name, *(name for name, _, _ in figure.more_views)]), ""]
     if figure.comparisons:
         lines += table(["", "paper", "ours"], [
             [each.what, each.paper, each.ours(rows) or "-"] for each in figure.comparisons])

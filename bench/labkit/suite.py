@@ -70,5 +70,5 @@ def run(arguments: argparse.Namespace, testbed: Testbed, repository: Path,
 
 def draw(figure: Figure, rows: list[results.Row], folder: Path) -> None:
     plots.draw(folder / f"{figure.name}.png", rows, figure.title, figure.main_view())
-    for name, view in figure.more_views:
-        plots.draw(folder / f"{name}.png", rows, f"Figure {name}", view)
+    for name, title, view in figure.more_views:
+        plots.draw(folder / f"{name}.png", rows, title, view)

@@ -26,7 +26,7 @@ def mib(value: int) -> str:
 
 
 def kib(value: int) -> str:
-    return f"{value / 1024:g}" if value < MIB else f"{value / MIB:g}Mi"
+    return f"{value / 1024:g}"
 
 
 # The view of each experiment, where a figure does not ask for another one.
@@ -62,11 +62,20 @@ def x_of(row: Row, view: View, rows: Sequence[Row]) -> str | None:
     return None if value is None else view.x_text(value)
 
 
+def ticks_of(rows: Sequence[Row], view: View) -> list[str]:
+    """Numbers ascend; words come as the rows do."""
+    values = {x: row["parameters"].get(view.x) for row in rows
+              if (x := x_of(row, view, rows)) is not None}
+    if all(isinstance(value, (int, float)) for value in values.values()):
+        return sorted(values, key=lambda x: values[x])
+    return list(values)
+
+
 def series_of(rows: Sequence[Row], view: View) -> dict[str, Any]:
     """What draw.py draws: x texts in the order in which they come, and series of points. A series
     with a single x among others with several is drawn across as well."""
     rows = [row for row in rows if view.keep(row)]
-    ticks = list(dict.fromkeys(x for row in rows if (x := x_of(row, view, rows)) is not None))
+    ticks = ticks_of(rows, view)
     series: dict[str, dict[str, Any]] = {}
     for row in rows:
         name = "all" if view.x == "scheme" else label(row, rows)

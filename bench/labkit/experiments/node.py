@@ -156,7 +156,7 @@ class LostNode:
         k, targets = self.arguments.k, len(self.targets(count))
         received = {"conventional": k, "ppr": math.ceil(math.log2(k + 1))}.get(policy.scheme, 1)
         lost_s = len(self.sha256) * self.block_bytes * 8 / (rate_mbit * 1e6)
-        return lost_s * max(k / len(self.survivors), received / len(targets))
+        return lost_s * max(k / len(self.survivors), received / targets)
 
     def copies(self) -> dict[str, str]:
         """Rebuilt blocks, and the nodes that have them."""
