@@ -41,7 +41,7 @@ FIGURES = (
                           less_range("rp", "ppr", "block_bytes")))),
     Figure("8cd", "Figures 8(c) and 8(d): coding parameters, repair-friendly codes", "§6.1",
            LOCAL + "; LRC and Rotated RS with k = 12",
-           quick=(options("codes --rate-mbit 200 --block-mib 8 --runs 3"),),
+           quick=(options("codes --rate-mbit 200 --block-mib 8 --runs 2"),),
            full=(options("codes --rate-mbit 200 --runs 10"),),
            view=RS_BY_K,
            more_views=(("8d", "Figure 8(d): repair-friendly codes", View("code", "code", bars=True, keep=of_code)),),
@@ -61,7 +61,7 @@ FIGURES = (
                  "choice."),
     Figure("8e", "Figure 8(e): full-node recovery", "§6.1",
            "16 helpers, 64 stripes with a block on the lost node, 1 to 16 requestors, 1 Gb/s",
-           quick=(options("node --nodes 16 --stripes 32 --block-mib 1 --rate-mbit 200 --runs 2 "
+           quick=(options("node --nodes 16 --stripes 24 --block-mib 1 --rate-mbit 200 --runs 2 "
                           "--requestors 1,4,16 "
                           "--policies rp,rp-greedy,rp-balanced,conventional,ppr"),),
            full=(options("node --nodes 16 --stripes 64 --block-mib 4 --rate-mbit 150 --runs 5 "
@@ -80,8 +80,8 @@ FIGURES = (
                  "the 16 helpers, whose links then carry both. That makes our conventional repair "
                  "with 16 requestors faster in comparison."),
     Figure("8f", "Figure 8(f): multi-block repair", "§6.1", LOCAL,
-           quick=(options("multi --rate-mbit 150 --block-mib 8 --runs 3"),),
-           full=(options("multi --rate-mbit 150 --runs 10"),),
+           quick=(options("multi --rate-mbit 200 --block-mib 8 --runs 2"),),
+           full=(options("multi --rate-mbit 200 --runs 10"),),
            comparisons=(
                Comparison("conventional, one to four failed blocks (64 MiB, 1 Gb/s)",
                           "5.88-6.23 s", spread_of("conventional", "failed")),
@@ -109,7 +109,7 @@ FIGURES = (
            notes="`rp` takes helpers and path at random, as the paper's does: each run has another "
                  "stripe, and its theory is that of its own plan."),
     Figure("8i", "Figure 8(i): network bandwidth", "§6.1", LOCAL + "; 1 to 10 Gb/s",
-           quick=(options("implementations --rate-mbit 0 --block-mib 64 --runs 3 "
+           quick=(options("implementations --rate-mbit 0 --block-mib 32 --runs 3 "
                           "--schemes conventional,ppr,rp --transport tcp,redis"),),
            full=(options("implementations --rate-mbit 0 --block-mib 64 --runs 10 "
                          "--schemes conventional,ppr,pipe-b,pipe-s,rp --transport tcp,redis"),),

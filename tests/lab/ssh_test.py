@@ -78,9 +78,10 @@ class ClusterOverSsh(unittest.TestCase):
         self.assertEqual(rows["rp x1"][0]["parameters"]["lost_blocks"], 3)
 
     def test_geo_measures_the_links_first(self) -> None:
-        rows = self.rows("geo", "--unshaped", *SMALL, "--schemes", "rp-weighted")
-        self.assertEqual([row["parameters"]["requestor_region"] for row in rows["rp-weighted"]],
-                         ["east", "west"])
+        rows = self.rows("geo", "--unshaped", *SMALL, "--schemes", "rp-weighted", "--regions",
+                         "west")
+        self.assertEqual([(row["parameters"]["requestor_region"], row["parameters"]["matrix"])
+                          for row in rows["rp-weighted"]], [("west", "measured")])
 
     def test_experiments_about_links_are_refused(self) -> None:
         for experiment in ("edge", "rack", "geo"):
