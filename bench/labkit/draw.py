@@ -26,12 +26,16 @@ PANEL_WIDTHS = (1.0, 1.0, 0.42)  # the third one is the legend's
 LOG_FROM = 8.0        # a linear axis hides what is so many times smaller than the largest
 BAR_WIDTH = 0.8
 # The fields of a point: value, least, largest, theory.
-PANELS = (("y", "low", "high", "theory"), ("ratio", "ratio_low", "ratio_high", "theory_ratio"))
+TIMES = ("y", "low", "high", "theory")
+RATIOS = ("ratio", "ratio_low", "ratio_high", "theory_ratio")
+PER_CPU = ("per_cpu", "per_cpu", "per_cpu", "")
 
 
 def axis_labels(picture: dict[str, Any]) -> tuple[str, str]:
-    return (("recovery rate (MiB/s)", "of what the links allow") if picture["rate"]
-            else ("repair time (s)", "times the direct send"))
+    if picture["rate"]:
+        return "recovery rate (MiB/s)", "of what the links allow"
+    return "repair time (s)", ("GB rebuilt per CPU second" if picture["per_cpu"]
+                               else "times the direct send")
 
 
 def colour_of(index: int, name: str) -> str:
@@ -90,7 +94,8 @@ def main() -> None:
     picture = json.load(sys.stdin)
     figure, (left, right, aside) = plt.subplots(
         1, 3, figsize=INCHES, dpi=DPI, layout="constrained", width_ratios=PANEL_WIDTHS)
-    for axes, panel, label in zip((left, right), PANELS, axis_labels(picture)):
+    panels = (TIMES, PER_CPU if picture["per_cpu"] else RATIOS)
+    for axes, panel, label in zip((left, right), panels, axis_labels(picture)):
         (draw_bars if picture["bars"] else draw_lines)(axes, picture, panel)
         axes.set_xlabel(picture["x_label"])
         axes.set_ylabel(label)
@@ -105,8 +110,9 @@ def main() -> None:
     handles, labels = left.get_legend_handles_labels()
     if labels == ["all"]:
         handles, labels = [], []
-    handles.append(Line2D([], [], color="black", linestyle="--"))
-    labels.append("what the links allow" if picture["rate"] else "theory")
+    if any("theory" in point for series in picture["series"] for point in series["points"]):
+        handles.append(Line2D([], [], color="black", linestyle="--"))
+        labels.append("what the links allow" if picture["rate"] else "theory")
     aside.axis("off")
     aside.legend(handles, labels, loc="upper left", fontsize=8, frameon=False,
                  borderaxespad=0.0)

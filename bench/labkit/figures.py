@@ -85,9 +85,19 @@ def faster(scheme: str, other: str) -> Callable[[Rows], str | None]:
     return ours
 
 
-def faster_at(scheme: str, other: str, block_mib: int) -> Callable[[Rows], str | None]:
+def largest_block(rows: Rows) -> int:
+    return max(row["parameters"]["block_bytes"] for row in rows)
+
+
+def less_at_largest(scheme: str, other: str) -> Callable[[Rows], str | None]:
+    return lambda rows: less(scheme, other, block_bytes=largest_block(rows))(rows)
+
+
+def faster_at(scheme: str, other: str, block_mib: int | None = None,
+              ) -> Callable[[Rows], str | None]:
+    """By how much the rate of recovery is higher; default: with the largest blocks."""
     def ours(rows: Rows) -> str | None:
-        size = block_mib * MIB
+        size = block_mib * MIB if block_mib else largest_block(rows)
         a = find(rows, scheme, block_bytes=size)
         b = find(rows, other, block_bytes=size)
         return f"{(a['mib_per_s'] / b['mib_per_s'] - 1) * 100:+.0f} %" if a and b else None

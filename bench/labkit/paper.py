@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from .figures import (
-    Comparison, Figure, faster, faster_at, less, less_range, options, ratio, spread_of)
-from .stripes import MIB
+    Comparison, Figure, faster, faster_at, less, less_at_largest, less_range, options, ratio, spread_of)
 from .views import View, mib
 
 SLICE = 32 * 1024
@@ -113,7 +112,7 @@ FIGURES = (
                           "--schemes conventional,ppr,rp --transport tcp,redis"),),
            full=(options("implementations --rate-mbit 0 --block-mib 64 --runs 10 "
                          "--schemes conventional,ppr,pipe-b,pipe-s,rp --transport tcp,redis"),),
-           view=View("scheme", "scheme and transport", bars=True),
+           view=View("transport", "transport of the slices", bars=True, per_cpu=True),
            comparisons=(
                Comparison("10 Gb/s: rp, less than conventional", "81.4 %",
                           less("rp", "conventional", transport="tcp")),
@@ -153,7 +152,7 @@ FIGURES = (
                          "--schemes pipe-b,pipe-s,rp"),),
            comparisons=(
                Comparison("rp, less than pipe-b, the largest block", "93.2 % (0.61 s, 9.0 s)",
-                          less("rp", "pipe-b", block_bytes=16 * MIB)),
+                          less_at_largest("rp", "pipe-b")),
                Comparison("rp, less than pipe-s, all block sizes", "41.1-43.0 %",
                           less_range("rp", "pipe-s", "block_bytes")))),
     Figure("11b", "Figure 11(b): implementations, full-node recovery", "§6.4",
@@ -161,7 +160,7 @@ FIGURES = (
            quick=tuple(options(f"node --nodes 16 --stripes {stripes} --block-mib {block} "
                                "--rate-mbit 200 --runs 2 "
                                "--policies pipe-rep,pipe-sur,rp-single,rp-all")
-                       for block, stripes in ((1, 48), (4, 16), (16, 5))),
+                       for block, stripes in ((1, 32), (4, 8), (8, 4))),
            full=tuple(options(f"node --nodes 16 --stripes {stripes} --block-mib {block} "
                               "--rate-mbit 200 --runs 5 "
                               "--policies pipe-rep,pipe-sur,rp-single,rp-all")
@@ -173,11 +172,11 @@ FIGURES = (
                Comparison("1 MiB: pipe-sur, rate of rp-all", "+9.7 %",
                           faster_at("pipe-sur xall", "rp-all xall", 1)),
                Comparison("largest block (64 MiB there): rp-single, rate of pipe-rep", "+80.2 %",
-                          faster_at("rp-single x1", "pipe-rep x1", 16)),
+                          faster_at("rp-single x1", "pipe-rep x1")),
                Comparison("largest block: rp-all, rate of pipe-sur", "+268.1 %",
-                          faster_at("rp-all xall", "pipe-sur xall", 16)),
+                          faster_at("rp-all xall", "pipe-sur xall")),
                Comparison("largest block: rp-all, rate of rp-single", "+58.1 %",
-                          faster_at("rp-all xall", "rp-single x1", 16))),
+                          faster_at("rp-all xall", "rp-single x1"))),
            notes="A block of rp-single and pipe-rep goes to one node beside the 16. The fewer "
                  "blocks are lost, the less there is to overlap: large blocks here are few."),
 )

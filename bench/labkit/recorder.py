@@ -82,7 +82,8 @@ class Recorder:
 
     def add_direct(self, direct: Sample, *, parameters: Mapping[str, Any] | None = None,
                    **extra: float) -> None:
-        self.add(DIRECT, direct, direct, theory=1.0, parameters=parameters, **extra)
+        self.add(DIRECT, direct, direct, theory=1.0 if "direct_wire_s" in extra else None,
+                 parameters=parameters, **extra)
 
     def rows(self) -> list[dict[str, Any]]:
         return [series.row(self.experiment) for series in self._series.values()]

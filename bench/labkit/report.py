@@ -51,12 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser, results: Path, page: Path) ->
 
 
 def write(results: Path, page: Path) -> None:
-    """Figures without results are left out, and named."""
+    page.write_text(render(results, os.path.relpath(results, page.parent)))
+
+
+def render(results: Path, link: str) -> str:
+    """`link` leads from the page to the results. Figures without results are named."""
     found = {figure.name: json.loads(file.read_text()) for figure in FIGURES
              if (file := results / f"{figure.name}.json").exists()}
     if not found:
         raise LabError(f"no results in {results}: `bench/lab.py all --quick` makes them")
-    link = os.path.relpath(results, page.parent)
     parts = [INTRODUCTION.format(results=link, machine=machine_text(next(iter(found.values()))))]
     for figure in FIGURES:
         if figure.name == "9a":
@@ -65,7 +68,7 @@ def write(results: Path, page: Path) -> None:
             parts.append(MISSING)
         parts.append(section(figure, found[figure.name], link) if figure.name in found
                      else f"## {figure.title}\n\nNot measured in these results.\n")
-    page.write_text("\n".join(parts))
+    return "\n".join(parts)
 
 
 def machine_text(data: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ class View:
     x_text: Callable[[Any], str] = str
     bars: bool = False
     rate: bool = False        # of recovery, instead of time
+    per_cpu: bool = False     # beside the time: what is rebuilt for each CPU second
     keep: Callable[[Row], bool] = lambda row: True
 
 
@@ -44,20 +45,21 @@ VIEWS = {
 }
 
 
-def label(row: Row, rows: Sequence[Row]) -> str:
+def label(row: Row, view: View, rows: Sequence[Row]) -> str:
     """The scheme, without the parameter that its name may repeat, and the transport if there are
     several."""
     transports = {other["parameters"]["transport"] for other in rows
                   if other["scheme"] != "direct"}
     name = row["scheme"].split(" ")[0]
     transport = row["parameters"]["transport"]
-    return f"{name}, {transport}" if len(transports) > 1 and name != "direct" else name
+    several = len(transports) > 1 and view.x != "transport" and name != "direct"
+    return f"{name}, {transport}" if several else name
 
 
 def x_of(row: Row, view: View, rows: Sequence[Row]) -> str | None:
     """None for rows that do not vary with x: they are drawn across."""
     if view.x == "scheme":
-        return label(row, rows)
+        return label(row, view, rows)
     value = row["parameters"].get(view.x)
     return None if value is None else view.x_text(value)
 
@@ -78,13 +80,14 @@ def series_of(rows: Sequence[Row], view: View) -> dict[str, Any]:
     ticks = ticks_of(rows, view)
     series: dict[str, dict[str, Any]] = {}
     for row in rows:
-        name = "all" if view.x == "scheme" else label(row, rows)
+        name = "all" if view.x == "scheme" else label(row, view, rows)
         line = series.setdefault(name, {"label": name, "points": []})
         line["points"].append(point(row, x_of(row, view, rows), view.rate))
     for line in series.values():
         if len(ticks) > 1 and len(line["points"]) == 1 and not view.bars:
             line["points"][0]["x"] = None
     return {"x_label": view.x_label, "ticks": ticks, "bars": view.bars, "rate": view.rate,
+            "per_cpu": view.per_cpu,
             "series": [line for line in series.values()
                        if not (view.rate and line["label"] == "direct")]}
 
@@ -103,6 +106,8 @@ def point(row: Row, x: str | None, rate: bool) -> dict[str, Any]:
               "ratio_high": max(row["ratios"])}
     if theory:
         result |= {"theory": value(theory * direct), "theory_ratio": theory}
+    if "gb_per_cpu_s" in row:
+        result["per_cpu"] = row["gb_per_cpu_s"]
     if rate and "of_bound" in row:
         result |= {"theory": value(row["bound_s"]), "ratio": row["of_bound"],
                    "ratio_low": row["bound_s"] / max(seconds),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cluster import Cluster, node_names
-from ..links import Links
+from ..links import HEADERS_FACTOR, Links
 from ..measure import Meter, Sample, measure_direct_send
 from ..one_block import LOST_NODE, add_rate_argument
 from ..process import LabError
@@ -85,8 +85,8 @@ def check(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     chosen = [(name, count) for name in policies
               for count in ([POLICIES[name].requestors] if POLICIES[name].requestors else asked)]
     if arguments.nodes < arguments.n or arguments.stripes < 1:
-        raise LabError(f"--nodes {arguments.nodes} --stripes {arguments.stripes}: needs {arguments.n} "
-                       "nodes and a stripe")
+        raise LabError(f"--nodes {arguments.nodes} --stripes {arguments.stripes}: needs "
+                       f"{arguments.n} nodes and a stripe")
     if arguments.nodes == arguments.n and any(count == ALL for _, count in chosen):
         raise LabError(f"--nodes {arguments.nodes}: a lost block needs a node beside the "
                        f"{arguments.n} of its stripe, or requestors of their own")
@@ -109,14 +109,17 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
             "congestion_control": cluster.network.congestion_control})
         for _ in range(arguments.runs):
             direct = measure_direct_send(cluster, lost.healthy, RECEIVER)
-            recorder.add_direct(direct)
+            fields = {"direct_s": direct.seconds}
+            if rate:
+                fields["direct_wire_s"] = lost.block_bytes * HEADERS_FACTOR * 8 / (rate * 1e6)
+            recorder.add_direct(direct, **fields)
             for name, count in chosen:
                 bound = lost.bound_seconds(POLICIES[name], count, rate) if rate else None
                 recorder.add(f"{name} x{count}", lost.recover(POLICIES[name], count), direct,
                              theory=bound / (lost.block_bytes * 8 / (rate * 1e6))
                              if bound and rate else None,
                              parameters={"requestors": count},
-                             **({"bound_s": bound} if bound else {}))
+                             **fields, **({"bound_s": bound} if bound else {}))
         return [with_rates(row, lost) for row in recorder.rows()]
 
 
