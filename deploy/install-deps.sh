@@ -54,7 +54,8 @@ remove_our_policy() {
 
 # Debian starts a package's service as soon as it is installed. We want the programs redis-server
 # and sshd and start our own instances on ports of our own; system-wide ones would only be in the
-# way, and a door that nobody asked for. Debian asks policy-rc.d before it starts anything; 101 means "do not".
+# way, and a door that nobody asked for. Debian asks policy-rc.d before it starts anything; 101
+# means "do not".
 forbid_service_start() {
   if [[ -e $policy_file ]]; then
     return  # the machine's owner has a policy already, and it stays in force

@@ -3,9 +3,9 @@
 
 ssh.py sends this file to a Python 3 there and then talks to it over standard input and output: one
 JSON request a line, one answer a line, {"id", "ok": result} or {"id", "error": text}. Requests
-never wait for anything. When its input ends, for whatever reason, the agent stops all that it has started and
-removes its directory, so that a lost connection leaves nothing behind. Standard library only, no
-other module of the lab.
+never wait for anything. When its input ends, for whatever reason, the agent stops all that it has
+started and removes its directory, so that a lost connection leaves nothing behind. Standard library
+only, no other module of the lab.
 """
 
 import base64

@@ -145,7 +145,8 @@ class Helper(EcpipeDaemon):
 class Cluster:
     """`nodes`: how many (node-1, node-2, ...) or their names. `redis`: one redis-server a helper.
     `network`: one that has the nodes, COORDINATOR and REQUESTOR. The settings are laid over the
-    configs, section by section; `links_table` is topology.links' text; `environment` is added to that of each program."""
+    configs, section by section; `links_table` is topology.links' text; `environment` is added
+    to that of each program."""
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int | Sequence[str] = 15, *,
                  redis: bool = False, network: Network | None = None,

@@ -34,12 +34,12 @@ def why(row: Row, cores: int) -> list[str]:
     # The scheme's own links have such a burst as well, once.
     credit = (row["theory_ratio"] - 1) * (row["direct_wire_s"] - row["direct_s"])
     if abs(credit) > NOTEWORTHY * theory_s:
-        faster = row["direct_wire_s"] > row["direct_s"]
+        reason = ("token buckets let their burst pass at once"
+                  if row["direct_wire_s"] > row["direct_s"] else "a beginning, and what else ran")
         reasons.append(
             f"the direct send took {ms(row['direct_s'])}, its packets by the rate "
-            f"{ms(row['direct_wire_s'])} (" + ("token buckets let their burst pass at once" if faster
-                                               else "a beginning, and what else ran") +
-            f"), and theory multiplies that by {row['theory_ratio']:.2f}: {signed_ms(credit)}")
+            f"{ms(row['direct_wire_s'])} ({reason}), and theory multiplies that by "
+            f"{row['theory_ratio']:.2f}: {signed_ms(credit)}")
         rest -= credit
     start = row.get("start_s", 0.0)
     if rest > 0 and start > NOTEWORTHY * theory_s:

@@ -200,8 +200,8 @@ def _delete_namespaces(names: Iterable[str]) -> None:
 
 
 def delete_leftovers() -> None:
-    """Namespaces of earlier runs that were killed before they could clean up: their process is gone,
-    or has had our own pid."""
+    """Namespaces of earlier runs that were killed before they could clean up: their process is
+    gone, or has had our own pid."""
     owned = re.compile(rf"^{NAME_PREFIX}(\d+)-")
     _delete_namespaces(
         name for name in list_namespaces()

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from .figures import (
-    Comparison, Figure, faster, faster_at, less, less_at_largest, less_range, options, ratio, spread_of)
+    Comparison, Figure, faster, faster_at, less, less_at_largest, less_range, options, ratio,
+    spread_of)
 from .views import View, mib
 
 SLICE = 32 * 1024
@@ -13,9 +14,7 @@ RS_BY_K = View("k", "data blocks k of RS(n, k)",
                keep=lambda row: row["parameters"]["code"].startswith("rs("))
 
 
-def of_code(row: dict) -> bool:
-    return row["parameters"]["n"] == 16
-
+FAMILIES = View("code", "code", bars=True, keep=lambda row: row["parameters"]["n"] == 16)
 
 FIGURES = (
     Figure("8a", "Figure 8(a): slice size", "§6.1", LOCAL,
@@ -43,7 +42,7 @@ FIGURES = (
            quick=(options("codes --rate-mbit 200 --block-mib 8 --runs 2"),),
            full=(options("codes --rate-mbit 200 --runs 10"),),
            view=RS_BY_K,
-           more_views=(("8d", "Figure 8(d): repair-friendly codes", View("code", "code", bars=True, keep=of_code)),),
+           more_views=(("8d", "Figure 8(d): repair-friendly codes", FAMILIES),),
            comparisons=(
                Comparison("k = 6: rp, less than conventional", "82.5 %",
                           less("rp", "conventional", code="rs(9,6)")),

@@ -19,19 +19,28 @@ from .views import VIEWS, Row
 NAME = "report"
 INTRODUCTION = """# The paper's evaluation, measured on one machine
 
-Written by `bench/lab.py report` from `{results}`; do not edit. The paper is Li, Zuo, Yang, Hu, Lee and
-Chan, "Repair Pipelining for Erasure-Coded Storage: Algorithms and Evaluation"; its numbers are
-quoted from its text, curves that it only draws are not read off.
+Written by `bench/lab.py report` from `{results}`; do not edit. The paper is Li et al., "Repair
+Pipelining for Erasure-Coded Storage: Algorithms and Evaluation"; its numbers are quoted from its
+text, curves that it only draws are not read off.
 
-Every node is a network namespace of one machine ({machine}), with the real daemons and shaped links.
-Two cores cannot serve fourteen hops at the paper's 1 Gb/s without being busier than the links, so
-links are slower and blocks smaller than the paper's: each section has its command. Compare ratios, not
-seconds. Every run sends one block directly over the same links first: "x direct" is the median of a
-scheme by the median of those. "Theory" is how often the busiest link of the scheme's own plan has to
-carry what the direct send's link carries, plus the filling of the pipeline (§2.2, §3.2, §4 of the
-paper; without a rate there is none); "diff." is ours against that, the median over runs; "bound" is
-what no plan can beat. "Cores" are those that were busy, with everything else that ran on the machine.
-In the plots bars reach from the fastest to the slowest run, and theory is dashed.
+Every node is a network namespace of one machine ({machine}),
+with the real daemons and shaped links. Two cores cannot serve fourteen hops at the paper's 1 Gb/s
+without being busier than the links, so links are slower and blocks smaller than the paper's: each
+section has its command. Compare ratios, not seconds. Every run sends one block directly over the
+same links first.
+
+- x direct: the median of a scheme by the median of those direct sends.
+- theory: how often the busiest link of the scheme's own plan has to carry what the direct send's
+  link carries, plus the filling of the pipeline (§2.2, §3.2, §4). None where links are not shaped,
+  and none for `pipe-s`. Of a recovery: its bound.
+- diff.: ours against theory, the median over runs.
+- bound: what no plan can beat, by the links into the requestor; of a recovery, by the links of all
+  survivors and all requestors.
+- CPU s: of all daemons and the command. cores: busy meanwhile, with whatever else the machine did.
+- busiest, all links: bytes, frame headers included.
+
+In the plots points and bars are medians, thin lines reach from the fastest to the slowest run, and
+theory is dashed.
 """
 MISSING = """## Figure 10: HDFS-RAID, HDFS-3, QFS
 
@@ -45,7 +54,8 @@ Figures 9(a) and 9(b) below are measured on links with these rates.
 
 
 def add_arguments(parser: argparse.ArgumentParser, results: Path, page: Path) -> None:
-    parser.add_argument("--results", type=Path, default=results, help="folder (default %(default)s)")
+    parser.add_argument("--results", type=Path, default=results,
+                        help="folder (default %(default)s)")
     parser.add_argument("--page", type=Path, default=page, help="file to write "
                         "(default %(default)s)")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes on other machines, over ssh: a host for each, and the network that they make.
 
-For each node one ssh connection runs agent.py there. Nothing has to be installed there but Python 3;
-programs are copied once a machine. Closing the connection cleans up.
+For each node one ssh connection runs agent.py there. Nothing has to be installed there but Python 3
+and the programs' libraries; programs are copied once a machine. Closing the connection cleans up.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
                       help="the paper's block sizes and ten runs: hours")
     parser.add_argument("--figures", help="comma-separated, of "
                         + ", ".join(figure.name for figure in FIGURES) + " (default: all)")
-    parser.add_argument("--out", type=Path, default=out, help="folder for results (default %(default)s)")
+    parser.add_argument("--out", type=Path, default=out,
+                        help="folder for results (default %(default)s)")
 
 
 def chosen(arguments: argparse.Namespace) -> list[Figure]:

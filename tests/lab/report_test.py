@@ -5,6 +5,7 @@ of the results that are checked in. Also the pure parts below it: links, matrice
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 import tempfile
@@ -18,10 +19,11 @@ sys.path.insert(0, str(REPOSITORY / "bench"))
 from labkit import report, suite  # noqa: E402
 from labkit.experiments import EXPERIMENTS  # noqa: E402
 from labkit.explain import UNEXPLAINED, misses, why  # noqa: E402
+from labkit.inventory import read_inventory  # noqa: E402
 from labkit.links import Links  # noqa: E402
-from labkit.matrix import BUILT_IN, read_matrix  # noqa: E402
+from labkit.matrix import BUILT_IN, rack_name, read_matrix  # noqa: E402
 from labkit.paper import FIGURES  # noqa: E402
-from labkit.process import LabError  # noqa: E402
+from labkit.process import LabError, run  # noqa: E402
 from labkit.stripes import MIB  # noqa: E402
 from labkit.views import VIEWS, series_of  # noqa: E402
 
@@ -165,6 +167,51 @@ class Suite(unittest.TestCase):
         self.assertEqual(picture["ticks"], ["4", "32"])
         self.assertEqual([point["x"] for line in picture["series"] for point in line["points"]],
                          [None, "32", "4"])
+
+
+class Ec2(unittest.TestCase):
+    """deploy/ec2, as far as it can be checked without an account."""
+
+    FOLDER = REPOSITORY / "deploy" / "ec2"
+
+    def describe(self, folder: Path, spare: int) -> list[str]:
+        """What `aws ec2 describe-instances` would print, a file a region; `spare` nodes too many in
+        one of them."""
+        files = []
+        with (self.FOLDER / "instances.csv").open(newline="") as table:
+            for number, line in enumerate(csv.DictReader(table)):
+                count = int(line["count"]) + (spare if number == 0 else 0)
+                file = folder / f"{number}.json"
+                file.write_text(json.dumps({"Reservations": [{"Instances": [{
+                    "PublicIpAddress": f"198.51.{number}.{i}",
+                    "PrivateIpAddress": f"10.{number}.0.{i}",
+                    "Placement": {"AvailabilityZone": line["aws_region"] + "b"},
+                    "Tags": [{"Key": "ecpipe", "Value": line["role"]}]} for i in range(count)]}]}))
+                files.append(str(file))
+        return files
+
+    def test_the_inventory_of_the_papers_clusters(self) -> None:
+        for name in BUILT_IN:
+            with tempfile.TemporaryDirectory() as folder:
+                words = [sys.executable, self.FOLDER / "make_inventory.py", name]
+                done = run([*words, *self.describe(Path(folder), 0)])
+                hosts = Path(folder, "hosts.toml")
+                hosts.write_text(done.stdout)
+                inventory = read_inventory(hosts)
+                self.assertEqual(run([*words, *self.describe(Path(folder), 1)],
+                                     check=False).returncode, int(name == "north-america"))
+            self.assertEqual(len(inventory.nodes), 16)
+            racks = [rack_name(region) for region in read_matrix(name).regions]
+            self.assertEqual([machine.rack for machine in inventory.requestors], racks)
+            self.assertEqual([machine.rack for machine in inventory.nodes[::4]], racks)
+
+    def test_an_inventory_that_is_not_one(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "hosts.toml")
+            for text in ("[coordinator]\nssh = 'a'\n", "[node]\nnode = 1\n", "x = [", ""):
+                file.write_text(text)
+                with self.assertRaises(LabError):
+                    read_inventory(file)
 
 
 if __name__ == "__main__":
