@@ -56,7 +56,8 @@ FIGURES = (
                Comparison("Rotated RS (16, 12): conventional, blocks read of RS's 12", "9",
                           lambda rows: blocks_read(rows, "rotated-rs(16,12)"))),
            notes="The paper's text gives only k's ends, 6 and 12; which (n, k) lie between is our "
-                 "choice."),
+                 "choice. Where Rotated RS is missing, the programs of that revision did not take "
+                 "it."),
     Figure("8e", "Figure 8(e): full-node recovery", "§6.1",
            "16 helpers, 64 stripes with a block on the lost node, 1 to 16 requestors, 1 Gb/s",
            quick=(options("node --nodes 16 --stripes 24 --block-mib 1 --rate-mbit 200 --runs 2 "

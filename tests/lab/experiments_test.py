@@ -10,6 +10,8 @@ Exit code 77 with "SKIP: reason" where namespaces cannot be used.
 from __future__ import annotations
 
 import csv
+import signal
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -20,6 +22,7 @@ from labkit import netns, plots
 from labkit.process import interruptible, run
 
 EXIT_SKIPPED = 77
+STOP_SECONDS = 60.0
 SMALL = ("--n", "6", "--k", "4")
 BIN_DIR = Path()
 # What a scheme may take by the links, in theory 1: less, since each token bucket lets its burst of
@@ -118,6 +121,30 @@ class Experiments(unittest.TestCase):
             self.assertEqual(len(lines), 8)
             self.assertEqual(Path(folder, "plot.png").read_bytes()[1:4], b"PNG")
 
+    def test_interrupted_it_takes_its_network_down(self) -> None:
+        """Beside another lab, which goes on."""
+        words = [sys.executable, str(REPOSITORY / "bench" / "lab.py"), "single", *SMALL,
+                 "--runs", "1000", "--block-mib", "1", "--rate-mbit", "100", "--schemes", "rp",
+                 "--bin-dir", str(BIN_DIR)]
+        labs = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                 text=True) for _ in range(2)]
+        try:
+            for lab in labs:
+                for line in lab.stdout:
+                    if line.startswith("run 1: rp"):
+                        break
+            for index, lab in enumerate(labs):
+                self.assertTrue(namespaces_of(lab.pid))
+                lab.send_signal(signal.SIGINT)
+                self.assertEqual(drain(lab), 128 + signal.SIGINT)
+                self.assertEqual(namespaces_of(lab.pid), [])
+                for other in labs[index + 1:]:
+                    self.assertTrue(other.stdout.readline().startswith("run "))
+        finally:
+            for lab in labs:
+                lab.terminate()
+                drain(lab)
+
     def test_what_cannot_be_is_refused(self) -> None:
         for words in (("edge", "--edge-mbit", "0"), ("rack", "--racks", "2"),
                       ("geo", "--matrix", "nowhere"), ("geo", "--regions", "Paris"),
@@ -128,6 +155,17 @@ class Experiments(unittest.TestCase):
                         "--bin-dir", BIN_DIR], check=False)
             self.assertEqual(done.returncode, 1, words)
             self.assertNotIn("Traceback", done.stderr)
+
+
+def namespaces_of(pid: int) -> list[str]:
+    return [name for name in netns.list_namespaces()
+            if name.startswith(f"{netns.NAME_PREFIX}{pid}-")]
+
+
+def drain(lab: subprocess.Popen[str]) -> int:
+    """Takes what it still prints, so that it can end. Its exit code."""
+    lab.communicate(timeout=STOP_SECONDS)
+    return lab.returncode
 
 
 def main() -> int:
