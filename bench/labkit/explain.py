@@ -46,12 +46,15 @@ def why(row: Row, cores: int) -> list[str]:
         reasons.append(f"the beginning: one slice alone takes {ms(start)}")
         rest -= min(start, rest)
     if abs(rest) <= TOLERANCE * theory_s:
-        return reasons
+        return reasons or [f"the runs differ, by {ms(row['spread_s'])}: by medians it is within "
+                           f"{TOLERANCE * 100:.0f} %"]
     if rest < 0:
         return [*reasons, f"{ms(-rest)} faster than that: " + UNEXPLAINED]
     if row["cores_busy"] > CORES_BUSY * cores:
-        return [*reasons, f"the cores: {row['cores_busy']:.1f} of {cores} were busy; the repair "
-                          f"itself took {row['cpu_s']:.2f} CPU s; {ms(rest)} of waiting"]
+        return [*reasons, f"{ms(rest)} more with the cores at their limit: "
+                          f"{row['cores_busy']:.1f} of {cores} were busy, "
+                          f"{row['cpu_s'] / row['median_s']:.1f} of them with the programs of this "
+                          "repair"]
     return [*reasons, f"{ms(rest)} more with {row['cores_busy']:.1f} of {cores} cores busy: "
                       + UNEXPLAINED]
 
@@ -62,12 +65,12 @@ def why_recovery(row: Row, cores: int) -> list[str]:
     reasons = []
     if carried_s > 1.01 * row["bound_s"]:
         reasons.append(f"the busiest link carried {carried_s / row['bound_s']:.2f} times what the "
-                       f"bound counts, {HEADERS_FACTOR - 1:.1%} of it packet headers")
+                       f"bound counts, {HEADERS_FACTOR:.3f} times for packet headers, the rest "
+                       "since links are not used evenly")
     rests = 1 - carried_s / row["median_s"]
     if rests > 0.02:
-        reasons.append(f"it rested for {rests * 100:.0f} % of the time: at the begin and the end, "
-                       "and when streams that share links wait for each other; "
-                       f"{row['cores_busy']:.1f} of {cores} cores were busy")
+        reasons.append(f"it rested for {rests * 100:.0f} % of the time, with "
+                       f"{row['cores_busy']:.1f} of {cores} cores busy")
     return reasons or [UNEXPLAINED]
 
 

@@ -77,7 +77,9 @@ FIGURES = (
                           faster("rp-greedy x16", "rp x16"))),
            notes="Requestors are nodes of their own here; in the paper they share the machines of "
                  "the 16 helpers, whose links then carry both. That makes our conventional repair "
-                 "with 16 requestors faster in comparison."),
+                 "with 16 requestors faster in comparison. Where links rest in a recovery is "
+                 "measured in docs/design/003-recovery.md: at the begin and the end, and in "
+                 "between when paths that share links wait for each other."),
     Figure("8f", "Figure 8(f): multi-block repair", "§6.1", LOCAL,
            quick=(options("multi --rate-mbit 200 --block-mib 8 --runs 2"),),
            full=(options("multi --rate-mbit 200 --runs 10"),),
