@@ -20,7 +20,7 @@ from ..recorder import Recorder
 from ..stripes import (
     MIB, add_code_arguments, add_runs_argument, add_size_arguments, check_arguments, rs)
 from ..testbed import Testbed
-from .rack import shuffled_stripe
+from .rack import check_racks, shuffled_stripe
 
 EXPERIMENT = "geo"
 NEEDS_SHAPING = True
@@ -64,6 +64,7 @@ def on_links_as_they_are(arguments: argparse.Namespace, testbed: Testbed) -> lis
     again with what was found."""
     nodes = node_names(arguments.n)
     with testbed.cluster(nodes, Links()) as cluster:
+        check_racks(cluster)
         region_of = {node: (cluster.network.rack(node) or "").lstrip("/") for node in nodes}
         probed = cluster.cli_json("probe", "--bytes", str(PROBE_BYTES), timeout=PROBE_SECONDS)
     matrix = measured_matrix(probed, region_of)

@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     for cross in numbers(arguments, "cross_mbit") if testbed.shapes else [0]:
         links = Links(arguments.rate_mbit or None, racks=racks, rack_mbit=cross or None)
         with testbed.cluster(nodes, links) as cluster:
+            check_racks(cluster)
             recorder = Recorder(EXPERIMENT, {
                 "n": arguments.n, "k": arguments.k, "racks": arguments.racks, "cross_mbit": cross,
                 "rate_mbit": cluster.network.links.rate_mbit or 0,
@@ -60,6 +61,12 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
                 one.measure_all(recorder, arguments.schemes.split(","), arguments.slice_kib * 1024)
             rows += recorder.rows()
     return rows
+
+
+def check_racks(cluster: Cluster) -> None:
+    if missing := [node for node in (REQUESTOR, *cluster.node_ids)
+                   if not cluster.network.rack(node)]:
+        raise LabError(f"{', '.join(missing)}: no rack in the inventory")
 
 
 def shuffled_stripe(cluster: Cluster, code: str, block_bytes: int, number: int,
