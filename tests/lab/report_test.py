@@ -217,5 +217,6 @@ class Ec2(unittest.TestCase):
 
 if __name__ == "__main__":
     if "--bin-dir" in sys.argv:  # as all lab tests are given it
-        del sys.argv[sys.argv.index("--bin-dir"):][:2]
+        at = sys.argv.index("--bin-dir")
+        del sys.argv[at:at + 2]
     unittest.main(verbosity=2)
