@@ -67,7 +67,8 @@ def draw_bars(axes: Any, picture: dict[str, Any], panel: tuple[str, ...]) -> Non
     value, low, high, theory = panel
     width = BAR_WIDTH / len(picture["series"])
     for index, series in enumerate(picture["series"]):
-        points = [point for point in series["points"] if point["x"] is not None]
+        points = [point for point in series["points"]
+                  if point["x"] is not None and value in point]
         offset = (index - (len(picture["series"]) - 1) / 2) * width
         xs = [places[point["x"]] + offset for point in points]
         errors = [[point[value] - point[low] for point in points],
@@ -86,7 +87,8 @@ def wants_log(picture: dict[str, Any], value: str) -> bool:
     """Bars begin at nought."""
     if picture["bars"]:
         return False
-    values = [point[value] for series in picture["series"] for point in series["points"]]
+    values = [point[value] for series in picture["series"] for point in series["points"]
+              if value in point]
     return min(values) > 0 and max(values) / min(values) > LOG_FROM
 
 

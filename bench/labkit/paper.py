@@ -18,8 +18,8 @@ FAMILIES = View("code", "code", bars=True, keep=lambda row: row["parameters"]["n
 
 FIGURES = (
     Figure("8a", "Figure 8(a): slice size", "§6.1", LOCAL,
-           quick=(options("slices --rate-mbit 200 --block-mib 16 --runs 3 "
-                          "--slice-kib 1,4,16,32,128,1024,4096"),),
+           quick=(options("slices --rate-mbit 200 --block-mib 8 --runs 3 "
+                          "--slice-kib 1,4,16,32,128,1024"),),
            full=(options("slices --rate-mbit 200 --runs 10 "
                          "--slice-kib 1,2,4,8,16,32,64,128,256,512,1024,4096,16384"),),
            comparisons=(
@@ -148,7 +148,7 @@ FIGURES = (
                           less_range("rp-weighted", "rp", "requestor_region"))),
            notes="As Figure 9(a)."),
     Figure("11a", "Figure 11(a): implementations, one block", "§6.4", LOCAL,
-           quick=(options("implementations --rate-mbit 200 --block-mib 1,4,16 --runs 3 "
+           quick=(options("implementations --rate-mbit 200 --block-mib 1,4,8 --runs 3 "
                           "--schemes pipe-b,pipe-s,rp"),),
            full=(options("implementations --rate-mbit 200 --block-mib 1,4,16,64 --runs 10 "
                          "--schemes pipe-b,pipe-s,rp"),),

@@ -106,7 +106,7 @@ def point(row: Row, x: str | None, rate: bool) -> dict[str, Any]:
               "ratio_high": max(row["ratios"])}
     if theory:
         result |= {"theory": value(theory * direct), "theory_ratio": theory}
-    if "gb_per_cpu_s" in row:
+    if "gb_per_cpu_s" in row and row["scheme"] != "direct":  # which rebuilds nothing
         result["per_cpu"] = row["gb_per_cpu_s"]
     if rate and "of_bound" in row:
         result |= {"theory": value(row["bound_s"]), "ratio": row["of_bound"],
