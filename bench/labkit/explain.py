@@ -50,6 +50,8 @@ def why(row: Row, cores: int) -> list[str]:
                            f"{TOLERANCE * 100:.0f} %"]
     if rest < 0:
         return [*reasons, f"{ms(-rest)} faster than that: " + UNEXPLAINED]
+    if rest_of_links := links_at_rest(row):
+        reasons.append(rest_of_links)
     if row["cores_busy"] > CORES_BUSY * cores:
         return [*reasons, f"{ms(rest)} more with the cores at their limit: "
                           f"{row['cores_busy']:.1f} of {cores} were busy, "
@@ -57,6 +59,15 @@ def why(row: Row, cores: int) -> list[str]:
                           "repair"]
     return [*reasons, f"{ms(rest)} more with {row['cores_busy']:.1f} of {cores} cores busy: "
                       + UNEXPLAINED]
+
+
+def links_at_rest(row: Row) -> str | None:
+    """Where all links have one rate."""
+    rate = row["parameters"].get("rate_mbit")
+    if not rate or row["experiment"] in ("edge", "rack"):
+        return None
+    carried_s = row["busiest_link_bytes"] * HEADERS_FACTOR * 8 / (rate * 1e6)
+    return (f"the busiest link was busy for {ms(carried_s)} of {ms(row['median_s'])}, by its bytes")
 
 
 def why_recovery(row: Row, cores: int) -> list[str]:

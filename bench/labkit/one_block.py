@@ -15,6 +15,9 @@ from .stripes import Block, encode
 
 LOST_NODE = "node-1"
 TRANSPORTS = ("tcp", "redis")
+# PPR with a slice as large as the block: each step ends before the next begins.
+PPR_ROUNDS = "ppr-rounds"
+START_BYTES = 32 * 1024
 # Its hops do one thing after the other; what overlaps all the same is up to socket buffers.
 WITHOUT_THEORY = ("pipe-s",)
 
@@ -70,9 +73,10 @@ class OneBlock:
                               only_bytes=only_bytes)
 
     def start_seconds(self, scheme: str, slice_bytes: int, transport: str) -> float:
-        """What a repair of a single slice takes: all of a repair's beginning, and little more."""
-        return self.repair(scheme, slice_bytes, transport, only_bytes=min(
-            slice_bytes, self.block_bytes)).seconds
+        """What a repair of a single small slice takes: all of a repair's beginning, and little
+        more."""
+        return self.repair(scheme, slice_bytes, transport,
+                           only_bytes=min(slice_bytes, START_BYTES)).seconds
 
     def theory(self, scheme: str, slice_bytes: int) -> float | None:
         """Times the direct send, by the plan that is made now."""
@@ -108,11 +112,14 @@ class OneBlock:
             for scheme in schemes:
                 if scheme == "direct":
                     continue
-                start = self.start_seconds(scheme, slice_bytes, transport)
+                engine_scheme, size = scheme, slice_bytes
+                if scheme == PPR_ROUNDS:
+                    engine_scheme, size = "ppr", self.block_bytes
+                start = self.start_seconds(engine_scheme, size, transport)
                 if self._settled:
                     self.cluster.wait_settled()
-                theory = self.theory(scheme, slice_bytes)
-                sample = self.repair(scheme, slice_bytes, transport)
+                theory = self.theory(engine_scheme, size)
+                sample = self.repair(engine_scheme, size, transport)
                 recorder.add(scheme, sample, direct, theory=theory,
-                             parameters={**given, "slice_bytes": slice_bytes},
+                             parameters={**given, "slice_bytes": size},
                              start_s=start, **self.link_fields(direct))

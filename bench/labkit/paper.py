@@ -128,22 +128,23 @@ FIGURES = (
            quick=(options("geo --matrix north-america --block-mib 8 --runs 2"),),
            full=(options("geo --matrix north-america --runs 10"),),
            comparisons=(
-               Comparison("rp, less than ppr", "62.7-78.0 %",
-                          less_range("rp", "ppr", "requestor_region")),
+               Comparison("rp, less than ppr (ours: ppr-rounds)", "62.7-78.0 %",
+                          less_range("rp", "ppr-rounds", "requestor_region")),
                Comparison("rp-weighted, less than rp", "7.3-45.4 %",
                           less_range("rp-weighted", "rp", "requestor_region"))),
            notes="Links have the rates of Table 1, each pair of nodes its own; nodes have no limit "
-                 "beside. `rp` takes helpers and path at random. On EC2, streams between two "
-                 "regions, and those of one instance, also share something, and rates "
-                 "fluctuate: Table 1 does not say that, so the emulation does not have it, and "
-                 "PPR, whose streams share links, looks better here."),
+                 "beside, and rates do not fluctuate. `rp` takes helpers and path at random. Two "
+                 "kinds of PPR: `ppr-rounds` ends each step before the next begins, as §2.2 has "
+                 "it; `ppr` passes each slice on when it is there. On equal links both wait for "
+                 "the requestor's downlink; where each pair has a link of its own the second is "
+                 "bound by the slowest pair, as a path is."),
     Figure("9b", "Figure 9(b): Amazon EC2, Asia", "§6.2, Table 1(b)",
            "16 helpers in four regions, RS (16, 12), 64 MiB, requestor in each region",
            quick=(options("geo --matrix asia --block-mib 8 --runs 2"),),
            full=(options("geo --matrix asia --runs 10"),),
            comparisons=(
-               Comparison("rp, less than ppr", "66.6-87.1 %",
-                          less_range("rp", "ppr", "requestor_region")),
+               Comparison("rp, less than ppr (ours: ppr-rounds)", "66.6-87.1 %",
+                          less_range("rp", "ppr-rounds", "requestor_region")),
                Comparison("rp-weighted, less than rp", "14.5-45.0 %",
                           less_range("rp-weighted", "rp", "requestor_region"))),
            notes="As Figure 9(a)."),
@@ -179,8 +180,11 @@ FIGURES = (
                           faster_at("rp-all xall", "pipe-sur xall")),
                Comparison("largest block: rp-all, rate of rp-single", "+58.1 %",
                           faster_at("rp-all xall", "rp-single x1"))),
-           notes="A block of rp-single and pipe-rep goes to one node beside the 16. The fewer "
-                 "blocks are lost, the less there is to overlap: large blocks here are few."),
+           notes="A block of rp-single and pipe-rep goes to one node beside the 16. Pipe-Rep and "
+                 "Pipe-Sur forward whole blocks, so links rest unless many are under way, which is "
+                 "what the figure is about; theory is the bound of the links for all of them. The "
+                 "fewer blocks are lost, the less there is to overlap: large blocks here are "
+                 "few."),
 )
 
 

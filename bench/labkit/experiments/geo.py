@@ -3,7 +3,8 @@
 
 As many nodes in each region; the requestor in each region in turn. Stripes lie on the nodes in
 random order, another one each run, so that `rp` and `ppr` choose helpers and path at random;
-`rp-weighted` is the paper's Algorithm 2. The direct send comes from the region of the lost block.
+`rp-weighted` is the paper's Algorithm 2. `ppr` passes slices on as they come; `ppr-rounds` ends each
+step before the next (§2.2). The direct send comes from the region of the lost block.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=float, default=1.0,
                         help="multiplies all rates of the matrix (default 1)")
     parser.add_argument("--regions", help="of the requestor, comma-separated (default: each)")
-    add_scheme_arguments(parser, "ppr,rp,rp-weighted")
+    add_scheme_arguments(parser, "ppr-rounds,ppr,rp,rp-weighted")
     add_runs_argument(parser)
 
 
