@@ -7,7 +7,7 @@ Theory counts bytes by rates, from the first byte on. What a repair takes beyond
   lets its burst pass at once. It is `direct_wire_s - direct_s`, and theory multiplies it.
 - The beginning: `start_s` is what the repair of one slice alone takes.
 - The cores: `cores_busy` of those that the machine has, whoever kept them busy.
-- For recoveries, links that rest: the busiest link's bytes by its rate against the time.
+- Links that rest: the busiest link's bytes by its rate against the time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def links_at_rest(row: Row) -> str | None:
     if not rate or row["experiment"] in ("edge", "rack"):
         return None
     carried_s = row["busiest_link_bytes"] * HEADERS_FACTOR * 8 / (rate * 1e6)
-    return (f"the busiest link was busy for {ms(carried_s)} of {ms(row['median_s'])}, by its bytes")
+    return f"the busiest link was busy for {ms(carried_s)} of {ms(row['median_s'])}, by its bytes"
 
 
 def why_recovery(row: Row, cores: int) -> list[str]:

@@ -61,7 +61,8 @@ class Page(unittest.TestCase):
         self.assertIn("| rp at 32 KiB, less than conventional | 89.5 % | 88.0 % |", page)
         self.assertIn("| rp at 32 KiB, against the direct send | +8.8 % | +20.0 % |", page)
         self.assertIn("| rp, 32 KiB | 0.840 | 0.840-0.924 | 1.200 | 1.018 | +17.9 % | 0.670 ", page)
-        self.assertIn("- rp, 32 KiB, +17.9 %: 127 ms more with the cores at their limit: "
+        self.assertIn("- rp, 32 KiB, +17.9 %: the busiest link was busy for 702 ms of 840 ms, "
+                      "by its bytes; 127 ms more with the cores at their limit: "
                       "1.9 of 2 were busy, 0.6 of them with the programs of this repair.", page)
         self.assertIn("![8a](./8a.png)", page)
         self.assertIn("lab.py slices --runs 3", page)

@@ -3,8 +3,8 @@
 
 As many nodes in each region; the requestor in each region in turn. Stripes lie on the nodes in
 random order, another one each run, so that `rp` and `ppr` choose helpers and path at random;
-`rp-weighted` is the paper's Algorithm 2. `ppr` passes slices on as they come; `ppr-rounds` ends each
-step before the next (§2.2). The direct send comes from the region of the lost block.
+`rp-weighted` is the paper's Algorithm 2. `ppr` passes slices on as they come; `ppr-rounds` ends
+each step before the next (§2.2). The direct send comes from the region of the lost block.
 """
 
 from __future__ import annotations
