@@ -17,6 +17,8 @@ LOST_NODE = "node-1"
 TRANSPORTS = ("tcp", "redis")
 # PPR with a slice as large as the block: each step ends before the next begins.
 PPR_ROUNDS = "ppr-rounds"
+# They look at links and not at who was busy a moment ago.
+CHOOSING = ("rp-weighted", "rp-rack")
 START_BYTES = 32 * 1024
 # Its hops do one thing after the other; what overlaps all the same is up to socket buffers.
 WITHOUT_THEORY = ("pipe-s",)
@@ -116,7 +118,7 @@ class OneBlock:
                 if scheme == PPR_ROUNDS:
                     engine_scheme, size = "ppr", self.block_bytes
                 start = self.start_seconds(engine_scheme, size, transport)
-                if self._settled:
+                if self._settled and scheme not in CHOOSING:
                     self.cluster.wait_settled()
                 theory = self.theory(engine_scheme, size)
                 sample = self.repair(engine_scheme, size, transport)

@@ -30,7 +30,7 @@ FIGURES = (
                Comparison("rp at 32 KiB, against the direct send", "+8.8 %",
                           ratio("rp", slice_bytes=SLICE)))),
     Figure("8b", "Figure 8(b): block size", "§6.1", LOCAL,
-           quick=(options("blocks --rate-mbit 200 --block-mib 1,4,16 --runs 3"),),
+           quick=(options("blocks --rate-mbit 200 --block-mib 1,4,16 --runs 2"),),
            full=(options("blocks --rate-mbit 200 --block-mib 1,2,4,8,16,32,64,128 --runs 10"),),
            comparisons=(
                Comparison("rp, less than conventional", "88.8-91.6 %",
@@ -91,7 +91,7 @@ FIGURES = (
     Figure("8g", "Figure 8(g): limited edge bandwidth", "§6.1",
            LOCAL + "; links from helpers to the requestor at 1000 to 100 Mb/s",
            quick=(options("edge --rate-mbit 200 --edge-mbit 200,100,40,20 --block-mib 8 "
-                          "--runs 3"),),
+                          "--runs 2"),),
            full=(options("edge --rate-mbit 200 --edge-mbit 200,100,40,20 --runs 10"),),
            comparisons=(
                Comparison("edge at a tenth of the other links: rp-cyclic, less than rp", "82.8 %",
