@@ -140,7 +140,8 @@ FIGURES = (
                  "bound by the slowest pair, as a path is."),
     Figure("9b", "Figure 9(b): Amazon EC2, Asia", "§6.2, Table 1(b)",
            "16 helpers in four regions, RS (16, 12), 64 MiB, requestor in each region",
-           quick=(options("geo --matrix asia --block-mib 8 --runs 2"),),
+           quick=(options("geo --matrix asia --block-mib 8 --runs 2 "
+                          "--schemes ppr-rounds,rp,rp-weighted"),),
            full=(options("geo --matrix asia --runs 10"),),
            comparisons=(
                Comparison("rp, less than ppr (ours: ppr-rounds)", "66.6-87.1 %",
