@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -108,7 +109,9 @@ class ClusterOverSsh(unittest.TestCase):
             with self.subTest(number):
                 process = subprocess.Popen(
                     self.words("single", *SMALL, "--runs", "1000"), stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL, text=True)
+                    stderr=subprocess.DEVNULL, text=True,
+                    # Its own temporary directory it cannot remove when it is killed.
+                    env={**os.environ, "TMPDIR": str(self.folder)})
                 self.addCleanup(process.kill)
                 for line in process.stdout:
                     if line.startswith("run 1: rp"):
