@@ -122,7 +122,9 @@ FIGURES = (
                           less("rp", "ppr", transport="tcp"))),
            notes="10 Gb/s for each of 16 nodes cannot be emulated on two cores. Links are not "
                  "shaped here, all nodes share the cores, and what counts is the work that a "
-                 "scheme makes: gigabytes rebuilt for each CPU second."),
+                 "scheme makes: gigabytes rebuilt for each CPU second. All schemes read, send and "
+                 "sum the same k blocks, so their times are as near to each other as their CPU "
+                 "seconds, and RP cannot win what it wins where every node has its own cores."),
     Figure("9a", "Figure 9(a): Amazon EC2, North America", "§6.2, Table 1(a)",
            "16 helpers in four regions, RS (16, 12), 64 MiB, requestor in each region",
            quick=(options("geo --matrix north-america --block-mib 8 --runs 2"),),
@@ -158,7 +160,10 @@ FIGURES = (
                Comparison("rp, less than pipe-b, the largest block", "93.2 % (0.61 s, 9.0 s)",
                           less_at_largest("rp", "pipe-b")),
                Comparison("rp, less than pipe-s, all block sizes", "41.1-43.0 %",
-                          less_range("rp", "pipe-s", "block_bytes")))),
+                          less_range("rp", "pipe-s", "block_bytes"))),
+           notes="Pipe-S is as fast as RP here: its hops do one thing after the other, but what "
+                 "they do takes little of the time (CPU s, over all eleven programs), and meanwhile "
+                 "the kernel's socket buffers send and receive."),
     Figure("11b", "Figure 11(b): implementations, full-node recovery", "§6.4",
            "16 nodes; PUSH-Rep and PUSH-Sur as Pipe-Rep and Pipe-Sur; slices of 32 KiB",
            quick=tuple(options(f"node --nodes 16 --stripes {stripes} --block-mib {block} "
