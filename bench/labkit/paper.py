@@ -162,8 +162,8 @@ FIGURES = (
                Comparison("rp, less than pipe-s, all block sizes", "41.1-43.0 %",
                           less_range("rp", "pipe-s", "block_bytes"))),
            notes="Pipe-S is as fast as RP here: its hops do one thing after the other, but what "
-                 "they do takes little of the time (CPU s, over all eleven programs), and meanwhile "
-                 "the kernel's socket buffers send and receive."),
+                 "they do takes little of the time (CPU s, over all eleven programs), and "
+                 "meanwhile the kernel's socket buffers send and receive."),
     Figure("11b", "Figure 11(b): implementations, full-node recovery", "§6.4",
            "16 nodes; PUSH-Rep and PUSH-Sur as Pipe-Rep and Pipe-Sur; slices of 32 KiB",
            quick=tuple(options(f"node --nodes 16 --stripes {stripes} --block-mib {block} "
