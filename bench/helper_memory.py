@@ -16,10 +16,11 @@ import os
 import tempfile
 from pathlib import Path
 
-from lab import DEFAULT_BIN_DIR, check_programs
 from labkit.cluster import Cluster
-from labkit.measure import MIB, print_table
+from labkit.command_line import add_bin_dir_argument, check_programs
 from labkit.process import interruptible
+from labkit.results import print_table
+from labkit.stripes import MIB
 
 STEP_SECONDS = 300.0
 
@@ -47,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--block-mib", default="64,1024", help="sizes (default %(default)s)")
-    parser.add_argument("--bin-dir", type=Path, default=DEFAULT_BIN_DIR)
+    add_bin_dir_argument(parser, Path(__file__).resolve().parents[1])
     arguments = parser.parse_args()
     check_programs(arguments.bin_dir)
     table = []

@@ -14,12 +14,14 @@ build_packages=(
 )
 # What the daemons, the quickstart and the tests run.
 run_packages=(redis-server python3 procps)
-# Network namespaces and traffic shaping for bench/lab.py.
-lab_packages=(iproute2)
+# Network namespaces, traffic shaping and plots for bench/lab.py; ssh for bench/cluster.py.
+lab_packages=(iproute2 python3-matplotlib openssh-client)
+# What only tests run: an sshd of their own.
+test_packages=(openssh-server)
 
 usage() {
   cat <<'USAGE'
-Usage: deploy/install-deps.sh [--list] [build] [run] [lab]
+Usage: deploy/install-deps.sh [--list] [build] [run] [lab] [test]
 
 Installs the Debian packages of the named groups (default: all groups).
   --list   print the packages and install nothing
@@ -50,9 +52,10 @@ remove_our_policy() {
   fi
 }
 
-# Debian starts a package's service as soon as it is installed. We want the redis-server program
-# and start our own instances on ports of our own, so a system-wide one on port 6379 would only be
-# in the way. Debian asks policy-rc.d before it starts anything; 101 means "do not".
+# Debian starts a package's service as soon as it is installed. We want the programs redis-server
+# and sshd and start our own instances on ports of our own; system-wide ones would only be in the
+# way, and a door that nobody asked for. Debian asks policy-rc.d before it starts anything; 101
+# means "do not".
 forbid_service_start() {
   if [[ -e $policy_file ]]; then
     return  # the machine's owner has a policy already, and it stays in force
@@ -65,11 +68,11 @@ forbid_service_start() {
   chmod 755 "$policy_file"
 }
 
-# Without this the service would start at the next boot. Only done for a redis-server that this
-# script has just installed: one that was there before belongs to somebody.
-disable_redis_service() {
-  update-rc.d redis-server disable >/dev/null 2>&1 ||
-    echo "install-deps: could not disable the redis-server service; it may start at boot" >&2
+# Without this the service would start at the next boot. Only done for one whose package this script
+# has just installed: one that was there before belongs to somebody.
+disable_service() {
+  update-rc.d "$1" disable >/dev/null 2>&1 ||
+    echo "install-deps: could not disable the service $1; it may start at boot" >&2
 }
 
 install_packages() {
@@ -90,13 +93,15 @@ main() {
       build) packages+=("${build_packages[@]}") ;;
       run) packages+=("${run_packages[@]}") ;;
       lab) packages+=("${lab_packages[@]}") ;;
+      test) packages+=("${test_packages[@]}") ;;
       --list) list_only=yes ;;
       -h | --help) usage && exit 0 ;;
       *) usage >&2 && die "unknown argument: $argument" ;;
     esac
   done
   if [[ ${#packages[@]} -eq 0 ]]; then
-    packages=("${build_packages[@]}" "${run_packages[@]}" "${lab_packages[@]}")
+    packages=("${build_packages[@]}" "${run_packages[@]}" "${lab_packages[@]}"
+      "${test_packages[@]}")
   fi
   if [[ $list_only == yes ]]; then
     printf '%s\n' "${packages[@]}"
@@ -120,7 +125,10 @@ main() {
   echo "install-deps: installing ${missing[*]}"
   install_packages "${missing[@]}"
   if [[ " ${missing[*]} " == *" redis-server "* ]]; then
-    disable_redis_service
+    disable_service redis-server
+  fi
+  if [[ " ${missing[*]} " == *" openssh-server "* ]]; then
+    disable_service ssh
   fi
 }
 

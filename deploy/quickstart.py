@@ -22,8 +22,11 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY / "bench"))
 
 from labkit.cluster import Cluster  # noqa: E402
-from labkit.measure import MIB, Sample, measure_repair, print_table, sha256_of  # noqa: E402
+from labkit.host import sha256_of  # noqa: E402
+from labkit.measure import Sample, measure_repair  # noqa: E402
 from labkit.process import LabError, interruptible  # noqa: E402
+from labkit.results import print_table  # noqa: E402
+from labkit.stripes import MIB, Block  # noqa: E402
 
 BIN_DIR = REPOSITORY / "build" / "release" / "bin"
 N, K, BLOCK_MIB, SLICE_BYTES = 14, 10, 64, 32 * 1024
@@ -111,14 +114,13 @@ def lose_node(cluster: Cluster) -> list[Path]:
 
 def repair_by_all_schemes(cluster: Cluster, lost: Path) -> list[Sample]:
     healthy = cluster.block_file(f"{NAME}-s00000-b00")
-    output = cluster.work_dir / "repaired"
     samples = []
     for scheme, transport in REPAIRS:
         original = healthy if scheme == "direct" else lost
         with step(f"{scheme} over {transport}"):
-            samples.append(measure_repair(
-                cluster, original.name, sha256_of(original), output,
-                scheme=scheme, transport=transport, slice_bytes=SLICE_BYTES))
+            block = Block(original.name, LOST_NODE, sha256_of(original), original.stat().st_size)
+            samples.append(measure_repair(cluster, block, scheme=scheme, transport=transport,
+                                          slice_bytes=SLICE_BYTES))
     return samples
 
 

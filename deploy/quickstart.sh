@@ -70,7 +70,7 @@ main() {
   fi
   check_free_space "${work_dir:-${TMPDIR:-/tmp}}"
   if [[ ${ECPIPE_SKIP_DEPS:-0} != 1 ]]; then
-    "$repository/deploy/install-deps.sh"
+    "$repository/deploy/install-deps.sh" build run
   fi
   build
   exec python3 "$repository/deploy/quickstart.py" "${options[@]}"

@@ -5,49 +5,53 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 from pathlib import Path
 
 from .cluster import REQUESTOR, Cluster
-from .measure import Sample, busiest, first_line, sha256_of, total, traffic
-from .netns import Network
+from .daemon import Daemon
+from .measure import Meter, Sample, busiest, first_report, total
 from .process import LabError
+from .stripes import Block
 
 BARE_CHAIN = "bare-chain"
 CHAIN_SECONDS = 150.0  # more than the programs allow themselves
 
 
-def measure_bare_chain(cluster: Cluster, network: Network, program: Path, block_id: str,
-                       expected_sha256: str, output: Path, slice_bytes: int) -> Sample:
+def measure_bare_chain(cluster: Cluster, lost: Block, slice_bytes: int) -> Sample:
     """Repairs the block over the helpers, in the order and with the coefficients of an RP plan."""
-    plan = cluster.cli_json("plan", block_id, "--scheme", "rp", "--slice-size", slice_bytes)
-    size = str(plan["bytes"])
-    cluster.wait_idle()
-    before = network.link_bytes()
-    processes: list[subprocess.Popen[str]] = []
+    plan = cluster.cli_json("plan", lost.block_id, "--scheme", "rp", "--slice-size",
+                            str(slice_bytes))
+    output = cluster.base(REQUESTOR) / "repaired"
+    processes: list[Daemon] = []
 
-    def start(node: str, *arguments: str) -> subprocess.Popen[str]:
-        processes.append(subprocess.Popen(
-            [*network.command(node), str(program), size, str(slice_bytes), *arguments],
-            stdout=subprocess.PIPE, text=True))
+    def start(node: str, *arguments: str | Path) -> Daemon:
+        host = cluster.network.host(node)
+        log = cluster.base(node) / "logs" / f"bare-chain-{node}.log"
+        host.remove(log)
+        processes.append(Daemon(f"{node} of the bare chain", [
+            host.program(cluster.bin_dir / "bare_chain"), str(plan["bytes"]), str(slice_bytes),
+            *arguments], log, host=host))
+        processes[-1].start()
         return processes[-1]
 
-    with contextlib.ExitStack() as stack:
+    meter = Meter(cluster)
+    with meter.watching(), contextlib.ExitStack() as stack:
         stack.callback(lambda: [process.kill() for process in processes])
         upstream = "-"
         for hop in plan["lanes"][0]["hops"][:-1]:
-            helper = start(hop["node"], upstream, str(cluster.block_file(hop["block_id"])),
+            helper = start(hop["node"], upstream,
+                           cluster.block_path(hop["node"], hop["block_id"]),
                            str(hop["coefficients"][0]))
-            port = json.loads(first_line(helper, "a hop of the bare chain"))["port"]
-            upstream = f"{network.address(hop['node'])}:{port}"
-        start(REQUESTOR, upstream, str(output))
-        reports = [json.loads(process.communicate(timeout=CHAIN_SECONDS)[0] or "{}")
-                   for process in processes]
-    if any(process.returncode for process in processes):
+            port = first_report(helper)["port"]
+            upstream = f"{cluster.network.address(hop['node'])}:{port}"
+        start(REQUESTOR, upstream, output)
+        codes = [process.reap(CHAIN_SECONDS) for process in processes]
+    if any(codes):
         raise LabError("a hop of the bare chain failed")
-    links = traffic(before, network.link_bytes())
-    matches = sha256_of(output) == expected_sha256
-    output.unlink()
+    reports = [json.loads(process.host.read_text(process.log_file).splitlines()[-1])
+               for process in processes]
+    right = cluster.requestor.sha256(output) == lost.sha256
+    cluster.requestor.remove(output)
     return Sample(BARE_CHAIN, "tcp", reports[-1]["seconds"],
-                  sum(report["cpu_seconds"] for report in reports), busiest(links), total(links),
-                  matches, {})
+                  sum(report["cpu_seconds"] for report in reports),
+                  busiest(meter.links), total(meter.links), right, {}, meter.cores_busy)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole ECPipe cluster of real processes, on loopback or in network namespaces.
+"""A whole ECPipe cluster of real processes: on loopback, in network namespaces, on other machines.
 
     with Cluster(bin_dir, work_dir, nodes=15, redis=True) as cluster:
         cluster.cli("catalog", "load", manifest)
@@ -16,14 +16,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from .netns import LinkBytes
-from .process import (
-    LOG_TAIL_LINES, Daemon, LabError, free_port, run, stop_all, wait_until)
+from .daemon import LOG_TAIL_LINES, Daemon, stop_all
+from .host import Host, LocalHost
+from .links import LinkBytes, Links
+from .process import LabError, wait_until
 
 # Generous: a sanitizer build on a busy two-core machine starts slowly. Nothing waits this long
 # unless something is wrong.
@@ -38,20 +40,18 @@ Settings = dict[str, dict[str, Any]]
 
 
 class Network(Protocol):
-    """Where nodes live. netns.Network is one; Loopback the other."""
+    """Where nodes live: Loopback, netns.Network, or ssh.Network."""
+
+    ports: Ports
+    insecure: bool           # whether its addresses are off loopback
+    links: Links             # their rates, as far as they are known
+    congestion_control: str  # TCP's
 
     def address(self, node: str) -> str: ...
-    def command(self, node: str) -> list[str]: ...
-
-
-class Loopback:
-    """All nodes on 127.0.0.1, ports chosen by the system."""
-
-    def address(self, node: str) -> str:
-        return "127.0.0.1"
-
-    def command(self, node: str) -> list[str]:
-        return []
+    def host(self, node: str) -> Host: ...
+    def rack(self, node: str) -> str | None: ...
+    def link_bytes(self) -> dict[str, LinkBytes] | None:
+        """What each node's link has carried; None where nobody counts that."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,25 @@ class Ports:
     redis: int = 0
 
 
-NAMESPACE_PORTS = Ports(coordinator=7700, control=7711, data=7712, redis=6401)
+class Loopback:
+    """All nodes on 127.0.0.1, ports chosen by the system."""
+
+    ports = Ports()
+    insecure = False
+    links = Links()
+    congestion_control = "of the machine"
+
+    def address(self, node: str) -> str:
+        return "127.0.0.1"
+
+    def host(self, node: str) -> Host:
+        return LocalHost()
+
+    def rack(self, node: str) -> str | None:
+        return None
+
+    def link_bytes(self) -> None:
+        return None
 
 
 def toml_text(settings: Settings) -> str:
@@ -91,13 +109,13 @@ class EcpipeDaemon(Daemon):
 
     def launch(self) -> None:
         """Starts without waiting, so that many can start together."""
-        self.config_file.write_text(toml_text(self.settings))
-        self.ready_file.unlink(missing_ok=True)
+        self.host.write_text(self.config_file, toml_text(self.settings))
+        self.host.remove(self.ready_file)
         self.start()
 
     def await_ready(self, seconds: float = READY_SECONDS) -> None:
-        self.wait_ready(self.ready_file.exists, seconds)
-        self.ready = json.loads(self.ready_file.read_text())
+        self.wait_ready(lambda: self.host.exists(self.ready_file), seconds)
+        self.ready = json.loads(self.host.read_text(self.ready_file))
 
     def restart(self) -> None:
         """Stops it when it runs, and starts it on the same data."""
@@ -126,26 +144,28 @@ class Helper(EcpipeDaemon):
 
 class Cluster:
     """`nodes`: how many (node-1, node-2, ...) or their names. `redis`: one redis-server a helper.
-    `network`: a netns.Network that has the nodes, COORDINATOR and REQUESTOR. The settings are laid
-    over the configs, section by section; `environment` is added to that of each program."""
+    `network`: one that has the nodes, COORDINATOR and REQUESTOR. The settings are laid over the
+    configs, section by section; `links_table` is topology.links' text; `environment` is added
+    to that of each program."""
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int | Sequence[str] = 15, *,
                  redis: bool = False, network: Network | None = None,
                  coordinator_settings: Mapping[str, Mapping[str, Any]] | None = None,
                  helper_settings: Mapping[str, Mapping[str, Any]] | None = None,
+                 links_table: str | None = None,
                  environment: dict[str, str] | None = None) -> None:
         self.bin_dir = Path(bin_dir).resolve()
         self.work_dir = Path(work_dir).resolve()
         self.node_ids = node_names(nodes)
         self.network: Network = network or Loopback()
-        self._ports = NAMESPACE_PORTS if network else Ports()
-        self._insecure = network is not None
         self._with_redis = redis
         self._environment = environment or {}
         self._helper_settings = helper_settings or {}
-        for folder in ("data", "config", "logs", "state", "run"):
-            (self.work_dir / folder).mkdir(parents=True, exist_ok=True)
-        self.coordinator = self._make_coordinator(coordinator_settings or {})
+        self.requestor = self.network.host(REQUESTOR)
+        for name in (COORDINATOR, REQUESTOR, *self.node_ids):
+            for folder in ("data", "config", "logs", "state", "run"):
+                self.network.host(name).make_directory(self.base(name) / folder)
+        self.coordinator = self._make_coordinator(coordinator_settings or {}, links_table)
         self.helpers: dict[str, Helper] = {}
 
     # ---- Life ------------------------------------------------------------------------------
@@ -193,16 +213,25 @@ class Cluster:
 
     # ---- Use -------------------------------------------------------------------------------
 
-    def command(self, *arguments: str | Path) -> list[str]:
-        """The `ecpipe` command as the requestor would type it."""
-        return [*self.network.command(REQUESTOR), str(self.bin_dir / "ecpipe"),
+    def base(self, node: str) -> Path:
+        """The work directory as it is called on the node's host."""
+        return self.network.host(node).base(self.work_dir)
+
+    def _words(self, *arguments: str | Path) -> list[str]:
+        return [str(self.requestor.program(self.bin_dir / "ecpipe")),
                 "--coordinator", self.coordinator.address, *map(str, arguments)]
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        """The `ecpipe` command as a requestor on this machine would type it."""
+        if not isinstance(self.requestor, LocalHost):
+            raise LabError("the requestor is on another machine: use cli()")
+        return self.requestor.command(self._words(*arguments))
 
     def cli(self, *arguments: str | Path, timeout: float = CLI_SECONDS, check: bool = True,
             ) -> subprocess.CompletedProcess[str]:
         """Runs `ecpipe`. With `check`, LabError with its output unless it exits with 0."""
-        return run(self.command(*arguments), timeout=timeout, check=check,
-                   environment=self._environment)
+        return self.requestor.run(self._words(*arguments), timeout=timeout, check=check,
+                                  environment=self._environment)
 
     def cli_json(self, *arguments: str | Path, timeout: float = CLI_SECONDS) -> dict[str, Any]:
         output = self.cli(*arguments, "--json", timeout=timeout).stdout
@@ -238,20 +267,48 @@ class Cluster:
         wait_until(idle, seconds, "all sessions ended")
         return answers
 
+    def wait_settled(self, seconds: float = 20.0) -> None:
+        """Until the coordinator, too, knows that no helper has a session: each has sent a heartbeat
+        since. Before that it takes other helpers, and a plan that is shown is not the next one."""
+        self.wait_idle(seconds)
+        idle_since = time.monotonic()
+
+        def heard_since() -> bool:
+            age = time.monotonic() - idle_since
+            return all(node["seconds_since_heartbeat"] < age
+                       for node in self.node_status().values() if node["state"] == "live")
+        wait_until(heard_since, seconds, "a heartbeat of each node")
+
     def cpu_seconds(self) -> float:
         """Of all daemons and redis-servers that run now."""
         return sum(daemon.cpu_seconds() for daemon in self.daemons())
 
     def link_bytes(self) -> dict[str, LinkBytes]:
-        """What each helper's data plane has carried, by the helpers' own counters."""
-        return {node: LinkBytes(status["data_bytes_sent"], status["data_bytes_received"])
-                for node, status in self.wait_idle().items()}
+        """What each node's link has carried; where nobody counts that, what each helper's data
+        plane has carried, by the helpers' own counters."""
+        idle = self.wait_idle()
+        return self.network.link_bytes() or {
+            node: LinkBytes(status["data_bytes_sent"], status["data_bytes_received"])
+            for node, status in idle.items()}
+
+    def traffic_since(self, before: Mapping[str, LinkBytes]) -> dict[str, LinkBytes]:
+        """What links have carried since `before`, which link_bytes() returned. A requestor without
+        a counter received what the helpers sent and did not receive."""
+        after = self.link_bytes()
+        carried = {node: after[node] - before[node] for node in after if node in before}
+        missing = sum(link.up for link in carried.values()) - sum(
+            link.down for link in carried.values())
+        return {REQUESTOR: LinkBytes(0, missing), **carried}
 
     def data_dir(self) -> Path:
         return self.work_dir / "data"
 
+    def block_path(self, node: str, block_id: str) -> Path:
+        """Where a block of this node lies, as it is called on the node's host."""
+        return self.base(node) / "data" / node / block_id
+
     def block_file(self, block_id: str) -> Path:
-        """Where a block lies, on whichever node. LabError when it is on none."""
+        """Where a block lies on this machine, on whichever node. LabError when it is on none."""
         found = sorted(self.data_dir().glob(f"*/{block_id}"))
         if not found:
             raise LabError(f"no node has a block {block_id}")
@@ -265,14 +322,16 @@ class Cluster:
 
     # ---- Making daemons --------------------------------------------------------------------
 
-    def _daemon_fields(self, name: str, node: str, program: str) -> dict[str, Any]:
-        config = self.work_dir / "config" / f"{name}.toml"
-        ready = self.work_dir / "run" / f"{name}.json"
+    def _daemon_fields(self, name: str, program: str) -> dict[str, Any]:
+        host, base = self.network.host(name), self.base(name)
+        config = base / "config" / f"{name}.toml"
+        ready = base / "run" / f"{name}.json"
         return {
             "name": name,
-            "command": [*self.network.command(node), self.bin_dir / program,
-                        "--config", config, "--ready-file", ready],
-            "log_file": self.work_dir / "logs" / f"{name}.log",
+            "command": [host.program(self.bin_dir / program), "--config", config,
+                        "--ready-file", ready],
+            "host": host,
+            "log_file": base / "logs" / f"{name}.log",
             "environment": self._environment,
             "config_file": config,
             "ready_file": ready,
@@ -281,54 +340,60 @@ class Cluster:
     def _listen(self, node: str, port: int) -> str:
         return f"{self.network.address(node)}:{port}"
 
-    def _make_coordinator(self, extra: Mapping[str, Mapping[str, Any]]) -> Coordinator:
-        state = self.work_dir / "state" / COORDINATOR
-        state.mkdir(exist_ok=True)
+    def _make_coordinator(self, extra: Mapping[str, Mapping[str, Any]],
+                          links_table: str | None) -> Coordinator:
+        state = self.base(COORDINATOR) / "state" / COORDINATOR
+        self.network.host(COORDINATOR).make_directory(state)
         settings: Settings = {
-            "coordinator": {"listen": self._listen(COORDINATOR, self._ports.coordinator),
+            "coordinator": {"listen": self._listen(COORDINATOR, self.network.ports.coordinator),
                             "data_directory": str(state)}}
-        if self._insecure:
+        if self.network.insecure:
             settings["coordinator"]["insecure"] = True
+        if links_table is not None:
+            file = self.base(COORDINATOR) / "config" / "links.txt"
+            self.network.host(COORDINATOR).write_text(file, links_table)
+            settings["topology"] = {"links": str(file)}
         return Coordinator(settings=merged(settings, extra), **self._daemon_fields(
-            COORDINATOR, COORDINATOR, "ecpipe-coordinator"))
+            COORDINATOR, "ecpipe-coordinator"))
 
     def _make_helper(self, node: str) -> Helper:
-        root = self.data_dir() / node
-        root.mkdir(exist_ok=True)
+        root = self.base(node) / "data" / node
+        self.network.host(node).make_directory(root)
         settings: Settings = {
             "helper": {"node_id": node, "coordinator": self.coordinator.address,
                        "roots": [str(root)], "layout": "plain"},
-            "listen": {"control": self._listen(node, self._ports.control),
-                       "data": self._listen(node, self._ports.data)}}
-        if self._insecure:
+            "listen": {"control": self._listen(node, self.network.ports.control),
+                       "data": self._listen(node, self.network.ports.data)}}
+        if self.network.insecure:
             settings["helper"]["insecure"] = True
+        if rack := self.network.rack(node):
+            settings["helper"]["rack"] = rack
         redis = None
         if self._with_redis:
             redis, address = self._start_redis(node)
             settings["redis"] = {"address": address}
         return Helper(settings=merged(settings, self._helper_settings), root=root, redis=redis,
-                      **self._daemon_fields(node, node, "ecpipe-helper"))
+                      **self._daemon_fields(node, "ecpipe-helper"))
 
     def _start_redis(self, node: str) -> tuple[Daemon, str]:
         """A redis-server that keeps nothing. It cannot choose a port by itself, so a port that
         somebody took in between costs another attempt."""
-        folder = self.work_dir / "redis" / node
-        folder.mkdir(parents=True, exist_ok=True)
-        host = self.network.address(node)
+        host, address = self.network.host(node), self.network.address(node)
+        folder = self.base(node) / "redis" / node
+        host.make_directory(folder)
         for attempt in range(REDIS_PORT_ATTEMPTS):
-            port = self._ports.redis or free_port()
-            log = self.work_dir / "logs" / f"redis-{node}.{attempt}.log"
+            port = self.network.ports.redis or host.free_port()
+            log = self.base(node) / "logs" / f"redis-{node}.{attempt}.log"
             daemon = Daemon(f"redis-{node}", [
-                *self.network.command(node), "redis-server", "--bind", host, "--port", port,
+                "redis-server", "--bind", address, "--port", str(port),
                 "--save", "", "--appendonly", "no", "--dir", folder, "--protected-mode", "no",
-                "--daemonize", "no"], log)
-            log.unlink(missing_ok=True)
+                "--daemonize", "no"], log, host=host)
+            host.remove(log)
             daemon.start()
             try:
-                daemon.wait_ready(
-                    lambda: "Ready to accept connections" in log.read_text(errors="replace"),
-                    READY_SECONDS)
-                return daemon, f"{host}:{port}"
+                daemon.wait_ready(lambda: "Ready to accept connections" in host.read_text(log),
+                                  READY_SECONDS)
+                return daemon, f"{address}:{port}"
             except LabError as error:
                 daemon.kill()
                 last_error = error

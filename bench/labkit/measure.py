@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One measurement of one repair, and what the measurements of many runs come to."""
+"""One measurement: of one repair, or of the direct send of a block."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
-import os
-import platform
-import statistics
-import subprocess
-import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 from . import direct
 from .cluster import REQUESTOR, Cluster
-from .netns import LinkBytes, Network
-from .process import LabError, run
+from .daemon import Daemon
+from .host import LocalHost
+from .links import LinkBytes
+from .load import LoadWatch
+from .stripes import Block
 
-MIB = 1 << 20
 DIRECT = "direct"
 DIRECT_SECONDS = 300.0
 REPAIR_SECONDS = 300.0
@@ -38,23 +34,32 @@ class Sample:
     total_bytes: int          # over all links, each byte counted where it is sent
     sha256_ok: bool
     detail: dict[str, Any]    # what the command itself reported
+    cores_busy: float = 0.0   # of this machine meanwhile, with whatever else ran on it
 
 
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+class Meter:
+    """What a piece of work costs: bytes on links, CPU time of the daemons, and how busy this
+    machine was, if the nodes are on it."""
 
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.links: dict[str, LinkBytes] = {}
+        self.cpu_seconds = 0.0
+        self.cores_busy = 0.0
 
-def traffic(before: Mapping[str, LinkBytes], after: Mapping[str, LinkBytes],
-            ) -> dict[str, LinkBytes]:
-    return {node: after[node] - before[node] for node in after if node in before}
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        before, cpu = self.cluster.link_bytes(), self.cluster.cpu_seconds()
+        load = LoadWatch() if isinstance(self.cluster.requestor, LocalHost) else None
+        yield
+        self.cores_busy = load.cores_busy() if load else 0.0
+        self.cpu_seconds = self.cluster.cpu_seconds() - cpu
+        self.links = self.cluster.traffic_since(before)
 
-
-def with_requestor(helpers: Mapping[str, LinkBytes]) -> dict[str, LinkBytes]:
-    """Adds the requestor, which keeps no counters: it received what the helpers did not."""
-    missing = sum(link.up for link in helpers.values()) - sum(
-        link.down for link in helpers.values())
-    return {**helpers, REQUESTOR: LinkBytes(0, missing)}
+    def sample(self, scheme: str, transport: str, seconds: float, right: bool,
+               detail: dict[str, Any], more_cpu_seconds: float = 0.0) -> Sample:
+        return Sample(scheme, transport, seconds, self.cpu_seconds + more_cpu_seconds,
+                      busiest(self.links), total(self.links), right, detail, self.cores_busy)
 
 
 def busiest(links: Mapping[str, LinkBytes]) -> int:
@@ -65,121 +70,57 @@ def total(links: Mapping[str, LinkBytes]) -> int:
     return sum(link.up for link in links.values())
 
 
-def measure_repair(cluster: Cluster, block_id: str, expected_sha256: str, output: Path, *,
-                   scheme: str, transport: str, slice_bytes: int) -> Sample:
-    """Runs `ecpipe repair`, counts, and checks the bytes that it wrote. In namespaces the links are
-    counted; on loopback there are no links, and the helpers' own counters stand in for them."""
-    network = cluster.network if isinstance(cluster.network, Network) else None
-    count = network.link_bytes if network else cluster.link_bytes
-    output.unlink(missing_ok=True)
-    cluster.wait_idle()
-    links_before, cpu_before = count(), cluster.cpu_seconds()
-    detail = cluster.cli_json("repair", block_id, "-o", output, "--scheme", scheme, "--transport",
-                              transport, "--slice-size", slice_bytes, timeout=REPAIR_SECONDS)
-    cpu_daemons = cluster.cpu_seconds() - cpu_before
-    cluster.wait_idle()
-    links = traffic(links_before, count())
-    if network is None:
-        links = with_requestor(links)
-    matches = sha256_of(output) == expected_sha256
-    output.unlink()
-    return Sample(scheme, transport, float(detail["seconds"]),
-                  cpu_daemons + float(detail["cpu_seconds"]), busiest(links), total(links),
-                  matches, detail)
+def measure_repair(cluster: Cluster, block: Block, *, scheme: str, transport: str,
+                   slice_bytes: int, arguments: Sequence[str] = (),
+                   only_bytes: int | None = None) -> Sample:
+    """Runs `ecpipe repair` at the requestor, counts, and checks the bytes that it wrote; of the
+    block's first bytes only that they are as many."""
+    output = cluster.base(REQUESTOR) / "repaired"
+    cluster.requestor.remove(output)
+    meter = Meter(cluster)
+    with meter.watching():
+        detail = cluster.cli_json(
+            "repair", block.block_id, "-o", output, "--scheme", scheme, "--transport", transport,
+            "--slice-size", str(slice_bytes), *arguments,
+            *(("--length", str(only_bytes)) if only_bytes else ()), timeout=REPAIR_SECONDS)
+    right = (detail["bytes"] == only_bytes if only_bytes
+             else cluster.requestor.sha256(output) == block.sha256)
+    cluster.requestor.remove(output)
+    return meter.sample(scheme, transport, float(detail["seconds"]), right, detail,
+                        float(detail["cpu_seconds"]))
 
 
-def measure_direct_send(network: Network, sender: str, receiver: str, file: Path,
-                        expected_sha256: str) -> Sample:
-    """Sends `file` from one node's namespace to another's; see direct.py."""
-    program = [sys.executable, direct.__file__]
-    before = network.link_bytes()
-    sending = subprocess.Popen(
-        [*network.command(sender), *program, "send", str(file), network.address(sender)],
-        stdout=subprocess.PIPE, text=True)
-    try:
-        port = json.loads(first_line(sending, "the direct sender"))["port"]
-        received = json.loads(run(
-            [*network.command(receiver), *program, "receive", network.address(sender), str(port),
-             str(file.stat().st_size)], timeout=DIRECT_SECONDS).stdout)
-        sent = json.loads(sending.communicate(timeout=DIRECT_SECONDS)[0])
-    finally:
-        sending.kill()
-        sending.wait()
-    links = traffic(before, network.link_bytes())
-    return Sample(DIRECT, "tcp", received["seconds"],
-                  received["cpu_seconds"] + sent["cpu_seconds"], busiest(links), total(links),
-                  received["sha256"] == expected_sha256, {})
+def measure_direct_send(cluster: Cluster, block: Block, receiver: str) -> Sample:
+    """Sends a healthy block from the node that has it to another; see direct.py."""
+    sender, target = cluster.network.host(block.node), cluster.network.host(receiver)
+    log = cluster.base(block.node) / "logs" / "direct.log"
+    sender.remove(log)
+    address = cluster.network.address(block.node)
+    sending = Daemon("the direct sender", [
+        sender.python, sender.program(Path(direct.__file__)), "send",
+        cluster.block_path(block.node, block.block_id), address], log, host=sender)
+    meter = Meter(cluster)
+    with meter.watching():
+        sending.start()
+        try:
+            port = first_report(sending)["port"]
+            received = json.loads(target.run(
+                [target.python, target.program(Path(direct.__file__)), "receive", address,
+                 port, block.bytes], timeout=DIRECT_SECONDS).stdout)
+            sending.process.wait(DIRECT_SECONDS)
+        finally:
+            sending.kill()
+    sent = json.loads(sender.read_text(log).splitlines()[-1])
+    cpu = received["cpu_seconds"] + sent["cpu_seconds"]
+    if cluster.network.link_bytes() is None:  # the helpers, who count there, were not asked
+        meter.links = {block.node: LinkBytes(block.bytes, 0), receiver: LinkBytes(0, block.bytes)}
+    return Sample(DIRECT, "tcp", received["seconds"], cpu, busiest(meter.links),
+                  total(meter.links), received["sha256"] == block.sha256, {}, meter.cores_busy)
 
 
-def first_line(process: subprocess.Popen[str], what: str) -> str:
-    """A child that ends without a word closes its output, so this does not wait forever."""
-    line = process.stdout.readline() if process.stdout else ""
-    if not line:
-        raise LabError(f"{what} ended with exit code {process.wait()}")
-    return line
-
-
-def theory_timeslots(scheme: str, k: int, slices: int) -> float | None:
-    """The paper's times, in units of one block over one link (§2.2, §3.2, §4). None: not known."""
-    if scheme.startswith("rp") or scheme == "bare-chain":
-        return 1 + (k - 1) / slices
-    return {
-        DIRECT: 1.0,
-        "conventional": float(k),
-        "ppr": float(math.ceil(math.log2(k + 1))),
-    }.get(scheme)
-
-
-def result_row(experiment: str, parameters: Mapping[str, Any], samples: Sequence[Sample],
-               direct_sends: Sequence[Sample]) -> dict[str, Any]:
-    """The samples of one scheme as one row. `direct_sends` are those of the same runs, in order:
-    `ratios` pairs each sample with the direct send of its run, on the machine as it was then."""
-    seconds = [sample.seconds for sample in samples]
-    ratios = [sample.seconds / direct.seconds for sample, direct in zip(samples, direct_sends)]
-    median = statistics.median(seconds)
-    return {
-        "experiment": experiment,
-        "scheme": samples[0].scheme,
-        "parameters": {**parameters, "transport": samples[0].transport},
-        "seconds": seconds,
-        "median_s": median,
-        "spread_s": max(seconds) - min(seconds),
-        "ratio_to_direct": median / statistics.median(d.seconds for d in direct_sends),
-        "ratios": ratios,
-        "cpu_s": statistics.median(sample.cpu_seconds for sample in samples),
-        "busiest_link_bytes": max(sample.busiest_link_bytes for sample in samples),
-        "total_bytes": max(sample.total_bytes for sample in samples),
-        "sha256_ok": all(sample.sha256_ok for sample in samples),
-    }
-
-
-def machine() -> dict[str, Any]:
-    """What the numbers depend on. No host name: results are published."""
-    model = next((line.split(":", 1)[1].strip()
-                  for line in Path("/proc/cpuinfo").read_text().splitlines()
-                  if line.startswith("model name")), platform.machine())
-    return {"cpu": model, "cores": len(os.sched_getaffinity(0)),
-            "kernel": platform.release().split("-")[0],
-            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")}
-
-
-def commit(repository: Path) -> str:
-    """The revision that is being measured, with "+changes" when the tree differs from it."""
-    git = ["git", "-C", str(repository)]
-    try:
-        revision = run([*git, "rev-parse", "--short=12", "HEAD"]).stdout.strip()
-        dirty = run([*git, "status", "--porcelain", "--untracked-files=no"]).stdout.strip()
-    except LabError:
-        return "unknown"
-    return revision + ("+changes" if dirty else "")
-
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Aligned; words to the left, numbers to the right."""
-    def numeric(column: int) -> bool:
-        return all(row[column][:1].isdigit() or row[column] in ("", "-") for row in rows)
-    widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
-    for line in [header, *rows]:
-        cells = [cell.rjust(width) if numeric(i) else cell.ljust(width)
-                 for i, (cell, width) in enumerate(zip(line, widths))]
-        print("  ".join(cells).rstrip())
+def first_report(process: Daemon) -> dict[str, Any]:
+    """The first line that a program of ours prints, which is JSON."""
+    def printed() -> bool:
+        return "\n" in process.host.read_text(process.log_file)
+    process.wait_ready(printed, DIRECT_SECONDS)
+    return json.loads(process.host.read_text(process.log_file).splitlines()[0])

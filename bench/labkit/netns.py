@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One network namespace a node, on a bridge that has a namespace of its own.
+"""One network namespace a node, on bridges that have a namespace of their own.
 
-    node namespace                  switch namespace
-      eth0  (tbf: its uplink) ===== NODE (tbf: its downlink) -- bridge
+    node namespace              switch namespace
+      eth0  (its uplink) ====== NODE (its downlink) -- bridge
+                                NODE (its downlink) -- rack-1 -- up-1 (rack's uplink) == down-1
+                                                 (rack's downlink) -- bridge
+
+A node of a rack is on the rack's own bridge, which one shared link joins to the others. Rates are
+tbf's; an uplink with rates of its own for some destinations is htb with a leaf for each.
 
 Nothing appears in the machine's own namespace, so there is nothing to collide with, and deleting
 the namespaces removes everything. Names carry the pid of this process: deleting is asynchronous,
@@ -17,11 +22,14 @@ import json
 import os
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterable, Sequence
 
+from .cluster import Ports
+from .host import LocalHost
+from .links import LinkBytes, Links
 from .process import LabError, run, wait_until
+from .shaping import one_rate, rate_per_destination, tbf_arguments
 
 NAME_PREFIX = "ecpipe"
 # Addresses from a private range; they exist inside the namespaces only.
@@ -29,10 +37,6 @@ ADDRESS_FORMAT = "10.213.{high}.{low}"
 ADDRESS_BITS = 16
 MAX_NODES = 1000        # the bridge takes 1024 ports
 MAX_NAME_CHARACTERS = 15  # of a network interface
-# tbf's bucket holds two of the largest packets that a veth hands over (64 KiB): smaller ones are
-# cut up by the CPU, larger ones let bursts past the rate.
-BURST_BYTES = 128 * 1024
-QUEUE_LATENCY_MS = 20
 # The first that the machine allows to namespaces. Not the machine's own choice: BBR holds each hop
 # below its rate for a part of the time and paces with a timer a packet, and ten hops in a row
 # show it (RP 1.26-1.36 x a direct send with BBR, 1.14-1.19 x without, on the same two busy cores).
@@ -44,17 +48,6 @@ for name in {" ".join(CONGESTION_CONTROLS)}; do
   (echo $name > $file) 2>/dev/null && break
 done
 cat $file"""
-
-
-@dataclass(frozen=True)
-class LinkBytes:
-    """What a node's link has carried, Ethernet headers included."""
-
-    up: int
-    down: int
-
-    def __sub__(self, other: LinkBytes) -> LinkBytes:
-        return LinkBytes(self.up - other.up, self.down - other.down)
 
 
 def why_not() -> str | None:
@@ -69,7 +62,7 @@ def why_not() -> str | None:
         run(["ip", "netns", "add", probe])
         try:
             run(["tc", "-n", probe, "qdisc", "add", "dev", "lo", "root", "tbf",
-                 *_tbf_arguments(1000)])
+                 *tbf_arguments(1000)])
         finally:
             run(["ip", "netns", "del", probe])
     except LabError as error:
@@ -77,23 +70,25 @@ def why_not() -> str | None:
     return None
 
 
-def _tbf_arguments(rate_mbit: float) -> list[str]:
-    return ["rate", f"{int(rate_mbit * 1000)}kbit", "burst", str(BURST_BYTES),
-            "latency", f"{QUEUE_LATENCY_MS}ms"]
-
-
 class Network:
-    """Use as a context manager. `rate_mbit` shapes each node's up- and downlink; None: no limit."""
+    """Use as a context manager; one at a time in a process."""
 
-    def __init__(self, nodes: Sequence[str], rate_mbit: float | None = None) -> None:
-        if len(nodes) > MAX_NODES:
+    ports = Ports(coordinator=7700, control=7711, data=7712, redis=6401)
+    insecure = True
+
+    def __init__(self, nodes: Sequence[str], links: Links = Links()) -> None:
+        racks = sorted(set(links.racks.values()))
+        if len(nodes) + len(racks) > MAX_NODES:
             raise LabError(f"{len(nodes)} nodes: a bridge takes {MAX_NODES}")
         for node in nodes:
             if len(node) > MAX_NAME_CHARACTERS:
                 raise LabError(f"node name {node!r} is too long for a network interface")
         self.nodes = list(nodes)
-        self.rate_mbit = rate_mbit
+        self.links = links
         self.congestion_control = "unknown"  # set on entry
+        # racks without a shared link are only names
+        self._bridges = ({rack: f"rack-{i}" for i, rack in enumerate(racks, 1)}
+                         if links.rack_mbit else {})
         self._prefix = f"{NAME_PREFIX}{os.getpid()}-"
         self._switch = self._prefix + "switch"
 
@@ -116,15 +111,12 @@ class Network:
         number = self.nodes.index(node) + 1
         return ADDRESS_FORMAT.format(high=number // 250, low=number % 250 + 1)
 
-    def command(self, node: str) -> list[str]:
-        """To be put before a command that shall run in the node's namespace. `ip netns exec`
-        becomes that command without a fork, so a child's pid is the pid of the command."""
-        return ["ip", "netns", "exec", self.namespace(node)]
+    def host(self, node: str) -> LocalHost:
+        """`ip netns exec` becomes the command without a fork, so a child's pid is the command's."""
+        return LocalHost(["ip", "netns", "exec", self.namespace(node)])
 
-    def shape(self, node: str, up_mbit: float | None, down_mbit: float | None) -> None:
-        """Sets the rates of one node's link; None takes the limit away."""
-        self._shape_end(self.namespace(node), "eth0", up_mbit)
-        self._shape_end(self._switch, node, down_mbit)
+    def rack(self, node: str) -> str | None:
+        return self.links.racks.get(node)
 
     def link_bytes(self) -> dict[str, LinkBytes]:
         """Counters of each node's link, from the switch's end: what it receives has left the node's
@@ -146,29 +138,46 @@ class Network:
         run(["ip", "netns", "exec", self._switch, "sh", "-c",
              "cd /proc/sys/net/bridge 2>/dev/null || exit 0; "
              "for file in bridge-nf-call-*; do echo 0 > $file; done"])
-        _batch(["ip", "-n", self._switch], [
-            "link add bridge type bridge stp_state 0 forward_delay 0",
-            "link set bridge up",
-            *(line for node in self.nodes for line in (
-                f"link add {node} type veth peer name eth0 netns {self.namespace(node)}",
-                f"link set {node} master bridge addrgenmode none up"))])
+        self._create_switch()
         for node in self.nodes:
             _batch(["ip", "-n", self.namespace(node)], [
                 "link set lo up",
                 f"addr add {self.address(node)}/{ADDRESS_BITS} dev eth0",
                 "link set eth0 addrgenmode none up"])
-            if self.rate_mbit is not None:
-                self.shape(node, self.rate_mbit, self.rate_mbit)
-            self.congestion_control = run([*self.command(node), "sh", "-c", _CHOOSE_CONTROL]
-                                          ).stdout.strip()
+            self._shape_node(node)
+            self.congestion_control = self.host(node).run(
+                ["sh", "-c", _CHOOSE_CONTROL]).stdout.strip()
 
-    @staticmethod
-    def _shape_end(namespace: str, device: str, rate_mbit: float | None) -> None:
-        if rate_mbit is None:
-            run(["tc", "-n", namespace, "qdisc", "del", "dev", device, "root"], check=False)
-            return
-        run(["tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf",
-             *_tbf_arguments(rate_mbit)])
+    def _create_switch(self) -> None:
+        bridges = ["bridge", *self._bridges.values()]
+        lines = [f"link add {bridge} type bridge stp_state 0 forward_delay 0\n"
+                 f"link set {bridge} addrgenmode none up" for bridge in bridges]
+        for node in self.nodes:
+            bridge = self._bridges.get(self.links.racks.get(node, ""), "bridge")
+            lines += [f"link add {node} type veth peer name eth0 netns {self.namespace(node)}",
+                      f"link set {node} master {bridge} addrgenmode none up"]
+        for bridge in self._bridges.values():
+            up, down = f"up-{bridge}", f"down-{bridge}"
+            lines += [f"link add {up} type veth peer name {down}",
+                      f"link set {up} master {bridge} addrgenmode none up",
+                      f"link set {down} master bridge addrgenmode none up"]
+        _batch(["ip", "-n", self._switch], lines)
+        if self.links.rack_mbit:
+            # What a device sends is shaped: up-X carries what leaves the rack, down-X what enters.
+            _batch(["tc", "-n", self._switch], [
+                line for bridge in self._bridges.values() for end in ("up", "down")
+                for line in one_rate(f"{end}-{bridge}", self.links.rack_mbit)])
+
+    def _shape_node(self, node: str) -> None:
+        up, down = self.links.up(node), self.links.down(node)
+        pairs = {self.address(receiver): mbit for (sender, receiver), mbit
+                 in self.links.pair_mbit.items() if sender == node}
+        if pairs:
+            _batch(["tc", "-n", self.namespace(node)], rate_per_destination("eth0", up, pairs))
+        elif up:
+            _batch(["tc", "-n", self.namespace(node)], one_rate("eth0", up))
+        if down:
+            _batch(["tc", "-n", self._switch], one_rate(node, down))
 
 
 def _batch(tool: list[str], lines: Sequence[str]) -> None:
@@ -191,8 +200,10 @@ def _delete_namespaces(names: Iterable[str]) -> None:
 
 
 def delete_leftovers() -> None:
-    """Namespaces of earlier runs that were killed before they could clean up."""
+    """Namespaces of earlier runs that were killed before they could clean up: their process is
+    gone, or has had our own pid."""
     owned = re.compile(rf"^{NAME_PREFIX}(\d+)-")
     _delete_namespaces(
         name for name in list_namespaces()
-        if (match := owned.match(name)) and not Path("/proc", match.group(1)).exists())
+        if (match := owned.match(name)) and (int(match.group(1)) == os.getpid()
+                                             or not Path("/proc", match.group(1)).exists()))

@@ -6,39 +6,81 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
-from .cluster import Cluster
-from .measure import MIB
-from .process import LabError
+from .cluster import REQUESTOR, Cluster
+from .host import LocalHost
+from .process import LabError, run
 
-STRIPE_NAME = "lab"
+MIB = 1 << 20
 SEED = 20170712
 WRITE_BYTES = 8 * MIB
 ENCODE_SECONDS = 900.0
 
 
-def add_code_arguments(parser: argparse.ArgumentParser, *, block_mib: int) -> None:
-    parser.add_argument("--n", type=int, default=14, help="blocks a stripe (default 14)")
-    parser.add_argument("--k", type=int, default=10, help="data blocks a stripe (default 10)")
+@dataclass(frozen=True)
+class Block:
+    block_id: str
+    node: str
+    sha256: str
+    bytes: int
+
+
+def add_code_arguments(parser: argparse.ArgumentParser, *, n: int = 14, k: int = 10) -> None:
+    parser.add_argument("--n", type=int, default=n, help="blocks a stripe (default %(default)s)")
+    parser.add_argument("--k", type=int, default=k, help="data blocks (default %(default)s)")
+
+
+def add_size_arguments(parser: argparse.ArgumentParser, *, block_mib: int) -> None:
     parser.add_argument("--block-mib", type=int, default=block_mib,
                         help="block size (default %(default)s)")
     parser.add_argument("--slice-kib", type=int, default=32, help="slice size (default 32)")
+
+
+def add_runs_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=5, help="repeats (default 5)")
 
 
-def check_code_arguments(arguments: argparse.Namespace) -> None:
-    if not 1 <= arguments.k < arguments.n <= 255:
-        raise LabError(f"--n {arguments.n} --k {arguments.k}: needs 1 <= k < n <= 255")
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Those of the functions above that an experiment has."""
+    n, k = getattr(arguments, "n", 2), getattr(arguments, "k", 1)
+    if not 1 <= k < n <= 255:
+        raise LabError(f"--n {n} --k {k}: needs 1 <= k < n <= 255")
     for name in ("block_mib", "slice_kib", "runs"):
-        if getattr(arguments, name) < 1:
+        if isinstance(getattr(arguments, name, 1), int) and getattr(arguments, name, 1) < 1:
             raise LabError(f"--{name.replace('_', '-')} must be at least 1")
+
+
+def numbers(arguments: argparse.Namespace, name: str) -> list[int]:
+    """A comma-separated option of whole numbers from 1 on."""
+    texts = getattr(arguments, name).split(",")
+    if not all(text.isdigit() and int(text) > 0 for text in texts):
+        raise LabError(f"--{name.replace('_', '-')} {getattr(arguments, name)}: "
+                       "needs whole numbers from 1 on, comma-separated")
+    return [int(text) for text in texts]
 
 
 def code_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"n": arguments.n, "k": arguments.k, "block_bytes": arguments.block_mib * MIB,
-            "slice_bytes": arguments.slice_kib * 1024, "runs": arguments.runs}
+            "slice_bytes": arguments.slice_kib * 1024}
+
+
+def rs(n: int, k: int) -> str:
+    return f"rs({n},{k})"
+
+
+def code_shape(code: str) -> tuple[int, int]:
+    """n and k of rs(n,k) and the like, or of lrc(k,groups,global)."""
+    family, *values = re.findall(r"^[a-z-]+|[0-9]+", code)
+    shape = [int(value) for value in values]
+    if family == "lrc" and len(shape) == 3:
+        return sum(shape), shape[0]
+    if len(shape) != 2 or not 1 <= shape[1] < shape[0]:
+        raise LabError(f"{code}: not FAMILY(n,k) or lrc(k,groups,global)")
+    return shape[0], shape[1]
 
 
 def write_noise(path: Path, size: int) -> None:
@@ -48,20 +90,37 @@ def write_noise(path: Path, size: int) -> None:
             file.write(noise.randbytes(min(WRITE_BYTES, size - start)))
 
 
-def manifest_of(cluster: Cluster) -> Path:
-    return cluster.data_dir() / f"{STRIPE_NAME}.manifest.json"
+def encode(cluster: Cluster, *, code: str, block_bytes: int, stripes: int = 1, name: str = "lab",
+           nodes: Sequence[str] | None = None) -> list[list[Block]]:
+    """Puts so many stripes of seeded noise on the nodes (default: all; each stripe begins one node
+    further on) and into the catalog. The blocks of each stripe."""
+    here = LocalHost()
+    source, staging = cluster.work_dir / "source", cluster.data_dir()
+    staging.mkdir(parents=True, exist_ok=True)
+    write_noise(source, stripes * code_shape(code)[1] * block_bytes)
+    run([cluster.bin_dir / "ecpipe", "encode", source, "--out", staging, "--code", code,
+         "--block-size", str(block_bytes), "--name", name,
+         "--nodes", ",".join(nodes or cluster.node_ids)], timeout=ENCODE_SECONDS)
+    here.remove(source)
+    listed = json.loads(_manifest(cluster, name).read_text())
+    result = [[Block(block["block_id"], block["node"], block["sha256"], block_bytes)
+               for block in stripe["blocks"]] for stripe in listed["stripes"]]
+    for block in (block for stripe in result for block in stripe):
+        file, path = staging / block.node / block.block_id, cluster.block_path(
+            block.node, block.block_id)
+        cluster.network.host(block.node).put(file, path)
+        if file != path:
+            here.remove(file)
+    load_catalog(cluster, name)
+    return result
 
 
-def encode(cluster: Cluster, arguments: argparse.Namespace,
-           stripes: int = 1) -> list[dict[str, Any]]:
-    """Puts so many stripes of seeded noise on the nodes and into the catalog. Their entries in the
-    manifest."""
-    source = cluster.work_dir / "source"
-    write_noise(source, stripes * arguments.k * arguments.block_mib * MIB)
-    cluster.cli("encode", source, "--out", cluster.data_dir(),
-                "--code", f"rs({arguments.n},{arguments.k})",
-                "--block-size", f"{arguments.block_mib}MiB", "--name", STRIPE_NAME,
-                "--nodes", ",".join(cluster.node_ids), timeout=ENCODE_SECONDS)
-    source.unlink()
-    cluster.cli("catalog", "load", manifest_of(cluster))
-    return json.loads(manifest_of(cluster).read_text())["stripes"]
+def load_catalog(cluster: Cluster, name: str = "lab") -> None:
+    """Says where the blocks of these stripes are; again, when they have been moved since."""
+    path = cluster.base(REQUESTOR) / "data" / _manifest(cluster, name).name
+    cluster.requestor.put(_manifest(cluster, name), path)
+    cluster.cli("catalog", "load", path)
+
+
+def _manifest(cluster: Cluster, name: str) -> Path:
+    return cluster.data_dir() / f"{name}.manifest.json"

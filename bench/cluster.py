@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The lab's experiments on machines of your own, over ssh.
+
+    bench/cluster.py --inventory hosts.toml single --block-mib 64 --runs 10 --json OUT
+    bench/cluster.py --inventory hosts.toml geo --unshaped --runs 10 --json OUT
+
+Copies the programs, starts the daemons, measures, collects, stops the daemons and removes what it
+has copied, also on ctrl-C and failure. The machines need Linux of this machine's architecture,
+Python 3, the libraries of the programs (`deploy/install-deps.sh run build`), redis-server for
+--transport redis, and an ssh login without a password. The data plane is not encrypted: private
+networks only. bench/labkit/inventory.py describes the inventory.
+
+Links have the speed that they have, so rates that experiments ask for are not looked at, and rows
+have no theory. Experiments that are about links of certain speeds (edge, rack, geo) run with
+--unshaped only: then over the links that are there, and geo measures them first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from labkit import results
+from labkit.command_line import (
+    add_bin_dir_argument, add_output_arguments, check_output_arguments, check_programs,
+    write_outputs)
+from labkit.experiments import EXPERIMENTS
+from labkit.inventory import read_inventory
+from labkit.process import LabError, interruptible
+from labkit.ssh_testbed import Machines
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+EXIT_FAILED = 1
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inventory", type=Path, required=True, help="the machines (TOML)")
+    common = argparse.ArgumentParser(add_help=False)
+    add_output_arguments(common)
+    add_bin_dir_argument(common, REPOSITORY)
+    subparsers = parser.add_subparsers(dest="experiment", required=True)
+    for name, module in EXPERIMENTS.items():
+        summary = (module.__doc__ or name).split("\n\n")[0]
+        experiment = subparsers.add_parser(name, help=summary, description=summary,
+                                           parents=[common])
+        module.add_arguments(experiment)
+        experiment.add_argument("--unshaped", action="store_true",
+                                help="over the links as they are, also if the experiment is about "
+                                     "links of certain speeds")
+    return parser.parse_args()
+
+
+def run_experiment(arguments: argparse.Namespace) -> None:
+    check_programs(arguments.bin_dir)
+    check_output_arguments(arguments)
+    module = EXPERIMENTS[arguments.experiment]
+    if module.NEEDS_SHAPING and not arguments.unshaped:
+        raise LabError(f"{arguments.experiment} is about links of certain speeds, which only "
+                       "lab.py can make; --unshaped runs it over the links that are there")
+    inventory = read_inventory(arguments.inventory)
+    work_dir = Path(tempfile.mkdtemp(prefix="ecpipe-cluster-"))
+    try:
+        rows = module.run(arguments, Machines(arguments.bin_dir, work_dir, inventory))
+    finally:
+        shutil.rmtree(work_dir, ignore_errors=True)
+    results.print_rows(rows)
+    write_outputs(arguments, rows, REPOSITORY)
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    try:
+        with interruptible():
+            run_experiment(arguments)
+    except LabError as error:
+        print(f"cluster.py: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

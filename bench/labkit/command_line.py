@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lab.py and cluster.py have in common on their command lines."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Sequence
+
+from . import plots, results
+from .process import LabError
+
+PROGRAMS = ("ecpipe", "ecpipe-coordinator", "ecpipe-helper")
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the results here")
+    parser.add_argument("--csv", type=Path, metavar="OUT", help="a line a sample")
+    parser.add_argument("--png", type=Path, metavar="OUT", help="a plot")
+
+
+def add_bin_dir_argument(parser: argparse.ArgumentParser, repository: Path) -> None:
+    parser.add_argument("--bin-dir", type=Path,
+                        default=Path(os.environ.get("ECPIPE_BIN_DIR",
+                                                    default_bin_dir(repository))),
+                        help="where the programs are (default build/release/bin)")
+
+
+def default_bin_dir(repository: Path) -> Path:
+    return repository / "build" / "release" / "bin"
+
+
+def check_output_arguments(arguments: argparse.Namespace) -> None:
+    """Before anything is measured."""
+    if arguments.png:
+        plots.check_available()
+
+
+def write_outputs(arguments: argparse.Namespace, rows: Sequence[results.Row],
+                  repository: Path) -> None:
+    if arguments.json:
+        results.write_json(arguments.json, rows, repository)
+    if arguments.csv:
+        results.write_csv(arguments.csv, rows)
+    if arguments.png:
+        plots.draw(arguments.png, rows)
+
+
+def check_programs(bin_dir: Path) -> None:
+    missing = [name for name in PROGRAMS if not (bin_dir / name).is_file()]
+    if missing:
+        raise LabError(f"no {', '.join(missing)} in {bin_dir}: build them with "
+                       "`cmake --preset release && cmake --build --preset release`")

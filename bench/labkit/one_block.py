@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stripe that has lost one block: what most experiments measure repairs of."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Sequence
+
+from .cluster import REQUESTOR, Cluster
+from .links import HEADERS_FACTOR
+from .measure import Sample, measure_direct_send, measure_repair
+from .process import LabError
+from .recorder import Recorder
+from .stripes import Block, encode
+
+LOST_NODE = "node-1"
+TRANSPORTS = ("tcp", "redis")
+# PPR with a slice as large as the block: each step ends before the next begins.
+PPR_ROUNDS = "ppr-rounds"
+# They look at links and not at who was busy a moment ago.
+CHOOSING = ("rp-weighted", "rp-rack")
+START_BYTES = 32 * 1024
+# Its hops do one thing after the other; what overlaps all the same is up to socket buffers.
+WITHOUT_THEORY = ("pipe-s",)
+
+
+def add_scheme_arguments(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument("--schemes", default=default,
+                        help="comma-separated; `direct` is always measured (default %(default)s)")
+    parser.add_argument("--transport", default="tcp",
+                        help="tcp, redis, or both comma-separated (default tcp)")
+
+
+def add_rate_argument(parser: argparse.ArgumentParser, default: float = 200) -> None:
+    parser.add_argument("--rate-mbit", type=float, default=default,
+                        help="rate of each node's up- and downlink; 0: not shaped (default "
+                             "%(default)s; with 1000 two cores are busier than the links)")
+
+
+def transports(arguments: argparse.Namespace) -> list[str]:
+    chosen = arguments.transport.split(",")
+    if unknown := set(chosen) - set(TRANSPORTS):
+        raise LabError(f"--transport: {', '.join(sorted(unknown))} is not tcp or redis")
+    return chosen
+
+
+class OneBlock:
+    """Encodes a stripe and loses the block of LOST_NODE, whose helper is stopped. The direct send
+    of a run is that of a healthy block, by the node that comes next in the stripe. `settled`: to be
+    set where it matters which helpers are chosen."""
+
+    def __init__(self, cluster: Cluster, code: str, block_bytes: int, *, name: str = "lab",
+                 nodes: Sequence[str] | None = None, rack: str | None = None,
+                 healthy_node: str | None = None, settled: bool = False) -> None:
+        self.cluster = cluster
+        self.code = code
+        self.block_bytes = block_bytes
+        self._rack = ("--rack", rack) if rack else ()
+        self._settled = settled
+        stripe = encode(cluster, code=code, block_bytes=block_bytes, name=name, nodes=nodes)[0]
+        at = next(i for i, block in enumerate(stripe) if block.node == LOST_NODE)
+        self.lost, self.healthy = stripe[at], stripe[(at + 1) % len(stripe)]
+        if healthy_node:
+            self.healthy = next(block for block in stripe if block.node == healthy_node)
+        self.survivors = [block.node for block in stripe if block.node != LOST_NODE]
+        cluster.helpers[LOST_NODE].stop()
+
+    def direct(self) -> Sample:
+        return measure_direct_send(self.cluster, self.healthy, REQUESTOR)
+
+    def repair(self, scheme: str, slice_bytes: int, transport: str = "tcp",
+               block: Block | None = None, only_bytes: int | None = None) -> Sample:
+        return measure_repair(self.cluster, block or self.lost, scheme=scheme,
+                              transport=transport, slice_bytes=slice_bytes, arguments=self._rack,
+                              only_bytes=only_bytes)
+
+    def start_seconds(self, scheme: str, slice_bytes: int, transport: str) -> float:
+        """What a repair of a single small slice takes: all of a repair's beginning, and little
+        more."""
+        return self.repair(scheme, slice_bytes, transport,
+                           only_bytes=min(slice_bytes, START_BYTES)).seconds
+
+    def theory(self, scheme: str, slice_bytes: int) -> float | None:
+        """Times the direct send, by the plan that is made now."""
+        links = self.cluster.network.links
+        direct = links.seconds({(self.healthy.node, REQUESTOR): self.block_bytes})
+        if direct is None or scheme in WITHOUT_THEORY:
+            return None
+        plan = self.cluster.cli_json("plan", self.lost.block_id, "--scheme", scheme,
+                                     "--slice-size", str(slice_bytes), *self._rack)
+        seconds = links.plan_seconds(plan, REQUESTOR)
+        return None if seconds is None else seconds / direct
+
+    def link_fields(self, direct: Sample) -> dict[str, float]:
+        """The physical bound, and what the direct send takes by its link's rate alone."""
+        links = self.cluster.network.links
+        bound = links.bound_seconds(self.block_bytes, REQUESTOR, self.survivors)
+        mbit = links.mbit(self.healthy.node, REQUESTOR)
+        fields = {"direct_s": direct.seconds}
+        if bound and mbit:
+            fields |= {"bound_s": bound,
+                       "direct_wire_s": self.block_bytes * HEADERS_FACTOR * 8 / (mbit * 1e6)}
+        return fields
+
+    def measure_all(self, recorder: Recorder, schemes: Sequence[str], slice_bytes: int, *,
+                    transports: Sequence[str] = ("tcp",), direct: Sample | None = None,
+                    parameters: dict | None = None) -> None:
+        """One run: the direct send, unless the caller has measured it, and each scheme."""
+        given = {"code": self.code, "block_bytes": self.block_bytes, **(parameters or {})}
+        if direct is None:
+            direct = self.direct()
+            recorder.add_direct(direct, parameters=given, **self.link_fields(direct))
+        for transport in transports:
+            for scheme in schemes:
+                if scheme == "direct":
+                    continue
+                engine_scheme, size = scheme, slice_bytes
+                if scheme == PPR_ROUNDS:
+                    engine_scheme, size = "ppr", self.block_bytes
+                start = self.start_seconds(engine_scheme, size, transport)
+                if self._settled and scheme not in CHOOSING:
+                    self.cluster.wait_settled()
+                theory = self.theory(engine_scheme, size)
+                sample = self.repair(engine_scheme, size, transport)
+                recorder.add(scheme, sample, direct, theory=theory,
+                             parameters={**given, "slice_bytes": size},
+                             start_s=start, **self.link_fields(direct))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where experiments get their clusters from. They ask for nodes and links and do not know whether
+those are network namespaces of this machine or machines elsewhere (ssh_testbed.py)."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import ContextManager, Iterator, Protocol, Sequence
+
+from .cluster import COORDINATOR, REQUESTOR, Cluster
+from .links import Links
+from .netns import Network
+
+
+class Testbed(Protocol):
+    bin_dir: Path
+    shapes: bool  # whether links get the rates that are asked for; else they have their own
+
+    def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
+                links_table: str | None = None,
+                requestor_rack: str | None = None) -> ContextManager[Cluster]:
+        """A running cluster of these nodes, COORDINATOR and REQUESTOR. `links_table`: what the
+        coordinator is told of links, as topology.links; `requestor_rack` chooses the requestor's
+        machine where there are several."""
+    def requestor_regions(self) -> Sequence[str]:
+        """Of the machines that can be the requestor's, where links are not shaped."""
+
+
+class Emulated:
+    """A fresh network of namespaces for each cluster."""
+
+    shapes = True
+
+    def __init__(self, bin_dir: Path, work_dir: Path, keep: bool = False) -> None:
+        self.bin_dir = bin_dir
+        self.work_dir = work_dir
+        self._keep = keep
+        self._clusters = 0
+
+    @contextlib.contextmanager
+    def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
+                links_table: str | None = None,
+                requestor_rack: str | None = None) -> Iterator[Cluster]:
+        self._clusters += 1
+        folder = self.work_dir / f"cluster-{self._clusters}"
+        folder.mkdir(parents=True)
+        if requestor_rack:
+            links = replace(links, racks={**links.racks, REQUESTOR: requestor_rack})
+        try:
+            with Network([COORDINATOR, REQUESTOR, *nodes], links) as network, \
+                    Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
+                            links_table=links_table) as cluster:
+                yield cluster
+        finally:
+            if not self._keep:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def requestor_regions(self) -> Sequence[str]:
+        return []

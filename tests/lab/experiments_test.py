@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Small runs of the lab's experiments: each row is there, with right bytes, and where links have
+rates the time is near what they allow. Links are slow and blocks small, so that the network and not
+a busy host decides.
+
+Exit code 77 with "SKIP: reason" where namespaces cannot be used.
+"""
+
+from __future__ import annotations
+
+import csv
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from lab_command import REPOSITORY, rows_of
+from labkit import netns, plots
+from labkit.process import interruptible, run
+
+EXIT_SKIPPED = 77
+STOP_SECONDS = 60.0
+SMALL = ("--n", "6", "--k", "4")
+BIN_DIR = Path()
+# What a scheme may take by the links, in theory 1: less, since each token bucket lets its burst of
+# 128 KiB pass at once, and several lanes pass several; more on a host that others use.
+FASTEST, SLOWEST = 0.7, 2.0
+
+
+class Experiments(unittest.TestCase):
+    def run_rows(self, experiment: str, *arguments: str) -> dict[tuple, dict]:
+        """By scheme, and whatever parameters beside it tell rows apart."""
+        self.rows = rows_of(BIN_DIR, experiment, *arguments)
+        for row in self.rows:
+            self.assertTrue(row["sha256_ok"], row["scheme"])
+            if "theory_ratio" in row and row["scheme"] != "direct":
+                over = row["over_theory"] + 1
+                self.assertTrue(FASTEST < over < SLOWEST, f"{row['scheme']}: {over} x theory")
+        return {(row["scheme"], row["parameters"].get(self.by)): row for row in self.rows}
+
+    by = ""
+
+    def test_edge(self) -> None:
+        """At a fifth of the other links' rate: rp takes as long as a direct send, rp-cyclic shares
+        the requestor's links among k - 1 helpers."""
+        self.by = "edge_mbit"
+        rows = self.run_rows("edge", *SMALL, "--block-mib", "2", "--rate-mbit", "100",
+                             "--edge-mbit", "100,20")
+        self.assertAlmostEqual(rows["rp", 20]["theory_ratio"], 1.0, delta=0.02)
+        self.assertAlmostEqual(rows["rp-cyclic", 20]["theory_ratio"], 1 / 3, delta=0.02)
+        self.assertEqual(len(rows), 6)
+
+    def test_rack(self) -> None:
+        """Algorithm 1 enters the requestor's rack once; conventional repair takes what the four or
+        more helpers elsewhere send over the rack's one link."""
+        self.by = "cross_mbit"
+        rows = self.run_rows("rack", "--block-mib", "2", "--rate-mbit", "400", "--racks", "3",
+                             "--cross-mbit", "50")
+        cross = 400 / 50
+        self.assertAlmostEqual(rows["rp-rack", 50]["theory_ratio"], cross, delta=1.5)
+        self.assertGreaterEqual(rows["conventional", 50]["theory_ratio"], 4 * cross)
+
+    def test_geo(self) -> None:
+        """With Table 1: Algorithm 2 is no slower than a random path."""
+        self.by = "requestor_region"
+        rows = self.run_rows("geo", "--matrix", "asia", "--regions", "Tokyo", "--block-mib", "1",
+                             "--schemes", "rp,rp-weighted")
+        self.assertLessEqual(rows["rp-weighted", "Tokyo"]["theory_ratio"],
+                             rows["rp", "Tokyo"]["theory_ratio"])
+
+    def test_geo_with_a_matrix_of_ones_own(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            matrix = Path(folder, "two.txt")
+            matrix.write_text("Mb/s a b\na 100 10  # slow\nb 20 100\n")
+            self.by = "requestor_region"
+            rows = self.run_rows("geo", "--matrix", str(matrix), *SMALL, "--block-mib", "1",
+                                 "--schemes", "rp-weighted")
+        # The lost block's region is a, whose link to a requestor in b is the slow one.
+        self.assertAlmostEqual(rows["direct", "b"]["bound_s"], 8 * 1.048576 / (3 * 100 + 2 * 10),
+                               delta=0.001)
+        self.assertEqual({row["parameters"]["matrix"] for row in self.rows}, {"two"})
+
+    def test_slices_blocks_implementations(self) -> None:
+        self.by = "slice_bytes"
+        slices = self.run_rows("slices", *SMALL, "--block-mib", "1", "--rate-mbit", "100",
+                               "--slice-kib", "32,1024", "--fixed-schemes", "ppr")
+        self.assertAlmostEqual(slices["rp", 1 << 20]["theory_ratio"], 4.0)
+        self.by = "block_bytes"
+        blocks = self.run_rows("blocks", *SMALL, "--block-mib", "1,2", "--rate-mbit", "100",
+                               "--schemes", "rp")
+        self.assertEqual(len(blocks), 4)
+        rows = self.run_rows("implementations", *SMALL, "--block-mib", "1", "--rate-mbit", "0",
+                             "--schemes", "pipe-b,pipe-s,rp", "--transport", "tcp,redis")
+        self.assertEqual(len(self.rows), 7)
+        self.assertGreater(rows["rp", 1 << 20]["gb_per_cpu_s"], 0)
+        self.assertNotIn("theory_ratio", rows["rp", 1 << 20])
+
+    def test_codes(self) -> None:
+        """LRC repairs with its local group. A code that the programs do not take is left out."""
+        self.by = "code"
+        rows = self.run_rows("codes", "--codes", "rs(6,4),lrc(4,2,1),rotated-rs(16,12)",
+                             "--block-mib", "1", "--rate-mbit", "100", "--schemes", "conventional")
+        self.assertAlmostEqual(rows["conventional", "rs(6,4)"]["theory_ratio"], 4.0)
+        self.assertAlmostEqual(rows["conventional", "lrc(4,2,1)"]["theory_ratio"], 2.0)
+
+    def test_results_in_all_forms(self) -> None:
+        """CSV with a line a sample, and a plot."""
+        if reason := plots.why_not():
+            self.skipTest(reason)
+        with tempfile.TemporaryDirectory() as folder:
+            rows = Path(folder, "rows.csv")
+            run([sys.executable, REPOSITORY / "bench" / "lab.py", "single", *SMALL, "--runs", "2",
+                 "--block-mib", "1", "--rate-mbit", "100", "--bin-dir", BIN_DIR, "--csv", rows,
+                 "--png", Path(folder, "plot.png")], timeout=120)
+            with rows.open() as file:
+                lines = list(csv.DictReader(file))
+            self.assertEqual([line["scheme"] for line in lines[:2]], ["direct", "direct"])
+            self.assertEqual(len(lines), 8)
+            self.assertEqual(Path(folder, "plot.png").read_bytes()[1:4], b"PNG")
+
+    def test_interrupted_it_takes_its_network_down(self) -> None:
+        """Beside another lab, which goes on."""
+        words = [sys.executable, str(REPOSITORY / "bench" / "lab.py"), "single", *SMALL,
+                 "--runs", "1000", "--block-mib", "1", "--rate-mbit", "100", "--schemes", "rp",
+                 "--bin-dir", str(BIN_DIR)]
+        labs = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                 text=True) for _ in range(2)]
+        try:
+            for lab in labs:
+                for line in lab.stdout:
+                    if line.startswith("run 1: rp"):
+                        break
+            for index, lab in enumerate(labs):
+                self.assertTrue(namespaces_of(lab.pid))
+                lab.send_signal(signal.SIGINT)
+                self.assertEqual(drain(lab), 128 + signal.SIGINT)
+                self.assertEqual(namespaces_of(lab.pid), [])
+                for other in labs[index + 1:]:
+                    self.assertTrue(other.stdout.readline().startswith("run "))
+        finally:
+            for lab in labs:
+                lab.terminate()
+                drain(lab)
+
+    def test_what_cannot_be_is_refused(self) -> None:
+        for words in (("edge", "--edge-mbit", "0"), ("rack", "--racks", "2"),
+                      ("geo", "--matrix", "nowhere"), ("geo", "--regions", "Paris"),
+                      ("codes", "--codes", "rs(6;4)"), ("slices", "--slice-kib", "1,x"),
+                      ("node", "--nodes", "13"), ("node", "--requestors", "none"),
+                      ("multi", "--failed", "5"), ("all", "--quick", "--figures", "99")):
+            done = run([sys.executable, REPOSITORY / "bench" / "lab.py", *words,
+                        "--bin-dir", BIN_DIR], check=False)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertNotIn("Traceback", done.stderr)
+
+
+def namespaces_of(pid: int) -> list[str]:
+    return [name for name in netns.list_namespaces()
+            if name.startswith(f"{netns.NAME_PREFIX}{pid}-")]
+
+
+def drain(lab: subprocess.Popen[str]) -> int:
+    """Takes what it still prints, so that it can end. Its exit code."""
+    lab.communicate(timeout=STOP_SECONDS)
+    return lab.returncode
+
+
+def main() -> int:
+    global BIN_DIR
+    at = sys.argv.index("--bin-dir")
+    BIN_DIR = Path(sys.argv[at + 1]).resolve()
+    del sys.argv[at:at + 2]
+    if obstacle := netns.why_not():
+        print(f"SKIP: {obstacle}")
+        return EXIT_SKIPPED
+    with interruptible():
+        return 0 if unittest.main(verbosity=2, exit=False).result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The page of results: that it says what the rows say, and that the one that is checked in is made
+of the results that are checked in. Also the pure parts below it: links, matrices, plots' data."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "bench"))
+
+from labkit import report, suite  # noqa: E402
+from labkit.experiments import EXPERIMENTS  # noqa: E402
+from labkit.explain import UNEXPLAINED, misses, why  # noqa: E402
+from labkit.inventory import read_inventory  # noqa: E402
+from labkit.links import Links  # noqa: E402
+from labkit.matrix import BUILT_IN, rack_name, read_matrix  # noqa: E402
+from labkit.paper import FIGURES  # noqa: E402
+from labkit.process import LabError, run  # noqa: E402
+from labkit.stripes import MIB  # noqa: E402
+from labkit.views import VIEWS, series_of  # noqa: E402
+
+MACHINE = {"cpu": "a CPU", "cores": 2, "kernel": "6.1", "memory_bytes": 8 << 30}
+
+
+def row(scheme: str, seconds: float, theory: float | None = None, **more: Any) -> dict[str, Any]:
+    """Of Figure 8(a): a block of 16 MiB whose direct send takes 0.7 s."""
+    fields = {
+        "experiment": "slices", "scheme": scheme, "seconds": [seconds, seconds * 1.1, seconds],
+        "parameters": {"slice_bytes": 32768, "block_bytes": 16 * MIB, "code": "rs(14,10)",
+                       "transport": "tcp", "rate_mbit": 200.0},
+        "median_s": seconds, "spread_s": seconds * 0.1, "ratio_to_direct": seconds / 0.7,
+        "ratios": [seconds / 0.7] * 3, "cpu_s": 0.5, "cores_busy": 1.0, "bound_s": 0.67,
+        "busiest_link_bytes": 16 * MIB, "total_bytes": 160 * MIB, "sha256_ok": True,
+        "direct_s": 0.7, "direct_wire_s": 0.7}
+    if theory is not None:
+        fields |= {"theory_ratio": theory, "over_theory": seconds / 0.7 / theory - 1}
+    return fields | more
+
+
+class Page(unittest.TestCase):
+    def page_of(self, rows: list[dict[str, Any]]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "8a.json").write_text(json.dumps({
+                "machine": MACHINE, "commit": "0123456789ab", "commands": ["slices --runs 3"],
+                "took_s": 12.0, "rows": rows}))
+            report.write(Path(folder), Path(folder, "RESULTS.md"))
+            return Path(folder, "RESULTS.md").read_text()
+
+    def test_paper_ours_theory_and_why(self) -> None:
+        page = self.page_of([
+            row("direct", 0.7, 1.0), row("conventional", 7.0, 10.0), row("ppr", 2.8, 4.0),
+            row("rp", 0.84, 1.018, cores_busy=1.9)])
+        self.assertIn("| rp at 32 KiB, less than conventional | 89.5 % | 88.0 % |", page)
+        self.assertIn("| rp at 32 KiB, against the direct send | +8.8 % | +20.0 % |", page)
+        self.assertIn("| rp, 32 KiB | 0.840 | 0.840-0.924 | 1.200 | 1.018 | +17.9 % | 0.670 ", page)
+        self.assertIn("- rp, 32 KiB, +17.9 %: the busiest link was busy for 702 ms of 840 ms, "
+                      "by its bytes; 127 ms more with the cores at their limit: "
+                      "1.9 of 2 were busy, 0.6 of them with the programs of this repair.", page)
+        self.assertIn("![8a](./8a.png)", page)
+        self.assertIn("lab.py slices --runs 3", page)
+        self.assertIn("Revision 0123456789ab", page)
+
+    def test_what_is_missing_is_named(self) -> None:
+        page = self.page_of([row("direct", 0.7, 1.0)])
+        self.assertIn("Figure 10: HDFS-RAID, HDFS-3, QFS\n\nNot measured: the integrations do not "
+                      "exist yet.", page)
+        self.assertIn("## Figure 8(h): rack awareness\n\nNot measured in these results.", page)
+        self.assertIn("All rows are within 5 % of theory.", page)
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(LabError):
+            report.write(Path(folder), Path(folder, "RESULTS.md"))
+
+    def test_the_page_that_is_checked_in(self) -> None:
+        """And a plot for each of its figures, and no other file."""
+        results, page = REPOSITORY / "bench" / "results", REPOSITORY / "bench" / "RESULTS.md"
+        self.assertEqual(report.render(results, "results"), page.read_text())
+        names = [figure.name for figure in FIGURES]
+        plots = [*names, *(name for figure in FIGURES for name, _, _ in figure.more_views)]
+        self.assertEqual({file.name for file in results.iterdir()},
+                         {f"{name}.{kind}" for name in names for kind in ("json", "csv")}
+                         | {f"{name}.png" for name in plots})
+
+
+class Reasons(unittest.TestCase):
+    """Each from what was measured; what they do not cover is not made up."""
+
+    def test_none_is_needed_within_the_tolerance(self) -> None:
+        self.assertFalse(misses(row("rp", 0.74, 1.018)))
+        self.assertFalse(misses(row("pipe-s", 2.0)))
+
+    def test_the_beginning(self) -> None:
+        reasons = why(row("rp", 0.78, 1.018, start_s=0.06), 2)
+        self.assertEqual(reasons, ["the beginning: one slice alone takes 60 ms"])
+
+    def test_the_burst_of_the_direct_send(self) -> None:
+        reasons = why(row("conventional", 7.5, 10.0, direct_wire_s=0.755), 2)
+        self.assertEqual(len(reasons), 1)
+        self.assertIn("theory multiplies that by 10.00: +495 ms", reasons[0])
+
+    def test_nothing_that_was_measured(self) -> None:
+        self.assertIn(UNEXPLAINED, why(row("rp", 2.0, 1.018), 2)[-1])
+        self.assertIn(UNEXPLAINED, why(row("rp", 0.3, 1.018), 2)[-1])
+
+    def test_links_that_rest_in_a_recovery(self) -> None:
+        recovery = row("rp x4", 2.0, 1.0, of_bound=0.6)
+        recovery["bound_s"], recovery["busiest_link_bytes"] = 1.2, 30_000_000
+        self.assertIn("it rested for 37 % of the time", why(recovery, 2)[-1])
+
+
+class Theory(unittest.TestCase):
+    def plan(self, *lanes: list[tuple[str, list[int]]], slices: int = 10) -> dict[str, Any]:
+        """Lanes of (node, hops that it takes from); the slices go to the lanes in turn."""
+        return {"bytes": 1_000_000, "slice_bytes": 1_000_000 // slices, "slice_count": slices,
+                "lanes": [{"slices": [{"first": i, "count": slices // len(lanes),
+                                       "stride": len(lanes)}],
+                           "hops": [{"node": node, "inputs": [
+                               {"from_hop": hop, "rows": [0]} for hop in inputs]}
+                               for node, inputs in lane]} for i, lane in enumerate(lanes)]}
+
+    def test_a_path_and_a_star(self) -> None:
+        links = Links(8.0)  # a megabyte a second
+        path = self.plan([("a", []), ("b", [0]), ("c", [1]), ("requestor:x", [2])])
+        self.assertAlmostEqual(links.plan_seconds(path, "r"), 1 + 2 / 10)
+        star = self.plan([("a", []), ("b", []), ("c", []), ("requestor:x", [0, 1, 2])])
+        self.assertAlmostEqual(links.plan_seconds(star, "r"), 3.0)
+        self.assertIsNone(Links().plan_seconds(star, "r"))
+
+    def test_what_racks_share(self) -> None:
+        links = Links(80.0, racks={"a": "/1", "b": "/1", "r": "/2"}, rack_mbit=8.0)
+        star = self.plan([("a", []), ("b", []), ("requestor:x", [0, 1])])
+        self.assertAlmostEqual(links.plan_seconds(star, "r"), 2.0)
+        self.assertAlmostEqual(links.bound_seconds(1_000_000, "r", ["a", "b"]), 1.0)
+
+    def test_pairs_and_lanes(self) -> None:
+        links = Links(pair_mbit={("a", "r"): 4.0, ("b", "r"): 8.0, ("a", "b"): 80.0,
+                                 ("b", "a"): 80.0})
+        ring = self.plan([("a", []), ("b", [0]), ("requestor:x", [1])],
+                         [("b", []), ("a", [0]), ("requestor:x", [1])])
+        self.assertAlmostEqual(links.plan_seconds(ring, "r"), 1.0, delta=0.02)
+        self.assertAlmostEqual(links.bound_seconds(1_000_000, "r", ["a", "b"]), 8 / 12)
+
+    def test_table_1(self) -> None:
+        for name in BUILT_IN:
+            matrix = read_matrix(name)
+            self.assertEqual((len(matrix.regions), len(matrix.mbit)), (4, 16))
+        self.assertEqual(read_matrix("asia").mbit["Seoul", "Tokyo"], 183.2)
+        self.assertEqual(read_matrix("north-america").mbit["Oregon", "Canada"], 50.2)
+
+
+class Suite(unittest.TestCase):
+    def test_every_command_is_one(self) -> None:
+        for figure in FIGURES:
+            for words in (*figure.quick, *figure.full):
+                suite.parse_command(words)
+        self.assertEqual(set(VIEWS), set(EXPERIMENTS))
+
+    def test_rows_without_the_parameter_are_drawn_across(self) -> None:
+        rows = [row("direct", 0.7, 1.0), row("rp", 0.8, 1.0), row("rp", 0.9, 1.0)]
+        del rows[0]["parameters"]["slice_bytes"]
+        rows[2]["parameters"]["slice_bytes"] = 4096
+        picture = series_of(rows, VIEWS["slices"])
+        self.assertEqual(picture["ticks"], ["4", "32"])
+        self.assertEqual([point["x"] for line in picture["series"] for point in line["points"]],
+                         [None, "32", "4"])
+
+
+class Ec2(unittest.TestCase):
+    """deploy/ec2, as far as it can be checked without an account."""
+
+    FOLDER = REPOSITORY / "deploy" / "ec2"
+
+    def describe(self, folder: Path, spare: int) -> list[str]:
+        """What `aws ec2 describe-instances` would print, a file a region; `spare` nodes too many in
+        one of them."""
+        files = []
+        with (self.FOLDER / "instances.csv").open(newline="") as table:
+            for number, line in enumerate(csv.DictReader(table)):
+                count = int(line["count"]) + (spare if number == 0 else 0)
+                file = folder / f"{number}.json"
+                file.write_text(json.dumps({"Reservations": [{"Instances": [{
+                    "PublicIpAddress": f"198.51.{number}.{i}",
+                    "PrivateIpAddress": f"10.{number}.0.{i}",
+                    "Placement": {"AvailabilityZone": line["aws_region"] + "b"},
+                    "Tags": [{"Key": "ecpipe", "Value": line["role"]}]} for i in range(count)]}]}))
+                files.append(str(file))
+        return files
+
+    def test_the_inventory_of_the_papers_clusters(self) -> None:
+        for name in BUILT_IN:
+            with tempfile.TemporaryDirectory() as folder:
+                words = [sys.executable, self.FOLDER / "make_inventory.py", name]
+                done = run([*words, *self.describe(Path(folder), 0)])
+                hosts = Path(folder, "hosts.toml")
+                hosts.write_text(done.stdout)
+                inventory = read_inventory(hosts)
+                self.assertEqual(run([*words, *self.describe(Path(folder), 1)],
+                                     check=False).returncode, int(name == "north-america"))
+            self.assertEqual(len(inventory.nodes), 16)
+            racks = [rack_name(region) for region in read_matrix(name).regions]
+            self.assertEqual([machine.rack for machine in inventory.requestors], racks)
+            self.assertEqual([machine.rack for machine in inventory.nodes[::4]], racks)
+
+    def test_an_inventory_that_is_not_one(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "hosts.toml")
+            for text in ("[coordinator]\nssh = 'a'\n", "[node]\nnode = 1\n", "x = [", ""):
+                file.write_text(text)
+                with self.assertRaises(LabError):
+                    read_inventory(file)
+
+
+if __name__ == "__main__":
+    if "--bin-dir" in sys.argv:  # as all lab tests are given it
+        at = sys.argv.index("--bin-dir")
+        del sys.argv[at:at + 2]
+    unittest.main(verbosity=2)
