@@ -298,7 +298,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   });
   loads_.Selected(*placement, (*chosen)->needed);
   recovery.queue.Start(placement->block_id);
-  recovery.in_flight[placement->block_id] = {placement->requestor, {}};
+  recovery.in_flight[placement->block_id].host = placement->requestor;
   if (placement->requestor.empty()) {
     Take(&recovery, placement->block_id, absl::FailedPreconditionError(placement->impossible));
     news_ = true;
@@ -334,8 +334,12 @@ void RecoveryManager::BeginRepair(const Start& start) {
     }
     const auto in_flight = recovery.in_flight.find(block_id);
     if (in_flight == recovery.in_flight.end()) return;  // it has ended already
-    in_flight->second.loads = grant->planned.cost.loads;
-    loads_.Begin(in_flight->second.loads);
+    Recovery::InFlight& repair = in_flight->second;
+    repair.begun = true;
+    repair.loads = grant->planned.cost.loads;
+    std::erase_if(repair.loads,
+                  [&](const NodeLoad& load) { return repair.done.contains(load.node); });
+    loads_.Begin(repair.loads);
     cancelled = recovery.record.state == RecoveryState::kCancelled;
   }
   // Cancel() came while this repair was not there yet.
@@ -360,10 +364,14 @@ void RecoveryManager::OnPartEnd(const HostedPartEnd& end) {
   if (recovery == recoveries_.end()) return;
   const auto in_flight = recovery->second->in_flight.find(end.block_id);
   if (in_flight == recovery->second->in_flight.end()) return;
+  if (!in_flight->second.begun) {
+    in_flight->second.done.insert(end.node);
+    return;
+  }
   std::vector<NodeLoad>& loads = in_flight->second.loads;
   const auto done = std::find_if(loads.begin(), loads.end(),
                                  [&](const NodeLoad& load) { return load.node == end.node; });
-  if (done == loads.end()) return;  // BeginRepair has not returned: they go with the repair
+  if (done == loads.end()) return;
   loads_.End({*done});
   loads.erase(done);
   news_ = true;

@@ -79,7 +79,9 @@ class RecoveryManager {
     std::set<std::string> adopted;
     struct InFlight {
       std::string host;
-      std::vector<NodeLoad> loads;  // of nodes that are at work; empty until the repair has begun
+      bool begun = false;           // whether `loads` is known
+      std::vector<NodeLoad> loads;  // of nodes that are at work
+      std::set<std::string> done;   // before it was known
     };
     std::map<std::string, InFlight> in_flight;  // by block id
     // Hosts of repairs that failed, and till when others go before them: what is dead is known to
