@@ -225,7 +225,10 @@ class CommandLine {
     encode->add_option("FILE", encode_.input, "The file to encode")->required();
     encode->add_option("-o,--out", encode_.output_directory, "Directory for blocks and manifest")
         ->required();
-    encode->add_option("--code", encode_.code, "rs(n,k), rs-cauchy(n,k) or rs-vandermonde(n,k)")
+    encode
+        ->add_option("--code", encode_.code,
+                     "rs(n,k), rs-vandermonde(n,k), xor(n,k), lrc(k,groups,global) or "
+                     "rotated-rs(n,k), whose blocks are multiples of 64KiB")
         ->default_val("rs(14,10)");
     AddSize(encode, "--block-size", &encode_.block_bytes, "Bytes of a block, e.g. 64MiB")
         ->default_val("64MiB");
