@@ -15,6 +15,7 @@ ratios to that.
                  --policies rp,rp-greedy,rp-balanced,conventional,ppr
     bench/lab.py slices | blocks | codes | implementations
     bench/lab.py all --quick | --full            all figures of the paper, into bench/results/
+    bench/lab.py chaos --seed 1 --minutes 30     operations under faults: docs/reliability.md
     bench/lab.py report                          bench/RESULTS.md from bench/results/
 """
 
@@ -27,6 +28,7 @@ import tempfile
 from pathlib import Path
 
 from labkit import netns, report, results, suite
+from labkit.chaos import command as chaos
 from labkit.command_line import (
     add_bin_dir_argument, add_output_arguments, check_output_arguments, check_programs,
     write_outputs)
@@ -56,6 +58,9 @@ def parse_arguments() -> argparse.Namespace:
             name, help=summary, description=summary, parents=[common]))
     suite.add_arguments(subparsers.add_parser(
         suite.NAME, help="every figure of the paper, and the page", parents=[common]), RESULTS)
+    chaos.add_arguments(subparsers.add_parser(
+        chaos.NAME, help="operations while processes, links and blocks fail", parents=[common],
+        description=chaos.__doc__))
     report.add_arguments(subparsers.add_parser(
         report.NAME, help="the page, from results that are there"), RESULTS, PAGE)
     return parser.parse_args()
@@ -80,17 +85,31 @@ def run_experiment(arguments: argparse.Namespace) -> None:
     write_outputs(arguments, rows, REPOSITORY)
 
 
+def run_chaos(arguments: argparse.Namespace) -> int:
+    check_programs(arguments.bin_dir)
+    work_dir = arguments.work_dir or Path(tempfile.mkdtemp(prefix="ecpipe-chaos-"))
+    try:
+        clean = chaos.run(arguments, work_dir, bool(arguments.work_dir), REPOSITORY)
+    finally:
+        if arguments.work_dir is None:
+            shutil.rmtree(work_dir, ignore_errors=True)
+    return 0 if clean else EXIT_FAILED
+
+
 def main() -> int:
     arguments = parse_arguments()
     try:
         if arguments.experiment == report.NAME:
             report.write(arguments.results, arguments.page)
             return 0
-        obstacle = netns.why_not()
+        loopback = arguments.experiment == chaos.NAME and arguments.loopback
+        obstacle = None if loopback else netns.why_not()
         if obstacle:
             print(f"lab.py: {obstacle}", file=sys.stderr)
             return EXIT_CANNOT_RUN_HERE
         with interruptible():
+            if arguments.experiment == chaos.NAME:
+                return run_chaos(arguments)
             run_experiment(arguments)
     except LabError as error:
         print(f"lab.py: {error}", file=sys.stderr)

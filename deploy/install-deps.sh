@@ -12,18 +12,21 @@ build_packages=(
   libspdlog-dev libtomlplusplus-dev libcli11-dev libsqlite3-dev nlohmann-json3-dev
   prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
-# What the daemons, the quickstart and the tests run.
-run_packages=(redis-server python3 procps)
+# What the daemons, the quickstart, make-certs.sh and the tests run.
+run_packages=(redis-server python3 procps openssl)
 # Network namespaces, traffic shaping and plots for bench/lab.py; ssh for bench/cluster.py.
 lab_packages=(iproute2 python3-matplotlib openssh-client)
-# What only tests run: an sshd of their own.
-test_packages=(openssh-server)
+# What only tests need: an sshd of their own; clang with libFuzzer and a symbolizer for
+# the preset `fuzz`.
+test_packages=(openssh-server clang-19 libclang-rt-19-dev llvm-19)
+# The Java module in integrations/hdfs and its tests.
+hdfs_packages=(openjdk-17-jdk-headless maven)
 
 usage() {
   cat <<'USAGE'
-Usage: deploy/install-deps.sh [--list] [build] [run] [lab] [test]
+Usage: deploy/install-deps.sh [--list] [build] [run] [lab] [test] [hdfs]
 
-Installs the Debian packages of the named groups (default: all groups).
+Installs the Debian packages of the named groups (default: all but hdfs).
   --list   print the packages and install nothing
 Needs root, or sudo, only when a package is missing.
 USAGE
@@ -94,6 +97,7 @@ main() {
       run) packages+=("${run_packages[@]}") ;;
       lab) packages+=("${lab_packages[@]}") ;;
       test) packages+=("${test_packages[@]}") ;;
+      hdfs) packages+=("${hdfs_packages[@]}") ;;
       --list) list_only=yes ;;
       -h | --help) usage && exit 0 ;;
       *) usage >&2 && die "unknown argument: $argument" ;;

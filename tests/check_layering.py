@@ -42,6 +42,7 @@ ONE_FILE_LIBRARIES: dict[str, re.Pattern[str]] = {
     "toml++": re.compile(r"^toml(\+\+/|\.hpp$)"),
     "CLI11": re.compile(r"^CLI/"),
     "prometheus-cpp": re.compile(r"^prometheus/"),
+    "OpenSSL's TLS": re.compile(r"^openssl/(ssl|x509)"),
 }
 # Each main.cc parses its own command line; the `ecpipe` command may add one file to that.
 MAIN_MAY_INCLUDE = frozenset({"CLI11"})
@@ -260,6 +261,7 @@ BAD_FILES = [
     ("rpc-edge", "src/coordinator/tracker.cc", HEAD + '#include "rpc/plan_proto.h"\n'),
     ("one-file-library", "src/helper/log.h", HEAD + "#include <spdlog/spdlog.h>\n"),
     ("one-file-library", "src/helper/cli.cc", HEAD + "#include <CLI/CLI.hpp>\n"),
+    ("one-file-library", "src/common/tls.h", HEAD + "#include <openssl/ssl.h>\n"),
     ("isa-l", "src/codec/matrix.cc", HEAD + "#include <isa-l/erasure_code.h>\n"),
     ("isa-l", "src/common/all.cc", HEAD + "#include <isa-l.h>\n"),
     ("file-length", "src/common/long.cc", HEAD + "//\n" * MAX_FILE_LINES),

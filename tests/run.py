@@ -4,9 +4,11 @@
 
 Three phases, so that two cores are busy and nothing that watches the clock is disturbed:
   1. Presets are built one after another. As soon as one stands, its quick tests (unit, script,
-     fuzz, ...) run beside the build of the next.
+     fuzz, ...) run beside the build of the next. The preset fuzz comes last and has libFuzzer's
+     tests alone: two minutes with nothing beside them.
   2. The cluster tests of all presets, two presets at a time: they mostly wait.
-  3. The lab tests, alone: they measure.
+  3. The lab tests, alone: they measure. Then the host tests, ECPipe inside real storage
+     systems, where they are configured (ECPIPE_HOST_TESTS).
 
 The last line is "N passed, N failed" (and ", N skipped"). Exit code 0 only when nothing failed and
 something ran.
@@ -33,16 +35,20 @@ from typing import Callable, Sequence
 import check_layering
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PRESETS = ("dev", "asan", "tsan")
+PRESETS = ("dev", "asan", "tsan", "fuzz")
 # Labels whose absence means that a build file lost them.
-REQUIRED_LABELS = ("unit", "script", "fuzz", "cluster")
+REQUIRED_LABELS = ("unit", "script", "fuzz", "sim", "cluster")
 # Labels with a phase of their own.
-CLUSTER, LAB = "cluster", "lab"
-# The lab measures links; doing so again with sanitizers would tell nothing new.
-LABELS_OF_ONE_PRESET = {LAB: "dev"}
+CLUSTER, LAB, HOST = "cluster", "lab", "host"
+# The lab measures links; doing so again with sanitizers would tell nothing new. The simulation runs
+# fibres of one thread, which tsan takes for one stack; fuzz targets have one thread.
+PRESETS_OF_LABEL = {LAB: ("dev",), HOST: ("dev",), "sim": ("dev", "asan"), "fuzz": ("dev", "asan")}
+# libFuzzer needs a build of its own, and that has no other tests.
+LIBFUZZER = "libfuzzer"
+FUZZ_PRESET = "fuzz"
 
 BUILD_SECONDS = 1500
-TIER_SECONDS = 1200
+TIER_SECONDS = 1800
 TEST_SECONDS = 300
 FAILED_OUTPUT_LINES = 60
 CLUSTER_PRESETS_AT_ONCE = 2
@@ -256,15 +262,20 @@ def tests_by_label(preset: str) -> dict[str, list[str]]:
     return names
 
 
+def can_have(preset: str, label: str) -> bool:
+    return (preset == FUZZ_PRESET) == (label == LIBFUZZER)
+
+
 def labels_to_run(session: Session, preset: str, names: dict[str, list[str]]) -> list[str]:
     """Every label that a preset has, and every one that it must have."""
     wanted = session.arguments.labels
-    labels = sorted(set(names) | set(REQUIRED_LABELS) | set(wanted or ()))
+    required = {*REQUIRED_LABELS, LIBFUZZER, *(wanted or ())}
+    labels = sorted(set(names) | {label for label in required if can_have(preset, label)})
     if wanted:
         return [label for label in labels if label in wanted]
-    labels = [label for label in labels if LABELS_OF_ONE_PRESET.get(label, preset) == preset]
+    labels = [label for label in labels if preset in PRESETS_OF_LABEL.get(label, (preset,))]
     if session.arguments.quick:
-        labels = [label for label in labels if label not in (CLUSTER, LAB)]
+        labels = [label for label in labels if label not in (CLUSTER, LAB, HOST)]
     return labels
 
 
@@ -351,9 +362,10 @@ def run_presets(session: Session) -> None:
             plans[preset] = {label: names.get(label, [])
                              for label in labels_to_run(session, preset, names)}
             jobs += [tester.submit(run_label, session, preset, label, tests, cores)
-                     for label, tests in plans[preset].items() if label not in (CLUSTER, LAB)]
+                     for label, tests in plans[preset].items()
+                     if label not in (CLUSTER, LAB, HOST)]
         wait_for(jobs)
-    for label, presets_at_once in ((CLUSTER, CLUSTER_PRESETS_AT_ONCE), (LAB, 1)):
+    for label, presets_at_once in ((CLUSTER, CLUSTER_PRESETS_AT_ONCE), (LAB, 1), (HOST, 1)):
         with concurrent.futures.ThreadPoolExecutor(presets_at_once) as tester:
             wait_for([tester.submit(run_label, session, preset, label, plan[label], 1)
                       for preset, plan in plans.items() if label in plan])
@@ -379,7 +391,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--label", dest="labels", type=comma_separated,
                         help="comma-separated ctest labels, e.g. unit,script (default: all)")
     arguments = parser.parse_args()
-    arguments.presets = arguments.presets or (["dev"] if arguments.quick else list(PRESETS))
+    arguments.presets = arguments.presets or (["dev"] if arguments.quick else [
+        preset for preset in PRESETS
+        if not arguments.labels or any(can_have(preset, label) for label in arguments.labels)])
     return arguments
 
 

@@ -22,10 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from .certificates import Certificates
 from .daemon import LOG_TAIL_LINES, Daemon, stop_all
 from .host import Host, LocalHost
 from .links import LinkBytes, Links
 from .process import LabError, wait_until
+from .timeline import WatchPoint
 
 # Generous: a sanitizer build on a busy two-core machine starts slowly. Nothing waits this long
 # unless something is wrong.
@@ -52,6 +54,8 @@ class Network(Protocol):
     def rack(self, node: str) -> str | None: ...
     def link_bytes(self) -> dict[str, LinkBytes] | None:
         """What each node's link has carried; None where nobody counts that."""
+    def watch_point(self) -> WatchPoint | None:
+        """From where links can be counted while a repair runs; None: from nowhere."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,9 @@ class Loopback:
         return None
 
     def link_bytes(self) -> None:
+        return None
+
+    def watch_point(self) -> None:
         return None
 
 
@@ -146,14 +153,15 @@ class Cluster:
     """`nodes`: how many (node-1, node-2, ...) or their names. `redis`: one redis-server a helper.
     `network`: one that has the nodes, COORDINATOR and REQUESTOR. The settings are laid over the
     configs, section by section; `links_table` is topology.links' text; `environment` is added
-    to that of each program."""
+    to that of each program. `certificates`: TLS for all programs, each with that of its name."""
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int | Sequence[str] = 15, *,
                  redis: bool = False, network: Network | None = None,
                  coordinator_settings: Mapping[str, Mapping[str, Any]] | None = None,
                  helper_settings: Mapping[str, Mapping[str, Any]] | None = None,
                  links_table: str | None = None,
-                 environment: dict[str, str] | None = None) -> None:
+                 environment: dict[str, str] | None = None,
+                 certificates: Certificates | None = None) -> None:
         self.bin_dir = Path(bin_dir).resolve()
         self.work_dir = Path(work_dir).resolve()
         self.node_ids = node_names(nodes)
@@ -161,6 +169,7 @@ class Cluster:
         self._with_redis = redis
         self._environment = environment or {}
         self._helper_settings = helper_settings or {}
+        self.certificates = certificates
         self.requestor = self.network.host(REQUESTOR)
         for name in (COORDINATOR, REQUESTOR, *self.node_ids):
             for folder in ("data", "config", "logs", "state", "run"):
@@ -218,8 +227,9 @@ class Cluster:
         return self.network.host(node).base(self.work_dir)
 
     def _words(self, *arguments: str | Path) -> list[str]:
+        identity = self.certificates.arguments(REQUESTOR) if self.certificates else []
         return [str(self.requestor.program(self.bin_dir / "ecpipe")),
-                "--coordinator", self.coordinator.address, *map(str, arguments)]
+                "--coordinator", self.coordinator.address, *identity, *map(str, arguments)]
 
     def command(self, *arguments: str | Path) -> list[str]:
         """The `ecpipe` command as a requestor on this machine would type it."""
@@ -349,6 +359,8 @@ class Cluster:
                             "data_directory": str(state)}}
         if self.network.insecure:
             settings["coordinator"]["insecure"] = True
+        if self.certificates:
+            settings["tls"] = self.certificates.settings(COORDINATOR)
         if links_table is not None:
             file = self.base(COORDINATOR) / "config" / "links.txt"
             self.network.host(COORDINATOR).write_text(file, links_table)
@@ -361,11 +373,13 @@ class Cluster:
         self.network.host(node).make_directory(root)
         settings: Settings = {
             "helper": {"node_id": node, "coordinator": self.coordinator.address,
-                       "roots": [str(root)], "layout": "plain"},
+                       "roots": [str(root)]},
             "listen": {"control": self._listen(node, self.network.ports.control),
                        "data": self._listen(node, self.network.ports.data)}}
         if self.network.insecure:
             settings["helper"]["insecure"] = True
+        if self.certificates:
+            settings["tls"] = self.certificates.settings(node)
         if rack := self.network.rack(node):
             settings["helper"]["rack"] = rack
         redis = None

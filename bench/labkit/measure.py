@@ -15,7 +15,9 @@ from .daemon import Daemon
 from .host import LocalHost
 from .links import LinkBytes
 from .load import LoadWatch
+from .process import retransmitted_segments
 from .stripes import Block
+from .timeline import LinkUse, counting
 
 DIRECT = "direct"
 DIRECT_SECONDS = 300.0
@@ -35,20 +37,49 @@ class Sample:
     sha256_ok: bool
     detail: dict[str, Any]    # what the command itself reported
     cores_busy: float = 0.0   # of this machine meanwhile, with whatever else ran on it
+    # Where links can be counted from one place:
+    links_at_work: LinksAtWork | None = None
+
+
+@dataclass(frozen=True)
+class LinksAtWork:
+    """Of the link that was busy for longest, by its bytes, and of TCP."""
+
+    carried_s: float    # its bytes by its rate, packet headers included
+    before_s: float     # from the repair's begin until it was at work
+    after_s: float      # from then, when it no longer was, to the repair's end
+    retransmitted: int  # segments, by all helpers
 
 
 class Meter:
-    """What a piece of work costs: bytes on links, CPU time of the daemons, and how busy this
-    machine was, if the nodes are on it."""
+    """What a piece of work costs: bytes on links, CPU time of the daemons, how busy this machine
+    was, if the nodes are on it, and how links were used meanwhile, if somebody sees them."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.links: dict[str, LinkBytes] = {}
         self.cpu_seconds = 0.0
         self.cores_busy = 0.0
+        self.link_use: LinkUse | None = None
+        self.retransmitted = 0
 
     @contextmanager
     def watching(self) -> Iterator[None]:
+        point = self.cluster.network.watch_point()
+        if point is None:
+            with self.counting_cost():
+                yield
+            return
+        again = self._retransmitted_segments()
+        with counting(point, self.cluster.base(REQUESTOR) / "logs" / "links.log") as uses:
+            with self.counting_cost():
+                yield
+        self.retransmitted = self._retransmitted_segments() - again
+        self.link_use = next(iter(uses), None)
+
+    @contextmanager
+    def counting_cost(self) -> Iterator[None]:
+        """All but how links are used."""
         before, cpu = self.cluster.link_bytes(), self.cluster.cpu_seconds()
         load = LoadWatch() if isinstance(self.cluster.requestor, LocalHost) else None
         yield
@@ -56,10 +87,27 @@ class Meter:
         self.cpu_seconds = self.cluster.cpu_seconds() - cpu
         self.links = self.cluster.traffic_since(before)
 
+    def _retransmitted_segments(self) -> int:
+        return sum(retransmitted_segments(helper.pid) for helper in self.cluster.helpers.values())
+
     def sample(self, scheme: str, transport: str, seconds: float, right: bool,
                detail: dict[str, Any], more_cpu_seconds: float = 0.0) -> Sample:
         return Sample(scheme, transport, seconds, self.cpu_seconds + more_cpu_seconds,
-                      busiest(self.links), total(self.links), right, detail, self.cores_busy)
+                      busiest(self.links), total(self.links), right, detail, self.cores_busy,
+                      self._links_at_work(seconds, detail))
+
+    def _links_at_work(self, seconds: float, detail: dict[str, Any]) -> LinksAtWork | None:
+        """`detail` says when it began, or which repair the coordinator is to be asked for."""
+        use = self.link_use
+        if use is None:
+            return None
+        began = detail.get("started_unix_ms") or next(
+            (repair["started_unix_ms"] for repair in self.cluster.status()["repairs"]
+             if repair["repair_id"] == detail["repair_id"]), None)
+        if began is None:
+            return None
+        return LinksAtWork(use.carried_s, max(0.0, use.first_unix_s - began / 1000),
+                           max(0.0, began / 1000 + seconds - use.last_unix_s), self.retransmitted)
 
 
 def busiest(links: Mapping[str, LinkBytes]) -> int:
@@ -74,11 +122,11 @@ def measure_repair(cluster: Cluster, block: Block, *, scheme: str, transport: st
                    slice_bytes: int, arguments: Sequence[str] = (),
                    only_bytes: int | None = None) -> Sample:
     """Runs `ecpipe repair` at the requestor, counts, and checks the bytes that it wrote; of the
-    block's first bytes only that they are as many."""
+    block's first bytes only that they are as many, and links are not watched."""
     output = cluster.base(REQUESTOR) / "repaired"
     cluster.requestor.remove(output)
     meter = Meter(cluster)
-    with meter.watching():
+    with meter.counting_cost() if only_bytes else meter.watching():
         detail = cluster.cli_json(
             "repair", block.block_id, "-o", output, "--scheme", scheme, "--transport", transport,
             "--slice-size", str(slice_bytes), *arguments,
@@ -100,7 +148,7 @@ def measure_direct_send(cluster: Cluster, block: Block, receiver: str) -> Sample
         sender.python, sender.program(Path(direct.__file__)), "send",
         cluster.block_path(block.node, block.block_id), address], log, host=sender)
     meter = Meter(cluster)
-    with meter.watching():
+    with meter.counting_cost():
         sending.start()
         try:
             port = first_report(sending)["port"]

@@ -30,6 +30,7 @@ from .host import LocalHost
 from .links import LinkBytes, Links
 from .process import LabError, run, wait_until
 from .shaping import one_rate, rate_per_destination, tbf_arguments
+from .timeline import CountedLink, WatchPoint
 
 NAME_PREFIX = "ecpipe"
 # Addresses from a private range; they exist inside the namespaces only.
@@ -90,7 +91,7 @@ class Network:
         self._bridges = ({rack: f"rack-{i}" for i, rack in enumerate(racks, 1)}
                          if links.rack_mbit else {})
         self._prefix = f"{NAME_PREFIX}{os.getpid()}-"
-        self._switch = self._prefix + "switch"
+        self.switch = self._prefix + "switch"  # the namespace in which all links end
 
     def __enter__(self) -> Network:
         delete_leftovers()
@@ -121,21 +122,37 @@ class Network:
     def link_bytes(self) -> dict[str, LinkBytes]:
         """Counters of each node's link, from the switch's end: what it receives has left the node's
         uplink, what it sends has passed the downlink's shaping."""
-        listed = json.loads(run(["ip", "-n", self._switch, "-s", "-j", "link", "show"]).stdout)
+        listed = json.loads(run(["ip", "-n", self.switch, "-s", "-j", "link", "show"]).stdout)
         counters = {link["ifname"]: link["stats64"] for link in listed if "stats64" in link}
         return {node: LinkBytes(counters[node]["rx"]["bytes"], counters[node]["tx"]["bytes"])
                 for node in self.nodes}
+
+    def watch_point(self) -> WatchPoint | None:
+        """The switch; racks' links are there as well. None where no link has a rate. The link of
+        two nodes is not counted by itself."""
+        links = []
+        for node in self.nodes:
+            for direction, mbit in (("received", self.links.up(node)),
+                                    ("sent", self.links.down(node))):
+                if mbit:
+                    links.append(CountedLink(node, direction, mbit))
+        if self.links.rack_mbit:
+            links += [CountedLink(f"{end}-{bridge}", "sent", self.links.rack_mbit)
+                      for bridge in self._bridges.values() for end in ("up", "down")]
+        if not links:
+            return None
+        return WatchPoint(LocalHost(["ip", "netns", "exec", self.switch]), links)
 
     def close(self) -> None:
         """Deletes what exists of the namespaces; the processes in them must have ended."""
         _delete_namespaces(name for name in list_namespaces() if name.startswith(self._prefix))
 
     def _create(self) -> None:
-        names = [self._switch, *map(self.namespace, self.nodes)]
+        names = [self.switch, *map(self.namespace, self.nodes)]
         _batch(["ip"], [f"netns add {name}" for name in names])
         # A switch is no firewall: passing each packet through netfilter is a tenth of the CPU time
         # of a whole repair. The setting is the namespace's own; without the module it is not there.
-        run(["ip", "netns", "exec", self._switch, "sh", "-c",
+        run(["ip", "netns", "exec", self.switch, "sh", "-c",
              "cd /proc/sys/net/bridge 2>/dev/null || exit 0; "
              "for file in bridge-nf-call-*; do echo 0 > $file; done"])
         self._create_switch()
@@ -161,10 +178,10 @@ class Network:
             lines += [f"link add {up} type veth peer name {down}",
                       f"link set {up} master {bridge} addrgenmode none up",
                       f"link set {down} master bridge addrgenmode none up"]
-        _batch(["ip", "-n", self._switch], lines)
+        _batch(["ip", "-n", self.switch], lines)
         if self.links.rack_mbit:
             # What a device sends is shaped: up-X carries what leaves the rack, down-X what enters.
-            _batch(["tc", "-n", self._switch], [
+            _batch(["tc", "-n", self.switch], [
                 line for bridge in self._bridges.values() for end in ("up", "down")
                 for line in one_rate(f"{end}-{bridge}", self.links.rack_mbit)])
 
@@ -177,7 +194,7 @@ class Network:
         elif up:
             _batch(["tc", "-n", self.namespace(node)], one_rate("eth0", up))
         if down:
-            _batch(["tc", "-n", self._switch], one_rate(node, down))
+            _batch(["tc", "-n", self.switch], one_rate(node, down))
 
 
 def _batch(tool: list[str], lines: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ CHOOSING = ("rp-weighted", "rp-rack")
 START_BYTES = 32 * 1024
 # Its hops do one thing after the other; what overlaps all the same is up to socket buffers.
 WITHOUT_THEORY = ("pipe-s",)
+VERIFICATIONS = ("parity", "locate")
 
 
 def add_scheme_arguments(parser: argparse.ArgumentParser, default: str) -> None:
@@ -44,6 +45,12 @@ def transports(arguments: argparse.Namespace) -> list[str]:
     return chosen
 
 
+def split_scheme(scheme: str) -> tuple[str, tuple[str, ...]]:
+    """`rp+parity` is the scheme `rp` with verified sources: the name, and further arguments."""
+    name, _, verify = scheme.partition("+")
+    return name, ("--verify", verify) if verify else ()
+
+
 class OneBlock:
     """Encodes a stripe and loses the block of LOST_NODE, whose helper is stopped. The direct send
     of a run is that of a healthy block, by the node that comes next in the stripe. `settled`: to be
@@ -51,13 +58,15 @@ class OneBlock:
 
     def __init__(self, cluster: Cluster, code: str, block_bytes: int, *, name: str = "lab",
                  nodes: Sequence[str] | None = None, rack: str | None = None,
-                 healthy_node: str | None = None, settled: bool = False) -> None:
+                 healthy_node: str | None = None, settled: bool = False,
+                 checksums: bool = False) -> None:
         self.cluster = cluster
         self.code = code
         self.block_bytes = block_bytes
         self._rack = ("--rack", rack) if rack else ()
         self._settled = settled
-        stripe = encode(cluster, code=code, block_bytes=block_bytes, name=name, nodes=nodes)[0]
+        stripe = encode(cluster, code=code, block_bytes=block_bytes, name=name, nodes=nodes,
+                        checksums=checksums)[0]
         at = next(i for i, block in enumerate(stripe) if block.node == LOST_NODE)
         self.lost, self.healthy = stripe[at], stripe[(at + 1) % len(stripe)]
         if healthy_node:
@@ -70,26 +79,35 @@ class OneBlock:
 
     def repair(self, scheme: str, slice_bytes: int, transport: str = "tcp",
                block: Block | None = None, only_bytes: int | None = None) -> Sample:
-        return measure_repair(self.cluster, block or self.lost, scheme=scheme,
-                              transport=transport, slice_bytes=slice_bytes, arguments=self._rack,
-                              only_bytes=only_bytes)
+        name, verify = split_scheme(scheme)
+        return measure_repair(self.cluster, block or self.lost, scheme=name, transport=transport,
+                              slice_bytes=slice_bytes, only_bytes=only_bytes,
+                              arguments=(*self._rack, *verify))
 
-    def start_seconds(self, scheme: str, slice_bytes: int, transport: str) -> float:
-        """What a repair of a single small slice takes: all of a repair's beginning, and little
-        more."""
-        return self.repair(scheme, slice_bytes, transport,
-                           only_bytes=min(slice_bytes, START_BYTES)).seconds
+    def start_fields(self, scheme: str, slice_bytes: int, transport: str) -> dict[str, float]:
+        """What a repair of a single slice takes, and what it takes by the links: the difference is
+        a repair's beginning. Of a slice as large as the block, its first bytes."""
+        only = slice_bytes if slice_bytes < self.block_bytes else START_BYTES
+        links = self._plan_seconds(scheme, slice_bytes, only)
+        start = self.repair(scheme, slice_bytes, transport, only_bytes=only).seconds
+        return {"start_s": start, **({} if links is None else {"start_theory_s": links})}
 
     def theory(self, scheme: str, slice_bytes: int) -> float | None:
         """Times the direct send, by the plan that is made now."""
-        links = self.cluster.network.links
-        direct = links.seconds({(self.healthy.node, REQUESTOR): self.block_bytes})
-        if direct is None or scheme in WITHOUT_THEORY:
+        direct = self.cluster.network.links.seconds(
+            {(self.healthy.node, REQUESTOR): self.block_bytes})
+        seconds = self._plan_seconds(scheme, slice_bytes, self.block_bytes)
+        return seconds / direct if seconds and direct else None
+
+    def _plan_seconds(self, scheme: str, slice_bytes: int, only_bytes: int) -> float | None:
+        """By the links alone, of the block's first bytes."""
+        if scheme in WITHOUT_THEORY or not self.cluster.network.links.shaped():
             return None
-        plan = self.cluster.cli_json("plan", self.lost.block_id, "--scheme", scheme,
-                                     "--slice-size", str(slice_bytes), *self._rack)
-        seconds = links.plan_seconds(plan, REQUESTOR)
-        return None if seconds is None else seconds / direct
+        name, verify = split_scheme(scheme)
+        plan = self.cluster.cli_json(
+            "plan", self.lost.block_id, "--scheme", name, *verify,
+            "--slice-size", str(slice_bytes), "--length", str(only_bytes), *self._rack)
+        return self.cluster.network.links.plan_seconds(plan, REQUESTOR)
 
     def link_fields(self, direct: Sample) -> dict[str, float]:
         """The physical bound, and what the direct send takes by its link's rate alone."""
@@ -117,11 +135,11 @@ class OneBlock:
                 engine_scheme, size = scheme, slice_bytes
                 if scheme == PPR_ROUNDS:
                     engine_scheme, size = "ppr", self.block_bytes
-                start = self.start_seconds(engine_scheme, size, transport)
+                start = self.start_fields(engine_scheme, size, transport)
                 if self._settled and scheme not in CHOOSING:
                     self.cluster.wait_settled()
                 theory = self.theory(engine_scheme, size)
                 sample = self.repair(engine_scheme, size, transport)
                 recorder.add(scheme, sample, direct, theory=theory,
                              parameters={**given, "slice_bytes": size},
-                             start_s=start, **self.link_fields(direct))
+                             **start, **self.link_fields(direct))

@@ -50,6 +50,16 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
 
 
+def retransmitted_segments(pid: int) -> int:
+    """TCP segments that the network namespace of a process has sent again; 0 when it has gone."""
+    try:
+        lines = Path(f"/proc/{pid}/net/snmp").read_text().splitlines()
+    except OSError:
+        return 0
+    names, values = (line.split() for line in lines if line.startswith("Tcp:"))
+    return int(values[names.index("RetransSegs")])
+
+
 def die_with_parent() -> None:
     """In the child: be killed when the parent ends in whatever way, so that nothing is left."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

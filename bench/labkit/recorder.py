@@ -44,7 +44,8 @@ class Series:
             "busiest_link_bytes": max(sample.busiest_link_bytes for sample in self.samples),
             "total_bytes": max(sample.total_bytes for sample in self.samples),
             "sha256_ok": all(sample.sha256_ok for sample in self.samples),
-            **{name: statistics.median(values) for name, values in self.extra.items()}}
+            **{name: statistics.median(values) for name, values in self.extra.items()},
+            **self._link_fields()}
         theories = [theory for theory in self.theories if theory is not None]
         if len(theories) == len(self.samples):
             row["theory_ratio"] = statistics.median(theories)
@@ -52,6 +53,14 @@ class Series:
             row["over_theory"] = statistics.median(
                 ratio / theory for ratio, theory in zip(ratios, theories)) - 1
         return row
+
+    def _link_fields(self) -> dict[str, float]:
+        """Of the busiest link; see LinksAtWork."""
+        links = [sample.links_at_work for sample in self.samples if sample.links_at_work]
+        if not links:
+            return {}
+        return {f"link_{name}": statistics.median(getattr(each, name) for each in links)
+                for name in ("carried_s", "before_s", "after_s", "retransmitted")}
 
 
 class Recorder:

@@ -32,7 +32,8 @@ same links first.
 - x direct: the median of a scheme by the median of those direct sends.
 - theory: how often the busiest link of the scheme's own plan has to carry what the direct send's
   link carries, plus the filling of the pipeline (§2.2, §3.2, §4). None where links are not shaped,
-  and none for `pipe-s`. Of a recovery: its bound.
+  and none for `pipe-s`. Of a recovery: its bound; of one that forwards whole blocks: what that
+  takes, played through.
 - diff.: ours against theory, the median over runs.
 - bound: what no plan can beat, by the links into the requestor; of a recovery, by the links of all
   survivors and all requestors.

@@ -27,11 +27,14 @@ def machine() -> dict[str, Any]:
 
 
 def commit(repository: Path) -> str:
-    """The revision that is being measured, with "+changes" when the tree differs from it."""
+    """The revision that is being measured, with "+changes" when the tree differs from it in
+    more than the results of figures before this one."""
     git = ["git", "-C", str(repository)]
     try:
         revision = run([*git, "rev-parse", "--short=12", "HEAD"]).stdout.strip()
-        dirty = run([*git, "status", "--porcelain", "--untracked-files=no"]).stdout.strip()
+        others = [":/", ":(exclude,top)bench/results", ":(exclude,top)bench/RESULTS.md"]
+        dirty = run([*git, "status", "--porcelain", "--untracked-files=no", "--",
+                     *others]).stdout.strip()
     except LabError:
         return "unknown"
     return revision + ("+changes" if dirty else "")

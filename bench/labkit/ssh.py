@@ -272,3 +272,6 @@ class Network:
 
     def link_bytes(self) -> dict[str, LinkBytes] | None:
         return None
+
+    def watch_point(self) -> None:
+        return None

@@ -91,26 +91,29 @@ def write_noise(path: Path, size: int) -> None:
 
 
 def encode(cluster: Cluster, *, code: str, block_bytes: int, stripes: int = 1, name: str = "lab",
-           nodes: Sequence[str] | None = None) -> list[list[Block]]:
+           nodes: Sequence[str] | None = None, checksums: bool = False) -> list[list[Block]]:
     """Puts so many stripes of seeded noise on the nodes (default: all; each stripe begins one node
-    further on) and into the catalog. The blocks of each stripe."""
+    further on) and into the catalog. The blocks of each stripe. `checksums`: with checksum files,
+    which the paper's blocks have not."""
     here = LocalHost()
     source, staging = cluster.work_dir / "source", cluster.data_dir()
     staging.mkdir(parents=True, exist_ok=True)
     write_noise(source, stripes * code_shape(code)[1] * block_bytes)
     run([cluster.bin_dir / "ecpipe", "encode", source, "--out", staging, "--code", code,
          "--block-size", str(block_bytes), "--name", name,
-         "--nodes", ",".join(nodes or cluster.node_ids)], timeout=ENCODE_SECONDS)
+         "--nodes", ",".join(nodes or cluster.node_ids),
+         *(() if checksums else ("--no-checksums",))], timeout=ENCODE_SECONDS)
     here.remove(source)
     listed = json.loads(_manifest(cluster, name).read_text())
     result = [[Block(block["block_id"], block["node"], block["sha256"], block_bytes)
                for block in stripe["blocks"]] for stripe in listed["stripes"]]
     for block in (block for stripe in result for block in stripe):
-        file, path = staging / block.node / block.block_id, cluster.block_path(
-            block.node, block.block_id)
-        cluster.network.host(block.node).put(file, path)
-        if file != path:
-            here.remove(file)
+        for file_name in (block.block_id, *((f".crc32c.{block.block_id}",) if checksums else ())):
+            file = staging / block.node / file_name
+            path = cluster.block_path(block.node, block.block_id).with_name(file_name)
+            cluster.network.host(block.node).put(file, path)
+            if file != path:
+                here.remove(file)
     load_catalog(cluster, name)
     return result
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ContextManager, Iterator, Protocol, Sequence
 
+from .certificates import Certificates
 from .cluster import COORDINATOR, REQUESTOR, Cluster
 from .links import Links
 from .netns import Network
@@ -34,10 +35,12 @@ class Emulated:
 
     shapes = True
 
-    def __init__(self, bin_dir: Path, work_dir: Path, keep: bool = False) -> None:
+    def __init__(self, bin_dir: Path, work_dir: Path, keep: bool = False,
+                 certificates: Certificates | None = None) -> None:
         self.bin_dir = bin_dir
         self.work_dir = work_dir
         self._keep = keep
+        self._certificates = certificates
         self._clusters = 0
 
     @contextlib.contextmanager
@@ -52,7 +55,8 @@ class Emulated:
         try:
             with Network([COORDINATOR, REQUESTOR, *nodes], links) as network, \
                     Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
-                            links_table=links_table) as cluster:
+                            links_table=links_table,
+                            certificates=self._certificates) as cluster:
                 yield cluster
         finally:
             if not self._keep:

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "codec/hdfs_names.h"
 #include "codec/linear_code.h"
 #include "codec/local_reconstruction.h"
 #include "codec/reed_solomon.h"
@@ -29,6 +30,11 @@ Code RsCauchy(const std::vector<int>& parameters) {
 Code RsVandermonde(const std::vector<int>& parameters) {
   ECPIPE_ASSIGN_OR_RETURN(Matrix generator, VandermondeGenerator(parameters[0], parameters[1]));
   return Named("rs-vandermonde", std::move(generator));
+}
+
+Code RsLegacy(const std::vector<int>& parameters) {
+  ECPIPE_ASSIGN_OR_RETURN(Matrix generator, LegacyGenerator(parameters[0], parameters[1]));
+  return Named("rs-legacy", std::move(generator));
 }
 
 Code Xor(const std::vector<int>& parameters) {
@@ -65,6 +71,7 @@ const std::vector<Family>& Families() {
       {"rs", {"n", "k"}, RsCauchy},
       {"rs-cauchy", {"n", "k"}, RsCauchy},
       {"rs-vandermonde", {"n", "k"}, RsVandermonde},
+      {"rs-legacy", {"n", "k"}, RsLegacy},
       {"xor", {"n", "k"}, Xor},
       {"lrc", {"k", "groups", "global"}, Lrc},
       {"rotated-rs", {"n", "k"}, RotatedRs},
@@ -110,7 +117,8 @@ std::string Joined(const Texts& texts, const char* separator) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name) {
-  ECPIPE_ASSIGN_OR_RETURN(const ParsedName parsed, Parse(name));
+  ECPIPE_ASSIGN_OR_RETURN(const std::string own_name, NameOfHdfsPolicy(name));
+  ECPIPE_ASSIGN_OR_RETURN(const ParsedName parsed, Parse(own_name));
   std::vector<std::string> known;
   std::string forms;
   for (const Family& family : Families()) {

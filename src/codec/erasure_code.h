@@ -34,8 +34,10 @@ struct RepairEquation {
   std::vector<int> failed;          // block indices
   std::vector<EquationTerm> terms;  // in the caller's order of preference; no all-zero terms
   BlockLayout layout;
+  // Rows behind those of the failed blocks that add up to zero; see check_rows.h. Codes write none.
+  uint32_t check_rows = 0;
 
-  size_t rows() const { return failed.size() * layout.sub_blocks; }
+  size_t rows() const { return failed.size() * layout.sub_blocks + check_rows; }
 
   friend bool operator==(const RepairEquation&, const RepairEquation&) = default;
 };
@@ -76,10 +78,12 @@ class ErasureCode {
 //                          "rs(n,k)" is the same code. MDS for every n and k.
 //   "rs-vandermonde(n,k)"  ISA-L's gf_gen_rs_matrix form (rows of powers of 2), only where it is
 //                          MDS; otherwise INVALID_ARGUMENT names a singular submatrix.
+//   "rs-legacy(n,k)"       HDFS-3's older Reed-Solomon code; see reed_solomon.h. MDS.
 //   "xor(n,k)"             one parity, the XOR of the data: n = k + 1.
 //   "lrc(k,groups,global)" Azure's local reconstruction code; see local_reconstruction.h.
 //   "rotated-rs(n,k)"      Rotated RS; see rotated_reed_solomon.h. "rotated-rs(n,k,rows,unit)" with
 //                          other than 2 sub-blocks in units of 32768 bytes.
+//   "hdfs:RS-6-3"          and the like: a code by the name of HDFS's policy; see hdfs_names.h.
 // INVALID_ARGUMENT for an unknown family or bad parameters, saying which and what is allowed.
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name);
 

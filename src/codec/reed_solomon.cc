@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "codec/gf256.h"
 #include "common/status.h"
 
@@ -57,12 +58,6 @@ bool IsSingular(const Matrix& parity, const Indices& rows, const Indices& column
   return !Invert(minor).has_value();
 }
 
-std::string Listed(const Indices& indices) {
-  std::string text;
-  for (const int index : indices) text += (text.empty() ? "" : ",") + std::to_string(index);
-  return text;
-}
-
 // A systematic code is MDS exactly if every square submatrix of its parity rows is regular.
 //
 // V[p][j] = 2^(pj), so moving all rows of a submatrix by one, or all its columns, only scales the
@@ -80,9 +75,9 @@ absl::Status CheckMds(const Matrix& parity, const std::string& name) {
       do {
         ECPIPE_CHECK(++checked <= kMostSubmatrices);
         if (!IsSingular(parity, rows, columns)) continue;
-        return absl::InvalidArgumentError(name + " is not MDS: the submatrix of parity rows " +
-                                          Listed(rows) + " and data columns " + Listed(columns) +
-                                          " is singular; use rs-cauchy");
+        return absl::InvalidArgumentError(
+            name + " is not MDS: the submatrix of parity rows " + absl::StrJoin(rows, ",") +
+            " and data columns " + absl::StrJoin(columns, ",") + " is singular; use rs-cauchy");
       } while (NextCombination(&columns, parity.columns()) && columns.front() == 0);
     } while (NextCombination(&rows, parity.rows()) && rows.front() == 0);
   }
@@ -117,6 +112,33 @@ absl::StatusOr<Matrix> VandermondeGenerator(int n, int k) {
   Matrix generator = WithIdentity(n, k);
   for (int p = 0; p < n - k; ++p) {
     for (int j = 0; j < k; ++j) generator.at(k + p, j) = parity.at(p, j);
+  }
+  return generator;
+}
+
+absl::StatusOr<Matrix> LegacyGenerator(int n, int k) {
+  ECPIPE_RETURN_IF_ERROR(CheckParameters(n, k));
+  const int m = n - k;
+  // Coefficients of g(x), the lowest first; that of x^m is 1.
+  std::vector<uint8_t> divisor = {1};
+  uint8_t root = 1;
+  for (int i = 0; i < m; ++i) {
+    divisor.insert(divisor.begin(), 0);
+    for (size_t at = 0; at + 1 < divisor.size(); ++at) {
+      divisor[at] ^= GfMultiply(divisor[at + 1], root);
+    }
+    root = GfMultiply(root, 2);
+  }
+  Matrix generator = WithIdentity(n, k);
+  // x^(m + j) mod g(x), which is what data block j adds: x^m is the rest of g(x), and each further
+  // power is the one before times x.
+  std::vector<uint8_t> power(divisor.begin(), divisor.end() - 1);
+  for (int j = 0; j < k; ++j) {
+    for (int p = 0; p < m; ++p) generator.at(k + p, j) = power[static_cast<size_t>(p)];
+    const uint8_t carry = power.back();
+    power.insert(power.begin(), 0);
+    power.pop_back();
+    for (size_t at = 0; at < power.size(); ++at) power[at] ^= GfMultiply(divisor[at], carry);
   }
   return generator;
 }

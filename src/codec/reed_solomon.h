@@ -19,6 +19,12 @@ absl::StatusOr<Matrix> CauchyGenerator(int n, int k);
 // to 10 ms.
 absl::StatusOr<Matrix> VandermondeGenerator(int n, int k);
 
+// HDFS-3's codec "rs-legacy": the data blocks are the coefficients of d(x), the parities those of
+// x^m d(x) mod g(x), where m = n - k and g(x) is the product of (x + 2^i) for i < m. A shortened
+// Reed-Solomon code whose generator polynomial has m successive powers of 2 as its roots, so it is
+// MDS for every n and k. INVALID_ARGUMENT unless 1 <= k < n <= 255.
+absl::StatusOr<Matrix> LegacyGenerator(int n, int k);
+
 // [I; 1 ... 1]: one parity, the XOR of all data; HDFS-3's XOR-2-1 is (3, 2). INVALID_ARGUMENT
 // unless n = k + 1 <= 255.
 absl::StatusOr<Matrix> XorGenerator(int n, int k);

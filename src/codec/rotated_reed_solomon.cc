@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "codec/gf256.h"
 #include "common/status.h"
 
@@ -69,10 +70,6 @@ bool IsMds(const Matrix& generator, int n, int k, int r) {
   return true;
 }
 
-bool Contains(std::span<const int> blocks, int block) {
-  return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const ErasureCode>> RotatedReedSolomonCode::Create(
@@ -105,14 +102,14 @@ absl::StatusOr<RepairEquation> RotatedReedSolomonCode::Equation(
 }
 
 int RotatedReedSolomonCode::PartnerOf(int data, std::span<const int> survivors) const {
-  if (data >= k() || !Contains(survivors, k())) return 0;
+  if (data >= k() || !absl::c_linear_search(survivors, k())) return 0;
   for (int i = 0; i < k(); ++i) {
-    if (i != data && !Contains(survivors, i)) return 0;
+    if (i != data && !absl::c_linear_search(survivors, i)) return 0;
   }
   int best = 0;
   int least = k();
   for (int j = 1; j < n() - k(); ++j) {
-    if (!Contains(survivors, k() + j)) continue;
+    if (!absl::c_linear_search(survivors, k() + j)) continue;
     // What an odd sub-block adds to what the even ones read is the data on its own side of the cut.
     const int cut = Cut(k(), n() - k(), j);
     const int reads = data < cut ? cut : k() - cut;

@@ -11,6 +11,12 @@
 #include "common/status.h"
 
 namespace ecpipe {
+namespace {
+
+// Nothing here is waited for less long, and much less would be rounded to no time at all.
+constexpr double kLeastSeconds = 0.001;
+
+}  // namespace
 
 struct Config::State {
   std::string name;
@@ -46,7 +52,10 @@ struct Config::State {
 
   void RejectUnknown(const toml::table& table, const std::string& prefix) {
     for (const auto& [key, node] : table) {
-      const std::string path = prefix + std::string(key.str());
+      // A dot within a key belongs to its name, and no getter asks for such a key.
+      const bool plain = key.str().find('.') == std::string_view::npos;
+      const std::string path =
+          prefix + (plain ? std::string(key.str()) : '"' + std::string(key.str()) + '"');
       const std::string where = name + ":" + std::to_string(key.source().begin.line);
       if (known.count(path) != 0) continue;
       if (const toml::table* inner = node.as_table(); inner != nullptr && IsSection(path)) {
@@ -153,9 +162,9 @@ double Config::Seconds(const std::string& key, double fallback, double most) {
   const toml::node* node = state_->Find(key);
   if (node == nullptr) return fallback;
   const auto value = node->is_number() ? node->value<double>() : std::nullopt;
-  if (value && *value > 0 && *value <= most) return *value;
+  if (value && *value >= kLeastSeconds && *value <= most) return *value;
   state_->Fail(state_->Where(*node),
-               key + " must be a number of seconds above 0 and up to " + std::to_string(most));
+               key + " must be a number of seconds from 0.001 to " + std::to_string(most));
   return fallback;
 }
 

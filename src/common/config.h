@@ -32,7 +32,7 @@ class Config {
   int64_t Integer(const std::string& key, int64_t fallback, int64_t least, int64_t most);
   // Bytes: an integer, or a string such as "512MiB".
   uint64_t Size(const std::string& key, uint64_t fallback, uint64_t least, uint64_t most);
-  // Seconds, integer or fraction, greater than 0.
+  // Seconds, integer or fraction, at least 0.001.
   double Seconds(const std::string& key, double fallback, double most);
   bool Bool(const std::string& key, bool fallback);
 

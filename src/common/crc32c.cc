@@ -19,6 +19,10 @@ uint32_t ExtendCrc32c(uint32_t crc_of_prefix, std::span<const uint8_t> bytes) {
   return ~state;
 }
 
+uint32_t ExtendCrc32(uint32_t crc_of_prefix, std::span<const uint8_t> bytes) {
+  return crc32_gzip_refl(crc_of_prefix, bytes.data(), bytes.size());
+}
+
 uint32_t Crc32c(std::span<const uint8_t> bytes) { return ExtendCrc32c(0, bytes); }
 
 }  // namespace ecpipe

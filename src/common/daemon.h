@@ -14,6 +14,10 @@ namespace ecpipe {
 // Call it first in main(), before any thread exists.
 void BlockDaemonSignals();
 
+// Allows this process as many open files as it may have at all. The usual 1024 are fewer than the
+// connections that a data port holds for strangers, and a repair must not fail for want of one.
+void RaiseFileLimit();
+
 // Waits for the next of the blocked signals and returns it. Main thread only.
 int WaitForDaemonSignal();
 

@@ -2,132 +2,230 @@
 #include "common/data_server.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <vector>
+#include <utility>
 
+#include "common/check.h"
+#include "common/log.h"
 #include "common/status.h"
 #include "common/tcp_socket.h"
+#include "common/unmatched_connections.h"
 
 namespace ecpipe {
 
-void ConnectionSlot::Put(UniqueFd fd) {
+void ConnectionSlot::Put(StreamSocket socket) {
   {
     MutexLock lock(&mutex_);
-    fd_ = std::move(fd);
+    socket_ = std::move(socket);
   }
   owner_->Signal();
 }
 
-UniqueFd ConnectionSlot::Take() {
+StreamSocket ConnectionSlot::Take() {
   MutexLock lock(&mutex_);
-  return std::move(fd_);
+  return std::move(socket_);
 }
-
-// A connection on its way to an edge.
-struct DataServer::Unmatched {
-  UniqueFd fd;
-  TimePoint deadline;
-  std::array<uint8_t, kHelloBytes> bytes{};
-  size_t received = 0;
-  std::optional<Hello> hello;  // once all of it has come
-};
 
 // The server's thread. All of its state is its own.
 class DataServer::Loop {
  public:
-  explicit Loop(DataServer* server) : server_(*server) {}
+  explicit Loop(DataServer* server)
+      : server_(*server),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+        unmatched_(server->options_.max_unmatched) {
+    ECPIPE_CHECK(epoll_.valid());
+    Control(EPOLL_CTL_ADD, server_.wakeup_.fd(), EPOLLIN, &server_.wakeup_);
+    Control(EPOLL_CTL_ADD, server_.listener_.get(), EPOLLIN, &accept_pause_);
+  }
 
   void Run() {
     while (!server_.stopping()) {
-      WaitForEvents();
-      server_.wakeup_.Drain();
-      AcceptAll();
-      const TimePoint now = Clock::System().Now();
-      for (auto it = unmatched_.begin(); it != unmatched_.end();) {
-        it = Advance(*it) && now < it->deadline ? std::next(it) : unmatched_.erase(it);
+      std::array<epoll_event, 64> events;
+      const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), TimeoutMillis());
+      if (accept_pause_) PauseAccepting(false);
+      // Each of these connections closes at its own event only; the others that are closed are
+      // closed after all events.
+      for (int i = 0; i < count; ++i) {
+        void* const what = events[static_cast<size_t>(i)].data.ptr;
+        if (what != &server_.wakeup_ && what != &accept_pause_) {
+          Advance(static_cast<Unmatched*>(what));
+        }
       }
-      refusals_left_ = server_.DropOldRefusals(now);
+      server_.wakeup_.Drain();
+      MatchWaiting();
+      AcceptSome();
+      DropLate(Clock::System().Now());
     }
   }
 
  private:
-  void WaitForEvents() {
-    polled_.clear();
-    polled_.push_back({server_.wakeup_.fd(), POLLIN, 0});
-    // With no descriptors left accept() would fail at once for ever: rest a moment instead.
-    polled_.push_back({accept_pause_ ? -1 : server_.listener_.get(), POLLIN, 0});
-    for (const Unmatched& connection : unmatched_) {
-      // A complete hello waits for its edge; only a hang-up is of interest then.
-      const short events = connection.hello ? POLLRDHUP : POLLIN;
-      polled_.push_back({connection.fd.get(), events, 0});
-    }
-    constexpr int kIdleMillis = 1000;
-    constexpr int kPauseMillis = 100;
-    const bool idle = unmatched_.empty() && !refusals_left_;
-    const int timeout = accept_pause_ ? kPauseMillis : idle ? -1 : kIdleMillis;
-    accept_pause_ = false;
-    ::poll(polled_.data(), polled_.size(), timeout);
+  void Control(int operation, int fd, uint32_t events, void* what) {
+    epoll_event event{};
+    event.events = events;
+    event.data.ptr = what;
+    // It fails only without memory; then the connection ends at its deadline.
+    ::epoll_ctl(epoll_.get(), operation, fd, &event);
   }
 
-  void AcceptAll() {
-    while (true) {
-      UniqueFd fd(
-          ::accept4(server_.listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  // With no descriptors left accept() would fail at once for ever: rest a moment instead.
+  void PauseAccepting(bool pause) {
+    accept_pause_ = pause;
+    Control(EPOLL_CTL_MOD, server_.listener_.get(), pause ? 0u : uint32_t{EPOLLIN}, &accept_pause_);
+  }
+
+  int TimeoutMillis() {
+    constexpr Duration kPause = std::chrono::milliseconds(100);
+    constexpr Duration kRefusalsInterval = std::chrono::seconds(1);
+    if (unmatched_.empty() && !refusals_left_ && !accept_pause_) return -1;
+    Duration rest = accept_pause_ ? kPause : kRefusalsInterval;
+    if (!unmatched_.empty()) {
+      rest = std::min(rest, unmatched_.Oldest()->deadline - Clock::System().Now());
+    }
+    const auto millis = std::chrono::ceil<std::chrono::milliseconds>(std::max(rest, Duration(0)));
+    return static_cast<int>(millis.count());
+  }
+
+  // Those that have been accepted must have their turn as well.
+  void AcceptSome() {
+    constexpr int kAcceptsAtOnce = 64;
+    for (int i = 0; i < kAcceptsAtOnce; ++i) {
+      sockaddr_storage from{};
+      socklen_t length = sizeof from;
+      UniqueFd fd(::accept4(server_.listener_.get(), reinterpret_cast<sockaddr*>(&from), &length,
+                            SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd.valid()) {
-        accept_pause_ = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+        const bool exhausted =
+            errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+        if (exhausted) PauseAccepting(true);
         return;
       }
-      if (unmatched_.size() >= server_.options_.max_unmatched) unmatched_.pop_front();
-      Unmatched connection;
-      connection.fd = std::move(fd);
-      connection.deadline = Clock::System().Now() + server_.options_.handshake_timeout;
-      unmatched_.push_back(std::move(connection));
+      if (Unmatched* surplus = unmatched_.Surplus(); surplus != nullptr) Close(surplus);
+      Take(StreamSocket(std::move(fd)), OriginText(from));
     }
   }
 
-  // Reads on and tries to match. False: the connection is done with, handed over or not.
-  bool Advance(Unmatched& connection) {
-    if (!connection.hello && !ReadHello(connection)) return false;
-    if (!connection.hello) return true;
-    if (PeerGone(connection.fd.get())) return false;
-    if (server_.HandOver(*connection.hello, connection.fd)) return false;
-    const std::optional<std::string> farewell = server_.Farewell(*connection.hello);
-    if (!farewell) return true;
-    // The socket is new: its buffer has room for all of it.
-    ::send(connection.fd.get(), farewell->data(), farewell->size(), MSG_NOSIGNAL);
-    return false;
+  void Take(StreamSocket socket, const std::string& origin) {
+    if (server_.options_.tls != nullptr) {
+      socket.UseTls(server_.options_.tls->Accept(socket.fd()));
+    }
+    const TimePoint deadline = Clock::System().Now() + server_.options_.handshake_timeout;
+    Unmatched* const added = unmatched_.Add(std::move(socket), origin, deadline);
+    Control(EPOLL_CTL_ADD, added->socket.fd(), EPOLLIN, added);
+    Advance(added);
   }
 
-  static bool ReadHello(Unmatched& connection) {
-    const size_t rest = kHelloBytes - connection.received;
-    const ssize_t got =
-        ::recv(connection.fd.get(), connection.bytes.data() + connection.received, rest, 0);
+  // Something has come, or the peer has gone.
+  void Advance(Unmatched* connection) {
+    // A complete hello waits for its edge: only a stranger says more, or a receiver that leaves.
+    if (connection->hello) return Close(connection);
+    if (!connection->secured && !Secure(connection)) return;
+    if (!ReadHello(connection)) return Close(connection);
+    if (!connection->hello) return;
+    Control(EPOLL_CTL_MOD, connection->socket.fd(), EPOLLIN | EPOLLRDHUP, connection);
+    waiting_.emplace(connection->hello->edge, connection);
+    Match(connection);
+  }
+
+  // Goes on with the handshake. False: it takes longer, or the connection has been closed.
+  bool Secure(Unmatched* connection) {
+    const absl::StatusOr<bool> secured = connection->socket.Handshake();
+    if (!secured.ok()) {
+      NoteRefused(*connection, secured.status());
+      Close(connection);
+      return false;
+    }
+    connection->secured = *secured;
+    const bool writes = !*secured && connection->socket.handshake_events() == POLLOUT;
+    Control(EPOLL_CTL_MOD, connection->socket.fd(), writes ? EPOLLOUT : EPOLLIN, connection);
+    return *secured;
+  }
+
+  // False: it is none, or the peer has gone.
+  static bool ReadHello(Unmatched* connection) {
+    const iovec rest{connection->bytes.data() + connection->received,
+                     kHelloBytes - connection->received};
+    const ssize_t got = connection->socket.Read(&rest, 1);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) return false;
-    connection.received += static_cast<size_t>(got);
-    if (connection.received < kHelloBytes) return true;
-    const absl::StatusOr<Hello> hello = DecodeHello(connection.bytes);
+    connection->received += static_cast<size_t>(got);
+    if (connection->received < kHelloBytes) return true;
+    const absl::StatusOr<Hello> hello = DecodeHello(connection->bytes);
     if (!hello.ok()) return false;
-    connection.hello = *hello;
+    connection->hello = *hello;
     return true;
   }
 
-  // A receiver sends nothing after its hello, so anything readable is a hang-up or a stranger.
-  static bool PeerGone(int fd) {
-    uint8_t byte = 0;
-    const ssize_t got = ::recv(fd, &byte, 1, MSG_PEEK);
-    return got >= 0 || (errno != EAGAIN && errno != EINTR);
+  // Those of the edges that are expected, or refused, by now.
+  void MatchWaiting() {
+    for (const EdgeId& edge : server_.TakeChanged()) {
+      std::vector<Unmatched*> candidates;
+      const auto [begin, end] = waiting_.equal_range(edge);
+      for (auto it = begin; it != end; ++it) candidates.push_back(it->second);
+      for (Unmatched* connection : candidates) Match(connection);
+    }
+  }
+
+  // Hands the connection over, or tells its peer why nobody will come; else it goes on waiting.
+  void Match(Unmatched* connection) {
+    if (connection->socket.PeerEndedOrSpoke()) return Close(connection);
+    // The new owner's thread polls it from then on.
+    const int fd = connection->socket.fd();
+    Control(EPOLL_CTL_DEL, fd, 0, nullptr);
+    if (server_.HandOver(*connection->hello, connection->socket)) return Close(connection);
+    Control(EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP, connection);
+    const std::optional<std::string> farewell = server_.Farewell(*connection->hello);
+    if (!farewell) return;
+    // The socket is new: its buffer has room for all of it.
+    const iovec whole{const_cast<char*>(farewell->data()), farewell->size()};
+    connection->socket.Send(&whole, 1, 0);
+    Close(connection);
+  }
+
+  void DropLate(TimePoint now) {
+    for (Unmatched* oldest = unmatched_.Oldest(); oldest != nullptr && oldest->deadline <= now;
+         oldest = unmatched_.Oldest()) {
+      Close(oldest);
+    }
+    refusals_left_ = server_.DropOldRefusals(now);
+  }
+
+  // Also when its socket has been handed over.
+  void Close(Unmatched* connection) {
+    if (connection->hello) {
+      const auto [begin, end] = waiting_.equal_range(connection->hello->edge);
+      const auto found =
+          std::find_if(begin, end, [&](const auto& entry) { return entry.second == connection; });
+      if (found != end) waiting_.erase(found);
+    }
+    unmatched_.Remove(connection);
+  }
+
+  // A line a second at most: a flood must not fill the log.
+  void NoteRefused(const Unmatched& connection, const absl::Status& reason) {
+    constexpr auto kInterval = std::chrono::seconds(1);
+    ++refused_;
+    const TimePoint now = Clock::System().Now();
+    if (now < next_note_) return;
+    next_note_ = now + kInterval;
+    Log(LogLevel::kWarning, "data.refused",
+        {{"from", connection.origin},
+         {"status", StatusText(reason)},
+         {"count", std::to_string(std::exchange(refused_, 0))}});
   }
 
   DataServer& server_;
-  std::list<Unmatched> unmatched_;  // oldest first
-  std::vector<pollfd> polled_;
+  const UniqueFd epoll_;
+  UnmatchedConnections unmatched_;
+  std::multimap<EdgeId, Unmatched*> waiting_;  // those with a whole hello
   bool accept_pause_ = false;
   bool refusals_left_ = false;
+  uint64_t refused_ = 0;  // since the last note
+  TimePoint next_note_{};
 };
 
 absl::StatusOr<std::unique_ptr<DataServer>> DataServer::Start(const std::string& address,
@@ -161,6 +259,7 @@ absl::Status DataServer::Expect(const Hello& hello, std::shared_ptr<ConnectionSl
       return absl::AlreadyExistsError("the edge is expected already");
     }
     refusals_.remove_if([&](const Refusal& refusal) { return refusal.hello.edge == hello.edge; });
+    changed_.push_back(hello.edge);
   }
   wakeup_.Signal();  // its receiver may be waiting
   return absl::OkStatus();
@@ -173,6 +272,7 @@ bool DataServer::Refuse(const Hello& hello, std::string farewell) {
     if (refusals_.size() >= options_.max_unmatched) refusals_.pop_front();
     const TimePoint deadline = Clock::System().Now() + options_.handshake_timeout;
     refusals_.push_back({hello, std::move(farewell), deadline});
+    changed_.push_back(hello.edge);
   }
   wakeup_.Signal();  // its receiver may be waiting
   return true;
@@ -183,11 +283,11 @@ void DataServer::Forget(const EdgeId& edge) {
   expected_.erase(edge);
 }
 
-bool DataServer::HandOver(const Hello& hello, UniqueFd& fd) {
+bool DataServer::HandOver(const Hello& hello, StreamSocket& socket) {
   MutexLock lock(&mutex_);
   const auto found = expected_.find(hello.edge);
   if (found == expected_.end() || !SameToken(found->second.token, hello.token)) return false;
-  found->second.slot->Put(std::move(fd));  // still locked: who is not expected has come
+  found->second.slot->Put(std::move(socket));  // still locked: who is not expected has come
   expected_.erase(found);
   return true;
 }
@@ -206,6 +306,11 @@ bool DataServer::DropOldRefusals(TimePoint now) {
   MutexLock lock(&mutex_);
   while (!refusals_.empty() && refusals_.front().deadline <= now) refusals_.pop_front();
   return !refusals_.empty();
+}
+
+std::vector<EdgeId> DataServer::TakeChanged() {
+  MutexLock lock(&mutex_);
+  return std::exchange(changed_, {});
 }
 
 bool DataServer::stopping() {

@@ -9,12 +9,15 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/frame.h"
 #include "common/mutex.h"
+#include "common/stream_socket.h"
+#include "common/tls.h"
 #include "common/unique_fd.h"
 #include "common/wakeup.h"
 
@@ -25,28 +28,32 @@ class ConnectionSlot {
  public:
   explicit ConnectionSlot(std::shared_ptr<Wakeup> owner) : owner_(std::move(owner)) {}
 
-  void Put(UniqueFd fd);
-  // The connection, once; an invalid fd before it has come and after it was taken.
-  UniqueFd Take();
+  void Put(StreamSocket socket);
+  // The connection, once; an invalid one before it has come and after it was taken.
+  StreamSocket Take();
 
  private:
   const std::shared_ptr<Wakeup> owner_;  // shared: the server may signal while the owner ends
   Mutex mutex_;
-  UniqueFd fd_ ABSL_GUARDED_BY(mutex_);
+  StreamSocket socket_ ABSL_GUARDED_BY(mutex_);
 };
 
 // One thread accepts, reads the hello of each connection and matches it with the expected edges. A
 // hello that matches nothing yet is kept for a while, because a receiver may dial before its sender
 // has been told of the edge: parts are handed out in parallel. For as long it is remembered why a
 // sender gave up before its receiver came. A connection whose hello is malformed, or does not match
-// within the time, is closed; nothing after the hello is read here.
+// within the time, is closed; nothing after the hello is read here. What strangers do costs a
+// bounded number of connections and, each event, constant time.
 class DataServer {
  public:
   struct Options {
+    // From the accepting to the match, TLS included.
     Duration handshake_timeout = std::chrono::seconds(5);
     // Connections that have not been matched, and as many refusals. It bounds what strangers can
-    // hold open; the oldest makes room for a new one.
+    // hold open. The address that has the most of them loses its oldest to a new one, so that a
+    // flood from one address pushes out its own.
     size_t max_unmatched = 1024;
+    std::shared_ptr<TlsContext> tls;  // null: plain TCP; shared with all that dials
   };
 
   // `address` is "host:port"; port 0 picks a free one.
@@ -77,16 +84,17 @@ class DataServer {
     std::string farewell;
     TimePoint deadline;
   };
-  struct Unmatched;
   class Loop;
 
   DataServer(UniqueFd listener, std::string address, const Options& options);
   // Hands the connection to the edge that expects this hello; false if there is none.
-  bool HandOver(const Hello& hello, UniqueFd& fd);
+  bool HandOver(const Hello& hello, StreamSocket& socket);
   // What to tell who shows this hello, if it is to be refused.
   std::optional<std::string> Farewell(const Hello& hello);
   // Whether refusals are left.
   bool DropOldRefusals(TimePoint now);
+  // The edges that are expected, or refused, since the last call.
+  std::vector<EdgeId> TakeChanged();
   bool stopping();
 
   const Options options_;
@@ -96,6 +104,7 @@ class DataServer {
   Mutex mutex_;
   std::map<EdgeId, Expected> expected_ ABSL_GUARDED_BY(mutex_);
   std::list<Refusal> refusals_ ABSL_GUARDED_BY(mutex_);  // oldest first
+  std::vector<EdgeId> changed_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

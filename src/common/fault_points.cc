@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "common/mutex.h"
+#include "common/simulator.h"
 
 namespace ecpipe {
 namespace {
@@ -52,6 +53,7 @@ absl::Status ArmOne(const std::string& item) {
 
 absl::Status FaultPoint(const char* name) {
   if (!any_armed.load(std::memory_order_relaxed)) return absl::OkStatus();
+  if (Simulator* simulator = Simulator::Installed()) return simulator->FaultPoint(name);
   Registry& registry = TheRegistry();
   MutexLock lock(&registry.mutex);
   const auto found = registry.faults.find(name);

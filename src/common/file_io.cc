@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/fault_points.h"
 #include "common/status.h"
 
 namespace ecpipe {
@@ -107,23 +108,56 @@ absl::StatusOr<int> RemoveAbandonedFiles(const std::string& directory) {
   return removed;
 }
 
-absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, Existing existing) {
-  if (existing == Existing::kRefuse && Exists(path)) return AlreadyExists(path);
+namespace {
+
+// Has `take` make a file under one temporary name for `path` after the other, until it returns true
+// or fails with another error than EEXIST or EINTR. The name that it took.
+template <typename Take>
+absl::StatusOr<std::string> TakeTemporaryName(const std::string& path, const Take& take) {
   // The counter makes names unique within the process, the pid between processes. So a name is
   // taken only by what a killed process with our pid left behind; the retries are for those.
   static std::atomic<uint64_t> counter{0};
   constexpr int kTries = 1000;
-  const std::string stem = DirectoryOf(path) + kTempPrefix + std::to_string(::getpid()) + "-";
+  const std::string stem =
+      DirectoryOf(path) + AtomicFile::kTempPrefix + std::to_string(::getpid()) + "-";
   for (int i = 0; i < kTries; ++i) {
     std::string temporary = stem + std::to_string(counter.fetch_add(1, std::memory_order_relaxed));
-    UniqueFd fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!fd.valid() && (errno == EEXIST || errno == EINTR)) continue;
-    if (!fd.valid()) return ErrnoStatus(errno, "create a temporary file for " + path);
-    // Where a file system knows no locks the file is written all the same.
-    if (!LockIfThere(fd.get()) && errno == EWOULDBLOCK) continue;
-    return AtomicFile(path, std::move(temporary), existing, std::move(fd));
+    if (take(temporary)) return temporary;
+    if (errno == EEXIST || errno == EINTR) continue;
+    return ErrnoStatus(errno, "create a temporary file for " + path);
   }
   return absl::ResourceExhaustedError("create " + path + ": delete the old files " + stem + "*");
+}
+
+// A file that has no name can be given one through this.
+std::string LinkOf(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+// None where the file system cannot.
+UniqueFd CreateUnnamed(const std::string& directory) {
+  if (!FaultPoint("file_io.unnamed").ok()) return {};
+  UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+  if (fd.valid() && ::access(LinkOf(fd.get()).c_str(), F_OK) != 0) fd.reset();
+  return fd;
+}
+
+}  // namespace
+
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, Existing existing) {
+  if (existing == Existing::kRefuse && Exists(path)) return AlreadyExists(path);
+  if (UniqueFd fd = CreateUnnamed(DirectoryOf(path)); fd.valid()) {
+    return AtomicFile(path, "", existing, std::move(fd));
+  }
+  UniqueFd fd;
+  ECPIPE_ASSIGN_OR_RETURN(
+      std::string temporary, TakeTemporaryName(path, [&](const std::string& name) {
+        fd = UniqueFd(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        if (!fd.valid()) return false;
+        // Where a file system knows no locks the file is written all the same.
+        if (LockIfThere(fd.get()) || errno != EWOULDBLOCK) return true;
+        errno = EEXIST;
+        return false;
+      }));
+  return AtomicFile(path, std::move(temporary), existing, std::move(fd));
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -164,9 +198,19 @@ absl::Status AtomicFile::Rename() const {
   return absl::OkStatus();
 }
 
+absl::Status AtomicFile::NameIt() {
+  ::flock(fd_.get(), LOCK_EX | LOCK_NB);  // nobody else has it yet
+  ECPIPE_ASSIGN_OR_RETURN(temporary_, TakeTemporaryName(path_, [&](const std::string& name) {
+                            return ::linkat(AT_FDCWD, LinkOf(fd_.get()).c_str(), AT_FDCWD,
+                                            name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+                          }));
+  return absl::OkStatus();
+}
+
 absl::Status AtomicFile::Commit() {
   ECPIPE_CHECK(fd_.valid());
   if (::fsync(fd_.get()) != 0) return ErrnoStatus(errno, "fsync " + path_);
+  if (temporary_.empty()) ECPIPE_RETURN_IF_ERROR(NameIt());
   // NFS and quotas report a failed write as late as here.
   if (::close(fd_.release()) != 0 && errno != EINTR) return ErrnoStatus(errno, "close " + path_);
   ECPIPE_RETURN_IF_ERROR(Rename());

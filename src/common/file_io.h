@@ -23,9 +23,11 @@ absl::Status ReadFully(int fd, uint64_t offset, std::span<uint8_t> out);
 // RESOURCE_EXHAUSTED when the disk is full. On error a part may have been written.
 absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes);
 
-// A file that is written beside its target and takes its name at the end. It owns the temporary
-// file, and holds a lock on it; a killed process leaves the file behind without the lock, for
-// RemoveAbandonedFiles. Not thread-safe, except that threads may write ranges that do not overlap.
+// A file that is written in its target's directory and takes its name at the end. Until then it has
+// no name at all (O_TMPFILE), so that a killed process leaves nothing. Where the file system does
+// not have that (NFS), and between Commit()'s two steps, it has a temporary name and a lock; a
+// killed process leaves it without the lock, for RemoveAbandonedFiles. Not thread-safe, except that
+// threads may write ranges that do not overlap.
 class AtomicFile {
  public:
   // Starts with '.', so that no half-written file is ever taken for a block (block_id.h).
@@ -34,7 +36,7 @@ class AtomicFile {
   // What Commit() does when the target exists already.
   enum class Existing { kReplace, kRefuse };
 
-  // Creates the temporary file in the target's directory, which must exist. ALREADY_EXISTS, with
+  // Creates the file in the target's directory, which must exist. ALREADY_EXISTS, with
   // kRefuse: so does the target (Commit() checks it again). Errors name the path.
   static absl::StatusOr<AtomicFile> Create(const std::string& path,
                                            Existing existing = Existing::kReplace);
@@ -63,10 +65,12 @@ class AtomicFile {
         existing_(existing),
         fd_(std::move(fd)) {}
 
+  // An unnamed file gets a temporary name.
+  absl::Status NameIt();
   absl::Status Rename() const;
 
   std::string path_;
-  std::string temporary_;  // empty once there is nothing to remove
+  std::string temporary_;  // empty while there is nothing to remove
   Existing existing_;
   UniqueFd fd_;
 };

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/blame.h"
 #include "common/check.h"
 #include "common/crc32c.h"
+#include "common/little_endian.h"
+#include "common/utf8_text.h"
 
 namespace ecpipe {
 namespace {
@@ -14,30 +17,24 @@ constexpr uint8_t kHelloMagic[4] = {'E', 'C', 'P', 'H'};
 constexpr uint8_t kFrameMagic[4] = {'E', 'C', 'P', 'F'};
 constexpr uint8_t kWireVersion = 1;
 
-template <typename Integer>
-void Put(std::span<uint8_t> out, size_t at, Integer value) {
-  for (size_t i = 0; i < sizeof(Integer); ++i) out[at + i] = static_cast<uint8_t>(value >> (8 * i));
-}
-
-template <typename Integer>
-Integer Get(std::span<const uint8_t> bytes, size_t at) {
-  Integer value = 0;
-  for (size_t i = 0; i < sizeof(Integer); ++i) {
-    value = static_cast<Integer>(value | Integer{bytes[at + i]} << (8 * i));
-  }
-  return value;
-}
+// A bug on demand, for the simulation to find; see tests/sim.
+#ifdef ECPIPE_CANARY
+constexpr bool kTakeAnyPayload = true;
+#else
+constexpr bool kTakeAnyPayload = false;
+#endif
 
 // Both formats begin with a magic and the version, and end with the CRC32C of all before it.
 bool Intact(std::span<const uint8_t> bytes, const uint8_t (&magic)[4]) {
   return std::memcmp(bytes.data(), magic, sizeof magic) == 0 && bytes[4] == kWireVersion &&
-         Get<uint32_t>(bytes, bytes.size() - 4) == Crc32c(bytes.first(bytes.size() - 4));
+         GetLittleEndian<uint32_t>(bytes, bytes.size() - 4) ==
+             Crc32c(bytes.first(bytes.size() - 4));
 }
 
 void Seal(std::span<uint8_t> out, const uint8_t (&magic)[4]) {
   std::memcpy(out.data(), magic, sizeof magic);
   out[4] = kWireVersion;
-  Put(out, out.size() - 4, Crc32c(out.first(out.size() - 4)));
+  PutLittleEndian(out, out.size() - 4, Crc32c(out.first(out.size() - 4)));
 }
 
 absl::Status Differs(const char* field, uint64_t got, uint64_t expected) {
@@ -49,11 +46,11 @@ absl::Status Differs(const char* field, uint64_t got, uint64_t expected) {
 
 void EncodeHello(const Hello& hello, std::span<uint8_t, kHelloBytes> out) {
   std::fill(out.begin(), out.end(), uint8_t{0});
-  Put(out, 8, hello.edge.repair_id);
-  Put(out, 16, hello.edge.attempt);
-  Put(out, 20, hello.edge.lane);
-  Put(out, 24, hello.edge.from_hop);
-  Put(out, 28, hello.edge.output);
+  PutLittleEndian(out, 8, hello.edge.repair_id);
+  PutLittleEndian(out, 16, hello.edge.attempt);
+  PutLittleEndian(out, 20, hello.edge.lane);
+  PutLittleEndian(out, 24, hello.edge.from_hop);
+  PutLittleEndian(out, 28, hello.edge.output);
   std::copy(hello.token.begin(), hello.token.end(), out.begin() + 32);
   Seal(out, kHelloMagic);
 }
@@ -64,24 +61,24 @@ absl::StatusOr<Hello> DecodeHello(std::span<const uint8_t, kHelloBytes> bytes) {
     return absl::InvalidArgumentError("not an ECPipe hello");
   }
   Hello hello;
-  hello.edge.repair_id = Get<uint64_t>(bytes, 8);
-  hello.edge.attempt = Get<uint32_t>(bytes, 16);
-  hello.edge.lane = Get<uint32_t>(bytes, 20);
-  hello.edge.from_hop = Get<uint32_t>(bytes, 24);
-  hello.edge.output = Get<uint32_t>(bytes, 28);
+  hello.edge.repair_id = GetLittleEndian<uint64_t>(bytes, 8);
+  hello.edge.attempt = GetLittleEndian<uint32_t>(bytes, 16);
+  hello.edge.lane = GetLittleEndian<uint32_t>(bytes, 20);
+  hello.edge.from_hop = GetLittleEndian<uint32_t>(bytes, 24);
+  hello.edge.output = GetLittleEndian<uint32_t>(bytes, 28);
   std::copy_n(bytes.begin() + 32, hello.token.size(), hello.token.begin());
   return hello;
 }
 
 void EncodeFrameHeader(const FrameHeader& header, std::span<uint8_t, kFrameHeaderBytes> out) {
   out[5] = static_cast<uint8_t>(header.type);
-  Put(out, 6, header.row);
-  Put(out, 8, header.repair_id);
-  Put(out, 16, header.attempt);
-  Put(out, 20, header.lane);
-  Put(out, 24, header.slice_index);
-  Put(out, 28, header.payload_bytes);
-  Put(out, 32, header.payload_crc32c);
+  PutLittleEndian(out, 6, header.row);
+  PutLittleEndian(out, 8, header.repair_id);
+  PutLittleEndian(out, 16, header.attempt);
+  PutLittleEndian(out, 20, header.lane);
+  PutLittleEndian(out, 24, header.slice_index);
+  PutLittleEndian(out, 28, header.payload_bytes);
+  PutLittleEndian(out, 32, header.payload_crc32c);
   Seal(out, kFrameMagic);
 }
 
@@ -94,13 +91,13 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const uint8_t, kFrameHea
     return absl::DataLossError("frame refused: unknown type " + std::to_string(type));
   }
   header.type = static_cast<FrameType>(type);
-  header.row = Get<uint16_t>(bytes, 6);
-  header.repair_id = Get<uint64_t>(bytes, 8);
-  header.attempt = Get<uint32_t>(bytes, 16);
-  header.lane = Get<uint32_t>(bytes, 20);
-  header.slice_index = Get<uint32_t>(bytes, 24);
-  header.payload_bytes = Get<uint32_t>(bytes, 28);
-  header.payload_crc32c = Get<uint32_t>(bytes, 32);
+  header.row = GetLittleEndian<uint16_t>(bytes, 6);
+  header.repair_id = GetLittleEndian<uint64_t>(bytes, 8);
+  header.attempt = GetLittleEndian<uint32_t>(bytes, 16);
+  header.lane = GetLittleEndian<uint32_t>(bytes, 20);
+  header.slice_index = GetLittleEndian<uint32_t>(bytes, 24);
+  header.payload_bytes = GetLittleEndian<uint32_t>(bytes, 28);
+  header.payload_crc32c = GetLittleEndian<uint32_t>(bytes, 32);
   const size_t limit = header.type == FrameType::kSlice ? kMaxSliceBytes : kMaxErrorTextBytes;
   if (header.payload_bytes > limit) {
     return absl::DataLossError("frame refused: payload of " + std::to_string(header.payload_bytes) +
@@ -129,22 +126,35 @@ absl::Status CheckExpected(const FrameHeader& header, const FrameHeader& expecte
 }
 
 absl::Status CheckPayload(const FrameHeader& header, std::span<const uint8_t> payload) {
-  if (Crc32c(payload) == header.payload_crc32c) return absl::OkStatus();
+  if (Crc32c(payload) == header.payload_crc32c || kTakeAnyPayload) return absl::OkStatus();
   return absl::DataLossError("frame refused: checksum of slice " +
                              std::to_string(header.slice_index) + " does not match its bytes");
 }
 
 absl::Status ErrorFromFrame(const FrameHeader& header, std::span<const uint8_t> payload) {
-  const std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
+  std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
+  std::string blamed;
+  if (!text.empty()) {
+    const auto blamed_bytes = static_cast<uint8_t>(text[0]);  // substr() stays within the text
+    blamed = CleanText(text.substr(1, blamed_bytes));
+    text = text.substr(std::min<size_t>(text.size(), 1u + blamed_bytes));
+  }
+  // It goes on into logs and protos, whatever the peer has written.
+  text = CleanText(text);
   // A peer cannot make an error look like success, nor invent a code.
   const bool known = header.row >= 1 && header.row <= 16;
-  return absl::Status(
-      known ? static_cast<absl::StatusCode>(header.row) : absl::StatusCode::kUnknown, text);
+  return Blame(
+      absl::Status(known ? static_cast<absl::StatusCode>(header.row) : absl::StatusCode::kUnknown,
+                   text),
+      blamed.empty() ? kBlameNobody : blamed);
 }
 
 std::string EncodeErrorFrame(const FrameHeader& stream, const absl::Status& status) {
   ECPIPE_CHECK(!status.ok());
-  const std::string text = std::string(status.message()).substr(0, kMaxErrorTextBytes);
+  const std::string blamed = BlamedBy(status).substr(0, UINT8_MAX);
+  std::string text(1, static_cast<char>(blamed.size()));
+  text += blamed;
+  text += CutText(std::string(status.message()), kMaxErrorTextBytes - text.size());
   const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(text.data()),
                                          text.size());
   FrameHeader header = stream;

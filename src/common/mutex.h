@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "common/simulator.h"
 
 namespace ecpipe {
 
@@ -35,14 +36,28 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 
 class CondVar {
  public:
-  void Wait(MutexLock& lock) { condition_.wait(lock.lock_); }
+  void Wait(MutexLock& lock) {
+    if (Simulator* simulator = Simulator::Installed()) {
+      simulator->Wait(this, lock.lock_, std::nullopt);
+    } else {
+      condition_.wait(lock.lock_);
+    }
+  }
   // Returns false when `deadline` passed without a notification.
-  template <typename TimePoint>
-  bool WaitUntil(MutexLock& lock, const TimePoint& deadline) {
+  bool WaitUntil(MutexLock& lock, TimePoint deadline) {
+    if (Simulator* simulator = Simulator::Installed()) {
+      return simulator->Wait(this, lock.lock_, deadline);
+    }
     return condition_.wait_until(lock.lock_, deadline) == std::cv_status::no_timeout;
   }
-  void NotifyOne() { condition_.notify_one(); }
-  void NotifyAll() { condition_.notify_all(); }
+  void NotifyOne() {
+    if (Simulator* simulator = Simulator::Installed()) simulator->Notify(this);
+    condition_.notify_one();
+  }
+  void NotifyAll() {
+    if (Simulator* simulator = Simulator::Installed()) simulator->Notify(this);
+    condition_.notify_all();
+  }
 
  private:
   std::condition_variable condition_;

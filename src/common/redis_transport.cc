@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <deque>
+#include <string_view>
 
 #include "common/crc32c.h"
 #include "common/status.h"
@@ -55,10 +56,10 @@ class RedisConnection {
   }
   ~RedisConnection() { redisFree(context_); }
 
-  absl::Status Append(std::initializer_list<std::string> words) {
+  absl::Status Append(std::initializer_list<std::string_view> words) {
     std::vector<const char*> arguments;
     std::vector<size_t> lengths;
-    for (const std::string& word : words) {
+    for (const std::string_view word : words) {
       arguments.push_back(word.data());
       lengths.push_back(word.size());
     }
@@ -68,6 +69,15 @@ class RedisConnection {
     }
     flushed_ = false;
     return Flush();
+  }
+
+  // Appends a value to a list that is gone after `expiry_ms`, in one step: of two, a process that
+  // is killed may leave the first one done, and a list for ever.
+  absl::Status Push(const std::string& key, const std::string& value,
+                    const std::string& expiry_ms) {
+    constexpr char kScript[] =
+        "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+    return Append({"EVAL", kScript, "1", key, value, expiry_ms});
   }
 
   // Writes what is queued as far as that goes without blocking.
@@ -186,9 +196,7 @@ class RedisReceiver : public SliceReceiver {
     ++taken_;
     if (taken_ % kCreditStep != 0 && taken_ != frame_count_) return absl::OkStatus();
     const std::string credit = key_ + ":credit";
-    ECPIPE_RETURN_IF_ERROR(redis_->Append({"RPUSH", credit, std::to_string(taken_)}));
-    ECPIPE_RETURN_IF_ERROR(redis_->Append({"PEXPIRE", credit, expiry_ms_}));
-    pops_.push_back(false);
+    ECPIPE_RETURN_IF_ERROR(redis_->Push(credit, std::to_string(taken_), expiry_ms_));
     pops_.push_back(false);
     return absl::OkStatus();
   }
@@ -229,9 +237,8 @@ class RedisSender : public SliceSender {
     auto* bytes = reinterpret_cast<uint8_t*>(frame_.data());
     EncodeFrameHeader(sealed, std::span<uint8_t, kFrameHeaderBytes>(bytes, kFrameHeaderBytes));
     std::memcpy(bytes + kFrameHeaderBytes, payload.data(), payload.size());
-    ECPIPE_RETURN_IF_ERROR(data_->Append({"RPUSH", key_, frame_}));
-    ECPIPE_RETURN_IF_ERROR(data_->Append({"PEXPIRE", key_, expiry_ms_}));
-    replies_due_ += 2;
+    ECPIPE_RETURN_IF_ERROR(data_->Push(key_, frame_, expiry_ms_));
+    ++replies_due_;
     ++sent_;
     bytes_sent_ += frame_.size();
     return true;
@@ -252,9 +259,8 @@ class RedisSender : public SliceSender {
 
   void SendError(const FrameHeader& stream, const absl::Status& status) override {
     failed_ = true;
-    [[maybe_unused]] absl::Status ignored =
-        data_->Append({"RPUSH", key_, EncodeErrorFrame(stream, status)});
-    ignored = data_->Append({"PEXPIRE", key_, expiry_ms_});
+    [[maybe_unused]] const absl::Status ignored =
+        data_->Push(key_, EncodeErrorFrame(stream, status), expiry_ms_);
   }
 
   pollfd poll_fd() const override {
@@ -268,7 +274,7 @@ class RedisSender : public SliceSender {
   absl::StatusOr<bool> WindowOpen() {
     ECPIPE_RETURN_IF_ERROR(TakeReplies());
     // What has not been written to redis yet is memory of ours: hold it within the window, too.
-    if (replies_due_ > 2 * kWindowFrames) return false;
+    if (replies_due_ > kWindowFrames) return false;
     if (sent_ - credited_ < kWindowFrames) return true;
     return TakeCredit();
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "common/status.h"
@@ -86,7 +87,12 @@ absl::Status CheckBlock(const HopSpec& hop, const RepairPart& part) {
   if (!part.layout.Fits(hop.block->bytes)) return Bad("the block is no whole number of groups");
   const SliceGrid& grid = part.grid;
   const uint64_t end = hop.block->bytes / part.layout.sub_blocks;
-  if (grid.bytes > end || grid.offset > end - grid.bytes) {
+  if (grid.offset >= end) {
+    return Bad("the range begins beyond the block's " + std::to_string(hop.block->bytes) +
+               " bytes");
+  }
+  // Only a block that is one piece goes on in zeros.
+  if (part.layout.sub_blocks > 1 && grid.bytes > end - grid.offset) {
     return Bad("the range ends beyond the block's " + std::to_string(hop.block->bytes) + " bytes");
   }
   return absl::OkStatus();
@@ -122,12 +128,42 @@ absl::Status CheckHop(const HopSpec& hop, const RepairPart& part) {
   return absl::OkStatus();
 }
 
-// Where a helper stores: all stored rows become blocks, and whole ones.
+std::set<Row> StoredRows(const RepairPart& part) {
+  std::set<Row> stored;
+  for (const HopSpec& hop : part.hops) {
+    stored.insert(hop.stored_rows.begin(), hop.stored_rows.end());
+  }
+  return stored;
+}
+
+// Check rows are the last of all rows, and come together with all others.
+absl::Status CheckParity(const RepairPart& part) {
+  const ParityCheck& check = part.check;
+  if (check.rows == 0) {
+    return check.sources.empty() ? absl::OkStatus() : Bad("sources of no check rows are named");
+  }
+  if (check.rows > kMaxCheckRows || check.sources.size() > kMaxHopInputs) {
+    return Bad("there are too many check rows, or too many sources of them");
+  }
+  for (const ParityCheck::Source& source : check.sources) {
+    if (source.column.size() != check.rows) return Bad("a source has not one coefficient a row");
+  }
+  const std::set<Row> stored = StoredRows(part);
+  if (stored.size() <= check.rows || *stored.rbegin() + size_t{1} != stored.size()) {
+    return Bad("check rows are not the last of all rows");
+  }
+  for (const HopSpec& hop : part.hops) {
+    if (!hop.stored_rows.empty() && hop.stored_rows.size() != stored.size()) {
+      return Bad("a hop stores rows without their check rows");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Where a helper stores: all stored rows become blocks, and whole ones, but for check rows.
 absl::Status CheckStores(const RepairPart& part) {
   if (part.stores.empty()) return absl::OkStatus();
-  std::set<Row> brought;
-  for (const HopSpec& hop : part.hops)
-    brought.insert(hop.stored_rows.begin(), hop.stored_rows.end());
+  std::set<Row> brought = StoredRows(part);
   std::set<Row> wanted;
   for (const StoredBlock& block : part.stores) {
     if (block.block_id.empty()) return Bad("a block to be stored has no id");
@@ -141,6 +177,7 @@ absl::Status CheckStores(const RepairPart& part) {
       return Bad("a block is to be stored from a part of its bytes");
     }
   }
+  for (uint32_t i = 0; i < part.check.rows; ++i) brought.erase(std::prev(brought.end()));
   if (brought != wanted) return Bad("the hops store other rows than there are blocks for");
   return absl::OkStatus();
 }
@@ -170,6 +207,7 @@ absl::Status ValidatePart(const RepairPart& part) {
   if (part.probe && (!part.stores.empty() || part.transport != TransportKind::kTcp)) {
     return Bad("a probe stores nothing, and goes over tcp");
   }
+  ECPIPE_RETURN_IF_ERROR(CheckParity(part));
   return CheckStores(part);
 }
 

@@ -43,6 +43,8 @@ inline constexpr size_t kMaxHopInputs = 256;  // a star over k <= 255 helpers
 inline constexpr size_t kMaxHopOutputs = 256;
 inline constexpr size_t kMaxLanes = 256;
 inline constexpr size_t kMaxPartHops = 1024;
+// One check row finds any single corrupt block, two also say which one it is (codec/check_rows.h).
+inline constexpr uint32_t kMaxCheckRows = 2;
 
 // ---- What a planner writes ------------------------------------------------------------------
 
@@ -71,6 +73,24 @@ struct PlanLane {
   std::vector<PlanHop> hops;  // each hop after all hops that it takes input from
 };
 
+// The last rows of a plan may be check rows: sums of what the helpers read that are zero unless one
+// of them is corrupt. Whoever stores the rows of the failed blocks stores these, too, and compares
+// them with zero before it uses a slice.
+struct ParityCheck {
+  struct Source {
+    int block_index = 0;
+    std::string block_id;         // in a part
+    std::string node;             // in a part
+    std::vector<uint8_t> column;  // its coefficient in each check row
+
+    friend bool operator==(const Source&, const Source&) = default;
+  };
+  uint32_t rows = 0;  // 0: none
+  std::vector<Source> sources;
+
+  friend bool operator==(const ParityCheck&, const ParityCheck&) = default;
+};
+
 struct RepairPlan {
   std::string scheme;
   SliceGrid grid;           // of sub-blocks
@@ -78,8 +98,9 @@ struct RepairPlan {
   bool serial = false;      // every hop is done with a slice before it begins the next
   std::vector<PlanLane> lanes;
   BlockLayout layout;
+  ParityCheck check;
 
-  size_t rows() const { return failed.size() * layout.sub_blocks; }
+  size_t rows() const { return failed.size() * layout.sub_blocks + check.rows; }
 };
 
 // Checks what every plan must keep: hops in order, rows known, coefficients of the right count,
@@ -124,7 +145,7 @@ struct HopOutput {
 
 struct LocalBlock {
   std::string block_id;
-  uint64_t bytes = 0;  // the length that the catalog expects; another length is an error
+  uint64_t bytes = 0;  // the length that it must have; behind its end it counts as zeros
   std::vector<uint8_t> coefficients;       // as in PlanHop
   std::vector<uint32_t> sub_blocks = {0};  // that are read, ascending
 };
@@ -158,8 +179,11 @@ struct RepairPart {
   // When a helper hosts the requestor: one for each failed block that the hops store. Empty where
   // rows go to a caller.
   std::vector<StoredBlock> stores;
+  // Which of the stored rows are check rows: the last ones. Only in parts that store rows.
+  ParityCheck check;
   // Only measures a link: blocks are made up, and rows that end here are thrown away.
   bool probe = false;
+  bool background = false;  // of a recovery: reads that somebody waits for go before it
   std::vector<HopSpec> hops;
 };
 

@@ -4,11 +4,17 @@
 #include <cerrno>
 #include <system_error>
 
+#include "absl/strings/cord.h"
+
 namespace ecpipe {
 
 absl::Status Annotate(const absl::Status& status, const std::string& context) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), context + ": " + std::string(status.message()));
+  absl::Status annotated(status.code(), context + ": " + std::string(status.message()));
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    annotated.SetPayload(type, payload);
+  });
+  return annotated;
 }
 
 namespace {

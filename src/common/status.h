@@ -10,7 +10,8 @@
 
 namespace ecpipe {
 
-// Returns `status` with "context: " before its message; OK stays OK. The code is kept.
+// Returns `status` with "context: " before its message; OK stays OK. Code and payloads
+// are kept.
 [[nodiscard]] absl::Status Annotate(const absl::Status& status, const std::string& context);
 
 // Builds a status from an errno value: "<what>: <strerror>". The code follows the errno

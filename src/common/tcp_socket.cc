@@ -7,8 +7,10 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <iterator>
 #include <memory>
 
 #include "common/status.h"
@@ -26,12 +28,20 @@ absl::StatusOr<AddrinfoPtr> Resolve(const HostPort& address, int flags) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(),
-                                  &hints, &found);
+  const int error =
+      ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (error != 0) {
     return absl::UnavailableError("resolve " + address.host + ": " + ::gai_strerror(error));
   }
   return AddrinfoPtr(found);
+}
+
+// No brackets, blanks or control characters: at a NUL the resolver would see the end of the name.
+bool IsHostText(const std::string& host) {
+  return std::all_of(host.begin(), host.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte > ' ' && byte != 0x7f && c != '[' && c != ']';
+  });
 }
 
 void SetNoDelay(int fd) {
@@ -49,23 +59,41 @@ absl::StatusOr<HostPort> ParseHostPort(const std::string& text) {
   if (colon == std::string::npos || colon == 0) return bad();
   HostPort address;
   address.host = text.substr(0, colon);
-  if (address.host.front() == '[') {
-    if (address.host.back() != ']') return bad();
-    address.host = address.host.substr(1, address.host.size() - 2);
-  } else if (address.host.find(':') != std::string::npos) {
-    return bad();
-  }
-  const char* begin = text.data() + colon + 1;
+  const bool bracketed =
+      address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']';
+  if (bracketed) address.host = address.host.substr(1, address.host.size() - 2);
+  const bool has_colon = address.host.find(':') != std::string::npos;
+  if (has_colon != bracketed || !IsHostText(address.host)) return bad();
+  // Not a signed number: "-0" is none of a port.
+  uint16_t port = 0;
   const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(begin, end, address.port);
-  if (error != std::errc() || rest != end || address.port < 0 || address.port > 65535) return bad();
-  if (address.host.empty()) return bad();
+  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
+  if (error != std::errc() || rest != end) return bad();
+  address.port = port;
   return address;
 }
 
 std::string FormatHostPort(const HostPort& address) {
   const bool v6 = address.host.find(':') != std::string::npos;
   return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+std::string OriginText(const sockaddr_storage& peer) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (peer.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(peer);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    return text;
+  }
+  if (peer.ss_family != AF_INET6) return "";
+  in6_addr address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&address)) {
+    ::inet_ntop(AF_INET, &address.s6_addr[12], text, sizeof text);
+    return text;
+  }
+  std::fill(std::begin(address.s6_addr) + 8, std::end(address.s6_addr), uint8_t{0});
+  ::inet_ntop(AF_INET6, &address, text, sizeof text);
+  return std::string(text) + "/64";
 }
 
 bool IsLoopback(const std::string& host) {

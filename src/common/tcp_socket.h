@@ -2,6 +2,8 @@
 // Addresses and sockets, as much of them as a data plane needs.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +20,9 @@ struct HostPort {
 // "host:port" or "[v6]:port". INVALID_ARGUMENT otherwise.
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text);
 std::string FormatHostPort(const HostPort& address);
+
+// The address of a peer, as text; of IPv6 its /64, since a host has all of one.
+std::string OriginText(const sockaddr_storage& peer);
 
 // True for 127.0.0.0/8, ::1 and "localhost": addresses that nobody outside this host can reach.
 bool IsLoopback(const std::string& host);

@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/crc32c.h"
 #include "common/status.h"
+#include "common/stream_socket.h"
 #include "common/tcp_network_time.h"
 #include "common/tcp_socket.h"
 
@@ -26,11 +27,14 @@ bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == E
 
 class TcpReceiver : public SliceReceiver {
  public:
-  TcpReceiver(const HopInput& input, const StreamShape& shape, UniqueFd fd)
+  TcpReceiver(const HopInput& input, const StreamShape& shape, StreamSocket socket)
       : peer_("node " + input.node + " at " + input.address),
-        fd_(std::move(fd)),
+        socket_(std::move(socket)),
         frames_left_(shape.frame_count) {
     EncodeHello(Hello{input.edge, input.token}, hello_);
+  }
+  ~TcpReceiver() override {
+    if (frames_left_ == 0) socket_.SayGoodbye();
   }
 
   absl::StatusOr<bool> TryReceive(const FrameHeader& expected,
@@ -41,8 +45,10 @@ class TcpReceiver : public SliceReceiver {
   }
 
   pollfd poll_fd() const override {
-    const bool opening = !connected_ || hello_sent_ < kHelloBytes;
-    return {fd_.get(), static_cast<short>(opening ? POLLOUT : POLLIN), 0};
+    short events = POLLIN;
+    if (!connected_ || hello_sent_ < kHelloBytes) events = POLLOUT;
+    if (connected_ && !secured_) events = socket_.handshake_events();
+    return {socket_.fd(), events, 0};
   }
 
   uint64_t bytes_received() const override { return bytes_received_; }
@@ -79,19 +85,24 @@ class TcpReceiver : public SliceReceiver {
     return true;
   }
 
-  // Finishes the connect and sends the hello; false while that would block.
+  // Finishes the connect, learns who the peer is, and sends the hello; false while that would
+  // block.
   absl::StatusOr<bool> Open() {
     if (!connected_) {
-      pollfd polled{fd_.get(), POLLOUT, 0};
+      pollfd polled{socket_.fd(), POLLOUT, 0};
       if (::poll(&polled, 1, 0) == 0) return false;
-      ECPIPE_RETURN_IF_ERROR(ConnectResult(fd_.get(), peer_));
+      ECPIPE_RETURN_IF_ERROR(ConnectResult(socket_.fd(), peer_));
       connected_ = true;
     }
-    const ssize_t sent =
-        ::send(fd_.get(), hello_.data() + hello_sent_, kHelloBytes - hello_sent_, MSG_NOSIGNAL);
+    if (!secured_) {
+      ECPIPE_ASSIGN_OR_RETURN(secured_, socket_.Handshake());
+      if (!secured_) return false;
+    }
+    const iovec rest{hello_.data() + hello_sent_, kHelloBytes - hello_sent_};
+    const ssize_t sent = socket_.Send(&rest, 1, 0);
     if (sent < 0) {
       if (WouldBlock()) return false;
-      return ErrnoStatus(errno, "open stream");
+      return socket_.Error(errno, "open stream");
     }
     hello_sent_ += static_cast<size_t>(sent);
     return hello_sent_ == kHelloBytes;
@@ -135,9 +146,9 @@ class TcpReceiver : public SliceReceiver {
     }
     size_t wanted = 0;
     for (int i = 0; i < count; ++i) wanted += parts[i].iov_len;
-    const ssize_t got = ::readv(fd_.get(), parts.data(), count);
+    const ssize_t got = socket_.Read(parts.data(), count);
     if (got == 0) return absl::UnavailableError("the sender closed the stream");
-    if (got < 0 && !WouldBlock()) return ErrnoStatus(errno, "read");
+    if (got < 0 && !WouldBlock()) return socket_.Error(errno, "read");
     read_all_ = got == static_cast<ssize_t>(wanted);
     if (got > 0) {
       bytes_received_ += static_cast<uint64_t>(got);
@@ -160,16 +171,20 @@ class TcpReceiver : public SliceReceiver {
   // payload instead of one for every few packets.
   void SleepUntilReadable(size_t wanted) {
     constexpr size_t kLargestLowWater = 256u << 10;  // stays below the usual receive buffers
+    // TLS may have taken most of a record off the socket and still wait for its end.
+    constexpr size_t kTlsRecordBytes = 17u << 10;
+    if (socket_.has_tls()) wanted = wanted > kTlsRecordBytes ? wanted - kTlsRecordBytes : 1;
     const int low_water = static_cast<int>(std::min(wanted, kLargestLowWater));
     if (low_water == low_water_) return;
     low_water_ = low_water;
-    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof low_water);
+    ::setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof low_water);
   }
 
   const std::string peer_;
-  const UniqueFd fd_;
+  StreamSocket socket_;
   uint64_t frames_left_;
   bool connected_ = false;
+  bool secured_ = false;  // the peer has proven who it is, where it must
   std::array<uint8_t, kHelloBytes> hello_{};
   size_t hello_sent_ = 0;
 
@@ -209,7 +224,7 @@ class TcpSender : public SliceSender {
       const ssize_t sent = SendRest(payload, next);
       if (sent < 0) {
         if (WouldBlock()) return false;
-        return ErrnoStatus(errno, "send to " + peer_);
+        return socket_.Error(errno, "send to " + peer_);
       }
       frame_sent_ += static_cast<size_t>(sent);
       bytes_sent_ += static_cast<uint64_t>(sent);
@@ -221,13 +236,15 @@ class TcpSender : public SliceSender {
   absl::StatusOr<bool> TryFinish() override {
     if (!HavePeer()) return false;
     if (!finishing_) {
-      ::shutdown(fd_.get(), SHUT_WR);
+      ::shutdown(socket_.fd(), SHUT_WR);
       finishing_ = true;
     }
     uint8_t byte = 0;
-    const ssize_t got = ::recv(fd_.get(), &byte, 1, 0);
+    const iovec one{&byte, 1};
+    const ssize_t got = socket_.Read(&one, 1);
     if (got == 0) {
-      TakeTiming();
+      timing_ = TimingNow();
+      finished_ = true;
       return true;
     }
     if (got < 0 && WouldBlock()) return false;
@@ -237,9 +254,7 @@ class TcpSender : public SliceSender {
 
   absl::Status CheckPeer() override {
     if (!HavePeer()) return absl::OkStatus();
-    uint8_t byte = 0;
-    const ssize_t got = ::recv(fd_.get(), &byte, 1, MSG_PEEK);
-    if (got < 0 && WouldBlock()) return absl::OkStatus();
+    if (!socket_.PeerEndedOrSpoke()) return absl::OkStatus();
     return absl::UnavailableError(peer_ + " closed the stream");
   }
 
@@ -248,43 +263,44 @@ class TcpSender : public SliceSender {
     if (frame_sent_ != 0 || finishing_) return;
     const std::string frame = EncodeErrorFrame(stream, status);
     if (!HavePeer() && server_->Refuse(hello_, frame)) return;
-    if (!HavePeer()) return;
-    [[maybe_unused]] const ssize_t sent =
-        ::send(fd_.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
+    if (!HavePeer() || socket_.mid_send()) return;
+    const iovec whole{const_cast<char*>(frame.data()), frame.size()};
+    [[maybe_unused]] const ssize_t sent = socket_.Send(&whole, 1, 0);
   }
 
   pollfd poll_fd() const override {
-    if (finishing_) return {fd_.get(), POLLIN, 0};
-    return {fd_.get(), static_cast<short>(POLLOUT | POLLRDHUP), 0};
+    if (finishing_) return {socket_.fd(), POLLIN, 0};
+    return {socket_.fd(), static_cast<short>(POLLOUT | POLLRDHUP), 0};
   }
 
   uint64_t bytes_sent() const override { return bytes_sent_; }
-  LinkTiming timing() const override { return timing_; }
+  LinkTiming timing() const override { return finished_ ? timing_ : TimingNow(); }
 
  private:
   bool HavePeer() {
-    if (fd_.valid()) return true;
-    fd_ = slot_->Take();
-    if (!fd_.valid()) return false;
+    if (socket_.valid()) return true;
+    socket_ = slot_->Take();
+    if (!socket_.valid()) return false;
     // The pipeline keeps its own bounded ring; bytes queued in the socket only add latency to each
     // hop, and delay the moment at which a slow receiver is noticed.
     const int unsent_bytes = 256 << 10;
-    ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
+    ::setsockopt(socket_.fd(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
     const int on = 1;
-    ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(socket_.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return true;
   }
 
-  // The receiver has taken everything.
-  void TakeTiming() {
-    timing_.bytes = bytes_sent_;
-    timing_.seconds = Seconds(Clock::System().Now() - begun_);
-    timing_.network_seconds = TcpNetworkSeconds(fd_.get());
+  LinkTiming TimingNow() const {
+    if (!socket_.valid()) return {};
+    return {.to = "",
+            .bytes = bytes_sent_,
+            .seconds = Seconds(Clock::System().Now() - begun_),
+            .network_seconds = TcpNetworkSeconds(socket_.fd())};
   }
 
   ssize_t SendRest(std::span<const uint8_t> payload, Next next) {
     std::array<iovec, 2> parts{};
-    size_t count = 0;
+    int count = 0;
     if (frame_sent_ < kFrameHeaderBytes) {
       parts[count++] = {header_bytes_.data() + frame_sent_, kFrameHeaderBytes - frame_sent_};
       parts[count++] = {const_cast<uint8_t*>(payload.data()), payload.size()};
@@ -292,37 +308,37 @@ class TcpSender : public SliceSender {
       const size_t done = frame_sent_ - kFrameHeaderBytes;
       parts[count++] = {const_cast<uint8_t*>(payload.data()) + done, payload.size() - done};
     }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
     // Frames that follow each other at once may share packets.
-    const int flags = MSG_NOSIGNAL | (next == Next::kFrame ? MSG_MORE : 0);
-    return ::sendmsg(fd_.get(), &message, flags);
+    return socket_.Send(parts.data(), count, next == Next::kFrame ? MSG_MORE : 0);
   }
 
   DataServer* const server_;
   const Hello hello_;
   const std::string peer_;
   const std::shared_ptr<ConnectionSlot> slot_;  // shared with the data server until it is filled
-  UniqueFd fd_;
+  StreamSocket socket_;
   std::array<uint8_t, kFrameHeaderBytes> header_bytes_{};
   size_t frame_sent_ = 0;  // bytes of the frame under way
   bool finishing_ = false;
+  bool finished_ = false;  // the receiver has taken everything
   uint64_t bytes_sent_ = 0;
   TimePoint begun_{};
-  LinkTiming timing_;
+  LinkTiming timing_;  // once finished
 };
 
 class TcpTransport : public Transport {
  public:
-  explicit TcpTransport(DataServer* server) : server_(server) {}
+  TcpTransport(DataServer* server, std::shared_ptr<TlsContext> tls)
+      : server_(server), tls_(std::move(tls)) {}
 
   absl::StatusOr<std::unique_ptr<SliceReceiver>> Connect(const HopInput& input,
                                                          const StreamShape& shape) override {
     ECPIPE_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(input.address));
     absl::StatusOr<UniqueFd> fd = StartConnect(address);
     if (!fd.ok()) return Annotate(fd.status(), "node " + input.node);
-    return std::make_unique<TcpReceiver>(input, shape, *std::move(fd));
+    StreamSocket socket(*std::move(fd));
+    if (tls_ != nullptr) socket.UseTls(tls_->Dial(socket.fd(), input.node));
+    return std::make_unique<TcpReceiver>(input, shape, std::move(socket));
   }
 
   absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput& output, const StreamShape&,
@@ -337,12 +353,13 @@ class TcpTransport : public Transport {
 
  private:
   DataServer* const server_;
+  const std::shared_ptr<TlsContext> tls_;  // shared: with the data port and the control plane
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeTcpTransport(DataServer* server) {
-  return std::make_unique<TcpTransport>(server);
+std::unique_ptr<Transport> MakeTcpTransport(DataServer* server, std::shared_ptr<TlsContext> tls) {
+  return std::make_unique<TcpTransport>(server, std::move(tls));
 }
 
 }  // namespace ecpipe

@@ -64,7 +64,7 @@ class SliceSender {
   // fd of -1: nothing to poll yet; the wakeup given to Offer() is signalled when that changes.
   virtual pollfd poll_fd() const = 0;
   virtual uint64_t bytes_sent() const = 0;
-  // After TryFinish() was true: bytes and times of the whole stream; `to` is left empty.
+  // Bytes and times so far, and after TryFinish() was true of the whole stream; `to` is left empty.
   virtual LinkTiming timing() const = 0;
 };
 

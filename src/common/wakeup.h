@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "common/check.h"
+#include "common/simulator.h"
 #include "common/unique_fd.h"
 
 namespace ecpipe {
@@ -20,6 +21,7 @@ class Wakeup {
     const uint64_t one = 1;
     // EAGAIN means that the counter is full, so the sleeper is already due to wake.
     [[maybe_unused]] const ssize_t written = ::write(fd_.get(), &one, sizeof one);
+    if (Simulator* simulator = Simulator::Installed()) simulator->Signalled(fd_.get());
   }
   void Drain() {
     uint64_t count = 0;

@@ -23,8 +23,15 @@ struct BlockPlace {
 struct Stripe {
   std::string stripe_id;
   std::string code;                // a name that CreateErasureCode takes
-  uint64_t block_bytes = 0;        // length of each block
+  uint64_t block_bytes = 0;        // length of each block, or of the longest
   std::vector<BlockPlace> blocks;  // n of them; the position is the block's index in the code
+  // The length of each block, of codes without sub-blocks: a shorter one counts as followed by
+  // zeros, and one of length 0 does not exist. Empty: all have block_bytes.
+  std::vector<uint64_t> block_lengths;
+
+  uint64_t BytesOf(int block_index) const {
+    return block_lengths.empty() ? block_bytes : block_lengths[static_cast<size_t>(block_index)];
+  }
 
   friend bool operator==(const Stripe&, const Stripe&) = default;
 };
@@ -40,9 +47,9 @@ class Catalog {
   virtual ~Catalog() = default;
 
   // Adds the stripes, or replaces those whose stripe_id is known, as one transaction: on an error
-  // none of them is stored. INVALID_ARGUMENT for a stripe without blocks, with an empty, over-long
-  // or repeated block id, or a length of 0; ALREADY_EXISTS when another stripe holds one of the
-  // blocks. It does not look at `code`: the caller has checked it.
+  // none is stored. INVALID_ARGUMENT: no blocks; an empty, over-long or repeated block id; a length
+  // of 0, or lengths for each block. ALREADY_EXISTS: another stripe holds one of the blocks. It
+  // does not look at `code`: the caller has checked it.
   virtual absl::Status Put(const std::vector<Stripe>& stripes) = 0;
 
   // The stripe that holds a block. NOT_FOUND names the block.

@@ -28,6 +28,12 @@ void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
   }
   planner.default_slice_bytes = static_cast<uint32_t>(
       config.Size("defaults.slice_bytes", planner.default_slice_bytes, 1, kMaxSliceBytes));
+  const std::string verify = config.String("defaults.verify", "none");
+  if (const auto named = VerificationNamed(verify); named.ok()) {
+    planner.default_verification = *named;
+  } else {
+    config.Reject("defaults.verify", std::string(named.status().message()));
+  }
   const std::string transport = config.String("defaults.transport", "tcp");
   if (transport != "tcp" && transport != "redis") {
     config.Reject("defaults.transport", "'" + transport + "' is not one of tcp, redis");
@@ -66,6 +72,7 @@ void ReadRecovery(Config& config, RecoveryManager::Options* recoveries) {
     constexpr double kDay = 86400;
     return FromSeconds(config.Seconds("recovery." + key, Seconds(fallback), kDay));
   };
+  recoveries->delay = duration("delay_seconds", recoveries->delay);
   queue.first_pause = duration("first_pause_seconds", queue.first_pause);
   queue.longest_pause = duration("longest_pause_seconds", queue.longest_pause);
   queue.ageing = duration("ageing_seconds", queue.ageing);
@@ -80,6 +87,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   coordinator.listen = config.String("coordinator.listen", "127.0.0.1:7700");
   coordinator.data_directory = config.RequiredString("coordinator.data_directory");
   coordinator.insecure = config.Bool("coordinator.insecure", false);
+  coordinator.tls = ReadTlsFiles(config);
   coordinator.metrics_address = config.String("metrics.listen", "");
   coordinator.log_level = config.String("log.level", "info");
   ReadDefaults(config, &coordinator);
@@ -92,6 +100,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
       config.Seconds("timeouts.abandon_after_seconds", Seconds(repairs.abandon_after), 86400));
   repairs.max_running = static_cast<uint32_t>(
       config.Integer("limits.max_running", repairs.max_running, 1, 1'000'000));
+  coordinator.repair_bytes_per_second = ReadMbit(config, "limits.repair_mbit", 0);
   repairs.journal_keep =
       static_cast<int>(config.Integer("limits.journal_keep", repairs.journal_keep, 0, 10'000'000));
   ReadRecovery(config, &coordinator.recoveries);

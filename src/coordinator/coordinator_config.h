@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/repair_plan.h"
+#include "common/tls_files.h"
 #include "coordinator/link_prober.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
@@ -18,7 +19,9 @@ struct CoordinatorConfig {
   std::string metrics_address;  // empty: no metrics
   std::string log_level;
   bool insecure = false;
+  TlsFiles tls;
   TransportKind default_transport = TransportKind::kTcp;
+  double repair_bytes_per_second = 0;  // of all helpers together; 0: no limit
   RepairCoordinator::Options repairs;
   RecoveryManager::Options recoveries;
   LinkProber::Options probes;

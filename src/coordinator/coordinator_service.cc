@@ -5,6 +5,8 @@
 
 #include "common/block_id.h"
 #include "common/status.h"
+#include "rpc/access.h"
+#include "rpc/facts_proto.h"
 #include "rpc/part_proto.h"
 #include "rpc/rpc_status.h"
 
@@ -99,6 +101,19 @@ void HopToProto(const PlanHop& hop, const PlannedRepair& planned,
   }
 }
 
+ResumePoint ResumePointOf(const v1::BeginRepairRequest::Resume& proto) {
+  ResumePoint point;
+  point.repair_id = proto.repair_id();
+  point.attempt = proto.attempt();
+  point.left.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
+  for (const v1::SliceRun& run : proto.missing()) {
+    point.left.missing.push_back({run.first(), run.count(), run.stride()});
+  }
+  point.scheme = proto.scheme();
+  point.failure = StatusFromWire(proto.status_code(), proto.status_message(), proto.blamed_node());
+  return point;
+}
+
 void RepairToProto(const RepairRecord& record, v1::Repair* proto) {
   proto->set_repair_id(record.repair_id);
   proto->set_attempt(record.attempt);
@@ -114,44 +129,20 @@ void RepairToProto(const RepairRecord& record, v1::Repair* proto) {
   proto->set_recovery_id(record.recovery_id);
 }
 
-void RecoveryToProto(const RecoveryView& view, v1::ListRecoveriesResponse::Recovery* proto) {
-  const RecoveryRecord& record = view.record;
-  proto->set_recovery_id(record.recovery_id);
-  v1::RecoverySpec* spec = proto->mutable_spec();
-  spec->set_node_id(record.request.node);
-  for (const std::string& node : record.request.to) spec->add_to(node);
-  spec->set_scheme(record.request.scheme);
-  spec->set_policy(RecoveryPolicyName(record.request.policy));
-  spec->set_slice_bytes(record.request.slice_bytes);
-  spec->set_transport(TransportToProto(record.request.transport));
-  spec->set_streams_per_node(record.request.streams_per_node);
-  proto->set_state(RecoveryStateName(record.state));
-  proto->set_listing(view.listing);
-  proto->set_blocks(record.blocks);
-  proto->set_bytes(record.bytes);
-  proto->set_done_blocks(record.done_blocks);
-  proto->set_done_bytes(record.done_bytes);
-  proto->set_running_blocks(view.running_blocks);
-  proto->set_waiting_blocks(view.waiting_blocks);
-  proto->set_failed_blocks(record.failed_blocks);
-  proto->set_bytes_per_second(view.bytes_per_second);
-  proto->set_eta_seconds(view.eta_seconds);
-  for (const BlockedBlock& blocked : view.blocked) {
-    v1::ListRecoveriesResponse::Blocked* added = proto->add_blocked();
-    added->set_block_id(blocked.block_id);
-    added->set_reason(blocked.reason);
-    added->set_attempts(static_cast<uint32_t>(blocked.attempts));
-    added->set_given_up(blocked.given_up);
-  }
-  proto->set_started_unix_ms(record.started_unix_ms);
-  proto->set_ended_unix_ms(record.ended_unix_ms);
+// Blocks that nodes store change the catalog.
+absl::Status CheckMayStore(const grpc::ServerContext* context, const v1::RepairTarget& target) {
+  if (target.to().empty()) return absl::OkStatus();
+  return CheckHasRole(context, Role::kOperator, "a repair whose blocks nodes store");
 }
 
 }  // namespace
 
-grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext*,
+grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
                                               const v1::RegisterRequest* request,
                                               v1::RegisterResponse* response) {
+  if (absl::Status own = CheckSpeaksFor(context, request->node().node_id()); !own.ok()) {
+    return ToGrpc(own);
+  }
   NodeRecord node;
   node.node_id = request->node().node_id();
   node.rack = request->node().rack();
@@ -159,30 +150,33 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext*,
   node.data_address = request->node().data_address();
   node.redis_address = request->node().redis_address();
   node.incarnation = request->node().incarnation();
+  node.storage_id = request->node().storage_id();
   node.block_count = request->inventory().block_count();
   node.block_bytes = request->inventory().block_bytes();
   response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);
+  *response->mutable_limits() = LimitsFor(node.node_id);
   return ToGrpc(repairs_->Register(node));
 }
 
-grpc::Status CoordinatorServiceImpl::Heartbeat(grpc::ServerContext*,
-                                               const v1::HeartbeatRequest* request,
-                                               v1::HeartbeatResponse*) {
-  const NodeReport report{request->inventory().block_count(), request->inventory().block_bytes(),
-                          request->active_sessions(), request->draining()};
-  return ToGrpc(repairs_->nodes().Heartbeat(request->node_id(), request->incarnation(), report));
-}
-
-grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext*,
+grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext* context,
                                                 const v1::ReportPartRequest* request,
                                                 v1::ReportPartResponse*) {
-  const absl::Status status = StatusFromWire(request->status_code(), request->status_message());
+  if (absl::Status own = CheckSpeaksFor(context, request->node_id()); !own.ok()) {
+    return ToGrpc(own);
+  }
+  const absl::Status status = StatusFromWire(request->status_code(), request->status_message(),
+                                             request->blamed_node());
   std::vector<LinkTiming> timings;
   for (const v1::LinkTiming& link : request->links()) {
     timings.push_back({link.to_node(), link.bytes(), link.seconds(), link.network_seconds()});
   }
   if (prober_->Report(request->node_id(), request->repair_id(), status, timings)) {
     return grpc::Status::OK;
+  }
+  // First: what fails because of it may be planned again at once.
+  if (!request->corrupt_block_id().empty()) {
+    repairs_->ReportCorrupt(request->node_id(), request->repair_id(), request->corrupt_block_id(),
+                            request->status_message());
   }
   repairs_->ReportPart(request->node_id(), request->repair_id(), request->attempt(), status);
   repairs_->ReportLinks(request->node_id(), request->repair_id(), timings);
@@ -205,29 +199,58 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
   request.requestor_rack = target.rack();
   ECPIPE_ASSIGN_OR_RETURN(request.transport,
                           TransportFromProto(target.transport(), default_transport_));
+  if (!target.verify().empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(request.verify, VerificationNamed(target.verify()));
+  }
   for (const std::string& id : request.block_ids) ECPIPE_RETURN_IF_ERROR(ValidateBlockId(id));
+  if (target.has_facts()) {
+    ECPIPE_ASSIGN_OR_RETURN(request.facts, FactsFromProto(target.facts()));
+  }
   return request;
 }
 
-grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext*,
+grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
                                                  const v1::BeginRepairRequest* request,
                                                  v1::BeginRepairResponse* response) {
+  if (absl::Status may = CheckMayStore(context, request->target()); !may.ok()) return ToGrpc(may);
   const absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
   if (!wanted.ok()) return ToGrpc(wanted.status());
-  const absl::StatusOr<RepairGrant> grant = repairs_->BeginRepair(*wanted);
+  if (!request->resume().corrupt_block_id().empty()) {
+    repairs_->ReportCorrupt("", request->resume().repair_id(), request->resume().corrupt_block_id(),
+                            request->resume().status_message());
+  }
+  const absl::StatusOr<RepairGrant> grant =
+      request->has_resume() ? repairs_->ResumeRepair(*wanted, ResumePointOf(request->resume()))
+                            : repairs_->BeginRepair(*wanted);
   if (!grant.ok()) return ToGrpc(grant.status());
   response->set_repair_id(grant->repair_id);
   if (wanted->hosts.empty()) *response->mutable_part() = PartToProto(grant->part);
   response->set_scheme(grant->planned.plan.scheme);
   response->set_stripe_id(grant->planned.stripe.stripe_id);
-  response->set_block_bytes(grant->planned.stripe.block_bytes);
+  response->set_block_bytes(grant->planned.block_bytes);
+  if (grant->checksum) *response->mutable_checksum() = ChecksumToProto(*grant->checksum);
   CostToProto(grant->planned.cost, response->mutable_cost());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::InspectRepair(grpc::ServerContext*,
+                                                   const v1::InspectRepairRequest* request,
+                                                   v1::InspectRepairResponse* response) {
+  const absl::StatusOr<Inspection> inspection = repairs_->InspectRepair(
+      request->repair_id(), request->attempt(), request->missing_bytes(), request->quiet());
+  if (!inspection.ok()) return ToGrpc(inspection.status());
+  response->set_replan(inspection->replan);
+  response->set_reason(inspection->reason);
   return grpc::Status::OK;
 }
 
 grpc::Status CoordinatorServiceImpl::FinishRepair(grpc::ServerContext*,
                                                   const v1::FinishRepairRequest* request,
                                                   v1::FinishRepairResponse*) {
+  if (!request->corrupt_block_id().empty()) {
+    repairs_->ReportCorrupt("", request->repair_id(), request->corrupt_block_id(),
+                            request->status_message());
+  }
   repairs_->FinishRepair(request->repair_id(),
                          StatusFromWire(request->status_code(), request->status_message()),
                          request->verified_bytes());
@@ -258,6 +281,7 @@ grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
   response->mutable_grid()->set_slice_bytes(planned->plan.grid.slice_bytes);
   response->mutable_layout()->set_sub_blocks(planned->plan.layout.sub_blocks);
   response->mutable_layout()->set_unit_bytes(planned->plan.layout.unit_bytes);
+  response->set_check_rows(planned->plan.check.rows);
   for (const int failed : planned->plan.failed) response->add_failed(failed);
   for (const PlanLane& lane : planned->plan.lanes) {
     v1::ExplainRepairResponse::Lane* added = response->add_lanes();
@@ -288,7 +312,12 @@ grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
     if (!stripe.ok()) return ToGrpc(stripe.status());
     stripes.push_back(*std::move(stripe));
   }
-  return ToGrpc(catalog_->Put(stripes));
+  const absl::Status stored = catalog_->Put(stripes);
+  for (const Stripe& stripe : stripes) {
+    if (!stored.ok()) break;
+    for (const BlockPlace& place : stripe.blocks) repairs_->corrupt().Forget(place.block_id);
+  }
+  return ToGrpc(stored);
 }
 
 grpc::Status CoordinatorServiceImpl::ListStripes(grpc::ServerContext*,
@@ -310,71 +339,6 @@ grpc::Status CoordinatorServiceImpl::LocateBlock(grpc::ServerContext*,
   if (!location.ok()) return ToGrpc(location.status());
   StripeToProto(location->stripe, response->mutable_stripe());
   response->set_block_index(static_cast<uint32_t>(location->block_index));
-  return grpc::Status::OK;
-}
-
-absl::StatusOr<RecoveryRequest> CoordinatorServiceImpl::RecoveryOf(
-    const v1::RecoverySpec& spec) const {
-  RecoveryRequest request;
-  request.node = spec.node_id();
-  request.to = {spec.to().begin(), spec.to().end()};
-  request.scheme = spec.scheme();
-  request.slice_bytes = spec.slice_bytes();
-  request.streams_per_node = spec.streams_per_node();
-  ECPIPE_ASSIGN_OR_RETURN(request.transport,
-                          TransportFromProto(spec.transport(), default_transport_));
-  if (request.slice_bytes > kMaxSliceBytes) {
-    return absl::InvalidArgumentError("slices may have at most " + std::to_string(kMaxSliceBytes) +
-                                      " bytes");
-  }
-  if (spec.policy().empty()) return request;
-  for (const RecoveryPolicy policy :
-       {RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent, RecoveryPolicy::kBalanced}) {
-    request.policy = policy;
-    if (spec.policy() == RecoveryPolicyName(policy)) return request;
-  }
-  return absl::InvalidArgumentError("unknown policy '" + spec.policy() +
-                                    "'; known are in-order, least-recent, balanced");
-}
-
-grpc::Status CoordinatorServiceImpl::BeginRecovery(grpc::ServerContext*,
-                                                   const v1::BeginRecoveryRequest* request,
-                                                   v1::BeginRecoveryResponse* response) {
-  const absl::StatusOr<RecoveryRequest> wanted = RecoveryOf(request->spec());
-  if (!wanted.ok()) return ToGrpc(wanted.status());
-  const absl::StatusOr<RecoveryId> id = recoveries_->Begin(*wanted, request->even_if_live());
-  if (!id.ok()) return ToGrpc(id.status());
-  response->set_recovery_id(*id);
-  return grpc::Status::OK;
-}
-
-grpc::Status CoordinatorServiceImpl::ChangeRecovery(grpc::ServerContext*,
-                                                    const v1::ChangeRecoveryRequest* request,
-                                                    v1::ChangeRecoveryResponse*) {
-  switch (request->change()) {
-    case v1::ChangeRecoveryRequest::CHANGE_PAUSE:
-      return ToGrpc(recoveries_->Pause(request->recovery_id()));
-    case v1::ChangeRecoveryRequest::CHANGE_RESUME:
-      return ToGrpc(recoveries_->Resume(request->recovery_id()));
-    case v1::ChangeRecoveryRequest::CHANGE_CANCEL:
-      return ToGrpc(recoveries_->Cancel(request->recovery_id()));
-    default:
-      return ToGrpc(absl::InvalidArgumentError("no change is named"));
-  }
-}
-
-grpc::Status CoordinatorServiceImpl::ListRecoveries(grpc::ServerContext*,
-                                                    const v1::ListRecoveriesRequest* request,
-                                                    v1::ListRecoveriesResponse* response) {
-  if (request->recovery_id() == 0) {
-    for (const RecoveryView& view : recoveries_->All()) {
-      RecoveryToProto(view, response->add_recoveries());
-    }
-    return grpc::Status::OK;
-  }
-  const absl::StatusOr<RecoveryView> view = recoveries_->Get(request->recovery_id());
-  if (!view.ok()) return ToGrpc(view.status());
-  RecoveryToProto(*view, response->add_recoveries());
   return grpc::Status::OK;
 }
 
@@ -433,6 +397,7 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::G
     info->set_data_address(view.record.data_address);
     info->set_redis_address(view.record.redis_address);
     info->set_incarnation(view.record.incarnation);
+    info->set_storage_id(view.record.storage_id);
     node->mutable_inventory()->set_block_count(view.record.block_count);
     node->mutable_inventory()->set_block_bytes(view.record.block_bytes);
     node->set_state(NodeStateName(view.state));
@@ -442,6 +407,13 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::G
   const absl::StatusOr<std::vector<RepairRecord>> repairs = journal_->Recent(kRecentRepairs);
   if (!repairs.ok()) return ToGrpc(repairs.status());
   for (const RepairRecord& record : *repairs) RepairToProto(record, response->add_repairs());
+  for (const CorruptBlock& block : repairs_->corrupt().All()) {
+    v1::GetStatusResponse::CorruptBlock* added = response->add_corrupt_blocks();
+    added->set_block_id(block.block_id);
+    added->set_node_id(block.node);
+    added->set_reason(block.reason);
+    added->set_found_unix_ms(block.found_unix_ms);
+  }
   return grpc::Status::OK;
 }
 

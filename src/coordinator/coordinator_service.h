@@ -3,6 +3,7 @@
 
 #include "coordinator/catalog.h"
 #include "coordinator/journal.h"
+#include "coordinator/limits.h"
 #include "coordinator/link_prober.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
@@ -13,15 +14,24 @@ namespace ecpipe {
 // The coordinator's gRPC face: checks and translates; RepairCoordinator and Catalog decide.
 class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
  public:
+  // What holds where LimitBook says nothing.
+  struct DefaultLimits {
+    double cluster_rate = 0;  // bytes per second; 0: none
+    uint32_t max_running = 0;
+  };
+
   // All outlive the service.
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
                          LinkProber* prober, Catalog* catalog, Journal* journal,
+                         LimitBook* limits, const DefaultLimits& defaults,
                          TransportKind default_transport)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
         catalog_(catalog),
         journal_(journal),
+        limits_(limits),
+        defaults_(defaults),
         default_transport_(default_transport) {}
 
   grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
@@ -32,6 +42,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                           v1::ReportPartResponse* response) override;
   grpc::Status BeginRepair(grpc::ServerContext*, const v1::BeginRepairRequest* request,
                            v1::BeginRepairResponse* response) override;
+  grpc::Status InspectRepair(grpc::ServerContext* context,
+                             const v1::InspectRepairRequest* request,
+                             v1::InspectRepairResponse* response) override;
   grpc::Status FinishRepair(grpc::ServerContext*, const v1::FinishRepairRequest* request,
                             v1::FinishRepairResponse* response) override;
   grpc::Status GetRepair(grpc::ServerContext*, const v1::GetRepairRequest* request,
@@ -56,6 +69,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                          v1::ListLinksResponse* response) override;
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
                          v1::GetStatusResponse* response) override;
+  grpc::Status GetLimits(grpc::ServerContext*, const v1::GetLimitsRequest* request,
+                         v1::GetLimitsResponse* response) override;
+  grpc::Status SetLimits(grpc::ServerContext*, const v1::SetLimitsRequest* request,
+                         v1::SetLimitsResponse* response) override;
 
  private:
   absl::StatusOr<RepairRequest> RequestOf(const v1::RepairTarget& target,
@@ -63,11 +80,18 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
   absl::StatusOr<RecoveryRequest> RecoveryOf(const v1::RecoverySpec& spec) const;
 
+  // In limits_service.cc.
+  v1::HelperLimits LimitsFor(const std::string& node);
+  absl::Status SetClusterLimits(const v1::SetLimitsRequest& request);
+  absl::Status SetNodeLimits(const v1::SetLimitsRequest& request);
+
   RepairCoordinator* const repairs_;
   RecoveryManager* const recoveries_;
   LinkProber* const prober_;
   Catalog* const catalog_;
   Journal* const journal_;
+  LimitBook* const limits_;
+  const DefaultLimits defaults_;
   const TransportKind default_transport_;
   CodeCache codes_;
 };

@@ -5,6 +5,7 @@
 
 #include "rpc/channel.h"
 #include "rpc/part_proto.h"
+#include "rpc/progress_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
@@ -34,15 +35,16 @@ HelperClient::Stub HelperClient::StubFor(const std::string& control_address) {
   MutexLock lock(&mutex_);
   Stub& stub = stubs_[control_address];
   if (stub == nullptr) {
-    const std::shared_ptr<grpc::Channel> channel = MakeChannel(control_address);
+    const std::shared_ptr<grpc::Channel> channel = 
+        MakeChannel(control_address, security_, Role::kHelper);
     channel->GetState(/*try_to_connect=*/true);  // ready before the first repair needs it
     stub = v1::HelperService::NewStub(channel);
   }
   return stub;
 }
 
-std::vector<absl::Status> HelperClient::StartParts(const std::vector<Handout>& handouts,
-                                                   Duration timeout) {
+std::vector<absl::StatusOr<HelperGateway::Started>> HelperClient::StartParts(
+    const std::vector<Handout>& handouts, Duration timeout) {
   std::vector<Call<v1::StartPartRequest, v1::StartPartResponse>> calls(handouts.size());
   std::vector<Stub> stubs;
   grpc::CompletionQueue queue;
@@ -54,15 +56,55 @@ std::vector<absl::Status> HelperClient::StartParts(const std::vector<Handout>& h
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
   AwaitAll(&queue, calls.size());
-  std::vector<absl::Status> statuses;
+  std::vector<absl::StatusOr<Started>> answers;
   for (size_t i = 0; i < calls.size(); ++i) {
-    statuses.push_back(FromGrpc(calls[i].status, "node " + handouts[i].helper.node));
+    if (calls[i].status.ok()) {
+      answers.emplace_back(Started{ChecksumFromProto(calls[i].response.checksum())});
+    } else {
+      answers.emplace_back(FromGrpc(calls[i].status, "node " + handouts[i].helper.node));
+    }
   }
-  return statuses;
+  return answers;
+}
+
+std::vector<absl::StatusOr<PartProgress>> HelperClient::AskParts(
+    RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
+    Duration timeout) {
+  std::vector<Call<v1::GetPartRequest, v1::PartProgress>> calls(helpers.size());
+  std::vector<Stub> stubs;
+  grpc::CompletionQueue queue;
+  for (size_t i = 0; i < helpers.size(); ++i) {
+    calls[i].request.set_repair_id(repair_id);
+    calls[i].request.set_attempt(attempt);
+    SetTimeout(&calls[i].context, timeout);
+    stubs.push_back(StubFor(helpers[i].control_address));
+    calls[i].reader = stubs[i]->AsyncGetPart(&calls[i].context, calls[i].request, &queue);
+    calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
+  }
+  AwaitAll(&queue, calls.size());
+  std::vector<absl::StatusOr<PartProgress>> answers;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].status.ok()) {
+      answers.emplace_back(ProgressFromProto(calls[i].response));
+    } else {
+      answers.emplace_back(FromGrpc(calls[i].status, "node " + helpers[i].node));
+    }
+  }
+  return answers;
 }
 
 void HelperClient::CancelRepair(RepairId repair_id, uint32_t attempt,
                                 const std::vector<HelperAddress>& helpers) {
+  EndParts(repair_id, attempt, helpers, /*keep=*/false);
+}
+
+void HelperClient::EndAttempt(RepairId repair_id, uint32_t attempt,
+                              const std::vector<HelperAddress>& helpers) {
+  EndParts(repair_id, attempt, helpers, /*keep=*/true);
+}
+
+void HelperClient::EndParts(RepairId repair_id, uint32_t attempt,
+                            const std::vector<HelperAddress>& helpers, bool keep) {
   constexpr auto kTimeout = std::chrono::seconds(1);
   std::vector<Call<v1::CancelRepairRequest, v1::CancelRepairResponse>> calls(helpers.size());
   std::vector<Stub> stubs;
@@ -70,6 +112,7 @@ void HelperClient::CancelRepair(RepairId repair_id, uint32_t attempt,
   for (size_t i = 0; i < helpers.size(); ++i) {
     calls[i].request.set_repair_id(repair_id);
     calls[i].request.set_attempt(attempt);
+    calls[i].request.set_keep(keep);
     SetTimeout(&calls[i].context, kTimeout);
     stubs.push_back(StubFor(helpers[i].control_address));
     calls[i].reader = stubs[i]->AsyncCancelRepair(&calls[i].context, calls[i].request, &queue);

@@ -13,6 +13,8 @@ namespace {
 // After a restart: how long repairs may run that nobody here knows of.
 constexpr Duration kDistrust = std::chrono::minutes(1);
 constexpr Duration kLateReports = std::chrono::seconds(10);
+// How long the report that says why a repair failed may come after those that say that it did.
+constexpr Duration kRootCause = std::chrono::milliseconds(300);
 
 }  // namespace
 
@@ -31,6 +33,7 @@ void RepairCoordinator::Advance(RepairId repair_id) {
   while (const std::optional<Row> row = NextStored(repair_id, &record, &failure)) {
     absl::Status status = catalog_->MoveBlock(record.block_ids[*row], record.hosts[*row]);
     if (status.ok()) {
+      corrupt_.Forget(record.block_ids[*row]);
       record.moved.push_back(*row);
       // A coordinator after this one must not wait for reports that have come.
       if (record.moved.size() < record.hosts.size()) status = journal_->Record(record);
@@ -39,9 +42,13 @@ void RepairCoordinator::Advance(RepairId repair_id) {
     Running& running = running_.at(repair_id);
     running.record.moved = record.moved;
     if (running.failure.ok()) running.failure = status;
+    if (!status.ok()) running.may_go_on = false;
   }
-  const bool all = record.moved.size() == record.hosts.size();
-  if (all || !failure.ok()) EndHosted(repair_id, all ? absl::OkStatus() : failure);
+  if (record.moved.size() == record.hosts.size()) {
+    EndHosted(repair_id, absl::OkStatus());
+  } else if (!failure.ok()) {
+    FailAttempt(repair_id, failure);
+  }
 }
 
 std::optional<Row> RepairCoordinator::NextStored(RepairId repair_id, RepairRecord* record,
@@ -65,6 +72,7 @@ void RepairCoordinator::EndHosted(RepairId repair_id, const absl::Status& status
     if (found == running_.end()) return;
     if (found->second.advancing) {  // the thread that does so ends it
       if (found->second.failure.ok()) found->second.failure = status;
+      found->second.may_go_on = false;
       return;
     }
     ended = Take(found);
@@ -100,7 +108,8 @@ void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
     if (record.hosts.empty()) continue;
     record.state = RepairState::kRunning;
     record.ended_unix_ms = 0;
-    Running running{.record = record, .last_news = clock_->Now()};
+    // Of the other nodes nothing is known, so nobody can say who failed.
+    Running running{.record = record, .last_news = clock_->Now(), .may_go_on = false};
     for (Row row = 0; row < record.hosts.size(); ++row) {
       const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(record.block_ids[row]);
       if (place.ok()) running.stripe_id = place->stripe.stripe_id;
@@ -132,14 +141,26 @@ void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
   for (const RepairId id : ids) EndHosted(id, absl::CancelledError("the recovery was cancelled"));
 }
 
+std::string RepairCoordinator::GoneBecause(const Running& running, const std::string& node) {
+  const std::optional<NodeView> view = nodes_.Find(node);
+  if (!view) return "is not known";
+  if (view->state == NodeState::kDead) return "died";
+  // A helper that starts again knows nothing of the parts that it ran.
+  const auto then = running.incarnations.find(node);
+  const bool same = then == running.incarnations.end() || then->second == view->record.incarnation;
+  return same ? "" : "restarted";
+}
+
 std::optional<absl::Status> RepairCoordinator::Hopeless(const Running& running, TimePoint now) {
   const std::vector<std::string>& hosts = running.record.hosts;
-  if (hosts.empty() || running.handing_out) return std::nullopt;
+  if (hosts.empty() || running.handing_out || running.to_go_on) return std::nullopt;
   for (const std::string& node : running.unreported) {
-    const std::optional<NodeView> view = nodes_.Find(node);
-    if (view && view->state == NodeState::kDead) {
-      return absl::UnavailableError("node " + node + " died");
-    }
+    // A node that is not known yet, after a restart of the coordinator, may still report.
+    const std::string why = nodes_.Find(node) ? GoneBecause(running, node) : "";
+    if (!why.empty()) return absl::UnavailableError("node " + node + " " + why);
+  }
+  if (!running.consequence.ok() && now - running.last_news >= kRootCause) {
+    return running.consequence;
   }
   // After its helpers have ended a host has little left to do.
   std::string silent;
@@ -149,6 +170,30 @@ std::optional<absl::Status> RepairCoordinator::Hopeless(const Running& running, 
   }
   if (now - running.last_news <= options_.abandon_after) return std::nullopt;
   return absl::DeadlineExceededError("no word of how the repair ended from " + silent);
+}
+
+bool RepairCoordinator::HearHosts(RepairId repair_id) {
+  Running silent;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(repair_id);
+    if (found == running_.end()) return true;
+    silent.record = found->second.record;
+    for (const std::string& node : found->second.unreported) {
+      const std::optional<NodeView> view = nodes_.Find(node);
+      if (view) silent.helpers.push_back({node, view->record.control_address});
+    }
+  }
+  bool heard = false;
+  for (const auto& [node, answer] : Ask(silent)) {
+    if (!answer.ok()) continue;
+    heard = true;
+    if (!answer->running) ReportPart(node, repair_id, silent.record.attempt, answer->ended);
+  }
+  MutexLock lock(&mutex_);
+  const auto found = running_.find(repair_id);
+  if (heard && found != running_.end()) found->second.last_news = clock_->Now();
+  return heard;
 }
 
 void RepairCoordinator::Expire() {
@@ -164,10 +209,8 @@ void RepairCoordinator::Expire() {
         ++it;
         continue;
       }
-      std::erase_if(running.unreported, [&](const std::string& node) {
-        const std::optional<NodeView> view = nodes_.Find(node);
-        return !view || view->state == NodeState::kDead;
-      });
+      std::erase_if(running.unreported,
+                    [&](const std::string& node) { return !GoneBecause(running, node).empty(); });
       if (running.unreported.empty() && now - running.last_news > options_.abandon_after) {
         abandoned.push_back(running.record);
         it = running_.erase(it);
@@ -176,14 +219,26 @@ void RepairCoordinator::Expire() {
       }
     }
   }
+  std::vector<LeftBehind> left_behind;
   {
     MutexLock lock(&mutex_);
+    left_behind.swap(left_behind_);
     std::erase_if(ended_, [&](const auto& ended) { return now - ended.second.at > kLateReports; });
   }
-  for (const auto& [repair_id, verdict] : hopeless) EndHosted(repair_id, verdict);
+  for (const LeftBehind& attempt : left_behind) {
+    helpers_->CancelRepair(attempt.repair_id, attempt.attempt, attempt.helpers);
+  }
+  for (const auto& [repair_id, verdict] : hopeless) {
+    if (!absl::IsDeadlineExceeded(verdict)) {
+      FailAttempt(repair_id, verdict);
+    } else if (!HearHosts(repair_id)) {
+      EndHosted(repair_id, verdict);
+    }
+  }
   for (const RepairRecord& record : abandoned) {
     End(record, RepairState::kFailed, "the requestor never said how it ended");
   }
+  StoreUnwritten();
   if (absl::Status trimmed = journal_->Trim(options_.journal_keep); !trimmed.ok()) {
     Log(LogLevel::kError, "journal.failed", {{"status", StatusText(trimmed)}});
   }

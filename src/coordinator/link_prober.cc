@@ -2,10 +2,11 @@
 #include "coordinator/link_prober.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
 #include <optional>
 #include <set>
 
+#include "absl/strings/str_format.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "coordinator/part_builder.h"
@@ -25,12 +26,6 @@ RepairPlan PlanOf(const ProbedLink& link, uint64_t bytes) {
   lane.hops = {{.node = link.from, .block_index = 0, .rows = {0}, .coefficients = {1}},
                {.node = link.to, .rows = {0}, .inputs = {{0, {0}, {}}}, .stored_rows = {0}}};
   return plan;
-}
-
-std::string Short(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", seconds);
-  return text;
 }
 
 }  // namespace
@@ -55,7 +50,8 @@ absl::Status LinkProber::Admit(const std::vector<std::pair<std::string, std::str
   if (busy_) return absl::ResourceExhaustedError("another round of probes is running");
   const Duration rest = rested_ - clock_->Now();
   if (rest > Duration(0)) {
-    return absl::ResourceExhaustedError("probes rest for " + Short(Seconds(rest)) + " s more");
+    return absl::ResourceExhaustedError("probes rest for " +
+                                        absl::StrFormat("%.2f", Seconds(rest)) + " s more");
   }
   busy_ = true;
   round_.clear();
@@ -110,10 +106,10 @@ absl::StatusOr<ProbeRound> LinkProber::Probe(
         i, {(*of_link)[0].helper, (*of_link)[1].helper}, {links[i].first, links[i].second}};
     for (HelperGateway::Handout& handout : *of_link) handouts.push_back(std::move(handout));
   }
-  const std::vector<absl::Status> outcomes =
+  const std::vector<absl::StatusOr<HelperGateway::Started>> outcomes =
       helpers_->StartParts(handouts, options_.handout_timeout);
   for (size_t i = 0; i < outcomes.size(); ++i) {
-    if (!outcomes[i].ok()) Report("", handouts[i].part.repair_id, outcomes[i], {});
+    if (!outcomes[i].ok()) Report("", handouts[i].part.repair_id, outcomes[i].status(), {});
   }
   AwaitReports();
   MutexLock lock(&mutex_);
@@ -135,8 +131,10 @@ bool LinkProber::Report(const std::string& node, RepairId repair_id, const absl:
     if (found == running_.end()) return false;
     ProbedLink& link = round_[found->second.link];
     for (const LinkTiming& timing : timings) {
-      if (node != link.from || timing.to != link.to || timing.seconds <= 0) continue;
-      link.bytes_per_second = static_cast<double>(timing.bytes) / timing.seconds;
+      if (node != link.from || timing.to != link.to) continue;
+      const double speed = static_cast<double>(timing.bytes) / timing.seconds;
+      if (!std::isfinite(speed) || speed <= 0) continue;
+      link.bytes_per_second = speed;
       speeds_->TakeProbe(link.from, timing, !hold_->Shared(link.from) && !hold_->Shared(link.to));
     }
     found->second.unreported.erase(node);
@@ -160,7 +158,7 @@ void LinkProber::Stop() {
 }
 
 void LinkProber::AwaitReports() {
-  const auto deadline = std::chrono::steady_clock::now() + options_.patience;
+  const auto deadline = Clock::System().Now() + options_.patience;
   std::map<RepairId, Running> late;
   {
     MutexLock lock(&mutex_);
@@ -170,9 +168,11 @@ void LinkProber::AwaitReports() {
     for (const auto& [repair_id, running] : late) {
       ProbedLink& link = round_[running.link];
       if (link.bytes_per_second > 0) continue;  // only the receiver's word is missing
-      link.status = stopping_ ? absl::CancelledError("the coordinator is shutting down")
-                              : absl::DeadlineExceededError(
-                                    "no end within " + Short(Seconds(options_.patience)) + " s");
+      link.status =
+          stopping_
+              ? absl::CancelledError("the coordinator is shutting down")
+              : absl::DeadlineExceededError(
+                    "no end within " + absl::StrFormat("%.2f", Seconds(options_.patience)) + " s");
     }
   }
   for (const auto& [repair_id, running] : late) helpers_->CancelRepair(repair_id, 0, running.ends);

@@ -65,5 +65,6 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   ecpipe::BlockDaemonSignals();
+  ecpipe::RaiseFileLimit();
   return ecpipe::Run(config_path, ready_path);
 }

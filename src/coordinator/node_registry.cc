@@ -58,6 +58,11 @@ std::optional<NodeView> NodeRegistry::Find(const std::string& node) {
   return ViewOf(*record, clock_->Now());
 }
 
+std::vector<std::string> NodeRegistry::WithStorage(const std::string& storage_id) {
+  MutexLock lock(&mutex_);
+  return table_.WithStorage(storage_id);
+}
+
 std::vector<NodeView> NodeRegistry::All() {
   MutexLock lock(&mutex_);
   const TimePoint now = clock_->Now();

@@ -40,6 +40,7 @@ class NodeRegistry {
 
   std::optional<NodeView> Find(const std::string& node);
   std::vector<NodeView> All();
+  std::vector<std::string> WithStorage(const std::string& storage_id);
 
  private:
   // Empty: nothing is written down.

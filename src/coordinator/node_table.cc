@@ -3,7 +3,9 @@
 
 #include <utility>
 
+#include "common/block_id.h"
 #include "common/status.h"
+#include "common/tcp_socket.h"
 
 namespace ecpipe {
 
@@ -21,16 +23,25 @@ absl::Status CheckNotEmpty(const std::string& text, const char* field) {
   return absl::InvalidArgumentError(std::string(field) + " of a node is empty");
 }
 
+// Others dial it, gRPC among them, which knows more kinds of addresses than host:port.
+absl::Status CheckAddress(const std::string& address, const char* field) {
+  ECPIPE_RETURN_IF_ERROR(CheckNotEmpty(address, field));
+  ECPIPE_RETURN_IF_ERROR(CheckText(address, field, NodeTable::kMaxAddressBytes));
+  return Annotate(ParseHostPort(address).status(), std::string(field) + " of a node");
+}
+
 absl::Status CheckRecord(const NodeRecord& record) {
   ECPIPE_RETURN_IF_ERROR(CheckNotEmpty(record.node_id, "node_id"));
-  ECPIPE_RETURN_IF_ERROR(CheckNotEmpty(record.control_address, "control_address"));
-  ECPIPE_RETURN_IF_ERROR(CheckNotEmpty(record.data_address, "data_address"));
   ECPIPE_RETURN_IF_ERROR(CheckText(record.node_id, "node_id", NodeTable::kMaxNodeIdBytes));
   ECPIPE_RETURN_IF_ERROR(CheckText(record.rack, "rack", NodeTable::kMaxNodeIdBytes));
-  const size_t max = NodeTable::kMaxAddressBytes;
-  ECPIPE_RETURN_IF_ERROR(CheckText(record.control_address, "control_address", max));
-  ECPIPE_RETURN_IF_ERROR(CheckText(record.data_address, "data_address", max));
-  return CheckText(record.redis_address, "redis_address", max);
+  ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(record.node_id), "node_id"));
+  if (!record.storage_id.empty()) {
+    ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(record.storage_id), "storage_id of a node"));
+  }
+  ECPIPE_RETURN_IF_ERROR(CheckAddress(record.control_address, "control_address"));
+  ECPIPE_RETURN_IF_ERROR(CheckAddress(record.data_address, "data_address"));
+  if (record.redis_address.empty()) return absl::OkStatus();
+  return CheckAddress(record.redis_address, "redis_address");
 }
 
 }  // namespace
@@ -57,18 +68,19 @@ absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint
     if (old.incarnation != record.incarnation) {
       outcome = Dead(old, now) ? RegisterOutcome::kReplaced : RegisterOutcome::kReplacedLive;
     }
+    by_storage_.erase({old.storage_id, old.node_id});
+    by_storage_.insert({record.storage_id, record.node_id});
     old = std::move(record);
     return outcome;
   }
-  if (nodes_.size() >= kMaxNodes) {
-    std::erase_if(nodes_, [&](const auto& entry) { return Dead(entry.second, now); });
-  }
+  if (nodes_.size() >= kMaxNodes) ForgetDead(now);
   if (nodes_.size() >= kMaxNodes) {
     return absl::ResourceExhaustedError("register node " + record.node_id + ": " +
                                         std::to_string(kMaxNodes) +
                                         " nodes are live already, which is the limit");
   }
   std::string node_id = record.node_id;
+  by_storage_.insert({record.storage_id, node_id});
   nodes_.emplace(std::move(node_id), std::move(record));
   return RegisterOutcome::kAdded;
 }
@@ -88,6 +100,8 @@ absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnati
   node.block_bytes = report.block_bytes;
   node.active_sessions = report.active_sessions;
   node.draining = report.draining;
+  node.repair_bytes_per_second = report.repair_bytes_per_second;
+  node.max_sessions = report.max_sessions;
   node.last_heartbeat = now;
   return absl::OkStatus();
 }
@@ -101,6 +115,23 @@ NodeState NodeTable::State(const std::string& node_id, TimePoint now) const {
 const NodeRecord* NodeTable::Find(const std::string& node_id) const {
   const auto found = nodes_.find(node_id);
   return found == nodes_.end() ? nullptr : &found->second;
+}
+
+void NodeTable::ForgetDead(TimePoint now) {
+  std::erase_if(nodes_, [&](const auto& entry) {
+    const bool dead = Dead(entry.second, now);
+    if (dead) by_storage_.erase({entry.second.storage_id, entry.first});
+    return dead;
+  });
+}
+
+std::vector<std::string> NodeTable::WithStorage(const std::string& storage_id) const {
+  std::vector<std::string> nodes;
+  for (auto entry = by_storage_.lower_bound({storage_id, ""});
+       entry != by_storage_.end() && entry->first == storage_id; ++entry) {
+    nodes.push_back(entry->second);
+  }
+  return nodes;
 }
 
 std::vector<NodeRecord> NodeTable::All() const {

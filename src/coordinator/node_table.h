@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,11 +22,14 @@ struct NodeRecord {
   std::string control_address;  // of its HelperService, host:port
   std::string data_address;     // of its TCP data port, host:port
   std::string redis_address;    // of its redis-server; empty: it offers no redis transport
+  std::string storage_id;       // the storage system's name of it: a DataNode's UUID; or empty
   uint64_t incarnation = 0;     // changes with every start of the helper; not ordered
   uint64_t block_count = 0;     // blocks under its roots
   uint64_t block_bytes = 0;     // and their length in all
   uint32_t active_sessions = 0;
   bool draining = false;        // takes no new parts
+  double repair_bytes_per_second = 0;  // that holds there; 0: none
+  uint32_t max_sessions = 0;           // that holds there; 0: not told yet
   TimePoint last_heartbeat{};   // set by the table; Register counts as one
 
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
@@ -40,6 +45,8 @@ struct NodeReport {
   uint64_t block_bytes = 0;
   uint32_t active_sessions = 0;
   bool draining = false;
+  double repair_bytes_per_second = 0;
+  uint32_t max_sessions = 0;
 };
 
 enum class RegisterOutcome {
@@ -59,9 +66,9 @@ class NodeTable {
   // A node that has not been heard of for longer than `dead_after` is dead.
   explicit NodeTable(Duration dead_after) : dead_after_(dead_after) {}
 
-  // Adds the node, or replaces its record. INVALID_ARGUMENT, naming the field, for an empty node
-  // id, control or data address, or an over-long text; RESOURCE_EXHAUSTED for a new node when the
-  // table is full. Only then are dead nodes forgotten, to make room.
+  // Adds the node, or replaces its record. INVALID_ARGUMENT, naming the field, for a node id that
+  // is none (block_id.h), an address that is no host:port, or an over-long text;
+  // RESOURCE_EXHAUSTED for a new node when the table is full. Only then are dead nodes forgotten.
   absl::StatusOr<RegisterOutcome> Register(NodeRecord record, TimePoint now);
 
   // NOT_FOUND when the node is unknown or has another incarnation: the helper is to register.
@@ -74,6 +81,10 @@ class NodeTable {
   // Null when unknown. Valid until the next Register.
   const NodeRecord* Find(const std::string& node_id) const;
 
+  // The nodes that have registered with this name of the storage system's, in the order of their
+  // ids. More than one if a DataNode has moved, and its old helper may still be heard of.
+  std::vector<std::string> WithStorage(const std::string& storage_id) const;
+
   // In the order of their ids.
   std::vector<NodeRecord> All() const;
 
@@ -81,9 +92,11 @@ class NodeTable {
 
  private:
   bool Dead(const NodeRecord& node, TimePoint now) const;
+  void ForgetDead(TimePoint now);
 
   const Duration dead_after_;
   std::map<std::string, NodeRecord> nodes_;
+  std::set<std::pair<std::string, std::string>> by_storage_;  // storage id, node id
 };
 
 }  // namespace ecpipe

@@ -27,4 +27,11 @@ absl::StatusOr<std::vector<std::string>> UnpackIds(std::string_view packed) {
   return ids;
 }
 
+absl::StatusOr<uint32_t> StoredUint32(const SqliteStatement& row, int column, uint32_t most) {
+  const int64_t value = row.Int(column);
+  if (value >= 0 && value <= int64_t{most}) return static_cast<uint32_t>(value);
+  return absl::DataLossError("column " + std::to_string(column) + " holds " +
+                             std::to_string(value));
+}
+
 }  // namespace ecpipe

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of ids in one column: one byte of length before each id.
+// Columns that hold less than SQLite lets them: small numbers, and lists of ids, each with one byte
+// of length before it.
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/sqlite_db.h"
 
 namespace ecpipe {
 
@@ -14,5 +16,8 @@ namespace ecpipe {
 std::string PackIds(const std::vector<std::string>& ids);
 // DATA_LOSS when the bytes are no such list.
 absl::StatusOr<std::vector<std::string>> UnpackIds(std::string_view packed);
+
+// A column of the row that holds a number from 0 to `most`; DATA_LOSS for any other.
+absl::StatusOr<uint32_t> StoredUint32(const SqliteStatement& row, int column, uint32_t most);
 
 }  // namespace ecpipe

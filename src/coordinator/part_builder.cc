@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/part_builder.h"
 
+#include <algorithm>
+
 #include "common/status.h"
 
 namespace ecpipe {
@@ -17,7 +19,8 @@ HopSpec SpecOf(const PlanLane& lane, uint32_t lane_index, uint32_t hop_index,
   spec.stored_rows = hop.stored_rows;
   if (hop.block_index >= 0) {
     spec.block = LocalBlock{context.stripe->blocks[static_cast<size_t>(hop.block_index)].block_id,
-                            context.stripe->block_bytes, hop.coefficients, hop.sub_blocks};
+                            context.stripe->BytesOf(hop.block_index), hop.coefficients,
+                            hop.sub_blocks};
   }
   return spec;
 }
@@ -69,6 +72,15 @@ absl::Status ConnectLane(const PlanLane& lane, uint32_t lane_index, const PartCo
   return absl::OkStatus();
 }
 
+ParityCheck NamedCheck(ParityCheck check, const Stripe& stripe) {
+  for (ParityCheck::Source& source : check.sources) {
+    const BlockPlace& place = stripe.blocks[static_cast<size_t>(source.block_index)];
+    source.block_id = place.block_id;
+    source.node = place.node;
+  }
+  return check;
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& plan,
@@ -92,6 +104,11 @@ absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& p
       part.transport = context.transport;
       part.hops.push_back(std::move(specs[hop]));
     }
+  }
+  for (auto& [node, part] : parts) {
+    const bool stores = std::any_of(part.hops.begin(), part.hops.end(),
+                                    [](const HopSpec& hop) { return !hop.stored_rows.empty(); });
+    if (stores) part.check = NamedCheck(plan.check, *context.stripe);
   }
   return parts;
 }

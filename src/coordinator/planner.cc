@@ -69,6 +69,12 @@ absl::Status CheckRequest(const PlanRequest& request) {
   if (request.requestors.size() != equation.failed.size()) {
     return absl::InvalidArgumentError("there must be one requestor for each failed block");
   }
+  const bool one_place = std::equal(request.requestors.begin() + 1, request.requestors.end(),
+                                    request.requestors.begin());
+  if (equation.check_rows > 0 && !one_place) {
+    return absl::InvalidArgumentError(
+        "blocks that are verified by parity must all be wanted in one place");
+  }
   if (equation.terms.empty()) return absl::InvalidArgumentError("the repair equation is empty");
   for (const EquationTerm& term : equation.terms) {
     if (term.block_index < 0 ||
@@ -85,6 +91,20 @@ absl::Status CheckRequest(const PlanRequest& request) {
     }
   }
   return absl::OkStatus();
+}
+
+ParityCheck CheckOf(const RepairEquation& equation) {
+  ParityCheck check;
+  check.rows = equation.check_rows;
+  for (const EquationTerm& term : equation.terms) {
+    if (check.rows == 0) break;
+    check.sources.push_back(
+        {.block_index = term.block_index,
+         .block_id = {},
+         .node = {},
+         .column = {term.coefficients.end() - check.rows, term.coefficients.end()}});
+  }
+  return check;
 }
 
 }  // namespace
@@ -140,6 +160,7 @@ absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& asked) {
     plan.grid = request.grid;
     plan.failed = request.equation.failed;
     plan.layout = request.equation.layout;
+    plan.check = CheckOf(request.equation);
     ECPIPE_ASSIGN_OR_RETURN(plan.lanes, scheme.planner(request));
     ECPIPE_RETURN_IF_ERROR(ValidatePlan(plan));
     return plan;

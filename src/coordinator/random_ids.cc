@@ -4,11 +4,15 @@
 #include <sys/random.h>
 
 #include "common/check.h"
+#include "common/simulator.h"
 
 namespace ecpipe {
 namespace {
 
 void FillRandom(void* bytes, size_t count) {
+  if (Simulator* simulator = Simulator::Installed()) {
+    return simulator->FillRandom({static_cast<uint8_t*>(bytes), count});
+  }
   ECPIPE_CHECK(::getrandom(bytes, count, 0) == static_cast<ssize_t>(count));
 }
 

@@ -14,13 +14,7 @@ namespace {
 constexpr int kKeptRecoveries = 100;  // that have ended
 constexpr int kStripesInPage = 1000;
 constexpr size_t kWindow = 32;  // blocks that a policy chooses among
-constexpr size_t kShownBlocked = 20;
-constexpr Duration kRateWindow = std::chrono::seconds(30);
 constexpr Duration kSuspicion = std::chrono::seconds(10);
-
-bool Ended(RecoveryState state) {
-  return state != RecoveryState::kRunning && state != RecoveryState::kPaused;
-}
 
 std::string IdText(RecoveryId id) { return std::to_string(id); }
 
@@ -73,7 +67,7 @@ absl::Status RecoveryManager::Open(const std::vector<RepairRecord>& interrupted)
     }
   }
   repairs_->Adopt(interrupted);
-  thread_ = std::thread([this] { Run(); });
+  thread_ = Thread([this] { Run(); });
   return absl::OkStatus();
 }
 
@@ -104,6 +98,13 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
   RecoveryRecord record;
   record.request = request;
   record.started_unix_ms = clock_->UnixMillis();
+  if (!even_if_live) {
+    const double delay =
+        request.delay_seconds < 0 ? Seconds(options_.delay) : request.delay_seconds;
+    const double silent = node ? node->seconds_since_heartbeat : 0;
+    record.rebuild_after_unix_ms =
+        record.started_unix_ms + static_cast<int64_t>(std::max(0.0, delay - silent) * 1000);
+  }
   {
     MutexLock lock(&mutex_);
     for (const auto& [id, recovery] : recoveries_) {
@@ -180,7 +181,7 @@ void RecoveryManager::Run() {
   while (true) {
     const bool worked = Turn();
     MutexLock lock(&mutex_);
-    const auto till = std::chrono::steady_clock::now() + kIdle;
+    const auto till = Clock::System().Now() + kIdle;
     while (!worked && !stopping_ && !news_ && wake_.WaitUntil(lock, till)) {
     }
     if (stopping_) return;
@@ -188,7 +189,24 @@ void RecoveryManager::Run() {
   }
 }
 
+void RecoveryManager::EndReturned() {
+  std::vector<RecoveryId> ended;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, recovery] : recoveries_) {
+      const RecoveryRecord& record = recovery->record;
+      if (Ended(record.state) || record.rebuild_after_unix_ms == 0) continue;
+      const std::optional<NodeView> node = repairs_->nodes().Find(record.request.node);
+      if (!node || node->state != NodeState::kLive) continue;
+      End(recovery.get(), RecoveryState::kReturned);
+      ended.push_back(id);
+    }
+  }
+  for (const RecoveryId id : ended) repairs_->CancelHosted(id);
+}
+
 bool RecoveryManager::Turn() {
+  EndReturned();
   std::vector<RecoveryId> listing;
   std::vector<RecoveryId> running;
   {
@@ -277,6 +295,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   Recovery& recovery = *recoveries_.at(id);
   const RecoveryRequest& request = recovery.record.request;
   if (recovery.record.state != RecoveryState::kRunning) return std::nullopt;
+  if (clock_->UnixMillis() < recovery.record.rebuild_after_unix_ms) return std::nullopt;
   recovery.queue.SetUsable(usable);
   const TimePoint now = clock_->Now();
   std::vector<std::string> targets;
@@ -389,7 +408,7 @@ void RecoveryManager::Take(Recovery* recovery, const std::string& block_id,
     recovery->queue.Done(block_id);
     auto& lately = recovery->lately_done;
     lately.emplace_back(now, recovery->queue.counts().done_bytes - before);
-    while (now - lately.front().first > kRateWindow) lately.pop_front();
+    while (now - lately.front().first > kRecoveryRateWindow) lately.pop_front();
   } else {
     recovery->suspects[in_flight->second.host] = now + kSuspicion;
     recovery->queue.Fail(block_id, std::string(status.message()), now);
@@ -401,11 +420,17 @@ void RecoveryManager::Take(Recovery* recovery, const std::string& block_id,
 void RecoveryManager::EndIfFinished(Recovery* recovery) {
   RecoveryRecord& record = recovery->record;
   if (Ended(record.state) || recovery->list_after || !recovery->queue.Finished()) return;
+  const bool all = ViewOf(*recovery).record.failed_blocks == 0;
+  End(recovery, all ? RecoveryState::kDone : RecoveryState::kPartial);
+}
+
+void RecoveryManager::End(Recovery* recovery, RecoveryState state) {
+  RecoveryRecord& record = recovery->record;
   const RecoveryView view = ViewOf(*recovery);
   record.done_blocks = view.record.done_blocks;
   record.done_bytes = view.record.done_bytes;
   record.failed_blocks = view.record.failed_blocks;
-  record.state = record.failed_blocks == 0 ? RecoveryState::kDone : RecoveryState::kPartial;
+  record.state = state;
   record.ended_unix_ms = clock_->UnixMillis();
   Log(record.failed_blocks == 0 ? LogLevel::kInfo : LogLevel::kWarning, "recovery.end",
       {{"recovery", IdText(record.recovery_id)},
@@ -414,56 +439,6 @@ void RecoveryManager::EndIfFinished(Recovery* recovery) {
        {"blocks", std::to_string(record.blocks)},
        {"failed", std::to_string(record.failed_blocks)}});
   Store(record);
-}
-
-// ---- Views ----------------------------------------------------------------------------------
-
-RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
-  RecoveryView view;
-  view.record = recovery.record;
-  const RecoveryQueue::Counts counts = recovery.queue.counts();
-  view.blocked = recovery.queue.Blocked(kShownBlocked);
-  if (Ended(recovery.record.state)) return view;
-  view.listing = recovery.list_after.has_value();
-  view.record.done_blocks = counts.done;
-  view.record.done_bytes = counts.done_bytes;
-  if (!view.listing) {
-    view.record.done_blocks += recovery.record.blocks - recovery.listed_blocks;
-    view.record.done_bytes += recovery.record.bytes - recovery.listed_bytes;
-  }
-  view.running_blocks = counts.running;
-  view.waiting_blocks = counts.waiting;
-  view.record.failed_blocks = counts.given_up;
-  const TimePoint now = clock_->Now();
-  uint64_t lately = 0;
-  for (const auto& [at, bytes] : recovery.lately_done) lately += now - at > kRateWindow ? 0 : bytes;
-  const double age =
-      static_cast<double>(clock_->UnixMillis() - recovery.record.started_unix_ms) / 1000;
-  view.bytes_per_second =
-      static_cast<double>(lately) / std::clamp(age, 0.001, Seconds(kRateWindow));
-  if (view.bytes_per_second > 0 && !view.listing) {
-    view.eta_seconds =
-        static_cast<double>(recovery.record.bytes - view.record.done_bytes) / view.bytes_per_second;
-  }
-  return view;
-}
-
-absl::StatusOr<RecoveryView> RecoveryManager::Get(RecoveryId id) {
-  MutexLock lock(&mutex_);
-  const auto found = recoveries_.find(id);
-  if (found == recoveries_.end()) {
-    return absl::NotFoundError("there is no recovery " + IdText(id));
-  }
-  return ViewOf(*found->second);
-}
-
-std::vector<RecoveryView> RecoveryManager::All() {
-  MutexLock lock(&mutex_);
-  std::vector<RecoveryView> views;
-  for (auto it = recoveries_.rbegin(); it != recoveries_.rend(); ++it) {
-    views.push_back(ViewOf(*it->second));
-  }
-  return views;
 }
 
 }  // namespace ecpipe

@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/thread.h"
 #include "coordinator/catalog.h"
 #include "coordinator/journal.h"
 #include "coordinator/recovery_policy.h"
@@ -25,6 +25,9 @@
 
 namespace ecpipe {
 
+// Over which bytes a second are counted.
+inline constexpr Duration kRecoveryRateWindow = std::chrono::seconds(30);
+
 struct RecoveryView {
   RecoveryRecord record;  // as of now, also while it runs
   bool listing = false;   // record.blocks is not all yet
@@ -32,6 +35,7 @@ struct RecoveryView {
   uint64_t waiting_blocks = 0;
   double bytes_per_second = 0;        // of the last half minute
   double eta_seconds = -1;            // -1: not known
+  double begins_in_seconds = 0;       // while the node may still come back
   std::vector<BlockedBlock> blocked;  // some of those that failed and are not done
 };
 
@@ -41,6 +45,8 @@ class RecoveryManager {
   struct Options {
     RecoveryQueue::Options queue;
     uint32_t streams_per_node = 8;
+    // Most nodes that fall silent come back: a restart, an update, a cable.
+    Duration delay = std::chrono::seconds(120);
   };
 
   // All pointers outlive the manager. It takes the coordinator's hosted ends for itself.
@@ -99,6 +105,8 @@ class RecoveryManager {
   void Run();
   // One step of each recovery; false when there was nothing to do.
   bool Turn();
+  // Ends recoveries whose node is back.
+  void EndReturned();
   absl::Status ListSome(RecoveryId id);
   std::optional<Start> ChooseStart(RecoveryId id);
   void BeginRepair(const Start& start);
@@ -108,6 +116,7 @@ class RecoveryManager {
   void Take(Recovery* recovery, const std::string& block_id, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(Recovery* recovery, RecoveryState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Under the lock, so that the journal sees changes in their order.
   void Store(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -126,7 +135,7 @@ class RecoveryManager {
   RecoveryLoads loads_ ABSL_GUARDED_BY(mutex_);
   bool news_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace ecpipe

@@ -27,6 +27,8 @@ const char* RecoveryStateName(RecoveryState state) {
       return "partial";
     case RecoveryState::kCancelled:
       return "cancelled";
+    case RecoveryState::kReturned:
+      return "returned";
   }
   return "unknown";
 }

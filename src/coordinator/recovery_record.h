@@ -24,8 +24,12 @@ enum class RecoveryState {
   kDone,     // every block is on another node
   kPartial,  // ended, and some blocks could not be repaired
   kCancelled,
+  kReturned,  // the node came back; what had not been rebuilt by then is there again
 };
 const char* RecoveryStateName(RecoveryState state);
+inline bool Ended(RecoveryState state) {
+  return state != RecoveryState::kRunning && state != RecoveryState::kPaused;
+}
 
 struct RecoveryRequest {
   std::string node;             // whose blocks are lost
@@ -35,6 +39,9 @@ struct RecoveryRequest {
   uint32_t slice_bytes = 0;  // 0: the default
   TransportKind transport = TransportKind::kTcp;
   uint32_t streams_per_node = 0;  // repairs in which a node takes part at once; 0: the default
+  // How long the node must have been silent before anything is rebuilt; negative: the default. Not
+  // kept: the record has what follows from it.
+  double delay_seconds = -1;
 
   friend bool operator==(const RecoveryRequest&, const RecoveryRequest&) = default;
 };
@@ -51,6 +58,9 @@ struct RecoveryRecord {
   uint64_t failed_blocks = 0;  // given up
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;  // 0 until it has ended
+  // Nothing is rebuilt before, since the node may come back, and it ends when the node does. 0: the
+  // node is to be emptied whether or not it is live.
+  int64_t rebuild_after_unix_ms = 0;
 
   friend bool operator==(const RecoveryRecord&, const RecoveryRecord&) = default;
 };

@@ -2,32 +2,14 @@
 #include "coordinator/repair_coordinator.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
-#include "common/fault_points.h"
+#include "absl/strings/str_format.h"
+#include "common/blame.h"
 #include "common/log.h"
 #include "common/status.h"
-#include "coordinator/part_builder.h"
-#include "coordinator/random_ids.h"
 
 namespace ecpipe {
-namespace {
-
-// Each attempt leaves out the helpers that failed the one before, so this bounds how many dead
-// helpers one request may discover.
-constexpr uint32_t kMaxHandoutAttempts = 5;
-
-absl::Status Cancelled() { return absl::CancelledError("the repair was cancelled"); }
-
-std::string Short(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", seconds);
-  return text;
-}
-
-}  // namespace
-
 RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperGateway* helpers,
                                      const Clock* clock, const Options& options)
     : catalog_(catalog),
@@ -35,54 +17,21 @@ RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperG
       helpers_(helpers),
       clock_(clock),
       options_(options),
+      started_(clock->Now()),
       nodes_(clock, options.dead_after, options.racks, options.topology_script),
       links_(clock, options.links),
       busy_(clock),
-      planner_(&nodes_, &links_, options.planner) {}
+      planner_(&nodes_, &links_, &corrupt_, options.planner),
+      max_running_(options.max_running) {}
 
 absl::StatusOr<PlannedRepair> RepairCoordinator::Explain(const RepairRequest& request) {
-  ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, FindLost(catalog_, request.block_ids));
+  ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, Locate(request));
   return planner_.Explain(request, lost);
 }
 
-absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& request,
-                                                           uint64_t recovery_id) {
-  ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, FindLost(catalog_, request.block_ids));
-  Refused refused;
-  RepairRecord record;
-  record.repair_id = RandomRepairId();
-  record.block_ids = request.block_ids;
-  record.transport = TransportName(request.transport);
-  record.requestor = request.requestor;
-  record.hosts = request.hosts;
-  record.recovery_id = recovery_id;
-  record.started_unix_ms = clock_->UnixMillis();
-  absl::Status last;
-  for (; record.attempt < kMaxHandoutAttempts; ++record.attempt) {
-    absl::StatusOr<PlannedRepair> planned = planner_.Plan(request, lost, refused);
-    if (!planned.ok()) {
-      last = planned.status();
-      break;
-    }
-    record.offset = planned->offset;
-    record.bytes = planned->bytes;
-    record.scheme = planned->plan.scheme;
-    if (record.attempt == 0) {
-      ECPIPE_RETURN_IF_ERROR(AddRunning(record, lost.stripe.stripe_id));
-    }
-    if (last = Annotate(journal_->Record(record), "journal"); !last.ok()) break;
-    absl::StatusOr<RepairGrant> grant = HandOut(&record, request, *std::move(planned), &refused);
-    if (grant.ok()) return grant;
-    last = grant.status();
-    if (!Runs(record.repair_id)) break;
-  }
-  if (TakeRunning(record.repair_id)) {
-    End(record, RepairState::kFailed, StatusText(last));
-  } else if (!record.scheme.empty()) {
-    // Cancelled, and ended so; but this attempt may have gone into the journal after that.
-    StoreEnd(&record, RepairState::kFailed, StatusText(last));
-  }
-  return last;
+absl::StatusOr<LostBlocks> RepairCoordinator::Locate(const RepairRequest& request) {
+  if (request.facts) return FindLost(*request.facts, request.block_ids, &nodes_);
+  return FindLost(catalog_, request.block_ids);
 }
 
 bool RepairCoordinator::Runs(RepairId repair_id) {
@@ -108,126 +57,48 @@ absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
   return absl::OkStatus();
 }
 
+absl::Status RepairCoordinator::CheckRoomForRecovery() {
+  const auto most = std::max<size_t>(1, static_cast<size_t>(kBackgroundShare * max_running_));
+  size_t recovering = 0;
+  for (const auto& [repair_id, running] : running_) {
+    if (running.record.recovery_id != 0) ++recovering;
+  }
+  if (recovering < most) return absl::OkStatus();
+  return absl::ResourceExhaustedError("the coordinator runs its limit of " + std::to_string(most) +
+                                      " repairs of recoveries");
+}
+
+void RepairCoordinator::SetMaxRunning(uint32_t max_running) {
+  MutexLock lock(&mutex_);
+  max_running_ = max_running;
+}
+
+SendingStreams RepairCoordinator::StreamsOf(const std::string& node) {
+  MutexLock lock(&mutex_);
+  SendingStreams streams;
+  for (const auto& [repair_id, running] : running_) {
+    for (const auto& [sender, receivers] : running.receivers) {
+      if (!running.unreported.contains(sender)) continue;
+      streams.of_all += receivers.size();
+      if (sender == node) streams.of_node += receivers.size();
+    }
+  }
+  return streams;
+}
+
 absl::Status RepairCoordinator::AddRunning(const RepairRecord& record,
                                            const std::string& stripe_id) {
   MutexLock lock(&mutex_);
   if (!record.hosts.empty()) ECPIPE_RETURN_IF_ERROR(CheckHosts(record, stripe_id));
-  if (running_.size() >= options_.max_running) {
+  if (running_.size() >= max_running_) {
     return absl::ResourceExhaustedError("the coordinator runs its limit of " +
-                                        std::to_string(options_.max_running) + " repairs");
+                                        std::to_string(max_running_) + " repairs");
   }
+  if (record.recovery_id != 0) ECPIPE_RETURN_IF_ERROR(CheckRoomForRecovery());
   running_[record.repair_id] = Running{
       .record = record, .stripe_id = stripe_id, .last_news = clock_->Now(), .handing_out = true};
   ++counts_.started;
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<HelperGateway::Handout>> RepairCoordinator::MakeHandouts(
-    const RepairRecord& record, TransportKind transport, const PlannedRepair& planned,
-    RepairPart* requestor_part) {
-  PartContext context;
-  context.repair_id = record.repair_id;
-  context.attempt = record.attempt;
-  context.transport = transport;
-  context.stripe = &planned.stripe;
-  context.new_token = RandomToken;
-  std::map<std::string, std::string> control_addresses;
-  for (const NodeLoad& load : planned.cost.loads) {
-    const std::optional<NodeView> node = nodes_.Find(load.node);
-    if (!node) continue;
-    control_addresses[load.node] = node->record.control_address;
-    context.addresses[load.node] =
-        transport == TransportKind::kRedis ? node->record.redis_address : node->record.data_address;
-  }
-  ECPIPE_ASSIGN_OR_RETURN(auto parts, BuildParts(planned.plan, context));
-  for (size_t i = 0; i < record.hosts.size(); ++i) {
-    const auto first_row = static_cast<Row>(i * planned.plan.layout.sub_blocks);
-    parts.at(record.hosts[i]).stores = {
-        {first_row, record.block_ids[i], planned.stripe.block_bytes}};
-  }
-  std::vector<HelperGateway::Handout> handouts;
-  // In the plan's order, so that a sender tends to know its edges before its receiver dials.
-  for (const NodeLoad& load : planned.cost.loads) {
-    const auto control = control_addresses.find(load.node);
-    RepairPart& part = parts.at(load.node);
-    if (control == control_addresses.end()) {
-      *requestor_part = std::move(part);
-    } else {
-      handouts.push_back({{load.node, control->second}, std::move(part)});
-    }
-  }
-  return handouts;
-}
-
-absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
-                                                       const RepairRequest& request,
-                                                       PlannedRepair planned, Refused* refused) {
-  RepairGrant grant;
-  ECPIPE_ASSIGN_OR_RETURN(std::vector<HelperGateway::Handout> handouts,
-                          MakeHandouts(*record, request.transport, planned, &grant.part));
-  std::vector<HelperAddress> helpers;
-  std::set<std::string> nodes;
-  for (const HelperGateway::Handout& handout : handouts) {
-    helpers.push_back(handout.helper);
-    nodes.insert(handout.helper.node);
-  }
-  {
-    MutexLock lock(&mutex_);
-    const auto found = running_.find(record->repair_id);
-    if (found == running_.end()) return Cancelled();
-    Running& running = found->second;
-    running.record = *record;
-    running.helpers = helpers;
-    running.unreported = nodes;
-    running.last_news = clock_->Now();
-    running.busy.reset();  // an attempt does not share nodes with the one before
-    running.busy = busy_.Take({nodes.begin(), nodes.end()});
-    running.to_move.clear();
-    running.failure = absl::OkStatus();
-  }
-  ECPIPE_RETURN_IF_ERROR(FaultPoint("coordinator.before_handout"));
-  const std::vector<absl::Status> outcomes =
-      helpers_->StartParts(handouts, options_.handout_timeout);
-  absl::Status first_failure;
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i].ok()) continue;
-    if (first_failure.ok()) first_failure = outcomes[i];
-    refused->emplace(handouts[i].helper.node, std::string(outcomes[i].message()));
-    Log(LogLevel::kWarning, "repair.helper_refused",
-        {{"repair", RepairIdText(record->repair_id)},
-         {"attempt", std::to_string(record->attempt)},
-         {"node", handouts[i].helper.node},
-         {"status", StatusText(outcomes[i])}});
-  }
-  if (!first_failure.ok()) {
-    helpers_->CancelRepair(record->repair_id, record->attempt, helpers);
-    return first_failure;
-  }
-  bool cancelled = false;
-  {
-    MutexLock lock(&mutex_);
-    const auto found = running_.find(record->repair_id);
-    cancelled = found == running_.end();
-    if (!cancelled) found->second.handing_out = false;
-  }
-  if (cancelled) {
-    // The word to cancel may have come to a helper before its part.
-    helpers_->CancelRepair(record->repair_id, record->attempt, helpers);
-    return Cancelled();
-  }
-  Log(LogLevel::kInfo, "repair.begin",
-      {{"repair", RepairIdText(record->repair_id)},
-       {"attempt", std::to_string(record->attempt)},
-       {"block", request.block_ids[0]},
-       {"blocks", std::to_string(request.block_ids.size())},
-       {"scheme", record->scheme},
-       {"transport", record->transport},
-       {"bytes", std::to_string(record->bytes)},
-       {"helpers", std::to_string(helpers.size())}});
-  grant.repair_id = record->repair_id;
-  grant.planned = std::move(planned);
-  Advance(record->repair_id);
-  return grant;
 }
 
 std::optional<RepairCoordinator::Running> RepairCoordinator::TakeRunning(RepairId repair_id) {
@@ -276,8 +147,24 @@ void RepairCoordinator::StoreEnd(RepairRecord* record, RepairState state,
   record->state = state;
   record->ended_unix_ms = clock_->UnixMillis();
   record->detail = detail;
-  if (absl::Status written = journal_->Record(*record); !written.ok()) {
-    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(written)}});
+  const absl::Status written = journal_->Record(*record);
+  if (written.ok()) return;
+  Log(LogLevel::kError, "journal.failed", {{"status", StatusText(written)}});
+  MutexLock lock(&mutex_);
+  if (unwritten_.size() < options_.max_running) unwritten_[record->repair_id] = *record;
+}
+
+void RepairCoordinator::StoreUnwritten() {
+  std::map<RepairId, RepairRecord> unwritten;
+  {
+    MutexLock lock(&mutex_);
+    unwritten = unwritten_;
+  }
+  for (const auto& [repair_id, record] : unwritten) {
+    // The next ones would fail as well.
+    if (!journal_->Record(record).ok()) return;
+    MutexLock lock(&mutex_);
+    unwritten_.erase(repair_id);
   }
 }
 
@@ -287,7 +174,8 @@ void RepairCoordinator::End(RepairRecord record, RepairState state, const std::s
       {{"repair", RepairIdText(record.repair_id)},
        {"state", RepairStateName(state)},
        {"seconds",
-        Short(static_cast<double>(record.ended_unix_ms - record.started_unix_ms) / 1000)},
+        absl::StrFormat("%.1f",
+                        static_cast<double>(record.ended_unix_ms - record.started_unix_ms) / 1000)},
        {"detail", detail}});
   {
     MutexLock lock(&mutex_);
@@ -316,12 +204,14 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
     Running& running = found->second;
     const bool first = running.unreported.erase(node) == 1;
     running.last_news = clock_->Now();
-    if (!status.ok() && running.failure.ok()) running.failure = Annotate(status, "node " + node);
-    const std::vector<std::string>& hosts = running.record.hosts;
-    const auto host = std::find(hosts.begin(), hosts.end(), node);
-    if (first && status.ok() && host != hosts.end()) {
-      running.to_move.insert(static_cast<Row>(host - hosts.begin()));
-    } else if (first && status.ok() && !hosts.empty()) {
+    const std::optional<Row> row = RowToStore(running.record, node);
+    // Whose receiver has gone can only say so. Why it went others know, and will say.
+    const bool knows_why = row || !BlamedBy(status).empty();
+    absl::Status& failure = knows_why ? running.failure : running.consequence;
+    if (failure.ok()) failure = Annotate(FromPeer(status, node), "node " + node);
+    if (first && status.ok() && row) {
+      running.to_move.insert(*row);
+    } else if (first && status.ok() && !running.record.hosts.empty()) {
       part_end = {running.record.recovery_id, running.record.block_ids[0], node};
     }
   }
@@ -347,11 +237,55 @@ void RepairCoordinator::ReportLinks(const std::string& node, RepairId repair_id,
   }
 }
 
+void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_id,
+                                      const std::string& block_id, const std::string& reason) {
+  if (const std::string at = PlaceByFacts(repair_id, block_id, node); !at.empty()) {
+    return NoteCorrupt({block_id, at, reason, clock_->UnixMillis()},
+                       "HDFS makes a new one once it knows; until then it is not read");
+  }
+  const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
+  if (!place.ok()) return;
+  const std::string& holder = place->stripe.blocks[static_cast<size_t>(place->block_index)].node;
+  bool heard = node == holder;
+  if (!heard) {
+    MutexLock lock(&mutex_);
+    const auto running = running_.find(repair_id);
+    if (running == running_.end() || running->second.stripe_id != place->stripe.stripe_id) return;
+    const std::vector<std::string>& hosts = running->second.record.hosts;
+    // A requestor has no node, and hosts are the requestors where there are some.
+    heard =
+        hosts.empty() ? node.empty() : std::find(hosts.begin(), hosts.end(), node) != hosts.end();
+  }
+  if (!heard) return;
+  NoteCorrupt({block_id, holder, reason, clock_->UnixMillis()},
+              "ecpipe repair " + block_id + " --to " + holder);
+}
+
+std::string RepairCoordinator::PlaceByFacts(RepairId repair_id, const std::string& block_id,
+                                            const std::string& node) {
+  MutexLock lock(&mutex_);
+  const auto running = running_.find(repair_id);
+  if (running == running_.end()) return "";
+  const std::vector<BlockPlace>& places = running->second.places;
+  const auto place = std::find_if(places.rbegin(), places.rend(), [&](const BlockPlace& known) {
+    return known.block_id == block_id && (node.empty() || known.node == node);
+  });
+  return place == places.rend() ? "" : place->node;
+}
+
+void RepairCoordinator::NoteCorrupt(const CorruptBlock& block, const std::string& hint) {
+  if (!corrupt_.Add(block)) return;
+  Log(LogLevel::kError, "block.corrupt",
+      {{"block", block.block_id}, {"node", block.node}, {"reason", block.reason}, {"hint", hint}});
+}
+
 absl::StatusOr<RepairRecord> RepairCoordinator::Find(RepairId repair_id) {
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
     if (found != running_.end()) return found->second.record;
+    const auto unwritten = unwritten_.find(repair_id);
+    if (unwritten != unwritten_.end()) return unwritten->second;
   }
   return journal_->Find(repair_id);
 }

@@ -2,19 +2,17 @@
 #include "coordinator/repair_planner.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
+#include <set>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_format.h"
+#include "codec/check_rows.h"
+#include "codec/shortened_code.h"
 #include "common/status.h"
 
 namespace ecpipe {
 namespace {
-
-std::string Short(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", seconds);
-  return text;
-}
 
 // A requestor that bears a node's name would have its hop run there.
 std::string RequestorName(const std::string& name) {
@@ -28,7 +26,7 @@ std::string Unfit(const std::string& node, const std::optional<NodeView>& view,
   if (!view) return "its helper has not registered";
   switch (view->state) {
     case NodeState::kDead:
-      return "no heartbeat for " + Short(view->seconds_since_heartbeat) + " s";
+      return "no heartbeat for " + absl::StrFormat("%.1f", view->seconds_since_heartbeat) + " s";
     case NodeState::kDraining:
       return "its helper is shutting down";
     case NodeState::kLive:
@@ -46,11 +44,6 @@ struct Candidate {
   size_t wish = 0;    // place in the request's order
   uint32_t load = 0;  // sessions that its helper runs
 };
-
-template <typename Value>
-bool Contains(const std::vector<Value>& values, const Value& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
 
 // "block b1" or "blocks b1, b2".
 std::string Named(const std::vector<std::string>& block_ids) {
@@ -75,33 +68,35 @@ SliceGrid OverSubBlocks(const SliceGrid& range, const BlockLayout& layout) {
   return grid;
 }
 
+uint64_t ShortestOf(const LostBlocks& lost) {
+  uint64_t bytes = UINT64_MAX;
+  for (const int index : lost.indices) bytes = std::min(bytes, lost.stripe.BytesOf(index));
+  return bytes;
+}
+
+// The code, as far as it matters to bytes from `offset` on: blocks that end before are zero there.
+absl::StatusOr<std::shared_ptr<const ErasureCode>> CodeFrom(
+    uint64_t offset, const Stripe& stripe, std::shared_ptr<const ErasureCode> code) {
+  std::vector<int> zero_blocks;
+  for (int i = 0; i < code->n(); ++i) {
+    if (stripe.BytesOf(i) <= offset) zero_blocks.push_back(i);
+  }
+  if (zero_blocks.empty()) return code;
+  return ShortenedCode::Create(std::move(code), zero_blocks);
+}
+
 size_t PlaceIn(const std::vector<std::string>& order, const std::string& node) {
   return static_cast<size_t>(std::find(order.begin(), order.end(), node) - order.begin());
 }
 
 }  // namespace
 
-absl::StatusOr<LostBlocks> FindLost(Catalog* catalog, const std::vector<std::string>& block_ids) {
-  if (block_ids.empty() || block_ids.size() > kMaxRows) {
-    return absl::InvalidArgumentError("a request names from 1 to " + std::to_string(kMaxRows) +
-                                      " blocks, not " + std::to_string(block_ids.size()));
-  }
-  ECPIPE_ASSIGN_OR_RETURN(BlockLocation first, catalog->FindBlock(block_ids[0]));
-  LostBlocks lost{std::move(first.stripe), {}};
-  for (const std::string& id : block_ids) {
-    const auto place = std::find_if(lost.stripe.blocks.begin(), lost.stripe.blocks.end(),
-                                    [&](const BlockPlace& block) { return block.block_id == id; });
-    if (place == lost.stripe.blocks.end()) {
-      return absl::InvalidArgumentError("block " + id + " is not of stripe " +
-                                        lost.stripe.stripe_id + ", as " + block_ids[0] + " is");
-    }
-    const int index = static_cast<int>(place - lost.stripe.blocks.begin());
-    if (Contains(lost.indices, index)) {
-      return absl::InvalidArgumentError("block " + id + " is named twice");
-    }
-    lost.indices.push_back(index);
-  }
-  return lost;
+absl::StatusOr<Verification> VerificationNamed(const std::string& name) {
+  if (name == "none") return Verification::kNone;
+  if (name == "parity") return Verification::kParity;
+  if (name == "locate") return Verification::kLocate;
+  return absl::InvalidArgumentError("unknown verification '" + name +
+                                    "'; known are none, parity, locate");
 }
 
 absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
@@ -122,25 +117,63 @@ absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
   return grid;
 }
 
+std::string RepairPlanner::Unreadable(const BlockPlace& place, const std::optional<NodeView>& view,
+                                      TransportKind transport, const Refused& refused) const {
+  if (place.node.empty()) return "nobody is known to have it";
+  if (std::string reason = Unfit(place.node, view, transport, refused); !reason.empty()) {
+    return reason;
+  }
+  const std::string corrupt = corrupt_->Reason(place.block_id, place.node);
+  return corrupt.empty() ? "" : "it is corrupt: " + corrupt;
+}
+
+LostBlocks RepairPlanner::AtUsableReplicas(const RepairRequest& request, const LostBlocks& lost,
+                                           const Refused& refused) {
+  LostBlocks placed = lost;
+  std::set<std::string> taken;
+  for (size_t i = 0; i < lost.replicas.size(); ++i) {
+    // What is wanted is not read, unless it is read directly.
+    const bool wanted = absl::c_linear_search(lost.indices, static_cast<int>(i));
+    if (wanted && request.scheme != "direct") continue;
+    BlockPlace& place = placed.stripe.blocks[i];
+    for (const std::string& node : lost.replicas[i]) {
+      const BlockPlace replica{place.block_id, node};
+      if (taken.contains(node)) continue;
+      if (!Unreadable(replica, nodes_->Find(node), request.transport, refused).empty()) continue;
+      place = replica;
+      taken.insert(node);
+      break;
+    }
+  }
+  return placed;
+}
+
 absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
                                           const Refused& refused, PlanRequest* plan_request) {
   const std::vector<BlockPlace>& blocks = lost.stripe.blocks;
   std::string reasons;
   std::vector<Candidate> candidates;
+  std::set<std::string> known;    // nodes of the stripe, each once
+  std::set<std::string> helping;  // nodes of candidates
   const bool direct = request.scheme == "direct";
   for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
     const BlockPlace& place = blocks[static_cast<size_t>(i)];
     const std::optional<NodeView> view = nodes_->Find(place.node);
-    if (view) {
+    if (view && known.insert(place.node).second) {
       plan_request->cluster.nodes.push_back({.node = place.node, .rack = view->record.rack});
     }
-    if (Contains(lost.indices, i) != direct) continue;
-    const std::string reason = Unfit(place.node, view, request.transport, refused);
+    if (absl::c_linear_search(lost.indices, i) != direct) continue;
+    // Known without being read.
+    if (lost.stripe.BytesOf(i) <= plan_request->grid.offset) continue;
+    std::string reason = Unreadable(place, view, request.transport, refused);
+    if (reason.empty() && helping.contains(place.node)) reason = "its node has another block";
     if (reason.empty()) {
+      helping.insert(place.node);
       candidates.push_back(
           {i, PlaceIn(request.helper_order, place.node), view->record.active_sessions});
     } else {
-      reasons += "; " + place.block_id + " on " + place.node + ": " + reason;
+      const std::string where = place.node.empty() ? "" : " on " + place.node;
+      reasons += "; " + place.block_id + where + ": " + reason;
     }
   }
   const auto refuse = [&](const std::string& what) {
@@ -148,6 +181,9 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
   };
   if (direct) {
     if (candidates.empty()) return refuse("read directly");
+    if (request.verify.value_or(Verification::kNone) != Verification::kNone) {
+      return absl::InvalidArgumentError("a direct read takes one block, which no parity verifies");
+    }
     plan_request->equation = {lost.indices, {{lost.indices[0], {1}}}};
     return absl::OkStatus();
   }
@@ -165,16 +201,32 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
   }
   ECPIPE_ASSIGN_OR_RETURN(plan_request->equation, std::move(equation));
   plan_request->survivors = std::move(survivors);
+  const absl::Status verified = AddVerification(request, plan_request);
+  return absl::Status(verified.code(), std::string(verified.message()) +
+                                           (absl::IsFailedPrecondition(verified) ? reasons : ""));
+}
+
+absl::Status RepairPlanner::AddVerification(const RepairRequest& request,
+                                            PlanRequest* plan_request) {
+  const Verification verify = request.verify.value_or(options_.default_verification);
+  if (verify == Verification::kNone) return absl::OkStatus();
+  ECPIPE_RETURN_IF_ERROR(
+      Annotate(AddCheckRows(*plan_request->code, plan_request->survivors,
+                            static_cast<uint32_t>(verify), &plan_request->equation),
+               Named(request.block_ids)));
+  // Schemes that choose helpers would ask the code for equations without check rows.
+  plan_request->code = nullptr;
   return absl::OkStatus();
 }
 
 std::string RepairPlanner::UnfitHost(const std::string& host, TransportKind transport,
                                      const LostBlocks& lost, const Refused& refused,
                                      const PlanRequest& plan_request) {
-  if (Contains(plan_request.requestors, host)) return "it takes another of the blocks";
+  if (absl::c_linear_search(plan_request.requestors, host)) return "it takes another of the blocks";
   for (int i = 0; i < static_cast<int>(lost.stripe.blocks.size()); ++i) {
     const bool here = lost.stripe.blocks[static_cast<size_t>(i)].node == host;
-    if (here && !Contains(lost.indices, i)) return "it has a block of the stripe already";
+    if (here && !absl::c_linear_search(lost.indices, i))
+      return "it has a block of the stripe already";
   }
   return Unfit(host, nodes_->Find(host), transport, refused);
 }
@@ -192,6 +244,9 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const L
     return absl::InvalidArgumentError(std::to_string(request.hosts.size()) + " nodes are to take " +
                                       std::to_string(lost.indices.size()) +
                                       " blocks; name one for each");
+  }
+  if (!lost.replicas.empty()) {
+    return absl::InvalidArgumentError("HDFS stores its blocks itself");
   }
   if (bytes != lost.stripe.block_bytes || request.scheme == "direct") {
     return absl::InvalidArgumentError("nodes take whole blocks that are rebuilt");
@@ -213,32 +268,40 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
                                                        const LostBlocks& lost,
                                                        const Refused& refused,
                                                        PlannedRepair* planned) {
-  const Stripe& stripe = lost.stripe;
-  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
+  std::optional<LostBlocks> at_replicas;
+  if (!lost.replicas.empty()) at_replicas = AtUsableReplicas(request, lost, refused);
+  const LostBlocks& placed = at_replicas ? *at_replicas : lost;
+  const Stripe& stripe = placed.stripe;
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
   if (static_cast<int>(stripe.blocks.size()) != code->n()) {
     return absl::InternalError("stripe " + stripe.stripe_id + " has " +
                                std::to_string(stripe.blocks.size()) + " blocks, its code " +
                                code->name() + " needs " + std::to_string(code->n()));
   }
-  ECPIPE_ASSIGN_OR_RETURN(const SliceGrid range, GridFor(request, stripe.block_bytes));
+  planned->block_bytes = ShortestOf(placed);
+  ECPIPE_ASSIGN_OR_RETURN(const SliceGrid range, GridFor(request, planned->block_bytes));
+  ECPIPE_ASSIGN_OR_RETURN(code, CodeFrom(range.offset, stripe, std::move(code)));
   planned->stripe = stripe;
   planned->offset = range.offset;
   planned->bytes = range.bytes;
   PlanRequest plan_request;
   plan_request.scheme = request.scheme.empty() ? options_.default_scheme : request.scheme;
   plan_request.code = code;
+  plan_request.grid = range;
   plan_request.cluster.default_bytes_per_second = options_.link_bytes_per_second;
   plan_request.cluster.rack_bytes_per_second = options_.rack_bytes_per_second;
   for (const BlockPlace& place : stripe.blocks) plan_request.block_nodes.push_back(place.node);
-  ECPIPE_RETURN_IF_ERROR(FindRequestors(request, lost, refused, range.bytes, &plan_request));
-  ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, lost, refused, &plan_request));
+  ECPIPE_RETURN_IF_ERROR(FindRequestors(request, placed, refused, range.bytes, &plan_request));
+  ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, placed, refused, &plan_request));
   plan_request.grid = OverSubBlocks(range, plan_request.equation.layout);
   links_->FillIn(&plan_request.cluster);
   return plan_request;
 }
 
-absl::Status RepairPlanner::Run(const PlanRequest& request, PlannedRepair* planned) {
+absl::Status RepairPlanner::Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
+                                PlannedRepair* planned) {
   ECPIPE_ASSIGN_OR_RETURN(planned->plan, ChoosePlan(request));
+  if (left) ECPIPE_RETURN_IF_ERROR(KeepMissing(*left, &planned->plan));
   planned->cost = EstimateCost(planned->plan, request.cluster);
   for (const PlanNode& node : request.cluster.nodes) planned->racks[node.node] = node.rack;
   return absl::OkStatus();
@@ -249,7 +312,7 @@ absl::StatusOr<PlannedRepair> RepairPlanner::Plan(const RepairRequest& request,
   PlannedRepair planned;
   ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request,
                           MakeRequest(request, lost, refused, &planned));
-  ECPIPE_RETURN_IF_ERROR(Run(plan_request, &planned));
+  ECPIPE_RETURN_IF_ERROR(Run(plan_request, request.left, &planned));
   return planned;
 }
 
@@ -257,7 +320,7 @@ absl::StatusOr<PlannedRepair> RepairPlanner::Explain(const RepairRequest& reques
                                                      const LostBlocks& lost) {
   PlannedRepair planned;
   ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, {}, &planned));
-  ECPIPE_RETURN_IF_ERROR(Run(plan_request, &planned));
+  ECPIPE_RETURN_IF_ERROR(Run(plan_request, request.left, &planned));
   if (planned.plan.scheme != "direct") {
     ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(plan_request));
   }

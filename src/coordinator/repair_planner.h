@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,24 @@
 #include "common/repair_plan.h"
 #include "coordinator/catalog.h"
 #include "coordinator/code_cache.h"
+#include "coordinator/corrupt_blocks.h"
 #include "coordinator/known_links.h"
+#include "coordinator/lost_blocks.h"
 #include "coordinator/node_registry.h"
 #include "coordinator/plan_cost.h"
+#include "coordinator/slices_left.h"
 
 namespace ecpipe {
+
+// How what a repair reads is verified: by this many check rows (codec/check_rows.h).
+enum class Verification : uint32_t { kNone = 0, kParity = 1, kLocate = 2 };
+// "none", "parity", "locate". INVALID_ARGUMENT for another name.
+absl::StatusOr<Verification> VerificationNamed(const std::string& name);
 
 // Blocks of one stripe, or the same range of each, that somebody wants.
 struct RepairRequest {
   std::vector<std::string> block_ids;
+  std::optional<StripeFacts> facts;  // of their stripe; none: the catalog has it
   uint64_t offset = 0;
   uint64_t bytes = 0;        // 0: to the end of the blocks
   std::string scheme;        // empty or "auto": the best by expected time
@@ -32,21 +42,14 @@ struct RepairRequest {
   // Nodes in the order in which they should help; those that are not named come after them. Empty:
   // those that do least first.
   std::vector<std::string> helper_order;
+  std::optional<SlicesLeft> left;  // another attempt: what the ones before it have not brought
+  std::optional<Verification> verify;  // none: the default
 };
-
-// Where the blocks of a request are.
-struct LostBlocks {
-  Stripe stripe;
-  std::vector<int> indices;  // in the stripe, in the request's order
-};
-
-// INVALID_ARGUMENT: none, too many, one twice, or not all of one stripe. NOT_FOUND: no stripe has
-// the first one.
-absl::StatusOr<LostBlocks> FindLost(Catalog* catalog, const std::vector<std::string>& block_ids);
 
 // What a request leads to, before anything runs.
 struct PlannedRepair {
   Stripe stripe;
+  uint64_t block_bytes = 0;  // of the shortest block that is wanted
   uint64_t offset = 0;  // what is wanted of each block; the plan may bring some more around it
   uint64_t bytes = 0;
   RepairPlan plan;
@@ -63,13 +66,15 @@ class RepairPlanner {
     uint32_t default_slice_bytes = kDefaultSliceBytes;
     double link_bytes_per_second = 125e6;  // what an unknown link is taken for
     double rack_bytes_per_second = 0;      // as in ClusterView
+    Verification default_verification = Verification::kNone;
   };
   // Nodes that may not take part, with the reason.
   using Refused = std::map<std::string, std::string>;
 
-  // `nodes` and `links` outlive the planner.
-  RepairPlanner(NodeRegistry* nodes, KnownLinks* links, const Options& options)
-      : nodes_(nodes), links_(links), options_(options) {}
+  // All outlive the planner.
+  RepairPlanner(NodeRegistry* nodes, KnownLinks* links, const CorruptBlocks* corrupt,
+                const Options& options)
+      : nodes_(nodes), links_(links), corrupt_(corrupt), options_(options) {}
 
   // The errors are those of CoordinatorService.BeginRepair.
   absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const LostBlocks& lost,
@@ -81,12 +86,22 @@ class RepairPlanner {
   // Fills in `planned` what is wanted, and returns how to ask a planner for it.
   absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request, const LostBlocks& lost,
                                           const Refused& refused, PlannedRepair* planned);
-  absl::Status Run(const PlanRequest& request, PlannedRepair* planned);
+  absl::Status Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
+                   PlannedRepair* planned);
   // The range that is wanted of each block.
   absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, uint64_t block_bytes) const;
+  // The same, where each block that has several replicas is at one that can be used, if there is
+  // one, and no two at one node.
+  LostBlocks AtUsableReplicas(const RepairRequest& request, const LostBlocks& lost,
+                              const Refused& refused);
+  // Why the block cannot be read there now; empty if it can.
+  std::string Unreadable(const BlockPlace& place, const std::optional<NodeView>& view,
+                         TransportKind transport, const Refused& refused) const;
   // Fills in the survivors that can be used and what the code makes of them.
   absl::Status FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
                              const Refused& refused, PlanRequest* plan_request);
+  // Adds the check rows that the request wants.
+  absl::Status AddVerification(const RepairRequest& request, PlanRequest* plan_request);
   // Fills in where each block goes.
   absl::Status FindRequestors(const RepairRequest& request, const LostBlocks& lost,
                               const Refused& refused, uint64_t bytes, PlanRequest* plan_request);
@@ -96,6 +111,7 @@ class RepairPlanner {
 
   NodeRegistry* const nodes_;
   KnownLinks* const links_;
+  const CorruptBlocks* const corrupt_;
   const Options options_;
   CodeCache codes_;
 };

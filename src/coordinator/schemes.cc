@@ -59,7 +59,9 @@ struct Taker {
 std::vector<Taker> Takers(const PlanRequest& request) {
   std::vector<Taker> takers;
   for (const Row row : AllRows(request)) {
-    const std::string& node = request.requestors[row / request.equation.layout.sub_blocks];
+    // Check rows, which are the last ones, end where all rows do.
+    const size_t block = row / request.equation.layout.sub_blocks;
+    const std::string& node = request.requestors[std::min(block, request.requestors.size() - 1)];
     const auto known = std::find_if(takers.begin(), takers.end(),
                                     [&](const Taker& taker) { return taker.node == node; });
     if (known == takers.end()) {
@@ -135,7 +137,7 @@ PlanLane PathLane(const PlanRequest& request, const std::vector<EquationTerm>& p
 // The share of the slices that takes the path; docs/design/004-several-blocks.md.
 double PathShare(const PlanRequest& request, const std::vector<Taker>& takers) {
   const auto k = static_cast<double>(request.equation.terms.size());
-  const auto f = static_cast<double>(request.equation.failed.size());
+  const auto f = static_cast<double>(request.equation.rows() / request.equation.layout.sub_blocks);
   const auto g = static_cast<double>(takers.size());
   double m = 0;  // blocks of the requestor that takes the most
   const size_t rows_of_block = request.equation.layout.sub_blocks;
@@ -148,9 +150,10 @@ double PathShare(const PlanRequest& request, const std::vector<Taker>& takers) {
 
 // Which slices each lane carries: some of each lane in turn, so that they arrive about in order.
 std::vector<LaneSlices> Interleaved(const std::vector<SharedLane>& lanes, uint32_t slice_count) {
-  constexpr uint32_t kMostRounds = 512;  // lanes keep together if rounds are short
+  // A lane may only lead the others by so many slices as a stream has credit for, hence short runs.
+  constexpr uint32_t kMostRounds = 512;
   const auto lane_count = static_cast<uint32_t>(lanes.size());
-  const uint64_t rounds = std::clamp(slice_count / (4 * lane_count), 1u, kMostRounds);
+  const uint64_t rounds = std::clamp(slice_count / lane_count, 1u, kMostRounds);
   std::vector<std::vector<SliceRun>> runs(lanes.size());
   uint32_t next = 0;
   for (uint64_t round = 0; round < rounds; ++round) {

@@ -16,27 +16,37 @@ namespace ecpipe {
 
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
     const CoordinatorConfig& config) {
-  ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config.listen, config.insecure));
-  if (config.insecure) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
+                          TlsContext::CreateIfEnabled(config.tls));
+  ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config.listen, config.insecure || tls != nullptr));
+  if (config.insecure && tls == nullptr) {
     Log(LogLevel::kWarning, "security.off",
         {{"reason", "insecure = true: anyone who reaches the port can order repairs"}});
   }
   std::unique_ptr<CoordinatorServer> server(new CoordinatorServer);
   ECPIPE_RETURN_IF_ERROR(server->OpenState(config));
+  server->helpers_ = std::make_unique<HelperClient>(tls);
   server->repairs_ =
       std::make_unique<RepairCoordinator>(server->catalog_.get(), server->journal_.get(),
-                                          &server->helpers_, &Clock::System(), config.repairs);
+                                          server->helpers_.get(), &Clock::System(), config.repairs);
+  server->resumer_ = std::make_unique<RepairResumer>(server->repairs_.get());
+  const std::optional<uint32_t> max_running = server->limits_->limits().cluster.max_running;
+  if (max_running) server->repairs_->SetMaxRunning(*max_running);
   server->recoveries_ = std::make_unique<RecoveryManager>(
       server->catalog_.get(), server->journal_.get(), server->repairs_.get(), &Clock::System(),
       config.recoveries);
   ECPIPE_RETURN_IF_ERROR(server->TakeUpInterrupted());
   server->prober_ = std::make_unique<LinkProber>(
       &server->repairs_->nodes(), &server->repairs_->links(), &server->repairs_->busy(),
-      &server->helpers_, &Clock::System(), config.probes);
+      server->helpers_.get(), &Clock::System(), config.probes);
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
-      server->catalog_.get(), server->journal_.get(), config.default_transport);
-  ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, server->service_.get()));
+      server->catalog_.get(), server->journal_.get(), server->limits_.get(),
+      CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
+                                            config.repairs.max_running},
+      config.default_transport);
+  ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls),
+                                                         server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
   server->expiry_ = std::thread([raw = server.get()] { raw->ExpireRegularly(); });
   return server;
@@ -52,6 +62,7 @@ CoordinatorServer::~CoordinatorServer() {
   metrics_.reset();
   if (prober_ != nullptr) prober_->Stop();
   rpc_.reset();
+  if (resumer_ != nullptr) resumer_->Stop();  // what it ends is told to the recoveries
   recoveries_.reset();
 }
 
@@ -62,6 +73,7 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   // Two files: SQLite allows one writer a file, and a repair must not wait for a bulk load.
   ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
   ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
+  ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.txt"));
   return absl::OkStatus();
 }
 
@@ -98,6 +110,10 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
           &RepairCounts::done);
   repairs("ecpipe_repairs_failed_total", "Repairs that ended with an error.",
           &RepairCounts::failed);
+  metrics_->AddGauge("ecpipe_corrupt_blocks", "Blocks that are corrupt and not repaired yet.",
+                     [this] { return static_cast<double>(repairs_->corrupt().All().size()); });
+  metrics_->AddCounter("ecpipe_corrupt_blocks_found_total", "Blocks that were found corrupt.",
+                       [this] { return static_cast<double>(repairs_->corrupt().found()); });
   const auto recoveries = [this](const char* name, const char* help, auto count) {
     metrics_->AddGauge(name, help, [this, count] {
       uint64_t sum = 0;

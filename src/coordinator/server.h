@@ -15,9 +15,11 @@
 #include "coordinator/coordinator_service.h"
 #include "coordinator/helper_client.h"
 #include "coordinator/journal.h"
+#include "coordinator/limits.h"
 #include "coordinator/link_prober.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
+#include "coordinator/repair_resumer.h"
 #include "rpc/rpc_server.h"
 
 namespace ecpipe {
@@ -39,8 +41,10 @@ class CoordinatorServer {
 
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<Journal> journal_;
-  HelperClient helpers_;
+  std::unique_ptr<LimitBook> limits_;
+  std::unique_ptr<HelperClient> helpers_;
   std::unique_ptr<RepairCoordinator> repairs_;
+  std::unique_ptr<RepairResumer> resumer_;
   std::unique_ptr<RecoveryManager> recoveries_;
   std::unique_ptr<LinkProber> prober_;
   std::unique_ptr<CoordinatorServiceImpl> service_;

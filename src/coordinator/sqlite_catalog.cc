@@ -38,6 +38,9 @@ absl::Status CheckName(const std::string& name, const char* what) {
 absl::Status CheckStripe(const Stripe& stripe) {
   ECPIPE_RETURN_IF_ERROR(CheckName(stripe.code, "the code"));
   if (stripe.block_bytes == 0) return absl::InvalidArgumentError("block_bytes is 0");
+  if (!stripe.block_lengths.empty()) {
+    return absl::InvalidArgumentError("blocks of different lengths are not kept here");
+  }
   if (stripe.blocks.empty() || stripe.blocks.size() > kMaxStripeBlocks) {
     return absl::InvalidArgumentError("it has " + std::to_string(stripe.blocks.size()) +
                                       " blocks; 1 to " + std::to_string(kMaxStripeBlocks) +

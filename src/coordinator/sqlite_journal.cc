@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/status.h"
+#include "common/utf8_text.h"
 #include "coordinator/packed_ids.h"
 #include "coordinator/sqlite_recoveries.h"
 #include "coordinator/sqlite_schema.h"
@@ -54,7 +55,7 @@ absl::StatusOr<RepairState> StateOfStored(int64_t stored) {
 }
 
 std::string_view Cut(const std::string& text) {
-  return std::string_view(text).substr(0, SqliteJournal::kMaxTextBytes);
+  return CutText(text, SqliteJournal::kMaxTextBytes);
 }
 
 absl::Status CheckRecord(const RepairRecord& record) {
@@ -76,8 +77,9 @@ absl::Status CheckRecord(const RepairRecord& record) {
 absl::StatusOr<RepairRecord> DecodeFields(const SqliteStatement& row) {
   RepairRecord record;
   record.repair_id = static_cast<RepairId>(row.Int(0));
-  record.attempt = static_cast<uint32_t>(row.Int(1));
+  ECPIPE_ASSIGN_OR_RETURN(record.attempt, StoredUint32(row, 1, UINT32_MAX));
   ECPIPE_ASSIGN_OR_RETURN(record.block_ids, UnpackIds(row.Bytes(2)));
+  if (record.block_ids.size() > kMaxRows) return absl::DataLossError("too many blocks");
   record.offset = static_cast<uint64_t>(row.Int(3));
   record.bytes = static_cast<uint64_t>(row.Int(4));
   record.scheme = row.Bytes(5);

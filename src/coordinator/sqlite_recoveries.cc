@@ -14,21 +14,21 @@ namespace {
 #define ECPIPE_RECOVERY_COLUMNS                                                           \
   "recovery_id, node, targets, scheme, policy, slice_bytes, transport, streams_per_node," \
   " state, blocks, bytes, done_blocks, done_bytes, failed_blocks, started_unix_ms,"       \
-  " ended_unix_ms"
+  " ended_unix_ms, rebuild_after_unix_ms"
 
-constexpr char kStore[] = "INSERT OR REPLACE INTO recoveries(" ECPIPE_RECOVERY_COLUMNS
+constexpr char kStoreRecovery[] = "INSERT OR REPLACE INTO recoveries(" ECPIPE_RECOVERY_COLUMNS
                           ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
-                          " ?15, ?16)";
+                          " ?15, ?16, ?17)";
 constexpr char kSelect[] =
     "SELECT " ECPIPE_RECOVERY_COLUMNS " FROM recoveries ORDER BY recovery_id DESC LIMIT ?1";
 
 // The place in each of these is in files: add at the end only.
-constexpr RecoveryState kStoredStates[] = {RecoveryState::kRunning, RecoveryState::kPaused,
+constexpr RecoveryState kStoreRecoverydStates[] = {RecoveryState::kRunning, RecoveryState::kPaused,
                                            RecoveryState::kDone, RecoveryState::kPartial,
-                                           RecoveryState::kCancelled};
-constexpr RecoveryPolicy kStoredPolicies[] = {
+                                           RecoveryState::kCancelled, RecoveryState::kReturned};
+constexpr RecoveryPolicy kStoreRecoverydPolicies[] = {
     RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent, RecoveryPolicy::kBalanced};
-constexpr TransportKind kStoredTransports[] = {TransportKind::kTcp, TransportKind::kRedis};
+constexpr TransportKind kStoreRecoverydTransports[] = {TransportKind::kTcp, TransportKind::kRedis};
 
 template <typename Value, size_t count>
 int64_t PlaceOf(const Value (&values)[count], Value value) {
@@ -47,11 +47,11 @@ absl::StatusOr<RecoveryRecord> Decode(const SqliteStatement& row) {
   record.request.node = row.Bytes(1);
   ECPIPE_ASSIGN_OR_RETURN(record.request.to, UnpackIds(row.Bytes(2)));
   record.request.scheme = row.Bytes(3);
-  ECPIPE_ASSIGN_OR_RETURN(record.request.policy, ValueAt(kStoredPolicies, row.Int(4)));
-  record.request.slice_bytes = static_cast<uint32_t>(row.Int(5));
-  ECPIPE_ASSIGN_OR_RETURN(record.request.transport, ValueAt(kStoredTransports, row.Int(6)));
-  record.request.streams_per_node = static_cast<uint32_t>(row.Int(7));
-  ECPIPE_ASSIGN_OR_RETURN(record.state, ValueAt(kStoredStates, row.Int(8)));
+  ECPIPE_ASSIGN_OR_RETURN(record.request.policy, ValueAt(kStoreRecoverydPolicies, row.Int(4)));
+  ECPIPE_ASSIGN_OR_RETURN(record.request.slice_bytes, StoredUint32(row, 5, kMaxSliceBytes));
+  ECPIPE_ASSIGN_OR_RETURN(record.request.transport, ValueAt(kStoreRecoverydTransports, row.Int(6)));
+  ECPIPE_ASSIGN_OR_RETURN(record.request.streams_per_node, StoredUint32(row, 7, UINT32_MAX));
+  ECPIPE_ASSIGN_OR_RETURN(record.state, ValueAt(kStoreRecoverydStates, row.Int(8)));
   record.blocks = static_cast<uint64_t>(row.Int(9));
   record.bytes = static_cast<uint64_t>(row.Int(10));
   record.done_blocks = static_cast<uint64_t>(row.Int(11));
@@ -59,6 +59,7 @@ absl::StatusOr<RecoveryRecord> Decode(const SqliteStatement& row) {
   record.failed_blocks = static_cast<uint64_t>(row.Int(13));
   record.started_unix_ms = row.Int(14);
   record.ended_unix_ms = row.Int(15);
+  record.rebuild_after_unix_ms = row.Int(16);
   return record;
 }
 
@@ -72,16 +73,16 @@ absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record) {
                                         " bytes");
     }
   }
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement store, db->Prepare(kStore));
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement store, db->Prepare(kStoreRecovery));
   store.Bind(1, static_cast<int64_t>(record.recovery_id));
   store.BindText(2, request.node);
   store.BindBlob(3, PackIds(request.to));
   store.BindText(4, request.scheme);
-  store.Bind(5, PlaceOf(kStoredPolicies, request.policy));
+  store.Bind(5, PlaceOf(kStoreRecoverydPolicies, request.policy));
   store.Bind(6, request.slice_bytes);
-  store.Bind(7, PlaceOf(kStoredTransports, request.transport));
+  store.Bind(7, PlaceOf(kStoreRecoverydTransports, request.transport));
   store.Bind(8, request.streams_per_node);
-  store.Bind(9, PlaceOf(kStoredStates, record.state));
+  store.Bind(9, PlaceOf(kStoreRecoverydStates, record.state));
   store.Bind(10, static_cast<int64_t>(record.blocks));
   store.Bind(11, static_cast<int64_t>(record.bytes));
   store.Bind(12, static_cast<int64_t>(record.done_blocks));
@@ -89,6 +90,7 @@ absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record) {
   store.Bind(14, static_cast<int64_t>(record.failed_blocks));
   store.Bind(15, record.started_unix_ms);
   store.Bind(16, record.ended_unix_ms);
+  store.Bind(17, record.rebuild_after_unix_ms);
   return store.Execute();
 }
 

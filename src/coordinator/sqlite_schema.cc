@@ -42,7 +42,8 @@ CREATE TABLE recoveries(
   transport INTEGER NOT NULL, streams_per_node INTEGER NOT NULL, state INTEGER NOT NULL,
   blocks INTEGER NOT NULL, bytes INTEGER NOT NULL, done_blocks INTEGER NOT NULL,
   done_bytes INTEGER NOT NULL, failed_blocks INTEGER NOT NULL,
-  started_unix_ms INTEGER NOT NULL, ended_unix_ms INTEGER NOT NULL);
+  started_unix_ms INTEGER NOT NULL, ended_unix_ms INTEGER NOT NULL,
+  rebuild_after_unix_ms INTEGER NOT NULL DEFAULT 0);
 )sql";
 
 // Version 2 had one host, as text. An id over 127 bytes, which this cannot pack, is dropped: that
@@ -54,6 +55,11 @@ UPDATE repairs SET hosts = CASE
   WHEN length(CAST(hosts AS BLOB)) BETWEEN 1 AND 127
   THEN CAST(char(length(CAST(hosts AS BLOB))) || hosts AS BLOB) ELSE x'' END;
 PRAGMA user_version = 3;
+)sql";
+
+constexpr const char* kUpgradeFrom3 = R"sql(
+ALTER TABLE recoveries ADD COLUMN rebuild_after_unix_ms INTEGER NOT NULL DEFAULT 0;
+PRAGMA user_version = 4;
 )sql";
 
 absl::StatusOr<int64_t> QueryInt(SqliteDb* db, const char* sql) {
@@ -90,8 +96,9 @@ absl::Status EnsureSchema(const std::string& path) {
                                          " is a database of another program; give another path");
   }
   if (version == kSqliteSchemaVersion) return absl::OkStatus();
-  if (version == 2) {
-    ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom2));
+  if (version == 2 || version == 3) {
+    if (version == 2) ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom2));
+    ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom3));
     return transaction.Commit();
   }
   return absl::FailedPreconditionError(

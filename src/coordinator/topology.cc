@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/topology.h"
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <functional>
 #include <sstream>
 #include <vector>
 
 #include "common/file_io.h"
 #include "common/status.h"
+#include "common/utf8_text.h"
 
 namespace ecpipe {
 namespace {
@@ -34,6 +35,10 @@ absl::Status ForEachEntry(
     std::vector<std::string> words;
     for (std::string word; in >> word && word[0] != '#';) words.push_back(word);
     if (words.empty()) continue;
+    // Racks and nodes stand in answers to clients, which carry UTF-8 and nothing else.
+    if (!std::all_of(words.begin(), words.end(), IsCleanText)) {
+      return BadLine(source, number, "a word is no printable UTF-8 text");
+    }
     if (words.size() != word_count) {
       return BadLine(source, number, std::string("a line is '") + form + "'");
     }
@@ -48,8 +53,11 @@ absl::StatusOr<double> BytesPerSecond(const std::string& megabits) {
   double value = 0;
   const char* end = megabits.data() + megabits.size();
   const auto [rest, error] = std::from_chars(megabits.data(), end, value);
-  if (error != std::errc() || rest != end || !std::isfinite(value) || value <= 0) {
-    return absl::InvalidArgumentError("'" + megabits + "' is not a number of Mb/s above 0");
+  // Comparisons with a NaN are false.
+  const bool in_range = value >= kLeastLinkMbit && value <= kMostLinkMbit;
+  if (error != std::errc() || rest != end || !in_range) {
+    return absl::InvalidArgumentError("'" + megabits +
+                                      "' is not a number of Mb/s from 0.001 to 1e9");
   }
   return value * 1e6 / 8;
 }

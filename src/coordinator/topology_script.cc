@@ -16,6 +16,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "common/utf8_text.h"
 
 namespace ecpipe {
 namespace {
@@ -111,20 +112,26 @@ class Child {
 absl::StatusOr<std::string> Run(const std::string& path, const std::string& host,
                                 TimePoint deadline) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Child> child, Child::Start(path, host));
-  ECPIPE_ASSIGN_OR_RETURN(std::string text, child->ReadAll(deadline));
+  ECPIPE_ASSIGN_OR_RETURN(const std::string text, child->ReadAll(deadline));
   const int exit_code = child->Finish(deadline);
   if (exit_code != 0) {
     return absl::UnavailableError("it ended with exit code " + std::to_string(exit_code));
   }
+  return RackOfOutput(text);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> RackOfOutput(std::string text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
   while (!text.empty() && blank(text.back())) text.pop_back();
   const bool one_rack =
       text.size() > 1 && text.front() == '/' && std::none_of(text.begin(), text.end(), blank);
-  if (!one_rack) return absl::InvalidArgumentError("it prints '" + text + "', which is no rack");
+  if (!one_rack || !IsCleanText(text)) {
+    return absl::InvalidArgumentError("it prints '" + CleanText(text) + "', which is no rack");
+  }
   return text;
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> TopologyScript::RackOf(const std::string& host) {
   if (host.empty() || host.front() == '-') {

@@ -33,4 +33,8 @@ class TopologyScript {
   std::map<std::string, std::string> racks_ ABSL_GUARDED_BY(mutex_);  // by host
 };
 
+// The rack that a script's whole output names, blanks at its end apart. INVALID_ARGUMENT: something
+// else than one rack in printable UTF-8.
+absl::StatusOr<std::string> RackOfOutput(std::string text);
+
 }  // namespace ecpipe

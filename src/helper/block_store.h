@@ -48,6 +48,9 @@ class BlockStore {
 
   // Counts what is there. May take long on large stores; called from a background thread.
   virtual absl::StatusOr<StoreInventory> TakeInventory() = 0;
+
+  // The storage system's own name of the node; empty: it has none.
+  virtual std::string storage_id() const { return ""; }
 };
 
 }  // namespace ecpipe

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include "common/blame.h"
+#include "common/corrupt_block.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "common/utf8_text.h"
 #include "rpc/channel.h"
 #include "rpc/rpc_status.h"
 
@@ -20,7 +23,8 @@ constexpr size_t kMaxReports = 1024;
 
 CoordinatorClient::CoordinatorClient(Options options)
     : options_(std::move(options)),
-      stub_(v1::CoordinatorService::NewStub(MakeChannel(options_.coordinator))),
+      stub_(v1::CoordinatorService::NewStub(MakeChannel(
+          options_.coordinator, RpcSecurity(options_.tls), Role::kCoordinator))),
       thread_([this] { Run(); }) {}
 
 CoordinatorClient::~CoordinatorClient() {
@@ -132,6 +136,7 @@ void CoordinatorClient::Register() {
   registered_ = true;
   heartbeat_interval_ =
       std::chrono::milliseconds(std::clamp(response.heartbeat_interval_ms(), 10u, 60'000u));
+  options_.take_limits(response.limits());
   Log(LogLevel::kInfo, "coordinator.registered", {{"coordinator", options_.coordinator}});
 }
 
@@ -142,12 +147,15 @@ void CoordinatorClient::Heartbeat() {
   request.set_incarnation(options_.node.incarnation());
   request.set_active_sessions(pulse.active_sessions);
   request.set_draining(pulse.draining);
+  request.set_repair_bytes_per_second(pulse.repair_bytes_per_second);
+  request.set_max_sessions(pulse.max_sessions);
   *request.mutable_inventory() = Inventory();
   v1::HeartbeatResponse response;
   CancellableCall call(&mutex_, &call_);
   const absl::Status status =
       FromGrpc(stub_->Heartbeat(call.context(), request, &response), "coordinator");
   NoteOutcome(status);
+  if (status.ok()) options_.take_limits(response.limits());
   if (absl::IsNotFound(status)) {
     registered_ = false;
     Hurry();
@@ -168,10 +176,13 @@ void CoordinatorClient::SendReports() {
     request.set_repair_id(report.repair_id);
     request.set_attempt(report.attempt);
     request.set_status_code(static_cast<int>(report.status.code()));
-    request.set_status_message(std::string(report.status.message()));
+    // One that is no UTF-8 would be refused each time, and hold up all reports behind it.
+    request.set_status_message(CleanText(std::string(report.status.message())));
+    request.set_blamed_node(BlamedBy(report.status));
     request.set_bytes_sent(report.traffic.bytes_sent);
     request.set_bytes_received(report.traffic.bytes_received);
     request.set_seconds(Seconds(report.elapsed));
+    request.set_corrupt_block_id(CorruptBlockOf(report.status));
     for (const LinkTiming& timing : report.links) {
       v1::LinkTiming* link = request.add_links();
       link->set_to_node(timing.to);

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/tls.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 #include "helper/block_store.h"
 #include "helper/session_manager.h"
@@ -23,11 +24,15 @@ class CoordinatorClient {
   struct Pulse {
     uint32_t active_sessions = 0;
     bool draining = false;
+    double repair_bytes_per_second = 0;  // the rate that holds; 0: none
+    uint32_t max_sessions = 0;
   };
   struct Options {
-    std::string coordinator;  // host:port
+    std::string coordinator;          // host:port
+    std::shared_ptr<TlsContext> tls;  // null: plain text; shared with the data plane
     v1::NodeInfo node;
     std::function<Pulse()> pulse;               // read for each heartbeat
+    std::function<void(const v1::HelperLimits&)> take_limits;  // of each answer
     std::function<StoreInventory()> inventory;  // read when it is due; may take long
     Duration inventory_interval = std::chrono::seconds(30);
   };

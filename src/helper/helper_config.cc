@@ -9,7 +9,11 @@
 namespace ecpipe {
 namespace {
 
-void ReadLimits(Config& config, SessionManager::Options* sessions) {
+void ReadLimits(Config& config, HelperConfig* helper) {
+  constexpr int64_t kFastestMbit = 10'000'000;
+  helper->repair_bytes_per_second =
+      1e6 / 8 * static_cast<double>(config.Integer("limits.repair_mbit", 0, 0, kFastestMbit));
+  SessionManager::Options* const sessions = &helper->sessions;
   SessionManager::Options defaults;
   sessions->max_sessions =
       static_cast<uint32_t>(config.Integer("limits.max_sessions", defaults.max_sessions, 1, 4096));
@@ -31,7 +35,12 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
   helper.coordinator = config.RequiredString("helper.coordinator");
   helper.roots = config.RequiredStrings("helper.roots");
   helper.insecure = config.Bool("helper.insecure", false);
-  const std::string layout = config.String("helper.layout", "plain");
+  helper.tls = ReadTlsFiles(config);
+  helper.checksums =
+      config.Bool("helper.checksums", true) ? StoredChecksums::kWrite : StoredChecksums::kOmit;
+  const std::string store = config.String("helper.store", "plain");
+  helper.store = store == "hdfs" ? StoreKind::kHdfs : StoreKind::kPlain;
+  helper.endpoint = ReadEndpointConfig(config);
   helper.control_address = config.String("listen.control", "127.0.0.1:7711");
   helper.data_address = config.String("listen.data", "127.0.0.1:7712");
   helper.advertised_control_address = config.String("listen.advertise_control", "");
@@ -40,12 +49,14 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
   helper.metrics_address = config.String("metrics.listen", "");
   helper.log_level = config.String("log.level", "info");
   helper.drain_patience = FromSeconds(config.Seconds("timeouts.drain_seconds", 30, 3600));
-  ReadLimits(config, &helper.sessions);
+  ReadLimits(config, &helper);
 
   if (absl::Status id = ValidateBlockId(helper.node_id); !helper.node_id.empty() && !id.ok()) {
     config.Reject("helper.node_id", "use letters, digits, '.', '_' and '-' only");
   }
-  if (layout != "plain") config.Reject("helper.layout", "'" + layout + "' is not one of: plain");
+  if (store != "plain" && store != "hdfs") {
+    config.Reject("helper.store", "'" + store + "' is not one of: plain, hdfs");
+  }
   for (const auto& [key, address] :
        {std::pair("helper.coordinator", helper.coordinator),
         std::pair("listen.advertise_control", helper.advertised_control_address),

@@ -6,9 +6,15 @@
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/tls_files.h"
+#include "helper/endpoint_config.h"
+#include "helper/plain_store.h"
 #include "helper/session_manager.h"
 
 namespace ecpipe {
+
+// What the blocks beside the helper are kept by.
+enum class StoreKind { kPlain, kHdfs };
 
 // deploy/helper.toml explains each key.
 struct HelperConfig {
@@ -16,7 +22,11 @@ struct HelperConfig {
   std::string rack;
   std::string coordinator;
   std::vector<std::string> roots;
+  StoreKind store = StoreKind::kPlain;
+  EndpointConfig endpoint;
   bool insecure = false;
+  TlsFiles tls;
+  StoredChecksums checksums = StoredChecksums::kWrite;
   std::string control_address;            // to listen on
   std::string data_address;               // to listen on
   std::string advertised_control_address; // what others dial; empty: what was bound
@@ -24,6 +34,7 @@ struct HelperConfig {
   std::string redis_address;              // empty: no redis transport
   std::string metrics_address;            // empty: no metrics
   std::string log_level;
+  double repair_bytes_per_second = 0;     // 0: no limit
   SessionManager::Options sessions;
   Duration drain_patience{};
 };

@@ -4,22 +4,40 @@
 #include "common/process_stats.h"
 #include "common/status.h"
 #include "rpc/part_proto.h"
+#include "rpc/progress_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
 
 grpc::Status HelperServiceImpl::StartPart(grpc::ServerContext*,
                                           const v1::StartPartRequest* request,
-                                          v1::StartPartResponse*) {
+                                          v1::StartPartResponse* response) {
   absl::StatusOr<RepairPart> part = PartFromProto(request->part());
   if (!part.ok()) return ToGrpc(part.status());
-  return ToGrpc(sessions_->Start(*std::move(part)));
+  const absl::StatusOr<std::optional<ChecksumKind>> checksum =
+      sessions_->Start(*std::move(part));
+  if (!checksum.ok()) return ToGrpc(checksum.status());
+  if (checksum->has_value()) *response->mutable_checksum() = ChecksumToProto(**checksum);
+  on_start_();
+  return grpc::Status::OK;
 }
 
 grpc::Status HelperServiceImpl::CancelRepair(grpc::ServerContext*,
                                              const v1::CancelRepairRequest* request,
                                              v1::CancelRepairResponse* response) {
-  response->set_cancelled_parts(sessions_->Cancel(request->repair_id(), request->attempt()));
+  const RepairId repair_id = request->repair_id();
+  response->set_cancelled_parts(request->keep()
+                                    ? sessions_->CancelAndKeep(repair_id, request->attempt())
+                                    : sessions_->Cancel(repair_id, request->attempt()));
+  return grpc::Status::OK;
+}
+
+grpc::Status HelperServiceImpl::GetPart(grpc::ServerContext*, const v1::GetPartRequest* request,
+                                        v1::PartProgress* response) {
+  const absl::StatusOr<PartProgress> progress =
+      sessions_->Progress(request->repair_id(), request->attempt());
+  if (!progress.ok()) return ToGrpc(progress.status());
+  *response = ProgressToProto(*progress);
   return grpc::Status::OK;
 }
 
@@ -38,6 +56,7 @@ grpc::Status HelperServiceImpl::GetHelperStatus(grpc::ServerContext*,
   response->set_cpu_seconds(ProcessCpuSeconds());
   response->set_peak_resident_bytes(PeakResidentBytes());
   response->set_draining(sessions_->draining());
+  response->set_kept_parts(counts.kept_parts);
   return grpc::Status::OK;
 }
 

@@ -21,8 +21,9 @@ int Refuse(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : 1;
 }
 
-void ReloadLogLevel(const std::string& path) {
-  absl::StatusOr<HelperConfig> config = LoadHelperConfig(path);
+template <typename Load>
+void ReloadLogLevel(const Load& load, const std::string& path) {
+  const auto config = load(path);
   const absl::Status status = config.ok() ? SetLogLevel(config->log_level) : config.status();
   Log(LogLevel::kInfo, "log.reloaded", {{"status", StatusText(status)}});
 }
@@ -41,14 +42,31 @@ int Run(const std::string& config_path, const std::string& ready_path) {
        {"control", (*server)->control_address()},
        {"data", (*server)->data_address()}});
   if (!ready_path.empty()) {
-    const absl::Status written = WriteReadyFile(
-        ready_path,
-        {{"control", (*server)->control_address()}, {"data", (*server)->data_address()}});
+    const absl::Status written =
+        WriteReadyFile(ready_path, {{"control", (*server)->control_address()},
+                                    {"data", (*server)->data_address()},
+                                    {"endpoint", (*server)->endpoint_address()}});
     if (!written.ok()) return Refuse(written);
   }
-  while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(config_path);
+  while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(LoadHelperConfig, config_path);
   Log(LogLevel::kInfo, "helper.draining");
   (*server)->Drain();
+  return 0;
+}
+
+int RunRequestorOnly(const std::string& config_path, const std::string& ready_path) {
+  absl::StatusOr<RequestorOnlyConfig> config = LoadRequestorOnlyConfig(config_path);
+  if (!config.ok()) return Refuse(config.status());
+  if (absl::Status level = SetLogLevel(config->log_level); !level.ok()) return Refuse(level);
+  const auto server = RequestorOnlyServer::Start(*config);
+  if (!server.ok()) return Refuse(server.status());
+  Log(LogLevel::kInfo, "requestor.serving", {{"endpoint", (*server)->endpoint_address()}});
+  if (!ready_path.empty()) {
+    const absl::Status written =
+        WriteReadyFile(ready_path, {{"endpoint", (*server)->endpoint_address()}});
+    if (!written.ok()) return Refuse(written);
+  }
+  while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(LoadRequestorOnlyConfig, config_path);
   return 0;
 }
 
@@ -64,14 +82,20 @@ int main(int argc, char** argv) {
       "Exit codes: 0 ended as asked, 1 could not serve, 2 bad arguments or configuration.");
   std::string config_path;
   std::string ready_path;
+  bool requestor_only = false;
   app.add_option("--config", config_path, "Configuration file (TOML)")->required();
   app.add_option("--ready-file", ready_path,
                  "Write the bound addresses there, as JSON, once the daemon serves");
+  app.add_flag("--requestor-only", requestor_only,
+               "Serve no blocks, only the requestor endpoint; the configuration is another one, "
+               "see deploy/requestor.toml");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   ecpipe::BlockDaemonSignals();
-  return ecpipe::Run(config_path, ready_path);
+  ecpipe::RaiseFileLimit();
+  return requestor_only ? ecpipe::RunRequestorOnly(config_path, ready_path)
+                        : ecpipe::Run(config_path, ready_path);
 }

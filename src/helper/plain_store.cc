@@ -1,69 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/plain_store.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/uio.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "common/block_checksums.h"
 #include "common/block_id.h"
 #include "common/file_io.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "helper/directory.h"
+#include "helper/plain_block.h"
 
 namespace ecpipe {
 namespace {
 
-class PlainBlock : public BlockReader {
- public:
-  PlainBlock(UniqueFd fd, uint64_t bytes) : fd_(std::move(fd)), bytes_(bytes) {
-    ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  }
-
-  uint64_t bytes() const override { return bytes_; }
-
-  absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    while (!out.empty()) {
-      const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return ErrnoStatus(errno, "read");
-      if (got == 0) {
-        return absl::DataLossError("the block ends at byte " + std::to_string(offset) +
-                                   "; it has become shorter");
-      }
-      offset += static_cast<uint64_t>(got);
-      out = out.subspan(static_cast<size_t>(got));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<bool> TryReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    iovec part{out.data(), out.size()};
-    const ssize_t got = ::preadv2(fd_.get(), &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
-    // A short read, EAGAIN, or a file system without this flag: the waiting read finds out.
-    return got == static_cast<ssize_t>(out.size());
-  }
-
- private:
-  const UniqueFd fd_;
-  const uint64_t bytes_;
-};
-
 class PlainBlockWriter : public BlockWriter {
  public:
-  explicit PlainBlockWriter(AtomicFile file) : file_(std::move(file)) {}
+  // `directory` and `block_id` are where the checksum file goes; none is written without an id.
+  PlainBlockWriter(AtomicFile file, uint64_t bytes, std::string directory, std::string block_id)
+      : file_(std::move(file)),
+        bytes_(bytes),
+        directory_(std::move(directory)),
+        block_id_(std::move(block_id)) {}
 
   absl::Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes) override {
     return file_.WriteAt(offset, bytes);
   }
-  absl::Status Commit() override { return file_.Commit(); }
+
+  absl::Status Commit() override {
+    if (!block_id_.empty()) ECPIPE_RETURN_IF_ERROR(CommitChecksums());
+    return file_.Commit();
+  }
 
  private:
+  // Read back, since ranges come in any order; the page cache has them still.
+  absl::Status CommitChecksums() {
+    ECPIPE_ASSIGN_OR_RETURN(ChecksumFileWriter checksums,
+                            ChecksumFileWriter::Create(directory_, block_id_));
+    std::vector<uint8_t> buffer(64 * size_t{kChecksumChunkBytes});
+    for (uint64_t at = 0; at < bytes_; at += buffer.size()) {
+      const auto step = static_cast<size_t>(std::min<uint64_t>(buffer.size(), bytes_ - at));
+      const std::span<uint8_t> piece = std::span(buffer).first(step);
+      ECPIPE_RETURN_IF_ERROR(file_.ReadAt(at, piece));
+      ECPIPE_RETURN_IF_ERROR(checksums.Append(piece));
+    }
+    return checksums.Commit();
+  }
+
   AtomicFile file_;
+  const uint64_t bytes_;
+  const std::string directory_;
+  const std::string block_id_;
 };
 
 struct Root {
@@ -71,13 +65,10 @@ struct Root {
   UniqueFd fd;  // what is read is read below this, wherever the path leads by then
 };
 
-struct CloseDir {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
 class PlainStore : public BlockStore {
  public:
-  explicit PlainStore(std::vector<Root> roots) : roots_(std::move(roots)) {}
+  PlainStore(std::vector<Root> roots, StoredChecksums checksums)
+      : roots_(std::move(roots)), checksums_(checksums) {}
 
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
     ECPIPE_RETURN_IF_ERROR(ValidateBlockId(block_id));
@@ -92,7 +83,8 @@ class PlainStore : public BlockStore {
       if (!S_ISREG(info.st_mode)) {
         return absl::PermissionDeniedError("block " + block_id + " is not a regular file");
       }
-      return std::make_unique<PlainBlock>(std::move(fd), static_cast<uint64_t>(info.st_size));
+      return OpenPlainBlock(root.fd.get(), block_id, std::move(fd),
+                            static_cast<uint64_t>(info.st_size));
     }
     return absl::NotFoundError("block " + block_id + " is in none of the block roots");
   }
@@ -102,7 +94,13 @@ class PlainStore : public BlockStore {
     ECPIPE_RETURN_IF_ERROR(ValidateBlockId(block_id));
     ECPIPE_ASSIGN_OR_RETURN(const Root* root, RootFor(block_id, bytes));
     ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(root->path + "/" + block_id));
-    return std::make_unique<PlainBlockWriter>(std::move(file));
+    // A checksum file that is there must go on being right.
+    const bool known = ::faccessat(root->fd.get(), ChecksumFileName(block_id).c_str(), F_OK,
+                                   AT_SYMLINK_NOFOLLOW) == 0;
+    const bool write =
+        known || (checksums_ == StoredChecksums::kWrite && CanHaveChecksumFile(block_id));
+    return std::make_unique<PlainBlockWriter>(std::move(file), bytes, root->path,
+                                              write ? block_id : "");
   }
 
   absl::StatusOr<StoreInventory> TakeInventory() override {
@@ -135,11 +133,9 @@ class PlainStore : public BlockStore {
 
   static absl::Status AddRoot(int root, StoreInventory* inventory) {
     // A descriptor of its own: the directory position is shared between duplicates.
-    UniqueFd fd(::openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd.valid()) return ErrnoStatus(errno, "open block root");
-    const std::unique_ptr<DIR, CloseDir> directory(::fdopendir(fd.get()));
+    const Directory directory = OpenDirectory(root, ".");
     if (directory == nullptr) return ErrnoStatus(errno, "list block root");
-    const int directory_fd = fd.release();  // the DIR owns it now
+    const int directory_fd = ::dirfd(directory.get());
     while (const dirent* entry = ::readdir(directory.get())) {
       if (!ValidateBlockId(entry->d_name).ok()) continue;
       struct stat info{};
@@ -152,11 +148,13 @@ class PlainStore : public BlockStore {
   }
 
   const std::vector<Root> roots_;
+  const StoredChecksums checksums_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(const std::vector<std::string>& roots) {
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(const std::vector<std::string>& roots,
+                                                           StoredChecksums checksums) {
   std::vector<Root> opened;
   for (const std::string& root : roots) {
     UniqueFd fd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -167,7 +165,7 @@ absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(const std::vector<std
     }
     opened.push_back({root, std::move(fd)});
   }
-  return std::make_unique<PlainStore>(std::move(opened));
+  return std::make_unique<PlainStore>(std::move(opened), checksums);
 }
 
 }  // namespace ecpipe

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "common/status.h"
-#include "helper/part_sink.h"
 #include "pipeline/block_reader.h"
+#include "pipeline/slice_sink.h"
 
 namespace ecpipe {
 
@@ -29,10 +29,10 @@ class MadeUpBlock : public BlockReader {
   const uint64_t bytes_;
 };
 
-class DiscardSink : public PartSink {
+class DiscardSink : public SliceSink {
  public:
+  bool Ready(Row, uint32_t) override { return true; }
   absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override { return absl::OkStatus(); }
-  absl::Status End(const absl::Status& outcome) override { return outcome; }
 };
 
 }  // namespace ecpipe

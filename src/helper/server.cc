@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/server.h"
 
+#include <algorithm>
+
 #include "common/log.h"
 #include "common/process_stats.h"
 #include "common/redis_transport.h"
 #include "common/status.h"
 #include "common/tcp_transport.h"
+#include "helper/hdfs_store.h"
 #include "helper/plain_store.h"
 
 namespace ecpipe {
@@ -14,12 +17,58 @@ namespace {
 // A restarted helper must not be mistaken for the one before it.
 uint64_t NewIncarnation() { return static_cast<uint64_t>(Clock::System().UnixMillis()); }
 
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenStore(const HelperConfig& config) {
+  if (config.store == StoreKind::kHdfs) return OpenHdfsStore(config.roots);
+  return OpenPlainStore(config.roots, config.checksums);
+}
+
+absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config,
+                                                        bool insecure,
+                                                        const RequestorOptions& requestor) {
+  return Endpoint::Start({.address = config.address,
+                          .mode = config.mode,
+                          .max_connections = config.max_connections,
+                          .insecure = insecure,
+                          .tls = requestor.tls,
+                          .session = {}},
+                         RequestorSources(requestor));
+}
+
+void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
+  metrics->AddGauge("ecpipe_endpoint_connections", "Connections of the requestor endpoint now.",
+                    [endpoint] { return static_cast<double>(endpoint->counts().connections); });
+  const auto counter = [&](const std::string& name, const std::string& help, auto read) {
+    metrics->AddCounter(
+        name, help, [endpoint, read] { return static_cast<double>(read(endpoint->counts())); });
+  };
+  using Counts = const EndpointCounts&;
+  counter("ecpipe_endpoint_repairs_done_total", "Repairs that the endpoint's clients got whole.",
+          [](Counts counts) { return counts.repairs_done; });
+  counter("ecpipe_endpoint_repairs_failed_total",
+          "Repairs that the endpoint's clients did not get, or gave up.",
+          [](Counts counts) { return counts.repairs_failed; });
+  counter("ecpipe_endpoint_bad_requests_total", "Connections without a request to be read.",
+          [](Counts counts) { return counts.bad_requests; });
+  counter("ecpipe_endpoint_refused_total", "Connections beyond the limit.",
+          [](Counts counts) { return counts.refused; });
+  counter("ecpipe_endpoint_sent_bytes_total", "Bytes of blocks that the endpoint has sent.",
+          [](Counts counts) { return counts.bytes_sent; });
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperConfig& config) {
   std::unique_ptr<HelperServer> server(new HelperServer(config));
   ECPIPE_RETURN_IF_ERROR(server->StartDataPlane());
   ECPIPE_RETURN_IF_ERROR(server->StartControlPlane());
+  if (!config.endpoint.address.empty()) {
+    RequestorOptions requestor;
+    requestor.coordinator = config.coordinator;
+    requestor.name = config.node_id;
+    requestor.tls = server->tls_;
+    ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
+                            StartEndpoint(config.endpoint, config.insecure, requestor));
+  }
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics());
   return server;
 }
@@ -28,37 +77,50 @@ HelperServer::~HelperServer() {
   // No new parts, no running parts, and only then nobody to report to.
   metrics_.reset();
   rpc_.reset();
+  endpoint_.reset();
   if (sessions_ != nullptr) sessions_->Drain(Duration(0));
   coordinator_.reset();
 }
 
 absl::Status HelperServer::StartDataPlane() {
+  ECPIPE_ASSIGN_OR_RETURN(tls_, TlsContext::CreateIfEnabled(config_.tls));
   for (const std::string& address : {config_.control_address, config_.data_address}) {
-    ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config_.insecure));
+    ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config_.insecure || tls_ != nullptr));
   }
-  if (config_.insecure) {
+  if (config_.insecure && tls_ == nullptr) {
     Log(LogLevel::kWarning, "security.off",
         {{"reason", "insecure = true: anyone who reaches the ports can read blocks"}});
   }
-  ECPIPE_ASSIGN_OR_RETURN(store_, OpenPlainStore(config_.roots));
-  ECPIPE_ASSIGN_OR_RETURN(data_server_, DataServer::Start(config_.data_address, {}));
-  tcp_ = MakeTcpTransport(data_server_.get());
+  ECPIPE_ASSIGN_OR_RETURN(store_, OpenStore(config_));
+  ECPIPE_ASSIGN_OR_RETURN(data_server_, DataServer::Start(config_.data_address, {.tls = tls_}));
+  tcp_ = MakeTcpTransport(data_server_.get(), tls_);
   if (!config_.redis_address.empty()) {
+    // Redis is plain text whatever [tls] says.
+    absl::Status allowed = CheckListenAddress(config_.redis_address, config_.insecure);
+    if (!allowed.ok()) return Annotate(allowed, "redis.address");
     // Nothing is left to read once both ends have given up.
     redis_ = MakeRedisTransport(config_.redis_address, 2 * config_.sessions.part.stall_timeout);
   }
+  limiter_.SetRate(config_.repair_bytes_per_second);
+  SessionManager::Options options = config_.sessions;
+  options.part.limiter = &limiter_;
   sessions_ = std::make_unique<SessionManager>(
-      store_.get(), tcp_.get(), redis_.get(), config_.sessions,
+      store_.get(), tcp_.get(), redis_.get(), options,
       [this](const PartReport& report) { coordinator_->Report(report); });
   return absl::OkStatus();
 }
 
 absl::Status HelperServer::StartControlPlane() {
-  service_ = std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get());
-  ECPIPE_ASSIGN_OR_RETURN(rpc_, RpcServer::Start(config_.control_address, service_.get()));
+  // A node that begins to send has a larger share, and those at work smaller ones.
+  service_ = std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), [this] {
+    if (shares_rate_) coordinator_->Hurry();
+  });
+  ECPIPE_ASSIGN_OR_RETURN(
+      rpc_, RpcServer::Start(config_.control_address, RpcSecurity(tls_), service_.get()));
 
   CoordinatorClient::Options options;
   options.coordinator = config_.coordinator;
+  options.tls = tls_;
   options.node.set_node_id(config_.node_id);
   options.node.set_rack(config_.rack);
   const auto advertised = [](const std::string& configured, const std::string& bound) {
@@ -70,9 +132,12 @@ absl::Status HelperServer::StartControlPlane() {
       advertised(config_.advertised_data_address, data_server_->address()));
   options.node.set_redis_address(config_.redis_address);
   options.node.set_incarnation(NewIncarnation());
+  options.node.set_storage_id(store_->storage_id());
   options.pulse = [this] {
-    return CoordinatorClient::Pulse{sessions_->counts().active_sessions, sessions_->draining()};
+    return CoordinatorClient::Pulse{sessions_->counts().active_sessions, sessions_->draining(),
+                                    limiter_.rate(), sessions_->max_sessions()};
   };
+  options.take_limits = [this](const v1::HelperLimits& limits) { TakeLimits(limits); };
   options.inventory = [this] {
     const absl::StatusOr<StoreInventory> inventory = store_->TakeInventory();
     if (inventory.ok()) return *inventory;
@@ -82,6 +147,17 @@ absl::Status HelperServer::StartControlPlane() {
   // Nobody can start a part before this: the coordinator learns of the helper from it.
   coordinator_ = std::make_unique<CoordinatorClient>(std::move(options));
   return absl::OkStatus();
+}
+
+void HelperServer::TakeLimits(const v1::HelperLimits& limits) {
+  const double own = limits.has_repair_bytes_per_second() ? limits.repair_bytes_per_second()
+                                                          : config_.repair_bytes_per_second;
+  const double share = limits.cluster_share_bytes_per_second();
+  const double rate = own > 0 && share > 0 ? std::min(own, share) : std::max(own, share);
+  shares_rate_ = share > 0;
+  if (rate >= 0 && rate != limiter_.rate()) limiter_.SetRate(rate);
+  sessions_->SetMaxSessions(limits.has_max_sessions() ? limits.max_sessions()
+                                                      : config_.sessions.max_sessions);
 }
 
 absl::Status HelperServer::StartMetrics() {
@@ -109,8 +185,15 @@ absl::Status HelperServer::StartMetrics() {
   metrics_->AddGauge("ecpipe_buffer_bytes", "Slice buffers held now.", [this] {
     return static_cast<double>(sessions_->counts().buffer_bytes);
   });
+  metrics_->AddGauge("ecpipe_kept_parts",
+                     "Parts that failed, whose stored slices wait for another attempt.",
+                     [this] { return static_cast<double>(sessions_->counts().kept_parts); });
+  metrics_->AddGauge("ecpipe_repair_limit_bytes_per_second",
+                     "Limit of what repairs may send from here; 0: none.",
+                     [this] { return limiter_.rate(); });
   metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
                        ProcessCpuSeconds);
+  if (endpoint_ != nullptr) AddEndpointMetrics(metrics_.get(), endpoint_.get());
   return absl::OkStatus();
 }
 
@@ -120,6 +203,22 @@ void HelperServer::Drain() {
   sessions_->StopAdmitting();
   coordinator_->Hurry();
   sessions_->Drain(config_.drain_patience);
+}
+
+absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
+    const RequestorOnlyConfig& config) {
+  std::unique_ptr<RequestorOnlyServer> server(new RequestorOnlyServer());
+  RequestorOptions requestor;
+  requestor.coordinator = config.coordinator;
+  requestor.name = config.name;
+  ECPIPE_ASSIGN_OR_RETURN(requestor.tls, TlsContext::CreateIfEnabled(config.tls));
+  ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
+                          StartEndpoint(config.endpoint, config.insecure, requestor));
+  if (config.metrics_address.empty()) return server;
+  ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config.metrics_address, config.insecure));
+  ECPIPE_ASSIGN_OR_RETURN(server->metrics_, MetricsServer::Start(config.metrics_address));
+  AddEndpointMetrics(server->metrics_.get(), server->endpoint_.get());
+  return server;
 }
 
 }  // namespace ecpipe

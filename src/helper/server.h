@@ -2,18 +2,22 @@
 // The helper daemon's composition root: everything that it is made of, in the order of its life.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "common/data_server.h"
 #include "common/metrics.h"
+#include "common/rate_limiter.h"
+#include "common/tls.h"
 #include "common/transport.h"
 #include "helper/block_store.h"
 #include "helper/coordinator_client.h"
 #include "helper/helper_config.h"
 #include "helper/helper_service.h"
 #include "helper/session_manager.h"
+#include "requestor/endpoint.h"
 #include "rpc/rpc_server.h"
 
 namespace ecpipe {
@@ -26,6 +30,8 @@ class HelperServer {
 
   const std::string& control_address() const { return rpc_->address(); }
   const std::string& data_address() const { return data_server_->address(); }
+  // Empty: there is none.
+  std::string endpoint_address() const { return endpoint_ == nullptr ? "" : endpoint_->address(); }
 
   // Takes no new parts and waits for those that run, as long as the configuration says.
   void Drain();
@@ -35,18 +41,40 @@ class HelperServer {
   absl::Status StartDataPlane();
   absl::Status StartControlPlane();
   absl::Status StartMetrics();
+  void TakeLimits(const v1::HelperLimits& limits);
 
   const HelperConfig config_;
+  std::shared_ptr<TlsContext> tls_;  // null: plain text; shared by both planes
   std::unique_ptr<BlockStore> store_;
   std::unique_ptr<DataServer> data_server_;
   std::unique_ptr<Transport> tcp_;
   std::unique_ptr<Transport> redis_;  // null without a redis-server
+  RateLimiter limiter_{&Clock::System()};  // of all that sessions send
+  // Whether the rate depends on which nodes are at work.
+  std::atomic<bool> shares_rate_{false};
   std::unique_ptr<SessionManager> sessions_;
   std::unique_ptr<HelperServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<MetricsServer> metrics_;  // null without an address
   // Set before the first part can end; sessions report to it.
   std::unique_ptr<CoordinatorClient> coordinator_;
+  std::unique_ptr<Endpoint> endpoint_;  // null without an address
+};
+
+// The daemon on a host that has no blocks: a requestor endpoint and nothing else.
+class RequestorOnlyServer {
+ public:
+  // An error leaves nothing running.
+  static absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> Start(
+      const RequestorOnlyConfig& config);
+
+  const std::string& endpoint_address() const { return endpoint_->address(); }
+
+ private:
+  RequestorOnlyServer() = default;
+
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<MetricsServer> metrics_;  // null without an address; asks the endpoint
 };
 
 }  // namespace ecpipe

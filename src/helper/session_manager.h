@@ -4,18 +4,24 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <thread>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/part_progress.h"
 #include "common/repair_plan.h"
+#include "common/thread.h"
 #include "helper/block_store.h"
-#include "helper/part_sink.h"
+#include "helper/kept_blocks.h"
+#include "helper/probe_ends.h"
+#include "helper/store_sink.h"
+#include "pipeline/parity_check_sink.h"
 #include "pipeline/part_runner.h"
 
 namespace ecpipe {
@@ -32,7 +38,8 @@ struct PartReport {
 
 struct SessionCounts {
   uint32_t active_sessions = 0;
-  uint64_t buffer_bytes = 0;  // slice buffers held by active sessions
+  uint32_t kept_parts = 0;    // failed ones, whose blocks wait for another attempt
+  uint64_t buffer_bytes = 0;  // slice buffers and tallies held by active sessions
   PartTraffic traffic;        // of all parts since the start
   uint64_t parts_done = 0;
   uint64_t parts_failed = 0;
@@ -47,7 +54,14 @@ class SessionManager {
     uint32_t max_sessions = 64;
     // All slice buffers together; a part of one path hop takes 1 MiB.
     uint64_t max_buffer_bytes = uint64_t{512} << 20;
+    // How long a part that failed waits for the next attempt with what it has of the blocks that it
+    // was to store. The coordinator asks for that within a few seconds or never. At most
+    // max_sessions parts wait.
+    Duration keep_for = std::chrono::seconds(30);
   };
+  // Parts of recoveries have at most this share of sessions and buffers, so that a degraded read
+  // finds room whatever a recovery does.
+  static constexpr double kBackgroundShare = 0.75;
   // Called once for each part that was started, from its own thread.
   using OnEnd = std::function<void(const PartReport&)>;
 
@@ -58,16 +72,31 @@ class SessionManager {
   ~SessionManager();
 
   // Opens the part's blocks and streams and runs it on a thread of its own. `part` has passed
-  // ValidatePart. The errors are those of HelperService.StartPart; nothing is left behind after
-  // one. A newer attempt cancels the older one of its repair.
-  absl::Status Start(RepairPart part);
+  // ValidatePart. Returns the checksums that the store keeps of the part's block, if it does. The
+  // errors are those of HelperService.StartPart; nothing is left behind after one, and what is kept
+  // of an older attempt stays. A newer attempt cancels the older one of its repair, and goes on
+  // from what one that failed has left of the blocks that it stores; FAILED_PRECONDITION: it needs
+  // that, and it is not here.
+  absl::StatusOr<std::optional<ChecksumKind>> Start(RepairPart part);
 
-  // Ends the parts of a repair up to this attempt; returns how many.
+  // Ends the parts of a repair up to this attempt; returns how many. What they, and those before
+  // them, have of the blocks that they store is discarded.
   uint32_t Cancel(RepairId repair_id, uint32_t attempt);
+  // The same, but what they have is kept for the next attempt. Waits until those that store have
+  // ended, half a second at most.
+  uint32_t CancelAndKeep(RepairId repair_id, uint32_t attempt);
+
+  // How far a part has come, or how it ended and what it lacks. NOT_FOUND: it never ran here, since
+  // the process started, or long ago. Waits a moment at most.
+  absl::StatusOr<PartProgress> Progress(RepairId repair_id, uint32_t attempt);
+
+  // Replaces Options::max_sessions; sessions beyond it go on to their end.
+  void SetMaxSessions(uint32_t max_sessions);
+  uint32_t max_sessions();
 
   // Refuses new parts from now on.
   void StopAdmitting();
-  // The same, and waits for the parts that run; after `patience` it cancels them.
+  // The same, and waits for the parts that run; after `patience` it cancels them. Nothing is kept.
   void Drain(Duration patience);
   bool draining();
 
@@ -75,22 +104,36 @@ class SessionManager {
 
  private:
   struct Session {
-    std::unique_ptr<PartSink> sink;  // null unless rows end here; outlives the runner
-    std::unique_ptr<PartRunner> runner;
-    std::thread thread;
+    // Where rows end, if they end here. At most one of the two; they outlive the runner.
+    std::unique_ptr<StoreSink> store;
+    std::unique_ptr<DiscardSink> probe_sink;
+    std::unique_ptr<ParityCheckSink> check;  // before the sink; null without check rows
+    std::shared_ptr<PartRunner> runner;      // shared with who asks for its progress
+    Thread thread;
     uint64_t buffer_bytes = 0;
     TimePoint started;
+    std::optional<ChecksumKind> checksum;  // that the store keeps of its block
+    bool goes_on = false;                  // `store` is from an older attempt
+    bool discard = false;                  // nothing of what it stores is to be kept
   };
   // One part a repair and attempt runs here.
   using SessionKey = std::pair<RepairId, uint32_t>;
   using Sessions = std::map<SessionKey, Session>;
 
   absl::StatusOr<PartRunner::Blocks> OpenBlocks(const RepairPart& part);
-  // Null when no rows end here.
-  absl::StatusOr<std::unique_ptr<PartSink>> OpenSink(const RepairPart& part);
+  // What the part stores, if it does: taken from an older attempt, or begun.
+  absl::Status OpenStore(const RepairPart& part, Session* session);
+  // Opens the part's blocks, sink and streams.
+  absl::Status Open(RepairPart part, Transport* transport, Session* session);
   absl::Status Admit(const RepairPart& part, uint64_t buffer_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Run(const SessionKey& key, PartRunner* runner, PartSink* sink, TimePoint started);
+  absl::Status AdmitBackground(uint64_t buffer_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Run(const SessionKey& key, PartRunner* runner, StoreSink* store, TimePoint started);
+  enum class Stored { kKeep, kDiscard };
+  uint32_t EndSessions(RepairId repair_id, uint32_t attempt, Stored stored);
+  // Forgets a session that has ended; true if nothing of it is to be kept.
+  bool Erase(const SessionKey& key, const PartReport& report);
+  bool Discards(const SessionKey& key);
   void JoinEnded();
 
   BlockStore* const store_;
@@ -98,11 +141,14 @@ class SessionManager {
   Transport* const redis_;
   const Options options_;
   const OnEnd on_end_;
+  KeptBlocks kept_;
 
   Mutex mutex_;
   CondVar ended_;
   Sessions sessions_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::thread> joinable_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::pair<SessionKey, absl::Status>> ends_ ABSL_GUARDED_BY(mutex_);  // the latest
+  std::vector<Thread> joinable_ ABSL_GUARDED_BY(mutex_);
+  uint32_t max_sessions_ ABSL_GUARDED_BY(mutex_);
   SessionCounts counts_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };

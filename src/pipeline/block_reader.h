@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/checksum_kind.h"
 
 namespace ecpipe {
 
@@ -16,6 +18,9 @@ class BlockReader {
 
   // Length of the block's data, without what the store adds to it.
   virtual uint64_t bytes() const = 0;
+
+  // What the storage system keeps of it, if whoever writes a block like it wants to know.
+  virtual std::optional<ChecksumKind> checksum() const { return std::nullopt; }
 
   // Fills `out` from `offset` on; the caller asks only for bytes below bytes(). May block on a
   // disk. DATA_LOSS: the store's own checksums say that the bytes are damaged, or the block has

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "common/blame.h"
 #include "common/check.h"
 #include "common/fault_points.h"
 #include "common/status.h"
@@ -63,6 +64,12 @@ SlicePipeline::Shape PipelineShape(const HopSpec& spec, uint32_t ring_slots) {
     shape.output_rows.push_back(static_cast<uint32_t>(spec.stored_rows.size()));
   }
   return shape;
+}
+
+// What a stream's receiver makes of its error: what the sender says in an error frame, or else that
+// it is the sender's fault.
+absl::Status BlameSender(const absl::Status& status, const std::string& sender) {
+  return Blame(FromPeer(status, sender), sender);
 }
 
 }  // namespace
@@ -138,7 +145,10 @@ absl::Status HopRunner::OpenInputs() {
     Input& input = inputs_.emplace_back();
     const StreamShape shape{uint64_t{spec_.slices.count()} * spec.rows.size(),
                             static_cast<uint32_t>(slot_bytes_)};
-    ECPIPE_ASSIGN_OR_RETURN(input.receiver, context_.transport->Connect(spec, shape));
+    absl::StatusOr<std::unique_ptr<SliceReceiver>> receiver =
+        context_.transport->Connect(spec, shape);
+    if (!receiver.ok()) return BlameSender(receiver.status(), spec.node);
+    input.receiver = *std::move(receiver);
     input.columns = ColumnsOf(spec.coefficients, spec_.rows.size());
     if (input.columns.empty()) input.targets = RowIndices(spec.rows);
     input.ring = AlignedBuffer(spec.rows.size() * ring_slots_ * slot_bytes_);
@@ -146,16 +156,21 @@ absl::Status HopRunner::OpenInputs() {
   return absl::OkStatus();
 }
 
+SendTurn HopRunner::FirstTurn() const {
+  const bool background = context_.part->background;
+  return {context_.limiter, background ? TrafficClass::kBackground : TrafficClass::kForeground};
+}
+
 absl::Status HopRunner::OpenOutputs() {
   for (const HopOutput& spec : spec_.outputs) {
-    Output& output = outputs_.emplace_back();
+    Output& output = outputs_.emplace_back(FirstTurn());
     const StreamShape shape{uint64_t{spec_.slices.count()} * spec.rows.size(),
                             static_cast<uint32_t>(slot_bytes_)};
     ECPIPE_ASSIGN_OR_RETURN(output.sender, context_.transport->Offer(spec, shape, context_.wakeup));
     output.sources = RowIndices(spec.rows);
   }
   if (!spec_.stored_rows.empty()) {
-    Output& output = outputs_.emplace_back();
+    Output& output = outputs_.emplace_back(FirstTurn());
     output.is_sink = true;
     output.sources = RowIndices(spec_.stored_rows);
   }
@@ -186,7 +201,10 @@ uint8_t* HopRunner::Accumulator(uint32_t ordinal, size_t row_index) {
 absl::StatusOr<bool> HopRunner::Step(uint32_t send_limit) {
   send_limit_ = send_limit;
   for (Input& input : inputs_) input.drained = false;
-  for (Output& output : outputs_) output.full = false;
+  for (Output& output : outputs_) {
+    output.full = false;
+    output.turn.Forget();
+  }
   bool moved = false;
   for (bool again = true; again;) {
     ECPIPE_ASSIGN_OR_RETURN(const bool received, ReceiveSome());
@@ -220,11 +238,10 @@ absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
   if (!next || input.receiver == nullptr || input.drained) return false;
   const FrameHeader expected =
       Header(spec.rows[next->row_index], spec_.slices.SliceIndex(next->ordinal));
-  ECPIPE_ASSIGN_OR_RETURN(
-      const bool complete,
-      input.receiver->TryReceive(
-          expected, {InputSlice(input, next->ordinal, next->row_index), expected.payload_bytes}));
-  if (!complete) {
+  const absl::StatusOr<bool> complete = input.receiver->TryReceive(
+      expected, {InputSlice(input, next->ordinal, next->row_index), expected.payload_bytes});
+  if (!complete.ok()) return BlameSender(complete.status(), spec.node);
+  if (!*complete) {
     input.drained = true;
     return false;
   }
@@ -241,7 +258,9 @@ absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
 
 absl::Status HopRunner::TakeLocalSlices() {
   absl::StatusOr<uint32_t> read = local_->Progress(local_seen_);
-  if (!read.ok()) return Annotate(read.status(), "read block " + spec_.block->block_id);
+  if (!read.ok()) {
+    return Blame(Annotate(read.status(), "read block " + spec_.block->block_id), kBlameSelf);
+  }
   for (; local_seen_ < *read; ++local_seen_) {
     block_bytes_read_ += spec_.block->sub_blocks.size() *
                          context_.part->grid.SliceBytes(spec_.slices.SliceIndex(local_seen_));
@@ -345,14 +364,33 @@ absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
   const FrameHeader header = Header(spec_.rows[source], slice_index);
   const std::span<const uint8_t> bytes(Accumulator(next.ordinal, source), header.payload_bytes);
   if (!output.is_sink) {
+    if (!output.turn.MaySend(kFrameHeaderBytes + header.payload_bytes)) return false;
     ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.send_slice"));
-    return output.sender->TrySend(
-        header, bytes,
-        SendsMoreAfter(index, next) ? SliceSender::Next::kFrame : SliceSender::Next::kUnknown);
+    // A frame that may have to wait for its turn cannot share packets with the one before it.
+    const bool more = !output.turn.limited() && SendsMoreAfter(index, next);
+    const auto after = more ? SliceSender::Next::kFrame : SliceSender::Next::kUnknown;
+    ECPIPE_ASSIGN_OR_RETURN(const bool sent, output.sender->TrySend(header, bytes, after));
+    if (sent) output.turn.Sent();
+    return sent;
   }
   if (!context_.sink->Ready(header.row, slice_index)) return false;
-  ECPIPE_RETURN_IF_ERROR(context_.sink->Write(header.row, slice_index, bytes));
+  ECPIPE_RETURN_IF_ERROR(
+      Blame(context_.sink->Write(header.row, slice_index, bytes), kBlameSelf));
   return true;
+}
+
+std::optional<Duration> HopRunner::HeldBackFor() const {
+  std::optional<Duration> shortest;
+  for (const Output& output : outputs_) {
+    const Duration time = output.turn.held_back();
+    if (time > Duration(0)) shortest = std::min(shortest.value_or(time), time);
+  }
+  return shortest;
+}
+
+bool HopRunner::WaitsToSend(size_t index) const {
+  if (pipeline_.OutputDone(index)) return true;
+  return NextSend(index).has_value() && outputs_[index].turn.held_back() == Duration(0);
 }
 
 absl::StatusOr<bool> HopRunner::Finish(size_t index) {
@@ -384,8 +422,7 @@ void HopRunner::AddPollFds(std::vector<pollfd>* fds) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].sender == nullptr) continue;
     pollfd polled = outputs_[i].sender->poll_fd();
-    const bool has_work = NextSend(i).has_value() || pipeline_.OutputDone(i);
-    if (!has_work) polled.events = POLLRDHUP;  // only whether the receiver leaves
+    if (!WaitsToSend(i)) polled.events = POLLRDHUP;  // only whether the receiver leaves
     fds->push_back(polled);
   }
 }
@@ -403,43 +440,6 @@ void HopRunner::SendError(const absl::Status& status) {
   for (Output& output : outputs_) {
     if (output.sender != nullptr) output.sender->SendError(stream, status);
   }
-}
-
-std::string HopRunner::WaitingFor() const {
-  std::string text;
-  const auto add = [&](const std::string& reason) { text += (text.empty() ? "" : "; ") + reason; };
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const auto next = pipeline_.NextReceive(i);
-    if (inputs_[i].receiver == nullptr || !next) continue;
-    add("slice " + std::to_string(spec_.slices.SliceIndex(next->ordinal)) + " from node " +
-        spec_.inputs[i].node);
-  }
-  if (pipeline_.WaitsForLocal()) {
-    add("the disk that holds block " + spec_.block->block_id);
-  }
-  for (size_t i = 0; i < spec_.outputs.size(); ++i) {
-    const bool has_work = NextSend(i).has_value() || pipeline_.OutputDone(i);
-    if (outputs_[i].sender != nullptr && has_work) {
-      add("node " + spec_.outputs[i].node + " to take slices");
-    }
-  }
-  return text;
-}
-
-uint64_t HopRunner::bytes_sent() const {
-  uint64_t bytes = 0;
-  for (const Output& output : outputs_) {
-    bytes += output.sender ? output.sender->bytes_sent() : output.closed_bytes;
-  }
-  return bytes;
-}
-
-uint64_t HopRunner::bytes_received() const {
-  uint64_t bytes = 0;
-  for (const Input& input : inputs_) {
-    bytes += input.receiver ? input.receiver->bytes_received() : input.closed_bytes;
-  }
-  return bytes;
 }
 
 }  // namespace ecpipe

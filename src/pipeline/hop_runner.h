@@ -8,16 +8,20 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "codec/kernel.h"
 #include "common/aligned_buffer.h"
+#include "common/part_progress.h"
+#include "common/rate_limiter.h"
 #include "common/repair_plan.h"
 #include "common/transport.h"
 #include "pipeline/block_reader.h"
 #include "pipeline/local_reader.h"
+#include "pipeline/send_turn.h"
 #include "pipeline/slice_pipeline.h"
 #include "pipeline/slice_sink.h"
 
@@ -39,6 +43,7 @@ class HopRunner {
     SliceSink* sink = nullptr;         // outlives the runner; may be null when no hop stores rows
     std::shared_ptr<Wakeup> wakeup;
     size_t ring_bytes = 0;
+    RateLimiter* limiter = nullptr;  // outlives the runner; null: streams are not limited
   };
 
   // Opens the hop's streams and starts to read its block (`block` is null for a hop without one).
@@ -49,6 +54,9 @@ class HopRunner {
   // Does what can be done without blocking, and sends no slice from index `send_limit` on. True
   // when anything moved.
   absl::StatusOr<bool> Step(uint32_t send_limit);
+  // How long the rate limit held frames back in the last Step, which is no stall; none if it did
+  // not.
+  std::optional<Duration> HeldBackFor() const;
   bool Done() const;
   // The index of the first slice that has not been sent everywhere; the largest number if all have.
   uint32_t FirstUnsent() const;
@@ -62,6 +70,8 @@ class HopRunner {
 
   // What keeps the hop from moving, for the message of a timeout.
   std::string WaitingFor() const;
+
+  HopProgress Progress() const;
 
   uint64_t bytes_sent() const;
   uint64_t bytes_received() const;
@@ -79,11 +89,14 @@ class HopRunner {
     uint64_t closed_bytes = 0;  // received before the receiver was closed
   };
   struct Output {
+    explicit Output(SendTurn first) : turn(std::move(first)) {}
+
     std::unique_ptr<SliceSender> sender;  // null for the sink, and once the stream has ended
     std::vector<size_t> sources;          // of each row of the stream: index into the hop's rows
     bool is_sink = false;
     bool full = false;  // takes no more; not tried again in this Step
     bool finished = false;
+    SendTurn turn;
     uint64_t closed_bytes = 0;  // sent before the sender was closed
   };
 
@@ -104,6 +117,9 @@ class HopRunner {
   bool SendsMoreAfter(size_t index, SlicePipeline::Position position) const;
   absl::StatusOr<bool> SendSome();
   absl::StatusOr<bool> SendNext(size_t index);
+  // Whether the other end or the network is all that an output waits for.
+  bool WaitsToSend(size_t index) const;
+  SendTurn FirstTurn() const;
   absl::StatusOr<bool> Finish(size_t index);
 
   FrameHeader Header(Row row, uint32_t slice_index) const;

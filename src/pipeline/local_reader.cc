@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/clock.h"
 #include "common/fault_points.h"
 #include "common/mutex.h"
 #include "common/status.h"
@@ -14,6 +15,7 @@ struct LocalReader::State {
   State(std::unique_ptr<BlockReader> the_block, const Options& the_options,
         std::shared_ptr<Wakeup> the_wakeup)
       : block(std::move(the_block)),
+        block_bytes(block->bytes()),
         options(the_options),
         slot_bytes(static_cast<size_t>(
             std::min<uint64_t>(the_options.grid.slice_bytes, the_options.grid.bytes))),
@@ -22,6 +24,16 @@ struct LocalReader::State {
 
   uint8_t* Slot(uint32_t slot, size_t which) {
     return ring.data() + slot_bytes * (which * options.ring_slots + slot);
+  }
+
+  // The block's bytes by `read(offset, out)`, and zeros behind its end.
+  template <typename Read>
+  absl::StatusOr<bool> ReadPadded(const Read& read, uint64_t offset, std::span<uint8_t> out) {
+    const uint64_t rest = block_bytes - std::min(offset, block_bytes);
+    const auto within = static_cast<size_t>(std::min<uint64_t>(out.size(), rest));
+    std::fill(out.begin() + static_cast<ptrdiff_t>(within), out.end(), uint8_t{0});
+    if (within == 0) return true;
+    return read(offset, out.first(within));
   }
 
   // Reads a slice into a slot by `read(offset, out)`, which says whether it could.
@@ -34,7 +46,8 @@ struct LocalReader::State {
       const bool whole = options.layout.ForEachPiece(
           options.sub_blocks[i], options.grid.SliceOffset(slice_index),
           options.grid.SliceBytes(slice_index), [&](uint64_t offset, uint64_t at, uint64_t bytes) {
-            outcome = read(offset, {Slot(slot, i) + at, static_cast<size_t>(bytes)});
+            outcome =
+                ReadPadded(read, offset, {Slot(slot, i) + at, static_cast<size_t>(bytes)});
             return outcome.ok() && *outcome;
           });
       if (!whole) break;
@@ -107,6 +120,7 @@ struct LocalReader::State {
   }
 
   const std::unique_ptr<BlockReader> block;
+  const uint64_t block_bytes;  // as it was opened: what a block has lost since is not zeros
   const Options options;
   const size_t slot_bytes;
   AlignedBuffer ring;
@@ -133,7 +147,7 @@ LocalReader::~LocalReader() {
   bool exited = false;
   {
     constexpr auto kPatience = std::chrono::seconds(2);
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = Clock::System().Now() + kPatience;
     MutexLock lock(&state_->mutex);
     state_->stop = true;
     state_->work.NotifyAll();
@@ -179,7 +193,7 @@ absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
       MutexLock lock(&state_->mutex);
       state_->done = seen;
     }
-    thread_ = std::thread([state = state_, seen] { state->Run(seen); });
+    thread_ = Thread([state = state_, seen] { state->Run(seen); });
     AllowThread(allowed_);
   }
   MutexLock lock(&state_->mutex);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a hop's local block for the pipeline. What the page cache has is read at once, on the
-// part's own thread, just before it is needed. From the first slice on that would have to wait for
-// a disk, a thread reads ahead: a slow disk then overlaps with the network, and a disk that hangs
-// does not hang the repair.
+// Reads a hop's local block for the pipeline; behind the block's end there are zeros. What the page
+// cache has is read at once, on the part's own thread, just before it is needed. From the first
+// slice on that would have to wait for a disk, a thread reads ahead: a slow disk then overlaps with
+// the network, and a disk that hangs does not hang the repair.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/aligned_buffer.h"
 #include "common/block_layout.h"
 #include "common/slice_grid.h"
+#include "common/thread.h"
 #include "common/wakeup.h"
 #include "pipeline/block_reader.h"
 
@@ -62,7 +62,7 @@ class LocalReader {
   const std::shared_ptr<State> state_;
   uint32_t allowed_ = 0;         // by the pipeline
   uint32_t thread_allowed_ = 0;  // as the thread has been told
-  std::thread thread_;           // once something had to wait
+  Thread thread_;                // once something had to wait
 };
 
 }  // namespace ecpipe

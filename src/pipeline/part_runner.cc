@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "common/check.h"
+#include "common/simulator.h"
 #include "common/status.h"
 
 namespace ecpipe {
@@ -60,7 +61,8 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
                                                                const PartOptions& options) {
   std::unique_ptr<PartRunner> runner(new PartRunner(std::move(part), options));
   const HopRunner::Context context{&runner->part_, transport, sink, runner->wakeup_,
-                                   RingBytesOfHop(runner->part_, options)};
+                                   RingBytesOfHop(runner->part_, options),
+                                   runner->part_.probe ? nullptr : options.limiter};
   for (size_t i = 0; i < runner->part_.hops.size(); ++i) {
     ECPIPE_ASSIGN_OR_RETURN(
         std::unique_ptr<HopRunner> hop,
@@ -87,12 +89,13 @@ absl::Status PartRunner::Loop() {
   uint64_t bytes_before = 0;
   while (true) {
     ECPIPE_RETURN_IF_ERROR(cancelled());
+    AnswerProgress();
     ECPIPE_ASSIGN_OR_RETURN(const bool moved, StepAll());
     if (hops_.empty()) return absl::OkStatus();
     PublishTraffic();
     const PartTraffic now = traffic();
     const uint64_t bytes = now.bytes_sent + now.bytes_received + now.block_bytes_read;
-    if (moved || bytes != bytes_before) {
+    if (moved || bytes != bytes_before || HeldBackFor()) {
       deadline = clock.Now() + options_.stall_timeout;
       bytes_before = bytes;
     }
@@ -136,15 +139,24 @@ absl::StatusOr<bool> PartRunner::StepAll() {
   return moved;
 }
 
+std::optional<Duration> PartRunner::HeldBackFor() const {
+  std::optional<Duration> shortest;
+  for (const auto& hop : hops_) {
+    const std::optional<Duration> held_back = hop->HeldBackFor();
+    if (held_back) shortest = std::min(shortest.value_or(*held_back), *held_back);
+  }
+  return shortest;
+}
+
 absl::Status PartRunner::WaitForEvents(TimePoint deadline) {
   polled_.clear();
   polled_.push_back({wakeup_->fd(), POLLIN, 0});
   for (const auto& hop : hops_) {
     if (!hop->Done()) hop->AddPollFds(&polled_);
   }
-  const Duration rest = deadline - Clock::System().Now();
-  const auto millis = std::chrono::ceil<std::chrono::milliseconds>(std::max(rest, Duration(0)));
-  const int ready = ::poll(polled_.data(), polled_.size(), static_cast<int>(millis.count()));
+  Duration rest = deadline - Clock::System().Now();
+  if (const std::optional<Duration> held_back = HeldBackFor()) rest = std::min(rest, *held_back);
+  const int ready = Poll(polled_, rest);
   if (ready == 0 && Clock::System().Now() >= deadline) return Stalled();
   if (polled_[0].revents != 0) wakeup_->Drain();
   const bool hang_up = std::any_of(polled_.begin() + 1, polled_.end(), [](const pollfd& polled) {
@@ -176,6 +188,31 @@ void PartRunner::Cancel(absl::Status reason) {
     if (cancel_reason_.ok()) cancel_reason_ = std::move(reason);
   }
   wakeup_->Signal();
+}
+
+bool PartRunner::Progress(Duration timeout, std::vector<HopProgress>* progress) {
+  const TimePoint deadline = Clock::System().Now() + timeout;
+  const uint32_t question = ++progress_asked_;
+  wakeup_->Signal();
+  MutexLock lock(&mutex_);
+  while (progress_of_ < question && progress_answered_.WaitUntil(lock, deadline)) {
+  }
+  if (progress_of_ < question) return false;
+  *progress = progress_;
+  return true;
+}
+
+void PartRunner::AnswerProgress() {
+  const uint32_t question = progress_asked_;
+  if (progress_given_ == question) return;
+  progress_given_ = question;
+  MutexLock lock(&mutex_);
+  progress_.clear();
+  for (const auto& hop : hops_) {
+    if (!hop->Done()) progress_.push_back(hop->Progress());
+  }
+  progress_of_ = question;
+  progress_answered_.NotifyAll();
 }
 
 absl::Status PartRunner::cancelled() {

@@ -7,12 +7,14 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/rate_limiter.h"
 #include "common/repair_plan.h"
 #include "common/transport.h"
 #include "pipeline/block_reader.h"
@@ -27,6 +29,9 @@ struct PartOptions {
   // Memory of each ring of slice buffers: one for a local block, one a row of each input. The hops
   // of a part share it.
   size_t ring_bytes = 512u << 10;
+  // What all parts of the process send over the network, probes aside; outlives them. Null: not
+  // limited. Waiting for it is no stall.
+  RateLimiter* limiter = nullptr;
 };
 
 // Totals of one part. Wire bytes include frame headers.
@@ -58,6 +63,10 @@ class PartRunner {
   // Makes Run() return `reason`, soon. Any thread; before, during or after Run().
   void Cancel(absl::Status reason);
 
+  // How far the part has come; false if its thread does not come round to say so within `timeout`,
+  // because a disk that it writes to hangs, or has ended. Any thread.
+  bool Progress(Duration timeout, std::vector<HopProgress>* progress);
+
   const RepairPart& part() const { return part_; }
   // Any thread.
   PartTraffic traffic() const;
@@ -71,10 +80,13 @@ class PartRunner {
   absl::Status Loop();
   uint32_t SendLimit() const;
   absl::StatusOr<bool> StepAll();
+  // How long until the rate limit may let a frame go that it holds back; none if there is none.
+  std::optional<Duration> HeldBackFor() const;
   absl::Status WaitForEvents(TimePoint deadline);
   absl::Status Stalled() const;
   absl::Status cancelled();
   void PublishTraffic();
+  void AnswerProgress();
 
   const RepairPart part_;
   const PartOptions options_;
@@ -85,8 +97,13 @@ class PartRunner {
   std::atomic<uint64_t> bytes_sent_{0};
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<uint64_t> block_bytes_read_{0};
+  std::atomic<uint32_t> progress_asked_{0};  // how often
+  uint32_t progress_given_ = 0;              // of that, answered; the part's thread's own
   Mutex mutex_;
+  CondVar progress_answered_;
   absl::Status cancel_reason_ ABSL_GUARDED_BY(mutex_);
+  uint32_t progress_of_ ABSL_GUARDED_BY(mutex_) = 0;  // the latest question that has its answer
+  std::vector<HopProgress> progress_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ecpipe

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/tls_files.h"
 #include "requestor/coordinator_api.h"
 #include "requestor/requestor.h"
 
@@ -17,6 +19,7 @@ namespace ecpipe {
 
 struct CommonArguments {
   std::string coordinator = "127.0.0.1:7700";
+  TlsFiles tls;
   bool json = false;
   bool quiet = false;     // no progress
   double timeout_s = 10;  // without progress
@@ -44,9 +47,13 @@ struct EncodeArguments {
   std::string code;
   uint64_t block_bytes = 0;
   std::vector<std::string> nodes;
+  bool no_checksums = false;
 };
 
 enum class PlanFormat { kText, kJson, kDot };
+
+// What people read; everything else counts bytes.
+inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6; }
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
 
@@ -72,6 +79,19 @@ struct ProbeArguments {
 // Measures each link among the nodes, both ways.
 absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& arguments);
 absl::Status RunLinks(const CommonArguments& common);
+
+// Of the cluster, or of each node that is named; only what is given changes. A rate of 0 is none.
+struct LimitsArguments {
+  bool cluster = false;
+  std::vector<std::string> nodes;
+  bool reset = false;  // back to what the configurations say
+  std::optional<double> repair_mbit;
+  std::optional<uint32_t> max_running;
+  std::optional<uint32_t> max_sessions;
+};
+
+absl::Status RunLimits(const CommonArguments& common);
+absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& arguments);
 
 absl::Status RunCatalogLoad(const CommonArguments& common,
                             const std::vector<std::string>& manifests);

@@ -66,6 +66,23 @@ Json RepairJson(const RepairStatus& repair) {
           {"recovery_id", repair.recovery_id}};
 }
 
+Json CorruptBlockJson(const CorruptBlockStatus& block) {
+  return {{"block_id", block.block_id},
+          {"node", block.node},
+          {"reason", block.reason},
+          {"found_unix_ms", block.found_unix_ms},
+          {"repair", block.RepairCommand()}};
+}
+
+void PrintCorruptBlocks(const std::vector<CorruptBlockStatus>& blocks) {
+  if (blocks.empty()) return;
+  std::printf("\ncorrupt blocks, not read until they are repaired:\n");
+  for (const CorruptBlockStatus& block : blocks) {
+    std::printf("%s on %s: %s\n    %s\n", block.block_id.c_str(), block.node.c_str(),
+                block.reason.c_str(), block.RepairCommand().c_str());
+  }
+}
+
 void PrintStatus(const ClusterStatus& status) {
   std::printf("ecpipe %s, %llu stripes\n\n", status.version.c_str(),
               static_cast<unsigned long long>(status.stripe_count));
@@ -79,6 +96,7 @@ void PrintStatus(const ClusterStatus& status) {
                 FormatSize(node.counters.data_bytes_sent).c_str(),
                 FormatSize(node.counters.data_bytes_received).c_str());
   }
+  PrintCorruptBlocks(status.corrupt_blocks);
   if (status.repairs.empty()) return;
   std::printf("\n%-16s %-12s %-13s %-6s %-8s %s\n", "repair", "state", "scheme", "via", "seconds",
               "block");
@@ -106,7 +124,9 @@ StripeInfo StripeOf(const Manifest& manifest, const ManifestStripe& stripe) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common) {
-  return MakeCoordinatorClient(common.coordinator, FromSeconds(common.timeout_s));
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
+                          TlsContext::CreateIfEnabled(common.tls));
+  return MakeCoordinatorClient(common.coordinator, FromSeconds(common.timeout_s), tls);
 }
 
 absl::Status RunCatalogLoad(const CommonArguments& common,
@@ -185,6 +205,10 @@ absl::Status RunStatus(const CommonArguments& common) {
   for (const NodeStatus& node : status.nodes) json["nodes"].push_back(NodeJson(node));
   json["repairs"] = Json::array();
   for (const RepairStatus& repair : status.repairs) json["repairs"].push_back(RepairJson(repair));
+  json["corrupt_blocks"] = Json::array();
+  for (const CorruptBlockStatus& block : status.corrupt_blocks) {
+    json["corrupt_blocks"].push_back(CorruptBlockJson(block));
+  }
   std::printf("%s\n", json.dump(2).c_str());
   return absl::OkStatus();
 }

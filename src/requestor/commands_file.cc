@@ -63,6 +63,7 @@ absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arg
   options.code = arguments.code;
   options.block_bytes = arguments.block_bytes;
   options.nodes = arguments.nodes;
+  options.checksum_files = arguments.no_checksums ? ChecksumFiles::kOmit : ChecksumFiles::kWrite;
   options.name = arguments.name.empty() ? std::filesystem::path(arguments.input).filename().string()
                                         : arguments.name;
   ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, EncodeFile(options));

@@ -14,8 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6; }
-
 absl::StatusOr<std::vector<std::string>> LiveNodes(CoordinatorApi* coordinator) {
   ECPIPE_ASSIGN_OR_RETURN(const ClusterStatus status, coordinator->Status());
   std::vector<std::string> nodes;

@@ -36,6 +36,7 @@ Json RecoveryJson(const RecoveryStatus& recovery) {
             {"failed_blocks", recovery.failed_blocks},
             {"bytes_per_second", recovery.bytes_per_second},
             {"eta_seconds", recovery.eta_seconds < 0 ? Json() : Json(recovery.eta_seconds)},
+            {"begins_in_seconds", recovery.begins_in_seconds},
             {"started_unix_ms", recovery.started_unix_ms},
             {"ended_unix_ms", recovery.ended_unix_ms},
             {"blocked", Json::array()}};
@@ -56,6 +57,10 @@ void PrintRecovery(const RecoveryStatus& recovery) {
   std::printf("  %llu of %llu blocks, %s of %s%s\n", Count(recovery.done_blocks),
               Count(recovery.blocks), FormatSize(recovery.done_bytes).c_str(),
               FormatSize(recovery.bytes).c_str(), recovery.listing ? ", still counting" : "");
+  if (recovery.begins_in_seconds > 0) {
+    std::printf("  begins in %.0f s, unless the node comes back (--delay)\n",
+                recovery.begins_in_seconds);
+  }
   if (!recovery.ended()) {
     std::printf("  %llu under way, %llu waiting, %s/s", Count(recovery.running_blocks),
                 Count(recovery.waiting_blocks),
@@ -65,6 +70,9 @@ void PrintRecovery(const RecoveryStatus& recovery) {
   } else if (recovery.ended_unix_ms != 0) {
     std::printf("  %.1f s\n",
                 static_cast<double>(recovery.ended_unix_ms - recovery.started_unix_ms) / 1000);
+  }
+  if (recovery.state == "returned") {
+    std::printf("  the node came back; the other blocks are there again\n");
   }
   if (recovery.failed_blocks != 0) {
     std::printf("  %llu blocks could not be repaired\n", Count(recovery.failed_blocks));
@@ -88,6 +96,7 @@ absl::StatusOr<RecoveryStatus> Follow(const CommonArguments& common, Coordinator
   constexpr auto kPoll = std::chrono::milliseconds(200);
   ProgressDisplay display("recovery");
   const ProgressFn progress = common.quiet || common.json ? ProgressFn() : display.Callback();
+  bool told_of_delay = false;
   TimePoint last_answer = Clock::System().Now();
   while (true) {
     absl::StatusOr<RecoveryStatus> recovery = Fetch(coordinator, recovery_id);
@@ -95,6 +104,12 @@ absl::StatusOr<RecoveryStatus> Follow(const CommonArguments& common, Coordinator
     if (recovery.ok()) {
       last_answer = now;
       if (recovery->ended()) return recovery;
+      if (recovery->begins_in_seconds > 0 && !told_of_delay && !common.quiet && !common.json) {
+        std::fprintf(stderr,
+                     "ecpipe: rebuilding begins in %.0f s, unless the node comes back (--delay)\n",
+                     recovery->begins_in_seconds);
+        told_of_delay = true;
+      }
       if (progress && recovery->bytes > 0) progress(recovery->done_bytes, recovery->bytes);
     } else if (!absl::IsUnavailable(recovery.status()) ||
                now - last_answer > FromSeconds(common.timeout_s)) {
@@ -129,7 +144,7 @@ absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& s
   }
   ECPIPE_ASSIGN_OR_RETURN(const RecoveryStatus recovery, Follow(common, coordinator.get(), id));
   Show(common, recovery);
-  if (recovery.state == "done") return absl::OkStatus();
+  if (recovery.state == "done" || recovery.state == "returned") return absl::OkStatus();
   if (recovery.state == "cancelled") return absl::CancelledError("the recovery was cancelled");
   return absl::FailedPreconditionError(std::to_string(recovery.failed_blocks) + " of " +
                                        std::to_string(recovery.blocks) +

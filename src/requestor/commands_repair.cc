@@ -54,6 +54,7 @@ class CancelOnSignal {
 absl::StatusOr<std::unique_ptr<Requestor>> Connect(const CommonArguments& common) {
   RequestorOptions options;
   options.coordinator = common.coordinator;
+  ECPIPE_ASSIGN_OR_RETURN(options.tls, TlsContext::CreateIfEnabled(common.tls));
   options.part.stall_timeout = FromSeconds(common.timeout_s);
   return Requestor::Connect(std::move(options));
 }

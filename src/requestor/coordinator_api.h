@@ -5,24 +5,31 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/checksum_kind.h"
 #include "common/repair_plan.h"
+#include "common/stripe_facts.h"
 
 namespace ecpipe {
 
 // Which bytes are wanted, and how. Zeros and empty strings stand for the coordinator's defaults.
 struct RepairTarget {
   std::vector<std::string> block_ids;  // of one stripe; the range is that of each
+  std::optional<StripeFacts> facts;    // of that stripe; none: the coordinator's catalog has it
   uint64_t offset = 0;
   uint64_t bytes = 0;  // 0: to the end of the block
   std::string scheme;  // "auto" or empty: the best by expected time
   uint32_t slice_bytes = 0;
   std::string transport;  // "tcp" or "redis"
   std::string rack;       // where the requestor is, for schemes that look at racks
+  // "none"; "parity": one more survivor is read, and no slice is handed over in which the blocks do
+  // not fit together; "locate": two more, and the corrupt one is named.
+  std::string verify;
 };
 
 struct RepairCost {
@@ -44,8 +51,9 @@ struct GrantedRepair {
   std::optional<RepairPart> part;  // valid: it has passed ValidatePart; none: nodes take the blocks
   std::string scheme;
   std::string stripe_id;
-  uint64_t block_bytes = 0;
+  uint64_t block_bytes = 0;  // of the shortest block
   RepairCost cost;
+  std::optional<ChecksumKind> checksum;  // that a survivor's store keeps, if it does
 };
 
 struct RepairPrediction {
@@ -115,15 +123,26 @@ struct RepairStatus {
   std::vector<std::string> hosts;  // that store the blocks; empty: the requestor takes them
   uint64_t recovery_id = 0;        // 0: none
 };
+// A block that must not be read until it has been repaired.
+struct CorruptBlockStatus {
+  std::string block_id;
+  std::string node;
+  std::string reason;
+  int64_t found_unix_ms = 0;
+
+  // The command that repairs it where it is.
+  std::string RepairCommand() const { return "ecpipe repair " + block_id + " --to " + node; }
+};
 struct ClusterStatus {
   std::string version;
   uint64_t stripe_count = 0;
   std::vector<NodeStatus> nodes;
-  std::vector<RepairStatus> repairs;  // newest first
+  std::vector<RepairStatus> repairs;               // newest first
+  std::vector<CorruptBlockStatus> corrupt_blocks;  // the oldest finding first
 };
 
 // The rebuilding of all that a node had. Zeros and empty strings stand for the coordinator's
-// defaults.
+// defaults, and so does a negative delay.
 struct RecoverySpec {
   std::string node;
   std::vector<std::string> to;  // nodes that take blocks; empty: all that are live
@@ -132,6 +151,7 @@ struct RecoverySpec {
   uint32_t slice_bytes = 0;
   std::string transport;          // "tcp" or "redis"
   uint32_t streams_per_node = 0;  // repairs in which a node takes part at once
+  double delay_seconds = -1;      // that the node is silent before anything is rebuilt
 };
 struct BlockedRepair {
   std::string block_id;
@@ -142,7 +162,7 @@ struct BlockedRepair {
 struct RecoveryStatus {
   uint64_t recovery_id = 0;
   RecoverySpec spec;
-  std::string state;     // "running", "paused", "done", "partial" or "cancelled"
+  std::string state;     // "running", "paused", "done", "partial", "cancelled" or "returned"
   bool listing = false;  // the totals are not complete yet
   uint64_t blocks = 0;
   uint64_t bytes = 0;
@@ -152,7 +172,8 @@ struct RecoveryStatus {
   uint64_t waiting_blocks = 0;
   uint64_t failed_blocks = 0;
   double bytes_per_second = 0;
-  double eta_seconds = -1;  // -1: not known
+  double eta_seconds = -1;       // -1: not known
+  double begins_in_seconds = 0;  // while the node may still come back
   std::vector<BlockedRepair> blocked;
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;
@@ -178,6 +199,20 @@ struct ProbeReport {
   double rest_seconds = 0;             // before the next round may begin
 };
 
+// An attempt of a repair that has failed, and where it has left it.
+struct FailedAttempt {
+  RepairId repair_id = 0;
+  uint32_t attempt = 0;
+  SliceGrid grid;
+  std::vector<SliceRun> missing;
+  std::string scheme;    // that it ran by
+  absl::Status failure;  // with the blame (common/blame.h)
+};
+struct RepairAdvice {
+  bool replan = false;  // give the attempt up, and resume
+  std::string reason;
+};
+
 // Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator;
 // other errors are the coordinator's own.
 class CoordinatorApi {
@@ -188,6 +223,15 @@ class CoordinatorApi {
   virtual absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                                     const std::vector<std::string>& to,
                                                     const std::string& requestor) = 0;
+  // Another attempt, over what is missing; the requestor takes the bytes.
+  virtual absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
+                                                     const std::string& requestor,
+                                                     const FailedAttempt& from) = 0;
+  // Whether an attempt is worth going on with. `quiet`: nothing has come for a while. It answers
+  // within two seconds.
+  virtual absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
+                                                     uint64_t missing_bytes, bool quiet) = 0;
+  // The verdict. If the status names a block as corrupt (corrupt_block.h) the coordinator hears it.
   virtual absl::Status FinishRepair(RepairId repair_id, uint32_t attempt,
                                     const absl::Status& status, uint64_t verified_bytes) = 0;
   virtual absl::StatusOr<RepairStatus> Repair(RepairId repair_id) = 0;

@@ -3,12 +3,17 @@
 
 #include <algorithm>
 
+#include "common/blame.h"
+#include "common/corrupt_block.h"
 #include "common/status.h"
 #include "common/tcp_socket.h"
+#include "common/utf8_text.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "rpc/channel.h"
+#include "rpc/facts_proto.h"
 #include "rpc/part_proto.h"
+#include "rpc/plan_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
@@ -18,6 +23,8 @@ namespace {
 constexpr size_t kStripesInPut = 1000;
 // A round of probes ends by itself before.
 constexpr auto kProbeTimeout = std::chrono::seconds(120);
+// The coordinator asks helpers, and waits half a second for them.
+constexpr auto kInspectTimeout = std::chrono::milliseconds(1500);
 // A helper that is slow to answer must not hold up the status of the others for long.
 constexpr auto kHelperTimeout = std::chrono::seconds(1);
 
@@ -38,6 +45,8 @@ absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
   proto.set_scheme(target.scheme);
   proto.set_slice_bytes(target.slice_bytes);
   proto.set_rack(target.rack);
+  proto.set_verify(target.verify);
+  if (target.facts) *proto.mutable_facts() = FactsToProto(*target.facts);
   ECPIPE_ASSIGN_OR_RETURN(const v1::Transport transport, TransportNamed(target.transport));
   proto.set_transport(transport);
   return proto;
@@ -51,6 +60,7 @@ absl::StatusOr<v1::RecoverySpec> ToProto(const RecoverySpec& spec) {
   proto.set_policy(spec.policy);
   proto.set_slice_bytes(spec.slice_bytes);
   proto.set_streams_per_node(spec.streams_per_node);
+  if (spec.delay_seconds >= 0) proto.set_delay_seconds(spec.delay_seconds);
   ECPIPE_ASSIGN_OR_RETURN(const v1::Transport transport, TransportNamed(spec.transport));
   proto.set_transport(transport);
   return proto;
@@ -77,6 +87,7 @@ RecoveryStatus RecoveryOf(const v1::ListRecoveriesResponse::Recovery& proto) {
   status.failed_blocks = proto.failed_blocks();
   status.bytes_per_second = proto.bytes_per_second();
   status.eta_seconds = proto.eta_seconds();
+  status.begins_in_seconds = proto.begins_in_seconds();
   for (const auto& blocked : proto.blocked()) {
     status.blocked.push_back(
         {blocked.block_id(), blocked.reason(), blocked.attempts(), blocked.given_up()});
@@ -99,29 +110,6 @@ RepairCost CostOf(const v1::PlanCost& proto) {
   return cost;
 }
 
-std::vector<Row> RowsOf(const google::protobuf::RepeatedField<uint32_t>& proto) {
-  return {proto.begin(), proto.end()};
-}
-
-std::vector<uint8_t> BytesOf(const std::string& text) { return {text.begin(), text.end()}; }
-
-PlanHop HopOf(const v1::ExplainRepairResponse::PlannedHop& proto, ExplainedRepair* explained) {
-  PlanHop hop;
-  hop.node = proto.node_id();
-  hop.block_index = proto.block_index();
-  hop.rows = RowsOf(proto.rows());
-  hop.coefficients = BytesOf(proto.coefficients());
-  hop.sub_blocks.assign(proto.sub_blocks().begin(), proto.sub_blocks().end());
-  hop.stored_rows = RowsOf(proto.stored_rows());
-  for (const auto& input : proto.inputs()) {
-    hop.inputs.push_back(
-        {static_cast<int>(input.from_hop()), RowsOf(input.rows()), BytesOf(input.coefficients())});
-  }
-  if (hop.block_index >= 0) explained->block_ids[hop.block_index] = proto.block_id();
-  if (!proto.rack().empty()) explained->racks[hop.node] = proto.rack();
-  return hop;
-}
-
 absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& proto) {
   ExplainedRepair explained;
   explained.stripe_id = proto.stripe_id();
@@ -131,21 +119,13 @@ absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& pro
     explained.predictions.push_back({prediction.scheme(), prediction.expected_seconds(),
                                      prediction.timeslots(), prediction.cross_rack_bytes()});
   }
-  RepairPlan& plan = explained.plan;
-  plan.scheme = proto.scheme();
-  plan.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
-  ECPIPE_RETURN_IF_ERROR(plan.grid.Validate());
-  plan.layout = {proto.layout().sub_blocks(), proto.layout().unit_bytes()};
-  plan.failed.assign(proto.failed().begin(), proto.failed().end());
+  ECPIPE_ASSIGN_OR_RETURN(explained.plan, PlanFromProto(proto));
   for (const auto& lane : proto.lanes()) {
-    std::vector<SliceRun> runs;
-    for (const auto& run : lane.slices()) runs.push_back({run.first(), run.count(), run.stride()});
-    PlanLane& added = plan.lanes.emplace_back();
-    ECPIPE_ASSIGN_OR_RETURN(added.slices,
-                            LaneSlices::Create(std::move(runs), plan.grid.slice_count()));
-    for (const auto& hop : lane.hops()) added.hops.push_back(HopOf(hop, &explained));
+    for (const auto& hop : lane.hops()) {
+      if (hop.block_index() >= 0) explained.block_ids[hop.block_index()] = hop.block_id();
+      if (!hop.rack().empty()) explained.racks[hop.node_id()] = hop.rack();
+    }
   }
-  ECPIPE_RETURN_IF_ERROR(ValidatePlan(plan));
   return explained;
 }
 
@@ -213,10 +193,13 @@ RepairStatus RepairOf(const v1::Repair& proto) {
 
 class CoordinatorGrpcClient : public CoordinatorApi {
  public:
-  CoordinatorGrpcClient(const std::string& address, Duration timeout)
+  CoordinatorGrpcClient(const std::string& address, Duration timeout,
+                        const std::shared_ptr<TlsContext>& tls)
       : address_(address),
         timeout_(timeout),
-        stub_(v1::CoordinatorService::NewStub(MakeChannel(address))) {}
+        security_(tls),
+        stub_(v1::CoordinatorService::NewStub(
+            MakeChannel(address, security_, Role::kCoordinator))) {}
 
   absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                             const std::vector<std::string>& to,
@@ -224,18 +207,45 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
     request.set_requestor(requestor);
-    v1::BeginRepairResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRepair, request, &response));
-    GrantedRepair granted;
-    granted.repair_id = response.repair_id();
-    if (to.empty()) {
-      ECPIPE_ASSIGN_OR_RETURN(granted.part, PartFromProto(response.part()));
+    return Begin(request);
+  }
+
+  absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
+                                             const std::string& requestor,
+                                             const FailedAttempt& from) override {
+    v1::BeginRepairRequest request;
+    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, {}));
+    request.set_requestor(requestor);
+    v1::BeginRepairRequest::Resume* resume = request.mutable_resume();
+    resume->set_repair_id(from.repair_id);
+    resume->set_attempt(from.attempt);
+    resume->mutable_grid()->set_offset(from.grid.offset);
+    resume->mutable_grid()->set_bytes(from.grid.bytes);
+    resume->mutable_grid()->set_slice_bytes(from.grid.slice_bytes);
+    for (const SliceRun& run : from.missing) {
+      v1::SliceRun* added = resume->add_missing();
+      added->set_first(run.first);
+      added->set_count(run.count);
+      added->set_stride(run.stride);
     }
-    granted.scheme = response.scheme();
-    granted.stripe_id = response.stripe_id();
-    granted.block_bytes = response.block_bytes();
-    granted.cost = CostOf(response.cost());
-    return granted;
+    resume->set_scheme(from.scheme);
+    resume->set_status_code(static_cast<int>(from.failure.code()));
+    resume->set_status_message(std::string(from.failure.message()));
+    resume->set_blamed_node(BlamedBy(from.failure));
+    resume->set_corrupt_block_id(CorruptBlockOf(from.failure));
+    return Begin(request);
+  }
+
+  absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
+                                             uint64_t missing_bytes, bool quiet) override {
+    v1::InspectRepairRequest request;
+    request.set_repair_id(repair_id);
+    request.set_attempt(attempt);
+    request.set_missing_bytes(missing_bytes);
+    request.set_quiet(quiet);
+    v1::InspectRepairResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::InspectRepair, request, &response, kInspectTimeout));
+    return RepairAdvice{response.replan(), response.reason()};
   }
 
   absl::Status FinishRepair(RepairId repair_id, uint32_t attempt, const absl::Status& status,
@@ -244,8 +254,9 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     request.set_repair_id(repair_id);
     request.set_attempt(attempt);
     request.set_status_code(static_cast<int>(status.code()));
-    request.set_status_message(std::string(status.message()));
+    request.set_status_message(CleanText(std::string(status.message())));
     request.set_verified_bytes(verified_bytes);
+    request.set_corrupt_block_id(CorruptBlockOf(status));
     v1::FinishRepairResponse response;
     return Call(&Stub::FinishRepair, request, &response);
   }
@@ -368,12 +379,32 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     status.stripe_count = response.stripe_count();
     for (const auto& node : response.nodes()) status.nodes.push_back(NodeOf(node));
     for (const auto& repair : response.repairs()) status.repairs.push_back(RepairOf(repair));
+    for (const auto& block : response.corrupt_blocks()) {
+      status.corrupt_blocks.push_back(
+          {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms()});
+    }
     AskHelpers(&status.nodes);
     return status;
   }
 
  private:
   using Stub = v1::CoordinatorService::Stub;
+
+  absl::StatusOr<GrantedRepair> Begin(const v1::BeginRepairRequest& request) {
+    v1::BeginRepairResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRepair, request, &response));
+    GrantedRepair granted;
+    granted.repair_id = response.repair_id();
+    if (request.target().to().empty()) {
+      ECPIPE_ASSIGN_OR_RETURN(granted.part, PartFromProto(response.part()));
+    }
+    granted.scheme = response.scheme();
+    granted.stripe_id = response.stripe_id();
+    granted.block_bytes = response.block_bytes();
+    granted.checksum = ChecksumFromProto(response.checksum());
+    granted.cost = CostOf(response.cost());
+    return granted;
+  }
 
   template <typename Method, typename Request, typename Response>
   absl::Status Call(Method method, const Request& request, Response* response) {
@@ -392,7 +423,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   // All live helpers at once: each call gets a queue of its own and the slowest decides.
-  static void AskHelpers(std::vector<NodeStatus>* nodes) {
+  void AskHelpers(std::vector<NodeStatus>* nodes) const {
     struct Question {
       std::unique_ptr<v1::HelperService::Stub> stub;
       grpc::ClientContext context;
@@ -405,7 +436,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     for (const NodeStatus& node : *nodes) {
       auto question = std::make_unique<Question>();
       if (node.state != "dead") {
-        question->stub = v1::HelperService::NewStub(MakeChannel(node.control_address));
+        question->stub = v1::HelperService::NewStub(
+            MakeChannel(node.control_address, security_, Role::kHelper));
         SetTimeout(&question->context, kHelperTimeout);
         question->reader = question->stub->AsyncGetHelperStatus(
             &question->context, v1::GetHelperStatusRequest(), &question->queue);
@@ -427,15 +459,16 @@ class CoordinatorGrpcClient : public CoordinatorApi {
 
   const std::string address_;
   const Duration timeout_;
+  const RpcSecurity security_;
   const std::unique_ptr<Stub> stub_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CoordinatorApi>> MakeCoordinatorClient(const std::string& address,
-                                                                      Duration timeout) {
+absl::StatusOr<std::unique_ptr<CoordinatorApi>> MakeCoordinatorClient(
+    const std::string& address, Duration timeout, const std::shared_ptr<TlsContext>& tls) {
   ECPIPE_RETURN_IF_ERROR(ParseHostPort(address).status());
-  return std::make_unique<CoordinatorGrpcClient>(address, timeout);
+  return std::make_unique<CoordinatorGrpcClient>(address, timeout, tls);
 }
 
 }  // namespace ecpipe

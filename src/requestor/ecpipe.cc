@@ -77,6 +77,10 @@ absl::Status Open(const ecpipe_options* options, ecpipe_client** client) {
   if (options->stall_timeout_s > 0) {
     requestor_options.part.stall_timeout = ecpipe::FromSeconds(options->stall_timeout_s);
   }
+  ECPIPE_ASSIGN_OR_RETURN(
+      requestor_options.tls,
+      ecpipe::TlsContext::CreateIfEnabled(
+          {Text(options->tls_ca), Text(options->tls_certificate), Text(options->tls_key)}));
   ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<ecpipe::Requestor> requestor,
                           ecpipe::Requestor::Connect(std::move(requestor_options)));
   *client = new ecpipe_client{std::move(requestor)};

@@ -49,6 +49,11 @@ typedef struct ecpipe_options {
   const char* name;        /* of this requestor, for logs; NULL: host name and process id */
   double call_timeout_s;   /* of each call to the coordinator; 0: 15 s */
   double stall_timeout_s;  /* without a byte arriving; 0: 10 s */
+  /* TLS, as PEM files: of the cluster's CA, and of this requestor. All three, or none: plain text.
+   * New files are taken up while the client is open. */
+  const char* tls_ca;
+  const char* tls_certificate;
+  const char* tls_key;
 } ecpipe_options;
 
 /* Zero-initialise it, then set what differs from the defaults. */

@@ -13,6 +13,10 @@
 
 namespace ecpipe {
 
+// Whether each block gets a checksum file (common/block_checksums.h), by which helpers check what
+// they read of it.
+enum class ChecksumFiles { kWrite, kOmit };
+
 struct EncodeOptions {
   std::string input_path;
   std::string output_dir;  // created when it is missing; its parent must exist
@@ -21,14 +25,17 @@ struct EncodeOptions {
   std::string name;  // of the file in the manifest; block ids begin with it
   // Empty, or at least n different node ids.
   std::vector<std::string> nodes;
+  ChecksumFiles checksum_files = ChecksumFiles::kWrite;
 };
 
 // Stripe s takes the next k · block_bytes of the file, data block by data block; the last one is
 // filled up with zeros. Its block i has the id <name>-s00000-b00 (s and i) and is written to
 // <output_dir>/<node>/<id> with node = nodes[(i + s) % nodes.size()], or to <output_dir>/<id> when
-// there are no nodes. At the end comes <output_dir>/<name>.manifest.json, which is also returned.
+// there are no nodes; the checksum file lies beside it. At the end comes
+// <output_dir>/<name>.manifest.json, which is also returned.
 //
-// All or nothing: on an error no file of this call remains. A block file is never replaced.
+// All or nothing: on an error no file of this call remains. A block file is never replaced;
+// a checksum file that was left over is, or is removed.
 // INVALID_ARGUMENT: an option is wrong. NOT_FOUND: no such input. ALREADY_EXISTS: so does a block
 // file. ABORTED: the input changed meanwhile. RESOURCE_EXHAUSTED: the disk is full.
 absl::StatusOr<Manifest> EncodeFile(const EncodeOptions& options);

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "codec/erasure_code.h"
 #include "codec/kernel.h"
+#include "common/block_checksums.h"
 #include "common/block_id.h"
 #include "common/check.h"
 #include "common/file_io.h"
@@ -66,7 +68,9 @@ class Created {
     return ErrnoStatus(errno, "create directory " + path);
   }
 
-  absl::Status Commit(AtomicFile* file) {
+  // An AtomicFile, or what commits like one.
+  template <typename File>
+  absl::Status Commit(File* file) {
     const absl::Status committed = file->Commit();
     // UNKNOWN: it is there, but perhaps not for good.
     if (committed.ok() || absl::IsUnknown(committed)) files_.push_back(file->path());
@@ -134,9 +138,11 @@ class Encoder {
   struct OpenBlockFile {
     AtomicFile file;
     Sha256 sha256;
+    std::optional<ChecksumFileWriter> checksums;
 
     absl::Status Append(uint64_t offset, std::span<const uint8_t> bytes) {
       sha256.Update(bytes);
+      if (checksums) ECPIPE_RETURN_IF_ERROR(checksums->Append(bytes));
       return file.WriteAt(offset, bytes);
     }
   };
@@ -163,6 +169,10 @@ class Encoder {
     const std::string longest = BlockId(StripeId(options_.name, last), n() - 1);
     if (absl::Status valid = ValidateBlockId(longest); !valid.ok()) {
       return Annotate(valid, "the name makes block ids such as '" + longest + "'");
+    }
+    if (WritesChecksums() && !CanHaveChecksumFile(longest)) {
+      return absl::InvalidArgumentError("the name makes block ids such as '" + longest +
+                                        "', too long for the names of checksum files");
     }
     return absl::OkStatus();
   }
@@ -205,7 +215,11 @@ class Encoder {
           block.node.empty() ? options_.output_dir : options_.output_dir + "/" + block.node;
       ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(directory + "/" + block.block_id,
                                                                   AtomicFile::Existing::kRefuse));
-      files.push_back({std::move(file), Sha256()});
+      files.push_back({std::move(file), Sha256(), std::nullopt});
+      if (!WritesChecksums()) continue;
+      ECPIPE_ASSIGN_OR_RETURN(ChecksumFileWriter checksums,
+                              ChecksumFileWriter::Create(directory, block.block_id));
+      files.back().checksums.emplace(std::move(checksums));
     }
     return files;
   }
@@ -230,11 +244,25 @@ class Encoder {
     }
     for (size_t i = 0; i < n(); ++i) {
       stripe.blocks[i].sha256 = files[i].sha256.FinishHex();
-      ECPIPE_RETURN_IF_ERROR(created_.Commit(&files[i].file));
+      ECPIPE_RETURN_IF_ERROR(CommitBlock(stripe.blocks[i].block_id, &files[i]));
     }
     manifest_.stripes.push_back(std::move(stripe));
     return absl::OkStatus();
   }
+
+  // The checksums first; block_checksums.h says why.
+  absl::Status CommitBlock(const std::string& block_id, OpenBlockFile* block) {
+    if (block->checksums) {
+      ECPIPE_RETURN_IF_ERROR(created_.Commit(&*block->checksums));
+    } else {
+      const std::string& path = block->file.path();
+      const std::string directory = path.substr(0, path.size() - block_id.size());
+      ::unlink((directory + ChecksumFileName(block_id)).c_str());  // of a block of this id once
+    }
+    return created_.Commit(&block->file);
+  }
+
+  bool WritesChecksums() const { return options_.checksum_files == ChecksumFiles::kWrite; }
 
   absl::Status EncodeColumn(size_t stripe_index, uint64_t offset, size_t bytes,
                             std::vector<OpenBlockFile>& files) {

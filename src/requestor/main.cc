@@ -44,6 +44,7 @@ class CommandLine {
     app_.add_option("--coordinator", common_.coordinator, "Address of the coordinator, host:port")
         ->envname("ECPIPE_COORDINATOR")
         ->capture_default_str();
+    AddTlsOptions();
     app_.add_flag("--json", common_.json, "Print the result as JSON");
     app_.add_flag("-q,--quiet", common_.quiet, "Show no progress");
     app_.add_option("--timeout", common_.timeout_s,
@@ -53,6 +54,7 @@ class CommandLine {
     app_.set_version_flag("--version", std::string("ecpipe ") + ECPIPE_VERSION);
     AddRepairCommands();
     AddRecoveryCommands();
+    AddLimitsCommands();
     AddCatalogCommands();
     AddFileCommands();
   }
@@ -69,6 +71,14 @@ class CommandLine {
   }
 
  private:
+  void AddTlsOptions() {
+    app_.add_option("--tls-ca", common_.tls.ca, "TLS: certificate of the cluster's CA, PEM")
+        ->envname("ECPIPE_TLS_CA");
+    app_.add_option("--tls-cert", common_.tls.certificate, "TLS: your certificate")
+        ->envname("ECPIPE_TLS_CERT");
+    app_.add_option("--tls-key", common_.tls.key, "TLS: its key")->envname("ECPIPE_TLS_KEY");
+  }
+
   CLI::App* Add(CLI::App* parent, const std::string& name, const std::string& help,
                 std::function<absl::Status()> command) {
     CLI::App* app = parent->add_subcommand(name, help);
@@ -92,6 +102,9 @@ class CommandLine {
         "block that is there), pipe-b, pipe-s (baselines), or auto");
     app->add_option("--rack", target.rack, "Rack of this host, for rp-rack and auto");
     app->add_option("--transport", target.transport, "tcp or redis");
+    app->add_option("--verify", target.verify,
+                    "none; parity: read one more survivor, and use nothing that does not fit "
+                    "together; locate: two more, and name the corrupt block");
     AddSliceSize(app, &target.slice_bytes);
   }
 
@@ -165,6 +178,11 @@ class CommandLine {
         ->add_option("--streams", recovery_.streams_per_node,
                      "Repairs in which a node takes part at once")
         ->check(CLI::Range(1, 1000));
+    recover
+        ->add_option("--delay", recovery_.delay_seconds,
+                     "How many seconds the node must have been silent before anything is rebuilt, "
+                     "since most come back; default: the coordinator's, 120")
+        ->check(CLI::Range(0.0, 604800.0));
     recover->add_flag("--even-if-live", even_if_live_, "Rebuild although the node is there");
     recover->add_flag("--detach", detach_, "Do not wait for the end");
 
@@ -188,6 +206,32 @@ class CommandLine {
     Add(parent, name, help, std::move(command))
         ->add_option("ID", recovery_id_, "The recovery's number")
         ->required();
+  }
+
+  void AddLimitsCommands() {
+    CLI::App* limits = app_.add_subcommand(
+        "limits", "Show the limits of repairs that hold, or set them: at once, and over restarts");
+    limits->require_subcommand(0, 1);
+    limits->callback([this, limits] {
+      if (limits->get_subcommands().empty()) command_ = [this] { return RunLimits(common_); };
+    });
+    CLI::App* set = Add(limits, "set", "Change limits; those that are not named stay",
+                        [this] { return RunSetLimits(common_, limits_); });
+    CLI::App* reset = Add(limits, "reset", "Back to what the configurations say", [this] {
+      limits_.reset = true;
+      return RunSetLimits(common_, limits_);
+    });
+    for (CLI::App* app : {set, reset}) {
+      app->add_flag("--cluster", limits_.cluster, "The limits of all together");
+      app->add_option("--node", limits_.nodes, "The limits of each of these nodes")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+    }
+    set->add_option("--repair-mbit", limits_.repair_mbit,
+                    "What repairs may send, in Mb/s; 0: as much as they can");
+    set->add_option("--max-running", limits_.max_running, "Of the cluster: repairs at once");
+    set->add_option("--max-sessions", limits_.max_sessions,
+                    "Of a node: repairs in which it takes part at once");
   }
 
   void AddCatalogCommands() {
@@ -237,6 +281,8 @@ class CommandLine {
         ->add_option("--nodes", encode_.nodes,
                      "Node ids, comma-separated: blocks go to OUT/<node>/, rotated by stripe")
         ->delimiter(',');
+    encode->add_flag("--no-checksums", encode_.no_checksums,
+                     "Write no checksum files, by which helpers find damaged bytes as they read");
 
     CLI::App* decode =
         Add(&app_, "decode", "Rebuild the file from a manifest and its blocks",
@@ -257,6 +303,7 @@ class CommandLine {
   RepairArguments repair_;
   std::string located_block_;
   ProbeArguments probe_;
+  LimitsArguments limits_;
   RecoverySpec recovery_;
   bool even_if_live_ = false;
   bool detach_ = false;

@@ -17,7 +17,7 @@
 namespace ecpipe {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 constexpr char kFormat[] = "ecpipe-manifest-1";
 constexpr size_t kDeepest = 8;  // a manifest nests to 5
@@ -28,7 +28,7 @@ constexpr size_t kSha256Digits = 64;
 // Wraps a JSON value with its JSON pointer (RFC 6901), so that each complaint says where.
 class Value {
  public:
-  Value(const Json& json, std::string pointer) : json_(json), pointer_(std::move(pointer)) {}
+  Value(const SortedJson& json, std::string pointer) : json_(json), pointer_(std::move(pointer)) {}
 
   absl::Status Complain(const std::string& what) const {
     return absl::InvalidArgumentError((pointer_.empty() ? "the document" : pointer_) + ": " + what);
@@ -43,7 +43,7 @@ class Value {
     if (json_.size() == keys.size()) return absl::OkStatus();
     for (const auto& item : json_.items()) {
       if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
-      return Complain("unknown key " + Json(item.key()).dump());
+      return Complain("unknown key " + SortedJson(item.key()).dump());
     }
     return absl::OkStatus();
   }
@@ -81,14 +81,14 @@ class Value {
   }
 
  private:
-  const Json& json_;
+  const SortedJson& json_;
   const std::string pointer_;
 };
 
 // Looks at a text before it is read: depth and number of values are bounded, and no key comes twice
 // in one object, which JSON permits without saying what it means. A pass of its own, because
 // nlohmann's parser with a callback walks an array anew after each object in it.
-class Inspector : public nlohmann::json_sax<Json> {
+class Inspector : public nlohmann::json_sax<SortedJson> {
  public:
   const std::string& why() const { return why_; }
 
@@ -105,9 +105,9 @@ class Inspector : public nlohmann::json_sax<Json> {
   bool end_array() override { return Close(); }
   bool key(string_t& key) override {
     return open_.back().insert(key).second ||
-           Refuse("the key " + Json(key).dump() + " comes twice in one object");
+           Refuse("the key " + SortedJson(key).dump() + " comes twice in one object");
   }
-  bool parse_error(size_t, const std::string&, const Json::exception& error) override {
+  bool parse_error(size_t, const std::string&, const SortedJson::exception& error) override {
     // "[json.exception.parse_error.101] parse error at line 3, column 7: ..."
     const std::string message = error.what();
     const size_t bracket = message.find("] ");
@@ -135,10 +135,10 @@ class Inspector : public nlohmann::json_sax<Json> {
   std::string why_;
 };
 
-absl::StatusOr<Json> ParseJson(const std::string& text) {
+absl::StatusOr<SortedJson> ParseJson(const std::string& text) {
   Inspector inspector;
-  if (!Json::sax_parse(text, &inspector)) return absl::InvalidArgumentError(inspector.why());
-  return Json::parse(text, nullptr, false);
+  if (!SortedJson::sax_parse(text, &inspector)) return absl::InvalidArgumentError(inspector.why());
+  return SortedJson::parse(text, nullptr, false);
 }
 
 class Reader {
@@ -245,7 +245,7 @@ absl::Status TooLong(uint64_t bytes) {
 
 absl::StatusOr<Manifest> ParseManifest(const std::string& text, const std::string& source) {
   if (text.size() > kMaxManifestBytes) return Annotate(TooLong(text.size()), source);
-  const absl::StatusOr<Json> json = ParseJson(text);
+  const absl::StatusOr<SortedJson> json = ParseJson(text);
   if (!json.ok()) return Annotate(json.status(), source);
   absl::StatusOr<Manifest> manifest = Reader().Read(Value(*json, ""));
   if (!manifest.ok()) return Annotate(manifest.status(), source);

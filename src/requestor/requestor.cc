@@ -8,10 +8,12 @@
 #include <optional>
 #include <vector>
 
-#include "common/check.h"
+#include "common/blame.h"
+#include "common/corrupt_block.h"
 #include "common/redis_transport.h"
 #include "common/status.h"
 #include "common/tcp_transport.h"
+#include "pipeline/parity_check_sink.h"
 #include "requestor/coordinator_client.h"
 
 namespace ecpipe {
@@ -39,6 +41,14 @@ absl::Status CheckPart(const RepairPart& part) {
   return absl::OkStatus();
 }
 
+// Whether another attempt, with other helpers, may do better: an error that came from them, or from
+// the streams to them, or a block that is known to be corrupt by now.
+bool CanResume(const absl::Status& status) {
+  if (!CorruptBlockOf(status).empty()) return true;
+  const std::string blamed = BlamedBy(status);
+  return !blamed.empty() && blamed != kBlameSelf;
+}
+
 RepairReport ReportOf(const GrantedRepair& granted) {
   RepairReport report;
   report.repair_id = granted.repair_id;
@@ -46,123 +56,11 @@ RepairReport ReportOf(const GrantedRepair& granted) {
   report.stripe_id = granted.stripe_id;
   report.block_bytes = granted.block_bytes;
   report.cost = granted.cost;
+  report.checksum = granted.checksum;
   return report;
 }
 
 }  // namespace
-
-// Counts what is verified, and passes it on: in order to a function, or in any order to a file for
-// each block.
-class Requestor::Sink : public SliceSink {
- public:
-  Sink(const ByteSink* in_order, std::vector<AtomicFile>* files, const ProgressFn& progress)
-      : in_order_(in_order), files_(files), progress_(progress) {}
-
-  // The part brings bytes [offset, offset + bytes) of each block, and perhaps some around them.
-  absl::Status Begin(const RepairPart& part, uint64_t offset, uint64_t bytes, size_t blocks) {
-    grid_ = part.grid;
-    layout_ = part.layout;
-    offset_ = offset;
-    bytes_ = bytes;
-    total_bytes_ = bytes * blocks;
-    const uint32_t unit = layout_.unit_bytes;
-    if (unit > 0 && (grid_.offset % unit != 0 || grid_.slice_bytes % unit != 0)) {
-      return absl::InternalError("the part's slices are not whole units");
-    }
-    if (in_order_ != nullptr && layout_.sub_blocks > 1) {
-      const uint64_t slice_bytes = std::min<uint64_t>(grid_.slice_bytes, grid_.bytes);
-      held_.resize(slice_bytes * layout_.sub_blocks);
-    }
-    return absl::OkStatus();
-  }
-
-  bool Ready(Row, uint32_t slice_index) override {
-    return in_order_ == nullptr || slice_index == next_slice_;
-  }
-
-  absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override {
-    const uint32_t block = row / layout_.sub_blocks;
-    if (block >= (in_order_ != nullptr ? 1 : files_->size())) {
-      return absl::InternalError("a row that nobody asked for");
-    }
-    absl::Status written;
-    layout_.ForEachPiece(row % layout_.sub_blocks, grid_.SliceOffset(slice_index), bytes.size(),
-                         [&](uint64_t place, uint64_t at, uint64_t piece_bytes) {
-                           written =
-                               Take(block, slice_index, place, bytes.subspan(at, piece_bytes));
-                           return written.ok();
-                         });
-    ECPIPE_RETURN_IF_ERROR(written);
-    if (in_order_ != nullptr) ECPIPE_RETURN_IF_ERROR(HandOn(slice_index));
-    ShowProgress();
-    return absl::OkStatus();
-  }
-
-  uint64_t verified_bytes() const { return verified_bytes_; }
-  uint64_t total_bytes() const { return total_bytes_; }
-
- private:
-  // What of a piece of the block was asked for.
-  std::span<const uint8_t> Wanted(uint64_t place, std::span<const uint8_t> piece) const {
-    const uint64_t begin = std::clamp(offset_, place, place + piece.size());
-    const uint64_t end = std::clamp(offset_ + bytes_, begin, place + piece.size());
-    return piece.subspan(begin - place, end - begin);
-  }
-
-  absl::Status Take(size_t block, uint32_t slice_index, uint64_t place,
-                    std::span<const uint8_t> piece) {
-    if (!held_.empty()) {
-      const uint64_t begin = grid_.SliceOffset(slice_index) * layout_.sub_blocks;
-      std::copy(piece.begin(), piece.end(), held_.begin() + static_cast<ptrdiff_t>(place - begin));
-      held_bytes_ += piece.size();
-      return absl::OkStatus();
-    }
-    const std::span<const uint8_t> wanted = Wanted(place, piece);
-    if (wanted.empty()) return absl::OkStatus();
-    verified_bytes_ += wanted.size();
-    if (in_order_ != nullptr) return (*in_order_)(wanted);
-    return (*files_)[block].WriteAt(std::max(place, offset_) - offset_, wanted);
-  }
-
-  // The slice, once all its sub-blocks are there.
-  absl::Status HandOn(uint32_t slice_index) {
-    const uint64_t slice_bytes = grid_.SliceBytes(slice_index) * layout_.sub_blocks;
-    if (!held_.empty()) {
-      if (held_bytes_ < slice_bytes) return absl::OkStatus();
-      held_bytes_ = 0;
-      const std::span<const uint8_t> wanted =
-          Wanted(grid_.SliceOffset(slice_index) * layout_.sub_blocks,
-                 std::span<const uint8_t>(held_).first(slice_bytes));
-      verified_bytes_ += wanted.size();
-      if (!wanted.empty()) ECPIPE_RETURN_IF_ERROR((*in_order_)(wanted));
-    }
-    next_slice_ = slice_index + 1;
-    return absl::OkStatus();
-  }
-
-  void ShowProgress() {
-    if (!progress_) return;
-    constexpr auto kInterval = std::chrono::milliseconds(100);
-    const TimePoint now = Clock::System().Now();
-    if (now < next_progress_ && verified_bytes_ < total_bytes_) return;
-    next_progress_ = now + kInterval;
-    progress_(verified_bytes_, total_bytes_);
-  }
-
-  const ByteSink* const in_order_;
-  std::vector<AtomicFile>* const files_;
-  const ProgressFn& progress_;
-  SliceGrid grid_;
-  BlockLayout layout_;
-  uint64_t offset_ = 0;
-  uint64_t bytes_ = 0;
-  std::vector<uint8_t> held_;  // in order and of several sub-blocks: the slice that is coming
-  uint64_t held_bytes_ = 0;
-  uint64_t total_bytes_ = 0;
-  uint32_t next_slice_ = 0;
-  uint64_t verified_bytes_ = 0;
-  TimePoint next_progress_{};
-};
 
 class Requestor::Registration {
  public:
@@ -182,27 +80,29 @@ class Requestor::Registration {
 };
 
 absl::StatusOr<std::unique_ptr<Requestor>> Requestor::Connect(RequestorOptions options) {
-  ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<CoordinatorApi> coordinator,
-                          MakeCoordinatorClient(options.coordinator, options.call_timeout));
+  ECPIPE_ASSIGN_OR_RETURN(
+      std::unique_ptr<CoordinatorApi> coordinator,
+      MakeCoordinatorClient(options.coordinator, options.call_timeout, options.tls));
   return std::make_unique<Requestor>(std::move(coordinator), std::move(options));
 }
 
-Requestor::Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptions options)
+Requestor::Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptions options,
+                     std::unique_ptr<Transport> tcp)
     : coordinator_(std::move(coordinator)),
       options_(WithName(std::move(options))),
-      tcp_(MakeTcpTransport(nullptr)),
+      tcp_(tcp != nullptr ? std::move(tcp) : MakeTcpTransport(nullptr, options_.tls)),
       redis_(MakeRedisTransport("", 2 * options_.part.stall_timeout)) {}
 
 Requestor::~Requestor() = default;
 
 absl::StatusOr<RepairReport> Requestor::Read(const RepairTarget& target, const ByteSink& sink,
-                                             const ProgressFn& progress) {
+                                             const ProgressFn& progress, const BegunFn& begun) {
   if (target.block_ids.size() != 1) {
     return absl::InvalidArgumentError("one block can be read in order, not " +
                                       std::to_string(target.block_ids.size()));
   }
-  Sink in_order(&sink, nullptr, progress);
-  return Run(target, &in_order);
+  RepairSink in_order(&sink, progress);
+  return Run(target, &in_order, begun);
 }
 
 absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target,
@@ -220,7 +120,7 @@ absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target
     ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
     files.push_back(std::move(file));
   }
-  Sink to_files(nullptr, &files, progress);
+  RepairSink to_files(&files, progress);
   ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_files));
   for (size_t i = 0; check && i < files.size(); ++i) {
     ECPIPE_RETURN_IF_ERROR(check(i, files[i], report.bytes / files.size()));
@@ -271,29 +171,53 @@ absl::StatusOr<RepairStatus> Requestor::AwaitEnd(RepairId repair_id, const Call&
           absl::IsUnavailable(repair.status()) || absl::IsDeadlineExceeded(repair.status());
       if (!silent || clock.Now() - answered > options_.call_timeout) return repair;
     }
-    MutexLock lock(&mutex_);
-    const auto till = std::chrono::steady_clock::now() + pause;
-    while (!call.cancelled && cancelled_.WaitUntil(lock, till)) {
-    }
-    if (call.cancelled) return absl::CancelledError("the requestor gave up");
+    if (!Pause(call, pause)) return absl::CancelledError("the requestor gave up");
     pause = std::min(2 * pause, kLongestPause);
   }
 }
 
-absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, Sink* sink) {
+bool Requestor::Pause(const Call& call, Duration pause) {
+  MutexLock lock(&mutex_);
+  const TimePoint till = Clock::System().Now() + pause;
+  while (!call.cancelled && cancelled_.WaitUntil(lock, till)) {
+  }
+  return !call.cancelled;
+}
+
+absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSink* sink,
+                                            const BegunFn& begun) {
   Registration registration(this);
-  const TimePoint begun = Clock::System().Now();
-  ECPIPE_ASSIGN_OR_RETURN(const GrantedRepair granted,
+  const TimePoint started = Clock::System().Now();
+  ECPIPE_ASSIGN_OR_RETURN(GrantedRepair granted,
                           coordinator_->BeginRepair(target, {}, options_.name));
-  const RepairPart& part = *granted.part;
   RepairReport report = ReportOf(granted);
-  report.attempts = part.attempt + 1;
-  report.transport = TransportName(part.transport);
+  report.transport = TransportName(granted.part->transport);
   report.offset = target.offset;
+  if (begun) begun(report);
   const uint64_t bytes = target.bytes == 0 ? granted.block_bytes - target.offset : target.bytes;
-  absl::Status status = sink->Begin(part, target.offset, bytes, target.block_ids.size());
-  if (status.ok()) status = RunPart(part, sink, &registration.call, &report);
-  report.seconds = Seconds(Clock::System().Now() - begun);
+  absl::Status status;
+  while (true) {
+    const RepairPart& part = *granted.part;
+    report.attempts = part.attempt + 1;
+    status = sink->Begin(part, target.offset, bytes, target.block_ids.size());
+    if (!status.ok()) break;
+    status =
+        RunPart(part, sink, &registration.call, &report, [sink] { return sink->missing_bytes(); });
+    if (registration.call.corrupt_slice && CorruptBlockOf(status).empty()) {
+      status = LocateCorruptBlock(target, part, status, &registration.call);
+    }
+    if (!CanResume(status)) break;
+    const FailedAttempt failed{part.repair_id,  part.attempt,   sink->grid(),
+                               sink->Missing(), granted.scheme, status};
+    absl::StatusOr<GrantedRepair> next = Resume(target, failed, registration.call);
+    if (!next.ok()) {
+      status = next.status();
+      break;
+    }
+    granted = *std::move(next);
+  }
+  report.cost = granted.cost;
+  report.seconds = Seconds(Clock::System().Now() - started);
   report.bytes = sink->verified_bytes();
   if (status.ok() && report.bytes != sink->total_bytes()) {
     status = absl::InternalError("the plan brought " + std::to_string(report.bytes) + " of " +
@@ -301,14 +225,69 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, Sink* si
   }
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
   [[maybe_unused]] const absl::Status told =
-      coordinator_->FinishRepair(report.repair_id, part.attempt, status, report.bytes);
+      coordinator_->FinishRepair(report.repair_id, report.attempts - 1, status, report.bytes);
   if (!status.ok()) return Annotate(status, "repair " + RepairIdText(report.repair_id));
   return report;
 }
 
-absl::Status Requestor::RunPart(const RepairPart& part, Sink* sink, Call* call,
-                                RepairReport* report) {
+absl::StatusOr<GrantedRepair> Requestor::Resume(const RepairTarget& target,
+                                                const FailedAttempt& failed, const Call& call) {
+  constexpr Duration kLongestPause = std::chrono::seconds(1);
+  const TimePoint give_up = Clock::System().Now() + options_.call_timeout;
+  Duration pause = std::chrono::milliseconds(50);
+  while (true) {
+    absl::StatusOr<GrantedRepair> granted =
+        coordinator_->ResumeRepair(target, options_.name, failed);
+    // A coordinator that is being restarted will take the repair up.
+    const bool silent =
+        absl::IsUnavailable(granted.status()) || absl::IsDeadlineExceeded(granted.status());
+    if (granted.ok() && (!granted->part || granted->repair_id != failed.repair_id)) {
+      return absl::InternalError("the coordinator resumed another repair");
+    }
+    if (!silent || Clock::System().Now() + pause > give_up) {
+      if (granted.ok()) return granted;
+      return Annotate(granted.status(), "attempt " + std::to_string(failed.attempt) + " failed (" +
+                                            std::string(failed.failure.message()) + ")");
+    }
+    if (!Pause(call, pause)) return absl::CancelledError("the requestor gave up");
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const RepairPart& part,
+                                           const absl::Status& found, Call* call) {
+  class Nowhere : public SliceSink {
+   public:
+    bool Ready(Row, uint32_t) override { return true; }
+    absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override {
+      return absl::OkStatus();
+    }
+  };
+  RepairTarget slice = target;
+  slice.offset = part.grid.SliceOffset(*call->corrupt_slice);
+  slice.bytes = part.grid.SliceBytes(*call->corrupt_slice);
+  slice.verify = "locate";
+  const absl::StatusOr<GrantedRepair> granted = coordinator_->BeginRepair(slice, {}, options_.name);
+  absl::Status located = granted.status();
+  if (granted.ok()) {
+    Nowhere nowhere;
+    RepairReport report;
+    located =
+        RunPart(*granted->part, &nowhere, call, &report, [bytes = slice.bytes] { return bytes; });
+    [[maybe_unused]] const absl::Status told = coordinator_->FinishRepair(
+        granted->repair_id, granted->part->attempt, located, slice.bytes * slice.block_ids.size());
+  }
+  if (!CorruptBlockOf(located).empty()) return located;
+  const std::string why = located.ok() ? "with other survivors it holds" : StatusText(located);
+  return absl::DataLossError(std::string(found.message()) + "; which one is not known: " + why);
+}
+
+absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* call,
+                                RepairReport* report,
+                                const std::function<uint64_t()>& missing_bytes) {
   ECPIPE_RETURN_IF_ERROR(CheckPart(part));
+  std::optional<ParityCheckSink> check;
+  if (part.check.rows > 0) sink = &check.emplace(part, sink);
   Transport* const transport = part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<PartRunner> runner,
                           PartRunner::Create(part, {}, transport, sink, options_.part));
@@ -317,13 +296,19 @@ absl::Status Requestor::RunPart(const RepairPart& part, Sink* sink, Call* call,
     call->runner = runner.get();
     if (call->cancelled) runner->Cancel(absl::CancelledError("the requestor gave up"));
   }
-  const absl::Status status = runner->Run();
+  absl::Status status;
+  {
+    const RepairWatch watch(coordinator_.get(), runner.get(), missing_bytes, options_.watch);
+    status = runner->Run();
+  }
   {
     MutexLock lock(&mutex_);
     call->runner = nullptr;
   }
-  report->bytes_received = runner->traffic().bytes_received;
-  return status;
+  report->bytes_received += runner->traffic().bytes_received;
+  if (check) call->corrupt_slice = check->corrupt_slice();
+  // Whose fault it is that nothing came nobody here can tell.
+  return absl::IsCancelled(status) ? status : Blame(status, kBlameNobody);
 }
 
 void Requestor::Cancel() {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -18,9 +19,12 @@
 #include "common/clock.h"
 #include "common/file_io.h"
 #include "common/mutex.h"
+#include "common/tls.h"
 #include "common/transport.h"
 #include "pipeline/part_runner.h"
 #include "requestor/coordinator_api.h"
+#include "requestor/repair_sink.h"
+#include "requestor/repair_watch.h"
 
 namespace ecpipe {
 
@@ -40,20 +44,21 @@ struct RepairReport {
   double seconds = 0;
   double commit_seconds = 0;
   RepairCost cost;  // of the plan that ran
+  std::optional<ChecksumKind> checksum;  // that a survivor's store keeps, if it does
 };
+
+// Told once, on the caller's thread, when helpers run the plan and before the first byte: what is
+// known of the repair by then.
+using BegunFn = std::function<void(const RepairReport& report)>;
 
 struct RequestorOptions {
   std::string coordinator;  // host:port
   std::string name;         // for logs and status; empty: host name and process id
   Duration call_timeout = std::chrono::seconds(15);  // of each call to the coordinator
+  std::shared_ptr<TlsContext> tls;                   // who it is; null: plain text
   PartOptions part;
+  RepairWatch::Options watch;
 };
-
-// How a repair is going. Called from the thread that made the call, a few times a second.
-using ProgressFn = std::function<void(uint64_t verified_bytes, uint64_t total_bytes)>;
-
-// Takes bytes in the order of the range, slice by slice. An error ends the repair with it.
-using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;
 
 // Looks at the file of one of the target's blocks, `bytes` long, before it takes its name. An error
 // discards all files and ends the call.
@@ -64,8 +69,9 @@ class Requestor {
  public:
   // Checks the options; the coordinator is dialled when it is first needed.
   static absl::StatusOr<std::unique_ptr<Requestor>> Connect(RequestorOptions options);
-  // The same with a given way to the coordinator.
-  Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptions options);
+  // The same with a given way to the coordinator, and to the helpers (null: over TCP).
+  Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptions options,
+            std::unique_ptr<Transport> tcp = nullptr);
   ~Requestor();
 
   // Degraded read of one block: hands the target's bytes to `sink` in order, as they arrive.
@@ -74,11 +80,14 @@ class Requestor {
   //
   // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: blocks that are not of one
   // stripe, or more than the call takes; bad range, slice size, scheme or transport.
-  // FAILED_PRECONDITION: too few survivors, each named with the reason. UNAVAILABLE,
-  // DEADLINE_EXCEEDED, DATA_LOSS: a node or the coordinator failed, did not answer, or sent damaged
-  // bytes; named. CANCELLED: by Cancel(). In all these cases the call may be made again.
+  // A node that fails, hangs, sends damaged bytes or is very slow is left out, and what is missing
+  // is brought by others: another attempt, unseen but for `attempts` in the report.
+  // FAILED_PRECONDITION: too few survivors, each named with the reason. ABORTED: too many attempts.
+  // UNAVAILABLE, DEADLINE_EXCEEDED: the coordinator does not answer. CANCELLED: by Cancel(). In all
+  // these cases the call may be made again.
   absl::StatusOr<RepairReport> Read(const RepairTarget& target, const ByteSink& sink,
-                                    const ProgressFn& progress = nullptr);
+                                    const ProgressFn& progress = nullptr,
+                                    const BegunFn& begun = nullptr);
 
   // Repair to disk: writes the bytes of each of the target's blocks into a temporary file beside
   // its path, and when all are there makes each durable and renames it. After an error a path has
@@ -101,18 +110,30 @@ class Requestor {
   CoordinatorApi& coordinator() { return *coordinator_; }
 
  private:
-  class Sink;
-
   // A call under way. Cancel() may come before its part runs.
   struct Call {
     PartRunner* runner = nullptr;
     bool cancelled = false;
+    // The slice in which the part's check rows were not zero.
+    std::optional<uint32_t> corrupt_slice;
   };
   // Keeps a call among calls_.
   class Registration;
 
-  absl::StatusOr<RepairReport> Run(const RepairTarget& target, Sink* sink);
-  absl::Status RunPart(const RepairPart& part, Sink* sink, Call* call, RepairReport* report);
+  absl::StatusOr<RepairReport> Run(const RepairTarget& target, RepairSink* sink,
+                                   const BegunFn& begun = nullptr);
+  // `missing_bytes`: what each block lacks, from any thread.
+  absl::Status RunPart(const RepairPart& part, SliceSink* sink, Call* call, RepairReport* report,
+                       const std::function<uint64_t()>& missing_bytes);
+  // The next attempt. Waits for a coordinator that does not answer.
+  absl::StatusOr<GrantedRepair> Resume(const RepairTarget& target, const FailedAttempt& failed,
+                                       const Call& call);
+  // False when the call is cancelled.
+  bool Pause(const Call& call, Duration pause);
+  // After a parity check that did not hold: has this slice alone rebuilt with one more survivor, to
+  // learn which block is corrupt. Returns `found`, with the block's name if it could be learnt.
+  absl::Status LocateCorruptBlock(const RepairTarget& target, const RepairPart& part,
+                                  const absl::Status& found, Call* call);
   // Until the coordinator says that the repair has ended. CANCELLED: by Cancel().
   absl::StatusOr<RepairStatus> AwaitEnd(RepairId repair_id, const Call& call);
 

@@ -2,14 +2,14 @@
 #include "rpc/channel.h"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <chrono>
 
 namespace ecpipe {
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const RpcSecurity& security,
+                                           Role server) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   // Despite its name this is how long one attempt to connect may take. A busy host needs more than
@@ -22,7 +22,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   // A table of links or a page of stripes may have more than the usual 4 MiB.
   arguments.SetMaxReceiveMessageSize(64 << 20);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, security.ForChannel(server), arguments);
 }
 
 void SetTimeout(grpc::ClientContext* context, Duration timeout) {

@@ -11,8 +11,6 @@ namespace {
 
 // ecpipe::v1 lives inside our namespace: proto types are v1::X, domain types are X.
 std::string BytesText(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-std::vector<uint8_t> BytesOf(const std::string& text) { return {text.begin(), text.end()}; }
-
 void EdgeToProto(const EdgeId& edge, const EdgeToken& token, const std::string& peer,
                  const std::vector<Row>& rows, v1::Edge* proto) {
   proto->set_from_hop(edge.from_hop);
@@ -49,14 +47,14 @@ void HopToProto(const HopSpec& hop, v1::Hop* proto) {
   for (const Row row : hop.stored_rows) proto->add_stored_rows(row);
 }
 
-absl::StatusOr<std::vector<Row>> RowsOf(const google::protobuf::RepeatedField<uint32_t>& proto) {
-  std::vector<Row> rows;
-  for (const uint32_t row : proto) {
-    if (row >= kMaxRows)
-      return absl::InvalidArgumentError("row " + std::to_string(row) + " is over the limit");
-    rows.push_back(static_cast<Row>(row));
+void CheckToProto(const ParityCheck& check, v1::ParityCheck* proto) {
+  proto->set_rows(check.rows);
+  for (const ParityCheck::Source& source : check.sources) {
+    v1::ParityCheck::Source* added = proto->add_sources();
+    added->set_block_id(source.block_id);
+    added->set_node_id(source.node);
+    added->set_column(BytesText(source.column));
   }
-  return rows;
 }
 
 // The parts of an edge that its two ends share.
@@ -69,7 +67,7 @@ absl::Status EdgeFromProto(const v1::Edge& proto, const RepairPart& part, uint32
   end->edge = {part.repair_id, part.attempt, lane, proto.from_hop(), proto.output()};
   std::copy(proto.token().begin(), proto.token().end(), end->token.begin());
   end->node = proto.peer_node();
-  ECPIPE_ASSIGN_OR_RETURN(end->rows, RowsOf(proto.rows()));
+  ECPIPE_ASSIGN_OR_RETURN(end->rows, RowsFromProto(proto.rows()));
   return absl::OkStatus();
 }
 
@@ -77,11 +75,8 @@ absl::StatusOr<HopSpec> HopFromProto(const v1::Hop& proto, const RepairPart& par
   HopSpec hop;
   hop.lane = proto.lane();
   hop.hop = proto.hop();
-  std::vector<SliceRun> runs;
-  for (const v1::SliceRun& run : proto.slices())
-    runs.push_back({run.first(), run.count(), run.stride()});
-  ECPIPE_ASSIGN_OR_RETURN(hop.slices, LaneSlices::Create(std::move(runs), part.grid.slice_count()));
-  ECPIPE_ASSIGN_OR_RETURN(hop.rows, RowsOf(proto.rows()));
+  ECPIPE_ASSIGN_OR_RETURN(hop.slices, RunsFromProto(proto.slices(), part.grid.slice_count()));
+  ECPIPE_ASSIGN_OR_RETURN(hop.rows, RowsFromProto(proto.rows()));
   if (proto.has_block()) {
     hop.block = LocalBlock{proto.block().block_id(), proto.block().bytes(),
                            BytesOf(proto.block().coefficients())};
@@ -99,11 +94,32 @@ absl::StatusOr<HopSpec> HopFromProto(const v1::Hop& proto, const RepairPart& par
     ECPIPE_RETURN_IF_ERROR(EdgeFromProto(output, part, hop.lane, &added));
     added.measured = output.measured();
   }
-  ECPIPE_ASSIGN_OR_RETURN(hop.stored_rows, RowsOf(proto.stored_rows()));
+  ECPIPE_ASSIGN_OR_RETURN(hop.stored_rows, RowsFromProto(proto.stored_rows()));
   return hop;
 }
 
 }  // namespace
+
+v1::ChecksumKind ChecksumToProto(const ChecksumKind& kind) {
+  v1::ChecksumKind proto;
+  proto.set_type(kind.type == ChecksumKind::Type::kCrc32 ? v1::ChecksumKind::TYPE_CRC32
+                                                         : v1::ChecksumKind::TYPE_CRC32C);
+  proto.set_bytes_per_checksum(kind.bytes_per_checksum);
+  return proto;
+}
+
+std::optional<ChecksumKind> ChecksumFromProto(const v1::ChecksumKind& proto) {
+  using Type = ChecksumKind::Type;
+  if (proto.bytes_per_checksum() == 0) return std::nullopt;
+  switch (proto.type()) {
+    case v1::ChecksumKind::TYPE_CRC32:
+      return ChecksumKind{Type::kCrc32, proto.bytes_per_checksum()};
+    case v1::ChecksumKind::TYPE_CRC32C:
+      return ChecksumKind{Type::kCrc32c, proto.bytes_per_checksum()};
+    default:
+      return std::nullopt;
+  }
+}
 
 v1::Transport TransportToProto(TransportKind kind) {
   return kind == TransportKind::kRedis ? v1::TRANSPORT_REDIS : v1::TRANSPORT_TCP;
@@ -120,6 +136,24 @@ absl::StatusOr<TransportKind> TransportFromProto(v1::Transport transport, Transp
     default:
       return absl::InvalidArgumentError("unknown transport " + std::to_string(transport));
   }
+}
+
+absl::StatusOr<std::vector<Row>> RowsFromProto(
+    const google::protobuf::RepeatedField<uint32_t>& proto) {
+  std::vector<Row> rows;
+  for (const uint32_t row : proto) {
+    if (row >= kMaxRows)
+      return absl::InvalidArgumentError("row " + std::to_string(row) + " is over the limit");
+    rows.push_back(static_cast<Row>(row));
+  }
+  return rows;
+}
+
+absl::StatusOr<LaneSlices> RunsFromProto(
+    const google::protobuf::RepeatedPtrField<v1::SliceRun>& proto, uint32_t slice_count) {
+  std::vector<SliceRun> runs;
+  for (const v1::SliceRun& run : proto) runs.push_back({run.first(), run.count(), run.stride()});
+  return LaneSlices::Create(std::move(runs), slice_count);
 }
 
 void RunsToProto(const LaneSlices& slices, google::protobuf::RepeatedPtrField<v1::SliceRun>* runs) {
@@ -143,7 +177,9 @@ v1::RepairPart PartToProto(const RepairPart& part) {
   proto.set_transport(TransportToProto(part.transport));
   proto.set_serial(part.serial);
   proto.set_probe(part.probe);
+  proto.set_background(part.background);
   for (const HopSpec& hop : part.hops) HopToProto(hop, proto.add_hops());
+  if (part.check.rows > 0) CheckToProto(part.check, proto.mutable_check());
   for (const StoredBlock& block : part.stores) {
     v1::StoredBlock* added = proto.add_stores();
     added->set_row(block.row);
@@ -162,6 +198,7 @@ absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto) {
   if (proto.has_layout()) part.layout = {proto.layout().sub_blocks(), proto.layout().unit_bytes()};
   part.serial = proto.serial();
   part.probe = proto.probe();
+  part.background = proto.background();
   if (proto.transport() == v1::TRANSPORT_UNSPECIFIED) {
     return absl::InvalidArgumentError("the part names no transport");
   }
@@ -175,6 +212,13 @@ absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto) {
     if (block.row() >= kMaxRows)
       return absl::InvalidArgumentError("a stored row is over the limit");
     part.stores.push_back({static_cast<Row>(block.row()), block.block_id(), block.bytes()});
+  }
+  part.check.rows = proto.check().rows();
+  for (const v1::ParityCheck::Source& source : proto.check().sources()) {
+    part.check.sources.push_back({.block_index = 0,
+                                  .block_id = source.block_id(),
+                                  .node = source.node_id(),
+                                  .column = BytesOf(source.column())});
   }
   ECPIPE_RETURN_IF_ERROR(ValidatePart(part));
   return part;

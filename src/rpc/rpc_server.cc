@@ -3,6 +3,7 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
@@ -12,25 +13,48 @@
 
 namespace ecpipe {
 
-absl::Status CheckListenAddress(const std::string& address, bool insecure) {
+namespace {
+
+// Enough for every helper of a large cluster and its requestors at once; a peer that wants more
+// waits for its own calls to end.
+constexpr int kMaxCallsOfAConnection = 256;
+constexpr int kMaxThreads = 1024;  // each holds a call that runs
+// From the accepting to the first frame of HTTP/2, TLS included.
+constexpr int kHandshakeMillis = 5000;
+// Peers then connect again, which with TLS those cannot whose certificate has expired meanwhile.
+constexpr int kMaxConnectionAgeMillis = 3600 * 1000;
+
+void SetLimits(grpc::ServerBuilder* builder) {
+  builder->SetResourceQuota(grpc::ResourceQuota("rpc").SetMaxThreads(kMaxThreads));
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsOfAConnection);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kMaxConnectionAgeMillis);
+}
+
+}  // namespace
+
+absl::Status CheckListenAddress(const std::string& address, bool allowed) {
   ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
-  if (IsLoopback(host_port.host) || insecure) return absl::OkStatus();
+  if (IsLoopback(host_port.host) || allowed) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      address + " is not a loopback address, and nothing protects it; set insecure = true if only "
-                "trusted hosts can reach it");
+      address +
+      " is not a loopback address, and nothing protects it; give a certificate in [tls], "
+      "or set insecure = true if only trusted hosts can reach it");
 }
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& address,
+                                                            const RpcSecurity& security,
                                                             grpc::Service* service) {
   ECPIPE_ASSIGN_OR_RETURN(HostPort host_port, ParseHostPort(address));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address, security.ForServer(), &port);
   // A second server on the same port must fail, not share it.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // see channel.cc
+  SetLimits(&builder);
   builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) return absl::UnavailableError("cannot listen on " + address);

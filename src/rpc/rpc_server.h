@@ -9,20 +9,23 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/rpc_security.h"
 
 namespace ecpipe {
 
-// INVALID_ARGUMENT unless `address` is host:port and loopback, or `insecure` allows another one:
-// off loopback the control and data planes need TLS, or the operator's word that the network is
-// private.
-absl::Status CheckListenAddress(const std::string& address, bool insecure);
+// INVALID_ARGUMENT unless `address` is host:port and loopback, or `allowed` off loopback: because
+// TLS protects it, or by the operator's word that the network is private.
+absl::Status CheckListenAddress(const std::string& address, bool allowed);
 
-// A gRPC server with one service, health checking and reflection.
+// A gRPC server with one service, health checking and reflection. With TLS each call is checked
+// against the table of access.h. What a peer can make it hold is bounded: calls, message sizes, and
+// the time until a connection has shown that it speaks the protocol.
 class RpcServer {
  public:
   // Listens on `address` (port 0 picks a free one). `service` outlives the server. UNAVAILABLE when
   // the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const std::string& address,
+                                                          const RpcSecurity& security,
                                                           grpc::Service* service);
   // Lets running calls finish for a moment, then ends them.
   ~RpcServer();

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/rpc_status.h"
 
+#include "common/blame.h"
+#include "common/utf8_text.h"
+
 namespace ecpipe {
 
 grpc::Status ToGrpc(const absl::Status& status) {
   constexpr size_t kMaxMessageBytes = 4096;  // gRPC refuses header lists over 8 KiB
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      std::string(status.message()).substr(0, kMaxMessageBytes));
+                      std::string(CutText(std::string(status.message()), kMaxMessageBytes)));
 }
 
 absl::Status FromGrpc(const grpc::Status& status, const std::string& peer) {
@@ -14,11 +17,13 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& peer) {
   return StatusFromWire(status.error_code(), peer + ": " + status.error_message());
 }
 
-absl::Status StatusFromWire(int code, const std::string& message) {
+absl::Status StatusFromWire(int code, const std::string& message, const std::string& blamed) {
   if (code == 0) return absl::OkStatus();
   const bool known = code >= 1 && code <= 16;
-  return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
-                      message);
+  return Blame(
+      absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
+                   message),
+      blamed);
 }
 
 }  // namespace ecpipe

@@ -16,7 +16,8 @@ grpc::Status ToGrpc(const absl::Status& status);
 // A failed call: the message says which peer it was, since gRPC's own does not always.
 absl::Status FromGrpc(const grpc::Status& status, const std::string& peer);
 
-// From a code and message that travelled in a proto; 0 is OK, an unknown code becomes UNKNOWN.
-absl::Status StatusFromWire(int code, const std::string& message);
+// From a code and message that travelled in a proto; 0 is OK, an unknown code becomes UNKNOWN. The
+// blame (common/blame.h) travels beside them where it is known.
+absl::Status StatusFromWire(int code, const std::string& message, const std::string& blamed = "");
 
 }  // namespace ecpipe

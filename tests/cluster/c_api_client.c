@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Uses every function of ecpipe.h: c_api_client COORDINATOR BLOCK OUTPUT. */
+ * Uses every function of ecpipe.h: c_api_client COORDINATOR BLOCK OUTPUT [CA CERTIFICATE
+ * KEY]. */
 #include <ecpipe.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,12 +35,18 @@ int main(int argc, char** argv) {
   memset(&error, 0, sizeof error);
   memset(&options, 0, sizeof options);
   memset(&target, 0, sizeof target);
-  CHECK(argc == 4);
+  CHECK(argc == 4 || argc == 7);
 
   CHECK(ecpipe_open(NULL, &client, &error) == ECPIPE_INVALID_ARGUMENT);
   options.coordinator = "no address";
   CHECK(ecpipe_open(&options, &client, &error) == ECPIPE_INVALID_ARGUMENT);
   options.coordinator = argv[1];
+  if (argc == 7) {
+    options.tls_ca = argv[4];
+    CHECK(ecpipe_open(&options, &client, &error) == ECPIPE_INVALID_ARGUMENT);
+    options.tls_certificate = argv[5];
+    options.tls_key = argv[6];
+  }
   CHECK(ecpipe_open(&options, &client, &error) == ECPIPE_OK);
 
   CHECK(ecpipe_read(client, &target, count, &counter, NULL, &error) == ECPIPE_INVALID_ARGUMENT);

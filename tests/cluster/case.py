@@ -13,7 +13,10 @@ import unittest
 from pathlib import Path
 from typing import Any, Mapping
 
-from labkit.cluster import Cluster
+from labkit.certificates import Certificates
+from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, node_names
+from labkit.links import Links
+from labkit.netns import Network
 from labkit.process import interruptible, wait_until
 
 # Exit codes of the `ecpipe` command, as its --help lists them.
@@ -30,9 +33,12 @@ class ClusterCase(unittest.TestCase):
 
     nodes = 7
     redis = False
+    network_links: Links | None = None  # network namespaces behind these; None: all on loopback
+    tls = False                  # of all programs, with certificates from deploy/make-certs.sh
     code = "rs(6,4)"
     block_bytes = 1_000_003      # slices do not divide it
     file_bytes = 7_500_001       # two stripes, the last one padded
+    encode_arguments: tuple[str, ...] = ()
     coordinator_settings: Mapping[str, Mapping[str, Any]] = {}
     helper_settings: Mapping[str, Mapping[str, Any]] = {
         "timeouts": {"stall_seconds": 3.0, "drain_seconds": 5.0}}
@@ -40,8 +46,16 @@ class ClusterCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         cls.work = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        certificates = network = None
+        if cls.network_links:
+            network = cls.enterClassContext(
+                Network([COORDINATOR, REQUESTOR, *node_names(cls.nodes)], cls.network_links))
+        if cls.tls:
+            certificates = Certificates(cls.work / "certificates")
+            certificates.make_for_cluster(COORDINATOR, REQUESTOR, node_names(cls.nodes))
         cls.cluster = cls.enterClassContext(Cluster(
-            BIN_DIR, cls.work, cls.nodes, redis=cls.redis,
+            BIN_DIR, cls.work, cls.nodes, redis=cls.redis, network=network,
+            certificates=certificates,
             coordinator_settings=cls.coordinator_settings, helper_settings=cls.helper_settings))
         cls.source = cls.work / "source"
         noise = random.Random(7)
@@ -50,7 +64,7 @@ class ClusterCase(unittest.TestCase):
                 file.write(noise.randbytes(min(1 << 20, cls.file_bytes - start)))
         cls.cluster.cli("encode", cls.source, "--out", cls.cluster.data_dir(), "--code", cls.code,
                         "--block-size", str(cls.block_bytes), "--name", "file",
-                        "--nodes", ",".join(cls.cluster.node_ids))
+                        "--nodes", ",".join(cls.cluster.node_ids), *cls.encode_arguments)
         cls.manifest_path = cls.cluster.data_dir() / "file.manifest.json"
         cls.cluster.cli("catalog", "load", cls.manifest_path)
         cls.manifest = json.loads(cls.manifest_path.read_text())

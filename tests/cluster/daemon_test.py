@@ -95,7 +95,7 @@ class Configs(unittest.TestCase):
         self.refuses("ecpipe-helper", good + "[redis]\nport=1\n", "config.toml:6", "redis.port")
         self.refuses("ecpipe-helper", good.replace('"n"', "7"), "config.toml:2", "string")
         self.refuses("ecpipe-helper", good.replace('"n"', '"a/b"'), "config.toml:2", "node_id")
-        self.refuses("ecpipe-helper", good + 'layout="zfs"\n', "config.toml:5", "plain")
+        self.refuses("ecpipe-helper", good + 'store="zfs"\n', "config.toml:5", "plain")
         self.refuses("ecpipe-helper", good + "[log]\nlevel=\n", "config.toml:6")
         self.refuses("ecpipe-helper", "[helper]\n", "helper.node_id", "missing")
         self.refuses("ecpipe-helper", good + '[listen]\ncontrol="0.0.0.0:0"\n', "insecure")

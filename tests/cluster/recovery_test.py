@@ -45,7 +45,7 @@ class RecoveryCase(ClusterCase):
         wait_until(lambda: self.cluster.node_status()[node]["state"] == "dead", 20, "the death")
 
     def recover(self, node: str, *arguments: str) -> dict[str, Any]:
-        return self.cluster.cli_json("recover-node", node, *arguments)
+        return self.cluster.cli_json("recover-node", node, "--delay", "0", *arguments)
 
     def show(self, recovery_id: int) -> dict[str, Any]:
         return self.cluster.cli_json("recovery", "show", str(recovery_id))
@@ -124,6 +124,26 @@ class Refusals(RecoveryCase):
                                             str(report["recovery_id"])))
 
 
+class Returned(RecoveryCase):
+    coordinator_settings = {"timeouts": {"dead_after_seconds": 1.0}}
+
+    def test_a_node_that_comes_back_within_the_delay_is_not_rebuilt(self) -> None:
+        places = self.places()
+        helper = self.cluster.helpers["node-1"]
+        helper.kill()
+        wait_until(lambda: self.cluster.node_status()["node-1"]["state"] == "dead", 20, "the death")
+        recovery_id = self.cluster.cli_json("recover-node", "node-1", "--detach")["recovery_id"]
+        waiting = self.show(recovery_id)
+        self.assertEqual((waiting["state"], waiting["running_blocks"]), ("running", 0))
+        self.assertGreater(waiting["begins_in_seconds"], 60)  # 120 s from its last heartbeat
+        helper.restart()
+        wait_until(lambda: self.show(recovery_id)["state"] != "running", 20, "the recovery's end")
+        ended = self.show(recovery_id)
+        self.assertEqual((ended["state"], ended["done_blocks"]), ("returned", 0))
+        self.assertEqual(self.places(), places)
+        self.assert_whole()
+
+
 class Unrepairable(RecoveryCase):
     def test_a_stripe_beyond_repair_is_reported_and_the_rest_goes_on(self) -> None:
         stripe = next(stripe for stripe in self.stripes()
@@ -134,7 +154,7 @@ class Unrepairable(RecoveryCase):
             self.files_of(block["block_id"])[0].unlink()
         expected = len(self.blocks_on("node-1"))
         self.lose("node-1")
-        done = self.cluster.cli("recover-node", "node-1", "--json", check=False)
+        done = self.cluster.cli("recover-node", "node-1", "--delay", "0", "--json", check=False)
         self.assertEqual(done.returncode, NO_SURVIVORS, done.stderr)
         self.assertIn(f"1 of {expected} blocks", done.stderr)
         report = self.cluster.cli_json("recovery", "list")[0]

@@ -63,9 +63,9 @@ class DamagedBlocks(ClusterCase):
         lost = self.block(0, 0)
         short = self.cluster.block_file(self.block(0, 1)["block_id"])
         short.write_bytes(short.read_bytes()[:-1])
-        for scheme in SCHEMES:
+        for attempts, scheme in zip([2] + [1] * (len(SCHEMES) - 1), SCHEMES):
             report = self.repair(lost["block_id"], "--scheme", scheme, "--sha256", lost["sha256"])
-            self.assertEqual(report["attempts"], 2, "the first attempt meets the short block")
+            self.assertEqual(report["attempts"], attempts, "only the first meets the short block")
         # n - 1 = 5 others: one is short, one is gone, three are left of the four that are needed.
         self.cluster.block_file(self.block(0, 2)["block_id"]).unlink()
         said = self.fails(NO_SURVIVORS, "repair", lost["block_id"], "-o", self.work / "never")
@@ -113,41 +113,6 @@ class CoordinatorDown(unittest.TestCase):
                 self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
                 self.assertIn(address, done.stderr)
             self.assertEqual(list(Path(directory).iterdir()), [])
-
-
-class DeathInMidRepair(ClusterCase):
-    """Going on over other survivors comes later; ending soon, with the reason, is there now."""
-
-    block_bytes = 64 << 20
-    file_bytes = 4 * (64 << 20)
-    helper_settings = {"timeouts": {"stall_seconds": 8.0, "drain_seconds": 5.0}}
-
-    def test_killed_stopped_cancelled(self) -> None:
-        for what in ("kill", "pause", "cancel"):
-            with self.subTest(what=what):
-                self.one_fault(what)
-
-    def one_fault(self, what: str) -> None:
-        lost = self.block(0, 0)
-        process = self.begin_read(lost["block_id"], "--timeout", "4")
-        victim = self.cluster.helpers[self.helpers_at_work()[1]]
-        if what == "cancel":
-            process.terminate()
-        else:
-            getattr(victim, what)()
-        begun = time.monotonic()
-        taken, said = process.communicate(timeout=30)
-        self.assertLess(time.monotonic() - begun, 20)
-        self.assertEqual(process.returncode, 130 if what == "cancel" else UNAVAILABLE, said)
-        self.assertLess(len(taken), self.block_bytes)
-        self.assertEqual(taken, self.bytes_of(lost["block_id"])[:len(taken)])
-        if what == "kill":
-            victim.restart()
-        elif what == "pause":
-            victim.resume()
-        self.cluster.wait_live(self.cluster.node_ids)
-        self.assert_nothing_left()
-        self.repair(lost["block_id"], "--sha256", lost["sha256"])
 
 
 if __name__ == "__main__":

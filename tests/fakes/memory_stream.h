@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from one thread to another within a process, with what a socket has: a bounded buffer, a
-// descriptor to poll at each end, and a hang-up when the other end has been closed.
+// Bytes from one thread to another within a process.
 #pragma once
 
 #include <array>
@@ -14,37 +13,26 @@
 #include "common/mutex.h"
 #include "common/unique_fd.h"
 #include "common/wakeup.h"
+#include "fakes/byte_stream.h"
 
 namespace ecpipe {
 
-// Each end is used by one thread at a time. An end is there from Attach() until Close().
-class MemoryStream {
+class MemoryStream : public ByteStream {
  public:
-  enum End : size_t { kSender = 0, kReceiver = 1 };
-
   // `capacity`: bytes under way at most, 1 or more.
   explicit MemoryStream(size_t capacity);
 
   // `wakeup`, if there is one, is signalled when the other end attaches. False when this end was
   // attached before.
   bool Attach(End end, std::shared_ptr<Wakeup> wakeup);
-  // The other end sees a hang-up. What has been put can still be taken.
-  void Close(End end);
 
-  // Takes over as many bytes as there is space for. 0: poll fd(kSender), which becomes readable
-  // when all of `bytes`, or a whole buffer, has space. UNAVAILABLE when the receiver has closed.
-  absl::StatusOr<size_t> Put(std::span<const uint8_t> bytes);
-  // Fills as much of `out` as has been put. 0: poll fd(kReceiver), which becomes readable when all
-  // of `out`, or a whole buffer, is there. UNAVAILABLE once a closed sender's bytes are all taken.
-  absl::StatusOr<size_t> Take(std::span<uint8_t> out);
-
-  bool Attached(End end);
-  bool Closed(End end);
-  // Whether everything that was put has been taken.
-  bool Empty();
-  // Readable after Put() or Take() returned 0 and can go on, and hung up when the other end has
-  // closed. -1 once this end is closed.
-  int fd(End end);
+  void Close(End end) override;
+  absl::StatusOr<size_t> Put(std::span<const uint8_t> bytes) override;
+  absl::StatusOr<size_t> Take(std::span<uint8_t> out) override;
+  bool Attached(End end) override;
+  bool Closed(End end) override;
+  bool Empty() override;
+  int fd(End end) override;
 
  private:
   struct EndState {

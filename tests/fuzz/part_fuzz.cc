@@ -13,8 +13,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   ECPIPE_CHECK(ecpipe::ValidatePart(*part).ok());
-  const auto again = ecpipe::PartFromProto(ecpipe::PartToProto(*part));
-  ECPIPE_CHECK(again.ok() && again->hops.size() == part->hops.size() && again->grid == part->grid &&
-               again->layout == part->layout);
+  ECPIPE_CHECK(part->grid.slice_bytes <= ecpipe::kMaxSliceBytes);
+  ECPIPE_CHECK(part->grid.slice_count() <= ecpipe::kMaxSliceCount);
+  ECPIPE_CHECK(part->hops.size() <= ecpipe::kMaxPartHops);
+  for (const ecpipe::HopSpec& hop : part->hops) {
+    ECPIPE_CHECK(hop.lane < ecpipe::kMaxLanes && hop.rows.size() <= ecpipe::kMaxRows);
+    ECPIPE_CHECK(hop.slices.SliceIndex(hop.slices.count() - 1) < part->grid.slice_count());
+  }
+  // Written again it says the same; the first proto may hold more, such as unknown fields.
+  const ecpipe::v1::RepairPart written = ecpipe::PartToProto(*part);
+  const auto again = ecpipe::PartFromProto(written);
+  ECPIPE_CHECK(again.ok());
+  ECPIPE_CHECK(ecpipe::PartToProto(*again).SerializeAsString() == written.SerializeAsString());
   return 0;
 }

@@ -28,6 +28,8 @@ BIN_DIR = Path()
 # What a scheme may take by the links, in theory 1: less, since each token bucket lets its burst of
 # 128 KiB pass at once, and several lanes pass several; more on a host that others use.
 FASTEST, SLOWEST = 0.7, 2.0
+# The busiest link's bytes by its rate may be more than the time: bursts, and bytes sent again.
+MORE_BY_LINKS = 1.2
 
 
 class Experiments(unittest.TestCase):
@@ -36,6 +38,9 @@ class Experiments(unittest.TestCase):
         self.rows = rows_of(BIN_DIR, experiment, *arguments)
         for row in self.rows:
             self.assertTrue(row["sha256_ok"], row["scheme"])
+            if "link_carried_s" in row:
+                pieces = row["link_carried_s"] + row["link_before_s"] + row["link_after_s"]
+                self.assertLess(pieces, row["median_s"] * MORE_BY_LINKS, row["scheme"])
             if "theory_ratio" in row and row["scheme"] != "direct":
                 over = row["over_theory"] + 1
                 self.assertTrue(FASTEST < over < SLOWEST, f"{row['scheme']}: {over} x theory")
@@ -52,6 +57,7 @@ class Experiments(unittest.TestCase):
         self.assertAlmostEqual(rows["rp", 20]["theory_ratio"], 1.0, delta=0.02)
         self.assertAlmostEqual(rows["rp-cyclic", 20]["theory_ratio"], 1 / 3, delta=0.02)
         self.assertEqual(len(rows), 6)
+        self.assertTrue(all("link_carried_s" in rows[key] for key in rows if key[0] != "direct"))
 
     def test_rack(self) -> None:
         """Algorithm 1 enters the requestor's rack once; conventional repair takes what the four or

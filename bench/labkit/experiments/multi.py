@@ -52,6 +52,8 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
             "congestion_control": cluster.network.congestion_control})
         blocks = encode(cluster, code=rs(arguments.n, arguments.k),
                         block_bytes=arguments.block_mib * MIB)[0]
+        small = encode(cluster, code=rs(arguments.n, arguments.k), block_bytes=slice_bytes,
+                       name="start")[0]
         slices = math.ceil(arguments.block_mib * MIB / slice_bytes)
         for _ in range(arguments.runs):
             direct = measure_direct_send(cluster, blocks[-1], REQUESTOR)
@@ -63,9 +65,10 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
             for count in counts:
                 for scheme in arguments.schemes.split(","):
                     theory = theory_timeslots(scheme, arguments.k, count, slices) if rate else None
+                    start = start_fields(cluster, small[:count], scheme, slice_bytes)
                     recorder.add(f"{scheme} f={count}",
                                  rebuild(cluster, blocks[:count], scheme, slice_bytes), direct,
-                                 theory=theory, parameters={"failed": count}, **fields)
+                                 theory=theory, parameters={"failed": count}, **fields, **start)
         return recorder.rows()
 
 
@@ -83,6 +86,17 @@ def rebuild(cluster: Cluster, lost: Sequence[Block], scheme: str, slice_bytes: i
     right = all(host(block).sha256(cluster.block_path(block.node, block.block_id)) == block.sha256
                 for block in lost)
     return meter.sample(scheme, "tcp", float(report["seconds"]), right, report)
+
+
+def start_fields(cluster: Cluster, lost: Sequence[Block], scheme: str, slice_bytes: int,
+                 ) -> dict[str, float]:
+    """What the repair of blocks of one slice takes, and what it takes by the links."""
+    plan = cluster.cli_json("plan", *(block.block_id for block in lost),
+                            "--to", ",".join(block.node for block in lost), "--scheme", scheme,
+                            "--slice-size", str(slice_bytes))
+    links = cluster.network.links.plan_seconds(plan, REQUESTOR)
+    return {"start_s": rebuild(cluster, lost, scheme, slice_bytes).seconds,
+            **({} if links is None else {"start_theory_s": links})}
 
 
 def theory_timeslots(scheme: str, k: int, f: int, slices: int) -> float | None:

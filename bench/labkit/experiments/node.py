@@ -5,7 +5,8 @@ A policy is a scheme and how helpers are chosen; rebuilt blocks go to R requesto
 --requestors. Those are nodes of their own beside the --nodes that store the stripes, so that each
 of them may take a block of any stripe; `all` stands for the surviving storage nodes. Every run
 sends one block directly first. The bound is what the links allow: all that a policy sends, over the
-uplinks of all survivors, and all that its requestors receive, over their downlinks.
+uplinks of all survivors, and all that its requestors receive, over their downlinks. It is the
+theory, too, but of paths that forward whole blocks: those are played through (whole_blocks.py).
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ from ..stripes import (
     MIB, add_code_arguments, add_runs_argument, add_size_arguments, check_arguments,
     code_parameters, encode, load_catalog, numbers, rs)
 from ..testbed import Testbed
+from ..whole_blocks import timeslots
 
 EXPERIMENT = "node"
 NEEDS_SHAPING = False
 SENDER, RECEIVER = "node-2", "node-3"
 RECOVERY_SECONDS = 900.0
 ALL = "all"
+SLIP, SLIP_SEEDS = 0.3, range(20)  # of whole blocks' transfers, to see what being in step brings
+DEFAULT_STREAMS = 8  # recovery.streams_per_node of a coordinator that is not told otherwise
 
 
 @dataclass(frozen=True)
@@ -115,11 +119,12 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
             recorder.add_direct(direct, **fields)
             for name, count in chosen:
                 bound = lost.bound_seconds(POLICIES[name], count, rate) if rate else None
+                more = lost.theory_fields(POLICIES[name], count) if rate else {}
                 recorder.add(f"{name} x{count}", lost.recover(POLICIES[name], count), direct,
-                             theory=bound / (lost.block_bytes * 8 / (rate * 1e6))
-                             if bound and rate else None,
+                             theory=more.get("timeslots", bound / (
+                                 lost.block_bytes * 8 / (rate * 1e6))) if bound and rate else None,
                              parameters={"requestors": count},
-                             **fields, **({"bound_s": bound} if bound else {}))
+                             **fields, **more, **({"bound_s": bound} if bound else {}))
         return [with_rates(row, lost) for row in recorder.rows()]
 
 
@@ -147,6 +152,10 @@ class LostNode:
             stripes=arguments.stripes, nodes=storage) for block in stripe]
         self.sha256 = {block.block_id: block.sha256 for block in blocks
                        if block.node == LOST_NODE}
+        nodes = [[block.node for block in blocks[i:i + arguments.n]]
+                 for i in range(0, len(blocks), arguments.n)]
+        self.holders = [[node for node in stripe if node != LOST_NODE] for stripe in nodes
+                        if LOST_NODE in stripe]
         self.healthy = next(block for block in blocks if block.node == SENDER)
         cluster.helpers[LOST_NODE].kill()
 
@@ -160,6 +169,17 @@ class LostNode:
         received = {"conventional": k, "ppr": math.ceil(math.log2(k + 1))}.get(policy.scheme, 1)
         lost_s = len(self.sha256) * self.block_bytes * 8 / (rate_mbit * 1e6)
         return lost_s * max(k / len(self.survivors), received / targets)
+
+    def theory_fields(self, policy: Policy, count: str) -> dict[str, float]:
+        """Of paths that forward whole blocks: the timeslots that they take, and the least and the
+        most of them when transfers slip. Nothing of others."""
+        if policy.scheme != "pipe-b" or policy.choice != "in-order":
+            return {}
+        given = (self.holders, self.arguments.k, self.targets(count),
+                 self.arguments.streams or DEFAULT_STREAMS)
+        slipped = [timeslots(*given, SLIP, seed) for seed in SLIP_SEEDS]
+        return {"timeslots": timeslots(*given), "slipped_least": min(slipped),
+                "slipped_most": max(slipped)}
 
     def copies(self) -> dict[str, str]:
         """Rebuilt blocks, and the nodes that have them."""
@@ -177,8 +197,9 @@ class LostNode:
         meter = Meter(cluster)
         with meter.watching():
             report = cluster.cli_json(
-                "recover-node", LOST_NODE, "--even-if-live", "--scheme", policy.scheme,
-                "--policy", policy.choice, "--slice-size", str(arguments.slice_kib * 1024),
+                "recover-node", LOST_NODE, "--even-if-live", "--delay", "0",
+                "--scheme", policy.scheme, "--policy", policy.choice,
+                "--slice-size", str(arguments.slice_kib * 1024),
                 "--to", ",".join(self.targets(count)), *streams, timeout=RECOVERY_SECONDS)
         copies = self.copies()
         right = (set(copies) == set(self.sha256)

@@ -14,7 +14,7 @@ from ..bare_chain import BARE_CHAIN, measure_bare_chain
 from ..cluster import REQUESTOR, node_names
 from ..links import Links
 from ..measure import DIRECT
-from ..one_block import OneBlock, add_scheme_arguments, transports
+from ..one_block import VERIFICATIONS, OneBlock, add_scheme_arguments, transports
 from ..process import LabError
 from ..recorder import Recorder
 from ..stripes import (
@@ -36,6 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--requestor-mbit", type=float,
                         help="rate of the requestor's links (default: as the others)")
     add_scheme_arguments(parser, "direct,conventional,ppr,rp")
+    parser.add_argument("--verify", choices=VERIFICATIONS,
+                        help="measure each scheme also with its sources verified by parity")
+    parser.add_argument("--checksums", action="store_true",
+                        help="give the blocks checksum files, by which helpers check them")
     parser.epilog = ("Further schemes: engine-direct reads a healthy block through ECPipe, "
                      "bare-chain is the least that RP's path costs on this machine.")
 
@@ -50,6 +54,8 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
                if scheme in arguments.schemes.split(",")]
     schemes = [scheme for scheme in arguments.schemes.split(",")
                if scheme not in (DIRECT, *special)]
+    if arguments.verify:
+        schemes = [each for scheme in schemes for each in (scheme, f"{scheme}+{arguments.verify}")]
     rate, slice_bytes = arguments.rate_mbit or None, arguments.slice_kib * 1024
     requestor = arguments.requestor_mbit or rate
     links = Links(rate, node_mbit={REQUESTOR: (requestor, requestor)})
@@ -57,8 +63,10 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
         recorder = Recorder(EXPERIMENT, {
             "n": arguments.n, "k": arguments.k, "rate_mbit": cluster.network.links.rate_mbit or 0,
             "requestor_mbit": cluster.network.links.down(REQUESTOR) or 0,
-            "congestion_control": cluster.network.congestion_control})
-        one = OneBlock(cluster, rs(arguments.n, arguments.k), arguments.block_mib * MIB)
+            "congestion_control": cluster.network.congestion_control,
+            **({"checksums": True} if arguments.checksums else {})})
+        one = OneBlock(cluster, rs(arguments.n, arguments.k), arguments.block_mib * MIB,
+                       checksums=arguments.checksums)
         for _ in range(arguments.runs):
             one.measure_all(recorder, schemes, slice_bytes, transports=chosen,
                             direct=measure_special(recorder, one, special, slice_bytes))

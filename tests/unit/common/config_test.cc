@@ -49,6 +49,12 @@ TEST(Config, EveryMistakeIsNamedWithItsLine) {
       {"[daemon]\nname = \"n\"\nroots = [\"/a\"]\n[limits]\nbytes = -1\n", "test.toml:5"},
       {"[daemon]\nname = \"n\"\nroots = [\"/a\"]\n[limits]\nseconds = 0\n", "test.toml:5"},
       {"[daemon]\nname = \n", "test.toml:2"},
+      // A duration that the clock would round to nothing.
+      {"[daemon]\nname = \"n\"\nroots = [\"/a\"]\n[limits]\nseconds = 1e-10\n", "test.toml:5"},
+      // One key with a dot in its name is not the key of a section.
+      {"\"daemon.count\" = 5\n[daemon]\nname = \"n\"\nroots = [\"/a\"]\n",
+       "test.toml:1: unknown key \"daemon.count\""},
+      {"[\"daemon.x\"]\n[daemon]\nname = \"n\"\nroots = [\"/a\"]\n", "test.toml:1: unknown key"},
   };
   for (const auto& [text, expected] : cases) {
     const absl::Status status = Read(text);

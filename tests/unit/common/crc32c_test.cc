@@ -38,11 +38,14 @@ TEST(Crc32c, TheCheckValueAndNothing) {
   EXPECT_EQ(Crc32c({}), 0u);
 }
 
-uint32_t BitByBit(const Bytes& bytes) {
+constexpr uint32_t kCastagnoli = 0x82f63b78;
+constexpr uint32_t kGzip = 0xedb88320;
+
+uint32_t BitByBit(const Bytes& bytes, uint32_t polynomial) {
   uint32_t crc = ~0u;
   for (const uint8_t byte : bytes) {
     crc ^= byte;
-    for (int i = 0; i < 8; ++i) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0u);
+    for (int i = 0; i < 8; ++i) crc = (crc >> 1) ^ ((crc & 1) != 0 ? polynomial : 0u);
   }
   return ~crc;
 }
@@ -52,11 +55,14 @@ TEST(Crc32c, AgreesWithTheDefinitionAtEveryLengthAndSplit) {
   for (size_t length = 0; length < 300; ++length) {
     Bytes bytes(length);
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
-    const uint32_t expected = BitByBit(bytes);
+    const uint32_t expected = BitByBit(bytes, kCastagnoli);
     ASSERT_EQ(Crc32c(bytes), expected) << length;
     for (size_t at = 0; at <= length; at += 1 + length / 16) {
       const std::span<const uint8_t> whole(bytes);
       ASSERT_EQ(ExtendCrc32c(Crc32c(whole.first(at)), whole.subspan(at)), expected)
+          << length << " split at " << at;
+      ASSERT_EQ(ExtendCrc32(ExtendCrc32(0, whole.first(at)), whole.subspan(at)),
+                BitByBit(bytes, kGzip))
           << length << " split at " << at;
     }
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "common/blame.h"
 #include "common/crc32c.h"
 
 namespace ecpipe {
@@ -81,8 +82,9 @@ TEST(Frame, OnlyTheExpectedFrameIsTaken) {
   refused([](FrameHeader* header) { header->payload_bytes = 4; }, "payload length");
 }
 
-TEST(Frame, ErrorFramesCarryCodeAndText) {
-  const std::string frame = EncodeErrorFrame(Sample(), absl::NotFoundError("no block"));
+TEST(Frame, ErrorFramesCarryCodeTextAndBlame) {
+  const std::string frame =
+      EncodeErrorFrame(Sample(), Blame(absl::NotFoundError("no block"), "node-1"));
   const auto* bytes = reinterpret_cast<const uint8_t*>(frame.data());
   const absl::StatusOr<FrameHeader> header =
       DecodeFrameHeader(std::span<const uint8_t, kFrameHeaderBytes>(bytes, kFrameHeaderBytes));
@@ -90,7 +92,10 @@ TEST(Frame, ErrorFramesCarryCodeAndText) {
   EXPECT_EQ(header->type, FrameType::kError);
   const std::span<const uint8_t> text(bytes + kFrameHeaderBytes, header->payload_bytes);
   EXPECT_TRUE(CheckPayload(*header, text).ok());
-  EXPECT_EQ(ErrorFromFrame(*header, text), absl::NotFoundError("no block"));
+  const absl::Status carried = ErrorFromFrame(*header, text);
+  EXPECT_TRUE(absl::IsNotFound(carried));
+  EXPECT_EQ(carried.message(), "no block");
+  EXPECT_EQ(BlamedBy(carried), "node-1");
   // A code of 0 must not pass for success.
   FrameHeader forged = *header;
   forged.row = 0;
@@ -98,6 +103,52 @@ TEST(Frame, ErrorFramesCarryCodeAndText) {
   const std::string long_text(5000, 'x');
   EXPECT_EQ(EncodeErrorFrame(Sample(), absl::InternalError(long_text)).size(),
             kFrameHeaderBytes + kMaxErrorTextBytes);
+}
+
+// Whatever a peer writes after the header is a message without, or with some, blame.
+TEST(Frame, ErrorFramesOfAnyTextCanBeRead) {
+  FrameHeader header = Sample();
+  header.type = FrameType::kError;
+  header.row = static_cast<Row>(absl::StatusCode::kUnavailable);
+  const auto read = [&](const std::string& text) {
+    return ErrorFromFrame(header, std::span<const uint8_t>(
+                                      reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+  };
+  EXPECT_EQ(BlamedBy(read("")), kBlameNobody);
+  EXPECT_EQ(BlamedBy(read(std::string(1, '\0') + "text")), kBlameNobody);
+  EXPECT_EQ(BlamedBy(read("\x01"
+                          "atext")),
+            "a");
+  EXPECT_EQ(read("\x01"
+                 "atext")
+                .message(),
+            "text");
+  EXPECT_EQ(BlamedBy(read("\xff"
+                          "cut")),
+            "cut");
+  EXPECT_EQ(read("\xff"
+                 "cut")
+                .message(),
+            "");
+}
+
+// What an error says is passed on in protos, which refuse a string that is no UTF-8: a report that
+// holds one would be sent for ever.
+TEST(Frame, AnErrorsTextIsUtf8WhateverWasSent) {
+  FrameHeader header = Sample();
+  header.type = FrameType::kError;
+  header.row = 5;
+  const std::string bytes = std::string(1, '\0') + "no\xff such\nfile \xc3\xb6";
+  const absl::Status error =
+      ErrorFromFrame(header, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  EXPECT_EQ(std::string(error.message()), "no? such?file \xc3\xb6");
+}
+
+TEST(Frame, AnErrorsTextIsNotCutWithinACharacter) {
+  const std::string text = std::string(kMaxErrorTextBytes - 2, 'x') + "\xc3\xb6";
+  const std::string frame = EncodeErrorFrame(Sample(), absl::InternalError(text));
+  EXPECT_EQ(frame.size(), kFrameHeaderBytes + kMaxErrorTextBytes - 1);
+  EXPECT_EQ(frame.back(), 'x');
 }
 
 TEST(Hello, RoundTripAndEveryFlippedBit) {

@@ -3,6 +3,9 @@
 // bounded; what does not come in time fails the test through its return value.
 #pragma once
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -32,6 +35,23 @@ inline UniqueFd RawConnect(const std::string& address) {
   UniqueFd fd = StartConnect(ParseHostPort(address).value()).value();
   ECPIPE_CHECK(WaitFor(fd.get(), POLLOUT));
   ECPIPE_CHECK(ConnectResult(fd.get(), address).ok());
+  return fd;
+}
+
+// The same from another of this host's addresses.
+inline UniqueFd RawConnect(const std::string& address, const std::string& from) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  ECPIPE_CHECK(::inet_pton(AF_INET, from.c_str(), &own.sin_addr) == 1);
+  ECPIPE_CHECK(::bind(fd.get(), reinterpret_cast<sockaddr*>(&own), sizeof own) == 0);
+  const HostPort peer = ParseHostPort(address).value();
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(peer.port));
+  ECPIPE_CHECK(::inet_pton(AF_INET, peer.host.c_str(), &to.sin_addr) == 1);
+  ECPIPE_CHECK(::connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
+  ECPIPE_CHECK(::fcntl(fd.get(), F_SETFL, O_NONBLOCK) == 0);
   return fd;
 }
 

@@ -40,10 +40,11 @@ class TcpTransportTest : public testing::Test {
  protected:
   void SetUp() override { StartServer({}); }
 
-  void StartServer(const DataServer::Options& options) {
+  void StartServer(DataServer::Options options) {
     sender_.reset();
+    options.tls = sender_tls_;
     server_ = DataServer::Start("127.0.0.1:0", options).value();
-    transport_ = MakeTcpTransport(server_.get());
+    transport_ = MakeTcpTransport(server_.get(), receiver_tls_);
   }
 
   static Hello TheHello() {
@@ -124,6 +125,9 @@ class TcpTransportTest : public testing::Test {
     });
   }
 
+  // Set before StartServer(); null: plain TCP.
+  std::shared_ptr<TlsContext> sender_tls_;
+  std::shared_ptr<TlsContext> receiver_tls_;
   const std::shared_ptr<Wakeup> wakeup_ = std::make_shared<Wakeup>();
   std::unique_ptr<DataServer> server_;
   std::unique_ptr<Transport> transport_;

@@ -30,12 +30,16 @@ TEST(HostPort, ParsesAndFormatsBack) {
 }
 
 TEST(HostPort, RefusesEverythingElse) {
-  for (const char* text :
-       {"", ":", ":80", "host", "host:", "host:x", "host:80x", "host:-1", "host:65536",
-        "host:99999999999", "host: 80", "::1:80", "[::1]", "[::1:80", "[]:80", "a:b:80"}) {
+  for (const char* text : {"",         ":",          ":80",        "host",       "host:",
+                           "host:x",   "host:80x",   "host:-1",    "host:65536", "host:99999999999",
+                           "host: 80", "::1:80",     "[::1]",      "[::1:80",    "[]:80",
+                           "a:b:80",   "host:-0",    "host:+1",    "[host]:80",  "[host:80",
+                           "host]:80", "[[::1]]:80", "[[host]:80", "ho st:80",   "host\n:80"}) {
     const auto parsed = ParseHostPort(text);
     EXPECT_TRUE(absl::IsInvalidArgument(parsed.status())) << "'" << text << "'";
   }
+  // The resolver would see another host, which ends at the NUL.
+  EXPECT_FALSE(ParseHostPort(std::string("127.0.0.1\0.example:80", 21)).ok());
 }
 
 TEST(Loopback, IsWhatNobodyOutsideCanReach) {

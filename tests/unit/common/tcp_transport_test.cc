@@ -8,13 +8,30 @@
 #include <future>
 
 #include "unit/common/tcp_fixture.h"
+#include "unit/common/test_certificates.h"
 
 namespace ecpipe {
 namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(TcpTransportTest, CarriesFramesOfOddSizesInOrder) {
+// What plain TCP and TLS promise alike.
+class EitherTcpTransportTest : public TcpTransportTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam()) {
+      const TestCertificates& certificates = TestCertificates::Shared();
+      sender_tls_ = certificates.Context("the-sender");
+      receiver_tls_ = certificates.Context("the-receiver");
+    }
+    TcpTransportTest::SetUp();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Transport, EitherTcpTransportTest, testing::Bool(),
+                         [](const auto& tls) { return tls.param ? "Tls" : "Plain"; });
+
+TEST_P(EitherTcpTransportTest, CarriesFramesOfOddSizesInOrder) {
   std::vector<Bytes> payloads;
   uint64_t wire_bytes = 0;
   for (const size_t size : {1u, 2u, 39u, 40u, 41u, 52u, 4095u, 65'537u, 1u, 3'000'001u, 17u}) {
@@ -36,7 +53,7 @@ TEST_F(TcpTransportTest, CarriesFramesOfOddSizesInOrder) {
   EXPECT_EQ(sender_->bytes_sent(), wire_bytes);
 }
 
-TEST_F(TcpTransportTest, AReceiverMayDialBeforeItsSenderExpectsIt) {
+TEST_P(EitherTcpTransportTest, AReceiverMayDialBeforeItsSenderExpectsIt) {
   auto receiver = Dial(1);
   Bytes got(5);
   ASSERT_TRUE(WaitFor(receiver->poll_fd().fd, POLLOUT));
@@ -49,7 +66,7 @@ TEST_F(TcpTransportTest, AReceiverMayDialBeforeItsSenderExpectsIt) {
   EXPECT_THAT(got, testing::ElementsAre(1, 2, 3, 4, 5));
 }
 
-TEST_F(TcpTransportTest, AFinishedSenderWaitsUntilEverythingIsTaken) {
+TEST_P(EitherTcpTransportTest, AFinishedSenderWaitsUntilEverythingIsTaken) {
   Offer();
   auto receiver = Dial(1);
   auto sent = SendAll({{9}});
@@ -61,7 +78,7 @@ TEST_F(TcpTransportTest, AFinishedSenderWaitsUntilEverythingIsTaken) {
   EXPECT_TRUE(sent.get().ok());
 }
 
-TEST_F(TcpTransportTest, AReceiverThatClosesEarlyIsUnavailableToItsSender) {
+TEST_P(EitherTcpTransportTest, AReceiverThatClosesEarlyIsUnavailableToItsSender) {
   Offer();
   auto receiver = Dial(30);
   auto sent = SendAll(std::vector<Bytes>(30, Bytes(1 << 20)));
@@ -85,7 +102,7 @@ TEST_F(TcpTransportTest, ASenderWithNothingToSendNoticesThatItsReceiverLeft) {
   EXPECT_TRUE(absl::IsUnavailable(sender_->CheckPeer()));
 }
 
-TEST_F(TcpTransportTest, ASenderThatClosesEarlyIsUnavailableToItsReceiver) {
+TEST_P(EitherTcpTransportTest, ASenderThatClosesEarlyIsUnavailableToItsReceiver) {
   Offer();
   auto receiver = Dial(2);
   auto sent = std::async(std::launch::async, [this] {
@@ -101,7 +118,7 @@ TEST_F(TcpTransportTest, ASenderThatClosesEarlyIsUnavailableToItsReceiver) {
   EXPECT_TRUE(sent.get().ok());
 }
 
-TEST_F(TcpTransportTest, AnErrorArrivesWithCodeTextAndNode) {
+TEST_P(EitherTcpTransportTest, AnErrorArrivesWithCodeTextAndNode) {
   Offer();
   auto receiver = Dial(5);
   auto sent = std::async(std::launch::async, [this] {
@@ -120,7 +137,7 @@ TEST_F(TcpTransportTest, AnErrorArrivesWithCodeTextAndNode) {
 }
 
 // Who dials first and who gives up first are races: both orders end with the reason, at once.
-TEST_F(TcpTransportTest, AnErrorReachesAReceiverThatComesLate) {
+TEST_P(EitherTcpTransportTest, AnErrorReachesAReceiverThatComesLate) {
   StartServer({.handshake_timeout = std::chrono::hours(1)});
   for (const bool dial_first : {false, true}) {
     const absl::Status reason = absl::NotFoundError("no such block");
@@ -156,7 +173,7 @@ TEST_F(TcpTransportTest, TheReasonIsForTheRightTokenOnlyAndForATime) {
   EXPECT_TRUE(ClosedByPeer(late.get()));
 }
 
-TEST_F(TcpTransportTest, ANewOfferTakesTheReasonBack) {
+TEST_P(EitherTcpTransportTest, ANewOfferTakesTheReasonBack) {
   Offer();
   sender_->SendError(Header(0, 0), absl::NotFoundError("no such block"));
   sender_.reset();
@@ -169,7 +186,7 @@ TEST_F(TcpTransportTest, ANewOfferTakesTheReasonBack) {
   EXPECT_TRUE(sent.get().ok());
 }
 
-TEST_F(TcpTransportTest, NothingIsSentAndNothingBreaksWithoutAReceiver) {
+TEST_P(EitherTcpTransportTest, NothingIsSentAndNothingBreaksWithoutAReceiver) {
   Offer();
   EXPECT_FALSE(sender_->TrySend(Header(0, 1), Bytes{1}, SliceSender::Next::kUnknown).value());
   EXPECT_FALSE(sender_->TryFinish().value());
@@ -178,7 +195,7 @@ TEST_F(TcpTransportTest, NothingIsSentAndNothingBreaksWithoutAReceiver) {
   EXPECT_EQ(sender_->bytes_sent(), 0u);
 }
 
-TEST_F(TcpTransportTest, AnEdgeCanBeOfferedOnceAtATime) {
+TEST_P(EitherTcpTransportTest, AnEdgeCanBeOfferedOnceAtATime) {
   Offer();
   HopOutput output;
   output.edge = TheHello().edge;
@@ -282,6 +299,20 @@ TEST_F(TcpTransportTest, TheOldestUnmatchedMakesRoomForANewOne) {
   EXPECT_TRUE(StillOpen(waiting[2].get()));
 }
 
+TEST_F(TcpTransportTest, AFloodFromOneAddressPushesOutItsOwn) {
+  StartServer({.handshake_timeout = std::chrono::hours(1), .max_unmatched = 4});
+  const UniqueFd honest = RawConnect(server_->address());
+  ASSERT_TRUE(RawSend(honest.get(), HelloBytes(TheHello())));
+  std::vector<UniqueFd> flood;
+  for (int i = 0; i < 50; ++i) flood.push_back(RawConnect(server_->address(), "127.0.0.2"));
+  EXPECT_TRUE(ClosedByPeer(flood.front().get()));
+  EXPECT_TRUE(ClosedByPeer(flood[46].get()));
+  EXPECT_TRUE(StillOpen(flood.back().get()));
+  Offer();
+  EXPECT_TRUE(SendFrame(0, Bytes{7}).ok());
+  EXPECT_EQ(RawReceive(honest.get(), kFrameHeaderBytes + 1).back(), 7);
+}
+
 TEST_F(TcpTransportTest, AForgottenEdgeIsNotHandedOver) {
   StartServer({.handshake_timeout = std::chrono::milliseconds(200)});
   Offer();
@@ -303,11 +334,11 @@ TEST_F(TcpTransportTest, WithoutADataPortNothingCanBeOffered) {
   EXPECT_TRUE(absl::IsFailedPrecondition(receive_only->Offer({}, {}, wakeup_).status()));
 }
 
-TEST_F(TcpTransportTest, NobodyThereIsUnavailableAndNamed) {
+TEST_P(EitherTcpTransportTest, NobodyThereIsUnavailableAndNamed) {
   const std::string address = server_->address();
   transport_.reset();
   server_.reset();
-  transport_ = MakeTcpTransport(nullptr);
+  transport_ = MakeTcpTransport(nullptr, receiver_tls_);
   HopInput input;
   input.node = "the-sender";
   input.address = address;

@@ -63,7 +63,7 @@ TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
       "[defaults]\nscheme = \"ppr\"\nslice_bytes = \"1MiB\"\ntransport = \"redis\"\n"
       "link_mbit = 10000\n"
       "[timeouts]\nhandout_seconds = 0.5\ndead_after_seconds = 7\nabandon_after_seconds = 60\n"
-      "[limits]\nmax_running = 3\njournal_keep = 0\n");
+      "[limits]\nmax_running = 3\njournal_keep = 0\nrepair_mbit = 800\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->listen, "0.0.0.0:1");
   EXPECT_TRUE(config->insecure);
@@ -77,6 +77,7 @@ TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
   EXPECT_EQ(config->repairs.dead_after, std::chrono::seconds(7));
   EXPECT_EQ(config->repairs.abandon_after, std::chrono::seconds(60));
   EXPECT_EQ(config->repairs.max_running, 3u);
+  EXPECT_EQ(config->repair_bytes_per_second, 100e6);
   EXPECT_EQ(config->repairs.journal_keep, 0);
 }
 
@@ -93,7 +94,7 @@ TEST_F(CoordinatorConfigTest, EveryMistakeIsNamedWithItsLine) {
       {"[defaults]\nlink_mbit = 0\n",
        ":4: defaults.link_mbit must be an integer from 1 to 10000000"},
       {"[timeouts]\nhandout_seconds = 61\n",
-       ":4: timeouts.handout_seconds must be a number of seconds above 0 and up to 60.000000"},
+       ":4: timeouts.handout_seconds must be a number of seconds from 0.001 to 60.000000"},
       {"[limits]\nmax_running = 0\n",
        ":4: limits.max_running must be an integer from 1 to 1000000"},
       {"[limits]\n\njournal_keep = -1\n",

@@ -119,34 +119,63 @@ class MemoryJournal : public Journal {
 // Helpers that take every part, but those on `down`.
 class FakeHelpers : public HelperGateway {
  public:
-  std::vector<absl::Status> StartParts(const std::vector<Handout>& handouts, Duration) override {
+  std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
+                                                  Duration) override {
     MutexLock lock(&mutex);
-    std::vector<absl::Status> statuses;
+    std::vector<absl::StatusOr<Started>> statuses;
     for (const Handout& handout : handouts) {
       const bool is_down = down.count(handout.helper.node) != 0;
       EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
-      statuses.push_back(is_down ? absl::UnavailableError(handout.helper.node + ": refused")
-                                 : absl::OkStatus());
+      if (is_down) {
+        statuses.emplace_back(absl::UnavailableError(handout.helper.node + ": refused"));
+      } else {
+        statuses.emplace_back(Started{checksum});
+      }
     }
     ++rounds;
     last = handouts;
     const bool taken = std::all_of(statuses.begin(), statuses.end(),
-                                   [](const absl::Status& status) { return status.ok(); });
+                                   [](const auto& status) { return status.ok(); });
     if (taken) all.push_back(handouts);
     return statuses;
+  }
+  // Those on `down` do not answer, and the others' parts run, unless `answers` says otherwise.
+  std::vector<absl::StatusOr<PartProgress>> AskParts(RepairId, uint32_t,
+                                                     const std::vector<HelperAddress>& helpers,
+                                                     Duration) override {
+    MutexLock lock(&mutex);
+    std::vector<absl::StatusOr<PartProgress>> given;
+    for (const HelperAddress& helper : helpers) {
+      const auto answer = answers.find(helper.node);
+      if (down.contains(helper.node)) {
+        given.emplace_back(absl::UnavailableError("connection refused"));
+      } else if (answer != answers.end()) {
+        given.emplace_back(answer->second);
+      } else {
+        given.emplace_back(PartProgress{.running = true, .ended = {}, .hops = {}});
+      }
+    }
+    return given;
   }
   void CancelRepair(RepairId, uint32_t attempt, const std::vector<HelperAddress>&) override {
     MutexLock lock(&mutex);
     cancelled.push_back(attempt);
   }
+  void EndAttempt(RepairId, uint32_t attempt, const std::vector<HelperAddress>&) override {
+    MutexLock lock(&mutex);
+    ended.push_back(attempt);
+  }
   void ForgetConnection(const std::string&) override {}
 
   Mutex mutex;
   std::set<std::string> down;
+  std::map<std::string, PartProgress> answers;  // by node
+  std::optional<ChecksumKind> checksum;         // that all say
   int rounds = 0;
   std::vector<Handout> last;
   std::vector<std::vector<Handout>> all;  // of rounds that nobody refused
   std::vector<uint32_t> cancelled;
+  std::vector<uint32_t> ended;  // for another attempt
 };
 
 inline NodeRecord FakeNode(const std::string& node) {

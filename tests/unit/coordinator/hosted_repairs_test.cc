@@ -4,33 +4,11 @@
 
 #include <algorithm>
 
-#include "unit/coordinator/repairs_fixture.h"
+#include "common/blame.h"
+#include "unit/coordinator/hosted_fixture.h"
 
 namespace ecpipe {
 namespace {
-
-class HostedRepairs : public Repairs {
- protected:
-  void SetUp() override {
-    Repairs::SetUp();
-    Register("spare");
-    coordinator_.SetHostedEnd([this](const HostedEnd& end) { ends_.push_back(end); });
-  }
-  RepairId Begin(const std::string& host = "spare") {
-    RepairRequest request = Request("b0");
-    request.hosts = {host};
-    const auto grant = coordinator_.BeginRepair(request, 7);
-    EXPECT_TRUE(grant.ok()) << grant.status();
-    return journal_.records.empty() ? 0 : journal_.records.rbegin()->first;
-  }
-  const RepairPart& PartOf(const std::string& node) {
-    return std::find_if(helpers_.last.begin(), helpers_.last.end(),
-                        [&](const auto& handout) { return handout.helper.node == node; })
-        ->part;
-  }
-
-  std::vector<HostedEnd> ends_;
-};
 
 TEST_F(HostedRepairs, TheHostStoresTheBlockAndTheCatalogKnows) {
   const RepairId id = Begin();
@@ -72,7 +50,9 @@ TEST_F(HostedRepairs, WhatComesDuringAMoveNeitherRepeatsNorUndoesIt) {
 
 TEST_F(HostedRepairs, AnErrorOfAnyPartEndsAll) {
   const RepairId id = Begin();
-  coordinator_.ReportPart("n3", id, 0, absl::DataLossError("bad sector"));
+  coordinator_.ReportPart("n2", id, 0, absl::UnavailableError("node n3 closed the stream"));
+  EXPECT_TRUE(ends_.empty()) << "n2 cannot know why";
+  coordinator_.ReportPart("n3", id, 0, Blame(absl::DataLossError("bad sector"), kBlameSelf));
   ASSERT_EQ(ends_.size(), 1u);
   EXPECT_TRUE(Says(ends_[0].status, "node n3"));
   EXPECT_TRUE(Says(ends_[0].status, "bad sector"));
@@ -80,6 +60,17 @@ TEST_F(HostedRepairs, AnErrorOfAnyPartEndsAll) {
   EXPECT_EQ(catalog_.stripes[0].blocks[0].node, "n0");
   coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
   EXPECT_EQ(ends_.size(), 1u);
+}
+
+TEST_F(HostedRepairs, AnErrorThatNobodyExplainsEndsItLater) {
+  const RepairId id = Begin();
+  coordinator_.ReportPart("n2", id, 0, absl::UnavailableError("node n3 closed the stream"));
+  coordinator_.Expire();
+  EXPECT_TRUE(ends_.empty());
+  clock_.Advance(std::chrono::seconds(1));
+  coordinator_.Expire();
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(Says(ends_[0].status, "node n3 closed the stream"));
 }
 
 TEST_F(HostedRepairs, AReportOfAnOlderAttemptDoesNotCount) {
@@ -114,8 +105,27 @@ TEST_F(HostedRepairs, AHostThatStaysSilentEndsIt) {
   clock_.Advance(std::chrono::seconds(31));
   ASSERT_TRUE(coordinator_.nodes().Heartbeat("spare", 1, {}).ok());
   coordinator_.Expire();
+  EXPECT_TRUE(ends_.empty()) << "it answers that it is still at work";
+  clock_.Advance(std::chrono::seconds(31));
+  ASSERT_TRUE(coordinator_.nodes().Heartbeat("spare", 1, {}).ok());
+  helpers_.down = {"spare"};
+  coordinator_.Expire();
   ASSERT_EQ(ends_.size(), 1u);
   EXPECT_TRUE(absl::IsDeadlineExceeded(ends_[0].status)) << ends_[0].status;
+}
+
+TEST_F(HostedRepairs, AHostWhoseReportWasLostIsAsked) {
+  const RepairId id = Begin();
+  for (const char* node : {"n1", "n2", "n3", "n4", "n5"}) {
+    coordinator_.ReportPart(node, id, 0, absl::OkStatus());
+  }
+  clock_.Advance(std::chrono::seconds(31));
+  ASSERT_TRUE(coordinator_.nodes().Heartbeat("spare", 1, {}).ok());
+  helpers_.answers["spare"] = {.running = false, .ended = absl::OkStatus(), .hops = {}};
+  coordinator_.Expire();
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(ends_[0].status.ok()) << ends_[0].status;
+  EXPECT_EQ(catalog_.stripes[0].blocks[0].node, "spare");
 }
 
 TEST_F(HostedRepairs, WhoCannotHost) {
@@ -153,6 +163,7 @@ TEST_F(HostedRepairs, WhatWasUnderWayAndIsNeverHeardOfFails) {
   next.Adopt(*journal_.TakeInterrupted(0));
   clock_.Advance(std::chrono::seconds(31));
   ASSERT_TRUE(next.Register(FakeNode("spare")).ok());
+  helpers_.down = {"spare"};
   next.Expire();
   ASSERT_EQ(ends_.size(), 1u);
   EXPECT_FALSE(ends_[0].status.ok());
@@ -194,7 +205,9 @@ TEST_F(TwoHosts, EachBlockMovesWhenItIsStoredAndThenAllIsDone) {
 TEST_F(TwoHosts, AFaultLeavesWhatIsStored) {
   const RepairId id = BeginTwo();
   coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
-  coordinator_.ReportPart("n0", id, 0, absl::ResourceExhaustedError("disk full"));
+  const absl::Status full = absl::ResourceExhaustedError("disk full");
+  helpers_.answers["n0"] = {.running = false, .ended = full, .hops = {}};
+  coordinator_.ReportPart("n0", id, 0, full);
   EXPECT_EQ(Places(), (std::vector<std::string>{"n0", "spare"}));
   const auto record = coordinator_.Find(id);
   EXPECT_EQ(record->state, RepairState::kFailed);
@@ -295,8 +308,8 @@ TEST_F(HostedRepairs, HelpersComeInTheOrderThatIsWished) {
 // Cancels all repairs of a recovery at a moment of its choice.
 class CancellingHelpers : public FakeHelpers {
  public:
-  std::vector<absl::Status> StartParts(const std::vector<Handout>& handouts,
-                                       Duration timeout) override {
+  std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
+                                                  Duration timeout) override {
     if (coordinator != nullptr) coordinator->CancelHosted(7);
     return FakeHelpers::StartParts(handouts, timeout);
   }
@@ -318,6 +331,7 @@ TEST_F(HostedRepairs, WhatIsCancelledWhileItIsHandedOutDoesNotComeBack) {
     EXPECT_FALSE(coordinator.BeginRepair(request, 7).ok());
     EXPECT_EQ(helpers.rounds, 1) << "no second attempt";
     EXPECT_EQ(helpers.cancelled.size(), 2u) << "once more, after the parts";
+    EXPECT_TRUE(helpers.ended.empty()) << "hosts keep nothing";
     ASSERT_EQ(journal.records.size(), 1u);
     EXPECT_EQ(journal.records.begin()->second.state, RepairState::kFailed);
     EXPECT_EQ(coordinator.counts().failed, 1u) << "it ends once";

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <limits>
 
 #include "unit/coordinator/fakes.h"
 
@@ -83,6 +84,29 @@ TEST_F(LinkProberTest, MeasuresEachLinkOfARound) {
   EXPECT_EQ(round->rest_seconds, 1);
   EXPECT_EQ(speeds_.Measured().size(), 3u);
   EXPECT_TRUE(helpers_.cancelled.empty());
+}
+
+// NaN is neither above nor below 0, and a tiny time makes an endless speed.
+TEST_F(LinkProberTest, ATimeThatIsNoneMeasuresNothing) {
+  for (const double seconds : {std::numeric_limits<double>::quiet_NaN(), -1.0, 0.0, 1e-320}) {
+    auto running = Begin({{"a", "b"}});
+    std::vector<HelperGateway::Handout> handouts;
+    {
+      MutexLock lock(&helpers_.mutex);
+      handouts = helpers_.last;
+    }
+    for (const auto& handout : handouts) {
+      prober_->Report(handout.helper.node, handout.part.repair_id, absl::OkStatus(),
+                      {{"b", 1000, seconds, 0}});
+    }
+    const auto round = running.get();
+    ASSERT_TRUE(round.ok()) << round.status();
+    EXPECT_TRUE(absl::IsInternal(round->links[0].status)) << seconds;
+    EXPECT_EQ(round->links[0].bytes_per_second, 0);
+    EXPECT_TRUE(speeds_.Measured().empty());
+    clock_.Advance(std::chrono::seconds(2));
+    for (const char* node : {"a", "b", "c"}) ASSERT_TRUE(nodes_.Heartbeat(node, 1, {}).ok());
+  }
 }
 
 TEST_F(LinkProberTest, NodesRestAfterARound) {

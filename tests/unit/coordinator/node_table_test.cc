@@ -98,13 +98,18 @@ TEST(NodeTableTest, BadRecordsAreRefusedAndNamed) {
   std::vector<Case> cases = {
       {"node_id", Node("")},          {"node_id", Node(long_id)},     {"rack", Node("a")},
       {"control_address", Node("a")}, {"control_address", Node("a")}, {"data_address", Node("a")},
-      {"data_address", Node("a")},    {"redis_address", Node("a")}};
+      {"data_address", Node("a")},    {"redis_address", Node("a")},   {"node_id", Node("/r1")},
+      {"node_id", Node("a b")},       {"control_address", Node("a")}, {"data_address", Node("a")},
+      {"redis_address", Node("a")}};
   cases[2].record.rack = long_id;
   cases[3].record.control_address = "";
   cases[4].record.control_address = long_address;
   cases[5].record.data_address = "";
   cases[6].record.data_address = long_address;
   cases[7].record.redis_address = long_address;
+  cases[10].record.control_address = "unix:/run/other.sock";  // gRPC would dial it
+  cases[11].record.data_address = "host";
+  cases[12].record.redis_address = "host:x";
   NodeTable table(kDeadAfter);
   for (const Case& c : cases) {
     const auto outcome = table.Register(c.record, At(0));
@@ -112,6 +117,25 @@ TEST(NodeTableTest, BadRecordsAreRefusedAndNamed) {
     EXPECT_NE(outcome.status().ToString().find(c.field), std::string::npos) << outcome.status();
   }
   EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(NodeTableTest, NodesAreFoundByTheirStoragesName) {
+  NodeTable table(kDeadAfter);
+  const auto with = [](const std::string& id, const std::string& storage_id) {
+    NodeRecord node = Node(id);
+    node.storage_id = storage_id;
+    return node;
+  };
+  using Names = std::vector<std::string>;
+  ASSERT_TRUE(table.Register(with("b", "uuid-1"), At(0)).ok());
+  ASSERT_TRUE(table.Register(with("a", "uuid-1"), At(0)).ok());
+  ASSERT_TRUE(table.Register(with("c", ""), At(0)).ok());
+  EXPECT_EQ(table.WithStorage("uuid-1"), (Names{"a", "b"}));
+  EXPECT_EQ(table.WithStorage("uuid-2"), Names{});
+  ASSERT_TRUE(table.Register(with("b", "uuid-2"), At(1)).ok());
+  EXPECT_EQ(table.WithStorage("uuid-1"), Names{"a"});
+  EXPECT_EQ(table.WithStorage("uuid-2"), Names{"b"});
+  EXPECT_TRUE(absl::IsInvalidArgument(table.Register(with("d", "a/b"), At(1)).status()));
 }
 
 TEST(NodeTableTest, FullTableForgetsTheDeadOnly) {

@@ -31,6 +31,7 @@ class RecoveryManagerTest : public testing::Test {
     recovery.queue.first_pause = std::chrono::milliseconds(1);
     recovery.queue.max_attempts = 3;
     recovery.streams_per_node = 4;
+    recovery.delay = delay_;
     manager_ = std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(),
                                                  &Clock::System(), recovery);
     ASSERT_TRUE(manager_->Open(*journal_.TakeInterrupted(0)).ok());
@@ -101,6 +102,7 @@ class RecoveryManagerTest : public testing::Test {
     return count;
   }
 
+  Duration delay_{0};
   MemoryCatalog catalog_{18, 9};
   MemoryJournal journal_;
   FakeHelpers helpers_;
@@ -256,6 +258,37 @@ TEST_F(RecoveryManagerTest, AHostThatRefusesIsPassedOver) {
   }
   ASSERT_TRUE(RunToEnd(again));
   EXPECT_EQ(View(again).record.state, RecoveryState::kDone);
+}
+
+// A node is dead here when it has never registered.
+TEST_F(RecoveryManagerTest, NothingIsRebuiltWhileTheNodeMayComeBack) {
+  delay_ = std::chrono::hours(1);
+  Start();
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kRunning);
+  EXPECT_NEAR(View(id).begins_in_seconds, 3600, 60);
+  EXPECT_EQ(View(id).running_blocks, 0u);
+  Start();  // a coordinator after this one keeps to it
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
+  EXPECT_NEAR(View(id).begins_in_seconds, 3600, 60);
+  Register("n0");
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.ended_unix_ms != 0; }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kReturned);
+  EXPECT_TRUE(NewHosts().empty());
+}
+
+TEST_F(RecoveryManagerTest, ANodeThatComesBackOnTheWayEndsIt) {
+  const RecoveryId id = Begin(Request());
+  const auto hosts = WaitForNewHosts(1);
+  ASSERT_FALSE(hosts.empty());
+  repairs_->ReportPart(hosts[0].first, hosts[0].second.repair_id, 0, absl::OkStatus());
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.done_blocks >= 1; }));
+  Register("n0");
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.ended_unix_ms != 0; }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kReturned);
+  EXPECT_GE(View(id).record.done_blocks, 1u);
+  EXPECT_LT(View(id).record.done_blocks, 18u);
 }
 
 }  // namespace

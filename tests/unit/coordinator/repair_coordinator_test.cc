@@ -146,6 +146,51 @@ TEST_F(Repairs, ARepairThatNobodyEndsIsOverOneDay) {
   EXPECT_EQ(journal_.records.begin()->second.state, RepairState::kFailed);
 }
 
+TEST_F(Repairs, AnEndThatTheJournalDoesNotTakeIsKeptUntilItDoes) {
+  class FullJournal : public MemoryJournal {
+   public:
+    absl::Status Record(const RepairRecord& record) override {
+      if (full) return absl::ResourceExhaustedError("the disk is full");
+      return MemoryJournal::Record(record);
+    }
+    bool full = false;
+  } journal;
+  RepairCoordinator coordinator(&catalog_, &journal, &helpers_, &clock_, {});
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(coordinator.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  const auto grant = coordinator.BeginRepair(Request("b0"));
+  ASSERT_TRUE(grant.ok());
+  journal.full = true;
+  coordinator.FinishRepair(grant->repair_id, absl::OkStatus(), 1000);
+  EXPECT_EQ(coordinator.Find(grant->repair_id)->state, RepairState::kDone);
+  coordinator.Expire();
+  EXPECT_EQ(journal.records.begin()->second.state, RepairState::kRunning);
+  journal.full = false;
+  coordinator.Expire();
+  EXPECT_EQ(journal.records.begin()->second.state, RepairState::kDone);
+  EXPECT_EQ(coordinator.Find(grant->repair_id)->state, RepairState::kDone);
+}
+
+TEST_F(Repairs, AHelperThatStartedAgainReportsNothing) {
+  const auto grant = coordinator_.BeginRepair(Request("b0"));
+  ASSERT_TRUE(grant.ok());
+  const std::string restarted = helpers_.last[0].helper.node;
+  for (const auto& handout : helpers_.last) {
+    if (handout.helper.node == restarted) continue;
+    coordinator_.ReportPart(handout.helper.node, grant->part.repair_id, 0, absl::OkStatus());
+  }
+  NodeRecord again = FakeNode(restarted);
+  clock_.Advance(std::chrono::seconds(31));
+  for (int i = 0; i < 6; ++i) Register("n" + std::to_string(i));
+  coordinator_.Expire();
+  EXPECT_EQ(journal_.records.begin()->second.state, RepairState::kRunning) << "it may yet report";
+  again.incarnation = 2;
+  ASSERT_TRUE(coordinator_.Register(again).ok());
+  coordinator_.Expire();
+  EXPECT_EQ(journal_.records.begin()->second.state, RepairState::kFailed);
+}
+
 TEST_F(Repairs, TheOperatorsTopologyLeadsThePath) {
   RepairCoordinator::Options options;
   options.racks = {{"n1", "/home"}, {"n4", "/home"}, {"n2", "/far"}, {"n3", "/far"}, {"n5", "/x"}};

@@ -214,6 +214,9 @@ TEST_F(SqliteCatalogTest, BadStripesAreRefused) {
     EXPECT_TRUE(absl::IsInvalidArgument(catalog_->Put({MakeStripe(7), bad[i]}))) << i;
   }
   EXPECT_TRUE(absl::IsInvalidArgument(catalog_->Put({MakeStripe(1), MakeStripe(1)})));
+  Stripe ragged = MakeStripe(1);
+  ragged.block_lengths.assign(ragged.blocks.size(), ragged.block_bytes);
+  EXPECT_TRUE(absl::IsInvalidArgument(catalog_->Put({ragged})));
   EXPECT_EQ(catalog_->CountStripes().value(), 0u);
 }
 

@@ -60,7 +60,7 @@ class SqliteJournalTest : public testing::Test {
   std::unique_ptr<SqliteJournal> journal_;
 };
 
-TEST_F(SqliteJournalTest, TakesAFileOfTheVersionBefore) {
+TEST_F(SqliteJournalTest, TakesAFileOfAVersionBefore) {
   RepairRecord hosted = Record(7, 50);
   hosted.hosts = {"node-3"};
   hosted.moved.clear();
@@ -75,7 +75,8 @@ TEST_F(SqliteJournalTest, TakesAFileOfTheVersionBefore) {
     ASSERT_TRUE(db.ok());
     ASSERT_TRUE(
         (*db)
-            ->Run("ALTER TABLE repairs DROP COLUMN moved;"
+            ->Run("ALTER TABLE recoveries DROP COLUMN rebuild_after_unix_ms;"
+                  "ALTER TABLE repairs DROP COLUMN moved;"
                   "ALTER TABLE repairs RENAME COLUMN hosts TO host;"
                   "UPDATE repairs SET host = CASE repair_id WHEN 7 THEN 'node-3' ELSE '' END;"
                   "PRAGMA user_version = 2")
@@ -167,13 +168,39 @@ TEST_F(SqliteJournalTest, LimitsOfARecord) {
 
 TEST_F(SqliteJournalTest, DamagedRecordIsReported) {
   for (const char* damage :
-       {"UPDATE repairs SET state = 9", "UPDATE repairs SET block_ids = x'05'"}) {
+       {"UPDATE repairs SET state = 9", "UPDATE repairs SET block_ids = x'05'",
+        "UPDATE repairs SET attempt = 4294967296", "UPDATE repairs SET attempt = -1",
+        "UPDATE repairs SET block_ids = zeroblob(65)"}) {
     Store(Record(1, 1, RepairState::kDone));
     auto db = SqliteDb::Open(path_, {});
     ASSERT_TRUE(db.ok() && (*db)->Run(damage).ok());
     const absl::Status status = journal_->Recent(10).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   }
+}
+
+TEST_F(SqliteJournalTest, DamagedRecoveryIsReported) {
+  for (const char* damage :
+       {"UPDATE recoveries SET state = 9", "UPDATE recoveries SET policy = -1",
+        "UPDATE recoveries SET slice_bytes = 67108865", "UPDATE recoveries SET slice_bytes = -1",
+        "UPDATE recoveries SET streams_per_node = 4294967296"}) {
+    RecoveryRecord record;
+    record.recovery_id = 1;
+    ASSERT_TRUE(journal_->RecordRecovery(record).ok());
+    auto db = SqliteDb::Open(path_, {});
+    ASSERT_TRUE(db.ok() && (*db)->Run(damage).ok());
+    const absl::Status status = journal_->Recoveries(10).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << damage << ": " << status;
+  }
+}
+
+// A status that is cut within a character could be sent to nobody.
+TEST_F(SqliteJournalTest, LongTextsAreCutBetweenCharacters) {
+  RepairRecord record = Record(1, 1);
+  record.detail = std::string(SqliteJournal::kMaxTextBytes - 1, 'd') + "\xc3\xb6";
+  Store(record);
+  record.detail.resize(SqliteJournal::kMaxTextBytes - 1);
+  EXPECT_EQ(journal_->Recent(1).value(), std::vector<RepairRecord>{record});
 }
 
 TEST_F(SqliteJournalTest, SharesTheFileWithTheCatalog) {

@@ -51,6 +51,15 @@ TEST_F(TopologyScriptTest, WhatIsNoRackIsRefused) {
   EXPECT_EQ(Ask("printf '/rack \\n'").value(), "/rack");
 }
 
+// A rack stands in answers to clients, and a string that is no UTF-8 would spoil the whole answer.
+TEST_F(TopologyScriptTest, WhatIsNoTextIsNoRack) {
+  for (const std::string& output : {std::string("/a\0b", 4), std::string("/a\xff"),
+                                    std::string("/a\vb"), std::string("/a\x1b[2J")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(RackOfOutput(output).status())) << output;
+  }
+  EXPECT_EQ(RackOfOutput("/s\xc3\xbcq-1\r\n").value(), "/s\xc3\xbcq-1");
+}
+
 TEST_F(TopologyScriptTest, FailuresAreNamedAndNotKept) {
   EXPECT_THAT(std::string(Ask("exit 3").status().message()), HasSubstr("exit code 3"));
   EXPECT_TRUE(absl::IsUnavailable(Ask("kill -9 $$").status()));

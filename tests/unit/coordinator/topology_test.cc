@@ -27,13 +27,14 @@ TEST(Topology, ReadsLinks) {
 }
 
 TEST(Topology, NamesTheLineOfAMistake) {
-  for (const char* bad : {"a", "a b c", "a /r\na /s"}) {
+  for (const char* bad : {"a", "a b c", "a /r\na /s", "a /\xff", "a\x02 /r"}) {
     const absl::Status status = ParseRackTable(std::string("# fine\n") + bad, "racks").status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
     EXPECT_THAT(std::string(status.message()), HasSubstr("racks:")) << bad;
   }
-  for (const char* bad : {"a b", "a b 0", "a b -1", "a b x", "a b 1x", "a b inf", "a b nan",
-                          "a b 1 2", "a b 1\na b 2"}) {
+  for (const char* bad :
+       {"a b", "a b 0", "a b -1", "a b x", "a b 1x", "a b inf", "a b nan", "a b 1 2",
+        "a b 1\na b 2", "a b 1e305", "a b 1e-300", "a b\x01 1", "a \xff 1"}) {
     const absl::Status status = ParseLinkTable(bad, "links").status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
     EXPECT_THAT(std::string(status.message()), HasSubstr("links:")) << bad;

@@ -51,7 +51,7 @@ TEST_F(HelperConfigTest, DefaultsAreLoopbackAndTheEnginesOwn) {
 
 TEST_F(HelperConfigTest, ReadsEveryKey) {
   const auto config = Load(
-      "rack = \"/r7\"\ninsecure = true\nlayout = \"plain\"\n"
+      "rack = \"/r7\"\ninsecure = true\nstore = \"hdfs\"\n"
       "[listen]\ncontrol = \"0.0.0.0:1\"\ndata = \"0.0.0.0:2\"\n"
       "advertise_control = \"node:1\"\nadvertise_data = \"[::1]:2\"\n"
       "[redis]\naddress = \"127.0.0.1:6379\"\n[metrics]\nlisten = \"127.0.0.1:9\"\n"
@@ -86,14 +86,17 @@ TEST_F(HelperConfigTest, EachRequiredKeyIsMissed) {
 
 TEST_F(HelperConfigTest, EveryMistakeIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
-      {"layout = \"hdfs\"\n", ":5: helper.layout: 'hdfs' is not one of: plain"},
+      {"store = \"zfs\"\n", ":5: helper.store: 'zfs' is not one of: plain, hdfs"},
+      {"[endpoint]\naddress = \"/run/x\"\n",
+       ":6: endpoint.address: '/run/x' is neither unix:/path nor tcp:host:port"},
+      {"[endpoint]\nmode = \"rw\"\n", ":6: endpoint.mode: 'rw' is not a mode such as \"0660\""},
       {"[redis]\naddress = \"nowhere\"\n",
        ":6: redis.address: 'nowhere' is not an address of the form host:port"},
       {"[listen]\nadvertise_data = \"h:x\"\n",
        ":6: listen.advertise_data: 'h:x' is not an address of the form host:port"},
       {"[limits]\nmax_sessions = 0\n", ":6: limits.max_sessions must be an integer from 1 to 4096"},
       {"[timeouts]\n\nstall_seconds = 0\n",
-       ":7: timeouts.stall_seconds must be a number of seconds above 0 and up to 3600.000000"},
+       ":7: timeouts.stall_seconds must be a number of seconds from 0.001 to 3600.000000"},
       {"insecure = 1\n", ":5: helper.insecure must be true or false"},
   };
   for (const auto& [text, message] : cases) {

@@ -183,6 +183,7 @@ TEST_F(PlainStoreTest, WhatCannotBeStoredIsRefused) {
 TEST_F(PlainStoreTest, OpeningCleansUpAfterTheDead) {
   Put(first_ + "/.ecpipe-tmp-1-0", "half");
   auto writer = store_->Create("block", 3).value();
+  ASSERT_TRUE(writer->WriteAt(0, std::vector<uint8_t>{'n', 'e', 'w'}).ok());
   ASSERT_TRUE(OpenPlainStore({first_, second_}).ok());
   EXPECT_FALSE(std::filesystem::exists(first_ + "/.ecpipe-tmp-1-0"));
   EXPECT_TRUE(writer->Commit().ok()) << "what is being written stays";

@@ -179,6 +179,33 @@ TEST_F(LocalReaderTest, AThreadTakesOverWhereADiskMustBeWaitedFor) {
   }
 }
 
+// A block that ends within a slice, and one before others.
+TEST_F(LocalReaderTest, GivesZerosBehindTheBlocksEnd) {
+  for (const int quick_until : {INT_MAX, 0}) {
+    watch_.emplace();
+    LocalReader::Options options;
+    options.grid = {.offset = 3, .bytes = 5 * kSliceBytes, .slice_bytes = kSliceBytes};
+    options.slices = LaneSlices::All(5);
+    options.ring_slots = 5;
+    constexpr uint64_t kBlockBytes = 3 + 2 * kSliceBytes + 5;
+    reader_ = std::make_unique<LocalReader>(
+        std::make_unique<WatchedBlock>(kBlockBytes, BlockPlan{.quick_until = quick_until},
+                                       &*watch_),
+        options, wakeup_);
+    reader_->Allow(5);
+    ASSERT_TRUE(ProgressTo(0, 5).ok());
+    for (uint32_t slice = 0; slice < 5; ++slice) {
+      for (uint32_t i = 0; i < kSliceBytes; ++i) {
+        const uint64_t offset = options.grid.SliceOffset(slice) + i;
+        const uint8_t expected = offset < kBlockBytes ? WatchedBlock::ByteAt(offset) : 0;
+        ASSERT_EQ(reader_->Slice(slice, 0)[i], expected) << offset;
+      }
+    }
+    EXPECT_EQ(watch_->quick_reads + watch_->waiting_reads, 3) << "zeros are not read";
+    reader_.reset();
+  }
+}
+
 // Two of three sub-blocks in units of 8, two units a slice.
 TEST_F(LocalReaderTest, ReadsSubBlocksPieceByPiece) {
   for (const int quick_until : {INT_MAX, 4}) {  // reads from byte 64 on must wait: within slice 1

@@ -186,6 +186,42 @@ TEST_F(Engines, LanesThatInterleaveArriveInOrder) {
   EXPECT_EQ(sinks_.at("r0")->rows().at(0), blocks_[0]);
 }
 
+// A limit so low that the whole takes ten times the stall timeout, and some frames more than it.
+TEST_F(Engines, WaitingForTheRateLimitIsNoStall) {
+  RateLimiter limiter(&Clock::System());
+  options_.stall_timeout = std::chrono::milliseconds(300);
+  options_.limiter = &limiter;
+  limiter.SetRate(100'000);
+  const TimePoint begun = Clock::System().Now();
+  RepairPlan plan = Plan("rp", {0}, {0, 50'000, 1000});
+  for (const auto& [node, status] : Run(plan)) EXPECT_TRUE(status.ok()) << node << ": " << status;
+  // Four helpers send 50 frames of 1,040 bytes each; the first 20 ms come at once.
+  EXPECT_GT(Seconds(Clock::System().Now() - begun), (4 * 50 * 1040 - 10'000) / 100e3);
+  EXPECT_EQ(sinks_.at("r0")->rows().at(0),
+            std::vector<uint8_t>(blocks_[0].begin(), blocks_[0].begin() + 50'000));
+}
+
+TEST_F(Engines, ARaisedLimitReachesPartsUnderWay) {
+  RateLimiter limiter(&Clock::System());
+  options_.limiter = &limiter;
+  limiter.SetRate(1000);  // 400 s
+  std::thread raise([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // sleep-ok: parts run meanwhile
+    limiter.SetRate(0);
+  });
+  ExpectRepaired("rp-cyclic", {0}, {0, kBlockBytes, 1000});
+  raise.join();
+}
+
+TEST_F(Engines, EverySchemeUnderALimit) {
+  RateLimiter limiter(&Clock::System());
+  options_.limiter = &limiter;
+  limiter.SetRate(20e6);
+  for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic", "rp-all", "mixed"}) {
+    ExpectRepaired(scheme, {2, 5}, {0, kBlockBytes, 5000});
+  }
+}
+
 // Two lanes out of one node; the receiver of the first does not come for a while.
 TEST_F(Engines, NoLaneRunsFarAheadOfAnother) {
   RepairPlan plan = Plan("rp", {0}, {0, 100'000, 1000});

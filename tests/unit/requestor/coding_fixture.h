@@ -51,7 +51,8 @@ class CodingFixture : public testing::Test {
   }
 
   EncodeOptions Options(const std::string& code, uint64_t block_bytes) const {
-    return {scratch_.File("in"), scratch_.File("out"), code, block_bytes, "x", {}};
+    return {scratch_.File("in"), scratch_.File("out"), code, block_bytes, "x", {},
+            ChecksumFiles::kOmit};
   }
 
   Manifest Encoded(const Bytes& content, const EncodeOptions& options) {

@@ -200,6 +200,25 @@ TEST_F(FileCoder, AFailureInALaterStripeTakesBackTheEarlierOnes) {
   EXPECT_EQ(Content(scratch_.File("out/x-s00002-b04")), "in the way");
 }
 
+TEST_F(FileCoder, ChecksumFilesComeAndGoWithTheirBlocks) {
+  EncodeOptions options = Options("rs(3,2)", 50);
+  options.checksum_files = ChecksumFiles::kWrite;
+  Put(scratch_.File("in"), Noise(200));
+  std::filesystem::create_directory(scratch_.File("out"));
+  Put(scratch_.File("out/x-s00001-b02"), "in the way");
+  const std::set<std::string> before = Tree();
+  EXPECT_TRUE(absl::IsAlreadyExists(EncodeError(options)));
+  EXPECT_EQ(Tree(), before) << "a failure leaves none";
+  std::filesystem::remove(scratch_.File("out/x-s00001-b02"));
+  const Manifest manifest = Encoded(Noise(200), options);
+  EXPECT_EQ(Tree().size(), 2u + 1 + 2 * 6) << "in, out, the manifest, and two files a block";
+  // One that is left over from a block that is gone must not condemn the next of its id.
+  std::filesystem::remove(scratch_.File("out/x.manifest.json"));
+  for (int i = 0; i < 6; ++i) std::filesystem::remove(Block(manifest, i / 3, i % 3));
+  Encoded(Noise(199), Options("rs(3,2)", 50));
+  EXPECT_EQ(Tree().size(), 2u + 1 + 6);
+}
+
 TEST_F(FileCoder, PassesOverDamagedBlocks) {
   const Bytes content = Noise(230);
   const Manifest manifest = Encoded(content, Options("rs(6,3)", 80));

@@ -96,6 +96,27 @@ TEST(PartProto, SurvivesTheWire) {
   EXPECT_TRUE(MessageDifferencer::Equals(PartToProto(*got), proto));
 }
 
+// A requestor's part: one row of a block and two check rows.
+TEST(PartProto, CheckRowsSurviveTheWire) {
+  RepairPart part = Sample();
+  HopSpec hop = part.hops[0];
+  hop.block.reset();
+  hop.outputs.clear();
+  hop.rows = hop.stored_rows = {0, 1, 2};
+  hop.inputs.resize(1);
+  hop.inputs[0].rows = hop.rows;
+  hop.inputs[0].coefficients.clear();
+  part.hops = {hop};
+  part.check.rows = 2;
+  part.check.sources = {{.block_index = 0, .block_id = "b1", .node = "n1", .column = {1, 255}},
+                        {.block_index = 0, .block_id = "b2", .node = "n2", .column = {7, 0}}};
+  const absl::StatusOr<RepairPart> got = PartFromProto(PartToProto(part));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->check, part.check);
+  part.check.rows = 3;
+  EXPECT_FALSE(PartFromProto(PartToProto(part)).ok());
+}
+
 // The helper of Sample() over a code with two sub-blocks in units of 8: its range ends at byte 1100
 // of the 2048 of each.
 RepairPart SubBlockSample() {
@@ -205,6 +226,20 @@ struct Malformed {
 
 v1::Hop* Helper(v1::RepairPart* part) { return part->mutable_hops(0); }
 
+TEST(PartProto, ABlockMayEndWithinTheRange) {
+  v1::RepairPart proto = PartToProto(Sample());
+  Helper(&proto)->mutable_block()->set_bytes(101);
+  EXPECT_TRUE(PartFromProto(proto).ok()) << "the range begins at 100";
+}
+
+TEST(PartProto, ChecksumKindsSurvive) {
+  for (const auto type : {ChecksumKind::Type::kCrc32, ChecksumKind::Type::kCrc32c}) {
+    const ChecksumKind kind{type, 1024};
+    EXPECT_EQ(ChecksumFromProto(ChecksumToProto(kind)), kind);
+  }
+  EXPECT_EQ(ChecksumFromProto(v1::ChecksumKind()), std::nullopt);
+}
+
 TEST(PartProto, SubBlocksThatAreNotThereAreRefused) {
   const Malformed cases[] = {
       {"no sub-blocks", [](auto* part) { part->mutable_layout()->set_sub_blocks(0); }},
@@ -244,7 +279,8 @@ TEST(PartProto, EveryMalformedFieldIsRefused) {
        [](auto* part) { part->mutable_grid()->set_slice_bytes(kMaxSliceBytes + 1); }},
       {"an offset that overflows",
        [](auto* part) { part->mutable_grid()->set_offset(UINT64_MAX); }},
-      {"a range beyond the block", [](auto* part) { part->mutable_grid()->set_offset(3097); }},
+      {"a range that begins beyond the block",
+       [](auto* part) { part->mutable_grid()->set_offset(4096); }},
       {"no transport", [](auto* part) { part->clear_transport(); }},
       {"an unknown transport",
        [](auto* part) { part->set_transport(static_cast<v1::Transport>(9)); }},
@@ -280,7 +316,7 @@ TEST(PartProto, EveryMalformedFieldIsRefused) {
        }},
       {"a row twice", [](auto* part) { Helper(part)->set_rows(0, 5); }},
       {"a block without id", [](auto* part) { Helper(part)->mutable_block()->clear_block_id(); }},
-      {"a block too short", [](auto* part) { Helper(part)->mutable_block()->set_bytes(1099); }},
+      {"a block too short", [](auto* part) { Helper(part)->mutable_block()->set_bytes(100); }},
       {"too few coefficients",
        [](auto* part) { Helper(part)->mutable_block()->set_coefficients("x"); }},
       {"too many coefficients",

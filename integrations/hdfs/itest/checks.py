@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks, in the order in which they run. Each takes the scenario and returns what it measured;
+CheckFailed says what is wrong."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any, Callable
+
+from hadoop import TIMEOUT_SECONDS, await_state
+from scenario import CELL, RECOVERED_SECONDS, CheckFailed, Scenario, expect, meta_of
+
+Result = dict[str, Any]
+SLACK_SECONDS = 1.5            # for a busy machine
+THREADS_MORE = 40              # those of HDFS's own pools, which end after a minute without work
+
+
+def healthy_reads(scenario: Scenario) -> Result:
+    """A healthy file is read as without us."""
+    before = scenario.driver.counters()
+    for file in scenario.files:
+        scenario.cat(file)
+    used = scenario.driver.counters() - before
+    expect(used.repairs == used.fallbacks == 0, f"a healthy read used {used}")
+    return {"files": len(scenario.files)}
+
+
+def served(scenario: Scenario, action: Callable[[], None], must_repair: bool = True) -> Result:
+    """Runs it and sees that lost blocks came through ECPipe and from nowhere else."""
+    before, start = scenario.driver.counters(), time.monotonic()
+    action()
+    used = scenario.driver.counters() - before
+    expect(used.fallbacks == 0, f"HDFS had to help itself: {used}")
+    expect(used.repairs > 0 or not must_repair, "nothing came through ECPipe")
+    return {"seconds": round(time.monotonic() - start, 2), "repairs": used.repairs,
+            "repaired_bytes": used.repaired_bytes}
+
+
+def node_killed(scenario: Scenario) -> Result:
+    """kill -9 of a DataNode and its helper; the NameNode, in safe mode, repairs nothing yet."""
+    scenario.driver.do("admin", "-safemode", "enter")
+    group = scenario.driver.groups(scenario.big.path)[0]
+    scenario.kill_node(scenario.node_of(group, scenario.data_index_to_lose(group)))
+
+    def read_all() -> None:
+        for file in scenario.files:
+            scenario.cat(file)
+    return served(scenario, read_all)
+
+
+def positional_reads(scenario: Scenario) -> Result:
+    big = scenario.big
+    return served(scenario, lambda: scenario.driver.do("pread", big.path, big.seed, 40, 1))
+
+
+def seeks(scenario: Scenario) -> Result:
+    big = scenario.big
+    return served(scenario, lambda: scenario.driver.do("seek", big.path, big.seed, 60))
+
+
+def file_context(scenario: Scenario) -> Result:
+    big = scenario.big
+
+    def read() -> None:
+        answer = scenario.driver.do("context", big.path, big.seed)
+        expect(answer.endswith("io.ecpipe.hdfs.EcpipeFs"), answer)
+    return served(scenario, read)
+
+
+def many_threads(scenario: Scenario) -> Result:
+    """As MapReduce reads: many threads with positional reads over one large file."""
+    big = scenario.big
+    return served(scenario, lambda: scenario.driver.do("pread", big.path, big.seed, 10, 12))
+
+
+def removed_from_namenode(scenario: Scenario) -> Result:
+    """The NameNode lists no location at all for the lost blocks."""
+    scenario.hdfs.wait_live(len(scenario.hdfs.live()))
+    return served(scenario, lambda: scenario.cat(scenario.big))
+
+
+def helper_killed_in_mid_read(scenario: Scenario) -> Result:
+    """Another helper goes while its bytes are on their way; the DataNode beside it lives."""
+    big, driver = scenario.big, scenario.driver
+    group = driver.groups(big.path)[-1]
+    survivor = scenario.node_of(group, scenario.data_index_to_lose(group))
+    before, start = driver.counters(), time.monotonic()
+    driver.send("halves", big.path, big.seed)
+    expect(driver.line() == "half", "the reader did not get to the half")
+    scenario.middleware.kill_beside(survivor)
+    driver.send("go on")
+    driver.answer()
+    used = driver.counters() - before
+    expect(used.repairs > 0, "nothing came through ECPipe")
+    return {"seconds": round(time.monotonic() - start, 2), "repairs": used.repairs,
+            "fallbacks": used.fallbacks}
+
+
+def node_rebuilt(scenario: Scenario) -> Result:
+    """The NameNode has the dead node's blocks rebuilt, and they are what they were."""
+    dead, start = scenario.dead[0], time.monotonic()
+    scenario.driver.do("admin", "-safemode", "leave")
+    scenario.await_complete()
+    seconds = time.monotonic() - start
+    rebuilt = 0
+    for file in scenario.files:
+        for group in scenario.driver.groups(file.path):
+            for index in group.nodes:
+                old = dead.replica(group.pool, group.group_id + index)
+                if old.exists():
+                    scenario.await_same(group, {index: old})
+                    rebuilt += 1
+    totals = scenario.hdfs.totals()
+    expect(rebuilt > 0 and totals["Repairs"] >= rebuilt, f"{rebuilt} blocks, but {totals}")
+    return {"seconds": round(seconds, 2), "blocks": rebuilt, **totals}
+
+
+def several_lost(count: int) -> Callable[[Scenario], Result]:
+    def check(scenario: Scenario) -> Result:
+        before, start = scenario.hdfs.totals(), time.monotonic()
+        group = scenario.driver.groups(scenario.big.path)[-1]
+        lost = sorted(group.nodes)[1:1 + count] if count < 3 else [0, 5, 8]
+        scenario.await_same(group, scenario.lose(group, lost))
+        scenario.await_complete()
+        after = scenario.hdfs.totals()
+        expect(after["Repairs"] - before["Repairs"] >= count, f"{before} -> {after}")
+        return {"seconds": round(time.monotonic() - start, 2), "lost": lost}
+    return check
+
+
+def corrupt_replica(scenario: Scenario) -> Result:
+    """A survivor rots. What is rebuilt beside it is right all the same; who reads the rotten block
+    gets the right bytes, and tells the NameNode, which has it rebuilt too."""
+    group = scenario.driver.groups(scenario.big.path)[0]
+    rotten, lost = sorted(group.nodes)[:2]
+    file = scenario.node_of(group, rotten).replica(group.pool, group.group_id + rotten)
+    good = scenario.hdfs.work / "good"
+    good.mkdir()
+    for part in (file, meta_of(file, group)):
+        (good / part.name).write_bytes(part.read_bytes())
+    with file.open("r+b") as block:
+        block.seek(CELL + 12345)
+        byte = block.read(1)[0]
+        block.seek(CELL + 12345)
+        block.write(bytes([byte ^ 0x40]))
+    if scenario.middleware.real:  # the stand-in checks nothing
+        scenario.await_same(group, scenario.lose(group, [lost]))
+    result = served(scenario, lambda: scenario.cat(scenario.big))
+    await_state(lambda: not file.exists() or file.read_bytes() == (good / file.name).read_bytes(),
+                RECOVERED_SECONDS, "the corrupt replica to go")
+    scenario.await_same(group, {rotten: good / file.name})
+    return result
+
+
+def silent_endpoint(scenario: Scenario) -> Result:
+    """ECPipe takes connections and says nothing: a read is late by one timeout, and right."""
+    scenario.middleware.stop()
+    scenario.driver.do("admin", "-safemode", "enter")
+    group = scenario.driver.groups(scenario.big.path)[1]
+    scenario.lose(group, [scenario.data_index_to_lose(group)])
+    endpoint = scenario.client_node().socket
+    native = timed_fallback(scenario)
+    endpoint.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(endpoint))
+        listener.listen(64)
+        late = timed_fallback(scenario)
+    endpoint.unlink()
+    expect(late < native + TIMEOUT_SECONDS + SLACK_SECONDS,
+           f"{late:.2f} s with a silent endpoint, {native:.2f} s without one")
+    scenario.driver.do("admin", "-safemode", "leave")
+    return {"native_seconds": round(native, 2), "silent_seconds": round(late, 2)}
+
+
+def timed_fallback(scenario: Scenario) -> float:
+    before, start = scenario.driver.counters(), time.monotonic()
+    scenario.cat(scenario.big)
+    seconds = time.monotonic() - start
+    used = scenario.driver.counters() - before
+    expect(used.repairs == 0 and used.fallbacks > 0, f"without ECPipe: {used}")
+    return seconds
+
+
+def middleware_down(scenario: Scenario) -> Result:
+    """With nobody at the sockets DataNodes rebuild natively."""
+    before, start = scenario.hdfs.totals(), time.monotonic()
+    group = scenario.driver.groups(scenario.big.path)[-1]
+    scenario.await_same(group, scenario.lose(group, [sorted(group.nodes)[2]]))
+    scenario.await_complete()
+    after = scenario.hdfs.totals()
+    expect(after["Fallbacks"] > before["Fallbacks"], f"{before} -> {after}")
+    expect(after["Repairs"] == before["Repairs"], f"{before} -> {after}")
+    return {"seconds": round(time.monotonic() - start, 2)}
+
+
+def nothing_left(scenario: Scenario, baseline: dict[str, tuple[int, int]]) -> Result:
+    """No connection and no thread of ours is left in a DataNode, and HDFS is healthy."""
+    for file in scenario.files:
+        scenario.cat(file)
+    answer = scenario.driver.do("fsck", "/")
+    expect(answer == "0 healthy", f"fsck: {answer}")
+    worst = 0
+    for node in scenario.hdfs.live():
+        selectors, threads = node.resources()
+        expect(selectors <= baseline[node.name][0],
+               f"{node.name} has {selectors} selectors, had {baseline[node.name][0]}")
+        worst = max(worst, threads - baseline[node.name][1])
+    if worst > THREADS_MORE:
+        raise CheckFailed(f"a DataNode has {worst} threads more than at the start")
+    return {"threads_more": worst}
+
+
+def no_sessions(scenario: Scenario) -> Result:
+    await_state(lambda: scenario.middleware.sessions() == 0, 30, "all sessions ended")
+    return {}

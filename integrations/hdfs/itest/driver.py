@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Java client of the test, which takes a command a line."""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from hadoop import Hdfs
+
+ANSWER_SECONDS = 180
+
+
+class DriverError(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class ReadCounters:
+    repairs: int
+    repaired_bytes: int
+    fallbacks: int
+    broken: int
+
+    def __sub__(self, other: ReadCounters) -> ReadCounters:
+        return ReadCounters(self.repairs - other.repairs,
+                            self.repaired_bytes - other.repaired_bytes,
+                            self.fallbacks - other.fallbacks, self.broken - other.broken)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A block group as the NameNode lists it."""
+
+    pool: str
+    group_id: int
+    stamp: int
+    bytes: int
+    nodes: dict[int, str]  # index to a DataNode's UUID
+
+
+class Driver:
+    def __init__(self, hdfs: Hdfs, log: Path) -> None:
+        self._log = log.open("a")
+        self._process = subprocess.Popen(
+            hdfs.tools.java("io.ecpipe.hdfs.itest.Driver", hdfs.client_conf, heap="512m"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, bufsize=1)
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._collect, daemon=True).start()
+
+    def _collect(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put("error the driver has ended")
+
+    def send(self, *words: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(map(str, words)) + "\n")
+
+    def line(self) -> str:
+        try:
+            return self._lines.get(timeout=ANSWER_SECONDS)
+        except queue.Empty:
+            raise DriverError(f"no answer within {ANSWER_SECONDS} s") from None
+
+    def answer(self) -> str:
+        status, _, rest = self.line().partition(" ")
+        if status != "ok":
+            raise DriverError(rest)
+        return rest
+
+    def do(self, *words: object) -> str:
+        self.send(*words)
+        try:
+            return self.answer()
+        except DriverError as error:
+            raise DriverError(f"{' '.join(map(str, words))}: {error}") from None
+
+    def counters(self) -> ReadCounters:
+        return ReadCounters(*map(int, self.do("counters").split()))
+
+    def groups(self, path: str) -> list[Group]:
+        found = []
+        for word in self.do("blocks", path).split():
+            pool, group, stamp, size, *places = word.split(",")
+            nodes = {int(index): uuid for index, uuid in (place.split("=") for place in places)}
+            found.append(Group(pool, int(group), int(stamp), int(size), nodes))
+        return found
+
+    def stop(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()

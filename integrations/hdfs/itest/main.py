@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real NameNode and DataNodes on loopback, with ECPipe beside them: degraded reads through
+EcpipeFileSystem, reconstruction through DataNodePlugin, and HDFS as always when ECPipe is away.
+
+Exit code 0 when all checks passed, 1 when one failed, 77 with "SKIP: reason" where the test cannot
+run. Logs stay in the work directory when something failed, or with --keep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any, Callable
+
+from labkit.process import LabError, interruptible
+
+import checks
+from driver import Driver, DriverError
+from hadoop import Hdfs
+from middleware import Daemons, Middleware, StandIn
+from scenario import CheckFailed, Scenario
+from toolchain import OLDEST, REPOSITORY, Toolchain, Unavailable
+
+EXIT_FAILED, EXIT_SKIPPED = 1, 77
+PROGRAMS = ("ecpipe-coordinator", "ecpipe-helper", "ecpipe")
+
+
+class Report:
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+
+    def run(self, name: str, check: Callable[[], dict[str, Any]]) -> bool:
+        start = time.monotonic()
+        entry: dict[str, Any] = {"check": name, "passed": True}
+        try:
+            entry.update(check())
+        except (CheckFailed, DriverError, LabError, OSError) as error:
+            entry.update(passed=False, error=f"{type(error).__name__}: {error}")
+            traceback.print_exc()
+        entry["total_seconds"] = round(time.monotonic() - start, 2)
+        self.entries.append(entry)
+        details = {key: value for key, value in entry.items() if key not in ("check", "passed")}
+        print(f"{'ok    ' if entry['passed'] else 'FAILED'} {name}: {details}", flush=True)
+        return entry["passed"]
+
+
+def run_checks(scenario: Scenario, report: Report) -> None:
+    """A check builds on the state that those before it left, so the first failure ends the run."""
+    baseline: dict[str, tuple[int, int]] = {}
+
+    def remember() -> dict[str, Any]:
+        baseline.update({node.name: node.resources() for node in scenario.hdfs.live()})
+        return {}
+    steps: list[tuple[str, Callable[[Scenario], dict[str, Any]]]] = [
+        ("healthy reads", checks.healthy_reads),
+        ("resources at the start", lambda _: remember()),
+        ("DataNode killed, sequential reads", checks.node_killed),
+        ("DataNode killed, positional reads", checks.positional_reads),
+        ("DataNode killed, seeks", checks.seeks),
+        ("DataNode killed, FileContext", checks.file_context),
+        ("DataNode killed, many threads", checks.many_threads),
+        ("DataNode removed from the NameNode", checks.removed_from_namenode),
+        ("node rebuilt", checks.node_rebuilt),
+        ("two blocks of a group lost", checks.several_lost(2)),
+        ("three blocks of a group lost", checks.several_lost(3)),
+        ("corrupt replica", checks.corrupt_replica),
+        ("no session left", checks.no_sessions),
+        ("helper killed in mid-read", helper_killed),
+        ("silent endpoint", checks.silent_endpoint),
+        ("ECPipe down, reconstruction", checks.middleware_down),
+        ("healthy, nothing left", lambda it: checks.nothing_left(it, baseline)),
+    ]
+    for name, check in steps:
+        if not report.run(name, lambda: check(scenario)):
+            return
+
+
+def helper_killed(scenario: Scenario) -> dict[str, Any]:
+    """With a block lost whose repair runs while another helper goes."""
+    scenario.driver.do("admin", "-safemode", "enter")
+    group = scenario.driver.groups(scenario.big.path)[-1]
+    index = scenario.data_index_to_lose(group)
+    kept = scenario.lose(group, [index])
+    result = checks.helper_killed_in_mid_read(scenario)
+    scenario.driver.do("admin", "-safemode", "leave")
+    scenario.await_same(group, kept)
+    return result
+
+
+def run(arguments: argparse.Namespace, work: Path, report: Report) -> None:
+    tools = Toolchain(arguments.hadoop)
+    hdfs = Hdfs(tools, work, arguments.nodes)
+    middleware: Middleware | None = None
+    driver: Driver | None = None
+    try:
+        start = time.monotonic()
+        hdfs.start()
+        middleware = StandIn(hdfs) if arguments.stand_in else Daemons(hdfs, arguments.bin_dir)
+        middleware.start()
+        driver = Driver(hdfs, work / "logs" / "driver.log")
+        scenario = Scenario(hdfs, driver, middleware)
+        scenario.put_files()
+        print(f"cluster up with files after {time.monotonic() - start:.1f} s", flush=True)
+        run_checks(scenario, report)
+    finally:
+        if driver is not None:
+            driver.stop()
+        if middleware is not None:
+            middleware.stop()
+        hdfs.stop()
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="itest.sh", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hadoop", default=OLDEST, metavar="VERSION",
+                        help=f"the release, e.g. 3.1.1, 3.3.6, 3.4.2, 3.5.0 (default {OLDEST})")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the results there")
+    parser.add_argument("--bin-dir", type=Path, default=REPOSITORY / "build" / "dev" / "bin",
+                        help="ECPipe's programs (default build/dev/bin)")
+    parser.add_argument("--nodes", type=int, default=12,
+                        help="DataNodes, at least 12; with 15 RS-10-4 is tested too (default 12)")
+    parser.add_argument("--stand-in", action="store_true",
+                        help="test the Java side alone: no daemons of ECPipe, a process that "
+                             "decodes with Hadoop's own coder answers in their place")
+    parser.add_argument("--keep", action="store_true", help="keep the work directory")
+    return parser.parse_args()
+
+
+def obstacle(arguments: argparse.Namespace) -> str | None:
+    missing = [name for name in PROGRAMS if not (arguments.bin_dir / name).exists()]
+    if missing and not arguments.stand_in:
+        return f"{arguments.bin_dir} has no {', '.join(missing)}: build first"
+    return None
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    if reason := obstacle(arguments):
+        print(f"SKIP: {reason}")
+        return EXIT_SKIPPED
+    work, report, start = Path(tempfile.mkdtemp(prefix="ecpipe-hdfs-")), Report(), time.monotonic()
+    failed = True
+    try:
+        with interruptible():
+            run(arguments, work, report)
+        failed = not all(entry["passed"] for entry in report.entries)
+    except Unavailable as error:
+        print(f"SKIP: {error}")
+        failed = False
+        return EXIT_SKIPPED
+    finally:
+        if failed or arguments.keep:
+            print(f"logs and data: {work}", flush=True)
+        else:
+            shutil.rmtree(work, ignore_errors=True)
+    seconds = round(time.monotonic() - start, 1)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({
+            "hadoop": arguments.hadoop, "nodes": arguments.nodes, "seconds": seconds,
+            "stand_in": arguments.stand_in, "checks": report.entries}, indent=2) + "\n")
+    print(f"{sum(entry['passed'] for entry in report.entries)} passed, {int(failed)} failed, "
+          f"Hadoop {arguments.hadoop}, {seconds} s")
+    return EXIT_FAILED if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cluster with its files, and the steps that several checks share."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from driver import Driver, Group
+from hadoop import BLOCK_BYTES, DataNode, Hdfs, await_state
+from middleware import Middleware
+
+CELL = 1 << 20
+RECOVERED_SECONDS = 90
+
+
+class CheckFailed(Exception):
+    pass
+
+
+def expect(holds: bool, message: str) -> None:
+    if not holds:
+        raise CheckFailed(message)
+
+
+@dataclass(frozen=True)
+class File:
+    path: str
+    bytes: int
+    seed: int
+    blocks: int  # of a whole group
+
+
+@dataclass
+class Scenario:
+    hdfs: Hdfs
+    driver: Driver
+    middleware: Middleware
+    files: list[File] = field(default_factory=list)
+    dead: list[DataNode] = field(default_factory=list)
+
+    @property
+    def big(self) -> File:
+        return max(self.files, key=lambda file: file.bytes)
+
+    def put_files(self) -> None:
+        """Sizes around every boundary: nothing, a byte, a cell, a row, several groups."""
+        row = 6 * CELL
+        sizes = {
+            ("rs63", "RS-6-3-1024k", 6, 3): [
+                0, 1, CELL - 1, CELL, CELL + 1, row - 1, row, row + 1,
+                2 * 6 * BLOCK_BYTES + 13_300_001],
+            ("rs32", "RS-3-2-1024k", 3, 2): [1, 3 * CELL + 1, 13_000_001],
+            ("xor", "XOR-2-1-1024k", 2, 1): [CELL + 1, 5_000_001],
+            ("legacy", "RS-LEGACY-6-3-1024k", 6, 3): [9_000_001],
+        }
+        if self.hdfs.nodes >= 15:
+            sizes["rs104", "RS-10-4-1024k", 10, 4] = [1, 20_000_001]
+        for (folder, policy, data, parity), lengths in sizes.items():
+            self.driver.do("policy", f"/{folder}", policy)
+            for length in lengths:
+                file = File(f"/{folder}/{length}", length, len(self.files) + 1, data + parity)
+                self.driver.do("put", file.path, file.bytes, file.seed)
+                self.files.append(file)
+
+    def cat(self, file: File) -> None:
+        expect(int(self.driver.do("cat", file.path, file.seed)) == file.bytes, file.path)
+
+    def node_of(self, group: Group, index: int) -> DataNode:
+        return self.hdfs.by_uuid(group.nodes[index])
+
+    def client_node(self) -> DataNode:
+        """The one whose endpoint the client uses; it is never killed."""
+        return self.hdfs.datanodes[-1]
+
+    def data_index_to_lose(self, group: Group, other_than: tuple[int, ...] = ()) -> int:
+        """Of a data block that is not on the client's own node."""
+        return next(index for index in sorted(group.nodes)
+                    if index not in other_than and self.node_of(group, index) is not
+                    self.client_node())
+
+    def kill_node(self, node: DataNode) -> None:
+        """The DataNode and the helper beside it, as when a machine is lost."""
+        node.daemon.kill()
+        self.middleware.kill_beside(node)
+        self.dead.append(node)
+
+    def lose(self, group: Group, indices: list[int]) -> dict[int, Path]:
+        """Takes block files away from under their DataNodes; returns where they are kept, each
+        with its .meta file beside it."""
+        kept = {}
+        folder = self.hdfs.work / "lost" / f"{group.group_id}-{len(list(self.hdfs.work.iterdir()))}"
+        folder = folder.with_name(f"{folder.name}-{'-'.join(map(str, indices))}")
+        folder.mkdir(parents=True)
+        for index in indices:
+            file = self.node_of(group, index).replica(group.pool, group.group_id + index)
+            for part in (file, meta_of(file, group)):
+                shutil.move(part, folder / part.name)
+            kept[index] = folder / file.name
+        return kept
+
+    def await_same(self, group: Group, kept: dict[int, Path]) -> None:
+        """Until live DataNodes have the blocks again, byte for byte, with their checksums."""
+        for index, old in kept.items():
+            found: list[Path] = []
+
+            def there() -> bool:
+                found[:] = [file for node in self.hdfs.live()
+                            if (file := node.replica(group.pool, group.group_id + index)).exists()
+                            and meta_of(file, group).exists()]
+                return bool(found)
+            await_state(there, RECOVERED_SECONDS, f"block {index} of group {group.group_id}")
+            for file in found:
+                expect(same(file, old), f"{file} differs from the block that was lost")
+                expect(same(meta_of(file, group), meta_of(old, group)),
+                       f"{meta_of(file, group)} differs from what was lost")
+
+    def await_complete(self) -> None:
+        """Until the NameNode knows a place for every block of every file."""
+        for file in self.files:
+            def complete() -> bool:
+                return all(len(group.nodes) == expected_blocks(file, group)
+                           for group in self.driver.groups(file.path))
+            await_state(complete, RECOVERED_SECONDS, f"all blocks of {file.path}")
+
+
+def expected_blocks(file: File, group: Group) -> int:
+    """A group shorter than a row lacks the data blocks behind its end."""
+    parity = {9: 3, 5: 2, 3: 1, 14: 4}[file.blocks]
+    return min(file.blocks - parity, -(-group.bytes // CELL)) + parity
+
+
+def meta_of(file: Path, group: Group) -> Path:
+    return file.with_name(f"{file.name}_{group.stamp}.meta")
+
+
+def same(one: Path, other: Path) -> bool:
+    return one.read_bytes() == other.read_bytes()

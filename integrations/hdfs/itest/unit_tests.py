@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Java module's own tests, through Maven. Exit code 77 with "SKIP: reason" without Maven."""
+
+from __future__ import annotations
+
+import sys
+
+from toolchain import Unavailable, maven, require_tools
+
+
+def main() -> int:
+    try:
+        require_tools()
+        maven("package")
+    except Unavailable as error:
+        print(f"SKIP: {error}")
+        return 77
+    except RuntimeError as error:
+        print(error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

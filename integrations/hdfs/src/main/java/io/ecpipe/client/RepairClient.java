@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+package io.ecpipe.client;
+
+import java.io.IOException;
+
+/**
+ * Asks a requestor endpoint for repairs. Thread-safe; holds nothing open between repairs.
+ *
+ * Every failure is an IOException: RepairException when the endpoint has answered with an error,
+ * another kind when it is away, slow or does not speak the protocol. Either way the caller has no
+ * bytes and goes without ECPipe.
+ */
+public final class RepairClient {
+  private final EndpointAddress address;
+  private final Options options;
+  private final FailureCache failures;
+
+  /** How a client waits and what it calls itself. */
+  public static final class Options {
+    /** From the connection to the HEADER, and for each read after it, in milliseconds. */
+    public long timeoutMillis = 2000;
+    /** How long a failed endpoint is left alone, in milliseconds. */
+    public long retryMillis = 30000;
+    /** For the endpoint's logs; no spaces. */
+    public String clientName = "java";
+    /** A scheme's name; empty: the coordinator's default. */
+    public String scheme = "";
+  }
+
+  public RepairClient(EndpointAddress address, Options options) {
+    this.address = address;
+    this.options = options;
+    failures = new FailureCache(options.retryMillis);
+  }
+
+  public EndpointAddress address() {
+    return address;
+  }
+
+  /** Whether a repair may be tried now; false while a failed endpoint is left alone. */
+  public boolean looksAlive() {
+    return failures.looksAlive();
+  }
+
+  /** Begins a repair and waits for its first verified bytes. The caller closes the stream. */
+  public RepairStream open(RepairRequest request) throws IOException {
+    RepairStream stream = begin(request);
+    try {
+      stream.awaitHeader();
+      return stream;
+    } catch (IOException | RuntimeException e) {
+      stream.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Sends the request and returns. The timeout runs from now on; awaitHeader() of the stream waits
+   * for the rest of it. So several repairs can begin together.
+   */
+  public RepairStream begin(RepairRequest request) throws IOException {
+    if (!failures.mayTry()) {
+      throw new IOException(address + " has failed lately and is left alone for a while");
+    }
+    Deadline deadline = Deadline.after(options.timeoutMillis);
+    try {
+      Connection connection = Connection.open(address, deadline);
+      RepairStream stream = new RepairStream(
+          connection, request.bytes(), options.timeoutMillis, deadline, failures);
+      stream.send(request.encode(options.timeoutMillis, options.clientName, options.scheme));
+      return stream;
+    } catch (IOException | RuntimeException e) {
+      failures.failed();
+      throw e;
+    }
+  }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+package io.ecpipe.hdfs;
+
+/** What one side of the integration has done since the process started; totals. */
+public interface CountersMXBean {
+  /** Repairs whose bytes were used, wholly or in part. */
+  long getRepairs();
+
+  /** Bytes that came through ECPipe. */
+  long getRepairedBytes();
+
+  /** Lost blocks that HDFS had to deal with itself, because ECPipe could not or did not. */
+  long getFallbacks();
+
+  /** Repairs that failed after bytes of them were used. */
+  long getBrokenRepairs();
+}

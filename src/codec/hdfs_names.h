@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codes by the names of HDFS-3's erasure coding policies.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace ecpipe {
+
+// The codec of a policy ("rs", "rs-legacy", "xor") with k data and p parity blocks, as a name that
+// CreateErasureCode takes. INVALID_ARGUMENT for any other codec: a guess that is wrong would write
+// blocks that HDFS takes for right.
+absl::StatusOr<std::string> NameOfHdfsCodec(const std::string& codec, int data, int parity);
+
+// "hdfs:RS-k-p", "hdfs:RS-LEGACY-k-p" and "hdfs:XOR-k-p" as our own names; a text that does not
+// begin with "hdfs:" as it is. Policies end with their cell size, such as "-1024k"; it may be there
+// and says nothing about the code, which runs over bytes at equal offsets of the blocks.
+// INVALID_ARGUMENT for another policy after "hdfs:".
+absl::StatusOr<std::string> NameOfHdfsPolicy(const std::string& name);
+
+}  // namespace ecpipe

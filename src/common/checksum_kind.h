@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace ecpipe {
+
+// Which checksums a storage system keeps of a block: whoever writes a new block of the stripe wants
+// to keep the same.
+struct ChecksumKind {
+  enum class Type : uint8_t { kCrc32, kCrc32c };
+  Type type = Type::kCrc32c;
+  uint32_t bytes_per_checksum = 512;
+
+  friend bool operator==(const ChecksumKind&, const ChecksumKind&) = default;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/hdfs_block.h"
+
+#include <charconv>
+
+#include "common/block_id.h"
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr char kMark[] = ".blk_";
+// The rest of a name takes up to 46 bytes of the 255.
+constexpr size_t kMaxPoolBytes = 200;
+
+template <typename Integer>
+bool Read(const std::string& text, Integer* value) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, *value);
+  return error == std::errc() && rest == end;
+}
+
+}  // namespace
+
+absl::Status ValidateHdfsPool(const std::string& pool) {
+  if (pool.size() <= kMaxPoolBytes && ValidateBlockId(pool).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError("not a block pool: it must be 1 to " +
+                                    std::to_string(kMaxPoolBytes) +
+                                    " letters, digits, '.', '_' or '-', and not begin with '.'");
+}
+
+std::string HdfsBlock::Name() const {
+  return pool + kMark + std::to_string(id) + "_" + std::to_string(stamp);
+}
+
+absl::StatusOr<HdfsBlock> ParseHdfsBlock(const std::string& name) {
+  HdfsBlock block;
+  const size_t mark = name.rfind(kMark);
+  const size_t line = name.rfind('_');
+  int64_t stamp = -1;
+  const size_t digits = mark + sizeof kMark - 1;
+  const bool good = mark != std::string::npos && line >= digits &&
+                    Read(name.substr(digits, line - digits), &block.id) &&
+                    Read(name.substr(line + 1), &stamp) && stamp >= 0;
+  if (good) {
+    block.pool = name.substr(0, mark);
+    block.stamp = static_cast<uint64_t>(stamp);
+    // What is written otherwise, such as "-0" or "007", would be a second name of a block.
+    if (ValidateHdfsPool(block.pool).ok() && block.Name() == name) return block;
+  }
+  return absl::InvalidArgumentError(
+      "not a block of HDFS: the form is <pool>.blk_<id>_<generation stamp>");
+}
+
+}  // namespace ecpipe

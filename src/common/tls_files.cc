@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/tls_files.h"
+
+namespace ecpipe {
+
+absl::Status CheckComplete(const TlsFiles& files) {
+  const bool none = files.ca.empty() && files.certificate.empty() && files.key.empty();
+  const bool all = !files.ca.empty() && !files.certificate.empty() && !files.key.empty();
+  if (none || all) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "TLS needs all three of the CA's certificate, the own certificate and its key");
+}
+
+TlsFiles ReadTlsFiles(Config& config) {
+  TlsFiles files{config.String("tls.ca", ""), config.String("tls.certificate", ""),
+                 config.String("tls.key", "")};
+  if (absl::Status complete = CheckComplete(files); !complete.ok()) {
+    config.Reject("tls", std::string(complete.message()));
+  }
+  return files;
+}
+
+}  // namespace ecpipe

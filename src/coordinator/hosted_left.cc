@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/hosted_left.h"
+
+#include "common/blame.h"
+#include "common/slice_runs.h"
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+// Why this host cannot go on; OK if it can.
+absl::Status FaultOf(const absl::StatusOr<PartProgress>& answer) {
+  if (!answer.ok()) return answer.status();
+  if (answer->running) return absl::DeadlineExceededError("its part does not end");
+  if (answer->missing && BlamedBy(answer->ended) != kBlameSelf) return absl::OkStatus();
+  return answer->ended;
+}
+
+}  // namespace
+
+HostedLeft LeftOnHosts(const PartAnswers& answers, const SliceGrid& grid) {
+  HostedLeft left;
+  bool all_there = true;
+  for (const auto& [node, answer] : answers) {
+    if (answer.ok() && !answer->running && answer->ended.ok()) {
+      left.stored.push_back(node);
+      continue;
+    }
+    all_there = false;
+    if (absl::Status fault = FaultOf(answer); !fault.ok()) {
+      if (left.fault.ok()) left.fault = Annotate(fault, "node " + node);
+      continue;
+    }
+    left.missing = JoinRuns(left.missing, *answer->missing);
+  }
+  // A part that has all and failed for another reason stores its block when it ends well.
+  if (!all_there && left.missing.empty()) left.missing = {{grid.slice_count() - 1, 1, 1}};
+  return left;
+}
+
+}  // namespace ecpipe

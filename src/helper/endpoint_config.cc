@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/endpoint_config.h"
+
+#include <charconv>
+
+#include "common/status.h"
+#include "common/tcp_socket.h"
+
+namespace ecpipe {
+namespace {
+
+bool IsEndpointAddress(const std::string& address) {
+  if (address.rfind("unix:/", 0) == 0) return true;
+  return address.rfind("tcp:", 0) == 0 && ParseHostPort(address.substr(4)).ok();
+}
+
+// As chmod takes it: "0660".
+bool ReadMode(const std::string& text, uint32_t* mode) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, *mode, 8);
+  return error == std::errc() && rest == end && *mode <= 0777;
+}
+
+}  // namespace
+
+EndpointConfig ReadEndpointConfig(Config& config) {
+  EndpointConfig endpoint;
+  endpoint.address = config.String("endpoint.address", "");
+  const std::string mode = config.String("endpoint.mode", "0660");
+  endpoint.max_connections = static_cast<uint32_t>(
+      config.Integer("endpoint.max_connections", endpoint.max_connections, 1, 4096));
+  if (!endpoint.address.empty() && !IsEndpointAddress(endpoint.address)) {
+    config.Reject("endpoint.address",
+                  "'" + endpoint.address + "' is neither unix:/path nor tcp:host:port");
+  }
+  if (!ReadMode(mode, &endpoint.mode)) {
+    config.Reject("endpoint.mode", "'" + mode + "' is not a mode such as \"0660\"");
+  }
+  return endpoint;
+}
+
+absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& path) {
+  ECPIPE_ASSIGN_OR_RETURN(Config config, Config::Load(path));
+  RequestorOnlyConfig requestor;
+  requestor.coordinator = config.RequiredString("requestor.coordinator");
+  requestor.name = config.String("requestor.name", "");
+  requestor.insecure = config.Bool("requestor.insecure", false);
+  requestor.tls = ReadTlsFiles(config);
+  config.RequiredString("endpoint.address");
+  requestor.endpoint = ReadEndpointConfig(config);
+  requestor.metrics_address = config.String("metrics.listen", "");
+  requestor.log_level = config.String("log.level", "info");
+  if (!requestor.coordinator.empty() && !ParseHostPort(requestor.coordinator).ok()) {
+    config.Reject("requestor.coordinator", "it is not host:port");
+  }
+  ECPIPE_RETURN_IF_ERROR(config.Finish());
+  return requestor;
+}
+
+}  // namespace ecpipe

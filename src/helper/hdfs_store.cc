@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/hdfs_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "common/hdfs_block.h"
+#include "common/status.h"
+#include "helper/hdfs_inventory.h"
+#include "helper/hdfs_replica.h"
+#include "helper/hdfs_volume.h"
+
+namespace ecpipe {
+namespace {
+
+// O_NONBLOCK: a FIFO under this name must not hang the open; it is refused then.
+absl::StatusOr<UniqueFd> OpenRegular(int directory, const std::string& name) {
+  UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(errno, "open " + name);
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat " + name);
+  if (!S_ISREG(info.st_mode)) return absl::PermissionDeniedError(name + " is not a regular file");
+  return fd;
+}
+
+class HdfsStore : public BlockStore {
+ public:
+  HdfsStore(std::shared_ptr<const HdfsVolumes> volumes, std::string storage_id)
+      : volumes_(std::move(volumes)), storage_id_(std::move(storage_id)), inventory_(volumes_) {}
+
+  absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
+    ECPIPE_ASSIGN_OR_RETURN(const HdfsBlock block, ParseHdfsBlock(block_id));
+    // The mover copies a replica to another volume before it removes it here: what is found nowhere
+    // may have gone to a volume that was looked at before.
+    std::string reasons;
+    for (int look = 0; look < 2; ++look) {
+      reasons.clear();
+      absl::Status failure;
+      for (const HdfsVolume& volume : *volumes_) {
+        absl::StatusOr<std::unique_ptr<BlockReader>> reader = OpenOn(volume, block_id, block);
+        if (reader.ok() || absl::IsDataLoss(reader.status())) return reader;
+        reasons += (reasons.empty() ? "" : "; ") + std::string(reader.status().message());
+        if (!absl::IsNotFound(reader.status())) failure = reader.status();
+      }
+      // That it could not be read says more than that it is not there.
+      if (!failure.ok()) return failure;
+    }
+    return absl::NotFoundError("block " + block_id + " is on none of the volumes: " + reasons);
+  }
+
+  absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
+                                                      uint64_t) override {
+    return absl::FailedPreconditionError("block " + block_id + ": HDFS writes its blocks itself");
+  }
+
+  absl::StatusOr<StoreInventory> TakeInventory() override { return inventory_.latest(); }
+  std::string storage_id() const override { return storage_id_; }
+
+ private:
+  static absl::StatusOr<std::unique_ptr<BlockReader>> OpenOn(const HdfsVolume& volume,
+                                                             const std::string& block_id,
+                                                             const HdfsBlock& block) {
+    ECPIPE_ASSIGN_OR_RETURN(const UniqueFd directory,
+                            OpenBelow(volume.fd.get(), ReplicaDirectory(block)));
+    const std::string name = "blk_" + std::to_string(block.id);
+    ECPIPE_ASSIGN_OR_RETURN(UniqueFd data, OpenRegular(directory.get(), name));
+    absl::StatusOr<UniqueFd> meta =
+        OpenRegular(directory.get(), name + "_" + std::to_string(block.stamp) + ".meta");
+    if (absl::IsNotFound(meta.status())) {
+      return absl::NotFoundError("the replica there is of another generation");
+    }
+    ECPIPE_RETURN_IF_ERROR(meta.status());
+    return OpenHdfsReplica(block_id, std::move(data), *std::move(meta));
+  }
+
+  const std::shared_ptr<const HdfsVolumes> volumes_;  // shared with the thread that counts
+  const std::string storage_id_;
+  HdfsInventory inventory_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes) {
+  auto opened = std::make_shared<HdfsVolumes>();
+  std::string storage_id;
+  for (const std::string& path : volumes) {
+    ECPIPE_ASSIGN_OR_RETURN(HdfsVolume volume, OpenHdfsVolume(path));
+    if (!storage_id.empty() && storage_id != volume.datanode_uuid) {
+      return absl::InvalidArgumentError("volume " + path + " is of DataNode " +
+                                        volume.datanode_uuid + ", others of " + storage_id);
+    }
+    storage_id = volume.datanode_uuid;
+    opened->push_back(std::move(volume));
+  }
+  return std::make_unique<HdfsStore>(std::move(opened), storage_id);
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "common/rate_limiter.h"
+
+namespace ecpipe {
+
+// The turns of one stream's frames at the rate limiter, one after the other. A turn that was not
+// used is given back. Used by one thread.
+class SendTurn {
+ public:
+  // `limiter` outlives the turn; null: frames need not wait.
+  SendTurn(RateLimiter* limiter, TrafficClass traffic) : limiter_(limiter), traffic_(traffic) {}
+  SendTurn(SendTurn&& other) noexcept
+      : limiter_(other.limiter_),
+        traffic_(other.traffic_),
+        turn_(std::exchange(other.turn_, std::nullopt)),
+        held_back_(other.held_back_) {}
+  SendTurn& operator=(SendTurn&&) = delete;
+  ~SendTurn() {
+    if (turn_) limiter_->GiveBack(traffic_, *turn_);
+  }
+
+  // Whether the next frame may go now; it keeps its place until Sent().
+  bool MaySend(uint64_t wire_bytes) {
+    if (limiter_ == nullptr) return true;
+    if (!turn_) turn_ = limiter_->Queue(traffic_, wire_bytes);
+    held_back_ = limiter_->Wait(traffic_, *turn_);
+    return held_back_ == Duration(0);
+  }
+  void Sent() { turn_.reset(); }
+
+  // How long until it is worth asking again; 0: nothing was held back since Forget().
+  Duration held_back() const { return held_back_; }
+  void Forget() { held_back_ = Duration(0); }
+  // Whether the frame that goes now had to queue, as the one after it will.
+  bool limited() const { return turn_ && turn_->bytes > 0; }
+
+ private:
+  RateLimiter* const limiter_;
+  const TrafficClass traffic_;
+  std::optional<RateLimiter::Turn> turn_;  // of the frame that is to go next
+  Duration held_back_{};
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requestor endpoint: lets the processes of a storage system on this host have blocks repaired,
+// by a small protocol of its own (docs/wire.md) over a Unix socket, or TCP.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/mutex.h"
+#include "common/thread.h"
+#include "common/tls.h"
+#include "common/wakeup.h"
+#include "requestor/endpoint_session.h"
+#include "requestor/endpoint_socket.h"
+#include "requestor/endpoint_source.h"
+
+namespace ecpipe {
+
+// Since the start.
+struct EndpointCounts {
+  uint32_t connections = 0;   // that are open now
+  uint64_t refused = 0;       // connections beyond the limit
+  uint64_t bad_requests = 0;  // connections without a request that could be read
+  uint64_t repairs_done = 0;
+  uint64_t repairs_failed = 0;  // those that clients gave up among them
+  uint64_t bytes_sent = 0;      // of blocks
+};
+
+// One thread accepts, and watches what clients do while they wait; each connection has a thread of
+// its own. Thread-safe.
+class Endpoint {
+ public:
+  struct Options {
+    std::string address;   // "unix:/path" or "tcp:host:port"
+    uint32_t mode = 0660;  // of the file of a Unix socket
+    uint32_t max_connections = 64;
+    bool insecure = false;            // plain TCP off loopback
+    std::shared_ptr<TlsContext> tls;  // for addresses off loopback
+    EndpointSession::Options session;
+  };
+
+  // INVALID_ARGUMENT: an address off loopback without TLS. The other errors are those of
+  // EndpointSocket::Listen.
+  static absl::StatusOr<std::unique_ptr<Endpoint>> Start(const Options& options,
+                                                         RepairSourceFactory factory);
+  // Ends all connections with UNAVAILABLE, and waits for their threads: as long as a call to the
+  // coordinator takes to end.
+  ~Endpoint();
+
+  const std::string& address() const { return socket_.address(); }
+  EndpointCounts counts();
+
+ private:
+  struct Connection {
+    std::unique_ptr<EndpointSession> session;
+    Thread thread;
+    bool done = false;
+  };
+
+  Endpoint(const Options& options, EndpointSocket socket, RepairSourceFactory factory);
+  void Run();
+  // Until something happens; false when it is time to stop.
+  bool Await();
+  void AcceptSome();
+  void Open(UniqueFd fd);
+  void Serve(Connection* connection);
+  void JoinDone();
+  std::vector<EndpointSession*> Sessions();
+  bool stopping();
+
+  const Options options_;
+  const EndpointSocket socket_;
+  const RepairSourceFactory factory_;
+  Wakeup wakeup_;
+  // Connections are added and removed by the accepting thread only; a list keeps their addresses.
+  Mutex mutex_;
+  std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  EndpointCounts counts_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Thread thread_;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/endpoint_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/status.h"
+#include "common/tcp_socket.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr char kUnix[] = "unix:";
+constexpr char kTcp[] = "tcp:";
+
+bool Begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+
+// What follows the scheme.
+std::string Rest(const std::string& address) { return address.substr(address.find(':') + 1); }
+
+sockaddr_un UnixAddress(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+// Removes the file of a socket on which nobody listens any more.
+absl::Status RemoveStale(const std::string& path, const sockaddr_un& address) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "stat " + path);
+  }
+  if (!S_ISSOCK(info.st_mode)) return absl::AlreadyExistsError(path + " is not a socket");
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!probe.valid()) return ErrnoStatus(errno, "socket");
+  const int dialled =
+      ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (dialled == 0 || errno != ECONNREFUSED) {
+    return absl::AlreadyExistsError("somebody listens on " + path);
+  }
+  return ::unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "remove " + path);
+}
+
+absl::StatusOr<UniqueFd> ListenUnix(const std::string& path, uint32_t mode) {
+  const sockaddr_un address = UnixAddress(path);
+  ECPIPE_RETURN_IF_ERROR(RemoveStale(path, address));
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, "socket");
+  const std::string where = "listen on " + path;
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return ErrnoStatus(errno, where);
+  }
+  // Before listen(): nobody can connect yet.
+  if (::chmod(path.c_str(), static_cast<mode_t>(mode)) != 0) return ErrnoStatus(errno, where);
+  if (::listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, where);
+  return fd;
+}
+
+}  // namespace
+
+absl::Status ValidateEndpointAddress(const std::string& address) {
+  if (Begins(address, kTcp)) return ParseHostPort(Rest(address)).status();
+  const std::string path = Rest(address);
+  const bool good = Begins(address, kUnix) && Begins(path, "/") &&
+                    path.find('\0') == std::string::npos &&
+                    path.size() < sizeof(sockaddr_un::sun_path);
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "'" + address + "' is neither unix:/path, of at most 107 bytes, nor tcp:host:port");
+}
+
+absl::StatusOr<EndpointSocket> EndpointSocket::Listen(const std::string& address, uint32_t mode) {
+  ECPIPE_RETURN_IF_ERROR(ValidateEndpointAddress(address));
+  if (Begins(address, kUnix)) {
+    ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, ListenUnix(Rest(address), mode));
+    return EndpointSocket(std::move(fd), address, true);
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort wanted, ParseHostPort(Rest(address)));
+  ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, ecpipe::Listen(wanted));
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort bound, BoundAddress(fd.get()));
+  return EndpointSocket(std::move(fd), kTcp + FormatHostPort(bound), IsLoopback(bound.host));
+}
+
+EndpointSocket::~EndpointSocket() {
+  if (fd_.valid() && Begins(address_, kUnix)) ::unlink(Rest(address_).c_str());
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/unique_fd.h"
+
+namespace ecpipe {
+
+// Where an endpoint listens. Destroying it closes the socket, and removes the file of a Unix one.
+class EndpointSocket {
+ public:
+  // "unix:/path" or "tcp:host:port"; port 0 picks a free one. `mode` is that of the file, which
+  // says who may connect. What a killed process has left there is replaced. INVALID_ARGUMENT:
+  // another form. ALREADY_EXISTS: somebody listens there, or the file is no socket.
+  static absl::StatusOr<EndpointSocket> Listen(const std::string& address, uint32_t mode);
+  EndpointSocket(EndpointSocket&& other) noexcept = default;
+  EndpointSocket& operator=(EndpointSocket&&) = delete;
+  ~EndpointSocket();
+
+  int fd() const { return fd_.get(); }
+  // As in Listen(), with the port that was picked.
+  const std::string& address() const { return address_; }
+  // Whether only this host can reach it.
+  bool local() const { return local_; }
+
+ private:
+  EndpointSocket(UniqueFd fd, std::string address, bool local)
+      : fd_(std::move(fd)), address_(std::move(address)), local_(local) {}
+
+  UniqueFd fd_;
+  std::string address_;
+  bool local_;
+};
+
+// INVALID_ARGUMENT unless the text is of the form that Listen() takes.
+absl::Status ValidateEndpointAddress(const std::string& address);
+
+}  // namespace ecpipe

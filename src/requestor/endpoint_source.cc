@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/endpoint_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+// One of its own, since a Requestor cancels all of its calls. Channels to one coordinator share
+// their connection.
+class RequestorSource : public RepairSource {
+ public:
+  explicit RequestorSource(std::unique_ptr<Requestor> requestor)
+      : requestor_(std::move(requestor)) {}
+
+  absl::StatusOr<RepairReport> Read(const EndpointRequest& request, const ByteSink& sink,
+                                    const BegunFn& begun) override {
+    RepairTarget target;
+    target.block_ids = {request.facts.BlockName(request.target)};
+    target.facts = request.facts;
+    target.offset = request.offset;
+    target.bytes = request.bytes;
+    target.scheme = request.scheme;
+    return requestor_->Read(target, sink, nullptr, begun);
+  }
+
+  void Cancel() override { requestor_->Cancel(); }
+
+ private:
+  const std::unique_ptr<Requestor> requestor_;
+};
+
+}  // namespace
+
+RepairSourceFactory RequestorSources(RequestorOptions options) {
+  return [options = std::move(options)](
+             const EndpointRequest& request) -> absl::StatusOr<std::unique_ptr<RepairSource>> {
+    RequestorOptions own = options;
+    // A client that does not wait that long for its first byte is better served by an error.
+    own.call_timeout = std::min(own.call_timeout, request.timeout);
+    if (!request.client.empty()) own.name = request.client;
+    ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<Requestor> requestor,
+                            Requestor::Connect(std::move(own)));
+    return std::make_unique<RequestorSource>(std::move(requestor));
+  };
+}
+
+}  // namespace ecpipe

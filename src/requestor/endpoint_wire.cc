@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/endpoint_wire.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/crc32c.h"
+#include "common/little_endian.h"
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr std::array<uint8_t, 4> kMagic = {'E', 'C', 'P', 'R'};
+constexpr uint8_t kVersion = 1;
+constexpr size_t kMaxWordBytes = 255;
+
+absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+uint32_t LimitOf(EndpointFrame type) {
+  return type == EndpointFrame::kData ? kMaxEndpointDataBytes : kMaxEndpointTextBytes;
+}
+
+bool IsPrintable(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+// The values of a request by their keys, each of which is asked for once. The first trouble is
+// kept.
+class Fields {
+ public:
+  explicit Fields(const std::string& text) {
+    for (size_t at = 0; at < text.size() && status_.ok();) {
+      const size_t end = text.find('\n', at);
+      if (end == std::string::npos) {
+        Refuse("the last line does not end");
+        break;
+      }
+      AddLine(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+
+  std::string Text(const std::string& key, std::optional<std::string> fallback = std::nullopt) {
+    const auto found = values_.find(key);
+    if (found == values_.end()) {
+      if (!fallback) Refuse("'" + key + "' is missing");
+      return fallback.value_or("");
+    }
+    std::string value = std::move(found->second);
+    values_.erase(found);
+    return value;
+  }
+
+  template <typename Integer>
+  Integer Number(const std::string& key, std::optional<Integer> fallback = std::nullopt) {
+    if (fallback && !values_.contains(key)) return *fallback;
+    Integer value{};
+    if (!Read(Text(key), &value)) Refuse("'" + key + "' is not a number that is possible there");
+    return value;
+  }
+
+  // "INDEX UUID", of each line.
+  std::vector<StripeFacts::Source> Sources() {
+    std::vector<StripeFacts::Source> sources;
+    for (const std::string& line : sources_) {
+      const size_t blank = line.find(' ');
+      StripeFacts::Source& source = sources.emplace_back();
+      if (blank == std::string::npos || !Read(line.substr(0, blank), &source.index)) {
+        Refuse("a source is not an index and a UUID");
+        break;
+      }
+      source.storage_id = line.substr(blank + 1);
+    }
+    return sources;
+  }
+
+  void Refuse(const std::string& why) {
+    if (status_.ok()) status_ = Bad(why);
+  }
+
+  // After all keys have been asked for.
+  absl::Status Finish() {
+    if (!values_.empty()) Refuse("'" + values_.begin()->first + "' is not a key");
+    return status_;
+  }
+
+ private:
+  template <typename Integer>
+  static bool Read(const std::string& text, Integer* value) {
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, *value);
+    return error == std::errc() && rest == end && std::to_string(*value) == text;
+  }
+
+  void AddLine(const std::string& line) {
+    const size_t blank = line.find(' ');
+    if (!IsPrintable(line) || blank == 0 || blank == std::string::npos) {
+      return Refuse("a line is not a key and a value");
+    }
+    const std::string key = line.substr(0, blank);
+    std::string value = line.substr(blank + 1);
+    if (key == "source") {
+      sources_.push_back(std::move(value));
+      if (sources_.size() > StripeFacts::kMaxSources) Refuse("there are too many sources");
+    } else if (!values_.emplace(key, std::move(value)).second) {
+      Refuse("'" + key + "' is there twice");
+    }
+  }
+
+  std::map<std::string, std::string> values_;
+  std::vector<std::string> sources_;
+  absl::Status status_;
+};
+
+absl::Status CheckRange(const EndpointRequest& request) {
+  const StripeFacts& facts = request.facts;
+  if (request.target < 0 || request.target >= facts.blocks()) {
+    return Bad("the group has no block " + std::to_string(request.target));
+  }
+  const uint64_t block_bytes = facts.BlockBytes(request.target);
+  if (request.bytes == 0 || request.offset >= block_bytes ||
+      request.bytes > block_bytes - request.offset) {
+    return Bad("the range is not within the block's " + std::to_string(block_bytes) + " bytes");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+EndpointFrameHeaderBytes EncodeEndpointHeader(EndpointFrame type,
+                                              std::span<const uint8_t> payload) {
+  EndpointFrameHeaderBytes bytes{};
+  std::copy(kMagic.begin(), kMagic.end(), bytes.begin());
+  bytes[4] = kVersion;
+  bytes[5] = static_cast<uint8_t>(type);
+  PutLittleEndian(bytes, 8, static_cast<uint32_t>(payload.size()));
+  PutLittleEndian(bytes, 12, Crc32c(payload));
+  return bytes;
+}
+
+absl::StatusOr<EndpointFrameHeader> DecodeEndpointHeader(std::span<const uint8_t> bytes) {
+  if (bytes.size() != kEndpointFrameHeaderBytes ||
+      !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
+    return Bad("these are no frames of a requestor endpoint");
+  }
+  if (bytes[4] != kVersion) return Bad("version " + std::to_string(bytes[4]) + " is not known");
+  const auto type = static_cast<EndpointFrame>(bytes[5]);
+  if (type < EndpointFrame::kRepair || type > EndpointFrame::kError) {
+    return Bad("a frame of type " + std::to_string(bytes[5]) + " is not known");
+  }
+  if (GetLittleEndian<uint16_t>(bytes, 6) != 0) return Bad("bytes that must be 0 are not");
+  const auto length = GetLittleEndian<uint32_t>(bytes, 8);
+  if (length > LimitOf(type)) {
+    return Bad("a frame of " + std::to_string(length) + " bytes is over the limit");
+  }
+  return EndpointFrameHeader{type, length, GetLittleEndian<uint32_t>(bytes, 12)};
+}
+
+absl::Status CheckEndpointPayload(const EndpointFrameHeader& header,
+                                  std::span<const uint8_t> payload) {
+  if (payload.size() == header.bytes && Crc32c(payload) == header.crc) return absl::OkStatus();
+  return Bad("the payload does not match its checksum");
+}
+
+absl::StatusOr<EndpointRequest> ParseEndpointRequest(const std::string& text) {
+  constexpr uint32_t kMostMillis = 600'000;
+  Fields fields(text);
+  EndpointRequest request;
+  if (fields.Text("store") != "hdfs") fields.Refuse("'store' must be hdfs");
+  request.facts.pool = fields.Text("pool");
+  request.facts.group = fields.Number<int64_t>("group");
+  request.facts.stamp = fields.Number<uint64_t>("stamp");
+  request.facts.bytes = fields.Number<uint64_t>("group-bytes");
+  request.facts.codec = fields.Text("codec");
+  request.facts.data = fields.Number<int>("data");
+  request.facts.parity = fields.Number<int>("parity");
+  request.facts.cell_bytes = fields.Number<uint64_t>("cell");
+  request.facts.sources = fields.Sources();
+  request.target = fields.Number<int>("target");
+  request.offset = fields.Number<uint64_t>("offset");
+  request.bytes = fields.Number<uint64_t>("bytes");
+  const auto millis = fields.Number<uint32_t>("timeout-ms", 2000);
+  if (millis == 0 || millis > kMostMillis) fields.Refuse("'timeout-ms' is not 1 to 600000");
+  request.timeout = std::chrono::milliseconds(millis);
+  request.scheme = fields.Text("scheme", "");
+  request.client = fields.Text("client", "");
+  for (const std::string* word : {&request.scheme, &request.client}) {
+    if (word->size() > kMaxWordBytes) fields.Refuse("a value is too long");
+  }
+  ECPIPE_RETURN_IF_ERROR(fields.Finish());
+  ECPIPE_RETURN_IF_ERROR(request.facts.Validate());
+  ECPIPE_RETURN_IF_ERROR(CheckRange(request));
+  return request;
+}
+
+std::string EndpointHeaderText(uint64_t bytes, const ChecksumKind& checksum, RepairId repair_id) {
+  const bool crc32 = checksum.type == ChecksumKind::Type::kCrc32;
+  return "bytes " + std::to_string(bytes) + "\nchecksum " + (crc32 ? "crc32 " : "crc32c ") +
+         std::to_string(checksum.bytes_per_checksum) + "\nrepair " + RepairIdText(repair_id) + "\n";
+}
+
+std::string EndpointEndText(uint64_t bytes, uint32_t attempts) {
+  return "bytes " + std::to_string(bytes) + "\nattempts " + std::to_string(attempts) + "\n";
+}
+
+std::string EndpointErrorText(const absl::Status& status) {
+  constexpr size_t kMaxMessageBytes = 1024;
+  std::string message = std::string(status.message()).substr(0, kMaxMessageBytes);
+  for (char& c : message) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  if (message.empty()) message = "no reason is known";
+  return "code " + absl::StatusCodeToString(status.code()) + "\nmessage " + message + "\n";
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a storage system's process and the requestor endpoint say to each other. docs/wire.md has
+// the whole of it.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/checksum_kind.h"
+#include "common/clock.h"
+#include "common/repair_plan.h"
+#include "common/stripe_facts.h"
+
+namespace ecpipe {
+
+inline constexpr size_t kEndpointFrameHeaderBytes = 16;
+inline constexpr uint32_t kMaxEndpointTextBytes = 64u << 10;
+inline constexpr uint32_t kMaxEndpointDataBytes = 1u << 20;
+
+enum class EndpointFrame : uint8_t { kRepair = 1, kHeader = 2, kData = 3, kEnd = 4, kError = 5 };
+
+struct EndpointFrameHeader {
+  EndpointFrame type = EndpointFrame::kRepair;
+  uint32_t bytes = 0;  // of the payload
+  uint32_t crc = 0;    // CRC32C of the payload
+};
+
+using EndpointFrameHeaderBytes = std::array<uint8_t, kEndpointFrameHeaderBytes>;
+
+// The header of a frame with this payload, which is within the limit of its type.
+EndpointFrameHeaderBytes EncodeEndpointHeader(EndpointFrame type, std::span<const uint8_t> payload);
+// INVALID_ARGUMENT: no header, of another version, of an unknown type, or of a payload over the
+// limit.
+absl::StatusOr<EndpointFrameHeader> DecodeEndpointHeader(std::span<const uint8_t> bytes);
+// INVALID_ARGUMENT: the payload is not the one of this header.
+absl::Status CheckEndpointPayload(const EndpointFrameHeader& header,
+                                  std::span<const uint8_t> payload);
+
+// What a client asks for: a range of an internal block of HDFS.
+struct EndpointRequest {
+  StripeFacts facts;
+  int target = 0;  // index of the block
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  Duration timeout = std::chrono::seconds(2);  // until the first byte
+  std::string scheme;                          // empty: the coordinator's default
+  std::string client;                          // for logs; may be empty
+};
+
+// INVALID_ARGUMENT, naming the key, for a text that is not exactly a request: an unknown key, one
+// twice, one that is missing, a value that cannot be, facts that contradict each other, a range
+// that is not within the block.
+absl::StatusOr<EndpointRequest> ParseEndpointRequest(const std::string& text);
+
+// The payloads that the endpoint sends.
+std::string EndpointHeaderText(uint64_t bytes, const ChecksumKind& checksum, RepairId repair_id);
+std::string EndpointEndText(uint64_t bytes, uint32_t attempts);
+// Of a status that is not OK. The message is cut, and has no line ends, and nothing but ASCII.
+std::string EndpointErrorText(const absl::Status& status);
+
+}  // namespace ecpipe

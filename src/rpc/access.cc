@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/access.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_metadata_processor.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+namespace {
+
+using Roles = std::set<Role>;
+
+// The one place that says who may do what.
+const std::map<std::string, Roles>& Table() {
+  static const auto* const table = [] {
+    const Roles everybody = {Role::kCoordinator, Role::kHelper, Role::kRequestor, Role::kOperator};
+    const Roles helper = {Role::kHelper};
+    const Roles readers = {Role::kRequestor, Role::kOperator};
+    const Roles operators = {Role::kOperator};
+    const Roles coordinator = {Role::kCoordinator};
+    const std::string coordinator_service = "/ecpipe.v1.CoordinatorService/";
+    const std::string helper_service = "/ecpipe.v1.HelperService/";
+    return new std::map<std::string, Roles>{
+        {coordinator_service + "Register", helper},
+        {coordinator_service + "Heartbeat", helper},
+        {coordinator_service + "ReportPart", helper},
+        // With nodes that store the blocks: operators only, see coordinator_service.cc.
+        {coordinator_service + "BeginRepair", readers},
+        {coordinator_service + "InspectRepair", readers},
+        {coordinator_service + "FinishRepair", readers},
+        {coordinator_service + "GetRepair", readers},
+        {coordinator_service + "ExplainRepair", readers},
+        {coordinator_service + "ListStripes", readers},
+        {coordinator_service + "LocateBlock", readers},
+        {coordinator_service + "ListLinks", readers},
+        // It shows the ids of all repairs, with which anybody could end them.
+        {coordinator_service + "GetStatus", operators},
+        {coordinator_service + "PutStripes", operators},
+        {coordinator_service + "BeginRecovery", operators},
+        {coordinator_service + "ChangeRecovery", operators},
+        {coordinator_service + "ListRecoveries", operators},
+        {coordinator_service + "ProbeLinks", operators},
+        {coordinator_service + "GetLimits", operators},
+        {coordinator_service + "SetLimits", operators},
+        {helper_service + "StartPart", coordinator},
+        {helper_service + "CancelRepair", coordinator},
+        {helper_service + "GetPart", coordinator},
+        {helper_service + "GetHelperStatus", operators},
+        {"/grpc.health.v1.Health/Check", everybody},
+        {"/grpc.health.v1.Health/Watch", everybody},
+        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", everybody},
+    };
+  }();
+  return *table;
+}
+
+PeerIdentity IdentityOf(const grpc::AuthContext& context) {
+  std::vector<std::string> uris;
+  for (const grpc::string_ref& uri : context.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
+    uris.emplace_back(uri.data(), uri.size());
+  }
+  return IdentityFromUris(uris);
+}
+
+std::string Holder(const PeerIdentity& caller) {
+  return "the certificate of '" + caller.node +
+         "' is for: " + (caller.roles.empty() ? "none" : RoleNames(caller.roles));
+}
+
+class AccessCheck : public grpc::AuthMetadataProcessor {
+ public:
+  bool IsBlocking() const override { return false; }
+
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
+                       OutputMetadata*) override {
+    const auto path = metadata.find(":path");
+    if (path == metadata.end()) return ToGrpc(absl::PermissionDeniedError("a call of no name"));
+    return ToGrpc(CheckAccess({path->second.data(), path->second.size()}, IdentityOf(*context)));
+  }
+};
+
+}  // namespace
+
+absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller) {
+  const auto found = Table().find(call);
+  if (found == Table().end()) {
+    return absl::PermissionDeniedError(call + " may be called by nobody");
+  }
+  const Roles& allowed = found->second;
+  const bool may = std::any_of(caller.roles.begin(), caller.roles.end(),
+                               [&](Role role) { return allowed.contains(role); });
+  if (may) return absl::OkStatus();
+  return absl::PermissionDeniedError(call + " is for the roles " + RoleNames(allowed) + "; " +
+                                     Holder(caller));
+}
+
+std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck() {
+  return std::make_shared<AccessCheck>();
+}
+
+std::optional<PeerIdentity> CallerOf(const grpc::ServerContext* context) {
+  if (context == nullptr) return std::nullopt;
+  const std::shared_ptr<const grpc::AuthContext> auth = context->auth_context();
+  const auto types = auth->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+  const std::string insecure = "insecure";
+  const bool plain = types.size() == 1 && types[0] == insecure;
+  if (plain) return std::nullopt;
+  return IdentityOf(*auth);
+}
+
+absl::Status CheckSpeaksFor(const grpc::ServerContext* context, const std::string& node) {
+  const std::optional<PeerIdentity> caller = CallerOf(context);
+  if (!caller || (!node.empty() && caller->node == node)) return absl::OkStatus();
+  return absl::PermissionDeniedError("node '" + node + "' speaks for itself only; " +
+                                     Holder(*caller));
+}
+
+absl::Status CheckHasRole(const grpc::ServerContext* context, Role role, const std::string& what) {
+  const std::optional<PeerIdentity> caller = CallerOf(context);
+  if (!caller || caller->roles.contains(role)) return absl::OkStatus();
+  return absl::PermissionDeniedError(what + " is for the role " + RoleName(role) + "; " +
+                                     Holder(*caller));
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/facts_proto.h"
+
+#include <algorithm>
+
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+// A number that no field may have stays one that Validate() refuses.
+int SmallNumber(uint32_t value) {
+  return static_cast<int>(std::min<uint32_t>(value, StripeFacts::kMaxBlocks + 1));
+}
+
+}  // namespace
+
+v1::StripeFacts FactsToProto(const StripeFacts& facts) {
+  v1::StripeFacts proto;
+  proto.set_pool(facts.pool);
+  proto.set_group(facts.group);
+  proto.set_stamp(facts.stamp);
+  proto.set_bytes(facts.bytes);
+  proto.set_codec(facts.codec);
+  proto.set_data(static_cast<uint32_t>(facts.data));
+  proto.set_parity(static_cast<uint32_t>(facts.parity));
+  proto.set_cell_bytes(facts.cell_bytes);
+  for (const StripeFacts::Source& source : facts.sources) {
+    v1::StripeFacts::Source* added = proto.add_sources();
+    added->set_index(static_cast<uint32_t>(source.index));
+    added->set_storage_id(source.storage_id);
+  }
+  return proto;
+}
+
+absl::StatusOr<StripeFacts> FactsFromProto(const v1::StripeFacts& proto) {
+  StripeFacts facts;
+  facts.pool = proto.pool();
+  facts.group = proto.group();
+  facts.stamp = proto.stamp();
+  facts.bytes = proto.bytes();
+  facts.codec = proto.codec();
+  facts.data = SmallNumber(proto.data());
+  facts.parity = SmallNumber(proto.parity());
+  facts.cell_bytes = proto.cell_bytes();
+  for (const v1::StripeFacts::Source& source : proto.sources()) {
+    facts.sources.push_back({SmallNumber(source.index()), source.storage_id()});
+  }
+  ECPIPE_RETURN_IF_ERROR(Annotate(facts.Validate(), "facts of a stripe"));
+  return facts;
+}
+
+}  // namespace ecpipe

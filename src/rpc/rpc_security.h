@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+
+#include "common/peer_identity.h"
+#include "common/tls.h"
+
+namespace ecpipe {
+
+// How a process proves itself on the control plane, and to whom it speaks: mutual TLS, or nothing.
+// Changed files are taken up by new connections within two seconds. Thread-safe.
+class RpcSecurity {
+ public:
+  // Null: plain text.
+  explicit RpcSecurity(const std::shared_ptr<TlsContext>& tls);
+  ~RpcSecurity();
+
+  // Callers must have a certificate; access.h says what they may call.
+  std::shared_ptr<grpc::ServerCredentials> ForServer() const;
+  // For channels to servers of this role. Which host they are on does not matter.
+  std::shared_ptr<grpc::ChannelCredentials> ForChannel(Role server) const;
+
+ private:
+  struct Files;
+  const std::unique_ptr<const Files> files_;  // null: plain text
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks with a flipped bit: found by checksum files or by parity, never handed over, reported,
+left out from then on, and repaired by the command that the status proposes."""
+
+from __future__ import annotations
+
+import shlex
+import unittest
+from pathlib import Path
+from typing import Any
+
+import case
+from case import FAILED, NO_SURVIVORS, SCHEMES, USAGE, ClusterCase, sha256
+from labkit.process import wait_until
+
+
+class CorruptionCase(ClusterCase):
+    nodes = 8
+    code = "rs(7,4)"
+
+    def flip(self, block_id: str, at: int = 500_000) -> None:
+        path = self.cluster.block_file(block_id)
+        content = bytearray(path.read_bytes())
+        content[at] ^= 0x10
+        # In place: the file must stay the one that it is.
+        with path.open("r+b") as file:
+            file.write(content)
+
+    def corrupt_blocks(self) -> list[dict[str, Any]]:
+        return self.cluster.cli_json("status")["corrupt_blocks"]
+
+    def wait_reported(self, block: dict[str, str]) -> dict[str, Any]:
+        wait_until(self.corrupt_blocks, 10, "the corrupt block to be known")
+        known = self.corrupt_blocks()
+        self.assertEqual([(each["block_id"], each["node"]) for each in known],
+                         [(block["block_id"], block["node"])])
+        self.assertIn(block["block_id"], self.cluster.cli("status").stdout)
+        return known[0]
+
+    def repair_as_proposed(self, known: dict[str, Any], content: bytes) -> None:
+        command = shlex.split(known["repair"])
+        self.assertEqual(command[0], "ecpipe")
+        self.cluster.cli(*command[1:])
+        self.assertEqual(self.bytes_of(known["block_id"]), content)
+        self.assertEqual(self.corrupt_blocks(), [])
+        self.repair(known["block_id"], "--scheme", "direct", "--sha256", sha256(content))
+
+    def read_some(self, block_id: str, *arguments: str) -> tuple[int, bytes, str]:
+        done = self.cluster.cli("read", block_id, "-o", self.work / "read", *arguments,
+                                check=False)
+        path = self.work / "read"
+        return done.returncode, path.read_bytes() if path.exists() else b"", done.stderr
+
+
+class WithChecksumFiles(CorruptionCase):
+    def checksum_file(self, block_id: str) -> Path:
+        path = self.cluster.block_file(block_id)
+        return path.with_name(f".crc32c.{path.name}")
+
+    def test_flipped_bit(self) -> None:
+        lost, bad = self.block(0, 0), self.block(0, 1)
+        content = self.bytes_of(bad["block_id"])
+        self.flip(bad["block_id"])
+        # Ends with the reason, or goes on without the block: wrong bytes it never gives.
+        done = self.cluster.cli("repair", lost["block_id"], "-o", self.work / "first",
+                                "--scheme", "rp", check=False)
+        if done.returncode == 0:
+            self.assertEqual(sha256((self.work / "first").read_bytes()), lost["sha256"])
+        else:
+            self.assertEqual(done.returncode, FAILED, done.stderr)
+            self.assertIn(bad["block_id"], done.stderr)
+            self.assertIn("do not match their checksum", done.stderr)
+            self.assertFalse((self.work / "first").exists())
+        known = self.wait_reported(bad)
+        self.assertIn("499712", known["reason"])
+        for scheme in SCHEMES:
+            report = self.repair(lost["block_id"], "--scheme", scheme, "--sha256", lost["sha256"])
+            self.assertEqual(report["attempts"], 1)
+        said = self.fails(NO_SURVIVORS, "read", bad["block_id"], "--scheme", "direct",
+                          "-o", self.work / "never")
+        self.assertIn("it is corrupt", said)
+        self.repair_as_proposed(known, content)
+        self.assert_decodes()
+        self.assert_nothing_left()
+
+    def test_truncated_block_is_known_as_it_is_opened(self) -> None:
+        lost, bad = self.block(1, 0), self.block(1, 1)
+        content = self.bytes_of(bad["block_id"])
+        self.cluster.block_file(bad["block_id"]).write_bytes(content[:-7])
+        report = self.repair(lost["block_id"], "--sha256", lost["sha256"])
+        self.assertEqual(report["attempts"], 2)
+        self.repair_as_proposed(self.wait_reported(bad), content)
+
+    def test_stored_blocks_have_checksums(self) -> None:
+        moved = self.block(0, 2)
+        old = self.cluster.block_file(moved["block_id"])
+        content = old.read_bytes()
+        taken = {block["node"] for block in self.manifest["stripes"][0]["blocks"]}
+        spare = next(node for node in self.cluster.node_ids if node not in taken)
+        old.unlink()
+        self.cluster.cli("repair", moved["block_id"], "--to", spare)
+        path = next(self.cluster.data_dir().glob(f"{spare}/{moved['block_id']}"))
+        self.assertEqual(path.read_bytes(), content)
+        with path.open("r+b") as file:
+            file.write(bytes([content[0] ^ 1]))
+        said = self.fails(NO_SURVIVORS, "read", moved["block_id"], "--scheme", "direct",
+                          "-o", self.work / "never")
+        self.assertIn("do not match their checksum", said)
+        known = self.wait_reported({**moved, "node": spare})
+        self.cluster.cli(*shlex.split(known["repair"])[1:])
+        self.assertEqual(path.read_bytes(), content)
+        # Back where the manifest has it, for the other tests.
+        self.cluster.cli("repair", moved["block_id"], "--to", moved["node"])
+
+    def test_wrong_checksum_file_is_undone_by_a_repair(self) -> None:
+        bad = self.block(0, 3)
+        content = self.bytes_of(bad["block_id"])
+        stale = self.checksum_file(self.block(0, 4)["block_id"]).read_bytes()
+        self.checksum_file(bad["block_id"]).write_bytes(stale)
+        self.fails(NO_SURVIVORS, "read", bad["block_id"], "--scheme", "direct",
+                   "-o", self.work / "never")
+        self.repair_as_proposed(self.wait_reported(bad), content)
+
+    def test_loading_the_manifest_again_is_a_word_that_all_is_well(self) -> None:
+        bad = self.block(0, 3)
+        self.flip(bad["block_id"])
+        self.fails(NO_SURVIVORS, "read", bad["block_id"], "--scheme", "direct",
+                   "-o", self.work / "never")
+        self.wait_reported(bad)
+        self.flip(bad["block_id"])
+        self.cluster.cli("catalog", "load", self.manifest_path)
+        self.assertEqual(self.corrupt_blocks(), [])
+        self.repair(bad["block_id"], "--scheme", "direct", "--sha256", bad["sha256"])
+
+
+class WithoutChecksumFiles(CorruptionCase):
+    encode_arguments = ("--no-checksums",)
+
+    def test_sound_blocks_verify_by_every_scheme(self) -> None:
+        lost = self.block(0, 0)
+        for scheme in SCHEMES:
+            for verify in ("parity", "locate"):
+                self.repair(lost["block_id"], "--scheme", scheme, "--verify", verify,
+                            "--sha256", lost["sha256"])
+        self.repair(lost["block_id"], "--offset", "12345", "--length", "54321", "--verify",
+                    "parity", "--sha256",
+                    sha256(self.bytes_of(lost["block_id"])[12345:12345 + 54321]))
+        self.assert_nothing_left()
+
+    def test_flipped_bit_is_located_by_parity(self) -> None:
+        lost, bad = self.block(0, 0), self.block(0, 2)
+        content = self.bytes_of(bad["block_id"])
+        self.flip(bad["block_id"])
+        # Nothing else finds it but the expected checksum of the result.
+        self.assertIn("SHA-256", self.fails(
+            FAILED, "repair", lost["block_id"], "-o", self.work / "never",
+            "--sha256", lost["sha256"]))
+        done = self.cluster.cli("repair", lost["block_id"], "-o", self.work / "first",
+                                "--scheme", "rp", "--verify", "parity", check=False)
+        if done.returncode == 0:
+            self.assertEqual(sha256((self.work / "first").read_bytes()), lost["sha256"])
+        else:
+            self.assertEqual(done.returncode, FAILED, done.stderr)
+            self.assertIn(f"block {bad['block_id']} on node {bad['node']} is corrupt", done.stderr)
+            self.assertFalse((self.work / "first").exists())
+        known = self.wait_reported(bad)
+        self.repair(lost["block_id"], "--verify", "parity", "--sha256", lost["sha256"])
+        self.repair_as_proposed(known, content)
+        self.assert_nothing_left()
+
+    def test_hosts_verify_too(self) -> None:
+        lost, bad = self.block(1, 0), self.block(1, 2)
+        content = self.bytes_of(lost["block_id"])
+        good = self.bytes_of(bad["block_id"])
+        self.flip(bad["block_id"])
+        command = ("repair", lost["block_id"], "--to", lost["node"], "--verify", "locate")
+        done = self.cluster.cli(*command, check=False)
+        if done.returncode != 0:
+            self.assertEqual(done.returncode, FAILED, done.stderr)
+            self.assertIn(f"block {bad['block_id']} on node {bad['node']}", done.stderr)
+        self.assertEqual(self.bytes_of(lost["block_id"]), content)
+        known = self.wait_reported(bad)
+        self.repair_as_proposed(known, good)
+        self.cluster.cli(*command)
+        self.assertEqual(self.bytes_of(lost["block_id"]), content)
+
+    def test_what_cannot_be_verified_says_so(self) -> None:
+        block = self.block(0, 0)["block_id"]
+        for arguments, code, says in (
+                (("--verify", "twice"), USAGE, "none, parity, locate"),
+                (("--verify", "parity", "--scheme", "direct"), USAGE, "direct")):
+            said = self.fails(code, "repair", block, "-o", self.work / "never", *arguments)
+            self.assertIn(says, said)
+
+
+class FewSurvivors(CorruptionCase):
+    """As nodes go, the corrupt block can be told from the others, then not, then not be found."""
+
+    encode_arguments = ("--no-checksums",)
+
+    def test_one_more_finds_and_none_more_refuses(self) -> None:
+        lost, bad = self.block(0, 0), self.block(0, 1)
+        self.flip(bad["block_id"])
+        self.cluster.helpers[self.block(0, 6)["node"]].stop()
+        said = self.fails(FAILED, "repair", lost["block_id"], "-o", self.work / "never",
+                          "--verify", "parity")
+        self.assertIn("is corrupt", said)
+        self.assertIn("which one is not known", said)
+        self.assertIn("6 survivors are needed, 5 can be used", said)
+        self.assertFalse((self.work / "never").exists())
+        self.assertEqual(self.corrupt_blocks(), [])
+        self.fails(NO_SURVIVORS, "repair", lost["block_id"], "-o", self.work / "never",
+                   "--verify", "locate")
+        self.cluster.helpers[self.block(0, 5)["node"]].stop()
+        said = self.fails(NO_SURVIVORS, "repair", lost["block_id"], "-o", self.work / "never",
+                          "--verify", "parity")
+        self.assertIn("5 survivors are needed, 4 can be used", said)
+        self.assert_nothing_left()
+
+
+class VerifiedByDefault(CorruptionCase):
+    coordinator_settings = {"defaults": {"verify": "parity"}}
+    encode_arguments = ("--no-checksums",)
+
+    def test_the_coordinators_default(self) -> None:
+        lost, bad = self.block(0, 0), self.block(0, 1)
+        plan = self.cluster.cli_json("plan", lost["block_id"])
+        readers = {hop["block_id"] for lane in plan["lanes"] for hop in lane["hops"]
+                   if hop.get("block_id")}
+        self.assertEqual(len(readers), 5)
+        self.repair(lost["block_id"], "--sha256", lost["sha256"])
+        self.repair(bad["block_id"], "--scheme", "direct", "--sha256", bad["sha256"])
+        self.flip(bad["block_id"])
+        code, content, said = self.read_some(lost["block_id"])
+        if code != 0:
+            self.assertIn(bad["block_id"], said)
+        self.assertIn(content, (b"", self.bytes_of(lost["block_id"])))
+        self.wait_reported(bad)
+
+
+if __name__ == "__main__":
+    case.main()

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a requestor endpoint for a range of a block, byte for byte as docs/wire.md says."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass, field
+
+from hdfs_group import Group, crc32c
+
+REPAIR, HEADER, DATA, END, ERROR = 1, 2, 3, 4, 5
+SECONDS = 60.0
+
+
+class EndpointError(Exception):
+    """What an ERROR frame says."""
+
+    def __init__(self, fields: dict[str, str]) -> None:
+        super().__init__(f"{fields['code']}: {fields['message']}")
+        self.code = fields["code"]
+
+
+@dataclass
+class Answer:
+    header: dict[str, str] = field(default_factory=dict)
+    end: dict[str, str] = field(default_factory=dict)
+    content: bytes = b""
+
+
+def fields_of(payload: bytes) -> dict[str, str]:
+    return dict(line.split(" ", 1) for line in payload.decode("ascii").splitlines())
+
+
+class Connection:
+    """One repair."""
+
+    def __init__(self, address: str) -> None:
+        kind, rest = address.split(":", 1)
+        if kind == "unix":
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(SECONDS)
+            self.socket.connect(rest)
+        else:
+            host, port = rest.rsplit(":", 1)
+            self.socket = socket.create_connection((host, int(port)), SECONDS)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, kind: int, payload: bytes) -> None:
+        self.socket.sendall(b"ECPR" + bytes([1, kind, 0, 0])
+                            + struct.pack("<II", len(payload), crc32c(payload)) + payload)
+
+    def receive(self, *, checked: bool = True) -> tuple[int, bytes]:
+        header = self._exactly(16)
+        assert header[:5] == b"ECPR\x01" and header[6:8] == b"\0\0", header
+        length, crc = struct.unpack("<II", header[8:])
+        payload = self._exactly(length)
+        assert not checked or crc32c(payload) == crc
+        return header[5], payload
+
+    def ask(self, group: Group, target: int, sources: dict[int, list[str]], *, offset: int = 0,
+            length: int | None = None, **more: str | int) -> None:
+        lines = {"store": "hdfs", "pool": group.pool, "group": group.group_id,
+                 "stamp": group.stamp, "group-bytes": group.group_bytes, "codec": group.codec,
+                 "data": group.data, "parity": group.parity, "cell": group.cell,
+                 "target": target, "offset": offset,
+                 "bytes": len(group.blocks[target]) - offset if length is None else length,
+                 "timeout-ms": 20000}
+        lines.update((key.replace("_", "-"), value) for key, value in more.items())
+        text = "".join(f"{key} {value}\n" for key, value in lines.items())
+        for index, nodes in sources.items():
+            text += "".join(f"source {index} {node}\n" for node in nodes)
+        self.send(REPAIR, text.encode("ascii"))
+
+    def answer(self) -> Answer:
+        answer = Answer()
+        pieces = []
+        while True:
+            # Every 16th frame in full: CRC32C takes its time here.
+            kind, payload = self.receive(checked=len(pieces) % 16 == 0)
+            if kind == ERROR:
+                raise EndpointError(fields_of(payload))
+            if kind == HEADER:
+                answer.header = fields_of(payload)
+            elif kind == DATA:
+                pieces.append(payload)
+            elif kind == END:
+                answer.end = fields_of(payload)
+                answer.content = b"".join(pieces)
+                return answer
+            else:
+                raise AssertionError(f"frame of type {kind}")
+
+    def _exactly(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            piece = self.socket.recv(count - len(data))
+            if not piece:
+                raise ConnectionError("the endpoint closed before the end")
+            data += piece
+        return data
+
+
+def read(address: str, group: Group, target: int, sources: dict[int, list[str]],
+         **options: str | int) -> Answer:
+    with Connection(address) as connection:
+        connection.ask(group, target, sources, **options)  # type: ignore[arg-type]
+        return connection.answer()

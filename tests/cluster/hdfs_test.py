@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Repairs of HDFS's blocks through the requestor endpoint: real daemons over volumes that look like
+those of DataNodes."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import unittest
+from pathlib import Path
+
+import case
+from endpoint_client import Connection, EndpointError, HEADER, read
+from hdfs_group import Group, make_volume
+from labkit.cluster import Cluster, EcpipeDaemon, node_names
+
+NODES = 10
+CELL = 65536
+ROW = 6 * CELL
+
+
+def uuid_of(node: str) -> str:
+    return f"c8b9e6e2-0000-4000-8000-{node}"
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+class HdfsBlocks(unittest.TestCase):
+    """Block i of each group is on node i + 1 of ten, and the last node has none."""
+
+    groups: list[Group] = []
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.work = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.nodes = node_names(NODES)
+        for node in cls.nodes:
+            make_volume(cls.volume(node), uuid_of(node))
+        cls.cluster = cls.enterClassContext(Cluster(
+            case.BIN_DIR, cls.work, cls.nodes,
+            helper_settings={"helper": {"store": "hdfs"},
+                             "endpoint": {"address": "tcp:127.0.0.1:0"},
+                             "timeouts": {"stall_seconds": 3.0, "drain_seconds": 5.0}}))
+        cls.requestor = EcpipeDaemon(
+            name="requestor-only",
+            command=[case.BIN_DIR / "ecpipe-helper", "--requestor-only",
+                     "--config", cls.work / "requestor.toml",
+                     "--ready-file", cls.work / "requestor.json"],
+            log_file=cls.work / "requestor.log", config_file=cls.work / "requestor.toml",
+            ready_file=cls.work / "requestor.json",
+            settings={"requestor": {"coordinator": cls.cluster.coordinator.address},
+                      "endpoint": {"address": f"unix:{cls.work}/endpoint.sock"}})
+        cls.requestor.launch()
+        cls.addClassCleanup(cls.requestor.stop)
+        cls.requestor.await_ready()
+        cls.endpoint = cls.requestor.ready["endpoint"]
+
+    @classmethod
+    def volume(cls, node: str) -> Path:
+        return cls.work / "data" / node
+
+    def put(self, group: Group) -> Group:
+        """On all nodes that a block is for."""
+        for index in range(len(group.blocks)):
+            group.put(self.volume(self.nodes[index]), index)
+        return group
+
+    def sources(self, group: Group, *without: int) -> dict[int, list[str]]:
+        return {index: [uuid_of(self.nodes[index])] for index, block in enumerate(group.blocks)
+                if block and index not in without}
+
+    def lose(self, group: Group, index: int) -> None:
+        volume = self.volume(self.nodes[index])
+        group.file(volume, index).unlink()
+        group.meta_file(volume, index).unlink()
+
+    def test_each_block_of_groups_of_all_shapes(self) -> None:
+        shapes = [1, 511, CELL - 1, CELL, CELL + 1, 2 * CELL + CELL // 2, ROW - 1, ROW, ROW + 1,
+                  ROW + 3 * CELL + 5, 3 * ROW + 2 * CELL + 777]
+        for number, group_bytes in enumerate(shapes, 10):
+            group = self.put(Group(group_bytes, cell=CELL, number=number, crc32=number % 3 > 0))
+            for index, block in enumerate(group.blocks):
+                if not block:
+                    continue
+                with self.subTest(group_bytes=group_bytes, index=index):
+                    self.lose(group, index)
+                    answer = read(self.endpoint, group, index, self.sources(group, index))
+                    self.assertEqual(sha256(answer.content), sha256(block))
+                    self.assertEqual(answer.header["bytes"], str(len(block)))
+                    self.assertEqual(answer.header["checksum"],
+                                     "crc32 512" if group.crc32 else "crc32c 512")
+                    self.assertEqual(answer.end, {"bytes": str(len(block)), "attempts": "1"})
+                    group.put(self.volume(self.nodes[index]), index)
+        self.assert_nothing_left()
+
+    def test_ranges(self) -> None:
+        group = self.put(Group(2 * ROW + 2 * CELL + 99, cell=CELL, number=40))
+        for index in (0, 2, 3, 8):
+            block = group.blocks[index]
+            for offset, length in ((0, 1), (1, 1000), (2 * CELL - 7, 7), (len(block) - 1, 1),
+                                   (CELL - 1, 2), (12345, len(block) - 12345)):
+                with self.subTest(index=index, offset=offset, length=length):
+                    answer = read(self.endpoint, group, index, self.sources(group, index),
+                                  offset=offset, length=length)
+                    self.assertEqual(answer.content, block[offset:offset + length])
+
+    def test_other_codes(self) -> None:
+        for number, group in enumerate((Group(5 * CELL, data=3, parity=2, cell=CELL, number=51),
+                                        Group(3 * CELL + 9, data=2, parity=1, cell=CELL,
+                                              number=52, codec="xor"))):
+            self.put(group)
+            for index, block in enumerate(group.blocks):
+                with self.subTest(number=number, index=index):
+                    answer = read(self.endpoint, group, index, self.sources(group, index))
+                    self.assertEqual(sha256(answer.content), sha256(block))
+
+    def test_a_helpers_own_endpoint(self) -> None:
+        group = self.put(Group(ROW + 5, cell=CELL, number=60))
+        for node in self.nodes[:3]:
+            answer = read(self.cluster.helpers[node].ready["endpoint"], group, 4,
+                          self.sources(group, 4), scheme="rp", client="a test")
+            self.assertEqual(answer.content, group.blocks[4])
+
+    def test_a_replica_elsewhere_is_used(self) -> None:
+        group = self.put(Group(ROW + 5, cell=CELL, number=65))
+        for index in range(1, 7):
+            self.lose(group, index)
+        spare = self.nodes[9]
+        group.put(self.volume(spare), 3)
+        sources = self.sources(group, 0, 1, 2)
+        # Two of six lost blocks have a replica that is not there, or of which no helper knows.
+        sources[3] = ["unknown-datanode", uuid_of(spare)]
+        for index in (4, 5, 6):
+            group.put(self.volume(self.nodes[index]), index)
+        answer = read(self.endpoint, group, 1, sources)
+        self.assertEqual(answer.content, group.blocks[1])
+
+    def test_a_corrupt_survivor_is_left_out(self) -> None:
+        group = self.put(Group(3 * ROW, cell=CELL, number=70))
+        file = group.file(self.volume(self.nodes[5]), 5)
+        content = bytearray(file.read_bytes())
+        content[2 * CELL] ^= 1
+        file.write_bytes(content)
+        self.cluster.wait_settled()
+        # Of survivors that do equally much the first six are read, so this one is.
+        answer = read(self.endpoint, group, 0, self.sources(group, 0), scheme="rp")
+        self.assertEqual(sha256(answer.content), sha256(group.blocks[0]))
+        self.assertEqual(answer.end["attempts"], "2")
+        corrupt = {block["block_id"]: block["node"]
+                   for block in self.cluster.status()["corrupt_blocks"]}
+        self.assertEqual(corrupt.get(group.name(5)), self.nodes[5])
+        answer = read(self.endpoint, group, 0, self.sources(group, 0), scheme="rp")
+        self.assertEqual(answer.end["attempts"], "1")
+
+    def test_too_many_losses_name_each_survivor(self) -> None:
+        group = self.put(Group(ROW, cell=CELL, number=80))
+        sources = self.sources(group, 0, 1, 2, 3)
+        sources[3] = ["unknown-datanode"]
+        with self.assertRaises(EndpointError) as failed:
+            read(self.endpoint, group, 0, sources)
+        self.assertEqual(failed.exception.code, "FAILED_PRECONDITION")
+        self.assertIn("unknown-datanode: its helper has not registered", str(failed.exception))
+
+    def test_stale_facts_are_refused(self) -> None:
+        group = self.put(Group(ROW, cell=CELL, number=90))
+        group.stamp += 1
+        with self.assertRaises(EndpointError) as failed:
+            read(self.endpoint, group, 0, self.sources(group, 0))
+        self.assertIn("another generation", str(failed.exception))
+        group.stamp -= 1
+        group.group_bytes -= 6  # block 5 would be shorter than it is
+        with self.assertRaises(EndpointError) as failed:
+            read(self.endpoint, group, 0, self.sources(group, 0, 6, 7))
+        self.assertEqual(failed.exception.code, "FAILED_PRECONDITION")
+
+    def test_a_dead_helper_is_left_out(self) -> None:
+        group = self.put(Group(3 * ROW + 1, cell=CELL, number=100))
+        helper = self.cluster.helpers[self.nodes[8]]
+        helper.kill()
+        try:
+            answer = read(self.endpoint, group, 1, self.sources(group, 1))
+            self.assertEqual(sha256(answer.content), sha256(group.blocks[1]))
+        finally:
+            helper.restart()
+            self.cluster.wait_live(self.nodes)
+
+    def test_who_closes_leaves_nothing(self) -> None:
+        group = self.put(Group(4 * ROW, cell=CELL, number=110))
+        for _ in range(3):
+            with Connection(self.endpoint) as connection:
+                connection.ask(group, 2, self.sources(group, 2))
+                self.assertEqual(connection.receive()[0], HEADER)
+        self.assert_nothing_left()
+
+    def test_without_a_coordinator_it_says_so_in_time(self) -> None:
+        group = self.put(Group(ROW, cell=CELL, number=120))
+        self.cluster.coordinator.stop()
+        try:
+            with self.assertRaises(EndpointError) as failed:
+                read(self.endpoint, group, 2, self.sources(group, 2), timeout_ms=500)
+            self.assertIn(failed.exception.code, ("DEADLINE_EXCEEDED", "UNAVAILABLE"))
+        finally:
+            self.cluster.coordinator.launch()
+            self.cluster.coordinator.await_ready()
+            self.cluster.wait_live(self.nodes)
+        self.assertEqual(read(self.endpoint, group, 2, self.sources(group, 2)).content,
+                         group.blocks[2])
+
+    def assert_nothing_left(self) -> None:
+        for name, node in self.cluster.wait_idle().items():
+            self.assertEqual(node["buffer_bytes"], 0, name)
+
+
+if __name__ == "__main__":
+    case.main()

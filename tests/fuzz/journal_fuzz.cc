@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the journal that no ecpipe has written, or that a disk has damaged: DATA_LOSS, or a
+// record that can be written and read again.
+#include <algorithm>
+#include <string>
+
+#include "common/check.h"
+#include "coordinator/sqlite_db.h"
+#include "coordinator/sqlite_journal.h"
+#include "fuzz_input.h"
+#include "unit/coordinator/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr int64_t kId = 7;
+
+// A journal, and a connection past it to the same file.
+struct Journals {
+  ScratchDirectory directory;
+  std::unique_ptr<SqliteJournal> journal = Open();
+  std::unique_ptr<SqliteDb> rows =
+      SqliteDb::Open(Path(), {.sync = CommitSync::kProcessSafe}).value();
+
+  std::string Path() const { return directory.File("journal.db"); }
+  std::unique_ptr<SqliteJournal> Open() const { return SqliteJournal::Open(Path()).value(); }
+};
+
+void Store(SqliteDb* db, const char* sql, FuzzInput* input, const std::string& kinds) {
+  auto store = db->Prepare(sql);
+  ECPIPE_CHECK(store.ok());
+  store->Bind(1, kId);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const int parameter = static_cast<int>(i) + 2;
+    if (kinds[i] == 'i') store->Bind(parameter, input->Take<int64_t>());
+    if (kinds[i] == 's') store->Bind(parameter, input->Take<int8_t>());
+    if (kinds[i] == 't') store->BindText(parameter, input->Text());
+    if (kinds[i] == 'b') store->BindBlob(parameter, input->Text());
+  }
+  const absl::Status stored = store->Execute();
+  ECPIPE_CHECK(stored.ok());
+}
+
+void CheckRepair(Journals* journals, FuzzInput* input) {
+  Store(journals->rows.get(),
+        "INSERT OR REPLACE INTO repairs(repair_id, attempt, block_ids, first_byte, bytes, scheme,"
+        " transport, requestor, state, started_unix_ms, ended_unix_ms, detail, hosts, recovery_id,"
+        " moved) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        input, "ibiitttsiitbib");
+  SqliteJournal& journal = *journals->journal;
+  const auto record = journal.Find(kId);
+  ECPIPE_CHECK(journal.Recent(10).ok() == record.ok());
+  if (!record.ok()) {
+    ECPIPE_CHECK(absl::IsDataLoss(record.status()));
+    return;
+  }
+  ECPIPE_CHECK(record->block_ids.size() <= kMaxRows);
+  for (const Row row : record->moved) ECPIPE_CHECK(row < record->hosts.size());
+  ECPIPE_CHECK(journal.Record(*record).ok());
+  const auto again = journal.Find(kId);
+  ECPIPE_CHECK(again.ok() && *again == *record);
+}
+
+void CheckRecovery(Journals* journals, FuzzInput* input) {
+  Store(journals->rows.get(),
+        "INSERT OR REPLACE INTO recoveries(recovery_id, node, targets, scheme, policy, slice_bytes,"
+        " transport, streams_per_node, state, blocks, bytes, done_blocks, done_bytes,"
+        " failed_blocks, started_unix_ms, ended_unix_ms) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
+        " ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        input, "tbtsisisiiiiiii");
+  const auto records = journals->journal->Recoveries(10);
+  if (!records.ok()) {
+    ECPIPE_CHECK(absl::IsDataLoss(records.status()));
+    return;
+  }
+  ECPIPE_CHECK(records->size() == 1 && records->front().request.slice_bytes <= kMaxSliceBytes);
+  ECPIPE_CHECK(journals->journal->RecordRecovery(records->front()).ok());
+  const auto again = journals->journal->Recoveries(10);
+  ECPIPE_CHECK(again.ok() && *again == *records);
+}
+
+}  // namespace
+}  // namespace ecpipe
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static ecpipe::Journals journals;
+  // Shorter than the longest text that a record keeps: cutting is not what is tested here.
+  ecpipe::FuzzInput input(data, std::min<size_t>(size, 8192));
+  if (input.Take<uint8_t>() % 2 == 0) {
+    ecpipe::CheckRepair(&journals, &input);
+  } else {
+    ecpipe::CheckRecovery(&journals, &input);
+  }
+  return 0;
+}

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the first inputs of the fuzz targets that are not text, as seed-* into corpus/: valid
+ones, from which a fuzzer finds its way. The rest of a corpus is what fuzzing has added.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+CORPUS = Path(__file__).resolve().parent / "corpus"
+TOKEN = bytes(range(16))
+
+
+# ---- Protobuf's wire format, as much of it as the messages need ---------------------------------
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def number(field: int, value: int) -> bytes:
+    return varint(field << 3) + varint(value % 2**64)
+
+
+def fixed64(field: int, value: int) -> bytes:
+    return varint(field << 3 | 1) + struct.pack("<Q", value)
+
+
+def double(field: int, value: float) -> bytes:
+    return varint(field << 3 | 1) + struct.pack("<d", value)
+
+
+def nested(field: int, value: bytes | str) -> bytes:
+    data = value.encode() if isinstance(value, str) else value
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def packed(field: int, values: list[int]) -> bytes:
+    return nested(field, b"".join(varint(value % 2**64) for value in values))
+
+
+# ---- Messages -----------------------------------------------------------------------------------
+
+def text(value: bytes | str) -> bytes:
+    """As FuzzInput::Text reads it."""
+    data = value.encode() if isinstance(value, str) else value
+    return struct.pack("<H", len(data)) + data
+
+
+def grid(offset: int, size: int, slice_bytes: int) -> bytes:
+    return number(1, offset) + number(2, size) + number(3, slice_bytes)
+
+
+def run(first: int, count: int, stride: int) -> bytes:
+    return number(1, first) + number(2, count) + number(3, stride)
+
+
+def edge(from_hop: int, rows: list[int]) -> bytes:
+    return number(1, from_hop) + nested(3, TOKEN) + nested(4, "n2") + packed(5, rows)
+
+
+def part(*, rows: list[int], stores: bytes = b"", sub_blocks: int = 1,
+         probe: bool = False) -> bytes:
+    layout = number(1, sub_blocks) + (number(2, 100) if sub_blocks > 1 else b"")
+    block = (nested(1, "b1") + number(2, 1000) + nested(3, bytes([3]) * len(rows) * sub_blocks)
+             + packed(4, list(range(sub_blocks))))
+    source = nested(1, edge(0, rows)) + nested(2, "127.0.0.1:1")
+    hop = (number(1, 0) + number(2, 1) + nested(3, run(0, 2, 2)) + nested(3, run(4, 1, 1))
+           + packed(4, rows) + nested(5, block) + nested(6, source))
+    hop += packed(8, rows) if stores else nested(7, edge(1, rows) + number(6, 1))
+    return (fixed64(1, 99) + number(2, 1) + nested(3, grid(0, 1000 // sub_blocks, 100))
+            + number(4, 1) + nested(5, hop) + stores + nested(9, layout) + number(8, int(probe)))
+
+
+def explained() -> bytes:
+    def hop(node: str, index: int, *, source: int | None, stored: bool) -> bytes:
+        data = nested(1, node) + number(2, index) + nested(3, f"b{index}") + packed(4, [0])
+        data += nested(5, b"\x05") + packed(9, [0]) if index >= 0 else b""
+        if source is not None:
+            data += nested(6, number(1, source) + packed(2, [0]))
+        return data + (packed(7, [0]) if stored else b"") + nested(8, "/r1")
+
+    lane = (nested(1, run(0, 10, 1)) + nested(2, hop("n1", 1, source=None, stored=False))
+            + nested(2, hop("n2", 2, source=0, stored=False))
+            + nested(2, hop("client", -1, source=1, stored=True)))
+    prediction = nested(1, "rp") + double(2, 0.5) + double(3, 1.1) + number(4, 1000)
+    return (nested(1, "rp") + nested(2, "s1000") + nested(3, "rs(6,4)")
+            + nested(4, grid(0, 1000, 100)) + packed(5, [0]) + nested(6, lane)
+            + nested(7, number(2, 1000) + double(5, 0.5)) + nested(8, prediction)
+            + nested(9, number(1, 1)))
+
+
+def calls(*, scheme: str = "rp", to: tuple[str, ...] = ()) -> bytes:
+    """A row of calls for the coordinator target: a method's number, then its request."""
+    target = nested(1, "b0") + nested(4, scheme) + number(5, 100)
+    target += b"".join(nested(8, node) for node in to)
+    wanted = nested(1, target) + nested(2, "client")
+    node = (nested(1, "n6") + nested(2, "/r") + nested(3, "n6:1") + nested(4, "n6:2")
+            + fixed64(6, 1))
+    places = b"".join(nested(4, nested(1, f"x{i}") + nested(2, f"n{i}")) for i in range(6))
+    stripe = nested(1, "s1") + nested(2, "rs(6,4)") + number(3, 4096) + places
+    spec = nested(1, "n0") + nested(3, scheme) + nested(4, "balanced")
+    links = nested(1, nested(1, "n0") + nested(2, "n1")) + number(2, 65536)
+    timing = nested(1, "n1") + number(2, 10**6) + double(3, 1.0) + double(4, 0.9)
+    report = nested(1, "n0") + fixed64(2, 5) + nested(5, "no") + nested(9, timing)
+    answer = struct.pack("<Qdd", 65536, 0.01, 0.009)
+    return b"".join([
+        b"\x00" + text(nested(1, node)), b"\x06" + text(wanted), b"\x03" + text(wanted),
+        b"\x07" + text(nested(1, stripe)), b"\x0a" + text(nested(1, spec) + number(2, 1)),
+        b"\x0c" + answer + text(links), b"\x02" + text(report), b"\x0d"])
+
+
+# ---- Rows on disk, streams, texts ---------------------------------------------------------------
+
+def journal_rows() -> dict[str, bytes]:
+    numbers = struct.pack("<q", 1)
+    ids = text(b"\x02b1")
+    repair = (b"\x00" + numbers + ids + numbers * 2 + text("rp") + text("tcp") + text("client")
+              + b"\x01" + numbers * 2 + text("why") + text(b"\x02n1") + numbers + text(b"\x00"))
+    recovery = (b"\x01" + text("n1") + ids + text("rp") + b"\x02" + numbers + b"\x00" + numbers
+                + b"\x00" + numbers * 7)
+    return {"repair": repair, "recovery": recovery}
+
+
+def catalog_rows() -> dict[str, bytes]:
+    header = text("s1") + text("rs(3,2)") + struct.pack("<Q", 4096)
+    members = b"\x01\x03" + b"\x03\x00\x03b-1" + b"\x04\x02\x012" + b"\x05\x02\x013"
+    return {"members": header + members, "ids": header + b"\x02b1\x02b2"}
+
+
+def streams() -> dict[str, bytes]:
+    good = bytes([0, 1] * 4)
+    head = bytes([16, 3])  # payload bytes, frames
+    return {"good": head + good, "bit": head + bytes([0, 1, 1, 9, 0, 1]),
+            "odd": head + bytes([0, 0, 2, 3, 5, 0, 0, 0, 4]) + b"abcd",
+            "error": head + bytes([0, 1, 3, 13, 3]) + b"why" + b"\x01",
+            "raw": head + bytes([4, 6]) + b"ECPF\x01\x01"}
+
+
+def redis_streams() -> dict[str, bytes]:
+    head = bytes([0, 16, 3])
+    return {"good": head + bytes([0, 0] * 4), "error": head + bytes([0, 0, 3, 13, 3]) + b"why\x00",
+            "array": head + bytes([0, 3]), "raw": head + bytes([4, 5]) + b"*2\r\n$" + b"\x05",
+            "credits": bytes([1, 1, 8, 0, 1, 16, 0, 0, 0, 2, 1, 0, 0, 0, 1, 32, 3])}
+
+
+def slice_inputs() -> dict[str, bytes]:
+    head = struct.pack("<QQIBIHIII", 100, 1000, 100, 2, 512, 4, 300, 600, 10)
+    return {"runs": head + struct.pack("<IIIIII", 0, 2, 2, 4, 6, 1)}
+
+
+def hdfs_inputs() -> dict[str, bytes]:
+    name = text("BP-1-127.0.0.1-17.blk_-9223372036854775789_1001")
+    version = text("#now\nstorageID=DS-1\ndatanodeUuid=c8b9e6e2-1\n")
+
+    block = bytes(range(200)) * 3
+
+    def meta(kind: int, chunk_bytes: int) -> bytes:
+        chunks = [block[at:at + chunk_bytes] for at in range(0, len(block), chunk_bytes)]
+        sums = [zlib.crc32(chunk) if kind == 1 else 0 for chunk in chunks if kind]
+        return text(struct.pack(">HBI", 1, kind, chunk_bytes)
+                    + b"".join(struct.pack(">I", value) for value in sums))
+
+    return {"crc32c": name + version + meta(2, 512) + b"\x00\x00" + block,
+            "crc32": name + version + meta(1, 100) + b"\x63\x00" + block,
+            "none": name + version + meta(0, 512) + b"\x00\x00" + block}
+
+
+def endpoint_inputs() -> dict[str, bytes]:
+    request = ("store hdfs\npool BP-1-127.0.0.1-17\ngroup -9223372036854775792\nstamp 1001\n"
+               "group-bytes 13300001\ncodec rs\ndata 6\nparity 3\ncell 1048576\ntarget 2\n"
+               "offset 5\nbytes 2097147\nsource 0 dn-1\nsource 0 dn-2\nsource 8 dn-3\n").encode()
+    more = request + b"timeout-ms 50\nscheme rp\nclient reader 1\n"
+    header = b"ECPR" + bytes([1, 1, 0, 0]) + struct.pack("<II", len(request), 0)
+    return {"request": bytes(16) + request, "more": header + more}
+
+
+SEEDS = {
+    "catalog_row": catalog_rows(),
+    "code": {name: text(name) + bytes([1, 1] + [0] * 20) for name in
+             ("rs(14,10)", "rs-cauchy(6,4)", "rs-vandermonde(9,6)", "xor(5,4)", "lrc(12,2,2)",
+              "rotated-rs(6,4)", "rotated-rs(6,4,4,512)", "rs-legacy(9,6)",
+              "hdfs:RS-6-3-1024k")},
+    "coordinator": {"rp": calls(), "ppr": calls(scheme="ppr"), "auto": calls(scheme=""),
+                    "hosted": calls(to=("n5",))},
+    "endpoint": endpoint_inputs(),
+    "explain": {"path": explained()},
+    "hdfs": hdfs_inputs(),
+    "journal": journal_rows(),
+    "part": {"whole": part(rows=[0]), "rows": part(rows=[0, 1]),
+             "probe": part(rows=[0], probe=True), "sub_blocks": part(rows=[0, 1], sub_blocks=2),
+             "stores": part(rows=[0], stores=nested(6, number(1, 0) + nested(2, "b0")
+                                                    + number(3, 1000)))},
+    "redis_stream": redis_streams(),
+    "slices": slice_inputs(),
+    "tcp_stream": streams(),
+    "text": {"id": b"file-s00000-b01", "size": b"64MiB", "address": b"[::1]:7712",
+             "host": b"node-7.example:7711", "faults": b"store.commit=crash@3,x=error",
+             "message": "Übertragung: 数 \U0001F600".encode()},
+    "topology": {"racks": b"# host rack\nnode-1 /hall/rack-1\n10.0.0.7\t/rack-2\r\n",
+                 "links": b"a b 8\n/r1 /r2 1e3\nb a 98.7  # measured\n",
+                 "script": b"/hall/rack-7\n"},
+}
+
+
+def main() -> None:
+    for target, seeds in SEEDS.items():
+        (CORPUS / target).mkdir(parents=True, exist_ok=True)
+        for name, data in seeds.items():
+            stem = "".join(c if c.isalnum() else "-" for c in name).strip("-")
+            (CORPUS / target / f"seed-{stem}").write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operator writes down of racks and links, and what a topology script prints.
+#include <cmath>
+#include <string>
+
+#include "common/check.h"
+#include "common/slice_grid.h"
+#include "common/utf8_text.h"
+#include "coordinator/topology.h"
+#include "coordinator/topology_script.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  if (const auto racks = ecpipe::ParseRackTable(text, "fuzz"); racks.ok()) {
+    for (const auto& [node, rack] : *racks) {
+      ECPIPE_CHECK(!node.empty() && !rack.empty());
+      // They travel in protos and stand in logs.
+      ECPIPE_CHECK(ecpipe::IsCleanText(node) && ecpipe::IsCleanText(rack));
+    }
+  } else {
+    ECPIPE_CHECK(absl::IsInvalidArgument(racks.status()));
+  }
+  if (const auto links = ecpipe::ParseLinkTable(text, "fuzz"); links.ok()) {
+    for (const auto& [pair, bytes_per_second] : *links) {
+      ECPIPE_CHECK(ecpipe::IsCleanText(pair.first) && ecpipe::IsCleanText(pair.second));
+      ECPIPE_CHECK(std::isfinite(bytes_per_second) && bytes_per_second > 0);
+      // The planner divides by it.
+      ECPIPE_CHECK(std::isfinite(static_cast<double>(ecpipe::kMaxBlockBytes) / bytes_per_second));
+    }
+  } else {
+    ECPIPE_CHECK(absl::IsInvalidArgument(links.status()));
+  }
+  if (const auto rack = ecpipe::RackOfOutput(text); rack.ok()) {
+    ECPIPE_CHECK(rack->size() > 1 && rack->front() == '/' && ecpipe::IsCleanText(*rack));
+    ECPIPE_CHECK(rack->find(' ') == std::string::npos && text.starts_with(*rack));
+  } else {
+    ECPIPE_CHECK(absl::IsInvalidArgument(rack.status()));
+  }
+  return 0;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/coordinator_host.h"
+
+#include <functional>
+
+#include "common/status.h"
+#include "sim/helper_host.h"
+
+namespace ecpipe::sim {
+namespace {
+
+constexpr Duration kCancelTimeout = std::chrono::seconds(1);
+constexpr Duration kExpiryInterval = std::chrono::seconds(1);
+
+}  // namespace
+
+// Calls to several helpers at once, each on a fibre.
+class CoordinatorHost::Helpers : public HelperGateway {
+ public:
+  Helpers(Network* network, Host* host) : network_(network), host_(host) {}
+
+  std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
+                                                  Duration timeout) override {
+    const std::vector<absl::Status> outcomes = CallAll(handouts.size(), [&](size_t i) {
+      const Handout& handout = handouts[i];
+      const auto answer = network_->Call<bool>(
+          *host_, handout.helper.node, timeout,
+          [part = handout.part](Host* host) -> absl::StatusOr<bool> {
+            ECPIPE_RETURN_IF_ERROR(static_cast<HelperHost*>(host)->StartPart(part));
+            return true;
+          });
+      return Annotate(answer.status(), "node " + handout.helper.node);
+    });
+    std::vector<absl::StatusOr<Started>> answers;
+    for (const absl::Status& outcome : outcomes) {
+      if (outcome.ok()) {
+        answers.emplace_back(Started{});
+      } else {
+        answers.emplace_back(outcome);
+      }
+    }
+    return answers;
+  }
+
+  std::vector<absl::StatusOr<PartProgress>> AskParts(RepairId repair_id, uint32_t attempt,
+                                                     const std::vector<HelperAddress>& helpers,
+                                                     Duration timeout) override {
+    std::vector<absl::StatusOr<PartProgress>> answers(helpers.size());
+    CallAll(helpers.size(), [&](size_t i) -> absl::Status {
+      answers[i] = network_->Call<PartProgress>(
+          *host_, helpers[i].node, timeout, [repair_id, attempt](Host* host) {
+            return static_cast<HelperHost*>(host)->Progress(repair_id, attempt);
+          });
+      return absl::OkStatus();
+    });
+    return answers;
+  }
+
+  void CancelRepair(RepairId repair_id, uint32_t attempt,
+                    const std::vector<HelperAddress>& helpers) override {
+    EndParts(repair_id, attempt, helpers, /*keep=*/false);
+  }
+  void EndAttempt(RepairId repair_id, uint32_t attempt,
+                  const std::vector<HelperAddress>& helpers) override {
+    EndParts(repair_id, attempt, helpers, /*keep=*/true);
+  }
+
+  void ForgetConnection(const std::string&) override {}
+
+ private:
+  void EndParts(RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
+                bool keep) {
+    CallAll(helpers.size(), [&](size_t i) -> absl::Status {
+      const auto answer = network_->Call<bool>(
+          *host_, helpers[i].node, kCancelTimeout, [=](Host* host) -> absl::StatusOr<bool> {
+            static_cast<HelperHost*>(host)->EndParts(repair_id, attempt, keep);
+            return true;
+          });
+      return answer.status();
+    });
+  }
+
+  // Each call has a deadline, so this ends.
+  std::vector<absl::Status> CallAll(size_t count, const std::function<absl::Status(size_t)>& call) {
+    Scheduler* const scheduler = network_->scheduler();
+    std::vector<absl::Status> outcomes(count);
+    std::vector<uint64_t> fibres;
+    for (size_t i = 0; i < count; ++i) {
+      fibres.push_back(
+          scheduler->Spawn(host_->process(), [&outcomes, &call, i] { outcomes[i] = call(i); }));
+    }
+    for (const uint64_t fibre : fibres) scheduler->JoinThread(fibre);
+    return outcomes;
+  }
+
+  Network* const network_;
+  Host* const host_;
+};
+
+CoordinatorHost::CoordinatorHost(CoordinatorState* state, Network* network)
+    : Host(kCoordinatorNode, std::make_shared<Process>(Process{kCoordinatorNode})),
+      network_(network),
+      catalog_(state, process()),
+      journal_(state, process()),
+      helpers_(std::make_unique<Helpers>(network, this)),
+      repairs_(std::make_unique<RepairCoordinator>(&catalog_, &journal_, helpers_.get(),
+                                                   &Clock::System(), RepairCoordinator::Options{})),
+      resumer_(std::make_unique<RepairResumer>(repairs_.get())),
+      recoveries_(std::make_unique<RecoveryManager>(
+          &catalog_, &journal_, repairs_.get(), &Clock::System(), RecoveryManager::Options{})) {}
+
+CoordinatorHost::~CoordinatorHost() {
+  resumer_->Stop();
+  recoveries_.reset();
+}
+
+void CoordinatorHost::Start() {
+  const auto interrupted = journal_.TakeInterrupted(Clock::System().UnixMillis());
+  const absl::Status opened = recoveries_->Open(*interrupted);
+  network_->scheduler()->Trace("coordinator started: " + StatusText(opened));
+  if (!alive()) return;
+  network_->Add(this);
+  Pin();
+  expiry_ = network_->scheduler()->Spawn(process(), [this] {
+    while (alive()) {
+      repairs_->Expire();
+      network_->scheduler()->Block(network_->scheduler()->Now() + kExpiryInterval);
+    }
+    Unpin();
+  });
+}
+
+void CoordinatorHost::Crash() {
+  process()->alive = false;
+  network_->Remove(this);
+  network_->scheduler()->Wake(expiry_);
+}
+
+}  // namespace ecpipe::sim

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "coordinator/recovery_manager.h"
+#include "coordinator/repair_coordinator.h"
+#include "coordinator/repair_resumer.h"
+#include "sim/network.h"
+#include "sim/state.h"
+
+namespace ecpipe::sim {
+
+// One life of the coordinator: the real one over simulated state and calls to helpers.
+class CoordinatorHost : public Host {
+ public:
+  CoordinatorHost(CoordinatorState* state, Network* network);
+  // Ends what runs here; on a fibre.
+  ~CoordinatorHost() override;
+
+  // Reads the journal and serves from then on; on a fibre of this host.
+  void Start();
+  // The process is gone, at this instant. The object is destroyed later.
+  void Crash();
+
+  RepairCoordinator& repairs() { return *repairs_; }
+  RecoveryManager& recoveries() { return *recoveries_; }
+
+ private:
+  class Helpers;
+
+  Network* const network_;
+  StateCatalog catalog_;
+  StateJournal journal_;
+  std::unique_ptr<Helpers> helpers_;
+  std::unique_ptr<RepairCoordinator> repairs_;
+  std::unique_ptr<RepairResumer> resumer_;
+  std::unique_ptr<RecoveryManager> recoveries_;
+  uint64_t expiry_ = 0;  // the fibre that calls Expire()
+};
+
+}  // namespace ecpipe::sim

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "helper/session_manager.h"
+#include "sim/data_plane.h"
+#include "sim/disk.h"
+
+namespace ecpipe::sim {
+
+inline constexpr char kCoordinatorNode[] = "coordinator";
+
+// One life of a helper daemon: the real sessions over a simulated disk, data port and tie to the
+// coordinator.
+class HelperHost : public DataHost {
+ public:
+  HelperHost(const std::string& node, uint64_t incarnation, Disk* disk, Network* network,
+             Checks* checks);
+  // Ends what runs here; on a fibre.
+  ~HelperHost() override;
+
+  // The process is gone, at this instant. The object is destroyed later.
+  void Crash();
+
+  // What the daemon's service offers; on a fibre of this host.
+  absl::Status StartPart(const RepairPart& part);
+  void EndParts(RepairId repair_id, uint32_t attempt, bool keep);
+  absl::StatusOr<PartProgress> Progress(RepairId repair_id, uint32_t attempt) {
+    return sessions_->Progress(repair_id, attempt);
+  }
+
+  DataPort* data_port() override { return &port_; }
+  SessionCounts counts() { return sessions_->counts(); }
+  size_t unsent_reports() const { return reports_.size(); }
+
+ private:
+  // What a part's streams and disk will have carried when it has ended well.
+  struct Expected {
+    PartTraffic traffic;
+    uint64_t outputs = 0;
+  };
+  static Expected ExpectedOf(const RepairPart& part);
+
+  void KeepInTouch();
+  bool Register();
+  bool Heartbeat();
+  bool SendReports();
+  void OnEnd(const PartReport& report);
+
+  const uint64_t incarnation_;
+  Network* const network_;
+  Checks* const checks_;
+  DataPort port_;
+  SimTransport transport_;
+  DiskStore store_;
+  std::map<std::pair<RepairId, uint32_t>, Expected> expected_;
+  std::deque<PartReport> reports_;
+  uint64_t agent_ = 0;  // the fibre that keeps in touch
+  std::unique_ptr<SessionManager> sessions_;
+};
+
+}  // namespace ecpipe::sim

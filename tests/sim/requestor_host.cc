@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/requestor_host.h"
+
+#include "common/status.h"
+#include "sim/coordinator_host.h"
+#include "sim/helper_host.h"
+
+namespace ecpipe::sim {
+namespace {
+
+constexpr Duration kRequestTimeout = std::chrono::seconds(15);
+
+constexpr Duration kInspectTimeout = std::chrono::milliseconds(1500);
+
+absl::Status NotSimulated() { return absl::UnimplementedError("not simulated"); }
+
+RepairRequest RequestOf(const RepairTarget& target, const std::vector<std::string>& to,
+                        const std::string& requestor) {
+  RepairRequest request;
+  request.block_ids = target.block_ids;
+  request.offset = target.offset;
+  request.bytes = target.bytes;
+  request.scheme = target.scheme;
+  request.slice_bytes = target.slice_bytes;
+  request.requestor = requestor;
+  request.hosts = to;
+  return request;
+}
+
+GrantedRepair GrantedOf(const RepairGrant& grant, bool with_part) {
+  GrantedRepair granted;
+  granted.repair_id = grant.repair_id;
+  if (with_part) granted.part = grant.part;
+  granted.scheme = grant.planned.plan.scheme;
+  granted.stripe_id = grant.planned.stripe.stripe_id;
+  granted.block_bytes = grant.planned.stripe.block_bytes;
+  return granted;
+}
+
+}  // namespace
+
+// Does what coordinator_service.cc and the requestor's coordinator_client.cc do with protobufs.
+class RequestorHost::Api : public CoordinatorApi {
+ public:
+  Api(Network* network, const Host* host) : network_(network), host_(host) {}
+
+  absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
+                                            const std::vector<std::string>& to,
+                                            const std::string& requestor) override {
+    return network_->Call<GrantedRepair>(
+        *host_, kCoordinatorNode, kRequestTimeout,
+        [request = RequestOf(target, to, requestor)](Host* host) -> absl::StatusOr<GrantedRepair> {
+          RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
+          ECPIPE_ASSIGN_OR_RETURN(const RepairGrant grant, repairs.BeginRepair(request));
+          return GrantedOf(grant, request.hosts.empty());
+        });
+  }
+
+  absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
+                                             const std::string& requestor,
+                                             const FailedAttempt& from) override {
+    const ResumePoint point{
+        from.repair_id, from.attempt, {from.grid, from.missing}, from.scheme, from.failure};
+    return network_->Call<GrantedRepair>(
+        *host_, kCoordinatorNode, kRequestTimeout,
+        [point, request = RequestOf(target, {}, requestor)](
+            Host* host) -> absl::StatusOr<GrantedRepair> {
+          RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
+          ECPIPE_ASSIGN_OR_RETURN(const RepairGrant grant, repairs.ResumeRepair(request, point));
+          return GrantedOf(grant, true);
+        });
+  }
+
+  absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
+                                             uint64_t missing_bytes, bool quiet) override {
+    return network_->Call<RepairAdvice>(
+        *host_, kCoordinatorNode, kInspectTimeout,
+        [=](Host* host) -> absl::StatusOr<RepairAdvice> {
+          ECPIPE_ASSIGN_OR_RETURN(const Inspection inspection,
+                                  static_cast<CoordinatorHost*>(host)->repairs().InspectRepair(
+                                      repair_id, attempt, missing_bytes, quiet));
+          return RepairAdvice{inspection.replan, inspection.reason};
+        });
+  }
+
+  absl::Status FinishRepair(RepairId repair_id, uint32_t, const absl::Status& status,
+                            uint64_t verified_bytes) override {
+    return network_
+        ->Call<bool>(*host_, kCoordinatorNode, kRequestTimeout,
+                     [=](Host* host) -> absl::StatusOr<bool> {
+                       static_cast<CoordinatorHost*>(host)->repairs().FinishRepair(
+                           repair_id, status, verified_bytes);
+                       return true;
+                     })
+        .status();
+  }
+
+  absl::StatusOr<RepairStatus> Repair(RepairId repair_id) override {
+    return network_->Call<RepairStatus>(
+        *host_, kCoordinatorNode, kRequestTimeout,
+        [repair_id](Host* host) -> absl::StatusOr<RepairStatus> {
+          ECPIPE_ASSIGN_OR_RETURN(const RepairRecord record,
+                                  static_cast<CoordinatorHost*>(host)->repairs().Find(repair_id));
+          RepairStatus status;
+          status.repair_id = repair_id;
+          status.attempt = record.attempt;
+          status.state = RepairStateName(record.state);
+          status.transport = record.transport;
+          status.started_unix_ms = record.started_unix_ms;
+          status.ended_unix_ms = record.ended_unix_ms;
+          status.detail = record.detail;
+          return status;
+        });
+  }
+
+  absl::StatusOr<ExplainedRepair> Explain(const RepairTarget&, const std::vector<std::string>&,
+                                          const std::string&) override {
+    return NotSimulated();
+  }
+  absl::Status PutStripes(const std::vector<StripeInfo>&) override { return NotSimulated(); }
+  absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string&, uint32_t) override {
+    return NotSimulated();
+  }
+  absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string&) override {
+    return NotSimulated();
+  }
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec&, bool) override {
+    return NotSimulated();
+  }
+  absl::Status ChangeRecovery(uint64_t, RecoveryChange) override { return NotSimulated(); }
+  absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t) override {
+    return NotSimulated();
+  }
+  absl::StatusOr<ProbeReport> ProbeLinks(const std::vector<std::pair<std::string, std::string>>&,
+                                         uint64_t) override {
+    return NotSimulated();
+  }
+  absl::StatusOr<std::vector<LinkSpeed>> Links() override { return NotSimulated(); }
+  absl::StatusOr<ClusterStatus> Status() override { return NotSimulated(); }
+
+ private:
+  Network* const network_;
+  const Host* const host_;
+};
+
+RequestorHost::RequestorHost(const std::string& node, Network* network, Checks* checks)
+    : Host(node, std::make_shared<Process>(Process{node})), network_(network), checks_(checks) {
+  auto transport = std::make_unique<SimTransport>(network, this, nullptr);
+  transport_ = transport.get();
+  requestor_ = std::make_unique<Requestor>(std::make_unique<Api>(network, this),
+                                           RequestorOptions{.name = node}, std::move(transport));
+}
+
+RequestorHost::~RequestorHost() = default;
+
+absl::Status RequestorHost::Read(const RepairTarget& target) {
+  const std::string& block_id = target.block_ids[0];
+  const uint64_t block_bytes = checks_->Truth(block_id).size();
+  const uint64_t wanted = target.bytes == 0 ? block_bytes - target.offset : target.bytes;
+  uint64_t got = 0;
+  const auto take = [&](std::span<const uint8_t> bytes) -> absl::Status {
+    checks_->Expect(got + bytes.size() <= wanted, "more bytes than asked for of " + block_id);
+    checks_->Expect(checks_->Right(block_id, target.offset + got, bytes),
+                    "wrong bytes of block " + block_id + " were handed over, from " +
+                        std::to_string(target.offset + got) + " on");
+    got += bytes.size();
+    return absl::OkStatus();
+  };
+  const absl::StatusOr<RepairReport> report = requestor_->Read(target, take);
+  if (!report.ok()) return report.status();
+  checks_->Expect(got == wanted && report->bytes == wanted,
+                  "a read of block " + block_id + " ended well and brought " + std::to_string(got) +
+                      " of " + std::to_string(wanted) + " bytes");
+  return absl::OkStatus();
+}
+
+absl::Status RequestorHost::RepairToNodes(const RepairTarget& target,
+                                          const std::vector<std::string>& nodes) {
+  return requestor_->RepairToNodes(target, nodes).status();
+}
+
+void RequestorHost::Crash() {
+  process()->alive = false;
+  transport_->Break();
+  requestor_->Cancel();
+}
+
+}  // namespace ecpipe::sim

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one seed stands for: a cluster, what is asked of it, and what goes wrong meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "coordinator/catalog.h"
+#include "sim/network.h"
+#include "sim/random.h"
+
+namespace ecpipe::sim {
+
+struct Scenario {
+  enum class Trouble {
+    kNone,  // nothing goes wrong: everything that is asked must succeed
+    kSome,  // one or two things
+    kMuch,  // many, and the network is bad throughout
+  };
+  struct Operation {
+    enum class Kind { kRead, kRepairToNodes, kRecover };
+    Duration at{};
+    Kind kind = Kind::kRead;
+    Duration cancel_after{};  // 0: never
+    bool crash = false;       // instead of cancelling
+  };
+  struct Action {
+    enum class Kind {
+      kCrashHelper,
+      kCrashCoordinator,
+      kIsolate,
+      kCutLink,
+      kSlowNode,
+      kDiskFault,
+      kLoseBlock,
+    };
+    Duration at{};
+    Duration lasts{};
+    Kind kind = Kind::kCrashHelper;
+  };
+
+  Trouble trouble = Trouble::kNone;
+  std::string code;
+  int nodes = 0;
+  int stripes = 0;
+  uint64_t block_bytes = 0;
+  uint32_t slice_bytes = 0;
+  NetworkOptions network;
+  double fault_point = 0;  // probability that a named fault point strikes when it is passed
+  std::vector<Operation> operations;
+  std::vector<Action> actions;
+  Duration chaos{};  // all of the above is over by then
+};
+
+Scenario MakeScenario(Random* random);
+
+// One line.
+std::string Describe(const Scenario& scenario);
+
+}  // namespace ecpipe::sim

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/state.h"
+
+#include <algorithm>
+
+#include "common/fault_points.h"
+#include "common/status.h"
+
+namespace ecpipe::sim {
+namespace {
+
+absl::Status Writable(const Process& process) {
+  if (!process.alive) return absl::UnavailableError("this process has crashed");
+  return FaultPoint("sim.write_state");
+}
+
+}  // namespace
+
+absl::Status StateCatalog::Put(const std::vector<Stripe>& stripes) {
+  ECPIPE_RETURN_IF_ERROR(Writable(*process_));
+  for (const Stripe& stripe : stripes) state_->stripes[stripe.stripe_id] = stripe;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BlockLocation> StateCatalog::FindBlock(const std::string& block_id) {
+  for (const auto& [stripe_id, stripe] : state_->stripes) {
+    for (size_t i = 0; i < stripe.blocks.size(); ++i) {
+      if (stripe.blocks[i].block_id == block_id) return BlockLocation{stripe, static_cast<int>(i)};
+    }
+  }
+  return absl::NotFoundError("no stripe has block " + block_id);
+}
+
+absl::StatusOr<Stripe> StateCatalog::FindStripe(const std::string& stripe_id) {
+  const auto found = state_->stripes.find(stripe_id);
+  if (found == state_->stripes.end()) return absl::NotFoundError("no stripe " + stripe_id);
+  return found->second;
+}
+
+absl::StatusOr<std::vector<Stripe>> StateCatalog::List(const std::string& after, int limit) {
+  std::vector<Stripe> page;
+  for (auto it = state_->stripes.upper_bound(after); it != state_->stripes.end(); ++it) {
+    if (static_cast<int>(page.size()) == limit) break;
+    page.push_back(it->second);
+  }
+  return page;
+}
+
+absl::Status StateCatalog::MoveBlock(const std::string& block_id, const std::string& node) {
+  ECPIPE_RETURN_IF_ERROR(Writable(*process_));
+  if (state_->on_move) state_->on_move(block_id, node);
+  for (auto& [stripe_id, stripe] : state_->stripes) {
+    for (BlockPlace& place : stripe.blocks) {
+      if (place.block_id != block_id) continue;
+      place.node = node;
+      return absl::OkStatus();
+    }
+  }
+  return absl::NotFoundError("no stripe has block " + block_id);
+}
+
+absl::Status StateJournal::Record(const RepairRecord& record) {
+  ECPIPE_RETURN_IF_ERROR(Writable(*process_));
+  state_->repairs[record.repair_id] = record;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<RepairRecord>> StateJournal::TakeInterrupted(int64_t now_unix_ms) {
+  std::vector<RepairRecord> taken;
+  for (auto& [repair_id, record] : state_->repairs) {
+    if (record.state != RepairState::kRunning) continue;
+    record.state = RepairState::kInterrupted;
+    record.ended_unix_ms = now_unix_ms;
+    taken.push_back(record);
+  }
+  return taken;
+}
+
+absl::StatusOr<RepairRecord> StateJournal::Find(RepairId repair_id) {
+  const auto found = state_->repairs.find(repair_id);
+  if (found == state_->repairs.end()) return absl::NotFoundError("no such repair");
+  return found->second;
+}
+
+absl::StatusOr<std::vector<RepairRecord>> StateJournal::Recent(int limit) {
+  std::vector<RepairRecord> recent;
+  for (const auto& [repair_id, record] : state_->repairs) recent.push_back(record);
+  std::stable_sort(recent.begin(), recent.end(), [](const auto& a, const auto& b) {
+    return a.started_unix_ms > b.started_unix_ms;
+  });
+  recent.resize(std::min(recent.size(), static_cast<size_t>(limit)));
+  return recent;
+}
+
+absl::Status StateJournal::RecordRecovery(const RecoveryRecord& record) {
+  ECPIPE_RETURN_IF_ERROR(Writable(*process_));
+  state_->recoveries[record.recovery_id] = record;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<RecoveryRecord>> StateJournal::Recoveries(int limit) {
+  std::vector<RecoveryRecord> newest;
+  for (auto it = state_->recoveries.rbegin(); it != state_->recoveries.rend(); ++it) {
+    if (static_cast<int>(newest.size()) == limit) break;
+    newest.push_back(it->second);
+  }
+  return newest;
+}
+
+}  // namespace ecpipe::sim

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the coordinator keeps on its disk, in memory: it outlives the coordinator's processes. Each
+// of these gets a catalog and a journal of its own over it, which fail once it has crashed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/catalog.h"
+#include "coordinator/journal.h"
+#include "sim/scheduler.h"
+
+namespace ecpipe::sim {
+
+struct CoordinatorState {
+  std::map<std::string, Stripe> stripes;
+  std::map<RepairId, RepairRecord> repairs;
+  std::map<RecoveryId, RecoveryRecord> recoveries;
+  // Called before a block gets its new place.
+  std::function<void(const std::string& block_id, const std::string& node)> on_move;
+};
+
+class StateCatalog : public Catalog {
+ public:
+  StateCatalog(CoordinatorState* state, std::shared_ptr<Process> process)
+      : state_(state), process_(std::move(process)) {}
+
+  absl::Status Put(const std::vector<Stripe>& stripes) override;
+  absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override;
+  absl::StatusOr<Stripe> FindStripe(const std::string& stripe_id) override;
+  absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id, int limit) override;
+  absl::StatusOr<uint64_t> CountStripes() override { return state_->stripes.size(); }
+  absl::Status MoveBlock(const std::string& block_id, const std::string& node) override;
+
+ private:
+  CoordinatorState* const state_;
+  const std::shared_ptr<Process> process_;  // shared with its fibres
+};
+
+class StateJournal : public Journal {
+ public:
+  StateJournal(CoordinatorState* state, std::shared_ptr<Process> process)
+      : state_(state), process_(std::move(process)) {}
+
+  absl::Status Record(const RepairRecord& record) override;
+  absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) override;
+  absl::StatusOr<RepairRecord> Find(RepairId repair_id) override;
+  absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) override;
+  absl::Status RecordRecovery(const RecoveryRecord& record) override;
+  absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) override;
+  absl::Status Trim(int) override { return absl::OkStatus(); }
+
+ private:
+  CoordinatorState* const state_;
+  const std::shared_ptr<Process> process_;  // shared with its fibres
+};
+
+}  // namespace ecpipe::sim

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/world.h"
+
+#include <algorithm>
+
+#include "codec/gf256.h"
+#include "common/check.h"
+#include "common/fault_points.h"
+#include "common/log.h"
+#include "common/status.h"
+
+namespace ecpipe::sim {
+namespace {
+
+// Where sub-block `a` of a block has its byte `at`.
+uint64_t PlaceOf(const BlockLayout& layout, uint32_t a, uint64_t at) {
+  uint64_t place = 0;
+  layout.ForEachPiece(a, at, 1, [&](uint64_t offset, uint64_t, uint64_t) {
+    place = offset;
+    return true;
+  });
+  return place;
+}
+
+// All blocks of a stripe from its data blocks, straight from the generator.
+std::vector<std::vector<uint8_t>> Encode(const ErasureCode& code,
+                                         std::vector<std::vector<uint8_t>> blocks) {
+  const BlockLayout layout = code.layout();
+  const Matrix& generator = code.generator();
+  const auto cuts = static_cast<int>(layout.sub_blocks);
+  const uint64_t bytes = blocks[0].size();
+  blocks.resize(static_cast<size_t>(code.n()), std::vector<uint8_t>(bytes));
+  for (int row = code.k() * cuts; row < code.n() * cuts; ++row) {
+    std::vector<uint8_t>& parity = blocks[static_cast<size_t>(row / cuts)];
+    for (uint64_t at = 0; at < bytes / layout.sub_blocks; ++at) {
+      uint8_t sum = 0;
+      for (int column = 0; column < code.k() * cuts; ++column) {
+        const std::vector<uint8_t>& data = blocks[static_cast<size_t>(column / cuts)];
+        const uint64_t place = PlaceOf(layout, static_cast<uint32_t>(column % cuts), at);
+        sum ^= GfMultiply(generator.at(row, column), data[place]);
+      }
+      parity[PlaceOf(layout, static_cast<uint32_t>(row % cuts), at)] = sum;
+    }
+  }
+  return blocks;
+}
+
+}  // namespace
+
+Outcome RunSeed(uint64_t seed, const RunOptions& options) {
+  World world(seed, options);
+  return world.Run();
+}
+
+World::World(uint64_t seed, const RunOptions& options)
+    : scheduler_(seed),
+      checks_(&scheduler_),
+      scenario_(MakeScenario(&scheduler_.random())),
+      network_(&scheduler_, scenario_.network) {
+  scheduler_.SetTrace(options.trace);
+  scheduler_.SetFaultPoint(
+      [this](Process* process, const char* name) { return StrikeFaultPoint(process, name); });
+  // Which fault is armed does not matter: the scheduler decides at each point that is passed.
+  ArmFault("sim", {});
+  state_.on_move = [this](const std::string& block_id, const std::string& node) {
+    OnMove(block_id, node);
+  };
+  outcome_.scenario = Describe(scenario_);
+}
+
+World::~World() { DisarmAllFaults(); }
+
+Outcome World::Run() {
+  scheduler_.Trace(outcome_.scenario);
+  Build();
+  Schedule();
+  AwaitOperations();
+  Heal();
+  CheckRecoveries();
+  CheckHealthy();
+  CheckNothingLeft();
+  CheckPlaces();
+  TearDown();
+  outcome_.violations = checks_.violations();
+  outcome_.fingerprint = scheduler_.fingerprint();
+  outcome_.steps = scheduler_.steps();
+  return outcome_;
+}
+
+void World::Build() {
+  const auto code = CreateErasureCode(scenario_.code);
+  ECPIPE_CHECK(code.ok());
+  for (int i = 0; i < scenario_.stripes; ++i) MakeStripe(i, **code);
+  StartCoordinator();
+  for (int i = 0; i < scenario_.nodes; ++i) StartHelper("n" + std::to_string(i));
+  const auto registered = [this] {
+    return network_.Find(kCoordinatorNode) != nullptr &&
+           coordinator_->repairs().nodes().All().size() == helpers_.size();
+  };
+  checks_.Expect(RunUntil(registered, std::chrono::minutes(2)), "a helper could not register");
+}
+
+void World::MakeStripe(int number, const ErasureCode& code) {
+  Stripe stripe{"s" + std::to_string(number), scenario_.code, scenario_.block_bytes, {}};
+  std::vector<std::vector<uint8_t>> data(static_cast<size_t>(code.k()),
+                                         std::vector<uint8_t>(scenario_.block_bytes));
+  for (std::vector<uint8_t>& block : data) scheduler_.random().Fill(block);
+  std::vector<std::vector<uint8_t>> blocks = Encode(code, std::move(data));
+  for (int i = 0; i < code.n(); ++i) {
+    const std::string block_id = stripe.stripe_id + "-b" + std::to_string(i);
+    const std::string node = "n" + std::to_string((i + number) % scenario_.nodes);
+    std::vector<uint8_t>& bytes = blocks[static_cast<size_t>(i)];
+    stripe.blocks.push_back({block_id, node});
+    disks_[node].blocks[block_id] = std::make_shared<const std::vector<uint8_t>>(bytes);
+    checks_.SetTruth(block_id, std::move(bytes));
+  }
+  state_.stripes[stripe.stripe_id] = std::move(stripe);
+}
+
+void World::StartHelper(const std::string& node) {
+  if (wiped_.contains(node) || helpers_[node] != nullptr) return;
+  scheduler_.Trace(node + " starts");
+  helpers_[node] =
+      std::make_shared<HelperHost>(node, ++incarnations_, &disks_[node], &network_, &checks_);
+}
+
+void World::StartCoordinator() {
+  if (coordinator_ != nullptr) return;
+  coordinator_ = std::make_shared<CoordinatorHost>(&state_, &network_);
+  coordinator_->Pin();
+  scheduler_.Spawn(coordinator_->process(), [host = coordinator_.get()] {
+    host->Start();
+    host->Unpin();
+  });
+}
+
+void World::CrashHelper(const std::string& node) {
+  std::shared_ptr<HelperHost>& helper = helpers_[node];
+  if (helper == nullptr) return;
+  scheduler_.Trace(node + " crashes");
+  helper->Crash();
+  Bury(std::exchange(helper, nullptr));
+}
+
+void World::CrashCoordinator() {
+  if (coordinator_ == nullptr) return;
+  scheduler_.Trace("coordinator crashes");
+  coordinator_->Crash();
+  Bury(std::exchange(coordinator_, nullptr));
+}
+
+void World::Bury(std::shared_ptr<Host> host) {
+  ++burials_;
+  auto owned = std::make_shared<std::shared_ptr<Host>>(std::move(host));
+  scheduler_.Spawn(outside_, [this, owned] {
+    while ((*owned)->pinned()) scheduler_.Sleep(std::chrono::milliseconds(10));
+    owned->reset();
+    --burials_;
+  });
+}
+
+absl::Status World::StrikeFaultPoint(Process* process, const char* name) {
+  if (!chaos_ || !process->alive) return absl::OkStatus();
+  if (!scheduler_.random().Chance(scenario_.fault_point)) return absl::OkStatus();
+  scheduler_.Trace(process->name + " at fault point " + name);
+  if (scheduler_.random().Chance(0.5)) {
+    const Duration pause = std::chrono::milliseconds(scheduler_.random().Between(50, 12'000));
+    if (process->name == kCoordinatorNode) {
+      CrashCoordinator();
+      scheduler_.After(pause, [this] { StartCoordinator(); });
+    } else if (helpers_.contains(process->name)) {
+      CrashHelper(process->name);
+      scheduler_.After(pause, [this, node = process->name] { StartHelper(node); });
+    }
+  }
+  return absl::InternalError(std::string("fault point ") + name);
+}
+
+}  // namespace ecpipe::sim

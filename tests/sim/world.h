@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// One simulated cluster, from its birth to the proof that nothing of it is left.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codec/erasure_code.h"
+#include "sim/checks.h"
+#include "sim/coordinator_host.h"
+#include "sim/helper_host.h"
+#include "sim/requestor_host.h"
+#include "sim/scenario.h"
+
+namespace ecpipe::sim {
+
+struct Outcome {
+  std::vector<std::string> violations;
+  uint64_t fingerprint = 0;  // of everything that happened
+  uint64_t steps = 0;
+  double virtual_seconds = 0;
+  int operations = 0;
+  int succeeded = 0;  // of these
+  int recoveries = 0;
+  std::string scenario;
+};
+
+struct RunOptions {
+  // Called with every line of the trace.
+  std::function<void(TimePoint, const std::string&)> trace;
+};
+
+// Runs the scenario of this seed. The same seed gives the same outcome, bit for bit.
+Outcome RunSeed(uint64_t seed, const RunOptions& options);
+
+class World {
+ public:
+  World(uint64_t seed, const RunOptions& options);
+  ~World();
+
+  Outcome Run();
+
+ private:
+  void Build();
+  void MakeStripe(int number, const ErasureCode& code);
+  void StartHelper(const std::string& node);
+  void StartCoordinator();
+  void CrashHelper(const std::string& node);
+  void CrashCoordinator();
+  // Destroys a host that has crashed, once nobody is in it.
+  void Bury(std::shared_ptr<Host> host);
+  absl::Status StrikeFaultPoint(Process* process, const char* name);
+
+  // chaos.cc: what goes wrong, and what is asked.
+  void Schedule();
+  void Do(const Scenario::Action& action);
+  void LoseBlock();
+  void Begin(const Scenario::Operation& operation);
+  void Operate(RequestorHost* host, Scenario::Operation::Kind kind, bool must_succeed);
+  bool MustSucceed(const Scenario::Operation& operation) const;
+  RepairTarget ReadTarget();
+  static std::string StripeOf(const std::string& block_id);
+  void WipeAndRecover();
+  // Asks for the recovery of a lost node until the coordinator has it.
+  void BeginRecovery(const std::string& node);
+  // A node without a block of the stripe, whose helper lives; empty if there is none.
+  std::string FreeNode(const Stripe& stripe);
+  const Stripe& RandomStripe();
+  std::string RandomNode();
+
+  // phases.cc: the end.
+  bool RunUntil(const std::function<bool()>& done, Duration patience);
+  void Heal();
+  void AwaitOperations();
+  void CheckRecoveries();
+  bool RecoveriesEnded() const;
+  void CheckHealthy();
+  void CheckNothingLeft();
+  void CheckPlaces();
+  void OnMove(const std::string& block_id, const std::string& node);
+  void TearDown();
+
+  Scheduler scheduler_;
+  Checks checks_;
+  const Scenario scenario_;
+  Network network_;
+  std::shared_ptr<Process> outside_ = std::make_shared<Process>(Process{"outside"});
+  CoordinatorState state_;
+  std::map<std::string, Disk> disks_;                           // by node
+  std::map<std::string, std::shared_ptr<HelperHost>> helpers_;  // shared until they are buried
+  std::shared_ptr<CoordinatorHost> coordinator_;
+  std::set<std::string> wiped_;  // nodes that are lost for good
+  std::set<std::string> lost_;   // blocks that are gone from where the catalog has them
+  std::set<std::string> lossy_;  // stripes of which a block has been lost
+  int burials_ = 0;              // under way
+  int operations_running_ = 0;
+  int requestors_ = 0;  // so far
+  uint64_t incarnations_ = 0;
+  bool chaos_ = false;
+  Outcome outcome_;
+};
+
+}  // namespace ecpipe::sim

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/blame.h"
+#include "unit/coordinator/repairs_fixture.h"
+
+namespace ecpipe {
+namespace {
+
+class Attempts : public Repairs {
+ protected:
+  // A repair of b0 in 10 slices of 100 bytes, of which the first 6 have come.
+  RepairGrant Begin(const std::string& scheme = "rp") {
+    request_ = Request("b0", scheme);
+    auto grant = coordinator_.BeginRepair(request_);
+    EXPECT_TRUE(grant.ok()) << grant.status();
+    return *grant;
+  }
+  ResumePoint After(const RepairGrant& grant, const absl::Status& failure) const {
+    return {grant.repair_id,
+            grant.part.attempt,
+            {grant.part.grid, {{6, 4, 1}}},
+            grant.planned.plan.scheme,
+            failure};
+  }
+  std::set<std::string> Helpers() {
+    std::set<std::string> nodes;
+    for (const auto& handout : helpers_.last) nodes.insert(handout.helper.node);
+    return nodes;
+  }
+
+  RepairRequest request_;
+};
+
+TEST_F(Attempts, OnlyWhatIsMissingWithoutTheOneAtFault) {
+  for (const char* scheme : {"rp", "rp-cyclic", "conventional", "ppr", "rp-all"}) {
+    const RepairGrant first = Begin(scheme);
+    const std::string culprit = *Helpers().begin();
+    const auto second = coordinator_.ResumeRepair(
+        request_, After(first, Blame(absl::UnavailableError("it closed the stream"), culprit)));
+    ASSERT_TRUE(second.ok()) << scheme << second.status();
+    EXPECT_EQ(second->repair_id, first.repair_id);
+    EXPECT_EQ(second->part.attempt, 1u);
+    EXPECT_EQ(second->part.grid, first.part.grid);
+    EXPECT_FALSE(Helpers().contains(culprit));
+    std::set<uint32_t> slices;
+    for (const HopSpec& hop : second->part.hops) {
+      for (uint32_t i = 0; i < hop.slices.count(); ++i) {
+        EXPECT_TRUE(slices.insert(hop.slices.SliceIndex(i)).second);
+      }
+    }
+    EXPECT_EQ(slices, (std::set<uint32_t>{6, 7, 8, 9})) << scheme;
+    coordinator_.FinishRepair(first.repair_id, absl::OkStatus(), 1000);
+    EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kDone);
+    EXPECT_EQ(journal_.records.at(first.repair_id).attempt, 1u);
+    coordinator_.Expire();
+    EXPECT_EQ(helpers_.cancelled, std::vector<uint32_t>{0}) << "the attempt that was left behind";
+    helpers_.cancelled.clear();
+  }
+}
+
+TEST_F(Attempts, TheOneThatIsDownIsFoundWithoutBlame) {
+  const RepairGrant first = Begin();
+  const std::string victim = *Helpers().rbegin();
+  helpers_.down = {victim};
+  const auto second = coordinator_.ResumeRepair(
+      request_, After(first, Blame(absl::DeadlineExceededError("no progress"), kBlameNobody)));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_FALSE(Helpers().contains(victim));
+  EXPECT_EQ(second->part.attempt, 1u) << "known before it was handed out";
+}
+
+TEST_F(Attempts, ADoubtfulNodeIsBetterThanNone) {
+  const RepairGrant first = Begin();
+  const absl::Status one = Blame(absl::UnavailableError("gone"), "n1");
+  const auto second = coordinator_.ResumeRepair(request_, After(first, one));
+  ASSERT_TRUE(second.ok()) << second.status();
+  const auto third = coordinator_.ResumeRepair(
+      request_, After(*second, Blame(absl::UnavailableError("gone"), "n2")));
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_EQ(Helpers().size(), 4u) << "three are left that nobody has blamed";
+}
+
+TEST_F(Attempts, TooFewAreNamedWithTheirReasons) {
+  const RepairGrant first = Begin();
+  helpers_.down = {"n1", "n2"};
+  helpers_.answers["n3"] = {.running = false,
+                            .ended = Blame(absl::DataLossError("b3 is damaged"), kBlameSelf),
+                            .hops = {}};
+  const absl::Status status =
+      coordinator_.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")))
+          .status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  for (const char* part : {"b0", "k = 4", "b1 on n1", "b2 on n2", "b3 is damaged"}) {
+    EXPECT_TRUE(Says(status, part)) << part << ": " << status;
+  }
+  EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kFailed);
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      coordinator_.ResumeRepair(request_, After(first, absl::UnavailableError("x"))).status()))
+      << "it has ended";
+}
+
+TEST_F(Attempts, AreBounded) {
+  RepairGrant grant = Begin();
+  absl::Status status;
+  int attempts = 0;
+  for (; status.ok() && attempts < 100; ++attempts) {
+    const auto next = coordinator_.ResumeRepair(
+        request_, After(grant, Blame(absl::UnavailableError("again"), kBlameNobody)));
+    status = next.status();
+    if (next.ok()) grant = *next;
+  }
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_LT(attempts, 20);
+  EXPECT_TRUE(Says(status, "again"));
+  EXPECT_EQ(journal_.records.at(grant.repair_id).state, RepairState::kFailed);
+}
+
+TEST_F(Attempts, ACoordinatorThatRestartedTakesTheRepairUp) {
+  const RepairGrant first = Begin();
+  RepairRecord& record = journal_.records.at(first.repair_id);
+  record.state = RepairState::kInterrupted;
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  const auto too_early =
+      next.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")));
+  EXPECT_TRUE(absl::IsUnavailable(too_early.status())) << too_early.status();
+  EXPECT_TRUE(absl::IsUnavailable(next.BeginRepair(request_).status()));
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  const auto second =
+      next.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->repair_id, first.repair_id);
+  EXPECT_EQ(second->part.attempt, 1u);
+  EXPECT_FALSE(Helpers().contains("n1"));
+  next.FinishRepair(first.repair_id, absl::OkStatus(), 1000);
+  EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kDone);
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      next.ResumeRepair(request_, After(*second, absl::UnavailableError("x"))).status()));
+}
+
+TEST_F(Attempts, BadResumesAreRefused) {
+  const RepairGrant first = Begin();
+  const absl::Status failure = Blame(absl::UnavailableError("gone"), "n1");
+  ResumePoint point = After(first, failure);
+  point.left.missing = {{9, 2, 1}};
+  EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.ResumeRepair(request_, point).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      coordinator_.ResumeRepair(Request("b1"), After(first, failure)).status()));
+  EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kRunning);
+}
+
+TEST_F(Attempts, InspectionSeesWhoDoesNotAnswer) {
+  const RepairGrant first = Begin();
+  const auto inspect = [&](bool quiet) {
+    return coordinator_.InspectRepair(first.repair_id, 0, 400, quiet);
+  };
+  EXPECT_FALSE(inspect(true)->replan);
+  const std::string victim = *Helpers().begin();
+  helpers_.down = {victim};
+  const auto inspection = inspect(true);
+  EXPECT_TRUE(inspection->replan);
+  EXPECT_NE(inspection->reason.find(victim), std::string::npos);
+  const auto second = coordinator_.ResumeRepair(
+      request_, After(first, Blame(absl::UnavailableError(inspection->reason), kBlameNobody)));
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(Helpers().contains(victim));
+  EXPECT_FALSE(inspect(true)->replan) << "an attempt that is over";
+  EXPECT_TRUE(absl::IsNotFound(coordinator_.InspectRepair(1, 0, 0, true).status()));
+}
+
+// The first helper of the path sends at a tenth of what the others do.
+TEST_F(Attempts, AStragglerIsReplacedWhenItIsWorthIt) {
+  const RepairGrant first = Begin();
+  clock_.Advance(std::chrono::seconds(2));
+  std::string slow;
+  for (const auto& handout : helpers_.last) {
+    const HopSpec& hop = handout.part.hops[0];
+    PartProgress& part = helpers_.answers[handout.helper.node];
+    part.running = true;
+    part.hops = {HopProgress{}};
+    part.hops[0].outputs = {{.node = hop.outputs[0].node,
+                             .bytes = 1 << 20,
+                             .network_seconds = hop.inputs.empty() ? 1.9 : 0.19}};
+    if (hop.inputs.empty()) slow = handout.helper.node;
+  }
+  const auto inspect = [&](uint64_t missing) {
+    return coordinator_.InspectRepair(first.repair_id, 0, missing, false)->replan;
+  };
+  EXPECT_FALSE(inspect(10)) << "it is as good as done";
+  EXPECT_TRUE(inspect(900));
+  const auto second = coordinator_.ResumeRepair(
+      request_, After(first, Blame(absl::UnavailableError("slow"), kBlameNobody)));
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(Helpers().contains(slow));
+}
+
+}  // namespace
+}  // namespace ecpipe

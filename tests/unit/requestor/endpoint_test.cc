@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/endpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "unit/coordinator/scratch_directory.h"
+#include "unit/requestor/endpoint_client.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// 3 blocks of 100,000 bytes and 2 parities.
+std::string Request(uint64_t bytes, const std::string& more = "") {
+  return EndpointClient::FrameOf(
+      1,
+      "store hdfs\npool BP-1\ngroup -16\nstamp 7\ngroup-bytes 300000\ncodec rs\ndata 3\n"
+      "parity 2\ncell 100000\ntarget 1\noffset 0\nbytes " +
+          std::to_string(bytes) + "\nsource 0 dn-0\n" + more);
+}
+
+// What the sources of a test do, and what became of them.
+struct Script {
+  uint64_t bytes = 1000;  // of what is asked for, this many come
+  size_t step = 100;      // at once
+  absl::Status end;       // after them
+  bool hangs = false;     // until it is cancelled, before the first byte
+  std::optional<ChecksumKind> checksum = ChecksumKind{};
+
+  Mutex mutex;
+  CondVar changed;
+  int cancelled ABSL_GUARDED_BY(mutex) = 0;
+  int ended ABSL_GUARDED_BY(mutex) = 0;
+
+  template <typename Done>
+  bool AwaitUntil(const Done& done) {
+    const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(20);
+    MutexLock lock(&mutex);
+    while (!done() && changed.WaitUntil(lock, give_up)) {
+    }
+    return done();
+  }
+};
+
+class ScriptedSource : public RepairSource {
+ public:
+  explicit ScriptedSource(Script* script) : script_(script) {}
+
+  absl::StatusOr<RepairReport> Read(const EndpointRequest&, const ByteSink& sink,
+                                    const BegunFn& begun) override {
+    absl::Status status = Play(sink, begun);
+    {
+      MutexLock lock(&script_->mutex);
+      ++script_->ended;
+    }
+    script_->changed.NotifyAll();
+    if (!status.ok()) return status;
+    RepairReport report;
+    report.attempts = 2;
+    return report;
+  }
+
+  void Cancel() override {
+    {
+      MutexLock lock(&script_->mutex);
+      ++script_->cancelled;
+    }
+    script_->changed.NotifyAll();
+  }
+
+ private:
+  absl::Status Play(const ByteSink& sink, const BegunFn& begun) {
+    if (script_->hangs) {
+      script_->AwaitUntil([this]()
+                              ABSL_NO_THREAD_SAFETY_ANALYSIS { return script_->cancelled > 0; });
+      return absl::CancelledError("cancelled");
+    }
+    RepairReport report;
+    report.repair_id = 0xabc;
+    report.checksum = script_->checksum;
+    begun(report);
+    for (uint64_t at = 0; at < script_->bytes;) {
+      const auto count = std::min<uint64_t>(script_->step, script_->bytes - at);
+      std::vector<uint8_t> bytes(static_cast<size_t>(count));
+      for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(at + i);
+      if (absl::Status taken = sink(bytes); !taken.ok()) return taken;
+      at += count;
+    }
+    return script_->end;
+  }
+
+  Script* const script_;
+};
+
+class EndpointTest : public testing::Test {
+ protected:
+  void Start(const std::function<void(Endpoint::Options*)>& change = nullptr) {
+    Endpoint::Options options;
+    options.address = "unix:" + scratch_.File("endpoint.sock");
+    if (change) change(&options);
+    auto started = Endpoint::Start(
+        options, [this](const EndpointRequest&) -> absl::StatusOr<std::unique_ptr<RepairSource>> {
+          return std::make_unique<ScriptedSource>(&script_);
+        });
+    ASSERT_TRUE(started.ok()) << started.status();
+    endpoint_ = *std::move(started);
+  }
+
+  // Until all connections are over.
+  EndpointCounts Settled() {
+    const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(20);
+    while (endpoint_->counts().connections > 0 && Clock::System().Now() < give_up) {
+      std::this_thread::yield();
+    }
+    return endpoint_->counts();
+  }
+
+  static std::string ErrorOf(EndpointClient* client) {
+    const EndpointClient::Frame frame = client->Receive();
+    EXPECT_EQ(frame.type, 5);
+    EXPECT_EQ(client->Receive().type, 0) << "and then the connection ends";
+    return frame.payload;
+  }
+
+  const ScratchDirectory scratch_;
+  Script script_;
+  std::unique_ptr<Endpoint> endpoint_;
+};
+
+void ExpectWhole(EndpointClient* client, uint64_t bytes) {
+  EXPECT_EQ(client->Receive().payload,
+            "bytes " + std::to_string(bytes) + "\nchecksum crc32c 512\nrepair 0000000000000abc\n");
+  std::string got;
+  EndpointClient::Frame frame = client->Receive();
+  for (; frame.type == 3; frame = client->Receive()) got += frame.payload;
+  ASSERT_EQ(got.size(), bytes);
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(static_cast<uint8_t>(got[i]), i % 256);
+  EXPECT_EQ(frame.type, 4);
+  EXPECT_EQ(frame.payload, "bytes " + std::to_string(bytes) + "\nattempts 2\n");
+  EXPECT_EQ(client->Receive().type, 0);
+}
+
+TEST_F(EndpointTest, SendsWhatWasAskedFor) {
+  for (const std::string& address :
+       {"unix:" + scratch_.File("endpoint.sock"), std::string("tcp:127.0.0.1:0")}) {
+    Start([&](Endpoint::Options* options) { options->address = address; });
+    EndpointClient client(endpoint_->address());
+    ASSERT_TRUE(client.Send(Request(1000)));
+    ExpectWhole(&client, 1000);
+    const EndpointCounts counts = Settled();
+    EXPECT_EQ(counts.repairs_done, 1u);
+    EXPECT_EQ(counts.bytes_sent, 1000u);
+    endpoint_.reset();
+  }
+}
+
+TEST_F(EndpointTest, CutsPiecesThatAreLargerThanAFrame) {
+  Start();
+  script_.bytes = 90'000;
+  script_.step = 90'000;
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(90'000)));
+  ExpectWhole(&client, 90'000);
+}
+
+TEST_F(EndpointTest, ServesManyAtOnce) {
+  Start();
+  std::vector<std::unique_ptr<EndpointClient>> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.push_back(std::make_unique<EndpointClient>(endpoint_->address()));
+    ASSERT_TRUE(clients.back()->Send(Request(1000)));
+  }
+  for (const auto& client : clients) ExpectWhole(client.get(), 1000);
+  EXPECT_EQ(Settled().repairs_done, 20u);
+}
+
+TEST_F(EndpointTest, AnErrorBeforeTheFirstByteIsTold) {
+  Start();
+  script_.bytes = 0;
+  script_.end = absl::FailedPreconditionError("too few survivors");
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(1000)));
+  EXPECT_EQ(ErrorOf(&client), "code FAILED_PRECONDITION\nmessage too few survivors\n");
+  EXPECT_EQ(Settled().repairs_failed, 1u);
+}
+
+TEST_F(EndpointTest, AnErrorAfterSomeBytesIsToldInPlaceOfTheEnd) {
+  Start();
+  script_.bytes = 300;
+  for (const absl::Status& end : {absl::AbortedError("given up"), absl::OkStatus()}) {
+    script_.end = end;
+    EndpointClient client(endpoint_->address());
+    ASSERT_TRUE(client.Send(Request(1000)));
+    EXPECT_EQ(client.Receive().type, 2);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(client.Receive().type, 3);
+    // Also where the repair itself takes less for all.
+    EXPECT_THAT(ErrorOf(&client), StartsWith(end.ok() ? "code INTERNAL" : "code ABORTED"));
+  }
+}
+
+TEST_F(EndpointTest, WithoutAChecksumKindNothingIsSent) {
+  Start();
+  script_.checksum.reset();
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(1000)));
+  EXPECT_THAT(ErrorOf(&client), HasSubstr("checksums"));
+}
+
+TEST_F(EndpointTest, GarbageIsRefused) {
+  Start();
+  std::string damaged = Request(1000);
+  damaged.back() ^= 1;
+  const std::pair<std::string, std::string> cases[] = {
+      {std::string(16, 'x'), "no frames"},
+      {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "no frames"},
+      {EndpointClient::FrameOf(3, "bytes"), "REPAIR and nothing else"},
+      {EndpointClient::FrameOf(1, ""), "missing"},
+      {EndpointClient::FrameOf(1, std::string(65537, 'x')).substr(0, 16), "over the limit"},
+      {damaged, "checksum"},
+  };
+  for (const auto& [bytes, why] : cases) {
+    EndpointClient client(endpoint_->address());
+    ASSERT_TRUE(client.Send(bytes));
+    EXPECT_THAT(ErrorOf(&client), HasSubstr(why));
+  }
+  EXPECT_EQ(Settled().bad_requests, std::size(cases));
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(1000)));
+  ExpectWhole(&client, 1000);
+}
+
+TEST_F(EndpointTest, WhoDoesNotAskInTimeIsCutOff) {
+  Start([](Endpoint::Options* options) {
+    options->session.request_timeout = std::chrono::milliseconds(50);
+  });
+  EndpointClient silent(endpoint_->address());
+  EXPECT_THAT(ErrorOf(&silent), StartsWith("code DEADLINE_EXCEEDED"));
+  EndpointClient half(endpoint_->address());
+  ASSERT_TRUE(half.Send(Request(1000).substr(0, 30)));
+  EXPECT_THAT(ErrorOf(&half), StartsWith("code DEADLINE_EXCEEDED"));
+}
+
+TEST_F(EndpointTest, WhoClosesCancelsTheRepair) {
+  Start();
+  script_.hangs = true;
+  {
+    EndpointClient client(endpoint_->address());
+    ASSERT_TRUE(client.Send(Request(1000, "timeout-ms 60000\n")));
+    // Not before the repair runs.
+    const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(20);
+    while (endpoint_->counts().connections == 0 && Clock::System().Now() < give_up) {
+      std::this_thread::yield();
+    }
+  }
+  EXPECT_TRUE(script_.AwaitUntil([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return script_.cancelled == 1 && script_.ended == 1;
+  }));
+  EXPECT_EQ(Settled().repairs_failed, 1u);
+}
+
+TEST_F(EndpointTest, WhoSpeaksAfterItsRequestCancelsTheRepair) {
+  Start();
+  script_.hangs = true;
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(1000, "timeout-ms 60000\n") + "more"));
+  EXPECT_EQ(client.Receive().type, 0);
+  EXPECT_EQ(Settled().repairs_failed, 1u);
+}
+
+TEST_F(EndpointTest, WithoutAByteInTimeTheClientIsTold) {
+  Start();
+  script_.hangs = true;
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(1000, "timeout-ms 50\n")));
+  EXPECT_THAT(ErrorOf(&client), StartsWith("code DEADLINE_EXCEEDED"));
+  EXPECT_TRUE(script_.AwaitUntil(
+      [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return script_.cancelled == 1; }));
+}
+
+// The socket is full, the repair waits, and goes on when the client reads.
+TEST_F(EndpointTest, AClientThatReadsSlowlyHoldsTheRepairBack) {
+  Start();
+  script_.bytes = 100'000;
+  script_.step = 1;  // a frame a byte fills any socket
+  EndpointClient client(endpoint_->address());
+  const int small = 1;
+  ::setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  ASSERT_TRUE(client.Send(Request(100'000, "timeout-ms 60000\n")));
+  EXPECT_EQ(client.Receive().type, 2);
+  {
+    MutexLock lock(&script_.mutex);
+    EXPECT_EQ(script_.ended, 0) << "100,000 frames do not fit into a socket";
+  }
+  std::string got;
+  EndpointClient::Frame frame = client.Receive();
+  for (; frame.type == 3; frame = client.Receive()) got += frame.payload;
+  EXPECT_EQ(frame.type, 4);
+  EXPECT_EQ(got.size(), 100'000u);
+}
+
+TEST_F(EndpointTest, AClientThatReadsNothingIsCutOff) {
+  Start([](Endpoint::Options* options) {
+    options->session.write_timeout = std::chrono::milliseconds(50);
+  });
+  script_.bytes = 100'000;
+  script_.step = 1;
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(100'000, "timeout-ms 60000\n")));
+  EXPECT_TRUE(
+      script_.AwaitUntil([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return script_.ended == 1; }));
+  const EndpointCounts counts = Settled();
+  EXPECT_EQ(counts.repairs_failed, 1u);
+  EXPECT_LT(counts.bytes_sent, 100'000u);
+}
+
+TEST_F(EndpointTest, ConnectionsAreLimited) {
+  Start([](Endpoint::Options* options) { options->max_connections = 2; });
+  script_.hangs = true;
+  EndpointClient first(endpoint_->address());
+  EndpointClient second(endpoint_->address());
+  ASSERT_TRUE(first.Send(Request(1000, "timeout-ms 60000\n")));
+  ASSERT_TRUE(second.Send(Request(1000, "timeout-ms 60000\n")));
+  EndpointClient third(endpoint_->address());
+  EXPECT_THAT(ErrorOf(&third), StartsWith("code RESOURCE_EXHAUSTED"));
+  EXPECT_EQ(endpoint_->counts().refused, 1u);
+}
+
+TEST_F(EndpointTest, StoppingEndsAllConnections) {
+  Start();
+  script_.hangs = true;
+  EndpointClient waiting(endpoint_->address());
+  ASSERT_TRUE(waiting.Send(Request(1000, "timeout-ms 60000\n")));
+  EndpointClient silent(endpoint_->address());
+  const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(20);
+  while (endpoint_->counts().connections < 2 && Clock::System().Now() < give_up) {
+    std::this_thread::yield();
+  }
+  const std::string path = endpoint_->address().substr(5);
+  endpoint_.reset();
+  EndpointClient::Frame frame = waiting.Receive();
+  EXPECT_TRUE(frame.type == 0 || frame.type == 5);
+  EXPECT_FALSE(std::filesystem::exists(path)) << "the socket's file is removed";
+}
+
+TEST_F(EndpointTest, TheSocketsFileHasItsMode) {
+  Start([](Endpoint::Options* options) { options->mode = 0600; });
+  struct stat info{};
+  ASSERT_EQ(::stat(endpoint_->address().substr(5).c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(EndpointTest, ASocketThatIsLeftIsReplacedAndOneInUseIsNot) {
+  const std::string path = scratch_.File("endpoint.sock");
+  {
+    // As a killed process leaves it.
+    sockaddr_un to{};
+    to.sun_family = AF_UNIX;
+    std::memcpy(to.sun_path, path.data(), path.size());
+    const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM, 0));
+    ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  }
+  Start();
+  EXPECT_TRUE(absl::IsAlreadyExists(EndpointSocket::Listen("unix:" + path, 0600).status()));
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(1000)));
+  ExpectWhole(&client, 1000);
+  std::ofstream(scratch_.File("file")) << "x";
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      EndpointSocket::Listen("unix:" + scratch_.File("file"), 0600).status()));
+}
+
+TEST_F(EndpointTest, RefusesAddressesThatAreNone) {
+  for (const std::string& address :
+       {std::string("unix:relative"), std::string("unix:"), std::string("127.0.0.1:5"),
+        std::string("tcp:127.0.0.1"), "unix:/" + std::string(200, 'x'), std::string("")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ValidateEndpointAddress(address))) << address;
+  }
+  const absl::Status open = Endpoint::Start({.address = "tcp:0.0.0.0:0"}, nullptr).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(open)) << "off loopback, without TLS";
+}
+
+}  // namespace
+}  // namespace ecpipe

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/access.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ecpipe/v1/coordinator.grpc.pb.h"
+#include "ecpipe/v1/helper.grpc.pb.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr Role kAllRoles[] = {Role::kCoordinator, Role::kHelper, Role::kRequestor, Role::kOperator};
+
+// The roles that may make a call, in the order of kAllRoles, as letters.
+std::string WhoMay(const std::string& call) {
+  std::string who;
+  for (const Role role : kAllRoles) {
+    if (CheckAccess(call, {{role}, "x"}).ok()) who += RoleName(role)[0];
+  }
+  return who;
+}
+
+std::string Coordinator(const std::string& method) {
+  return WhoMay("/ecpipe.v1.CoordinatorService/" + method);
+}
+
+TEST(Access, EveryCallOfTheProtocolIsSomebodys) {
+  for (const auto* file :
+       {v1::RegisterRequest::descriptor()->file(), v1::StartPartRequest::descriptor()->file()}) {
+    ASSERT_EQ(file->service_count(), 1);
+    const auto* service = file->service(0);
+    for (int i = 0; i < service->method_count(); ++i) {
+      const std::string call = "/" + service->full_name() + "/" + service->method(i)->name();
+      EXPECT_NE(WhoMay(call), "") << call;
+      EXPECT_NE(WhoMay(call), "chro") << call << " is for everybody";
+    }
+  }
+}
+
+TEST(Access, HelpersReportAndNothingElse) {
+  for (const char* call : {"Register", "Heartbeat", "ReportPart"}) {
+    EXPECT_EQ(Coordinator(call), "h") << call;
+  }
+  for (const char* call :
+       {"BeginRecovery", "ChangeRecovery", "PutStripes", "ProbeLinks", "GetLimits", "SetLimits"}) {
+    EXPECT_EQ(Coordinator(call), "o") << call;
+  }
+}
+
+TEST(Access, RequestorsRepairAndLook) {
+  for (const char* call : {"BeginRepair", "FinishRepair", "GetRepair", "ExplainRepair"}) {
+    EXPECT_EQ(Coordinator(call), "ro") << call;
+  }
+  EXPECT_EQ(Coordinator("GetStatus"), "o");
+}
+
+TEST(Access, OnlyTheCoordinatorOrdersHelpers) {
+  for (const char* call : {"StartPart", "CancelRepair"}) {
+    EXPECT_EQ(WhoMay(std::string("/ecpipe.v1.HelperService/") + call), "c") << call;
+  }
+}
+
+TEST(Access, WhatIsNotInTheTableIsNobodys) {
+  for (const char* call : {"", "/", "/ecpipe.v1.CoordinatorService/", "Register",
+                           "/ecpipe.v1.CoordinatorService/register",
+                           "/ecpipe.v1.CoordinatorService/Register/", "/x.Y/Z"}) {
+    EXPECT_EQ(WhoMay(call), "") << call;
+  }
+}
+
+TEST(Access, ARefusalNamesCallRolesAndHolder) {
+  const absl::Status status =
+      CheckAccess("/ecpipe.v1.CoordinatorService/BeginRecovery", {{Role::kHelper}, "node-7"});
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("BeginRecovery is for the roles operator; the certificate of 'node-7' is "
+                        "for: helper"));
+}
+
+TEST(Access, SeveralRolesAddUp) {
+  const PeerIdentity both{{Role::kHelper, Role::kOperator}, "n"};
+  EXPECT_TRUE(CheckAccess("/ecpipe.v1.CoordinatorService/Register", both).ok());
+  EXPECT_TRUE(CheckAccess("/ecpipe.v1.CoordinatorService/BeginRecovery", both).ok());
+  EXPECT_FALSE(CheckAccess("/ecpipe.v1.HelperService/StartPart", both).ok());
+}
+
+}  // namespace
+}  // namespace ecpipe

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/facts_proto.h"
+
+#include <gtest/gtest.h>
+
+namespace ecpipe {
+namespace {
+
+StripeFacts Facts() {
+  return {.pool = "BP-1",
+          .group = INT64_MIN,
+          .stamp = 1001,
+          .bytes = 13'300'001,
+          .codec = "rs-legacy",
+          .data = 6,
+          .parity = 3,
+          .cell_bytes = 1 << 20,
+          .sources = {{0, "dn-1"}, {8, "dn-2"}}};
+}
+
+TEST(FactsProto, SurviveTheTrip) {
+  EXPECT_EQ(FactsFromProto(FactsToProto(Facts())).value(), Facts());
+}
+
+TEST(FactsProto, NumbersThatDoNotFitAreRefused) {
+  const auto refused = [](void (*change)(v1::StripeFacts*)) {
+    v1::StripeFacts proto = FactsToProto(Facts());
+    change(&proto);
+    return absl::IsInvalidArgument(FactsFromProto(proto).status());
+  };
+  EXPECT_TRUE(refused([](v1::StripeFacts* facts) { facts->set_data(UINT32_MAX); }));
+  EXPECT_TRUE(refused([](v1::StripeFacts* facts) { facts->set_parity(0x80000003); }));
+  EXPECT_TRUE(
+      refused([](v1::StripeFacts* facts) { facts->mutable_sources(0)->set_index(1u << 31); }));
+  EXPECT_TRUE(refused([](v1::StripeFacts* facts) { facts->clear_pool(); }));
+  EXPECT_FALSE(refused([](v1::StripeFacts*) {}));
+}
+
+}  // namespace
+}  // namespace ecpipe
