@@ -60,6 +60,11 @@ SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
+# What ccache has of one clone serves every other one; what the user has set is kept.
+CCACHE_OPTIONS = {
+    "CCACHE_BASEDIR": str(REPOSITORY), "CCACHE_NOHASHDIR": "1",
+    "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime",
+}
 
 
 @dataclass
@@ -241,7 +246,8 @@ def build(session: Session, preset: str) -> bool:
     compile_all = [*under_fixed_layout(preset), "cmake", "--build", "--preset", preset]
     for number, command in enumerate((configure, compile_all)):
         log = session.logs / f"build-{preset}-{number}.log"
-        code = session.children.run(command, log, BUILD_SECONDS, SANITIZER_OPTIONS)
+        code = session.children.run(command, log, BUILD_SECONDS,
+                                    {**CCACHE_OPTIONS, **os.environ, **SANITIZER_OPTIONS})
         if code:
             tier.fail(f"{' '.join(command)} (exit code {code})", log.read_text(errors="replace"))
             break
