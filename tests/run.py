@@ -8,7 +8,7 @@ Three phases, so that two cores are busy and nothing that watches the clock is d
      tests alone: two minutes with nothing beside them.
   2. The cluster tests of all presets, two presets at a time: they mostly wait.
   3. The lab tests, alone: they measure. Then the host tests, ECPipe inside real storage
-     systems, where they are configured (ECPIPE_HOST_TESTS).
+     systems.
 
 The last line is "N passed, N failed" (and ", N skipped"). Exit code 0 only when nothing failed and
 something ran.

@@ -153,7 +153,8 @@ class Cluster:
     """`nodes`: how many (node-1, node-2, ...) or their names. `redis`: one redis-server a helper.
     `network`: one that has the nodes, COORDINATOR and REQUESTOR. The settings are laid over the
     configs, section by section; `links_table` is topology.links' text; `environment` is added
-    to that of each program. `certificates`: TLS for all programs, each with that of its name."""
+    to that of each program. `certificates`: TLS for all programs, each with that of its name.
+    `endpoints`: a requestor endpoint in each helper, and one on REQUESTOR, at socket_of(node)."""
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int | Sequence[str] = 15, *,
                  redis: bool = False, network: Network | None = None,
@@ -161,7 +162,7 @@ class Cluster:
                  helper_settings: Mapping[str, Mapping[str, Any]] | None = None,
                  links_table: str | None = None,
                  environment: dict[str, str] | None = None,
-                 certificates: Certificates | None = None) -> None:
+                 certificates: Certificates | None = None, endpoints: bool = False) -> None:
         self.bin_dir = Path(bin_dir).resolve()
         self.work_dir = Path(work_dir).resolve()
         self.node_ids = node_names(nodes)
@@ -170,12 +171,13 @@ class Cluster:
         self._environment = environment or {}
         self._helper_settings = helper_settings or {}
         self.certificates = certificates
+        self._with_endpoints = endpoints
         self.requestor = self.network.host(REQUESTOR)
         for name in (COORDINATOR, REQUESTOR, *self.node_ids):
-            for folder in ("data", "config", "logs", "state", "run"):
-                self.network.host(name).make_directory(self.base(name) / folder)
+            self._make_directories(name)
         self.coordinator = self._make_coordinator(coordinator_settings or {}, links_table)
         self.helpers: dict[str, Helper] = {}
+        self.endpoint: EcpipeDaemon | None = None
 
     # ---- Life ------------------------------------------------------------------------------
 
@@ -208,17 +210,32 @@ class Cluster:
             helper.launch()
         for helper in self.helpers.values():
             helper.await_ready()
+        if self._with_endpoints:
+            self.endpoint = self._make_endpoint()
+            self.endpoint.launch()
+            self.endpoint.await_ready()
         self.wait_live(self.node_ids)
+
+    def add_helper(self, node: str) -> Helper:
+        """One more, on a node that the network has."""
+        self._make_directories(node)
+        helper = self.helpers[node] = self._make_helper(node)
+        self.node_ids.append(node)
+        helper.launch()
+        helper.await_ready()
+        self.wait_live([node])
+        return helper
 
     def stop(self) -> None:
         """Stops what still runs: helpers first, so that they can take their leave."""
-        stop_all(list(self.helpers.values()))
+        stop_all([*self.helpers.values(), *([self.endpoint] if self.endpoint else [])])
         stop_all([self.coordinator])
         stop_all([helper.redis for helper in self.helpers.values() if helper.redis])
 
     def daemons(self) -> list[Daemon]:
         redis = [helper.redis for helper in self.helpers.values() if helper.redis]
-        return [self.coordinator, *self.helpers.values(), *redis]
+        return [self.coordinator, *self.helpers.values(), *redis,
+                *([self.endpoint] if self.endpoint else [])]
 
     # ---- Use -------------------------------------------------------------------------------
 
@@ -310,6 +327,10 @@ class Cluster:
             link.down for link in carried.values())
         return {REQUESTOR: LinkBytes(0, missing), **carried}
 
+    def socket_of(self, node: str) -> Path:
+        """Of the requestor endpoint there."""
+        return self.base(node) / "run" / f"{node}.sock"
+
     def data_dir(self) -> Path:
         return self.work_dir / "data"
 
@@ -331,6 +352,10 @@ class Cluster:
             print(helper.log_tail(LOG_TAIL_LINES // 2), file=sys.stderr)
 
     # ---- Making daemons --------------------------------------------------------------------
+
+    def _make_directories(self, name: str) -> None:
+        for folder in ("data", "config", "logs", "state", "run"):
+            self.network.host(name).make_directory(self.base(name) / folder)
 
     def _daemon_fields(self, name: str, program: str) -> dict[str, Any]:
         host, base = self.network.host(name), self.base(name)
@@ -382,12 +407,25 @@ class Cluster:
             settings["tls"] = self.certificates.settings(node)
         if rack := self.network.rack(node):
             settings["helper"]["rack"] = rack
+        if self._with_endpoints:
+            settings["endpoint"] = {"address": f"unix:{self.socket_of(node)}"}
         redis = None
         if self._with_redis:
             redis, address = self._start_redis(node)
             settings["redis"] = {"address": address}
         return Helper(settings=merged(settings, self._helper_settings), root=root, redis=redis,
                       **self._daemon_fields(node, "ecpipe-helper"))
+
+    def _make_endpoint(self) -> EcpipeDaemon:
+        settings: Settings = {
+            "requestor": {"coordinator": self.coordinator.address,
+                          "insecure": self.network.insecure},
+            "endpoint": {"address": f"unix:{self.socket_of(REQUESTOR)}"}}
+        if self.certificates:
+            settings["tls"] = self.certificates.settings(REQUESTOR)
+        fields = self._daemon_fields(REQUESTOR, "ecpipe-helper")
+        fields["command"] += ["--requestor-only"]
+        return EcpipeDaemon(settings=settings, **fields)
 
     def _start_redis(self, node: str) -> tuple[Daemon, str]:
         """A redis-server that keeps nothing. It cannot choose a port by itself, so a port that

@@ -38,6 +38,7 @@ class Figure:
     view: View | None = None
     more_views: tuple[tuple[str, str, View], ...] = ()  # further plots: name, title, view
     notes: str = ""
+    needs_jdk: bool = False            # then it is measured only when it is asked for by name
 
     def main_view(self) -> View:
         return self.view or VIEWS[self.quick[0][0]]

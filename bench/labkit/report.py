@@ -43,10 +43,6 @@ same links first.
 In the plots points and bars are medians, thin lines reach from the fastest to the slowest run, and
 theory is dashed.
 """
-MISSING = """## Figure 10: HDFS-RAID, HDFS-3, QFS
-
-Not measured: the integrations do not exist yet.
-"""
 TABLE_1 = """## Table 1: links of Amazon EC2
 
 Not a result but a setting: `bench/labkit/matrices/north-america.txt` and `asia.txt` have it, and
@@ -75,8 +71,6 @@ def render(results: Path, link: str) -> str:
     for figure in FIGURES:
         if figure.name == "9a":
             parts.append(TABLE_1)
-        if figure.name == "11a":
-            parts.append(MISSING)
         parts.append(section(figure, found[figure.name], link) if figure.name in found
                      else f"## {figure.title}\n\nNot measured in these results.\n")
     return "\n".join(parts)

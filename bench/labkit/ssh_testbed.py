@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Iterator, NoReturn, Sequence
 
 from .cluster import COORDINATOR, REQUESTOR, Cluster
 from .inventory import Inventory, Machine
@@ -49,6 +49,9 @@ class Machines:
                          if requestor_rack in (None, machine.rack))
         return {COORDINATOR: inventory.coordinator, REQUESTOR: requestor,
                 **dict(zip(nodes, inventory.nodes))}
+
+    def network(self, nodes: Sequence[str], links: Links) -> NoReturn:
+        raise LabError("this experiment runs on the lab's own network only: bench/lab.py")
 
     def requestor_regions(self) -> Sequence[str]:
         return [(machine.rack or "").lstrip("/") for machine in self._inventory.requestors]

@@ -26,13 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
     size.add_argument("--full", action="store_true",
                       help="the paper's block sizes and ten runs: hours")
     parser.add_argument("--figures", help="comma-separated, of "
-                        + ", ".join(figure.name for figure in FIGURES) + " (default: all)")
+                        + ", ".join(figure.name for figure in FIGURES) + " (default: all "
+                        "that need no JDK and no Maven)")
     parser.add_argument("--out", type=Path, default=out,
                         help="folder for results (default %(default)s)")
 
 
 def chosen(arguments: argparse.Namespace) -> list[Figure]:
-    names = arguments.figures.split(",") if arguments.figures else [f.name for f in FIGURES]
+    names = (arguments.figures.split(",") if arguments.figures
+             else [figure.name for figure in FIGURES if not figure.needs_jdk])
     if unknown := set(names) - {figure.name for figure in FIGURES}:
         raise LabError(f"--figures: no {', '.join(sorted(unknown))}")
     return [figure for figure in FIGURES if figure.name in names]

@@ -26,6 +26,10 @@ class Testbed(Protocol):
         """A running cluster of these nodes, COORDINATOR and REQUESTOR. `links_table`: what the
         coordinator is told of links, as topology.links; `requestor_rack` chooses the requestor's
         machine where there are several."""
+    def network(self, nodes: Sequence[str],
+                links: Links) -> ContextManager[tuple[Network, Path]]:
+        """Only the network, and a folder, for who starts more than ECPipe on it; LabError where
+        nodes are on other machines."""
     def requestor_regions(self) -> Sequence[str]:
         """Of the machines that can be the requestor's, where links are not shaped."""
 
@@ -44,23 +48,27 @@ class Emulated:
         self._clusters = 0
 
     @contextlib.contextmanager
-    def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
-                links_table: str | None = None,
-                requestor_rack: str | None = None) -> Iterator[Cluster]:
+    def network(self, nodes: Sequence[str], links: Links) -> Iterator[tuple[Network, Path]]:
         self._clusters += 1
         folder = self.work_dir / f"cluster-{self._clusters}"
         folder.mkdir(parents=True)
-        if requestor_rack:
-            links = replace(links, racks={**links.racks, REQUESTOR: requestor_rack})
         try:
-            with Network([COORDINATOR, REQUESTOR, *nodes], links) as network, \
-                    Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
-                            links_table=links_table,
-                            certificates=self._certificates) as cluster:
-                yield cluster
+            with Network(nodes, links) as network:
+                yield network, folder
         finally:
             if not self._keep:
                 shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
+                links_table: str | None = None,
+                requestor_rack: str | None = None) -> Iterator[Cluster]:
+        if requestor_rack:
+            links = replace(links, racks={**links.racks, REQUESTOR: requestor_rack})
+        with self.network([COORDINATOR, REQUESTOR, *nodes], links) as (network, folder), \
+                Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
+                        links_table=links_table, certificates=self._certificates) as cluster:
+            yield cluster
 
     def requestor_regions(self) -> Sequence[str]:
         return []

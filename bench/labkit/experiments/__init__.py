@@ -7,7 +7,9 @@
     run(arguments, testbed)        the rows; LabError when bytes are wrong
 """
 
-from . import blocks, codes, edge, geo, implementations, multi, node, rack, single, slices
+from . import (
+    blocks, codes, edge, geo, hdfs, implementations, multi, node, rack, single, slices)
 
 EXPERIMENTS = {module.EXPERIMENT: module for module in (
-    single, multi, edge, rack, geo, node, slices, blocks, codes, implementations)}
+    single, multi, edge, rack, geo, node, slices, blocks, codes, implementations,
+    hdfs)}

@@ -8,8 +8,10 @@ import socket
 import time
 from typing import Any, Callable
 
-from hadoop import TIMEOUT_SECONDS, await_state
-from scenario import CELL, RECOVERED_SECONDS, CheckFailed, Scenario, expect, meta_of
+from labkit.hdfs.hadoop import await_state
+
+from scenario import (
+    CELL, RECOVERED_SECONDS, TIMEOUT_SECONDS, CheckFailed, Scenario, expect, meta_of)
 
 Result = dict[str, Any]
 SLACK_SECONDS = 1.5            # for a busy machine
@@ -76,7 +78,10 @@ def many_threads(scenario: Scenario) -> Result:
 
 def removed_from_namenode(scenario: Scenario) -> Result:
     """The NameNode lists no location at all for the lost blocks."""
-    scenario.hdfs.wait_live(len(scenario.hdfs.live()))
+    def listed() -> bool:
+        return any(scenario.dead[0].uuid in group.nodes.values()
+                   for group in scenario.driver.groups(scenario.big.path))
+    await_state(lambda: not listed(), RECOVERED_SECONDS, "the dead node's blocks to be forgotten")
     return served(scenario, lambda: scenario.cat(scenario.big))
 
 
@@ -202,9 +207,9 @@ def nothing_left(scenario: Scenario, baseline: dict[str, tuple[int, int]]) -> Re
     expect(answer == "0 healthy", f"fsck: {answer}")
     worst = 0
     for node in scenario.hdfs.live():
-        selectors, threads = node.resources()
-        expect(selectors <= baseline[node.name][0],
-               f"{node.name} has {selectors} selectors, had {baseline[node.name][0]}")
+        sockets, threads = node.resources()
+        expect(sockets <= baseline[node.name][0],
+               f"{node.name} has {sockets} Unix sockets, had {baseline[node.name][0]}")
         worst = max(worst, threads - baseline[node.name][1])
     if worst > THREADS_MORE:
         raise CheckFailed(f"a DataNode has {worst} threads more than at the start")

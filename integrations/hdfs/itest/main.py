@@ -18,14 +18,15 @@ import traceback
 from pathlib import Path
 from typing import Any, Callable
 
+from labkit.hdfs.driver import Driver, DriverError
+from labkit.hdfs.hadoop import FILE_SYSTEM, PLUGIN, Hdfs
+from labkit.hdfs.toolchain import OLDEST, REPOSITORY, Toolchain, Unavailable
+from labkit.host import LocalHost
 from labkit.process import LabError, interruptible
 
 import checks
-from driver import Driver, DriverError
-from hadoop import Hdfs
 from middleware import Daemons, Middleware, StandIn
-from scenario import CheckFailed, Scenario
-from toolchain import OLDEST, REPOSITORY, Toolchain, Unavailable
+from scenario import BLOCK_BYTES, TIMEOUT_SECONDS, CheckFailed, Scenario
 
 EXIT_FAILED, EXIT_SKIPPED = 1, 77
 PROGRAMS = ("ecpipe-coordinator", "ecpipe-helper", "ecpipe")
@@ -95,7 +96,12 @@ def helper_killed(scenario: Scenario) -> dict[str, Any]:
 
 def run(arguments: argparse.Namespace, work: Path, report: Report) -> None:
     tools = Toolchain(arguments.hadoop)
-    hdfs = Hdfs(tools, work, arguments.nodes)
+    hdfs = Hdfs(tools, work, settings={
+        "dfs.blocksize": BLOCK_BYTES, "ecpipe.timeout-ms": TIMEOUT_SECONDS * 1000})
+    for i in range(arguments.nodes):
+        hdfs.add_datanode(f"dn-{i + 1}", PLUGIN)
+    client = hdfs.configuration("client", {
+        **FILE_SYSTEM, "ecpipe.endpoint": f"unix:{hdfs.datanodes[-1].socket}"})
     middleware: Middleware | None = None
     driver: Driver | None = None
     try:
@@ -103,7 +109,7 @@ def run(arguments: argparse.Namespace, work: Path, report: Report) -> None:
         hdfs.start()
         middleware = StandIn(hdfs) if arguments.stand_in else Daemons(hdfs, arguments.bin_dir)
         middleware.start()
-        driver = Driver(hdfs, work / "logs" / "driver.log")
+        driver = Driver(hdfs, LocalHost(), client, work / "logs" / "driver.log")
         scenario = Scenario(hdfs, driver, middleware)
         scenario.put_files()
         print(f"cluster up with files after {time.monotonic() - start:.1f} s", flush=True)

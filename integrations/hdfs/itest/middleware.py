@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from labkit.cluster import Coordinator, Helper
-from labkit.daemon import Daemon, stop_all
-from labkit.host import LocalHost
-from labkit.process import run, wait_until
-
-from hadoop import DataNode, Hdfs
+from labkit.cluster import Cluster
+from labkit.daemon import Daemon
+from labkit.hdfs.hadoop import DataNode, Hdfs
 
 READY_SECONDS = 30
 
@@ -34,58 +30,23 @@ class Daemons:
     real = True
 
     def __init__(self, hdfs: Hdfs, bin_dir: Path) -> None:
-        self._hdfs = hdfs
-        self._bin = bin_dir
-        self._work = hdfs.work / "ecpipe"
-        self._work.mkdir()
-        self.helpers: dict[str, Helper] = {}
-        state = self._work / "coordinator"
-        state.mkdir()
-        self.coordinator = Coordinator(
-            settings={"coordinator": {"listen": "127.0.0.1:0", "data_directory": str(state)}},
-            **self._fields("coordinator", "ecpipe-coordinator"))
-
-    def _fields(self, name: str, program: str) -> dict[str, Any]:
-        config, ready = self._work / f"{name}.toml", self._work / f"{name}.json"
-        return {"name": name, "host": LocalHost(), "config_file": config, "ready_file": ready,
-                "command": [self._bin / program, "--config", config, "--ready-file", ready],
-                "log_file": self._hdfs.work / "logs" / f"{name}.log"}
+        self._cluster = Cluster(
+            bin_dir, hdfs.work, [node.name for node in hdfs.datanodes], endpoints=True,
+            helper_settings={"helper": {"store": "hdfs"},
+                             "timeouts": {"stall_seconds": 2.0, "drain_seconds": 2.0}})
 
     def start(self) -> None:
-        self.coordinator.launch()
-        self.coordinator.await_ready()
-        for node in self._hdfs.live():
-            self.helpers[node.name] = Helper(
-                settings={
-                    "helper": {"node_id": f"helper-{node.name}", "store": "hdfs",
-                               "coordinator": self.coordinator.address,
-                               "roots": [str(node.volume)]},
-                    "listen": {"control": "127.0.0.1:0", "data": "127.0.0.1:0"},
-                    "timeouts": {"stall_seconds": 2.0, "drain_seconds": 2.0},
-                    "endpoint": {"address": f"unix:{node.socket}"}},
-                root=node.volume, **self._fields(f"helper-{node.name}", "ecpipe-helper"))
-        for helper in self.helpers.values():
-            helper.launch()
-        for helper in self.helpers.values():
-            helper.await_ready()
-        wait_until(lambda: self._live() == len(self.helpers), READY_SECONDS, "live helpers")
-
-    def _status(self) -> dict[str, Any]:
-        done = run([self._bin / "ecpipe", "--coordinator", self.coordinator.address, "status",
-                    "--json"], timeout=20)
-        return json.loads(done.stdout)
-
-    def _live(self) -> int:
-        return sum(node["state"] == "live" for node in self._status()["nodes"])
+        self._cluster.start()
 
     def stop(self) -> None:
-        stop_all([*self.helpers.values(), self.coordinator])
+        self._cluster.stop()
 
     def kill_beside(self, node: DataNode) -> None:
-        self.helpers[node.name].kill()
+        self._cluster.helpers[node.name].kill()
 
     def sessions(self) -> int:
-        return sum(node.get("active_sessions") or 0 for node in self._status()["nodes"])
+        return sum(node["active_sessions"] for node in self._cluster.node_status().values()
+                   if node["answers"])
 
 
 class StandIn:

@@ -7,11 +7,15 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from driver import Driver, Group
-from hadoop import BLOCK_BYTES, DataNode, Hdfs, await_state
+from labkit.hdfs.driver import Driver, Group
+from labkit.hdfs.hadoop import DataNode, Hdfs, await_state
+
 from middleware import Middleware
 
 CELL = 1 << 20
+BLOCK_BYTES = 4 << 20
+# Of ECPipe; the default of 2 s is short for two cores that all JVMs and daemons share.
+TIMEOUT_SECONDS = 10
 RECOVERED_SECONDS = 90
 
 
@@ -55,7 +59,7 @@ class Scenario:
             ("xor", "XOR-2-1-1024k", 2, 1): [CELL + 1, 5_000_001],
             ("legacy", "RS-LEGACY-6-3-1024k", 6, 3): [9_000_001],
         }
-        if self.hdfs.nodes >= 15:
+        if len(self.hdfs.datanodes) >= 15:
             sizes["rs104", "RS-10-4-1024k", 10, 4] = [1, 20_000_001]
         for (folder, policy, data, parity), lengths in sizes.items():
             self.driver.do("policy", f"/{folder}", policy)

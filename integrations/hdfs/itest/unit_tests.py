@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 
-from toolchain import Unavailable, maven, require_tools
+from labkit.hdfs.toolchain import Unavailable, maven, require_tools
 
 
 def main() -> int:

@@ -11,6 +11,11 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
@@ -78,6 +83,39 @@ public class RepairClientTest {
         + "group-bytes 17000000\ncodec rs\ndata 6\nparity 3\ncell 1048576\ntarget 0\noffset 0\n"
         + "bytes 3000001\nsource 1 uuid-1\nsource 8 uuid-8\ntimeout-ms 5000\nclient java\n",
         seen[0]);
+  }
+
+  /** Those that are read to the end, and those that are closed before. */
+  @Test
+  public void closedRepairsLeaveNoDescriptor() throws IOException {
+    try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> sendAll(peer))) {
+      RepairClient client = client(endpoint, 5000);
+      client.open(request()).close();
+      int before = selectors();
+      for (int i = 0; i < 20; i++) {
+        try (RepairStream stream = client.open(request())) {
+          if (i % 2 == 0) {
+            stream.readAllBytes();
+          }
+        }
+      }
+      assertEquals(before, selectors());
+    }
+  }
+
+  /** Each connection has one while it is open, and nobody else opens any in this process. */
+  private static int selectors() throws IOException {
+    int found = 0;
+    try (DirectoryStream<Path> links = Files.newDirectoryStream(Paths.get("/proc/self/fd"))) {
+      for (Path link : links) {
+        try {
+          found += Files.readSymbolicLink(link).toString().contains("eventpoll") ? 1 : 0;
+        } catch (NoSuchFileException e) {
+          continue;  // the directory's own, or one that was closed in the meantime
+        }
+      }
+    }
+    return found;
   }
 
   @Test

@@ -92,6 +92,14 @@ public final class Driver {
             Integer.parseInt(words[4]));
       case "seek":
         return seek(words[1], Long.parseLong(words[2]), Integer.parseInt(words[3]));
+      case "cells":
+        return cells(words[1], Long.parseLong(words[2]), Integer.parseInt(words[3]),
+            Long.parseLong(words[4]), Long.parseLong(words[5]), Integer.parseInt(words[6]));
+      case "whole":
+        return whole(words[1], Long.parseLong(words[2]));
+      case "set":
+        conf.set(words[1], words[2]);
+        return "";
       case "blocks":
         return Groups.describe(conf, words[1]);
       case "counters":
@@ -214,6 +222,45 @@ public final class Driver {
         pool.shutdownNow();
       }
       return String.valueOf(count * threads);
+    });
+  }
+
+  /** The seconds of `count` positional reads of `bytes` each, `stride` apart. */
+  private String cells(String path, long seed, int bytes, long first, long stride, int count)
+      throws Exception {
+    return with(fs -> {
+      byte[][] cells = new byte[count][bytes];
+      long start;
+      long end;
+      try (FSDataInputStream in = fs.open(new Path(path))) {
+        start = System.nanoTime();
+        for (int i = 0; i < count; i++) {
+          in.readFully(first + i * stride, cells[i]);
+        }
+        end = System.nanoTime();
+      }
+      for (int i = 0; i < count; i++) {
+        if (!Content.matches(seed, first + i * stride, cells[i], bytes)) {
+          throw new IOException("WRONG BYTES in read " + i);
+        }
+      }
+      return String.valueOf((end - start) / 1e9);
+    });
+  }
+
+  /** The seconds of reading a file from its begin to its end. */
+  private String whole(String path, long seed) throws Exception {
+    return with(fs -> {
+      byte[] content = new byte[(int) fs.getFileStatus(new Path(path)).getLen()];
+      long start = System.nanoTime();
+      try (FSDataInputStream in = fs.open(new Path(path))) {
+        in.readFully(content);
+      }
+      long end = System.nanoTime();
+      if (!Content.matches(seed, 0, content, content.length)) {
+        throw new IOException("WRONG BYTES");
+      }
+      return String.valueOf((end - start) / 1e9);
     });
   }
 

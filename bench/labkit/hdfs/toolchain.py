@@ -11,8 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import Sequence
 
-MODULE = Path(__file__).resolve().parents[1]
-REPOSITORY = MODULE.parents[1]
+REPOSITORY = Path(__file__).resolve().parents[3]
+MODULE = REPOSITORY / "integrations" / "hdfs"
 BUILD = REPOSITORY / "build" / "hdfs"
 OLDEST, NEWEST = "3.1.1", "3.5.0"
 MAVEN_SECONDS = 600
@@ -120,4 +120,3 @@ class Toolchain:
         """Writes the archive of the classes that it has loaded when it ends."""
         return ["java", *JVM_FLAGS, f"-XX:ArchiveClassesAtExit={self.archive}", "-Xmx256m",
                 "-cp", ":".join(map(str, self._jars)), main, *map(str, arguments)]
-

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Java client of the test, which takes a command a line."""
+"""A Java client that takes a command a line: io.ecpipe.hdfs.itest.Driver."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from hadoop import Hdfs
+from ..host import LocalHost
+from ..process import LabError, cpu_seconds, die_with_parent
+from .hadoop import Hdfs
 
 ANSWER_SECONDS = 180
 
 
-class DriverError(Exception):
-    pass
+class DriverError(LabError):
+    """What the driver was asked to do failed; wrong bytes, too."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,15 @@ class Group:
 
 
 class Driver:
-    def __init__(self, hdfs: Hdfs, log: Path) -> None:
+    """`configuration`: a file; see Hdfs.configuration()."""
+
+    def __init__(self, hdfs: Hdfs, host: LocalHost, configuration: Path, log: Path) -> None:
         self._log = log.open("a")
         self._process = subprocess.Popen(
-            hdfs.tools.java("io.ecpipe.hdfs.itest.Driver", hdfs.client_conf, heap="512m"),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, bufsize=1)
+            host.command(hdfs.tools.java("io.ecpipe.hdfs.itest.Driver", configuration,
+                                         heap="512m")),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, bufsize=1,
+            start_new_session=True, preexec_fn=die_with_parent)
         self._lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._collect, daemon=True).start()
 
@@ -90,6 +96,9 @@ class Driver:
             nodes = {int(index): uuid for index, uuid in (place.split("=") for place in places)}
             found.append(Group(pool, int(group), int(stamp), int(size), nodes))
         return found
+
+    def cpu_seconds(self) -> float:
+        return cpu_seconds(self._process.pid)
 
     def stop(self) -> None:
         assert self._process.stdin is not None
