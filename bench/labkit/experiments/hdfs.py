@@ -116,6 +116,7 @@ class Lost:
         self.k = k
         self.block_bytes = arguments.block_mib * MIB
         self._groups = arguments.groups
+        self._nodes = len(nodes)
         self._policy = f"{policy}-{CELL // 1024}k"
         self._bin_dir = bin_dir
         self.hdfs = Hdfs(tools, work, network=network, settings={
@@ -160,33 +161,37 @@ class Lost:
         """One file of all groups, and one of a group whose lost block has data, for reads."""
         group_bytes = self.k * self.block_bytes
         writer.do("policy", "/", self._policy)
-        writer.do("put", GROUPS_FILE, self._groups * group_bytes, 1)
-        for seed in range(2, 2 + READ_FILES):
-            self.file, self.seed = f"/read-{seed}", seed
-            writer.do("put", self.file, group_bytes, seed)
-            index = self._index(self._groups_of(self.file)[0])
-            if index < self.k:
+        groups = self._put(writer, GROUPS_FILE, self._groups * group_bytes, 1)
+        for self.seed in range(2, 2 + READ_FILES):
+            self.file = f"/read-{self.seed}"
+            groups += self._put(writer, self.file, group_bytes, self.seed)
+            self._lost_index = self._index(groups[-1])
+            if self._lost_index < self.k:
                 break
         else:
             raise LabError(f"{READ_FILES} files without data on {LOST_NODE}")
-        self._lost_index = index
-        for path in (GROUPS_FILE, *(f"/read-{i}" for i in range(2, seed + 1))):
-            for group in self._groups_of(path):
-                block = group.group_id + self._index(group)
-                self.blocks[self._node.replica(group.pool, block)] = group
+        self.blocks = {self._node.replica(group.pool, group.group_id + self._index(group)): group
+                       for group in groups}
         self.sha256 = {old.name: self._checksums(old, group)
                        for old, group in self.blocks.items()}
-        other = self.hdfs.datanodes[1]
-        group = self._groups_of(GROUPS_FILE)[0]
+        other, group = self.hdfs.datanodes[1], groups[0]
         index = next(i for i, uuid in group.nodes.items() if uuid == other.uuid)
         file = other.replica(group.pool, group.group_id + index)
         self._healthy = Block(str(file.relative_to(other.volume)), other.name, sha256_of(file),
                               self.block_bytes)
-        self._healthy_index = next(i for i, uuid in self._groups_of(self.file)[0].nodes.items()
+        self._healthy_index = next(i for i, uuid in groups[-1].nodes.items()
                                    if i < self.k and uuid != self._node.uuid)
 
     def _groups_of(self, path: str) -> list[Group]:
         return self._reader.groups(path)
+
+    def _put(self, writer: Driver, path: str, size: int, seed: int) -> list[Group]:
+        """A file's groups, when all DataNodes have reported their blocks."""
+        writer.do("put", path, size, seed)
+        await_state(lambda: all(len(group.nodes) == self._nodes
+                                for group in self._groups_of(path)),
+                    NAMENODE_SECONDS, f"all blocks of {path}")
+        return self._groups_of(path)
 
     def _index(self, group: Group) -> int:
         """Of LOST_NODE's block."""

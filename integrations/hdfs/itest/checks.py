@@ -28,15 +28,24 @@ def healthy_reads(scenario: Scenario) -> Result:
     return {"files": len(scenario.files)}
 
 
-def served(scenario: Scenario, action: Callable[[], None], must_repair: bool = True) -> Result:
-    """Runs it and sees that lost blocks came through ECPipe and from nowhere else."""
-    before, start = scenario.driver.counters(), time.monotonic()
+def served(scenario: Scenario, action: Callable[[], Any]) -> Result:
+    """Runs it and sees that lost blocks came through ECPipe and from nowhere else, by the client's
+    counters and by the helpers'."""
+    read_before, before = scenario.middleware.bytes_read(), scenario.driver.counters()
+    start = time.monotonic()
     action()
+    seconds = time.monotonic() - start
     used = scenario.driver.counters() - before
     expect(used.fallbacks == 0, f"HDFS had to help itself: {used}")
-    expect(used.repairs > 0 or not must_repair, "nothing came through ECPipe")
-    return {"seconds": round(time.monotonic() - start, 2), "repairs": used.repairs,
-            "repaired_bytes": used.repaired_bytes}
+    expect(used.repairs > 0, "nothing came through ECPipe")
+    result = {"seconds": round(seconds, 2), "repairs": used.repairs,
+              "repaired_bytes": used.repaired_bytes}
+    if scenario.middleware.real:
+        # At least one survivor's bytes for each that is lost; a whole group needs k.
+        read = scenario.middleware.bytes_read() - read_before
+        expect(read >= used.repaired_bytes, f"helpers read {read} bytes for {used}")
+        result["helpers_read_bytes"] = read
+    return result
 
 
 def node_killed(scenario: Scenario) -> Result:
@@ -59,6 +68,14 @@ def positional_reads(scenario: Scenario) -> Result:
 def seeks(scenario: Scenario) -> Result:
     big = scenario.big
     return served(scenario, lambda: scenario.driver.do("seek", big.path, big.seed, 60))
+
+
+def dfs_cat(scenario: Scenario) -> Result:
+    big = scenario.big
+
+    def read() -> None:
+        expect(scenario.driver.do("dfs-cat", big.path, big.seed) == "0", "hdfs dfs -cat failed")
+    return served(scenario, read)
 
 
 def file_context(scenario: Scenario) -> Result:

@@ -62,6 +62,7 @@ def run_checks(scenario: Scenario, report: Report) -> None:
         ("healthy reads", checks.healthy_reads),
         ("resources at the start", lambda _: remember()),
         ("DataNode killed, sequential reads", checks.node_killed),
+        ("DataNode killed, hdfs dfs -cat", checks.dfs_cat),
         ("DataNode killed, positional reads", checks.positional_reads),
         ("DataNode killed, seeks", checks.seeks),
         ("DataNode killed, FileContext", checks.file_context),
@@ -172,7 +173,8 @@ def main() -> int:
         arguments.json.write_text(json.dumps({
             "hadoop": arguments.hadoop, "nodes": arguments.nodes, "seconds": seconds,
             "stand_in": arguments.stand_in, "checks": report.entries}, indent=2) + "\n")
-    print(f"{sum(entry['passed'] for entry in report.entries)} passed, {int(failed)} failed, "
+    passed = sum(entry["passed"] for entry in report.entries)
+    print(f"{passed} passed, {int(failed)} failed, "
           f"Hadoop {arguments.hadoop}, {seconds} s")
     return EXIT_FAILED if failed else 0
 

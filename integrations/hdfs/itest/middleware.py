@@ -22,6 +22,8 @@ class Middleware(Protocol):
         """kill -9 of what runs beside a DataNode."""
     def sessions(self) -> int:
         """Repairs that are going on; 0 when nobody can tell."""
+    def bytes_read(self) -> int:
+        """Of blocks, by the helpers that live; 0 when nobody counts."""
 
 
 class Daemons:
@@ -45,7 +47,13 @@ class Daemons:
         self._cluster.helpers[node.name].kill()
 
     def sessions(self) -> int:
-        return sum(node["active_sessions"] for node in self._cluster.node_status().values()
+        return self._sum("active_sessions")
+
+    def bytes_read(self) -> int:
+        return self._sum("block_bytes_read")
+
+    def _sum(self, counter: str) -> int:
+        return sum(node[counter] for node in self._cluster.node_status().values()
                    if node["answers"])
 
 
@@ -77,4 +85,7 @@ class StandIn:
         """There is one for all, and it stays."""
 
     def sessions(self) -> int:
+        return 0
+
+    def bytes_read(self) -> int:
         return 0

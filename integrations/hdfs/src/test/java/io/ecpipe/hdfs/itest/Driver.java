@@ -6,8 +6,10 @@ import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.security.DigestOutputStream;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -20,6 +22,7 @@ import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileContext;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FsShell;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.HdfsConfiguration;
@@ -97,6 +100,8 @@ public final class Driver {
             Long.parseLong(words[4]), Long.parseLong(words[5]), Integer.parseInt(words[6]));
       case "whole":
         return whole(words[1], Long.parseLong(words[2]));
+      case "dfs-cat":
+        return dfsCat(words[1], Long.parseLong(words[2]));
       case "set":
         conf.set(words[1], words[2]);
         return "";
@@ -193,6 +198,32 @@ public final class Driver {
       throw new IOException("WRONG BYTES");
     }
     return String.valueOf(bytes);
+  }
+
+  /** What `hdfs dfs -cat` prints, by its checksum. */
+  private String dfsCat(String path, long seed) throws Exception {
+    PrintStream usual = System.out;
+    DigestOutputStream printed =
+        new DigestOutputStream(OutputStream.nullOutputStream(), Content.sha256());
+    int code;
+    try (PrintStream standardOutput = new PrintStream(printed)) {
+      System.setOut(standardOutput);
+      code = ToolRunner.run(new FsShell(conf), new String[] {"-cat", path});
+    } finally {
+      System.setOut(usual);
+    }
+    long bytes = with(fs -> fs.getFileStatus(new Path(path)).getLen());
+    java.security.MessageDigest want = Content.sha256();
+    byte[] expected = new byte[BUFFER_BYTES];
+    for (long at = 0; at < bytes; at += BUFFER_BYTES) {
+      int count = (int) Math.min(BUFFER_BYTES, bytes - at);
+      Content.fill(seed, at, expected, count);
+      want.update(expected, 0, count);
+    }
+    if (!java.util.Arrays.equals(printed.getMessageDigest().digest(), want.digest())) {
+      throw new IOException("WRONG BYTES");
+    }
+    return String.valueOf(code);
   }
 
   private String context(String path, long seed) throws Exception {
