@@ -51,13 +51,15 @@ def served(scenario: Scenario, action: Callable[[], Any]) -> Result:
 def node_killed(scenario: Scenario) -> Result:
     """kill -9 of a DataNode and its helper; the NameNode, in safe mode, repairs nothing yet."""
     scenario.driver.do("admin", "-safemode", "enter")
-    group = scenario.driver.groups(scenario.big.path)[0]
-    scenario.kill_node(scenario.node_of(group, scenario.data_index_to_lose(group)))
+    node, files = scenario.node_with_data_of_most_files()
+    scenario.kill_node(node)
 
     def read_all() -> None:
         for file in scenario.files:
             scenario.cat(file)
-    return served(scenario, read_all)
+    result = served(scenario, read_all)
+    expect(result["repairs"] >= len(files), f"{result} for blocks of {files}")
+    return {**result, "files": files}
 
 
 def positional_reads(scenario: Scenario) -> Result:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,7 +34,8 @@ class File:
     path: str
     bytes: int
     seed: int
-    blocks: int  # of a whole group
+    data: int    # blocks of a whole group
+    parity: int
 
 
 @dataclass
@@ -64,7 +66,7 @@ class Scenario:
         for (folder, policy, data, parity), lengths in sizes.items():
             self.driver.do("policy", f"/{folder}", policy)
             for length in lengths:
-                file = File(f"/{folder}/{length}", length, len(self.files) + 1, data + parity)
+                file = File(f"/{folder}/{length}", length, len(self.files) + 1, data, parity)
                 self.driver.do("put", file.path, file.bytes, file.seed)
                 self.files.append(file)
 
@@ -83,6 +85,18 @@ class Scenario:
         return next(index for index in sorted(group.nodes)
                     if index not in other_than and self.node_of(group, index) is not
                     self.client_node())
+
+    def node_with_data_of_most_files(self) -> tuple[DataNode, list[str]]:
+        """Of the big file in any case; with the files whose data it has."""
+        held: dict[str, list[str]] = defaultdict(list)
+        for file in self.files:
+            for uuid in {uuid for group in self.driver.groups(file.path)
+                         for index, uuid in group.nodes.items() if index < file.data}:
+                held[uuid].append(file.path)
+        uuid = max((uuid for uuid, files in held.items()
+                    if self.big.path in files and uuid != self.client_node().uuid),
+                   key=lambda uuid: len(held[uuid]))
+        return self.hdfs.by_uuid(uuid), held[uuid]
 
     def kill_node(self, node: DataNode) -> None:
         """The DataNode and the helper beside it, as when a machine is lost."""
@@ -131,8 +145,7 @@ class Scenario:
 
 def expected_blocks(file: File, group: Group) -> int:
     """A group shorter than a row lacks the data blocks behind its end."""
-    parity = {9: 3, 5: 2, 3: 1, 14: 4}[file.blocks]
-    return min(file.blocks - parity, -(-group.bytes // CELL)) + parity
+    return min(file.data, -(-group.bytes // CELL)) + file.parity
 
 
 def meta_of(file: Path, group: Group) -> Path:
