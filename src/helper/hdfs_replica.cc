@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/hdfs_replica.h"
 
-#include <fcntl.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <vector>
 
 #include "common/corrupt_block.h"
 #include "common/file_io.h"
 #include "common/status.h"
-#include "helper/file_pieces.h"
+#include "helper/checked_file.h"
 #include "helper/hdfs_meta.h"
 
 namespace ecpipe {
@@ -26,105 +24,35 @@ absl::Status LengthChanged(const std::string& block_id) {
                                        " changes: its length is another one than before");
 }
 
-class HdfsReplica : public BlockReader {
+class HdfsReplica : public CheckedFile {
  public:
   HdfsReplica(std::string block_id, UniqueFd data, UniqueFd meta, uint64_t bytes,
               const ChecksumKind& kind)
-      : block_id_(std::move(block_id)),
-        data_(std::move(data)),
+      : CheckedFile(std::move(block_id), std::move(data), bytes, kind.bytes_per_checksum),
         meta_(std::move(meta)),
-        bytes_(bytes),
-        kind_(kind),
-        before_(kind.bytes_per_checksum),
-        after_(kind.bytes_per_checksum) {
-    ::posix_fadvise(data_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  }
+        kind_(kind) {}
 
-  uint64_t bytes() const override { return bytes_; }
   std::optional<ChecksumKind> checksum() const override { return kind_; }
 
-  absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    const Reach reach = ReachOf(offset, out.size());
-    FilePieces pieces = PiecesOf(reach, out);
-    uint64_t at = offset - reach.before;
-    while (!pieces.Full()) {
-      const ssize_t got = pieces.ReadSome(data_.get(), at, 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return ErrnoStatus(errno, "read block " + block_id_);
-      if (got == 0) return LengthChanged(block_id_);
-      at += static_cast<uint64_t>(got);
-    }
-    return Check(reach, offset, out, Patience::kWait).status();
-  }
-
-  absl::StatusOr<bool> TryReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    const Reach reach = ReachOf(offset, out.size());
-    FilePieces pieces = PiecesOf(reach, out);
-    if (!pieces.Full()) pieces.ReadSome(data_.get(), offset - reach.before, RWF_NOWAIT);
-    // A short read, EAGAIN, or a file system without this flag: the waiting read finds out.
-    if (!pieces.Full()) return false;
-    return Check(reach, offset, out, Patience::kAtOnce);
-  }
-
  private:
-  enum class Patience { kAtOnce, kWait };
-
-  // What has to be read around a range, so that whole chunks are there to be checked.
-  struct Reach {
-    size_t before = 0;
-    size_t after = 0;
-  };
-
-  uint64_t chunk_bytes() const { return kind_.bytes_per_checksum; }
-
-  Reach ReachOf(uint64_t offset, size_t bytes) const {
-    const uint64_t end = offset + bytes;
-    const uint64_t into_last = end % chunk_bytes();
-    const uint64_t to_chunk_end = into_last == 0 ? 0 : chunk_bytes() - into_last;
-    return {static_cast<size_t>(offset % chunk_bytes()),
-            static_cast<size_t>(std::min(to_chunk_end, bytes_ - end))};
+  uint32_t Extend(uint32_t crc, std::span<const uint8_t> bytes) const override {
+    return ExtendHdfsChecksum(kind_.type, crc, bytes);
   }
 
-  FilePieces PiecesOf(const Reach& reach, std::span<uint8_t> out) {
-    FilePieces pieces;
-    pieces.Add(std::span(before_).first(reach.before));
-    pieces.Add(out);
-    pieces.Add(std::span(after_).first(reach.after));
-    return pieces;
+  absl::StatusOr<bool> CheckChunk(uint64_t chunk, uint32_t crc, Patience patience) override {
+    ECPIPE_ASSIGN_OR_RETURN(const bool there, Fetch(chunk, patience));
+    if (!there) return false;
+    if (HdfsChecksumAt(window_, static_cast<size_t>(chunk - window_first_)) == crc) return true;
+    return Mismatch(chunk);
   }
 
-  // True if all chunks of the range are right; false if their checksums would have to be waited
-  // for.
-  absl::StatusOr<bool> Check(const Reach& reach, uint64_t offset, std::span<const uint8_t> out,
-                             Patience patience) {
-    uint64_t chunk = offset / chunk_bytes();
-    const auto extend = [this](uint32_t crc, std::span<const uint8_t> bytes) {
-      return ExtendHdfsChecksum(kind_.type, crc, bytes);
-    };
-    uint32_t crc = extend(0, std::span(before_).first(reach.before));
-    size_t room = static_cast<size_t>(chunk_bytes()) - reach.before;
-    while (!out.empty()) {
-      const size_t step = std::min(out.size(), room);
-      crc = extend(crc, out.first(step));
-      out = out.subspan(step);
-      if (out.empty()) crc = extend(crc, std::span(after_).first(reach.after));
-      ECPIPE_ASSIGN_OR_RETURN(const bool there, Fetch(chunk, patience));
-      if (!there) return false;
-      if (HdfsChecksumAt(window_, static_cast<size_t>(chunk - window_first_)) != crc) {
-        return Mismatch(chunk);
-      }
-      ++chunk;
-      crc = 0;
-      room = static_cast<size_t>(chunk_bytes());
-    }
-    return true;
-  }
+  absl::Status EndedAt(uint64_t) const override { return LengthChanged(block_id()); }
 
   // Has the checksum of a chunk in the window; false if it would have to be waited for.
   absl::StatusOr<bool> Fetch(uint64_t chunk, Patience patience) {
     if (chunk >= window_first_ && chunk - window_first_ < window_.size() / 4) return true;
     const uint64_t from = kHdfsMetaHeaderBytes + 4 * chunk;
-    const uint64_t end = HdfsMetaBytes(bytes_, kind_);
+    const uint64_t end = HdfsMetaBytes(bytes(), kind_);
     std::vector<uint8_t> next(static_cast<size_t>(std::min<uint64_t>(kWindowBytes, end - from)));
     if (patience == Patience::kAtOnce) {
       FilePieces pieces;
@@ -133,8 +61,8 @@ class HdfsReplica : public BlockReader {
       if (!pieces.Full()) return false;
     } else {
       const absl::Status read = ReadFully(meta_.get(), from, next);
-      if (absl::IsOutOfRange(read)) return LengthChanged(block_id_);
-      ECPIPE_RETURN_IF_ERROR(Annotate(read, "read the checksums of block " + block_id_));
+      if (absl::IsOutOfRange(read)) return LengthChanged(block_id());
+      ECPIPE_RETURN_IF_ERROR(Annotate(read, "read the checksums of block " + block_id()));
     }
     window_ = std::move(next);
     window_first_ = chunk;
@@ -143,20 +71,15 @@ class HdfsReplica : public BlockReader {
 
   // An append writes a new checksum over that of the last chunk: then nothing is corrupt.
   absl::Status Mismatch(uint64_t chunk) const {
-    const absl::StatusOr<uint64_t> bytes_now = FileBytes(data_.get());
-    if (!bytes_now.ok() || *bytes_now != bytes_) return LengthChanged(block_id_);
-    return CorruptBlockError(block_id_, "block " + block_id_ + ": the bytes from " +
-                                            std::to_string(chunk * chunk_bytes()) +
-                                            " on do not match their checksum");
+    const absl::StatusOr<uint64_t> bytes_now = FileBytes(file());
+    if (!bytes_now.ok() || *bytes_now != bytes()) return LengthChanged(block_id());
+    return CorruptBlockError(block_id(), "block " + block_id() + ": the bytes from " +
+                                             std::to_string(chunk * kind_.bytes_per_checksum) +
+                                             " on do not match their checksum");
   }
 
-  const std::string block_id_;
-  const UniqueFd data_;
   const UniqueFd meta_;
-  const uint64_t bytes_;
   const ChecksumKind kind_;
-  std::vector<uint8_t> before_;
-  std::vector<uint8_t> after_;
   std::vector<uint8_t> window_;  // checksums as in the file, from that of chunk window_first_ on
   uint64_t window_first_ = 0;
 };

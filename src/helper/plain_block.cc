@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <optional>
 
@@ -13,116 +11,43 @@
 #include "common/corrupt_block.h"
 #include "common/crc32c.h"
 #include "common/status.h"
-#include "helper/file_pieces.h"
+#include "helper/checked_file.h"
 
 namespace ecpipe {
 namespace {
 
-constexpr uint64_t kChunk = kChecksumChunkBytes;
-
-class PlainBlock : public BlockReader {
+class PlainBlock : public CheckedFile {
  public:
-  PlainBlock(std::string block_id, UniqueFd fd, uint64_t bytes,
+  PlainBlock(std::string block_id, UniqueFd file, uint64_t bytes,
              std::optional<ChecksumFile> checksums)
-      : block_id_(std::move(block_id)),
-        fd_(std::move(fd)),
-        bytes_(bytes),
-        checksums_(std::move(checksums)) {
-    ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  }
-
-  uint64_t bytes() const override { return bytes_; }
-
-  absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    const Reach reach = ReachOf(offset, out.size());
-    FilePieces pieces = PiecesOf(reach, out);
-    uint64_t at = offset - reach.before;
-    while (!pieces.Full()) {
-      const ssize_t got = pieces.ReadSome(fd_.get(), at, 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return ErrnoStatus(errno, "read");
-      if (got == 0) {
-        return CorruptBlockError(
-            block_id_, "the block ends at byte " + std::to_string(at) + "; it has become shorter");
-      }
-      at += static_cast<uint64_t>(got);
-    }
-    return Check(reach, offset, out, Patience::kWait).status();
-  }
-
-  absl::StatusOr<bool> TryReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    const Reach reach = ReachOf(offset, out.size());
-    FilePieces pieces = PiecesOf(reach, out);
-    if (!pieces.Full()) pieces.ReadSome(fd_.get(), offset - reach.before, RWF_NOWAIT);
-    // A short read, EAGAIN, or a file system without this flag: the waiting read finds out.
-    if (!pieces.Full()) return false;
-    return Check(reach, offset, out, Patience::kAtOnce);
-  }
+      : CheckedFile(std::move(block_id), std::move(file), bytes,
+                    checksums ? kChecksumChunkBytes : 0),
+        checksums_(std::move(checksums)) {}
 
  private:
-  enum class Patience { kAtOnce, kWait };
-
-  // What has to be read around a range, so that whole chunks are there to be checked.
-  struct Reach {
-    size_t before = 0;
-    size_t after = 0;
-  };
-
-  Reach ReachOf(uint64_t offset, size_t bytes) const {
-    if (!checksums_ || bytes == 0 || offset + bytes > bytes_) return {};
-    const uint64_t end = offset + bytes;
-    const uint64_t chunk_end = std::min((end + kChunk - 1) / kChunk * kChunk, bytes_);
-    return {static_cast<size_t>(offset % kChunk), static_cast<size_t>(chunk_end - end)};
+  uint32_t Extend(uint32_t crc, std::span<const uint8_t> bytes) const override {
+    return ExtendCrc32c(crc, bytes);
   }
 
-  FilePieces PiecesOf(const Reach& reach, std::span<uint8_t> out) {
-    FilePieces pieces;
-    pieces.Add(std::span(before_).first(reach.before));
-    pieces.Add(out);
-    pieces.Add(std::span(after_).first(reach.after));
-    return pieces;
-  }
-
-  // True if all chunks of the range are right; false if their checksums would have to be waited
-  // for.
-  absl::StatusOr<bool> Check(const Reach& reach, uint64_t offset, std::span<const uint8_t> out,
-                             Patience patience) {
-    if (!checksums_ || out.empty()) return true;
-    uint64_t chunk = offset / kChunk;
-    uint32_t crc = Crc32c(std::span(before_).first(reach.before));
-    size_t room = static_cast<size_t>(kChunk) - reach.before;
-    while (!out.empty()) {
-      const size_t step = std::min(out.size(), room);
-      crc = ExtendCrc32c(crc, out.first(step));
-      out = out.subspan(step);
-      if (out.empty()) crc = ExtendCrc32c(crc, std::span(after_).first(reach.after));
-      ECPIPE_ASSIGN_OR_RETURN(const bool checked, CheckChunk(chunk, crc, patience));
-      if (!checked) return false;
-      ++chunk;
-      crc = 0;
-      room = static_cast<size_t>(kChunk);
-    }
-    return true;
-  }
-
-  absl::StatusOr<bool> CheckChunk(uint64_t chunk, uint32_t crc, Patience patience) {
+  absl::StatusOr<bool> CheckChunk(uint64_t chunk, uint32_t crc, Patience patience) override {
     const auto expected = checksums_->Find(chunk, patience == Patience::kAtOnce);
     if (absl::IsDataLoss(expected.status())) {
-      return CorruptBlockError(block_id_, std::string(expected.status().message()));
+      return CorruptBlockError(block_id(), std::string(expected.status().message()));
     }
     ECPIPE_RETURN_IF_ERROR(expected.status());
     if (!expected->has_value()) return false;
     if (**expected == crc) return true;
-    return CorruptBlockError(block_id_, "the bytes from " + std::to_string(chunk * kChunk) +
-                                            " on do not match their checksum");
+    return CorruptBlockError(block_id(), "the bytes from " +
+                                             std::to_string(chunk * kChecksumChunkBytes) +
+                                             " on do not match their checksum");
   }
 
-  const std::string block_id_;
-  const UniqueFd fd_;
-  const uint64_t bytes_;
+  absl::Status EndedAt(uint64_t at) const override {
+    return CorruptBlockError(
+        block_id(), "the block ends at byte " + std::to_string(at) + "; it has become shorter");
+  }
+
   std::optional<ChecksumFile> checksums_;
-  std::array<uint8_t, kChunk> before_;
-  std::array<uint8_t, kChunk> after_;
 };
 
 // No checksum file: nothing, with OK.
