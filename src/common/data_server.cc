@@ -111,7 +111,9 @@ class DataServer::Loop {
 
   void Take(StreamSocket socket, const std::string& origin) {
     if (server_.options_.tls != nullptr) {
-      socket.UseTls(server_.options_.tls->Accept(socket.fd()));
+      // Those who receive blocks.
+      socket.UseTls(server_.options_.tls->Accept(
+          socket.fd(), {Role::kHelper, Role::kRequestor, Role::kOperator}));
     }
     const TimePoint deadline = Clock::System().Now() + server_.options_.handshake_timeout;
     Unmatched* const added = unmatched_.Add(std::move(socket), origin, deadline);

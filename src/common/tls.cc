@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "common/check.h"
 #include "common/log.h"
-#include "common/peer_identity.h"
 #include "common/status.h"
 
 namespace ecpipe {
@@ -61,8 +61,8 @@ struct TlsSession::State {
   int fd = -1;
   std::shared_ptr<const void> context;  // shared: files may be replaced while the session runs
   SslPtr ssl;
-  bool dials = false;
-  std::string node;  // that the peer must be; empty: any
+  std::set<Role> roles;  // of which the peer must have one
+  std::string node;      // that it must be; empty: any
   absl::Status error;
   std::string refusal;  // why the peer's certificate was not taken
   short wanted = POLLIN;
@@ -125,14 +125,11 @@ int VerifyPeer(int chain_is_good, X509_STORE_CTX* chain) {
 }  // namespace
 
 absl::Status TlsSession::State::CheckPeer(const PeerIdentity& peer) const {
-  const std::set<Role> allowed =
-      dials ? std::set<Role>{Role::kHelper}
-            : std::set<Role>{Role::kHelper, Role::kRequestor, Role::kOperator};
   bool fits = false;
-  for (const Role role : peer.roles) fits |= allowed.contains(role);
+  for (const Role role : peer.roles) fits |= roles.contains(role);
   if (!fits) {
-    return absl::UnauthenticatedError("its certificate has none of the roles " +
-                                      RoleNames(allowed) + "; it has: " + RoleNames(peer.roles));
+    return absl::UnauthenticatedError("its certificate has none of the roles " + RoleNames(roles) +
+                                      "; it has: " + RoleNames(peer.roles));
   }
   if (!node.empty() && peer.node != node) {
     return absl::UnauthenticatedError("its certificate is that of '" + peer.node + "', not of '" +
@@ -269,13 +266,15 @@ std::string StampOf(const TlsFiles& files) {
   return stamp;
 }
 
+// Without a node it is the accepting end.
 std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, std::shared_ptr<const void> owner, int fd,
-                                        bool dials, const std::string& node) {
+                                        const std::set<Role>& roles,
+                                        const std::optional<std::string>& node) {
   auto state = std::make_unique<TlsSession::State>();
   state->fd = fd;
   state->context = std::move(owner);
-  state->dials = dials;
-  state->node = node;
+  state->roles = roles;
+  state->node = node.value_or("");
   state->ssl.reset(SSL_new(context));
   BIO* bio = BIO_new(SocketMethod());
   ECPIPE_CHECK(state->ssl != nullptr && bio != nullptr);
@@ -283,7 +282,7 @@ std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, std::shared_ptr<const 
   BIO_set_init(bio, 1);
   SSL_set_bio(state->ssl.get(), bio, bio);
   SSL_set_app_data(state->ssl.get(), state.get());
-  if (dials) {
+  if (node) {
     // The bytes come to this end: fewer reads for them. The other end looks at its socket to learn
     // whether the peer is there, so nothing may be read ahead of it.
     SSL_set_read_ahead(state->ssl.get(), 1);
@@ -361,12 +360,12 @@ std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
 
 std::unique_ptr<TlsSession> TlsContext::Dial(int fd, const std::string& node) {
   const std::shared_ptr<const Loaded> loaded = Current();
-  return MakeSession(loaded->ssl.get(), loaded, fd, /*dials=*/true, node);
+  return MakeSession(loaded->ssl.get(), loaded, fd, {Role::kHelper}, node);
 }
 
-std::unique_ptr<TlsSession> TlsContext::Accept(int fd) {
+std::unique_ptr<TlsSession> TlsContext::Accept(int fd, const std::set<Role>& roles) {
   const std::shared_ptr<const Loaded> loaded = Current();
-  return MakeSession(loaded->ssl.get(), loaded, fd, /*dials=*/false, "");
+  return MakeSession(loaded->ssl.get(), loaded, fd, roles, std::nullopt);
 }
 
 }  // namespace ecpipe

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/peer_identity.h"
 #include "common/tls_files.h"
 
 namespace ecpipe {
@@ -66,8 +68,8 @@ class TlsContext {
 
   // The dialling end. The peer must be a helper, and the node that is named here.
   std::unique_ptr<TlsSession> Dial(int fd, const std::string& node);
-  // The accepting end. The peer must be one who receives blocks: a helper, requestor or operator.
-  std::unique_ptr<TlsSession> Accept(int fd);
+  // The accepting end. The peer must have one of these roles.
+  std::unique_ptr<TlsSession> Accept(int fd, const std::set<Role>& roles);
 
   const TlsFiles& files() const { return files_; }
 

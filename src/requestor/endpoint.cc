@@ -158,7 +158,10 @@ void Endpoint::Open(UniqueFd fd) {
     }
   }
   StreamSocket socket(std::move(fd));
-  if (options_.tls != nullptr) socket.UseTls(options_.tls->Accept(socket.fd()));
+  if (options_.tls != nullptr) {
+    // Those who may have blocks repaired (rpc/access.cc).
+    socket.UseTls(options_.tls->Accept(socket.fd(), {Role::kRequestor, Role::kOperator}));
+  }
   auto session = std::make_unique<EndpointSession>(std::move(socket), options_.session, &factory_,
                                                    [this] { wakeup_.Signal(); });
   MutexLock lock(&mutex_);

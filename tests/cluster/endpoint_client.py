@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from dataclasses import dataclass, field
 
@@ -33,9 +34,9 @@ def fields_of(payload: bytes) -> dict[str, str]:
 
 
 class Connection:
-    """One repair."""
+    """One repair. With `tls` over TLS, whose name of the peer nobody checks."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, tls: ssl.SSLContext | None = None) -> None:
         kind, rest = address.split(":", 1)
         if kind == "unix":
             self.socket = socket.socket(socket.AF_UNIX)
@@ -44,6 +45,8 @@ class Connection:
         else:
             host, port = rest.rsplit(":", 1)
             self.socket = socket.create_connection((host, int(port)), SECONDS)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket)
 
     def __enter__(self) -> Connection:
         return self
