@@ -64,7 +64,7 @@ FIGURES = (
     Figure("8e", "Figure 8(e): full-node recovery", "§6.1",
            "16 helpers, 64 stripes with a block on the lost node, 1 to 16 requestors, 1 Gb/s",
            quick=(options("node --nodes 16 --stripes 24 --block-mib 1 --rate-mbit 200 --runs 2 "
-                          "--requestors 1,4,16 "
+                          "--requestors 1,8 "
                           "--policies rp,rp-greedy,rp-balanced,conventional,ppr"),),
            full=(options("node --nodes 16 --stripes 64 --block-mib 4 --rate-mbit 150 --runs 5 "
                          "--requestors 1,2,4,8,16,all --streams 12 "
@@ -111,7 +111,7 @@ FIGURES = (
                  "last lane does."),
     Figure("8h", "Figure 8(h): rack awareness", "§6.1",
            "RS (9, 6), three racks of three helpers, 10 Gb/s within, 400 or 800 Mb/s between racks",
-           quick=(options("rack --rate-mbit 800 --cross-mbit 40,80 --block-mib 4 --runs 3"),),
+           quick=(options("rack --rate-mbit 800 --cross-mbit 40,80 --block-mib 4 --runs 2"),),
            full=(options("rack --rate-mbit 800 --cross-mbit 40,80 --block-mib 64 --runs 10"),),
            comparisons=(
                Comparison("the faster of the two: rp, less than conventional", "60.9 %",
@@ -188,7 +188,7 @@ FIGURES = (
                  "integrations do not exist yet.",
            needs_jdk=True),
     Figure("11a", "Figure 11(a): implementations, one block", "§6.4", LOCAL,
-           quick=(options("implementations --rate-mbit 200 --block-mib 1,4,8 --runs 3 "
+           quick=(options("implementations --rate-mbit 200 --block-mib 1,4,8 --runs 2 "
                           "--schemes pipe-b,pipe-s,rp"),),
            full=(options("implementations --rate-mbit 200 --block-mib 1,4,16,64 --runs 10 "
                          "--schemes pipe-b,pipe-s,rp"),),
