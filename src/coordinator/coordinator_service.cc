@@ -205,6 +205,8 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
   for (const std::string& id : request.block_ids) ECPIPE_RETURN_IF_ERROR(ValidateBlockId(id));
   if (target.has_facts()) {
     ECPIPE_ASSIGN_OR_RETURN(request.facts, FactsFromProto(target.facts()));
+  } else {
+    ECPIPE_RETURN_IF_ERROR(FindFacts(&request));
   }
   return request;
 }
@@ -414,6 +416,7 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::G
     added->set_reason(block.reason);
     added->set_found_unix_ms(block.found_unix_ms);
   }
+  HdfsToStatus(response);
   return grpc::Status::OK;
 }
 

@@ -23,6 +23,7 @@ struct HelperConfig {
   std::string coordinator;
   std::vector<std::string> roots;
   StoreKind store = StoreKind::kPlain;
+  Duration report_interval{};  // between scans of an HDFS store, which the coordinator is told of
   EndpointConfig endpoint;
   bool insecure = false;
   TlsFiles tls;

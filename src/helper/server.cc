@@ -18,7 +18,7 @@ namespace {
 uint64_t NewIncarnation() { return static_cast<uint64_t>(Clock::System().UnixMillis()); }
 
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenStore(const HelperConfig& config) {
-  if (config.store == StoreKind::kHdfs) return OpenHdfsStore(config.roots);
+  if (config.store == StoreKind::kHdfs) return OpenHdfsStore(config.roots, config.report_interval);
   return OpenPlainStore(config.roots, config.checksums);
 }
 
@@ -79,6 +79,7 @@ HelperServer::~HelperServer() {
   rpc_.reset();
   endpoint_.reset();
   if (sessions_ != nullptr) sessions_->Drain(Duration(0));
+  reports_.reset();
   coordinator_.reset();
 }
 
@@ -144,8 +145,17 @@ absl::Status HelperServer::StartControlPlane() {
     Log(LogLevel::kWarning, "store.inventory_failed", {{"status", StatusText(inventory.status())}});
     return StoreInventory{};
   };
+  BlockReportClient::Options reports;
+  reports.coordinator = config_.coordinator;
+  reports.tls = tls_;
+  reports.node_id = config_.node_id;
+  reports.incarnation = options.node.incarnation();
+  reports.listing = [this] { return store_->Listing(); };
   // Nobody can start a part before this: the coordinator learns of the helper from it.
   coordinator_ = std::make_unique<CoordinatorClient>(std::move(options));
+  if (config_.store == StoreKind::kHdfs) {
+    reports_ = std::make_unique<BlockReportClient>(std::move(reports));
+  }
   return absl::OkStatus();
 }
 

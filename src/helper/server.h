@@ -12,6 +12,7 @@
 #include "common/rate_limiter.h"
 #include "common/tls.h"
 #include "common/transport.h"
+#include "helper/block_report_client.h"
 #include "helper/block_store.h"
 #include "helper/coordinator_client.h"
 #include "helper/helper_config.h"
@@ -58,6 +59,7 @@ class HelperServer {
   std::unique_ptr<MetricsServer> metrics_;  // null without an address
   // Set before the first part can end; sessions report to it.
   std::unique_ptr<CoordinatorClient> coordinator_;
+  std::unique_ptr<BlockReportClient> reports_;  // null: the store lists nothing
   std::unique_ptr<Endpoint> endpoint_;  // null without an address
 };
 

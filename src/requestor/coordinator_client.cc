@@ -174,6 +174,17 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   return node;
 }
 
+HdfsClusterStatus HdfsOf(const v1::GetStatusResponse::Hdfs& proto) {
+  const v1::HdfsFacts& facts = proto.facts();
+  HdfsClusterStatus hdfs{{facts.configured(), std::nullopt, facts.groups(), facts.last_error()},
+                         proto.nodes(),
+                         proto.blocks(),
+                         proto.degraded_groups(),
+                         proto.lost_groups()};
+  if (facts.has_age_seconds()) hdfs.facts.age_seconds = facts.age_seconds();
+  return hdfs;
+}
+
 RepairStatus RepairOf(const v1::Repair& proto) {
   RepairStatus repair;
   repair.repair_id = proto.repair_id();
@@ -383,6 +394,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
       status.corrupt_blocks.push_back(
           {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms()});
     }
+    if (response.has_hdfs()) status.hdfs = HdfsOf(response.hdfs());
     AskHelpers(&status.nodes);
     return status;
   }
