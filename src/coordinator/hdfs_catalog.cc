@@ -28,7 +28,7 @@ std::string AgeText(const KnownGroups& groups) {
 
 std::vector<std::string> HdfsCatalog::RenewedOf(const BlockReport& report) const {
   std::vector<std::string> renewed;
-  const int64_t now = Clock::System().UnixMillis();
+  const int64_t now = clock_->UnixMillis();
   for (const CorruptBlock& corrupt : corrupt_->All()) {
     const absl::StatusOr<HdfsBlock> block = ParseHdfsBlock(corrupt.block_id);
     if (corrupt.node != report.node || !block.ok()) continue;
@@ -53,7 +53,7 @@ absl::StatusOr<ReportedBlocks::Outcome> HdfsCatalog::Take(BlockReport report) {
   const std::vector<std::string> renewed = RenewedOf(report);
   const std::string name = report.node;
   ECPIPE_ASSIGN_OR_RETURN(const ReportedBlocks::Outcome outcome,
-                          reported_.Take(std::move(report), Clock::System().Now()));
+                          reported_.Take(std::move(report), clock_->Now()));
   if (outcome != ReportedBlocks::Outcome::kTaken) return outcome;
   for (const std::string& block_id : renewed) corrupt_->Forget(block_id);
   const std::shared_ptr<const NodeBlocks> has = reported_.Of(name);
@@ -95,7 +95,7 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
   };
   const BlockGroup* group = find();
   if (group == nullptr || group->stamp != block.stamp) {
-    groups = namenode_->GetSince(Clock::System().Now() - kFreshEnough, kPatience);
+    groups = namenode_->GetSince(clock_->Now() - kFreshEnough, kPatience);
     group = find();
   }
   if (groups.table == nullptr) {
@@ -117,7 +117,7 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
 
 HdfsCatalog::Live HdfsCatalog::LiveBlocks() {
   Live live;
-  const TimePoint now = Clock::System().Now();
+  const TimePoint now = clock_->Now();
   for (const auto& [name, blocks] : reported_.All()) {
     const std::optional<NodeView> node = nodes_->Find(name);
     if (!node || node->state == NodeState::kDead) continue;
@@ -136,7 +136,7 @@ std::optional<HdfsStatus> HdfsCatalog::Status() {
   if (namenode_ == nullptr) return status;
   status.groups = namenode_->Get();
   if (status.groups.table == nullptr) return status;
-  const TimePoint now = Clock::System().Now();
+  const TimePoint now = clock_->Now();
   {
     MutexLock lock(&mutex_);
     status.health = health_;
@@ -156,7 +156,7 @@ absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
   if (!view || view->record.storage_id.empty()) return std::nullopt;
   NodeLoss loss;
   loss.node = *view;
-  const TimePoint now = Clock::System().Now();
+  const TimePoint now = clock_->Now();
   if (namenode_ != nullptr) loss.groups = namenode_->Get();
   const Live live = LiveBlocks();
   loss.report_age_seconds = live.oldest_seconds;

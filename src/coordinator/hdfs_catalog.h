@@ -45,8 +45,9 @@ class HdfsCatalog {
 
   // `namenode` may be null: none is configured. With `whole` it tells of all of HDFS. All outlive
   // the catalog.
-  HdfsCatalog(NodeRegistry* nodes, CorruptBlocks* corrupt, NameNodeGroups* namenode, bool whole)
-      : nodes_(nodes), corrupt_(corrupt), namenode_(namenode), whole_(whole) {}
+  HdfsCatalog(NodeRegistry* nodes, CorruptBlocks* corrupt, NameNodeGroups* namenode, bool whole,
+              const Clock* clock)
+      : nodes_(nodes), corrupt_(corrupt), namenode_(namenode), whole_(whole), clock_(clock) {}
 
   bool configured() const { return namenode_ != nullptr; }
 
@@ -81,6 +82,7 @@ class HdfsCatalog {
   CorruptBlocks* const corrupt_;
   NameNodeGroups* const namenode_;
   const bool whole_;
+  const Clock* const clock_;
   ReportedBlocks reported_;
 
   Mutex mutex_;

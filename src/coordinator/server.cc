@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   }
   server->hdfs_ = std::make_unique<HdfsCatalog>(
       &server->repairs_->nodes(), &server->repairs_->corrupt(), server->namenode_.get(),
-      config.namenode.path == "/");
+      config.namenode.path == "/", &Clock::System());
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
       server->catalog_.get(), server->hdfs_.get(), server->journal_.get(), server->limits_.get(),
