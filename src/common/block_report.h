@@ -37,8 +37,8 @@ struct BlockChanges {
 };
 
 struct BlockReport {
-  // What a DataNode may be expected to have at most: at 24 bytes a block the coordinator keeps 48 MB
-  // for such a one.
+  // What a DataNode may be expected to have at most: at 24 bytes a block the coordinator keeps 48
+  // MB for such a one.
   static constexpr uint64_t kMaxBlocks = 2'000'000;
   static constexpr size_t kMaxPools = 16;  // one a NameNode of the federation
 

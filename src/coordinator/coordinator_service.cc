@@ -164,8 +164,8 @@ grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext* context,
   if (absl::Status own = CheckSpeaksFor(context, request->node_id()); !own.ok()) {
     return ToGrpc(own);
   }
-  const absl::Status status = StatusFromWire(request->status_code(), request->status_message(),
-                                             request->blamed_node());
+  const absl::Status status =
+      StatusFromWire(request->status_code(), request->status_message(), request->blamed_node());
   std::vector<LinkTiming> timings;
   for (const v1::LinkTiming& link : request->links()) {
     timings.push_back({link.to_node(), link.bytes(), link.seconds(), link.network_seconds()});

@@ -23,8 +23,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
   // All outlive the service.
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
-                         LinkProber* prober, Catalog* catalog, HdfsCatalog* hdfs,
-                         Journal* journal, LimitBook* limits, const DefaultLimits& defaults,
+                         LinkProber* prober, Catalog* catalog, HdfsCatalog* hdfs, Journal* journal,
+                         LimitBook* limits, const DefaultLimits& defaults,
                          TransportKind default_transport)
       : repairs_(repairs),
         recoveries_(recoveries),
@@ -47,8 +47,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                             v1::ReportBlocksResponse* response) override;
   grpc::Status BeginRepair(grpc::ServerContext*, const v1::BeginRepairRequest* request,
                            v1::BeginRepairResponse* response) override;
-  grpc::Status InspectRepair(grpc::ServerContext* context,
-                             const v1::InspectRepairRequest* request,
+  grpc::Status InspectRepair(grpc::ServerContext* context, const v1::InspectRepairRequest* request,
                              v1::InspectRepairResponse* response) override;
   grpc::Status FinishRepair(grpc::ServerContext*, const v1::FinishRepairRequest* request,
                             v1::FinishRepairResponse* response) override;

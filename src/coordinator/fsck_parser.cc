@@ -69,8 +69,8 @@ absl::StatusOr<GroupTable> FsckParser::Finish() {
   const bool verdict = last_line_.starts_with(kVerdict) && (last_line_.ends_with("' is HEALTHY") ||
                                                             last_line_.ends_with("' is CORRUPT"));
   if (!ended_ || !verdict) {
-    return absl::UnavailableError("fsck's answer is not whole; it ends with '" +
-                                  Shown(last_line_) + "'");
+    return absl::UnavailableError("fsck's answer is not whole; it ends with '" + Shown(last_line_) +
+                                  "'");
   }
   groups_.Seal();
   return std::move(groups_);

@@ -39,9 +39,9 @@ void MarkBlocks(const std::vector<InternalBlock>& blocks, const std::vector<Grou
       group = std::lower_bound(group, groups.end(), id,
                                [](const GroupKey& a, int64_t wanted) { return a.id < wanted; });
     } else if (id < group->id) {
-      block = std::lower_bound(
-          block, blocks.end(), group->id,
-          [](const InternalBlock& a, int64_t wanted) { return a.id < wanted; });
+      block =
+          std::lower_bound(block, blocks.end(), group->id,
+                           [](const InternalBlock& a, int64_t wanted) { return a.id < wanted; });
     } else {
       const auto bit = static_cast<uint16_t>(1 << IndexInGroup(block->id));
       if (block->stamp == group->stamp) {
@@ -107,9 +107,8 @@ GroupHealth HealthOf(const GroupTable& table,
   GroupHealth health;
   const std::vector<BlockGroup>& all = table.groups();
   for (auto begin = all.begin(); begin != all.end();) {
-    const auto end = std::find_if(begin, all.end(), [&](const BlockGroup& group) {
-      return group.pool != begin->pool;
-    });
+    const auto end = std::find_if(
+        begin, all.end(), [&](const BlockGroup& group) { return group.pool != begin->pool; });
     std::vector<GroupKey> keys;
     for (auto group = begin; group != end; ++group) keys.push_back({group->id, group->stamp});
     const std::vector<uint16_t> found = BlocksAt(live, table.PoolOf(*begin), keys);

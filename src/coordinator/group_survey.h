@@ -20,8 +20,8 @@ struct GroupKey {
   uint64_t stamp = 0;
 };
 
-// For each of these groups of one pool, in the order of their ids, a bit for each of its blocks that
-// some of these nodes have, in that generation. What they have of other generations is not there.
+// For each of these groups of one pool, in the order of their ids, a bit for each of its blocks
+// that some of these nodes have, in that generation. What they have of others is not there.
 std::vector<uint16_t> BlocksAt(const std::vector<std::shared_ptr<const NodeBlocks>>& nodes,
                                const std::string& pool, const std::vector<GroupKey>& groups);
 
@@ -47,13 +47,13 @@ struct BlockCount {
 // What became of the blocks of a node that is dead. Each lost one is rebuilt, gone or outstanding.
 struct BlockLoss {
   BlockCount lost;
-  BlockCount rebuilt;      // a live node has it
-  BlockCount gone;         // its group was deleted, or is of another generation now
+  BlockCount rebuilt;  // a live node has it
+  BlockCount gone;     // its group was deleted, or is of another generation now
   BlockCount outstanding;
   // Outstanding ones of groups that lack 1, 2, 3 and more blocks; and those that are in no answer.
   std::array<uint64_t, 3> by_missing{};
   uint64_t of_unknown_groups = 0;
-  uint64_t beyond_repair = 0;  // outstanding, of groups that lack more than their parity
+  uint64_t beyond_repair = 0;    // outstanding, of groups that lack more than their parity
   uint64_t repairs_running = 0;  // of those that are outstanding
 };
 

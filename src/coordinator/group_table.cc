@@ -37,8 +37,7 @@ absl::Status GroupTable::Add(const std::string& pool, int64_t id, uint64_t stamp
   }
   BlockGroup group{id, stamp, bytes, 0, 0};
   ECPIPE_ASSIGN_OR_RETURN(group.pool, NumberOfName(pool, kMaxPools, "block pools", &pools_));
-  ECPIPE_ASSIGN_OR_RETURN(group.policy,
-                          NumberOfName(policy, kMaxPolicies, "policies", &policies_));
+  ECPIPE_ASSIGN_OR_RETURN(group.policy, NumberOfName(policy, kMaxPolicies, "policies", &policies_));
   groups_.push_back(group);
   return absl::OkStatus();
 }

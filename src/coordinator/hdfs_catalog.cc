@@ -103,8 +103,7 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
     return absl::UnavailableError(what + ": no answer of the NameNode is there: " + why);
   }
   if (group == nullptr) {
-    return absl::NotFoundError(what + ": the NameNode does not know its group, " +
-                               AgeText(groups));
+    return absl::NotFoundError(what + ": the NameNode does not know its group, " + AgeText(groups));
   }
   if (group->stamp != block.stamp) {
     return absl::FailedPreconditionError(what + ": its group is of generation " +

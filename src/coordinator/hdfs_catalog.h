@@ -30,7 +30,7 @@ struct HdfsStatus {
 
 struct NodeLoss {
   NodeView node;
-  BlockLoss loss;  // nothing, unless the node is dead
+  BlockLoss loss;                 // nothing, unless the node is dead
   double report_age_seconds = 0;  // of the oldest latest report of a live DataNode
   KnownGroups groups;
 };
@@ -57,8 +57,8 @@ class HdfsCatalog {
 
   // The group of a block named as in common/hdfs_block.h, with all who report a block of it: of the
   // group's generation, and of the length that it must have. May wait for the NameNode.
-  // NOT_FOUND: it does not know the group; UNAVAILABLE: its answer is not there; FAILED_PRECONDITION:
-  // the group cannot be repaired by us, or is of another generation.
+  // NOT_FOUND: it does not know the group; UNAVAILABLE: its answer is not there;
+  // FAILED_PRECONDITION: the group cannot be repaired by us, or is of another generation.
   absl::StatusOr<StripeFacts> FactsOf(const std::string& block_id);
 
   // Nullopt: HDFS is nothing that we know of. The groups' health is up to some seconds old.

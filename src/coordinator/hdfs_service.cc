@@ -81,7 +81,7 @@ grpc::Status CoordinatorServiceImpl::GetNodeLoss(grpc::ServerContext*,
 void CoordinatorServiceImpl::HdfsToStatus(v1::GetStatusResponse* response) {
   const std::optional<HdfsStatus> status = hdfs_->Status();
   if (!status) return;
-  v1::GetStatusResponse::Hdfs* const proto = response->mutable_hdfs();
+  v1::HdfsStatus* const proto = response->mutable_hdfs();
   KnownToProto(status->groups, hdfs_->configured(), proto->mutable_facts());
   proto->set_nodes(status->nodes);
   proto->set_blocks(status->blocks);

@@ -42,8 +42,8 @@ void NameNodeGroups::Run() {
     {
       MutexLock lock(&mutex_);
       while (!stopping_) {
-        const bool wanted = wanted_since_ && (known_.table == nullptr ||
-                                              known_.as_of < *wanted_since_);
+        const bool wanted =
+            wanted_since_ && (known_.table == nullptr || known_.as_of < *wanted_since_);
         const TimePoint next = wanted ? not_before_ : std::max(due_, not_before_);
         if (Clock::System().Now() >= next) break;
         changed_.WaitUntil(lock, next);

@@ -17,9 +17,9 @@ namespace ecpipe {
 
 // As coordinator.toml's [hdfs] has it.
 struct NameNodeOptions {
-  std::string url;           // "http://HOST:PORT"; empty: none is configured
-  std::string user;          // a superuser of HDFS, as fsck wants it
-  std::string path = "/";    // what is below it is known
+  std::string url;         // "http://HOST:PORT"; empty: none is configured
+  std::string user;        // a superuser of HDFS, as fsck wants it
+  std::string path = "/";  // what is below it is known
   Duration refresh = std::chrono::seconds(300);
 };
 
@@ -38,8 +38,7 @@ struct KnownGroups {
 // Thread-safe. One thread asks; an answer that is not whole changes nothing.
 class NameNodeGroups {
  public:
-  using Fetch =
-      std::function<absl::StatusOr<GroupTable>(const std::function<bool()>& stop)>;
+  using Fetch = std::function<absl::StatusOr<GroupTable>(const std::function<bool()>& stop)>;
 
   // Between two attempts lie at least kShortestPause, and kPauseOfFetch times as long as the last
   // one took: fsck walks the whole tree, and must not be all that the NameNode does.

@@ -24,8 +24,7 @@ std::vector<InternalBlock> AddedInOrder(const BlockChanges& changes) {
   return added;
 }
 
-std::vector<InternalBlock> Changed(const std::vector<InternalBlock>& before,
-                                   BlockChanges changes) {
+std::vector<InternalBlock> Changed(const std::vector<InternalBlock>& before, BlockChanges changes) {
   const std::vector<InternalBlock> added = AddedInOrder(changes);
   std::sort(changes.removed.begin(), changes.removed.end());
   std::vector<InternalBlock> after;
@@ -64,11 +63,11 @@ absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Take(BlockReport report,
     for (const InternalBlock& block : blocks) after.block_bytes += block.bytes;
   }
   if (after.block_count > BlockReport::kMaxBlocks || after.pools.size() > BlockReport::kMaxPools) {
-    return absl::ResourceExhaustedError(
-        "node " + report.node + " has " + std::to_string(after.block_count) + " blocks of " +
-        std::to_string(after.pools.size()) + " pools; at most " +
-        std::to_string(BlockReport::kMaxBlocks) + " of " + std::to_string(BlockReport::kMaxPools) +
-        " are kept");
+    return absl::ResourceExhaustedError("node " + report.node + " has " +
+                                        std::to_string(after.block_count) + " blocks of " +
+                                        std::to_string(after.pools.size()) + " pools; at most " +
+                                        std::to_string(BlockReport::kMaxBlocks) + " of " +
+                                        std::to_string(BlockReport::kMaxPools) + " are kept");
   }
   MutexLock lock(&mutex_);
   std::shared_ptr<const NodeBlocks>& known = nodes_[report.node];
@@ -99,9 +98,8 @@ ReportedBlocks::Nodes ReportedBlocks::All() const {
 const InternalBlock* FindBlockIn(const NodeBlocks& blocks, const std::string& pool, int64_t id) {
   const auto found = blocks.pools.find(pool);
   if (found == blocks.pools.end()) return nullptr;
-  const auto block =
-      std::lower_bound(found->second.begin(), found->second.end(), InternalBlock{id, 0, 0},
-                       ByBlockId);
+  const auto block = std::lower_bound(found->second.begin(), found->second.end(),
+                                      InternalBlock{id, 0, 0}, ByBlockId);
   return block != found->second.end() && block->id == id ? &*block : nullptr;
 }
 

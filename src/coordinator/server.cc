@@ -53,8 +53,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
       config.default_transport);
-  ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls),
-                                                         server->service_.get()));
+  ECPIPE_ASSIGN_OR_RETURN(
+      server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
   server->expiry_ = std::thread([raw = server.get()] { raw->ExpireRegularly(); });
   return server;

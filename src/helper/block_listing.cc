@@ -30,8 +30,7 @@ BlockChanges ChangesOfPool(const std::vector<ListedBlock>& before,
 }  // namespace
 
 std::map<std::string, BlockChanges> ChangesBetween(const BlockListing& before,
-                                                   const BlockListing& after,
-                                                   int64_t now_unix_ns) {
+                                                   const BlockListing& after, int64_t now_unix_ns) {
   static const std::vector<ListedBlock> none;
   std::map<std::string, BlockChanges> all;
   const auto add = [&](const std::string& pool, const std::vector<ListedBlock>& old_blocks,

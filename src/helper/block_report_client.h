@@ -50,7 +50,7 @@ class BlockReportClient {
   grpc::ClientContext* call_ ABSL_GUARDED_BY(mutex_) = nullptr;
 
   // The thread's own.
-  TakenListing confirmed_;          // that the coordinator has said to have
+  TakenListing confirmed_;           // that the coordinator has said to have
   uint64_t confirmed_sequence_ = 0;  // of the report that said it; 0: none
   uint64_t sequence_ = 0;            // of the latest report
   bool reachable_ = true;            // for logging changes only

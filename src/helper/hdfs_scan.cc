@@ -168,9 +168,8 @@ absl::Status HdfsScan::List(int parent, const std::string& name, Leaf* leaf) {
     listed_block.block.stamp = stamp->second;
     return false;
   });
-  std::sort(leaf->blocks.begin(), leaf->blocks.end(), [](const auto& a, const auto& b) {
-    return a.block.id < b.block.id;
-  });
+  std::sort(leaf->blocks.begin(), leaf->blocks.end(),
+            [](const auto& a, const auto& b) { return a.block.id < b.block.id; });
   return absl::OkStatus();
 }
 

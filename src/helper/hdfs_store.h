@@ -24,8 +24,8 @@ namespace ecpipe {
 //
 // The store's storage_id() is the DataNode's UUID. Open() as that of every store; what it returns
 // is checked as OpenHdfsReplica says. Create() is FAILED_PRECONDITION: HDFS writes its blocks
-// itself. TakeInventory() and Listing() return at once: a thread of the store scans the volumes each
-// `scan_interval` (hdfs_scan.h).
+// itself. TakeInventory() and Listing() return at once: a thread of the store scans the volumes
+// each `scan_interval` (hdfs_scan.h).
 //
 // An error here names the volume: not a readable directory, or without the DataNode's VERSION file.
 // INVALID_ARGUMENT: two volumes are of two DataNodes.

@@ -28,14 +28,14 @@ struct HelperConfig {
   bool insecure = false;
   TlsFiles tls;
   StoredChecksums checksums = StoredChecksums::kWrite;
-  std::string control_address;            // to listen on
-  std::string data_address;               // to listen on
-  std::string advertised_control_address; // what others dial; empty: what was bound
+  std::string control_address;             // to listen on
+  std::string data_address;                // to listen on
+  std::string advertised_control_address;  // what others dial; empty: what was bound
   std::string advertised_data_address;
-  std::string redis_address;              // empty: no redis transport
-  std::string metrics_address;            // empty: no metrics
+  std::string redis_address;    // empty: no redis transport
+  std::string metrics_address;  // empty: no metrics
   std::string log_level;
-  double repair_bytes_per_second = 0;     // 0: no limit
+  double repair_bytes_per_second = 0;  // 0: no limit
   SessionManager::Options sessions;
   Duration drain_patience{};
 };

@@ -22,8 +22,7 @@ absl::StatusOr<std::unique_ptr<BlockStore>> OpenStore(const HelperConfig& config
   return OpenPlainStore(config.roots, config.checksums);
 }
 
-absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config,
-                                                        bool insecure,
+absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config, bool insecure,
                                                         const RequestorOptions& requestor) {
   return Endpoint::Start({.address = config.address,
                           .mode = config.mode,
@@ -38,8 +37,8 @@ void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
   metrics->AddGauge("ecpipe_endpoint_connections", "Connections of the requestor endpoint now.",
                     [endpoint] { return static_cast<double>(endpoint->counts().connections); });
   const auto counter = [&](const std::string& name, const std::string& help, auto read) {
-    metrics->AddCounter(
-        name, help, [endpoint, read] { return static_cast<double>(read(endpoint->counts())); });
+    metrics->AddCounter(name, help,
+                        [endpoint, read] { return static_cast<double>(read(endpoint->counts())); });
   };
   using Counts = const EndpointCounts&;
   counter("ecpipe_endpoint_repairs_done_total", "Repairs that the endpoint's clients got whole.",
@@ -127,8 +126,7 @@ absl::Status HelperServer::StartControlPlane() {
   const auto advertised = [](const std::string& configured, const std::string& bound) {
     return configured.empty() ? bound : configured;
   };
-  options.node.set_control_address(
-      advertised(config_.advertised_control_address, rpc_->address()));
+  options.node.set_control_address(advertised(config_.advertised_control_address, rpc_->address()));
   options.node.set_data_address(
       advertised(config_.advertised_data_address, data_server_->address()));
   options.node.set_redis_address(config_.redis_address);
@@ -189,12 +187,10 @@ absl::Status HelperServer::StartMetrics() {
           [](Counts counts) { return counts.parts_done; });
   counter("ecpipe_parts_failed_total", "Repair parts that ended with an error.",
           [](Counts counts) { return counts.parts_failed; });
-  metrics_->AddGauge("ecpipe_active_sessions", "Repair parts that run now.", [this] {
-    return static_cast<double>(sessions_->counts().active_sessions);
-  });
-  metrics_->AddGauge("ecpipe_buffer_bytes", "Slice buffers held now.", [this] {
-    return static_cast<double>(sessions_->counts().buffer_bytes);
-  });
+  metrics_->AddGauge("ecpipe_active_sessions", "Repair parts that run now.",
+                     [this] { return static_cast<double>(sessions_->counts().active_sessions); });
+  metrics_->AddGauge("ecpipe_buffer_bytes", "Slice buffers held now.",
+                     [this] { return static_cast<double>(sessions_->counts().buffer_bytes); });
   metrics_->AddGauge("ecpipe_kept_parts",
                      "Parts that failed, whose stored slices wait for another attempt.",
                      [this] { return static_cast<double>(sessions_->counts().kept_parts); });

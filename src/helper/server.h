@@ -49,7 +49,7 @@ class HelperServer {
   std::unique_ptr<BlockStore> store_;
   std::unique_ptr<DataServer> data_server_;
   std::unique_ptr<Transport> tcp_;
-  std::unique_ptr<Transport> redis_;  // null without a redis-server
+  std::unique_ptr<Transport> redis_;       // null without a redis-server
   RateLimiter limiter_{&Clock::System()};  // of all that sessions send
   // Whether the rate depends on which nodes are at work.
   std::atomic<bool> shares_rate_{false};
@@ -60,7 +60,7 @@ class HelperServer {
   // Set before the first part can end; sessions report to it.
   std::unique_ptr<CoordinatorClient> coordinator_;
   std::unique_ptr<BlockReportClient> reports_;  // null: the store lists nothing
-  std::unique_ptr<Endpoint> endpoint_;  // null without an address
+  std::unique_ptr<Endpoint> endpoint_;          // null without an address
 };
 
 // The daemon on a host that has no blocks: a requestor endpoint and nothing else.

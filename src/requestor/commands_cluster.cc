@@ -105,10 +105,11 @@ void PrintHdfs(const HdfsClusterStatus& hdfs) {
   if (!facts.configured) {
     std::printf("  no NameNode is configured ([hdfs] namenode): groups are not known\n");
   } else if (facts.age_seconds) {
-    std::printf("  %llu groups, as of %.0f s ago; %llu lack a block, %llu of these more than their "
-                "parity\n",
-                count(facts.groups), *facts.age_seconds, count(hdfs.degraded_groups),
-                count(hdfs.lost_groups));
+    std::printf(
+        "  %llu groups, as of %.0f s ago; %llu lack a block, %llu of these more than their "
+        "parity\n",
+        count(facts.groups), *facts.age_seconds, count(hdfs.degraded_groups),
+        count(hdfs.lost_groups));
   } else {
     std::printf("  the NameNode has not told of groups yet\n");
   }

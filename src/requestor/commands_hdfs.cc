@@ -31,12 +31,14 @@ std::vector<std::string> HintsOf(const NodeLossView& loss) {
         "default, and its DataNodes need the plugin to repair through ECPipe");
   }
   if (loss.beyond_repair > 0) {
-    hints.push_back("some groups lack more blocks than their parity: they are lost unless a node "
-                    "comes back");
+    hints.push_back(
+        "some groups lack more blocks than their parity: they are lost unless a node "
+        "comes back");
   }
   if (!loss.facts.configured) {
-    hints.push_back("no NameNode is configured ([hdfs] namenode): blocks of deleted files stay "
-                    "outstanding here");
+    hints.push_back(
+        "no NameNode is configured ([hdfs] namenode): blocks of deleted files stay "
+        "outstanding here");
   } else if (!loss.facts.age_seconds) {
     hints.push_back("the NameNode has not answered yet: " +
                     (loss.facts.last_error.empty() ? "wait" : loss.facts.last_error));
@@ -83,11 +85,12 @@ void PrintLoss(const NodeLossView& loss) {
               FormatSize(loss.rebuilt.bytes).c_str(), FormatSize(loss.lost.bytes).c_str(),
               Shown(loss.gone.blocks));
   if (loss.outstanding.blocks > 0) {
-    std::printf("  %llu outstanding, %s: %llu of groups that lack 1 block, %llu 2, %llu 3 or more, "
-                "%llu not known\n",
-                Shown(loss.outstanding.blocks), FormatSize(loss.outstanding.bytes).c_str(),
-                Shown(loss.by_missing[0]), Shown(loss.by_missing[1]), Shown(loss.by_missing[2]),
-                Shown(loss.of_unknown_groups));
+    std::printf(
+        "  %llu outstanding, %s: %llu of groups that lack 1 block, %llu 2, %llu 3 or more, "
+        "%llu not known\n",
+        Shown(loss.outstanding.blocks), FormatSize(loss.outstanding.bytes).c_str(),
+        Shown(loss.by_missing[0]), Shown(loss.by_missing[1]), Shown(loss.by_missing[2]),
+        Shown(loss.of_unknown_groups));
   }
   std::printf("  %llu repairs under way; reports are up to %.0f s old, the NameNode's answer ",
               Shown(loss.repairs_running), loss.report_age_seconds);
@@ -107,9 +110,7 @@ void ShowLoss(const CommonArguments& common, const NodeLossView& loss) {
   }
 }
 
-bool Over(const NodeLossView& loss) {
-  return loss.state != "dead" || loss.outstanding.blocks == 0;
-}
+bool Over(const NodeLossView& loss) { return loss.state != "dead" || loss.outstanding.blocks == 0; }
 
 // Polls until nothing is outstanding. A coordinator that does not answer is waited for as long as
 // one call may take.
@@ -158,14 +159,13 @@ absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common, const Recover
                                     bool even_if_live, bool detach) {
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
                           TlsContext::CreateIfEnabled(common.tls));
-  ECPIPE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<HdfsClient> client,
-      MakeHdfsClient(common.coordinator, FromSeconds(common.timeout_s), tls));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<HdfsClient> client,
+                          MakeHdfsClient(common.coordinator, FromSeconds(common.timeout_s), tls));
   ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLossView> loss, client->Loss(spec.node));
   if (!loss) return false;
   if (SaysHowToRecover(spec, even_if_live)) {
-    return absl::InvalidArgumentError("node " + spec.node + " is a DataNode: HDFS decides how its " +
-                                      "blocks are rebuilt; only --detach applies");
+    return absl::InvalidArgumentError("node " + spec.node + " is a DataNode: HDFS decides how " +
+                                      "its blocks are rebuilt; only --detach applies");
   }
   if (!detach) {
     ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, client.get(), *std::move(loss)));

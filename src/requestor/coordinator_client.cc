@@ -174,7 +174,7 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   return node;
 }
 
-HdfsClusterStatus HdfsOf(const v1::GetStatusResponse::Hdfs& proto) {
+HdfsClusterStatus HdfsOf(const v1::HdfsStatus& proto) {
   const v1::HdfsFacts& facts = proto.facts();
   HdfsClusterStatus hdfs{{facts.configured(), std::nullopt, facts.groups(), facts.last_error()},
                          proto.nodes(),
@@ -209,8 +209,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
       : address_(address),
         timeout_(timeout),
         security_(tls),
-        stub_(v1::CoordinatorService::NewStub(
-            MakeChannel(address, security_, Role::kCoordinator))) {}
+        stub_(
+            v1::CoordinatorService::NewStub(MakeChannel(address, security_, Role::kCoordinator))) {}
 
   absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                             const std::vector<std::string>& to,
@@ -448,8 +448,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     for (const NodeStatus& node : *nodes) {
       auto question = std::make_unique<Question>();
       if (node.state != "dead") {
-        question->stub = v1::HelperService::NewStub(
-            MakeChannel(node.control_address, security_, Role::kHelper));
+        question->stub =
+            v1::HelperService::NewStub(MakeChannel(node.control_address, security_, Role::kHelper));
         SetTimeout(&question->context, kHelperTimeout);
         question->reader = question->stub->AsyncGetHelperStatus(
             &question->context, v1::GetHelperStatusRequest(), &question->queue);

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "common/block_report.h"
-#include "ecpipe/v1/coordinator.pb.h"
+#include "ecpipe/v1/hdfs.pb.h"
 
 namespace ecpipe {
 

@@ -92,7 +92,8 @@ class HdfsCatalog(unittest.TestCase):
         wait_until(lambda: self.cluster.cli("plan", new.name(0), check=False).returncode == 0, SOON,
                    "the new group known")
         self.assertEqual(self.repair(new, 0), new.blocks[0])
-        self.refuses(Group(ROW, cell=CELL, number=9).name(0), "the NameNode does not know its group")
+        unknown = Group(ROW, cell=CELL, number=9)
+        self.refuses(unknown.name(0), "the NameNode does not know its group")
         groups[0].stamp -= 1
         self.refuses(groups[0].name(0), "its group is of generation 1001")
         self.assertIn("HDFS stores its blocks itself", self.cluster.cli(

@@ -111,11 +111,11 @@ TEST(FsckParser, RefusesWhatWasCutOff) {
     const auto table = Parse(whole.substr(0, bytes));
     EXPECT_TRUE(absl::IsUnavailable(table.status())) << bytes << ": " << table.status();
   }
-  const auto failed = Parse(std::string(kBegin) + "FSCK ended at Sun\nDisk\n\n\n" +
-                            "Fsck on path '/' FAILED");
+  const auto failed =
+      Parse(std::string(kBegin) + "FSCK ended at Sun\nDisk\n\n\n" + "Fsck on path '/' FAILED");
   EXPECT_THAT(std::string(failed.status().message()), HasSubstr("Fsck on path '/' FAILED"));
-  EXPECT_TRUE(absl::IsNotFound(
-      Parse(std::string(kBegin) + "\n\nPath '/x' does not exist").status()));
+  EXPECT_TRUE(
+      absl::IsNotFound(Parse(std::string(kBegin) + "\n\nPath '/x' does not exist").status()));
 }
 
 TEST(FsckParser, HasLimits) {

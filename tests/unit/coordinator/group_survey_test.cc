@@ -69,8 +69,8 @@ TEST(GroupSurvey, BlocksThatAShortGroupDoesNotHaveAreNotMissing) {
 
 TEST(GroupSurvey, EachLostBlockIsRebuiltGoneOrOutstanding) {
   const GroupTable table = TableOf({1, 2, 3, 4});
-  const Shared lost = Node({BlockOf(1, 0), BlockOf(2, 1), BlockOf(3, 2), BlockOf(4, 0, kStamp - 1),
-                            BlockOf(9, 0)});
+  const Shared lost =
+      Node({BlockOf(1, 0), BlockOf(2, 1), BlockOf(3, 2), BlockOf(4, 0, kStamp - 1), BlockOf(9, 0)});
   const std::vector<Shared> live = {
       Node({BlockOf(1, 0), BlockOf(2, 0), BlockOf(3, 0), BlockOf(4, 0, kStamp - 1)}),
       Node({BlockOf(2, 2), BlockOf(3, 1)}), Node({BlockOf(2, 3)}), Node({BlockOf(2, 4)})};

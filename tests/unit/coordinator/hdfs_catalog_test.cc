@@ -109,8 +109,8 @@ TEST_F(HdfsCatalogTest, SaysWhatIsMissing) {
 TEST_F(HdfsCatalogTest, AnAnswerThatFailsChangesNothing) {
   AwaitFetch();
   answers_ = false;
-  const KnownGroups groups = namenode_.GetSince(Clock::System().Now() + std::chrono::hours(1),
-                                                std::chrono::seconds(20));
+  const KnownGroups groups =
+      namenode_.GetSince(Clock::System().Now() + std::chrono::hours(1), std::chrono::seconds(20));
   ASSERT_NE(groups.table, nullptr);
   EXPECT_EQ(groups.table->size(), 1u);
   EXPECT_THAT(groups.last_error, HasSubstr("not whole"));

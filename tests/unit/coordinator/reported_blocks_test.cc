@@ -34,13 +34,14 @@ class ReportedBlocksTest : public testing::Test {
 
 TEST_F(ReportedBlocksTest, KeepsAWholeReportAndWhatChanges) {
   EXPECT_EQ(reported_.Of("n1"), nullptr);
-  EXPECT_EQ(Take(ReportOf(1, 0, {{"p", {{{{-3, 1, 10}, 0}, {{-9, 1, 20}, 0}, {{-5, 1, 30}, 0}},
-                                        {}}}})),
-            Outcome::kTaken);
+  EXPECT_EQ(
+      Take(ReportOf(1, 0, {{"p", {{{{-3, 1, 10}, 0}, {{-9, 1, 20}, 0}, {{-5, 1, 30}, 0}}, {}}}})),
+      Outcome::kTaken);
   EXPECT_EQ(Ids("p"), (std::vector<int64_t>{-9, -5, -3}));
   EXPECT_EQ(reported_.Of("n1")->block_bytes, 60u);
-  EXPECT_EQ(Take(ReportOf(2, 1, {{"p", {{{{-5, 2, 31}, 0}, {{-4, 1, 1}, 0}}, {-9, -7}}},
-                                 {"q", {{{{-1, 1, 1}, 0}}, {}}}})),
+  EXPECT_EQ(Take(ReportOf(2, 1,
+                          {{"p", {{{{-5, 2, 31}, 0}, {{-4, 1, 1}, 0}}, {-9, -7}}},
+                           {"q", {{{{-1, 1, 1}, 0}}, {}}}})),
             Outcome::kTaken);
   EXPECT_EQ(Ids("p"), (std::vector<int64_t>{-5, -4, -3}));
   const auto node = reported_.Of("n1");

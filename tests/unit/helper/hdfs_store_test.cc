@@ -199,8 +199,8 @@ TEST_F(HdfsStoreTest, StoresNothing) {
 
 TEST_F(HdfsStoreTest, RefusesVolumesOfTwoDatanodesOrNone) {
   const Volume other(scratch_.File("other"), "dn-uuid-2");
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      OpenHdfsStore({first_.path(), other.path()}, kInterval).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(OpenHdfsStore({first_.path(), other.path()}, kInterval).status()));
   std::filesystem::create_directories(scratch_.File("empty"));
   for (const std::string& path : {scratch_.File("empty"), scratch_.File("missing")}) {
     const absl::Status status = OpenHdfsStore({path}, kInterval).status();

@@ -44,9 +44,8 @@ TEST(Access, HelpersReportAndNothingElse) {
   for (const char* call : {"Register", "Heartbeat", "ReportPart", "ReportBlocks"}) {
     EXPECT_EQ(Coordinator(call), "h") << call;
   }
-  for (const char* call :
-       {"BeginRecovery", "ChangeRecovery", "GetNodeLoss", "PutStripes", "ProbeLinks",
-                           "GetLimits", "SetLimits"}) {
+  for (const char* call : {"BeginRecovery", "ChangeRecovery", "GetNodeLoss", "PutStripes",
+                           "ProbeLinks", "GetLimits", "SetLimits"}) {
     EXPECT_EQ(Coordinator(call), "o") << call;
   }
 }
