@@ -112,6 +112,7 @@ absl::Status ValidateHttpServer(const std::string& url) {
   for (const std::string scheme : {"http://", "https://"}) {
     if (!url.starts_with(scheme)) continue;
     const std::string rest = url.substr(scheme.size());
+    if (rest.find_first_of("/?#@\\%") != std::string::npos) break;
     const bool has_port = ParseHostPort(rest).ok();
     if (has_port || ParseHostPort(rest + ":80").ok()) return absl::OkStatus();
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/block_report.h"
 #include "common/clock.h"
 #include "common/mutex.h"
