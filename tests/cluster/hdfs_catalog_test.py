@@ -147,7 +147,7 @@ class HdfsCatalog(unittest.TestCase):
         self.assertEqual(loss["outstanding"]["blocks"], 3)
         self.assertEqual(loss["by_missing"], [2, 1, 0])
         self.assertTrue(any("no repair is under way" in hint for hint in loss["hints"]))
-        self.assertEqual(self.hdfs()["degraded_groups"], 3)
+        wait_until(lambda: self.hdfs()["degraded_groups"] == 3, SOON, "three degraded groups")
         refused = self.cluster.cli("recover-node", node, "--to", spare, check=False)
         self.assertIn("HDFS decides", refused.stderr)
         follow = subprocess.Popen(self.cluster.command("recover-node", node, "--json"),
