@@ -41,6 +41,7 @@ ONE_FILE_LIBRARIES: dict[str, re.Pattern[str]] = {
     "spdlog": re.compile(r"^spdlog/"),
     "toml++": re.compile(r"^toml(\+\+/|\.hpp$)"),
     "CLI11": re.compile(r"^CLI/"),
+    "libcurl": re.compile(r"^curl/"),
     "prometheus-cpp": re.compile(r"^prometheus/"),
     "OpenSSL's TLS": re.compile(r"^openssl/(ssl|x509)"),
 }

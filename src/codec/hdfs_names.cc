@@ -23,8 +23,11 @@ std::optional<int> NumberIn(const std::string& text) {
   return good ? std::optional(value) : std::nullopt;
 }
 
-bool IsCellSize(const std::string& text) {
-  return text.size() > 1 && text.back() == 'k' && NumberIn(text.substr(0, text.size() - 1));
+// The bytes of a cell size such as "1024k"; 0 if it is none.
+uint64_t CellBytes(const std::string& text) {
+  if (text.size() < 2 || text.back() != 'k') return 0;
+  return uint64_t{1024} *
+         static_cast<uint64_t>(NumberIn(text.substr(0, text.size() - 1)).value_or(0));
 }
 
 std::vector<std::string> SplitAtDashes(const std::string& text) {
@@ -53,28 +56,37 @@ absl::StatusOr<std::string> NameOfHdfsCodec(const std::string& codec, int data, 
                                     "' is not a codec of HDFS; known are rs, rs-legacy, xor");
 }
 
-absl::StatusOr<std::string> NameOfHdfsPolicy(const std::string& name) {
-  if (name.rfind(kPrefix, 0) != 0) return name;
-  const std::string policy = name.substr(sizeof kPrefix - 1);
-  std::string codec;
+absl::StatusOr<HdfsPolicy> ParseHdfsPolicy(const std::string& name) {
+  HdfsPolicy policy;
   std::string rest;
   for (const auto& [begin, known] :
        {std::pair("RS-LEGACY-", "rs-legacy"), {"RS-", "rs"}, {"XOR-", "xor"}}) {
-    if (policy.rfind(begin, 0) != 0) continue;
-    codec = known;
-    rest = policy.substr(std::string(begin).size());
+    if (name.rfind(begin, 0) != 0) continue;
+    policy.codec = known;
+    rest = name.substr(std::string(begin).size());
     break;
   }
   const std::vector<std::string> words = SplitAtDashes(rest);
-  const bool counted = words.size() == 2 || (words.size() == 3 && IsCellSize(words[2]));
-  const std::optional<int> data = counted ? NumberIn(words[0]) : std::nullopt;
-  const std::optional<int> parity = counted ? NumberIn(words[1]) : std::nullopt;
+  if (words.size() == 3) policy.cell_bytes = CellBytes(words[2]);
+  const bool counted = words.size() == 2 || policy.cell_bytes > 0;
+  policy.data = counted ? NumberIn(words[0]).value_or(0) : 0;
+  policy.parity = counted ? NumberIn(words[1]).value_or(0) : 0;
   constexpr int kMost = 255;
-  if (codec.empty() || !data || !parity || *data > kMost || *parity > kMost) {
+  if (policy.codec.empty() || policy.data == 0 || policy.parity == 0 || policy.data > kMost ||
+      policy.parity > kMost) {
+    return absl::InvalidArgumentError("'" + name + "' is not a policy of HDFS");
+  }
+  return policy;
+}
+
+absl::StatusOr<std::string> NameOfHdfsPolicy(const std::string& name) {
+  if (name.rfind(kPrefix, 0) != 0) return name;
+  const absl::StatusOr<HdfsPolicy> policy = ParseHdfsPolicy(name.substr(sizeof kPrefix - 1));
+  if (!policy.ok()) {
     return absl::InvalidArgumentError("'" + name +
                                       "' is not a policy of HDFS; write e.g. hdfs:RS-6-3");
   }
-  return NameOfHdfsCodec(codec, *data, *parity);
+  return NameOfHdfsCodec(policy->codec, policy->data, policy->parity);
 }
 
 }  // namespace ecpipe

@@ -2,6 +2,7 @@
 // Codes by the names of HDFS-3's erasure coding policies.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,20 @@ namespace ecpipe {
 // CreateErasureCode takes. INVALID_ARGUMENT for any other codec: a guess that is wrong would write
 // blocks that HDFS takes for right.
 absl::StatusOr<std::string> NameOfHdfsCodec(const std::string& codec, int data, int parity);
+
+// A policy as HDFS names it.
+struct HdfsPolicy {
+  std::string codec;  // "rs", "rs-legacy" or "xor"
+  int data = 0;
+  int parity = 0;
+  uint64_t cell_bytes = 0;  // 0: the name does not say
+
+  friend bool operator==(const HdfsPolicy&, const HdfsPolicy&) = default;
+};
+
+// "RS-6-3-1024k", "RS-LEGACY-6-3-1024k", "XOR-2-1-1024k", with or without the cell size.
+// INVALID_ARGUMENT for anything else.
+absl::StatusOr<HdfsPolicy> ParseHdfsPolicy(const std::string& name);
 
 // "hdfs:RS-k-p", "hdfs:RS-LEGACY-k-p" and "hdfs:XOR-k-p" as our own names; a text that does not
 // begin with "hdfs:" as it is. Policies end with their cell size, such as "-1024k"; it may be there

@@ -5,6 +5,7 @@
 
 #include "common/config.h"
 #include "common/status.h"
+#include "coordinator/http_get.h"
 
 namespace ecpipe {
 namespace {
@@ -47,6 +48,21 @@ void ReadProbes(Config& config, LinkProber::Options* probes) {
   constexpr uint64_t kMost = uint64_t{1} << 30;
   probes->max_bytes = config.Size("probe.max_bytes", probes->max_bytes, probes->min_bytes, kMost);
   probes->max_bytes_per_second = ReadMbit(config, "probe.max_mbit", 100);
+}
+
+void ReadNameNode(Config& config, NameNodeOptions* namenode) {
+  constexpr double kDay = 86400;
+  namenode->url = config.String("hdfs.namenode", "");
+  namenode->user = config.String("hdfs.user", "hdfs");
+  namenode->path = config.String("hdfs.path", namenode->path);
+  namenode->refresh =
+      FromSeconds(config.Seconds("hdfs.refresh_seconds", Seconds(namenode->refresh), kDay));
+  if (namenode->url.empty()) return;
+  if (const absl::Status valid = ValidateHttpServer(namenode->url); !valid.ok()) {
+    config.Reject("hdfs.namenode", std::string(valid.message()));
+  }
+  if (namenode->user.empty()) config.Reject("hdfs.user", "name a superuser of HDFS");
+  if (!namenode->path.starts_with("/")) config.Reject("hdfs.path", "it must begin with '/'");
 }
 
 absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
@@ -105,6 +121,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
       static_cast<int>(config.Integer("limits.journal_keep", repairs.journal_keep, 0, 10'000'000));
   ReadRecovery(config, &coordinator.recoveries);
   ReadProbes(config, &coordinator.probes);
+  ReadNameNode(config, &coordinator.namenode);
   ECPIPE_RETURN_IF_ERROR(config.Finish());
   return coordinator;
 }

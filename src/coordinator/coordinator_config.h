@@ -7,6 +7,7 @@
 #include "common/repair_plan.h"
 #include "common/tls_files.h"
 #include "coordinator/link_prober.h"
+#include "coordinator/namenode_groups.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
 
@@ -25,6 +26,7 @@ struct CoordinatorConfig {
   RepairCoordinator::Options repairs;
   RecoveryManager::Options recoveries;
   LinkProber::Options probes;
+  NameNodeOptions namenode;
 };
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.

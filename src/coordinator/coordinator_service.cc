@@ -164,8 +164,8 @@ grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext* context,
   if (absl::Status own = CheckSpeaksFor(context, request->node_id()); !own.ok()) {
     return ToGrpc(own);
   }
-  const absl::Status status = StatusFromWire(request->status_code(), request->status_message(),
-                                             request->blamed_node());
+  const absl::Status status =
+      StatusFromWire(request->status_code(), request->status_message(), request->blamed_node());
   std::vector<LinkTiming> timings;
   for (const v1::LinkTiming& link : request->links()) {
     timings.push_back({link.to_node(), link.bytes(), link.seconds(), link.network_seconds()});
@@ -205,6 +205,8 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
   for (const std::string& id : request.block_ids) ECPIPE_RETURN_IF_ERROR(ValidateBlockId(id));
   if (target.has_facts()) {
     ECPIPE_ASSIGN_OR_RETURN(request.facts, FactsFromProto(target.facts()));
+  } else {
+    ECPIPE_RETURN_IF_ERROR(FindFacts(&request));
   }
   return request;
 }
@@ -414,6 +416,7 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::G
     added->set_reason(block.reason);
     added->set_found_unix_ms(block.found_unix_ms);
   }
+  HdfsToStatus(response);
   return grpc::Status::OK;
 }
 

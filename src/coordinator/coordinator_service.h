@@ -2,6 +2,7 @@
 #pragma once
 
 #include "coordinator/catalog.h"
+#include "coordinator/hdfs_catalog.h"
 #include "coordinator/journal.h"
 #include "coordinator/limits.h"
 #include "coordinator/link_prober.h"
@@ -22,13 +23,14 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
   // All outlive the service.
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
-                         LinkProber* prober, Catalog* catalog, Journal* journal,
+                         LinkProber* prober, Catalog* catalog, HdfsCatalog* hdfs, Journal* journal,
                          LimitBook* limits, const DefaultLimits& defaults,
                          TransportKind default_transport)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
         catalog_(catalog),
+        hdfs_(hdfs),
         journal_(journal),
         limits_(limits),
         defaults_(defaults),
@@ -40,10 +42,12 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                          v1::HeartbeatResponse* response) override;
   grpc::Status ReportPart(grpc::ServerContext*, const v1::ReportPartRequest* request,
                           v1::ReportPartResponse* response) override;
+  grpc::Status ReportBlocks(grpc::ServerContext* context,
+                            grpc::ServerReader<v1::ReportBlocksRequest>* pieces,
+                            v1::ReportBlocksResponse* response) override;
   grpc::Status BeginRepair(grpc::ServerContext*, const v1::BeginRepairRequest* request,
                            v1::BeginRepairResponse* response) override;
-  grpc::Status InspectRepair(grpc::ServerContext* context,
-                             const v1::InspectRepairRequest* request,
+  grpc::Status InspectRepair(grpc::ServerContext* context, const v1::InspectRepairRequest* request,
                              v1::InspectRepairResponse* response) override;
   grpc::Status FinishRepair(grpc::ServerContext*, const v1::FinishRepairRequest* request,
                             v1::FinishRepairResponse* response) override;
@@ -63,6 +67,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                               v1::ChangeRecoveryResponse* response) override;
   grpc::Status ListRecoveries(grpc::ServerContext*, const v1::ListRecoveriesRequest* request,
                               v1::ListRecoveriesResponse* response) override;
+  grpc::Status GetNodeLoss(grpc::ServerContext*, const v1::GetNodeLossRequest* request,
+                           v1::GetNodeLossResponse* response) override;
   grpc::Status ProbeLinks(grpc::ServerContext*, const v1::ProbeLinksRequest* request,
                           v1::ProbeLinksResponse* response) override;
   grpc::Status ListLinks(grpc::ServerContext*, const v1::ListLinksRequest* request,
@@ -78,6 +84,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   absl::StatusOr<RepairRequest> RequestOf(const v1::RepairTarget& target,
                                           const std::string& requestor) const;
 
+  // In hdfs_service.cc.
+  absl::Status FindFacts(RepairRequest* request) const;
+  void HdfsToStatus(v1::GetStatusResponse* response);
+
   absl::StatusOr<RecoveryRequest> RecoveryOf(const v1::RecoverySpec& spec) const;
 
   // In limits_service.cc.
@@ -89,6 +99,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   RecoveryManager* const recoveries_;
   LinkProber* const prober_;
   Catalog* const catalog_;
+  HdfsCatalog* const hdfs_;
   Journal* const journal_;
   LimitBook* const limits_;
   const DefaultLimits defaults_;

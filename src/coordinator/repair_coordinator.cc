@@ -73,6 +73,15 @@ void RepairCoordinator::SetMaxRunning(uint32_t max_running) {
   max_running_ = max_running;
 }
 
+std::set<std::string> RepairCoordinator::RunningBlocks() {
+  MutexLock lock(&mutex_);
+  std::set<std::string> blocks;
+  for (const auto& [repair_id, running] : running_) {
+    blocks.insert(running.record.block_ids.begin(), running.record.block_ids.end());
+  }
+  return blocks;
+}
+
 SendingStreams RepairCoordinator::StreamsOf(const std::string& node) {
   MutexLock lock(&mutex_);
   SendingStreams streams;

@@ -174,6 +174,8 @@ class RepairCoordinator {
   // Replaces Options::max_running; repairs beyond it go on to their end.
   void SetMaxRunning(uint32_t max_running);
   SendingStreams StreamsOf(const std::string& node);
+  // Blocks that repairs under way rebuild.
+  std::set<std::string> RunningBlocks();
   RepairCounts counts();
 
  private:

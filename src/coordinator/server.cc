@@ -39,14 +39,22 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   server->prober_ = std::make_unique<LinkProber>(
       &server->repairs_->nodes(), &server->repairs_->links(), &server->repairs_->busy(),
       server->helpers_.get(), &Clock::System(), config.probes);
+  if (const NameNodeOptions& namenode = config.namenode; !namenode.url.empty()) {
+    server->namenode_ = std::make_unique<NameNodeGroups>(
+        [namenode](const std::function<bool()>& stop) { return FetchGroups(namenode, stop); },
+        namenode.refresh);
+  }
+  server->hdfs_ = std::make_unique<HdfsCatalog>(
+      &server->repairs_->nodes(), &server->repairs_->corrupt(), server->namenode_.get(),
+      config.namenode.path == "/", &Clock::System());
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
-      server->catalog_.get(), server->journal_.get(), server->limits_.get(),
+      server->catalog_.get(), server->hdfs_.get(), server->journal_.get(), server->limits_.get(),
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
       config.default_transport);
-  ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls),
-                                                         server->service_.get()));
+  ECPIPE_ASSIGN_OR_RETURN(
+      server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
   server->expiry_ = std::thread([raw = server.get()] { raw->ExpireRegularly(); });
   return server;
@@ -123,6 +131,20 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
       return static_cast<double>(sum);
     });
   };
+  metrics_->AddGauge("ecpipe_hdfs_groups", "Block groups that the NameNode has told of.", [this] {
+    const std::optional<HdfsStatus> hdfs = hdfs_->Status();
+    return hdfs && hdfs->groups.table ? static_cast<double>(hdfs->groups.table->size()) : 0.0;
+  });
+  metrics_->AddGauge("ecpipe_hdfs_groups_age_seconds", "Age of the NameNode's answer; 0: none.",
+                     [this] {
+                       const std::optional<HdfsStatus> hdfs = hdfs_->Status();
+                       return hdfs ? hdfs->groups.age_seconds : 0.0;
+                     });
+  metrics_->AddGauge("ecpipe_hdfs_degraded_groups", "Block groups that lack a block on live nodes.",
+                     [this] {
+                       const std::optional<HdfsStatus> hdfs = hdfs_->Status();
+                       return hdfs ? static_cast<double>(hdfs->health.degraded) : 0.0;
+                     });
   recoveries("ecpipe_recovery_blocks_waiting", "Lost blocks that wait for their repair.",
              [](const RecoveryView& view) { return view.waiting_blocks; });
   recoveries("ecpipe_recovery_blocks_running", "Lost blocks that are being repaired.",

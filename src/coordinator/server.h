@@ -13,10 +13,12 @@
 #include "coordinator/catalog.h"
 #include "coordinator/coordinator_config.h"
 #include "coordinator/coordinator_service.h"
+#include "coordinator/hdfs_catalog.h"
 #include "coordinator/helper_client.h"
 #include "coordinator/journal.h"
 #include "coordinator/limits.h"
 #include "coordinator/link_prober.h"
+#include "coordinator/namenode_groups.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
 #include "coordinator/repair_resumer.h"
@@ -47,6 +49,8 @@ class CoordinatorServer {
   std::unique_ptr<RepairResumer> resumer_;
   std::unique_ptr<RecoveryManager> recoveries_;
   std::unique_ptr<LinkProber> prober_;
+  std::unique_ptr<NameNodeGroups> namenode_;  // null: none is configured
+  std::unique_ptr<HdfsCatalog> hdfs_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<MetricsServer> metrics_;  // null without an address

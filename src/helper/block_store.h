@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "helper/block_listing.h"
 #include "pipeline/block_reader.h"
 
 namespace ecpipe {
@@ -48,6 +49,9 @@ class BlockStore {
 
   // Counts what is there. May take long on large stores; called from a background thread.
   virtual absl::StatusOr<StoreInventory> TakeInventory() = 0;
+
+  // The blocks of groups, where the coordinator is to be told of each. Returns at once.
+  virtual TakenListing Listing() { return {}; }
 
   // The storage system's own name of the node; empty: it has none.
   virtual std::string storage_id() const { return ""; }

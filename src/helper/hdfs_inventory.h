@@ -6,37 +6,34 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/thread.h"
-#include "helper/block_store.h"
-#include "helper/hdfs_volume.h"
+#include "helper/hdfs_scan.h"
 
 namespace ecpipe {
 
-// Counts the finalized replicas on volumes, again and again, on a thread of its own: a DataNode may
-// have a million of them, and whoever asks must not wait. Thread-safe.
+// Scans volumes again and again, on a thread of its own: a DataNode may have a million replicas,
+// and whoever asks must not wait. Thread-safe.
 class HdfsInventory {
  public:
-  // Once in ten minutes: as often as is worth reading all directories.
-  explicit HdfsInventory(std::shared_ptr<const HdfsVolumes> volumes,
-                         Duration interval = std::chrono::minutes(10));
+  // `interval` is from the end of a scan to the beginning of the next one.
+  HdfsInventory(std::shared_ptr<const HdfsVolumes> volumes, Duration interval);
   // Stops; within the time that one directory takes.
   ~HdfsInventory();
 
-  // As it was counted last; zeros before.
+  // As of the last scan; zeros before.
   StoreInventory latest();
+  TakenListing listing();
 
  private:
   void Run();
-  // Counts what there is, unless it is time to stop.
-  StoreInventory Count();
-  void CountBelow(int directory, int depth, StoreInventory* inventory);
   bool stopping();
 
-  const std::shared_ptr<const HdfsVolumes> volumes_;  // shared with the store
   const Duration interval_;
+  HdfsScan scan_;  // the thread's
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  StoreInventory latest_ ABSL_GUARDED_BY(mutex_);
+  uint64_t scans_ ABSL_GUARDED_BY(mutex_) = 0;
+  HdfsContents latest_ ABSL_GUARDED_BY(mutex_);
   Thread thread_;
 };
 

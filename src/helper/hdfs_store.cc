@@ -28,8 +28,11 @@ absl::StatusOr<UniqueFd> OpenRegular(int directory, const std::string& name) {
 
 class HdfsStore : public BlockStore {
  public:
-  HdfsStore(std::shared_ptr<const HdfsVolumes> volumes, std::string storage_id)
-      : volumes_(std::move(volumes)), storage_id_(std::move(storage_id)), inventory_(volumes_) {}
+  HdfsStore(std::shared_ptr<const HdfsVolumes> volumes, std::string storage_id,
+            Duration scan_interval)
+      : volumes_(std::move(volumes)),
+        storage_id_(std::move(storage_id)),
+        inventory_(volumes_, scan_interval) {}
 
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
     ECPIPE_ASSIGN_OR_RETURN(const HdfsBlock block, ParseHdfsBlock(block_id));
@@ -57,6 +60,7 @@ class HdfsStore : public BlockStore {
   }
 
   absl::StatusOr<StoreInventory> TakeInventory() override { return inventory_.latest(); }
+  TakenListing Listing() override { return inventory_.listing(); }
   std::string storage_id() const override { return storage_id_; }
 
  private:
@@ -76,14 +80,15 @@ class HdfsStore : public BlockStore {
     return OpenHdfsReplica(block_id, std::move(data), *std::move(meta));
   }
 
-  const std::shared_ptr<const HdfsVolumes> volumes_;  // shared with the thread that counts
+  const std::shared_ptr<const HdfsVolumes> volumes_;  // shared with the thread that scans
   const std::string storage_id_;
   HdfsInventory inventory_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes) {
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes,
+                                                          Duration scan_interval) {
   auto opened = std::make_shared<HdfsVolumes>();
   std::string storage_id;
   for (const std::string& path : volumes) {
@@ -95,7 +100,7 @@ absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std:
     storage_id = volume.datanode_uuid;
     opened->push_back(std::move(volume));
   }
-  return std::make_unique<HdfsStore>(std::move(opened), storage_id);
+  return std::make_unique<HdfsStore>(std::move(opened), storage_id, scan_interval);
 }
 
 }  // namespace ecpipe

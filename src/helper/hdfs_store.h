@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/clock.h"
 #include "helper/block_store.h"
 
 namespace ecpipe {
@@ -23,10 +24,12 @@ namespace ecpipe {
 //
 // The store's storage_id() is the DataNode's UUID. Open() as that of every store; what it returns
 // is checked as OpenHdfsReplica says. Create() is FAILED_PRECONDITION: HDFS writes its blocks
-// itself. TakeInventory() returns at once: a thread of the store counts from time to time.
+// itself. TakeInventory() and Listing() return at once: a thread of the store scans the volumes
+// each `scan_interval` (hdfs_scan.h).
 //
 // An error here names the volume: not a readable directory, or without the DataNode's VERSION file.
 // INVALID_ARGUMENT: two volumes are of two DataNodes.
-absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes);
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes,
+                                                          Duration scan_interval);
 
 }  // namespace ecpipe

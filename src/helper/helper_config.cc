@@ -40,6 +40,7 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
       config.Bool("helper.checksums", true) ? StoredChecksums::kWrite : StoredChecksums::kOmit;
   const std::string store = config.String("helper.store", "plain");
   helper.store = store == "hdfs" ? StoreKind::kHdfs : StoreKind::kPlain;
+  helper.report_interval = FromSeconds(config.Seconds("helper.report_seconds", 30, 3600));
   helper.endpoint = ReadEndpointConfig(config);
   helper.control_address = config.String("listen.control", "127.0.0.1:7711");
   helper.data_address = config.String("listen.data", "127.0.0.1:7712");
@@ -56,6 +57,10 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
   }
   if (store != "plain" && store != "hdfs") {
     config.Reject("helper.store", "'" + store + "' is not one of: plain, hdfs");
+  }
+  constexpr Duration kShortestInterval = std::chrono::milliseconds(100);
+  if (helper.report_interval < kShortestInterval) {
+    config.Reject("helper.report_seconds", "use at least 0.1: each scan looks at all directories");
   }
   for (const auto& [key, address] :
        {std::pair("helper.coordinator", helper.coordinator),

@@ -23,18 +23,19 @@ struct HelperConfig {
   std::string coordinator;
   std::vector<std::string> roots;
   StoreKind store = StoreKind::kPlain;
+  Duration report_interval{};  // between scans of an HDFS store, which the coordinator is told of
   EndpointConfig endpoint;
   bool insecure = false;
   TlsFiles tls;
   StoredChecksums checksums = StoredChecksums::kWrite;
-  std::string control_address;            // to listen on
-  std::string data_address;               // to listen on
-  std::string advertised_control_address; // what others dial; empty: what was bound
+  std::string control_address;             // to listen on
+  std::string data_address;                // to listen on
+  std::string advertised_control_address;  // what others dial; empty: what was bound
   std::string advertised_data_address;
-  std::string redis_address;              // empty: no redis transport
-  std::string metrics_address;            // empty: no metrics
+  std::string redis_address;    // empty: no redis transport
+  std::string metrics_address;  // empty: no metrics
   std::string log_level;
-  double repair_bytes_per_second = 0;     // 0: no limit
+  double repair_bytes_per_second = 0;  // 0: no limit
   SessionManager::Options sessions;
   Duration drain_patience{};
 };

@@ -18,12 +18,11 @@ namespace {
 uint64_t NewIncarnation() { return static_cast<uint64_t>(Clock::System().UnixMillis()); }
 
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenStore(const HelperConfig& config) {
-  if (config.store == StoreKind::kHdfs) return OpenHdfsStore(config.roots);
+  if (config.store == StoreKind::kHdfs) return OpenHdfsStore(config.roots, config.report_interval);
   return OpenPlainStore(config.roots, config.checksums);
 }
 
-absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config,
-                                                        bool insecure,
+absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config, bool insecure,
                                                         const RequestorOptions& requestor) {
   return Endpoint::Start({.address = config.address,
                           .mode = config.mode,
@@ -38,8 +37,8 @@ void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
   metrics->AddGauge("ecpipe_endpoint_connections", "Connections of the requestor endpoint now.",
                     [endpoint] { return static_cast<double>(endpoint->counts().connections); });
   const auto counter = [&](const std::string& name, const std::string& help, auto read) {
-    metrics->AddCounter(
-        name, help, [endpoint, read] { return static_cast<double>(read(endpoint->counts())); });
+    metrics->AddCounter(name, help,
+                        [endpoint, read] { return static_cast<double>(read(endpoint->counts())); });
   };
   using Counts = const EndpointCounts&;
   counter("ecpipe_endpoint_repairs_done_total", "Repairs that the endpoint's clients got whole.",
@@ -79,6 +78,7 @@ HelperServer::~HelperServer() {
   rpc_.reset();
   endpoint_.reset();
   if (sessions_ != nullptr) sessions_->Drain(Duration(0));
+  reports_.reset();
   coordinator_.reset();
 }
 
@@ -126,8 +126,7 @@ absl::Status HelperServer::StartControlPlane() {
   const auto advertised = [](const std::string& configured, const std::string& bound) {
     return configured.empty() ? bound : configured;
   };
-  options.node.set_control_address(
-      advertised(config_.advertised_control_address, rpc_->address()));
+  options.node.set_control_address(advertised(config_.advertised_control_address, rpc_->address()));
   options.node.set_data_address(
       advertised(config_.advertised_data_address, data_server_->address()));
   options.node.set_redis_address(config_.redis_address);
@@ -144,8 +143,17 @@ absl::Status HelperServer::StartControlPlane() {
     Log(LogLevel::kWarning, "store.inventory_failed", {{"status", StatusText(inventory.status())}});
     return StoreInventory{};
   };
+  BlockReportClient::Options reports;
+  reports.coordinator = config_.coordinator;
+  reports.tls = tls_;
+  reports.node_id = config_.node_id;
+  reports.incarnation = options.node.incarnation();
+  reports.listing = [this] { return store_->Listing(); };
   // Nobody can start a part before this: the coordinator learns of the helper from it.
   coordinator_ = std::make_unique<CoordinatorClient>(std::move(options));
+  if (config_.store == StoreKind::kHdfs) {
+    reports_ = std::make_unique<BlockReportClient>(std::move(reports));
+  }
   return absl::OkStatus();
 }
 
@@ -179,12 +187,10 @@ absl::Status HelperServer::StartMetrics() {
           [](Counts counts) { return counts.parts_done; });
   counter("ecpipe_parts_failed_total", "Repair parts that ended with an error.",
           [](Counts counts) { return counts.parts_failed; });
-  metrics_->AddGauge("ecpipe_active_sessions", "Repair parts that run now.", [this] {
-    return static_cast<double>(sessions_->counts().active_sessions);
-  });
-  metrics_->AddGauge("ecpipe_buffer_bytes", "Slice buffers held now.", [this] {
-    return static_cast<double>(sessions_->counts().buffer_bytes);
-  });
+  metrics_->AddGauge("ecpipe_active_sessions", "Repair parts that run now.",
+                     [this] { return static_cast<double>(sessions_->counts().active_sessions); });
+  metrics_->AddGauge("ecpipe_buffer_bytes", "Slice buffers held now.",
+                     [this] { return static_cast<double>(sessions_->counts().buffer_bytes); });
   metrics_->AddGauge("ecpipe_kept_parts",
                      "Parts that failed, whose stored slices wait for another attempt.",
                      [this] { return static_cast<double>(sessions_->counts().kept_parts); });

@@ -12,6 +12,7 @@
 #include "common/rate_limiter.h"
 #include "common/tls.h"
 #include "common/transport.h"
+#include "helper/block_report_client.h"
 #include "helper/block_store.h"
 #include "helper/coordinator_client.h"
 #include "helper/helper_config.h"
@@ -48,7 +49,7 @@ class HelperServer {
   std::unique_ptr<BlockStore> store_;
   std::unique_ptr<DataServer> data_server_;
   std::unique_ptr<Transport> tcp_;
-  std::unique_ptr<Transport> redis_;  // null without a redis-server
+  std::unique_ptr<Transport> redis_;       // null without a redis-server
   RateLimiter limiter_{&Clock::System()};  // of all that sessions send
   // Whether the rate depends on which nodes are at work.
   std::atomic<bool> shares_rate_{false};
@@ -58,7 +59,8 @@ class HelperServer {
   std::unique_ptr<MetricsServer> metrics_;  // null without an address
   // Set before the first part can end; sessions report to it.
   std::unique_ptr<CoordinatorClient> coordinator_;
-  std::unique_ptr<Endpoint> endpoint_;  // null without an address
+  std::unique_ptr<BlockReportClient> reports_;  // null: the store lists nothing
+  std::unique_ptr<Endpoint> endpoint_;          // null without an address
 };
 
 // The daemon on a host that has no blocks: a requestor endpoint and nothing else.

@@ -63,7 +63,11 @@ absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arg
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,
                      const std::vector<std::string>& to, PlanFormat format);
 
-// Follows the recovery to its end unless `detach`.
+// If the node is a DataNode of HDFS: shows what became of its blocks, and true. Follows that until
+// nothing is outstanding unless `detach`. False otherwise; nothing was printed then.
+absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common, const RecoverySpec& spec,
+                                    bool even_if_live, bool detach);
+// Follows the recovery to its end unless `detach`. Of a DataNode: ShowIfDataNode.
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& spec,
                             bool even_if_live, bool detach);
 absl::Status RunRecoveries(const CommonArguments& common);

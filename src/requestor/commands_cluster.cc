@@ -71,7 +71,8 @@ Json CorruptBlockJson(const CorruptBlockStatus& block) {
           {"node", block.node},
           {"reason", block.reason},
           {"found_unix_ms", block.found_unix_ms},
-          {"repair", block.RepairCommand()}};
+          {"hdfs", block.hdfs()},
+          {"repair", block.hdfs() ? Json() : Json(block.RepairCommand())}};
 }
 
 void PrintCorruptBlocks(const std::vector<CorruptBlockStatus>& blocks) {
@@ -79,7 +80,41 @@ void PrintCorruptBlocks(const std::vector<CorruptBlockStatus>& blocks) {
   std::printf("\ncorrupt blocks, not read until they are repaired:\n");
   for (const CorruptBlockStatus& block : blocks) {
     std::printf("%s on %s: %s\n    %s\n", block.block_id.c_str(), block.node.c_str(),
-                block.reason.c_str(), block.RepairCommand().c_str());
+                block.reason.c_str(),
+                block.hdfs() ? "HDFS rebuilds it once it knows" : block.RepairCommand().c_str());
+  }
+}
+
+Json HdfsJson(const HdfsClusterStatus& hdfs) {
+  const HdfsFactsStatus& facts = hdfs.facts;
+  return {{"namenode_configured", facts.configured},
+          {"groups", facts.groups},
+          {"groups_age_seconds", facts.age_seconds ? Json(*facts.age_seconds) : Json()},
+          {"namenode_error", facts.last_error},
+          {"nodes", hdfs.nodes},
+          {"blocks", hdfs.blocks},
+          {"degraded_groups", hdfs.degraded_groups},
+          {"lost_groups", hdfs.lost_groups}};
+}
+
+void PrintHdfs(const HdfsClusterStatus& hdfs) {
+  const auto count = [](uint64_t number) { return static_cast<unsigned long long>(number); };
+  const HdfsFactsStatus& facts = hdfs.facts;
+  std::printf("\nHDFS: %llu blocks of groups on %llu DataNodes\n", count(hdfs.blocks),
+              count(hdfs.nodes));
+  if (!facts.configured) {
+    std::printf("  no NameNode is configured ([hdfs] namenode): groups are not known\n");
+  } else if (facts.age_seconds) {
+    std::printf(
+        "  %llu groups, as of %.0f s ago; %llu lack a block, %llu of these more than their "
+        "parity\n",
+        count(facts.groups), *facts.age_seconds, count(hdfs.degraded_groups),
+        count(hdfs.lost_groups));
+  } else {
+    std::printf("  the NameNode has not told of groups yet\n");
+  }
+  if (!facts.last_error.empty()) {
+    std::printf("  the NameNode cannot be asked: %s\n", facts.last_error.c_str());
   }
 }
 
@@ -96,6 +131,7 @@ void PrintStatus(const ClusterStatus& status) {
                 FormatSize(node.counters.data_bytes_sent).c_str(),
                 FormatSize(node.counters.data_bytes_received).c_str());
   }
+  if (status.hdfs) PrintHdfs(*status.hdfs);
   PrintCorruptBlocks(status.corrupt_blocks);
   if (status.repairs.empty()) return;
   std::printf("\n%-16s %-12s %-13s %-6s %-8s %s\n", "repair", "state", "scheme", "via", "seconds",
@@ -209,6 +245,7 @@ absl::Status RunStatus(const CommonArguments& common) {
   for (const CorruptBlockStatus& block : status.corrupt_blocks) {
     json["corrupt_blocks"].push_back(CorruptBlockJson(block));
   }
+  if (status.hdfs) json["hdfs"] = HdfsJson(*status.hdfs);
   std::printf("%s\n", json.dump(2).c_str());
   return absl::OkStatus();
 }

@@ -131,6 +131,8 @@ void Show(const CommonArguments& common, const RecoveryStatus& recovery) {
 
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& spec,
                             bool even_if_live, bool detach) {
+  ECPIPE_ASSIGN_OR_RETURN(const bool shown, ShowIfDataNode(common, spec, even_if_live, detach));
+  if (shown) return absl::OkStatus();
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   ECPIPE_ASSIGN_OR_RETURN(const uint64_t id, coordinator->BeginRecovery(spec, even_if_live));

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/checksum_kind.h"
+#include "common/hdfs_block.h"
 #include "common/repair_plan.h"
 #include "common/stripe_facts.h"
 
@@ -130,8 +131,24 @@ struct CorruptBlockStatus {
   std::string reason;
   int64_t found_unix_ms = 0;
 
-  // The command that repairs it where it is.
+  // Whether it is HDFS's: nobody else may store it anew.
+  bool hdfs() const { return ParseHdfsBlock(block_id).ok(); }
+  // The command that repairs it where it is, unless it is HDFS's.
   std::string RepairCommand() const { return "ecpipe repair " + block_id + " --to " + node; }
+};
+// What is known from HDFS's NameNode.
+struct HdfsFactsStatus {
+  bool configured = false;
+  std::optional<double> age_seconds;  // of its answer; none: there is none yet
+  uint64_t groups = 0;
+  std::string last_error;  // why there is no newer one; empty: it is as new as it should be
+};
+struct HdfsClusterStatus {
+  HdfsFactsStatus facts;
+  uint64_t nodes = 0;            // DataNodes whose blocks are known
+  uint64_t blocks = 0;           // that they report
+  uint64_t degraded_groups = 0;  // that lack a block on a live node
+  uint64_t lost_groups = 0;      // that lack more than their parity
 };
 struct ClusterStatus {
   std::string version;
@@ -139,6 +156,7 @@ struct ClusterStatus {
   std::vector<NodeStatus> nodes;
   std::vector<RepairStatus> repairs;               // newest first
   std::vector<CorruptBlockStatus> corrupt_blocks;  // the oldest finding first
+  std::optional<HdfsClusterStatus> hdfs;           // none: there is no HDFS
 };
 
 // The rebuilding of all that a node had. Zeros and empty strings stand for the coordinator's

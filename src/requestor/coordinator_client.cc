@@ -174,6 +174,17 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   return node;
 }
 
+HdfsClusterStatus HdfsOf(const v1::HdfsStatus& proto) {
+  const v1::HdfsFacts& facts = proto.facts();
+  HdfsClusterStatus hdfs{{facts.configured(), std::nullopt, facts.groups(), facts.last_error()},
+                         proto.nodes(),
+                         proto.blocks(),
+                         proto.degraded_groups(),
+                         proto.lost_groups()};
+  if (facts.has_age_seconds()) hdfs.facts.age_seconds = facts.age_seconds();
+  return hdfs;
+}
+
 RepairStatus RepairOf(const v1::Repair& proto) {
   RepairStatus repair;
   repair.repair_id = proto.repair_id();
@@ -198,8 +209,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
       : address_(address),
         timeout_(timeout),
         security_(tls),
-        stub_(v1::CoordinatorService::NewStub(
-            MakeChannel(address, security_, Role::kCoordinator))) {}
+        stub_(
+            v1::CoordinatorService::NewStub(MakeChannel(address, security_, Role::kCoordinator))) {}
 
   absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                             const std::vector<std::string>& to,
@@ -383,6 +394,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
       status.corrupt_blocks.push_back(
           {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms()});
     }
+    if (response.has_hdfs()) status.hdfs = HdfsOf(response.hdfs());
     AskHelpers(&status.nodes);
     return status;
   }
@@ -436,8 +448,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     for (const NodeStatus& node : *nodes) {
       auto question = std::make_unique<Question>();
       if (node.state != "dead") {
-        question->stub = v1::HelperService::NewStub(
-            MakeChannel(node.control_address, security_, Role::kHelper));
+        question->stub =
+            v1::HelperService::NewStub(MakeChannel(node.control_address, security_, Role::kHelper));
         SetTimeout(&question->context, kHelperTimeout);
         question->reader = question->stub->AsyncGetHelperStatus(
             &question->context, v1::GetHelperStatusRequest(), &question->queue);

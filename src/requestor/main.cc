@@ -161,7 +161,7 @@ class CommandLine {
     CLI::App* recover =
         Add(&app_, "recover-node",
             "Rebuild all that a lost node had, on other nodes. The coordinator goes on when this "
-            "command ends",
+            "command ends. Of a DataNode: show how far HDFS has rebuilt what it had",
             [this] { return RunRecoverNode(common_, recovery_, even_if_live_, detach_); });
     recover->add_option("NODE", recovery_.node, "The node whose blocks are lost")->required();
     recover->add_option("--to", recovery_.to, "Nodes that take blocks; default: all that live")

@@ -31,6 +31,7 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "Register", helper},
         {coordinator_service + "Heartbeat", helper},
         {coordinator_service + "ReportPart", helper},
+        {coordinator_service + "ReportBlocks", helper},
         // With nodes that store the blocks: operators only, see coordinator_service.cc.
         {coordinator_service + "BeginRepair", readers},
         {coordinator_service + "InspectRepair", readers},
@@ -46,6 +47,7 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "BeginRecovery", operators},
         {coordinator_service + "ChangeRecovery", operators},
         {coordinator_service + "ListRecoveries", operators},
+        {coordinator_service + "GetNodeLoss", operators},
         {coordinator_service + "ProbeLinks", operators},
         {coordinator_service + "GetLimits", operators},
         {coordinator_service + "SetLimits", operators},

@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/stripe_facts.h"
-#include "ecpipe/v1/coordinator.pb.h"
+#include "ecpipe/v1/hdfs.pb.h"
 
 namespace ecpipe {
 

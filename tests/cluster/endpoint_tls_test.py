@@ -78,8 +78,9 @@ class EndpointOverTls(unittest.TestCase):
                          hashlib.sha256(self.group.blocks[0]).hexdigest())
 
     def test_nobody_else_gets_anything(self) -> None:
-        for tls in (None, self.context(None), self.context("node-2")):
-            with self.subTest(tls=tls and tls.cert_store_stats()), self.assertRaises(OSError):  # ssl.SSLError is one
+        for who, tls in (("plain", None), ("no certificate", self.context(None)),
+                         ("a helper", self.context("node-2"))):
+            with self.subTest(who=who), self.assertRaises(OSError):  # ssl.SSLError is one
                 self.ask(tls)
         self.assertEqual(self.ask(self.context(REQUESTOR)), self.group.blocks[0])
 

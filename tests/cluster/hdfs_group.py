@@ -132,3 +132,23 @@ def make_volume(volume: Path, uuid: str) -> None:
     (volume / "current" / "VERSION").write_text(
         f"#Sun Nov 22 02:00:00 UTC 2026\nstorageID=DS-1\ndatanodeUuid={uuid}\n"
         "storageType=DATA_NODE\nlayoutVersion=-57\n")
+
+
+def policy_of(group: Group) -> str:
+    codec = {"rs": "RS", "xor": "XOR"}[group.codec]
+    return f"{codec}-{group.data}-{group.parity}-{group.cell // 1024}k"
+
+
+def fsck_text(groups: list[Group]) -> str:
+    """What a NameNode's fsck says of files of one group each, as Hadoop 3 writes it."""
+    lines = ["FSCK started by hdfs (auth:SIMPLE) from /127.0.0.1 for path / at Sun Nov 22 "
+             "02:00:00 UTC 2026", "", "/ <dir>"]
+    for group in groups:
+        lines += [f"/f{group.number} {group.group_bytes} bytes, erasure-coded: "
+                  f"policy={policy_of(group)}, 1 block(s):  OK",
+                  f"0. {group.pool}:blk_{group.group_id}_{group.stamp} "
+                  f"len={group.group_bytes} Live_repl={len(group.blocks)}", ""]
+    lines += ["", "Status: HEALTHY", " Number of data-nodes:\t10",
+              "FSCK ended at Sun Nov 22 02:00:01 UTC 2026 in 12 milliseconds", "", "",
+              "The filesystem under path '/' is HEALTHY"]
+    return "\n".join(lines)

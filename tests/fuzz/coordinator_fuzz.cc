@@ -225,8 +225,9 @@ class World {
                      &helpers_,         &clock_,           ProbeOptions()};
   // Nothing is there, and nothing can be written there.
   std::unique_ptr<LimitBook> limits_ = LimitBook::Open("/nonexistent/limits").value();
-  CoordinatorServiceImpl service_{&repairs_, &recoveries_,  &prober_,        &catalog_,
-                                  &journal_, limits_.get(), {}, TransportKind::kTcp};
+  HdfsCatalog hdfs_{&repairs_.nodes(), &repairs_.corrupt(), nullptr, true, &clock_};
+  CoordinatorServiceImpl service_{&repairs_, &recoveries_,  &prober_, &catalog_,          &hdfs_,
+                                  &journal_, limits_.get(), {},       TransportKind::kTcp};
 };
 
 bool Prepare() {

@@ -181,16 +181,49 @@ def endpoint_inputs() -> dict[str, bytes]:
     return {"request": bytes(16) + request, "more": header + more}
 
 
+def block_reports() -> dict[str, bytes]:
+    """A whole report in two pieces, and one that continues it."""
+    def piece(sequence: int, after: int, last: bool, *pools: bytes) -> bytes:
+        return text(nested(1, "n1") + fixed64(2, 7) + number(3, sequence) + number(4, after)
+                    + b"".join(nested(5, pool) for pool in pools) + number(6, last))
+
+    def pool(name: str, ids: list[int], removed: list[int]) -> bytes:
+        many = len(ids)
+        return (nested(1, name) + nested(2, struct.pack(f"<{many}q", *ids))
+                + packed(3, [1001] * many) + packed(4, [65536] * many) + packed(5, [9] * many)
+                + nested(6, struct.pack(f"<{len(removed)}q", *removed)))
+    first = -(2**63) + 16
+    whole = (piece(1, 0, False, pool("BP-1", [first, first + 3], []))
+             + piece(1, 0, True, pool("BP-2", [first + 17], [])))
+    return {"whole": whole,
+            "changes": whole + piece(2, 1, True, pool("BP-1", [first + 1], [first + 3]))}
+
+
+def fsck_texts() -> dict[str, bytes]:
+    begin = ("FSCK started by hdfs (auth:SIMPLE) from /127.0.0.1 for path / at Sun Nov 22 "
+             "02:00:00 UTC 2026\n\n/ <dir>\n")
+    file = ("/ec/a 7 bytes, erasure-coded: policy=RS-3-2-1024k, 1 block(s):  OK\n"
+            "0. BP-1-127.0.0.1-17:blk_-9223372036854775792_1001 len=7 Live_repl=3\n\n")
+    end = ("FSCK ended at Sun Nov 22 02:00:01 UTC 2026 in 12 milliseconds\n\n\n"
+           "The filesystem under path '/' is HEALTHY")
+    meet = struct.pack("<H", 150)
+    return {"healthy": meet + (begin + file + end).encode(),
+            "open": meet + (begin + file.replace("):", "), OPENFORWRITE:") + end).encode(),
+            "missing": meet + (begin + "\n\nPath '/x' does not exist").encode()}
+
+
 SEEDS = {
     "catalog_row": catalog_rows(),
     "code": {name: text(name) + bytes([1, 1] + [0] * 20) for name in
              ("rs(14,10)", "rs-cauchy(6,4)", "rs-vandermonde(9,6)", "xor(5,4)", "lrc(12,2,2)",
               "rotated-rs(6,4)", "rotated-rs(6,4,4,512)", "rs-legacy(9,6)",
               "hdfs:RS-6-3-1024k")},
+    "block_report": block_reports(),
     "coordinator": {"rp": calls(), "ppr": calls(scheme="ppr"), "auto": calls(scheme=""),
                     "hosted": calls(to=("n5",))},
     "endpoint": endpoint_inputs(),
     "explain": {"path": explained()},
+    "fsck": fsck_texts(),
     "hdfs": hdfs_inputs(),
     "journal": journal_rows(),
     "part": {"whole": part(rows=[0]), "rows": part(rows=[0, 1]),

@@ -11,7 +11,7 @@ from typing import Any, Callable
 from labkit.hdfs.hadoop import await_state
 
 from scenario import (
-    CELL, RECOVERED_SECONDS, TIMEOUT_SECONDS, CheckFailed, Scenario, expect, meta_of)
+    CELL, RECOVERED_SECONDS, TIMEOUT_SECONDS, CheckFailed, Scenario, expect, meta_of, same)
 
 Result = dict[str, Any]
 SLACK_SECONDS = 1.5            # for a busy machine
@@ -104,6 +104,25 @@ def removed_from_namenode(scenario: Scenario) -> Result:
     return served(scenario, lambda: scenario.cat(scenario.big))
 
 
+def repaired_by_name(scenario: Scenario) -> Result:
+    """`ecpipe repair BLOCK`, without facts: helpers have told where blocks are, and the NameNode
+    what groups are."""
+    if not scenario.middleware.real:
+        return {}
+    dead, out, blocks = scenario.dead[0], scenario.hdfs.work / "by-name", 0
+    for file in scenario.files:
+        for group in scenario.driver.groups(file.path):
+            for block in range(group.group_id, group.group_id + file.data + file.parity):
+                old = dead.replica(group.pool, block)
+                if old.exists():
+                    scenario.middleware.repair_by_name(
+                        f"{group.pool}.blk_{block}_{group.stamp}", out)
+                    expect(same(out, old), f"block {block} differs from what was lost")
+                    blocks += 1
+    expect(blocks > 0, "the dead node had no block")
+    return {"blocks": blocks}
+
+
 def helper_killed_in_mid_read(scenario: Scenario) -> Result:
     """Another helper goes while its bytes are on their way; the DataNode beside it lives."""
     big, driver = scenario.big, scenario.driver
@@ -137,6 +156,15 @@ def node_rebuilt(scenario: Scenario) -> Result:
                     rebuilt += 1
     totals = scenario.hdfs.totals()
     expect(rebuilt > 0 and totals["Repairs"] >= rebuilt, f"{rebuilt} blocks, but {totals}")
+    if scenario.middleware.real:
+        loss: dict[str, Any] = {}
+
+        def shown() -> bool:
+            loss.update(scenario.middleware.loss(dead))
+            return loss["outstanding"]["blocks"] == 0
+        await_state(shown, RECOVERED_SECONDS, "recover-node to show that all is rebuilt")
+        expect(loss["rebuilt"]["blocks"] == loss["lost"]["blocks"] == rebuilt,
+               f"{rebuilt} blocks, but recover-node says {loss}")
     return {"seconds": round(seconds, 2), "blocks": rebuilt, **totals}
 
 

@@ -68,6 +68,7 @@ def run_checks(scenario: Scenario, report: Report) -> None:
         ("DataNode killed, FileContext", checks.file_context),
         ("DataNode killed, many threads", checks.many_threads),
         ("DataNode removed from the NameNode", checks.removed_from_namenode),
+        ("blocks repaired by name", checks.repaired_by_name),
         ("node rebuilt", checks.node_rebuilt),
         ("two blocks of a group lost", checks.several_lost(2)),
         ("three blocks of a group lost", checks.several_lost(3)),

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from labkit.cluster import Cluster
 from labkit.daemon import Daemon
@@ -24,6 +25,9 @@ class Middleware(Protocol):
         """Repairs that are going on; 0 when nobody can tell."""
     def bytes_read(self) -> int:
         """Of blocks, by the helpers that live; 0 when nobody counts."""
+    def repair_by_name(self, block: str, output: Path) -> None: ...
+    def loss(self, node: DataNode) -> dict[str, Any]:
+        """What `ecpipe recover-node --json` says of it."""
 
 
 class Daemons:
@@ -34,7 +38,11 @@ class Daemons:
     def __init__(self, hdfs: Hdfs, bin_dir: Path) -> None:
         self._cluster = Cluster(
             bin_dir, hdfs.work, [node.name for node in hdfs.datanodes], endpoints=True,
-            helper_settings={"helper": {"store": "hdfs"},
+            coordinator_settings={
+                "hdfs": {"namenode": f"http://{hdfs.http}", "user": getpass.getuser(),
+                         "refresh_seconds": 5},
+                "timeouts": {"dead_after_seconds": 5.0}},
+            helper_settings={"helper": {"store": "hdfs", "report_seconds": 1.0},
                              "timeouts": {"stall_seconds": 2.0, "drain_seconds": 2.0}})
 
     def start(self) -> None:
@@ -45,6 +53,13 @@ class Daemons:
 
     def kill_beside(self, node: DataNode) -> None:
         self._cluster.helpers[node.name].kill()
+
+    def repair_by_name(self, block: str, output: Path) -> None:
+        """As an operator does: the coordinator asks the NameNode what group it is of."""
+        self._cluster.cli("repair", block, "-o", output)
+
+    def loss(self, node: DataNode) -> dict[str, Any]:
+        return self._cluster.cli_json("recover-node", node.name, "--detach")
 
     def sessions(self) -> int:
         return self._sum("active_sessions")
@@ -89,3 +104,9 @@ class StandIn:
 
     def bytes_read(self) -> int:
         return 0
+
+    def repair_by_name(self, block: str, output: Path) -> None:
+        raise NotImplementedError("the stand-in takes facts only")
+
+    def loss(self, node: DataNode) -> dict[str, Any]:
+        raise NotImplementedError("the stand-in knows no nodes")

@@ -108,6 +108,16 @@ TEST(Legacy, ParitiesAreTheRestOfTheDivision) {
   }
 }
 
+TEST(HdfsPolicies, AreReadWithTheirCells) {
+  EXPECT_EQ(ParseHdfsPolicy("RS-6-3-1024k").value(), (HdfsPolicy{"rs", 6, 3, 1 << 20}));
+  EXPECT_EQ(ParseHdfsPolicy("RS-LEGACY-6-3-64k").value(), (HdfsPolicy{"rs-legacy", 6, 3, 65536}));
+  EXPECT_EQ(ParseHdfsPolicy("XOR-2-1").value(), (HdfsPolicy{"xor", 2, 1, 0}));
+  for (const char* bad : {"", "RS", "RS-6", "rs-6-3", "hdfs:RS-6-3", "RS-6-3-1024", "RS-6-3-0k",
+                          "RS-6-3-1024k-1", "RS-0-3-1024k", "CLAY-6-3-1024k"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseHdfsPolicy(bad).status())) << bad;
+  }
+}
+
 // Every choice of k of the n rows is regular.
 TEST(Legacy, IsMds) {
   for (const auto& [n, k] : {std::pair(9, 6), {5, 3}, {3, 2}, {14, 10}, {16, 12}, {12, 4}}) {

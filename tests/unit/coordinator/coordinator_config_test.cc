@@ -119,6 +119,28 @@ TEST_F(CoordinatorConfigTest, RecoveriesCanBeBounded) {
   EXPECT_FALSE(Load("[recovery]\nstreams_per_node = 0\n").ok());
 }
 
+TEST_F(CoordinatorConfigTest, ANameNodeCanBeNamed) {
+  EXPECT_EQ(Load("")->namenode.url, "");
+  const auto config = Load(
+      "[hdfs]\nnamenode = \"http://nn:9870\"\nuser = \"alice\"\npath = \"/ec\"\n"
+      "refresh_seconds = 60\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->namenode.url, "http://nn:9870");
+  EXPECT_EQ(config->namenode.user, "alice");
+  EXPECT_EQ(config->namenode.path, "/ec");
+  EXPECT_EQ(config->namenode.refresh, std::chrono::seconds(60));
+  for (const char* url : {"http://nn", "https://[::1]:9871"}) {
+    EXPECT_TRUE(Load("[hdfs]\nnamenode = \"" + std::string(url) + "\"\n").ok()) << url;
+  }
+  for (const char* url : {"nn:9870", "file:///etc/passwd", "ftp://nn:1", "http://", "http://nn:x",
+                          "http://nn:9870/fsck", "http://user@nn:9870", "http://nn:9870?x"}) {
+    EXPECT_FALSE(Load("[hdfs]\nnamenode = \"" + std::string(url) + "\"\n").ok()) << url;
+  }
+  for (const char* bad : {"user = \"\"", "path = \"ec\"", "refresh_seconds = 0"}) {
+    EXPECT_FALSE(Load("[hdfs]\nnamenode = \"http://nn:1\"\n" + std::string(bad) + "\n").ok());
+  }
+}
+
 TEST_F(CoordinatorConfigTest, WhatIsMissingOrUnknownRefusesTheStart) {
   std::ofstream(path_) << "[coordinator]\n";
   EXPECT_EQ(LoadCoordinatorConfig(path_).status(),

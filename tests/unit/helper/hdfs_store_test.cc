@@ -18,12 +18,13 @@ namespace {
 using ::testing::HasSubstr;
 using Volume = HdfsVolumeFixture;
 
+constexpr Duration kInterval = std::chrono::minutes(10);  // one scan a test
 const HdfsBlock kBlock{"BP-1-127.0.0.1-17", INT64_MIN + 16 + 3, 1001};
 
 class HdfsStoreTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto store = OpenHdfsStore({first_.path(), second_.path()});
+    auto store = OpenHdfsStore({first_.path(), second_.path()}, kInterval);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
   }
@@ -198,10 +199,11 @@ TEST_F(HdfsStoreTest, StoresNothing) {
 
 TEST_F(HdfsStoreTest, RefusesVolumesOfTwoDatanodesOrNone) {
   const Volume other(scratch_.File("other"), "dn-uuid-2");
-  EXPECT_TRUE(absl::IsInvalidArgument(OpenHdfsStore({first_.path(), other.path()}).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(OpenHdfsStore({first_.path(), other.path()}, kInterval).status()));
   std::filesystem::create_directories(scratch_.File("empty"));
   for (const std::string& path : {scratch_.File("empty"), scratch_.File("missing")}) {
-    const absl::Status status = OpenHdfsStore({path}).status();
+    const absl::Status status = OpenHdfsStore({path}, kInterval).status();
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(path));
   }
@@ -220,13 +222,16 @@ TEST_F(HdfsStoreTest, CountsFinalizedReplicas) {
   const auto volumes = std::make_shared<HdfsVolumes>();
   volumes->push_back(OpenHdfsVolume(first_.path()).value());
   volumes->push_back(OpenHdfsVolume(second_.path()).value());
-  HdfsInventory inventory(volumes);
+  HdfsInventory inventory(volumes, kInterval);
   const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(20);
   while (inventory.latest().block_count == 0 && Clock::System().Now() < give_up) {
     std::this_thread::yield();
   }
   EXPECT_EQ(inventory.latest().block_count, 2u);
   EXPECT_EQ(inventory.latest().block_bytes, 150u);
+  const TakenListing listing = inventory.listing();
+  EXPECT_EQ(listing.scans, 1u);
+  EXPECT_EQ(listing.blocks->at(kBlock.pool)[0].block, (InternalBlock{kBlock.id, 1001, 100}));
 }
 
 }  // namespace

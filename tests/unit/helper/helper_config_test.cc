@@ -51,7 +51,7 @@ TEST_F(HelperConfigTest, DefaultsAreLoopbackAndTheEnginesOwn) {
 
 TEST_F(HelperConfigTest, ReadsEveryKey) {
   const auto config = Load(
-      "rack = \"/r7\"\ninsecure = true\nstore = \"hdfs\"\n"
+      "rack = \"/r7\"\ninsecure = true\nstore = \"hdfs\"\nreport_seconds = 2.5\n"
       "[listen]\ncontrol = \"0.0.0.0:1\"\ndata = \"0.0.0.0:2\"\n"
       "advertise_control = \"node:1\"\nadvertise_data = \"[::1]:2\"\n"
       "[redis]\naddress = \"127.0.0.1:6379\"\n[metrics]\nlisten = \"127.0.0.1:9\"\n"
@@ -60,6 +60,7 @@ TEST_F(HelperConfigTest, ReadsEveryKey) {
       "[timeouts]\nstall_seconds = 0.5\ndrain_seconds = 3\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->rack, "/r7");
+  EXPECT_EQ(config->report_interval, std::chrono::milliseconds(2500));
   EXPECT_TRUE(config->insecure);
   EXPECT_EQ(config->advertised_control_address, "node:1");
   EXPECT_EQ(config->advertised_data_address, "[::1]:2");
@@ -87,6 +88,8 @@ TEST_F(HelperConfigTest, EachRequiredKeyIsMissed) {
 TEST_F(HelperConfigTest, EveryMistakeIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"store = \"zfs\"\n", ":5: helper.store: 'zfs' is not one of: plain, hdfs"},
+      {"report_seconds = 0.05\n",
+       ":5: helper.report_seconds: use at least 0.1: each scan looks at all directories"},
       {"[endpoint]\naddress = \"/run/x\"\n",
        ":6: endpoint.address: '/run/x' is neither unix:/path nor tcp:host:port"},
       {"[endpoint]\nmode = \"rw\"\n", ":6: endpoint.mode: 'rw' is not a mode such as \"0660\""},

@@ -41,11 +41,11 @@ TEST(Access, EveryCallOfTheProtocolIsSomebodys) {
 }
 
 TEST(Access, HelpersReportAndNothingElse) {
-  for (const char* call : {"Register", "Heartbeat", "ReportPart"}) {
+  for (const char* call : {"Register", "Heartbeat", "ReportPart", "ReportBlocks"}) {
     EXPECT_EQ(Coordinator(call), "h") << call;
   }
-  for (const char* call :
-       {"BeginRecovery", "ChangeRecovery", "PutStripes", "ProbeLinks", "GetLimits", "SetLimits"}) {
+  for (const char* call : {"BeginRecovery", "ChangeRecovery", "GetNodeLoss", "PutStripes",
+                           "ProbeLinks", "GetLimits", "SetLimits"}) {
     EXPECT_EQ(Coordinator(call), "o") << call;
   }
 }

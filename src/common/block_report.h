@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a helper beside a DataNode of HDFS tells of the internal blocks on its disks: all of them
+// once, and then what has changed. A value: src/rpc/block_report_proto.h carries it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ecpipe {
+
+// A finalized replica of a block of a group, within its block pool.
+struct InternalBlock {
+  int64_t id = 0;      // negative; the group's id is that of its block 0
+  uint64_t stamp = 0;  // generation
+  uint64_t bytes = 0;
+
+  friend bool operator==(const InternalBlock&, const InternalBlock&) = default;
+};
+
+// The id of the group that has the block, and which of the group's blocks it is.
+constexpr int64_t GroupOfBlock(int64_t id) { return id & ~int64_t{15}; }
+constexpr int IndexInGroup(int64_t id) { return static_cast<int>(id & 15); }
+
+struct BlockChanges {
+  struct Added {
+    InternalBlock block;
+    uint64_t age_ms = 0;  // since its file was last changed, as this is sent
+
+    friend bool operator==(const Added&, const Added&) = default;
+  };
+  std::vector<Added> added;  // new, or changed in any way
+  std::vector<int64_t> removed;
+
+  friend bool operator==(const BlockChanges&, const BlockChanges&) = default;
+};
+
+struct BlockReport {
+  // What a DataNode may be expected to have at most: at 24 bytes a block the coordinator keeps 48
+  // MB for such a one.
+  static constexpr uint64_t kMaxBlocks = 2'000'000;
+  static constexpr size_t kMaxPools = 16;  // one a NameNode of the federation
+
+  std::string node;
+  uint64_t incarnation = 0;  // of the helper
+  uint64_t sequence = 0;     // of this report; 1 or more
+  uint64_t after = 0;        // the report that it continues; 0: none, this one says all
+  std::map<std::string, BlockChanges> pools;
+
+  friend bool operator==(const BlockReport&, const BlockReport&) = default;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `ecpipe recover-node` does for a DataNode: HDFS rebuilds its blocks, so it looks on.
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/size_text.h"
+#include "common/status.h"
+#include "requestor/commands.h"
+#include "requestor/hdfs_client.h"
+#include "requestor/progress.h"
+
+namespace ecpipe {
+namespace {
+
+using LossJson = nlohmann::ordered_json;
+
+unsigned long long Shown(uint64_t number) { return number; }
+
+// Why nothing may be happening, and what of the numbers is uncertain.
+std::vector<std::string> HintsOf(const NodeLossView& loss) {
+  std::vector<std::string> hints;
+  if (loss.outstanding.blocks == 0) return hints;
+  if (loss.repairs_running == 0) {
+    hints.push_back(
+        "no repair is under way: the NameNode gives a silent node up after 10.5 minutes by "
+        "default, and its DataNodes need the plugin to repair through ECPipe");
+  }
+  if (loss.beyond_repair > 0) {
+    hints.push_back(
+        "some groups lack more blocks than their parity: they are lost unless a node "
+        "comes back");
+  }
+  if (!loss.facts.configured) {
+    hints.push_back(
+        "no NameNode is configured ([hdfs] namenode): blocks of deleted files stay "
+        "outstanding here");
+  } else if (!loss.facts.age_seconds) {
+    hints.push_back("the NameNode has not answered yet: " +
+                    (loss.facts.last_error.empty() ? "wait" : loss.facts.last_error));
+  } else if (!loss.facts.last_error.empty()) {
+    hints.push_back("the NameNode's answer grows old: " + loss.facts.last_error);
+  }
+  return hints;
+}
+
+LossJson CountJson(const LostCount& count) {
+  return {{"blocks", count.blocks}, {"bytes", count.bytes}};
+}
+
+LossJson JsonOf(const NodeLossView& loss) {
+  const HdfsFactsStatus& facts = loss.facts;
+  return {{"node_id", loss.node},
+          {"hdfs", true},
+          {"state", loss.state},
+          {"seconds_since_heartbeat", loss.seconds_since_heartbeat},
+          {"lost", CountJson(loss.lost)},
+          {"rebuilt", CountJson(loss.rebuilt)},
+          {"gone", CountJson(loss.gone)},
+          {"outstanding", CountJson(loss.outstanding)},
+          {"by_missing", loss.by_missing},
+          {"of_unknown_groups", loss.of_unknown_groups},
+          {"beyond_repair", loss.beyond_repair},
+          {"repairs_running", loss.repairs_running},
+          {"report_age_seconds", loss.report_age_seconds},
+          {"facts_age_seconds", facts.age_seconds ? LossJson(*facts.age_seconds) : LossJson()},
+          {"facts_error", facts.last_error},
+          {"hints", HintsOf(loss)}};
+}
+
+void PrintLoss(const NodeLossView& loss) {
+  if (loss.state != "dead") {
+    std::printf("DataNode %s is %s: nothing of it is lost\n", loss.node.c_str(),
+                loss.state.c_str());
+    return;
+  }
+  std::printf("DataNode %s: dead for %.0f s; HDFS rebuilds what it had\n", loss.node.c_str(),
+              loss.seconds_since_heartbeat);
+  std::printf("  %llu of %llu blocks rebuilt, %s of %s; %llu no longer wanted\n",
+              Shown(loss.rebuilt.blocks), Shown(loss.lost.blocks),
+              FormatSize(loss.rebuilt.bytes).c_str(), FormatSize(loss.lost.bytes).c_str(),
+              Shown(loss.gone.blocks));
+  if (loss.outstanding.blocks > 0) {
+    std::printf(
+        "  %llu outstanding, %s: %llu of groups that lack 1 block, %llu 2, %llu 3 or more, "
+        "%llu not known\n",
+        Shown(loss.outstanding.blocks), FormatSize(loss.outstanding.bytes).c_str(),
+        Shown(loss.by_missing[0]), Shown(loss.by_missing[1]), Shown(loss.by_missing[2]),
+        Shown(loss.of_unknown_groups));
+  }
+  std::printf("  %llu repairs under way; reports are up to %.0f s old, the NameNode's answer ",
+              Shown(loss.repairs_running), loss.report_age_seconds);
+  if (loss.facts.age_seconds) {
+    std::printf("%.0f s\n", *loss.facts.age_seconds);
+  } else {
+    std::printf("is not there\n");
+  }
+  for (const std::string& hint : HintsOf(loss)) std::printf("  hint: %s\n", hint.c_str());
+}
+
+void ShowLoss(const CommonArguments& common, const NodeLossView& loss) {
+  if (common.json) {
+    std::printf("%s\n", JsonOf(loss).dump(2).c_str());
+  } else {
+    PrintLoss(loss);
+  }
+}
+
+bool Over(const NodeLossView& loss) { return loss.state != "dead" || loss.outstanding.blocks == 0; }
+
+// Polls until nothing is outstanding. A coordinator that does not answer is waited for as long as
+// one call may take.
+absl::StatusOr<NodeLossView> FollowLoss(const CommonArguments& common, HdfsClient* client,
+                                        NodeLossView loss) {
+  constexpr auto kPoll = std::chrono::seconds(1);
+  ProgressDisplay display("rebuilt by HDFS");
+  const ProgressFn progress = common.quiet || common.json ? ProgressFn() : display.Callback();
+  bool hinted = false;
+  TimePoint last_answer = Clock::System().Now();
+  while (!Over(loss)) {
+    if (!hinted && !common.quiet && !common.json) {
+      for (const std::string& hint : HintsOf(loss)) {
+        std::fprintf(stderr, "ecpipe: %s\n", hint.c_str());
+      }
+      hinted = true;
+    }
+    if (progress && loss.lost.bytes > 0) {
+      progress(loss.rebuilt.bytes + loss.gone.bytes, loss.lost.bytes);
+    }
+    std::this_thread::sleep_for(kPoll);  // sleep-ok: the coordinator tells nobody
+    absl::StatusOr<std::optional<NodeLossView>> next = client->Loss(loss.node);
+    const TimePoint now = Clock::System().Now();
+    if (next.ok() && next->has_value()) {
+      last_answer = now;
+      loss = **std::move(next);
+    } else if (!absl::IsUnavailable(next.status()) ||
+               now - last_answer > FromSeconds(common.timeout_s)) {
+      if (!next.ok()) return next.status();
+      return absl::NotFoundError("the coordinator no longer knows node " + loss.node);
+    }
+  }
+  return loss;
+}
+
+// What is for blocks that ECPipe stores itself.
+bool SaysHowToRecover(const RecoverySpec& spec, bool even_if_live) {
+  return even_if_live || !spec.to.empty() || !spec.scheme.empty() || !spec.policy.empty() ||
+         spec.slice_bytes != 0 || !spec.transport.empty() || spec.streams_per_node != 0 ||
+         spec.delay_seconds >= 0;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common, const RecoverySpec& spec,
+                                    bool even_if_live, bool detach) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
+                          TlsContext::CreateIfEnabled(common.tls));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<HdfsClient> client,
+                          MakeHdfsClient(common.coordinator, FromSeconds(common.timeout_s), tls));
+  ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLossView> loss, client->Loss(spec.node));
+  if (!loss) return false;
+  if (SaysHowToRecover(spec, even_if_live)) {
+    return absl::InvalidArgumentError("node " + spec.node + " is a DataNode: HDFS decides how " +
+                                      "its blocks are rebuilt; only --detach applies");
+  }
+  if (!detach) {
+    ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, client.get(), *std::move(loss)));
+  }
+  ShowLoss(common, *loss);
+  return true;
+}
+
+}  // namespace ecpipe

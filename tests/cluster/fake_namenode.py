@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A NameNode that answers fsck over HTTP, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from hdfs_group import Group, fsck_text
+
+
+class FakeNameNode:
+    """`groups` are those that it tells of; with `cut_off` each answer ends in the middle."""
+
+    def __init__(self) -> None:
+        self.groups: list[Group] = []
+        self.cut_off = False
+        self.queries: list[dict[str, list[str]]] = []
+        namenode = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                parts = urlsplit(self.path)
+                if parts.path != "/fsck":
+                    self.send_error(404)
+                    return
+                namenode.queries.append(parse_qs(parts.query, keep_blank_values=True))
+                text = fsck_text(namenode.groups).encode()
+                self.send_response(200)
+                self.end_headers()  # no length: the end of the connection is the end
+                self.wfile.write(text[:len(text) * 2 // 3] if namenode.cut_off else text)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> FakeNameNode:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

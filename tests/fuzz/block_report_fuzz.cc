@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of a helper's reports of blocks: refused, or kept in order and within the limits.
+#include <algorithm>
+#include <string>
+
+#include "common/check.h"
+#include "common/hdfs_block.h"
+#include "coordinator/reported_blocks.h"
+#include "fuzz/fuzz_input.h"
+#include "rpc/block_report_proto.h"
+
+namespace ecpipe {
+namespace {
+
+void CheckKept(const NodeBlocks& node) {
+  uint64_t blocks = 0;
+  ECPIPE_CHECK(node.pools.size() <= BlockReport::kMaxPools);
+  for (const auto& [pool, kept] : node.pools) {
+    ECPIPE_CHECK(ValidateHdfsPool(pool).ok() && !kept.empty());
+    ECPIPE_CHECK(kept.back().id < 0);
+    for (size_t i = 0; i < kept.size(); ++i) {
+      ECPIPE_CHECK(i == 0 || kept[i - 1].id < kept[i].id);
+      ECPIPE_CHECK(FindBlockIn(node, pool, kept[i].id) == &kept[i]);
+    }
+    blocks += kept.size();
+  }
+  ECPIPE_CHECK(blocks == node.block_count);
+}
+
+}  // namespace
+}  // namespace ecpipe
+
+// Messages; the last piece of a report ends it.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ecpipe;
+  FuzzInput input(data, size);
+  ReportedBlocks reported;
+  ReportAssembler assembler;
+  while (!input.empty()) {
+    v1::ReportBlocksRequest piece;
+    if (!piece.ParseFromString(input.Text())) continue;
+    if (!assembler.Add(piece).ok()) {
+      assembler = ReportAssembler();
+      continue;
+    }
+    if (!assembler.complete()) continue;
+    const BlockReport report = assembler.report();
+    assembler = ReportAssembler();
+    const auto outcome = reported.Take(report, TimePoint());
+    const auto node = reported.Of(report.node);
+    if (outcome.ok() && *outcome == ReportedBlocks::Outcome::kTaken) {
+      ECPIPE_CHECK(node != nullptr && node->sequence == report.sequence);
+    }
+    if (node != nullptr) CheckKept(*node);
+  }
+  return 0;
+}
