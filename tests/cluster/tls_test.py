@@ -112,7 +112,7 @@ class Roles(TlsCase):
                             "--sha256", lost["sha256"])
         self.assertEqual(done.returncode, 0, done.stderr)
         said = self.refused("app", "recover-node", "node-1", "--detach")
-        self.assertIn("BeginRecovery is for the roles operator", said)
+        self.assertIn("GetNodeLoss is for the roles operator", said)  # its first call
         self.assertIn("'app' is for: requestor", said)
         self.assertIn("PutStripes", self.refused("app", "catalog", "load",
                                                  str(self.manifest_path)))
