@@ -14,7 +14,9 @@ ratios to that.
     bench/lab.py node --nodes 16 --stripes 64 --requestors 1,2,4,8,16 \\
                  --policies rp,rp-greedy,rp-balanced,conventional,ppr
     bench/lab.py slices | blocks | codes | implementations
-    bench/lab.py all --quick | --full            all figures of the paper, into bench/results/
+    bench/lab.py hdfs --policies RS-6-3,RS-10-4  in a real HDFS-3; needs a JDK and Maven
+    bench/lab.py all --quick | --full            all figures but HDFS's, into bench/results/;
+                                                 --figures 10 is that one
     bench/lab.py chaos --seed 1 --minutes 30     operations under faults: docs/reliability.md
     bench/lab.py report                          bench/RESULTS.md from bench/results/
 """
