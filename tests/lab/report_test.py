@@ -78,11 +78,13 @@ class Page(unittest.TestCase):
             report.write(Path(folder), Path(folder, "RESULTS.md"))
 
     def test_the_page_that_is_checked_in(self) -> None:
-        """And a plot for each of its figures, and no other file."""
+        """And a plot for each of its figures, and no other file. What needs a JDK may be missing."""
         results, page = REPOSITORY / "bench" / "results", REPOSITORY / "bench" / "RESULTS.md"
         self.assertEqual(report.render(results, "results"), page.read_text())
-        names = [figure.name for figure in FIGURES]
-        plots = [*names, *(name for figure in FIGURES for name, _, _ in figure.more_views)]
+        figures = [figure for figure in FIGURES
+                   if not figure.needs_jdk or (results / f"{figure.name}.json").exists()]
+        names = [figure.name for figure in figures]
+        plots = [*names, *(name for figure in figures for name, _, _ in figure.more_views)]
         self.assertEqual({file.name for file in results.iterdir()},
                          {f"{name}.{kind}" for name in names for kind in ("json", "csv")}
                          | {f"{name}.png" for name in plots})
