@@ -120,7 +120,9 @@ class Lost:
         self._policy = f"{policy}-{CELL // 1024}k"
         self._bin_dir = bin_dir
         self.hdfs = Hdfs(tools, work, network=network, settings={
-            "dfs.blocksize": self.block_bytes, "ecpipe.timeout-ms": TIMEOUT_MS})
+            "dfs.blocksize": self.block_bytes, "ecpipe.timeout-ms": TIMEOUT_MS,
+            # A task that takes longer would be given out again.
+            "dfs.namenode.reconstruction.pending.timeout-sec": int(RECOVERY_SECONDS)})
         for name in nodes:
             self.hdfs.add_datanode(name, {})
         self._node = self.hdfs.datanodes[nodes.index(LOST_NODE)]
