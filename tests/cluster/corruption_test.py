@@ -19,6 +19,10 @@ class CorruptionCase(ClusterCase):
     nodes = 8
     code = "rs(7,4)"
 
+    def setUp(self) -> None:
+        # Of survivors that do equally much the first are read, and so a corrupt one.
+        self.cluster.wait_settled()
+
     def flip(self, block_id: str, at: int = 500_000) -> None:
         path = self.cluster.block_file(block_id)
         content = bytearray(path.read_bytes())
