@@ -67,9 +67,10 @@ def why(row: Row, cores: int) -> list[str]:
 
 def disturbed_runs(row: Row) -> str | None:
     """Where some runs are as theory has it, what happened in the others; None where none is."""
-    runs = list(zip(row["seconds"], row["ratios"]))
-    off = [(seconds, seconds / ratio) for seconds, ratio in runs
-           if abs(ratio / row["theory_ratio"] - 1) > TOLERANCE]
+    runs = list(zip(row["seconds"], row["ratios"],
+                    row.get("theories", [row["theory_ratio"]] * len(row["ratios"]))))
+    off = [(seconds, seconds / ratio) for seconds, ratio, theory in runs
+           if abs(ratio / theory - 1) > TOLERANCE]
     if len(off) == len(runs):
         return None
     took = ", ".join(f"{ms(seconds)} after a direct send of {ms(direct)}"

@@ -49,6 +49,7 @@ class Series:
         theories = [theory for theory in self.theories if theory is not None]
         if len(theories) == len(self.samples):
             row["theory_ratio"] = statistics.median(theories)
+            row["theories"] = theories
             # Of each run by itself: theory differs by run where helpers are chosen at random.
             row["over_theory"] = statistics.median(
                 ratio / theory for ratio, theory in zip(ratios, theories)) - 1
