@@ -78,7 +78,7 @@ class Page(unittest.TestCase):
             report.write(Path(folder), Path(folder, "RESULTS.md"))
 
     def test_the_page_that_is_checked_in(self) -> None:
-        """And a plot for each of its figures, and no other file. What needs a JDK may be missing."""
+        """And a plot for each of its figures, and no other file. One that needs a JDK may lack."""
         results, page = REPOSITORY / "bench" / "results", REPOSITORY / "bench" / "RESULTS.md"
         self.assertEqual(report.render(results, "results"), page.read_text())
         figures = [figure for figure in FIGURES
