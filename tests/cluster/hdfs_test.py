@@ -14,6 +14,7 @@ import case
 from endpoint_client import Connection, EndpointError, HEADER, read
 from hdfs_group import Group, make_volume
 from labkit.cluster import Cluster, EcpipeDaemon, node_names
+from labkit.process import wait_until
 
 NODES = 10
 CELL = 65536
@@ -159,10 +160,20 @@ class HdfsBlocks(unittest.TestCase):
         group = self.put(Group(ROW, cell=CELL, number=80))
         sources = self.sources(group, 0, 1, 2, 3)
         sources[3] = ["unknown-datanode"]
-        with self.assertRaises(EndpointError) as failed:
-            read(self.endpoint, group, 0, sources)
-        self.assertEqual(failed.exception.code, "FAILED_PRECONDITION")
-        self.assertIn("unknown-datanode: its helper has not registered", str(failed.exception))
+        failed: list[EndpointError] = []
+
+        def refused_for_good() -> bool:
+            with self.assertRaises(EndpointError) as caught:
+                read(self.endpoint, group, 0, sources)
+            failed.append(caught.exception)
+            return caught.exception.code != "UNAVAILABLE"
+
+        # A coordinator that has just started waits for helpers that might still register.
+        wait_until(refused_for_good, 30.0, "an answer that is not UNAVAILABLE")
+        self.assertEqual(failed[-1].code, "FAILED_PRECONDITION")
+        self.assertIn("unknown-datanode: its helper has not registered", str(failed[-1]))
+        for early in failed[:-1]:
+            self.assertIn("waits for helpers", str(early))
 
     def test_stale_facts_are_refused(self) -> None:
         group = self.put(Group(ROW, cell=CELL, number=90))

@@ -50,8 +50,7 @@ class Driver:
     def __init__(self, hdfs: Hdfs, host: LocalHost, configuration: Path, log: Path) -> None:
         self._log = log.open("a")
         self._process = subprocess.Popen(
-            host.command(hdfs.tools.java("io.ecpipe.hdfs.itest.Driver", configuration,
-                                         heap="512m")),
+            host.command(hdfs.java("io.ecpipe.hdfs.itest.Driver", configuration, heap="512m")),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, bufsize=1,
             start_new_session=True, preexec_fn=die_with_parent)
         self._lines: queue.Queue[str] = queue.Queue()

@@ -159,9 +159,15 @@ class Hdfs:
         for folder in ("conf", "logs", "name", "tmp", "run"):
             (self.work / folder).mkdir(parents=True, exist_ok=True)
         self._namenode_conf = self.configuration("namenode", {})
-        self.namenode = self._daemon("namenode", self._host, self.tools.java(
+        # Jetty unpacks there, and whoever is killed leaves it.
+        self._flags = [f"-Djava.io.tmpdir={self.work}/tmp"]
+        self.namenode = self._daemon("namenode", self._host, self.java(
             NAMENODE, "-conf", self._namenode_conf, heap="256m"))
         self.datanodes: list[DataNode] = []
+
+    def java(self, main: str, *arguments: str | Path, heap: str = "160m") -> list[str]:
+        """A JVM of this cluster: what it leaves is under `work`."""
+        return self.tools.java(main, *arguments, heap=heap, flags=self._flags)
 
     def configuration(self, name: str, properties: Mapping[str, Any]) -> Path:
         """A file with these properties and those that all have."""
@@ -184,14 +190,14 @@ class Hdfs:
             "ecpipe.endpoint": f"unix:{endpoint}",
             **dict(zip(DATANODE_ADDRESSES, addresses)), **properties})
         node = DataNode(name, host, volume, addresses[1], endpoint, self._daemon(
-            name, host, self.tools.java(DATANODE, "-conf", conf)))
+            name, host, self.java(DATANODE, "-conf", conf)))
         self.datanodes.append(node)
         return node
 
     # ---- Life ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._run_to_end("format", self.tools.java(
+        self._run_to_end("format", self.java(
             NAMENODE, "-conf", self._namenode_conf, "-format", "-nonInteractive"))
         self.namenode.start()
         if not self.tools.archive.exists():
@@ -215,8 +221,8 @@ class Hdfs:
         conf = self.configuration("dumper", {
             "dfs.datanode.data.dir": f"file://{self.work}/dumper",
             **{key: f"{address}:0" for key in DATANODE_ADDRESSES}})
-        dumper = self._daemon("dumper", self._host,
-                              self.tools.java_that_dumps(DATANODE, "-conf", conf))
+        dumper = self._daemon("dumper", self._host, self.tools.java_that_dumps(
+            DATANODE, "-conf", conf, flags=self._flags))
         dumper.start()
         try:
             self.wait_live(1)

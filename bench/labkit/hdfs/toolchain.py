@@ -20,6 +20,7 @@ DUMP_SECONDS = 120
 
 # C1 and the serial collector: a JVM of this test lives for minutes, and a dozen share two cores.
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
+             "-XX:-UsePerfData",
              "--add-opens=java.base/java.lang=ALL-UNNAMED",
              "--add-opens=java.base/java.util=ALL-UNNAMED")
 # Maven works for seconds, too: a JVM that compiles less is faster.
@@ -116,7 +117,8 @@ class Toolchain:
         return ["java", *JVM_FLAGS, *shared, f"-Xmx{heap}", *flags, "-cp", class_path, main,
                 *map(str, arguments)]
 
-    def java_that_dumps(self, main: str, *arguments: str | Path) -> list[str]:
+    def java_that_dumps(self, main: str, *arguments: str | Path,
+                        flags: Sequence[str] = ()) -> list[str]:
         """Writes the archive of the classes that it has loaded when it ends."""
-        return ["java", *JVM_FLAGS, f"-XX:ArchiveClassesAtExit={self.archive}", "-Xmx256m",
+        return ["java", *JVM_FLAGS, f"-XX:ArchiveClassesAtExit={self.archive}", "-Xmx256m", *flags,
                 "-cp", ":".join(map(str, self._jars)), main, *map(str, arguments)]

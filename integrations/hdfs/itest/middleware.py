@@ -84,7 +84,7 @@ class StandIn:
     def start(self) -> None:
         nodes = self._hdfs.datanodes
         words = [f"{node.uuid}={node.volume}" for node in nodes]
-        self._daemon = Daemon("stand-in", self._hdfs.tools.java(
+        self._daemon = Daemon("stand-in", self._hdfs.java(
             "io.ecpipe.hdfs.itest.StandIn", nodes[0].socket, *words, heap="400m"),
             self._hdfs.work / "logs" / "stand-in.log")
         self._daemon.start()
