@@ -113,4 +113,8 @@ def point(row: Row, x: str | None, rate: bool) -> dict[str, Any]:
         result |= {"theory": value(row["bound_s"]), "ratio": row["of_bound"],
                    "ratio_low": row["bound_s"] / max(seconds),
                    "ratio_high": row["bound_s"] / min(seconds), "theory_ratio": 1.0}
+    elif rate and theory:
+        result |= {"ratio": theory / row["ratio_to_direct"],
+                   "ratio_low": theory / max(row["ratios"]),
+                   "ratio_high": theory / min(row["ratios"]), "theory_ratio": 1.0}
     return result
