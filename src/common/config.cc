@@ -50,6 +50,17 @@ struct Config::State {
     return value.value_or("");
   }
 
+  std::vector<std::string> ExpectStrings(const toml::node& node, const std::string& key) {
+    std::vector<std::string> values;
+    const toml::array* array = node.as_array();
+    if (array == nullptr || array->empty()) {
+      Fail(Where(node), key + " must be a non-empty list of strings");
+      return values;
+    }
+    for (const toml::node& element : *array) values.push_back(ExpectString(element, key));
+    return values;
+  }
+
   void RejectUnknown(const toml::table& table, const std::string& prefix) {
     for (const auto& [key, node] : table) {
       // A dot within a key belongs to its name, and no getter asks for such a key.
@@ -120,17 +131,14 @@ std::string Config::RequiredString(const std::string& key) {
   return value;
 }
 
+std::vector<std::string> Config::Strings(const std::string& key) {
+  const toml::node* node = state_->Find(key);
+  return node == nullptr ? std::vector<std::string>() : state_->ExpectStrings(*node, key);
+}
+
 std::vector<std::string> Config::RequiredStrings(const std::string& key) {
   const toml::node* node = state_->Require(key);
-  if (node == nullptr) return {};
-  std::vector<std::string> values;
-  const toml::array* array = node->as_array();
-  if (array == nullptr || array->empty()) {
-    state_->Fail(state_->Where(*node), key + " must be a non-empty list of strings");
-    return {};
-  }
-  for (const toml::node& element : *array) values.push_back(state_->ExpectString(element, key));
-  return values;
+  return node == nullptr ? std::vector<std::string>() : state_->ExpectStrings(*node, key);
 }
 
 int64_t Config::Integer(const std::string& key, int64_t fallback, int64_t least, int64_t most) {

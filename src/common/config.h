@@ -28,6 +28,8 @@ class Config {
 
   std::string String(const std::string& key, const std::string& fallback);
   std::string RequiredString(const std::string& key);
+  // Lists of at least one string; Strings() is empty where there is no such key.
+  std::vector<std::string> Strings(const std::string& key);
   std::vector<std::string> RequiredStrings(const std::string& key);
   int64_t Integer(const std::string& key, int64_t fallback, int64_t least, int64_t most);
   // Bytes: an integer, or a string such as "512MiB".

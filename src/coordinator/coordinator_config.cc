@@ -52,14 +52,15 @@ void ReadProbes(Config& config, LinkProber::Options* probes) {
 
 void ReadNameNode(Config& config, NameNodeOptions* namenode) {
   constexpr double kDay = 86400;
-  namenode->url = config.String("hdfs.namenode", "");
+  namenode->urls = config.Strings("hdfs.namenodes");
   namenode->user = config.String("hdfs.user", "hdfs");
   namenode->path = config.String("hdfs.path", namenode->path);
   namenode->refresh =
       FromSeconds(config.Seconds("hdfs.refresh_seconds", Seconds(namenode->refresh), kDay));
-  if (namenode->url.empty()) return;
-  if (const absl::Status valid = ValidateHttpServer(namenode->url); !valid.ok()) {
-    config.Reject("hdfs.namenode", std::string(valid.message()));
+  if (namenode->urls.empty()) return;
+  for (const std::string& url : namenode->urls) {
+    const absl::Status valid = ValidateHttpServer(url);
+    if (!valid.ok()) config.Reject("hdfs.namenodes", std::string(valid.message()));
   }
   if (namenode->user.empty()) config.Reject("hdfs.user", "name a superuser of HDFS");
   if (!namenode->path.starts_with("/")) config.Reject("hdfs.path", "it must begin with '/'");

@@ -86,7 +86,7 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
   const std::string what = "block " + block_id;
   if (namenode_ == nullptr) {
     return absl::NotFoundError(what + " is in no stripe of the catalog, and no NameNode is " +
-                               "configured that might know its group ([hdfs] namenode)");
+                               "configured that might know its group ([hdfs] namenodes)");
   }
   const int64_t group_id = GroupOfBlock(block.id);
   KnownGroups groups = namenode_->Get();

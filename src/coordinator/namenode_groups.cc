@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "common/utf8_text.h"
@@ -12,17 +13,36 @@
 
 namespace ecpipe {
 
-absl::StatusOr<GroupTable> FetchGroups(const NameNodeOptions& options,
-                                       const std::function<bool()>& stop) {
+namespace {
+
+absl::StatusOr<GroupTable> FetchFrom(const std::string& server, const NameNodeOptions& options,
+                                     const std::function<bool()>& stop) {
   // fsck looks whether a key is there and not at its value: "locations=0" would ask for locations.
-  const std::string url = options.url + "/fsck?ugi=" + EscapedForUrl(options.user) +
-                          "&files=1&blocks=1&path=" + EscapedForUrl(options.path);
+  const std::string url = server + "/fsck?ugi=" + EscapedForUrl(options.user) +
+                          "&files=1&blocks=1&openforwrite=1&path=" + EscapedForUrl(options.path);
   FsckParser parser;
   HttpGetOptions http;
   http.stop = stop;
   ECPIPE_RETURN_IF_ERROR(
       HttpGet(url, http, [&](std::string_view text) { return parser.Add(text); }));
-  return parser.Finish();
+  absl::StatusOr<GroupTable> groups = parser.Finish();
+  if (!groups.ok()) return Annotate(groups.status(), server);
+  return groups;
+}
+
+}  // namespace
+
+absl::StatusOr<GroupTable> FetchGroups(const NameNodeOptions& options,
+                                       const std::function<bool()>& stop) {
+  absl::Status failed;
+  for (const std::string& url : options.urls) {
+    absl::StatusOr<GroupTable> groups = FetchFrom(url, options, stop);
+    if (groups.ok() || absl::IsCancelled(groups.status())) return groups;
+    failed = failed.ok() ? groups.status()
+                         : absl::Status(failed.code(), absl::StrCat(failed.message(), "; ",
+                                                                    groups.status().message()));
+  }
+  return failed;
 }
 
 NameNodeGroups::NameNodeGroups(Fetch fetch, Duration refresh)

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
@@ -17,13 +18,15 @@ namespace ecpipe {
 
 // As coordinator.toml's [hdfs] has it.
 struct NameNodeOptions {
-  std::string url;         // "http://HOST:PORT"; empty: none is configured
+  // "http://HOST:PORT" of each NameNode of one HDFS (HA); empty: none is configured.
+  std::vector<std::string> urls;
   std::string user;        // a superuser of HDFS, as fsck wants it
   std::string path = "/";  // what is below it is known
   Duration refresh = std::chrono::seconds(300);
 };
 
-// Asks the NameNode by fsck over HTTP. `stop`: as that of HttpGetOptions.
+// Asks by fsck over HTTP; of several NameNodes the first one that answers in full counts, for one
+// in standby refuses. `stop`: as that of HttpGetOptions.
 absl::StatusOr<GroupTable> FetchGroups(const NameNodeOptions& options,
                                        const std::function<bool()>& stop);
 

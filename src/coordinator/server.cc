@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   server->prober_ = std::make_unique<LinkProber>(
       &server->repairs_->nodes(), &server->repairs_->links(), &server->repairs_->busy(),
       server->helpers_.get(), &Clock::System(), config.probes);
-  if (const NameNodeOptions& namenode = config.namenode; !namenode.url.empty()) {
+  if (const NameNodeOptions& namenode = config.namenode; !namenode.urls.empty()) {
     server->namenode_ = std::make_unique<NameNodeGroups>(
         [namenode](const std::function<bool()>& stop) { return FetchGroups(namenode, stop); },
         namenode.refresh);

@@ -9,13 +9,23 @@ from urllib.parse import parse_qs, urlsplit
 
 from hdfs_group import Group, fsck_text
 
+STANDBY = """FSCK started by hdfs (auth:SIMPLE) from /127.0.0.1 for path / at Sun Nov 22 \
+02:00:00 UTC 2026
+FSCK ended at Sun Nov 22 02:00:00 UTC 2026 in 17 milliseconds
+Operation category READ is not supported in state standby. Visit https://s.apache.org/sbnn-error
+
+
+Fsck on path '/' FAILED"""
+
 
 class FakeNameNode:
-    """`groups` are those that it tells of; with `cut_off` each answer ends in the middle."""
+    """`groups` are those that it tells of; with `cut_off` each answer ends in the middle, with
+    `standby` it says what one of an HA pair says that is not the active one."""
 
     def __init__(self) -> None:
         self.groups: list[Group] = []
         self.cut_off = False
+        self.standby = False
         self.queries: list[dict[str, list[str]]] = []
         namenode = self
 
@@ -26,7 +36,7 @@ class FakeNameNode:
                     self.send_error(404)
                     return
                 namenode.queries.append(parse_qs(parts.query, keep_blank_values=True))
-                text = fsck_text(namenode.groups).encode()
+                text = (STANDBY if namenode.standby else fsck_text(namenode.groups)).encode()
                 self.send_response(200)
                 self.end_headers()  # no length: the end of the connection is the end
                 self.wfile.write(text[:len(text) * 2 // 3] if namenode.cut_off else text)

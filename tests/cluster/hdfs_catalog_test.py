@@ -36,7 +36,7 @@ class HdfsCatalog(unittest.TestCase):
             make_volume(self.volume(node), f"c8b9e6e2-0000-4000-8000-{node}")
 
     def start(self, **coordinator: dict[str, Any]) -> None:
-        settings = {"hdfs": {"namenode": self.namenode.url, "refresh_seconds": 300},
+        settings = {"hdfs": {"namenodes": [self.namenode.url], "refresh_seconds": 300},
                     "timeouts": {"dead_after_seconds": 3.0}, **coordinator}
         self.cluster = self.enterContext(Cluster(
             case.BIN_DIR, self.work, self.nodes, coordinator_settings=settings,
@@ -114,7 +114,7 @@ class HdfsCatalog(unittest.TestCase):
 
     def test_an_answer_that_was_cut_off_changes_nothing(self) -> None:
         group = self.make(ROW, 1)
-        self.start(hdfs={"namenode": self.namenode.url, "refresh_seconds": 1})
+        self.start(hdfs={"namenodes": [self.namenode.url], "refresh_seconds": 1})
         wait_until(lambda: self.hdfs()["groups"] == 1, SOON, "a group known")
         self.await_blocks(9)
         self.namenode.cut_off = True
@@ -130,9 +130,27 @@ class HdfsCatalog(unittest.TestCase):
         wait_until(lambda: self.hdfs()["groups"] == 2, SOON, "both groups known")
         self.assertEqual(self.hdfs()["namenode_error"], "")
 
+    def test_of_an_ha_pair_the_active_one_is_heard(self) -> None:
+        group = self.make(ROW, 1)
+        other = self.enterContext(FakeNameNode())
+        other.groups = self.namenode.groups
+        self.namenode.standby = True
+        self.start(hdfs={"namenodes": ["http://127.0.0.1:1", self.namenode.url, other.url],
+                         "refresh_seconds": 1})
+        wait_until(lambda: self.hdfs()["groups"] == 1, SOON, "a group known")
+        self.await_blocks(9)
+        self.assertEqual(self.repair(group, 3), group.blocks[3])
+        other.standby = True
+        wait_until(lambda: "FAILED" in self.hdfs()["namenode_error"], SOON, "an error told")
+        self.assertIn(other.url, self.hdfs()["namenode_error"])
+        self.namenode.standby = False
+        self.make(ROW, 2)
+        wait_until(lambda: self.hdfs()["groups"] == 2, SOON, "the new active one heard")
+        self.assertEqual(self.hdfs()["namenode_error"], "")
+
     def test_recover_node_shows_what_hdfs_rebuilds(self) -> None:
         kept, deleted, lost_twice = (self.make(2 * ROW, number) for number in (1, 2, 3))
-        self.start(hdfs={"namenode": self.namenode.url, "refresh_seconds": 2})
+        self.start(hdfs={"namenodes": [self.namenode.url], "refresh_seconds": 2})
         self.await_blocks(3 * 9)
         node, spare = self.nodes[4], self.nodes[9]
         live = self.loss(node)

@@ -19,6 +19,8 @@ class Middleware(Protocol):
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
+    def add_beside(self, node: DataNode) -> None:
+        """For a DataNode that has come later."""
     def kill_beside(self, node: DataNode) -> None:
         """kill -9 of what runs beside a DataNode."""
     def sessions(self) -> int:
@@ -39,7 +41,7 @@ class Daemons:
         self._cluster = Cluster(
             bin_dir, hdfs.work, [node.name for node in hdfs.datanodes], endpoints=True,
             coordinator_settings={
-                "hdfs": {"namenode": f"http://{hdfs.http}", "user": getpass.getuser(),
+                "hdfs": {"namenodes": [f"http://{hdfs.http}"], "user": getpass.getuser(),
                          "refresh_seconds": 5},
                 "timeouts": {"dead_after_seconds": 5.0}},
             helper_settings={"helper": {"store": "hdfs", "report_seconds": 1.0},
@@ -50,6 +52,9 @@ class Daemons:
 
     def stop(self) -> None:
         self._cluster.stop()
+
+    def add_beside(self, node: DataNode) -> None:
+        self._cluster.add_helper(node.name)
 
     def kill_beside(self, node: DataNode) -> None:
         self._cluster.helpers[node.name].kill()
@@ -95,6 +100,9 @@ class StandIn:
     def stop(self) -> None:
         if self._daemon is not None:
             self._daemon.kill()
+
+    def add_beside(self, node: DataNode) -> None:
+        """Nobody answers there: the stand-in knows the DataNodes of its start."""
 
     def kill_beside(self, node: DataNode) -> None:
         """There is one for all, and it stays."""

@@ -120,24 +120,27 @@ TEST_F(CoordinatorConfigTest, RecoveriesCanBeBounded) {
 }
 
 TEST_F(CoordinatorConfigTest, ANameNodeCanBeNamed) {
-  EXPECT_EQ(Load("")->namenode.url, "");
+  EXPECT_TRUE(Load("")->namenode.urls.empty());
   const auto config = Load(
-      "[hdfs]\nnamenode = \"http://nn:9870\"\nuser = \"alice\"\npath = \"/ec\"\n"
+      "[hdfs]\nnamenodes = [\"http://nn:9870\", \"http://mm:9870\"]\nuser = \"alice\"\npath = "
+      "\"/ec\"\n"
       "refresh_seconds = 60\n");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->namenode.url, "http://nn:9870");
+  EXPECT_EQ(config->namenode.urls, (std::vector<std::string>{"http://nn:9870", "http://mm:9870"}));
   EXPECT_EQ(config->namenode.user, "alice");
   EXPECT_EQ(config->namenode.path, "/ec");
   EXPECT_EQ(config->namenode.refresh, std::chrono::seconds(60));
   for (const char* url : {"http://nn", "https://[::1]:9871"}) {
-    EXPECT_TRUE(Load("[hdfs]\nnamenode = \"" + std::string(url) + "\"\n").ok()) << url;
+    EXPECT_TRUE(Load("[hdfs]\nnamenodes = [\"http://a\", \"" + std::string(url) + "\"]\n").ok())
+        << url;
   }
   for (const char* url : {"nn:9870", "file:///etc/passwd", "ftp://nn:1", "http://", "http://nn:x",
                           "http://nn:9870/fsck", "http://user@nn:9870", "http://nn:9870?x"}) {
-    EXPECT_FALSE(Load("[hdfs]\nnamenode = \"" + std::string(url) + "\"\n").ok()) << url;
+    EXPECT_FALSE(Load("[hdfs]\nnamenodes = [\"http://a\", \"" + std::string(url) + "\"]\n").ok())
+        << url;
   }
   for (const char* bad : {"user = \"\"", "path = \"ec\"", "refresh_seconds = 0"}) {
-    EXPECT_FALSE(Load("[hdfs]\nnamenode = \"http://nn:1\"\n" + std::string(bad) + "\n").ok());
+    EXPECT_FALSE(Load("[hdfs]\nnamenodes = [\"http://nn:1\"]\n" + std::string(bad) + "\n").ok());
   }
 }
 
