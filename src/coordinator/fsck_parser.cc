@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kEnded = "FSCK ended at ";
 constexpr std::string_view kVerdict = "The filesystem under path '";
+// Before the last group of a file that is being written: it has no length yet.
+constexpr std::string_view kGrowing = "Under Construction Block:";
 constexpr std::string_view kPolicy = " bytes, erasure-coded: policy=";
 constexpr std::string_view kReplicated = " bytes, replicated: replication=";
 constexpr std::string_view kBlockMark = ":blk_";
@@ -81,6 +83,7 @@ absl::Status FsckParser::TakeLine() {
   if (line.empty()) return absl::OkStatus();
   last_line_ = line;
   if (line.starts_with(kEnded)) ended_ = true;
+  if (line == kGrowing) blocks_left_ = 0;
   if (TakeFile(line)) return absl::OkStatus();
   return blocks_left_ == 0 ? absl::OkStatus() : TakeBlock(line);
 }
@@ -97,9 +100,9 @@ bool FsckParser::TakeFile(const std::string& line) {
   policy_ = std::string(rest.substr(0, comma));
   rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 2);
   blocks_left_ = TakeNumber<uint64_t>(&rest).value_or(0);
-  // A file that is being written: its last group grows, and the others are rebuilt by HDFS alone.
   constexpr std::string_view kClosed = " block(s): ";
-  if (!rest.starts_with(kClosed)) blocks_left_ = 0;
+  constexpr std::string_view kOpen = " block(s), OPENFORWRITE: ";
+  if (!rest.starts_with(kClosed) && !rest.starts_with(kOpen)) blocks_left_ = 0;
   return true;
 }
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads what a NameNode's fsck says of block groups, as the text of
-// /fsck?ugi=USER&files=1&blocks=1&path=PATH of Hadoop 3:
+// /fsck?ugi=USER&files=1&blocks=1&openforwrite=1&path=PATH of Hadoop 3:
 //
 //   FSCK started by hdfs (auth:SIMPLE) from /127.0.0.1 for path / at Sun Nov 22 02:00:00 UTC 2026
 //
 //   /ec <dir>
 //   /ec/a 13300001 bytes, erasure-coded: policy=RS-6-3-1024k, 1 block(s):  OK
 //   0. BP-1-127.0.0.1-17:blk_-9223372036854775792_1001 len=13300001 Live_repl=9
+//
+//   /ec/open 12582912 bytes, erasure-coded: policy=RS-6-3-1024k, 2 block(s), OPENFORWRITE:  OK
+//   0. BP-1-127.0.0.1-17:blk_-9223372036854775776_1003 len=12582912 Live_repl=9
+//
+//   Under Construction Block:
+//   1. BP-1-127.0.0.1-17:blk_-9223372036854775760_1004 len=0 Expected_repl=9
 //
 //   /b 5 bytes, replicated: replication=3, 1 block(s):  OK
 //   0. BP-1-127.0.0.1-17:blk_1073741825_1002 len=5 Live_repl=3

@@ -206,9 +206,12 @@ def fsck_texts() -> dict[str, bytes]:
             "0. BP-1-127.0.0.1-17:blk_-9223372036854775792_1001 len=7 Live_repl=3\n\n")
     end = ("FSCK ended at Sun Nov 22 02:00:01 UTC 2026 in 12 milliseconds\n\n\n"
            "The filesystem under path '/' is HEALTHY")
+    growing = ("Under Construction Block:\n"
+               "1. BP-1-127.0.0.1-17:blk_-9223372036854775776_1002 len=0 Expected_repl=3\n\n")
     meet = struct.pack("<H", 150)
     return {"healthy": meet + (begin + file + end).encode(),
-            "open": meet + (begin + file.replace("):", "), OPENFORWRITE:") + end).encode(),
+            "open": meet + (begin + file.replace("1 block(s):", "2 block(s), OPENFORWRITE:")
+                            + growing + end).encode(),
             "missing": meet + (begin + "\n\nPath '/x' does not exist").encode()}
 
 

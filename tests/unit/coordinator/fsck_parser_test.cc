@@ -72,12 +72,26 @@ TEST(FsckParser, ReadsWhatStandsAroundDamage) {
   EXPECT_EQ(table->Find(kPool, kGroup + 16)->stamp, 1002u);
 }
 
+TEST(FsckParser, OfAnOpenFileWhatIsWritten) {
+  const std::string open =
+      "/c 60 bytes, erasure-coded: policy=RS-6-3-1024k, 3 block(s), OPENFORWRITE:  OK\n"
+      "0. BP-1-127.0.0.1-17:blk_-9223372036854775776_1003 len=30 Live_repl=9\n"
+      "1. BP-1-127.0.0.1-17:blk_-9223372036854775760_1004 len=30 Live_repl=9\n"
+      "\nUnder Construction Block:\n"
+      "2. BP-1-127.0.0.1-17:blk_-9223372036854775744_1005 len=0 Expected_repl=9\n\n";
+  const auto table = Parse(kBegin + open + kFile + kEnd);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->size(), 3u);
+  EXPECT_EQ(table->Find(kPool, kGroup + 32)->bytes, 30u);
+  EXPECT_EQ(table->Find(kPool, kGroup + 48), nullptr);
+}
+
 TEST(FsckParser, LeavesOutWhatIsNoWholeGroup) {
   const std::string replicated =
       "/b 5 bytes, replicated: replication=3, 1 block(s):  OK\n"
       "0. BP-1-127.0.0.1-17:blk_1073741825_1002 len=5 Live_repl=3\n\n";
-  const std::string open =
-      "/c 5 bytes, erasure-coded: policy=RS-6-3-1024k, 1 block(s), OPENFORWRITE:  OK\n"
+  const std::string strange =
+      "/c 5 bytes, erasure-coded: policy=RS-6-3-1024k, 1 block(s), HALFOPEN:  OK\n"
       "0. BP-1-127.0.0.1-17:blk_-9223372036854775760_1003 len=5 Live_repl=9\n\n";
   // Some releases print the blocks of open files without a line for the file.
   const std::string without_file =
@@ -88,7 +102,7 @@ TEST(FsckParser, LeavesOutWhatIsNoWholeGroup) {
       "1. BP-1-127.0.0.1-17:blk_-9223372036854775728_-1 len=5 Live_repl=9\n"
       "1. BP 1:blk_-9223372036854775728_1 len=5 Live_repl=9\n"
       "1. BP-1:blk_-99999999999999999999_1 len=5 Live_repl=9\n";
-  const auto table = Parse(kBegin + replicated + kFile + without_file + open + odd + kEnd);
+  const auto table = Parse(kBegin + replicated + kFile + without_file + strange + odd + kEnd);
   ASSERT_TRUE(table.ok()) << table.status();
   ASSERT_EQ(table->size(), 1u);
   EXPECT_EQ(table->groups()[0].id, kGroup);
