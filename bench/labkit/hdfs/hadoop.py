@@ -9,7 +9,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable
@@ -47,6 +47,7 @@ FAST = {
     "dfs.namenode.replication.work.multiplier.per.iteration": 20,
     "dfs.namenode.replication.max-streams": 20,
     "dfs.namenode.replication.max-streams-hard-limit": 40,
+    "dfs.namenode.decommission.interval": 1,
     "dfs.datanode.directoryscan.interval": 3,
     "dfs.blockreport.initialDelay": 0,
     "dfs.blockreport.intervalMsec": 4000,
@@ -106,6 +107,7 @@ class DataNode:
     name: str
     host: Host
     volume: Path
+    data_address: str     # host:port where blocks are read and written
     http: str             # host:port of its web server
     socket: Path          # of the requestor endpoint beside it
     daemon: Daemon
@@ -161,13 +163,20 @@ class Hdfs:
         self._namenode_conf = self.configuration("namenode", {})
         # Jetty unpacks there, and whoever is killed leaves it.
         self._flags = [f"-Djava.io.tmpdir={self.work}/tmp"]
+        # -refreshNodes reads what hdfs-site.xml of the class path says, and not -conf.
+        self._site = self.work / "conf" / "site"
+        self._site.mkdir(exist_ok=True)
+        write_configuration(self._site / "hdfs-site.xml", {
+            "dfs.hosts.exclude": self._site / "excluded"})
+        self.exclude([])
         self.namenode = self._daemon("namenode", self._host, self.java(
-            NAMENODE, "-conf", self._namenode_conf, heap="256m"))
+            NAMENODE, "-conf", self._namenode_conf, heap="256m", folders=[self._site]))
         self.datanodes: list[DataNode] = []
 
-    def java(self, main: str, *arguments: str | Path, heap: str = "160m") -> list[str]:
+    def java(self, main: str, *arguments: str | Path, heap: str = "160m",
+             folders: Sequence[Path] = ()) -> list[str]:
         """A JVM of this cluster: what it leaves is under `work`."""
-        return self.tools.java(main, *arguments, heap=heap, flags=self._flags)
+        return self.tools.java(main, *arguments, heap=heap, flags=self._flags, folders=folders)
 
     def configuration(self, name: str, properties: Mapping[str, Any]) -> Path:
         """A file with these properties and those that all have."""
@@ -189,7 +198,7 @@ class Hdfs:
             "dfs.datanode.hostname": address,
             "ecpipe.endpoint": f"unix:{endpoint}",
             **dict(zip(DATANODE_ADDRESSES, addresses)), **properties})
-        node = DataNode(name, host, volume, addresses[1], endpoint, self._daemon(
+        node = DataNode(name, host, volume, addresses[0], addresses[1], endpoint, self._daemon(
             name, host, self.java(DATANODE, "-conf", conf)))
         self.datanodes.append(node)
         return node
@@ -240,6 +249,17 @@ class Hdfs:
 
     def state(self) -> dict[str, Any]:
         return jmx(self._host, self.http, "Hadoop:service=NameNode,name=FSNamesystemState")
+
+    def exclude(self, nodes: Sequence[DataNode]) -> None:
+        """These are to be decommissioned, and no others, from the next -refreshNodes on."""
+        (self._site / "excluded").write_text("".join(f"{node.data_address}\n" for node in nodes))
+
+    def admin_state(self, node: DataNode) -> str:
+        """Of a live node, as "In Service", "Decommission In Progress", "Decommissioned"."""
+        live = json.loads(jmx(self._host, self.http, "Hadoop:service=NameNode,name=NameNodeInfo")[
+            "LiveNodes"])
+        return next(str(facts["adminState"]) for facts in live.values()
+                    if facts["xferaddr"] == node.data_address)
 
     def stop(self) -> None:
         stop_all(self.daemons())

@@ -110,10 +110,11 @@ class Toolchain:
         self.archive = BUILD / f"classes-{version}.jsa"
 
     def java(self, main: str, *arguments: str | Path, heap: str = "160m",
-             flags: Sequence[str] = ()) -> list[str]:
-        """Class data sharing demands that the class path begins as it did for the archive."""
+             flags: Sequence[str] = (), folders: Sequence[Path] = ()) -> list[str]:
+        """Class data sharing demands that the class path begins as it did for the archive; it ends
+        with `folders`."""
         shared = [f"-XX:SharedArchiveFile={self.archive}"] if self.archive.exists() else []
-        class_path = ":".join(map(str, [*self._jars, *self._own]))
+        class_path = ":".join(map(str, [*self._jars, *self._own, *folders]))
         return ["java", *JVM_FLAGS, *shared, f"-Xmx{heap}", *flags, "-cp", class_path, main,
                 *map(str, arguments)]
 

@@ -9,12 +9,15 @@ import time
 from typing import Any, Callable
 
 from labkit.hdfs.hadoop import await_state
+from labkit.process import LabError
 
 from scenario import (
-    CELL, RECOVERED_SECONDS, TIMEOUT_SECONDS, CheckFailed, Scenario, expect, meta_of, same)
+    BLOCK_BYTES, CELL, RECOVERED_SECONDS, TIMEOUT_SECONDS, CheckFailed, File, Scenario, expect,
+    meta_of, same)
 
 Result = dict[str, Any]
 SLACK_SECONDS = 6.0            # for a busy machine; a second timeout would be TIMEOUT_SECONDS more
+REPORTED_SECONDS = 30          # until helpers and the NameNode have told of a new block
 THREADS_MORE = 40              # those of HDFS's own pools, which end after a minute without work
 
 
@@ -97,10 +100,7 @@ def many_threads(scenario: Scenario) -> Result:
 
 def removed_from_namenode(scenario: Scenario) -> Result:
     """The NameNode lists no location at all for the lost blocks."""
-    def listed() -> bool:
-        return any(scenario.dead[0].uuid in group.nodes.values()
-                   for group in scenario.driver.groups(scenario.big.path))
-    await_state(lambda: not listed(), RECOVERED_SECONDS, "the dead node's blocks to be forgotten")
+    scenario.await_removed(scenario.dead[0])
     return served(scenario, lambda: scenario.cat(scenario.big))
 
 
@@ -121,6 +121,31 @@ def repaired_by_name(scenario: Scenario) -> Result:
                     blocks += 1
     expect(blocks > 0, "the dead node had no block")
     return {"blocks": blocks}
+
+
+def open_file_by_name(scenario: Scenario) -> Result:
+    """A group that is whole is known before its file is closed."""
+    if not scenario.middleware.real:
+        return {}
+    file = File("/rs63/open", 6 * BLOCK_BYTES + 3 * CELL, len(scenario.files) + 1, 6, 3)
+    scenario.driver.do("hold", file.path, file.bytes, file.seed)
+    group, out = scenario.driver.groups(file.path)[0], scenario.hdfs.work / "by-name"
+    index = scenario.data_index_to_lose(group)
+    block = group.group_id + index
+
+    def repaired() -> bool:
+        try:
+            scenario.middleware.repair_by_name(f"{group.pool}.blk_{block}_{group.stamp}", out)
+        except LabError:
+            return False
+        return True
+    await_state(repaired, REPORTED_SECONDS, f"block {block} of an open file to be known")
+    expect(same(out, scenario.node_of(group, index).replica(group.pool, block)),
+           f"block {block} of an open file differs")
+    scenario.driver.do("release")
+    scenario.files.append(file)
+    scenario.cat(file)
+    return {}
 
 
 def helper_killed_in_mid_read(scenario: Scenario) -> Result:
@@ -211,7 +236,7 @@ def silent_endpoint(scenario: Scenario) -> Result:
     scenario.driver.do("admin", "-safemode", "enter")
     group = scenario.driver.groups(scenario.big.path)[1]
     scenario.lose(group, [scenario.data_index_to_lose(group)])
-    endpoint = scenario.client_node().socket
+    endpoint = scenario.client_node.socket
     native = timed_fallback(scenario)
     endpoint.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -254,6 +279,8 @@ def nothing_left(scenario: Scenario, baseline: dict[str, tuple[int, int]]) -> Re
     expect(answer == "0 healthy", f"fsck: {answer}")
     worst = 0
     for node in scenario.hdfs.live():
+        if node.name not in baseline:
+            continue  # it came later
         sockets, threads = node.resources()
         expect(sockets <= baseline[node.name][0],
                f"{node.name} has {sockets} Unix sockets, had {baseline[node.name][0]}")
@@ -261,6 +288,31 @@ def nothing_left(scenario: Scenario, baseline: dict[str, tuple[int, int]]) -> Re
     if worst > THREADS_MORE:
         raise CheckFailed(f"a DataNode has {worst} threads more than at the start")
     return {"threads_more": worst}
+
+
+def decommissioned(scenario: Scenario) -> Result:
+    """A DataNode leaves in order, as ever: its blocks are elsewhere before it goes, and nobody has
+    to read degraded afterwards. A new node comes first, for the widest groups need them all."""
+    scenario.add_node("dn-new")
+    node, _ = scenario.node_with_data_of_most_files()
+    had = [(group, index) for file in scenario.files for group in scenario.driver.groups(file.path)
+           for index, uuid in group.nodes.items() if uuid == node.uuid]
+    start = time.monotonic()
+    scenario.hdfs.exclude([node])
+    scenario.driver.do("admin", "-refreshNodes")
+    await_state(lambda: scenario.hdfs.admin_state(node) == "Decommissioned", RECOVERED_SECONDS,
+                f"{node.name} decommissioned")
+    seconds = time.monotonic() - start
+    scenario.kill_node(node)
+    scenario.await_removed(node)
+    before = scenario.driver.counters()
+    for group, index in had:
+        scenario.await_same(group, {index: node.replica(group.pool, group.group_id + index)})
+    for file in scenario.files:
+        scenario.cat(file)
+    used = scenario.driver.counters() - before
+    expect(used.repairs == used.fallbacks == 0, f"reads after a decommissioning: {used}")
+    return {"seconds": round(seconds, 2), "blocks": len(had)}
 
 
 def no_sessions(scenario: Scenario) -> Result:

@@ -60,6 +60,7 @@ def run_checks(scenario: Scenario, report: Report) -> None:
         return {}
     steps: list[tuple[str, Callable[[Scenario], dict[str, Any]]]] = [
         ("healthy reads", checks.healthy_reads),
+        ("open file repaired by name", checks.open_file_by_name),
         ("resources at the start", lambda _: remember()),
         ("DataNode killed, sequential reads", checks.node_killed),
         ("DataNode killed, hdfs dfs -cat", checks.dfs_cat),
@@ -73,6 +74,7 @@ def run_checks(scenario: Scenario, report: Report) -> None:
         ("two blocks of a group lost", checks.several_lost(2)),
         ("three blocks of a group lost", checks.several_lost(3)),
         ("corrupt replica", checks.corrupt_replica),
+        ("DataNode decommissioned", checks.decommissioned),
         ("no session left", checks.no_sessions),
         ("helper killed in mid-read", helper_killed),
         ("silent endpoint", checks.silent_endpoint),
@@ -112,7 +114,7 @@ def run(arguments: argparse.Namespace, work: Path, report: Report) -> None:
         middleware = StandIn(hdfs) if arguments.stand_in else Daemons(hdfs, arguments.bin_dir)
         middleware.start()
         driver = Driver(hdfs, LocalHost(), client, work / "logs" / "driver.log")
-        scenario = Scenario(hdfs, driver, middleware)
+        scenario = Scenario(hdfs, driver, middleware, hdfs.datanodes[-1])
         scenario.put_files()
         print(f"cluster up with files after {time.monotonic() - start:.1f} s", flush=True)
         run_checks(scenario, report)

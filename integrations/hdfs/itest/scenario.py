@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from labkit.hdfs.driver import Driver, Group
-from labkit.hdfs.hadoop import DataNode, Hdfs, await_state
+from labkit.hdfs.hadoop import PLUGIN, DataNode, Hdfs, await_state
 
 from middleware import Middleware
 
@@ -43,6 +43,7 @@ class Scenario:
     hdfs: Hdfs
     driver: Driver
     middleware: Middleware
+    client_node: DataNode  # the one whose endpoint the client uses; it never goes
     files: list[File] = field(default_factory=list)
     dead: list[DataNode] = field(default_factory=list)
 
@@ -76,15 +77,11 @@ class Scenario:
     def node_of(self, group: Group, index: int) -> DataNode:
         return self.hdfs.by_uuid(group.nodes[index])
 
-    def client_node(self) -> DataNode:
-        """The one whose endpoint the client uses; it is never killed."""
-        return self.hdfs.datanodes[-1]
-
     def data_index_to_lose(self, group: Group, other_than: tuple[int, ...] = ()) -> int:
         """Of a data block that is not on the client's own node."""
         return next(index for index in sorted(group.nodes)
                     if index not in other_than and self.node_of(group, index) is not
-                    self.client_node())
+                    self.client_node)
 
     def node_with_data_of_most_files(self) -> tuple[DataNode, list[str]]:
         """Of the big file in any case; with the files whose data it has."""
@@ -94,15 +91,32 @@ class Scenario:
                          for index, uuid in group.nodes.items() if index < file.data}:
                 held[uuid].append(file.path)
         uuid = max((uuid for uuid, files in held.items()
-                    if self.big.path in files and uuid != self.client_node().uuid),
+                    if self.big.path in files and uuid != self.client_node.uuid),
                    key=lambda uuid: len(held[uuid]))
         return self.hdfs.by_uuid(uuid), held[uuid]
+
+    def add_node(self, name: str) -> DataNode:
+        """One more DataNode with a helper beside it."""
+        live = len(self.hdfs.live())
+        node = self.hdfs.add_datanode(name, PLUGIN)
+        node.daemon.start()
+        self.hdfs.wait_live(live + 1)
+        node.read_uuid()
+        self.middleware.add_beside(node)
+        return node
 
     def kill_node(self, node: DataNode) -> None:
         """The DataNode and the helper beside it, as when a machine is lost."""
         node.daemon.kill()
         self.middleware.kill_beside(node)
         self.dead.append(node)
+
+    def await_removed(self, node: DataNode) -> None:
+        """Until the NameNode lists none of its blocks."""
+        def listed() -> bool:
+            return any(node.uuid in group.nodes.values()
+                       for file in self.files for group in self.driver.groups(file.path))
+        await_state(lambda: not listed(), RECOVERED_SECONDS, f"{node.name} to be forgotten")
 
     def lose(self, group: Group, indices: list[int]) -> dict[int, Path]:
         """Takes block files away from under their DataNodes; returns where they are kept, each

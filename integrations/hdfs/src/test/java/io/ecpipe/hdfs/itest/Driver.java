@@ -41,6 +41,8 @@ public final class Driver {
   private final Configuration conf;
   private final BufferedReader commands;
   private final PrintStream answers;
+  private FileSystem heldBy;   // of the file that is being written, if there is one
+  private OutputStream held;
 
   private Driver(Configuration conf, BufferedReader commands, PrintStream answers) {
     this.conf = conf;
@@ -84,6 +86,10 @@ public final class Driver {
         return policy(words[1], words[2]);
       case "put":
         return put(words[1], Long.parseLong(words[2]), Long.parseLong(words[3]));
+      case "hold":
+        return hold(words[1], Long.parseLong(words[2]), Long.parseLong(words[3]));
+      case "release":
+        return release();
       case "cat":
         return cat(words[1], Long.parseLong(words[2]), false);
       case "halves":
@@ -145,16 +151,34 @@ public final class Driver {
 
   private String put(String path, long bytes, long seed) throws Exception {
     return with(fs -> {
-      byte[] buffer = new byte[BUFFER_BYTES];
       try (FSDataOutputStream out = fs.create(new Path(path))) {
-        for (long at = 0; at < bytes; at += BUFFER_BYTES) {
-          int count = (int) Math.min(BUFFER_BYTES, bytes - at);
-          Content.fill(seed, at, buffer, count);
-          out.write(buffer, 0, count);
-        }
+        write(out, bytes, seed);
       }
       return "";
     });
+  }
+
+  private static void write(OutputStream out, long bytes, long seed) throws IOException {
+    byte[] buffer = new byte[BUFFER_BYTES];
+    for (long at = 0; at < bytes; at += BUFFER_BYTES) {
+      int count = (int) Math.min(BUFFER_BYTES, bytes - at);
+      Content.fill(seed, at, buffer, count);
+      out.write(buffer, 0, count);
+    }
+  }
+
+  /** The file stays open until `release`. */
+  private String hold(String path, long bytes, long seed) throws IOException {
+    heldBy = FileSystem.newInstance(conf);
+    held = heldBy.create(new Path(path));
+    write(held, bytes, seed);
+    return "";
+  }
+
+  private String release() throws IOException {
+    try (FileSystem owner = heldBy; OutputStream out = held) {
+      return "";
+    }
   }
 
   /** With `pause`, says `half` when half of the file is read, and goes on after another line. */
