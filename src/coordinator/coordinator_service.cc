@@ -193,6 +193,7 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
   request.scheme = target.scheme();
   request.slice_bytes = target.slice_bytes();
   request.requestor = requestor;
+  request.background = target.background();
   if (target.rack().size() > NodeTable::kMaxNodeIdBytes) {
     return absl::InvalidArgumentError("the rack's name is too long");
   }

@@ -110,6 +110,7 @@ void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
     record.ended_unix_ms = 0;
     // Of the other nodes nothing is known, so nobody can say who failed.
     Running running{.record = record, .last_news = clock_->Now(), .may_go_on = false};
+    running.request.background = record.recovery_id != 0;
     for (Row row = 0; row < record.hosts.size(); ++row) {
       const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(record.block_ids[row]);
       if (place.ok()) running.stripe_id = place->stripe.stripe_id;

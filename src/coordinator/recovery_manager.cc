@@ -331,6 +331,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   start.request.requestor = "recovery " + IdText(id);
   start.request.hosts = {placement->requestor};
   start.request.helper_order = placement->helpers;
+  start.request.background = true;
   return start;
 }
 

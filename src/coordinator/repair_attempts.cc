@@ -156,7 +156,7 @@ absl::Status RepairCoordinator::FindForResume(const RepairRequest& request, cons
   if (nodes_.Find(blamed)) {
     before->left_out.Suspect({{blamed, {std::string(from.failure.message()), false, ""}}});
   }
-  return AddRunning(record, stripe_id);
+  return AddRunning(record, request, stripe_id);
 }
 
 absl::StatusOr<PlannedRepair> RepairCoordinator::PlanAttempt(const RepairRequest& request,
@@ -186,7 +186,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::RunAttempts(RepairRecord record,
     record.bytes = planned->bytes;
     record.scheme = planned->plan.scheme;
     if (record.attempt == 0) {
-      ECPIPE_RETURN_IF_ERROR(AddRunning(record, lost.stripe.stripe_id));
+      ECPIPE_RETURN_IF_ERROR(AddRunning(record, request, lost.stripe.stripe_id));
     }
     if (last = Annotate(journal_->Record(record), "journal"); !last.ok()) break;
     absl::StatusOr<RepairGrant> grant = HandOut(&record, request, *std::move(planned), &left_out);
@@ -252,7 +252,7 @@ absl::StatusOr<std::vector<HelperGateway::Handout>> RepairCoordinator::MakeHando
   for (const NodeLoad& load : planned.cost.loads) {
     const auto control = control_addresses.find(load.node);
     RepairPart& part = parts.at(load.node);
-    part.background = record.recovery_id != 0;
+    part.background = request.background;
     if (control == control_addresses.end()) {
       *requestor_part = std::move(part);
     } else {

@@ -57,15 +57,15 @@ absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
   return absl::OkStatus();
 }
 
-absl::Status RepairCoordinator::CheckRoomForRecovery() {
+absl::Status RepairCoordinator::CheckRoomForBackground() {
   const auto most = std::max<size_t>(1, static_cast<size_t>(kBackgroundShare * max_running_));
-  size_t recovering = 0;
+  size_t background = 0;
   for (const auto& [repair_id, running] : running_) {
-    if (running.record.recovery_id != 0) ++recovering;
+    if (running.request.background) ++background;
   }
-  if (recovering < most) return absl::OkStatus();
+  if (background < most) return absl::OkStatus();
   return absl::ResourceExhaustedError("the coordinator runs its limit of " + std::to_string(most) +
-                                      " repairs of recoveries");
+                                      " repairs in the background");
 }
 
 void RepairCoordinator::SetMaxRunning(uint32_t max_running) {
@@ -95,7 +95,7 @@ SendingStreams RepairCoordinator::StreamsOf(const std::string& node) {
   return streams;
 }
 
-absl::Status RepairCoordinator::AddRunning(const RepairRecord& record,
+absl::Status RepairCoordinator::AddRunning(const RepairRecord& record, const RepairRequest& request,
                                            const std::string& stripe_id) {
   MutexLock lock(&mutex_);
   if (!record.hosts.empty()) ECPIPE_RETURN_IF_ERROR(CheckHosts(record, stripe_id));
@@ -103,9 +103,12 @@ absl::Status RepairCoordinator::AddRunning(const RepairRecord& record,
     return absl::ResourceExhaustedError("the coordinator runs its limit of " +
                                         std::to_string(max_running_) + " repairs");
   }
-  if (record.recovery_id != 0) ECPIPE_RETURN_IF_ERROR(CheckRoomForRecovery());
-  running_[record.repair_id] = Running{
-      .record = record, .stripe_id = stripe_id, .last_news = clock_->Now(), .handing_out = true};
+  if (request.background) ECPIPE_RETURN_IF_ERROR(CheckRoomForBackground());
+  running_[record.repair_id] = Running{.record = record,
+                                       .stripe_id = stripe_id,
+                                       .request = request,
+                                       .last_news = clock_->Now(),
+                                       .handing_out = true};
   ++counts_.started;
   return absl::OkStatus();
 }

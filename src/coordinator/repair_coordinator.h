@@ -84,7 +84,8 @@ struct SendingStreams {
 // Thread-safe.
 class RepairCoordinator {
  public:
-  // Recoveries have at most this share of max_running, so that a degraded read always finds room.
+  // What runs in the background has at most this share of max_running, so that a degraded read
+  // always finds room.
   static constexpr double kBackgroundShare = 0.75;
 
   struct Options {
@@ -185,7 +186,7 @@ class RepairCoordinator {
     std::vector<HelperAddress> helpers;
     std::set<std::string> unreported;  // nodes whose part has not ended
     Receivers receivers;
-    RepairRequest request;  // of the attempt that runs
+    RepairRequest request;  // of the attempt that runs, or of the next one
     SliceGrid grid;         // of its plan
     // Where attempts have read, of a stripe that no catalog has; the latest at the end.
     std::vector<BlockPlace> places;
@@ -262,9 +263,10 @@ class RepairCoordinator {
   // A helper found its block corrupt as it opened it.
   void ReportOpened(const HelperGateway::Handout& handout, const absl::Status& status);
   std::map<std::string, uint64_t> IncarnationsOf(const std::set<std::string>& nodes);
-  absl::Status AddRunning(const RepairRecord& record, const std::string& stripe_id);
+  absl::Status AddRunning(const RepairRecord& record, const RepairRequest& request,
+                          const std::string& stripe_id);
   // Why the hosted repair must not begin beside those that run: ABORTED.
-  absl::Status CheckRoomForRecovery() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoomForBackground() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckHosts(const RepairRecord& record, const std::string& stripe_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Running> TakeRunning(RepairId repair_id);

@@ -42,15 +42,16 @@ struct RepairRequest {
   // Nodes in the order in which they should help; those that are not named come after them. Empty:
   // those that do least first.
   std::vector<std::string> helper_order;
-  std::optional<SlicesLeft> left;  // another attempt: what the ones before it have not brought
+  std::optional<SlicesLeft> left;      // another attempt: what the ones before it have not brought
   std::optional<Verification> verify;  // none: the default
+  bool background = false;             // nobody waits for it; see docs/design/012
 };
 
 // What a request leads to, before anything runs.
 struct PlannedRepair {
   Stripe stripe;
   uint64_t block_bytes = 0;  // of the shortest block that is wanted
-  uint64_t offset = 0;  // what is wanted of each block; the plan may bring some more around it
+  uint64_t offset = 0;       // what is wanted of each block; the plan may bring some more around it
   uint64_t bytes = 0;
   RepairPlan plan;
   PlanCost cost;

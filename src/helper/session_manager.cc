@@ -111,13 +111,14 @@ absl::Status SessionManager::AdmitBackground(uint64_t buffer_bytes) {
       std::max<uint32_t>(1, static_cast<uint32_t>(kBackgroundShare * max_sessions_));
   if (sessions >= most_sessions) {
     return absl::ResourceExhaustedError("the helper runs its limit of " +
-                                        std::to_string(most_sessions) + " sessions of recoveries");
+                                        std::to_string(most_sessions) +
+                                        " sessions in the background");
   }
   if (static_cast<double>(buffers) >
       kBackgroundShare * static_cast<double>(options_.max_buffer_bytes)) {
     return absl::ResourceExhaustedError(
         "the part needs " + std::to_string(buffer_bytes) +
-        " bytes of slice buffers, which is more than is left to recoveries");
+        " bytes of slice buffers, which is more than is left to the background");
   }
   return absl::OkStatus();
 }

@@ -31,6 +31,7 @@ struct RepairTarget {
   // "none"; "parity": one more survivor is read, and no slice is handed over in which the blocks do
   // not fit together; "locate": two more, and the corrupt one is named.
   std::string verify;
+  bool background = false;  // nobody waits for it: reads that somebody waits for go before it
 };
 
 struct RepairCost {

@@ -46,6 +46,7 @@ absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
   proto.set_slice_bytes(target.slice_bytes);
   proto.set_rack(target.rack);
   proto.set_verify(target.verify);
+  proto.set_background(target.background);
   if (target.facts) *proto.mutable_facts() = FactsToProto(*target.facts);
   ECPIPE_ASSIGN_OR_RETURN(const v1::Transport transport, TransportNamed(target.transport));
   proto.set_transport(transport);

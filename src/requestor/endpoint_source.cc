@@ -24,6 +24,7 @@ class RequestorSource : public RepairSource {
     target.offset = request.offset;
     target.bytes = request.bytes;
     target.scheme = request.scheme;
+    target.background = request.background;
     return requestor_->Read(target, sink, nullptr, begun);
   }
 

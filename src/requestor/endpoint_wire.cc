@@ -189,6 +189,9 @@ absl::StatusOr<EndpointRequest> ParseEndpointRequest(const std::string& text) {
   request.timeout = std::chrono::milliseconds(millis);
   request.scheme = fields.Text("scheme", "");
   request.client = fields.Text("client", "");
+  const int background = fields.Number<int>("background", 0);
+  if (background != 0 && background != 1) fields.Refuse("'background' is neither 0 nor 1");
+  request.background = background == 1;
   for (const std::string* word : {&request.scheme, &request.client}) {
     if (word->size() > kMaxWordBytes) fields.Refuse("a value is too long");
   }

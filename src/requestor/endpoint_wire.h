@@ -50,6 +50,7 @@ struct EndpointRequest {
   Duration timeout = std::chrono::seconds(2);  // until the first byte
   std::string scheme;                          // empty: the coordinator's default
   std::string client;                          // for logs; may be empty
+  bool background = false;                     // as in RepairTarget
 };
 
 // INVALID_ARGUMENT, naming the key, for a text that is not exactly a request: an unknown key, one

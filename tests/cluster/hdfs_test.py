@@ -5,6 +5,7 @@ those of DataNodes."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import tempfile
 import unittest
@@ -204,6 +205,25 @@ class HdfsBlocks(unittest.TestCase):
             with Connection(self.endpoint) as connection:
                 connection.ask(group, 2, self.sources(group, 2))
                 self.assertEqual(connection.receive()[0], HEADER)
+        self.assert_nothing_left()
+
+    def test_who_waits_goes_before_the_background(self) -> None:
+        """Of four repairs at once the background has three."""
+        group = self.put(Group(32 * ROW, cell=CELL, number=130))
+        sources = self.sources(group, 2)
+        self.cluster.cli("limits", "set", "--cluster", "--max-running", "4")
+        self.addCleanup(self.cluster.cli, "limits", "reset", "--cluster")
+        with contextlib.ExitStack() as held:
+            for _ in range(3):
+                # It does not end as long as nobody reads.
+                connection = held.enter_context(Connection(self.endpoint))
+                connection.ask(group, 2, sources, background=1, timeout_ms=20000)
+                self.assertEqual(connection.receive()[0], HEADER)
+            with self.assertRaises(EndpointError) as failed:
+                read(self.endpoint, group, 2, sources, background=1)
+            self.assertEqual(failed.exception.code, "RESOURCE_EXHAUSTED")
+            self.assertIn("3 repairs in the background", str(failed.exception))
+            self.assertEqual(read(self.endpoint, group, 2, sources).content, group.blocks[2])
         self.assert_nothing_left()
 
     def test_without_a_coordinator_it_says_so_in_time(self) -> None:

@@ -20,6 +20,7 @@ class HostedRepairs : public Repairs {
   RepairId Begin(const std::string& host = "spare") {
     RepairRequest request = Request("b0");
     request.hosts = {host};
+    request.background = true;
     const auto grant = coordinator_.BeginRepair(request, 7);
     EXPECT_TRUE(grant.ok()) << grant.status();
     return journal_.records.empty() ? 0 : journal_.records.rbegin()->first;

@@ -107,6 +107,27 @@ TEST_F(Repairs, SeveralBlocksGoToOneRequestor) {
   EXPECT_TRUE(absl::IsNotFound(coordinator_.Find(1).status()));
 }
 
+TEST_F(Repairs, TheBackgroundHasItsShareOfRoom) {
+  coordinator_.SetMaxRunning(4);
+  RepairRequest background = Request("b0");
+  background.background = true;
+  RepairId first = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto grant = coordinator_.BeginRepair(background);
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    for (const auto& handout : helpers_.last) EXPECT_TRUE(handout.part.background);
+    if (i == 0) first = grant->repair_id;
+  }
+  const absl::Status refused = coordinator_.BeginRepair(background).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(Says(refused, "3 repairs in the background")) << refused;
+  ASSERT_TRUE(coordinator_.BeginRepair(Request("b0")).ok());
+  for (const auto& handout : helpers_.last) EXPECT_FALSE(handout.part.background);
+  EXPECT_TRUE(Says(coordinator_.BeginRepair(Request("b0")).status(), "its limit of 4 repairs"));
+  coordinator_.FinishRepair(first, absl::OkStatus(), 1000);
+  EXPECT_TRUE(coordinator_.BeginRepair(background).ok());
+}
+
 TEST_F(Repairs, WhichBlocksMakeARequest) {
   MemoryCatalog two_stripes(2);
   RepairCoordinator coordinator(&two_stripes, &journal_, &helpers_, &clock_, {});

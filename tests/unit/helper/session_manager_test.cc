@@ -68,7 +68,7 @@ TEST_F(SessionManagerTest, RecoveriesLeaveAQuarterOfTheSessionsToReads) {
     ASSERT_TRUE(manager_->Start(recovery).ok()) << id;
   }
   recovery.repair_id = 4;
-  ExpectRefused(recovery, absl::StatusCode::kResourceExhausted, "3 sessions of recoveries");
+  ExpectRefused(recovery, absl::StatusCode::kResourceExhausted, "3 sessions in the background");
   EXPECT_TRUE(manager_->Start(Part(5)).ok());
   ExpectRefused(Part(6), absl::StatusCode::kResourceExhausted, "4 sessions");
 }
@@ -83,7 +83,7 @@ TEST_F(SessionManagerTest, RecoveriesLeaveAQuarterOfTheBuffersToReads) {
     ASSERT_TRUE(manager_->Start(recovery).ok()) << id;
   }
   recovery.repair_id = 4;
-  ExpectRefused(recovery, absl::StatusCode::kResourceExhausted, "left to recoveries");
+  ExpectRefused(recovery, absl::StatusCode::kResourceExhausted, "left to the background");
   EXPECT_TRUE(manager_->Start(Part(5)).ok());
 }
 

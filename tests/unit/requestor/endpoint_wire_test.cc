@@ -30,12 +30,14 @@ TEST(EndpointWire, ReadsARequest) {
   EXPECT_EQ(request->offset, 5u);
   EXPECT_EQ(request->bytes, 2097147u);
   EXPECT_EQ(request->timeout, std::chrono::seconds(2));
-  const auto more =
-      ParseEndpointRequest(std::string(kRequest) + "timeout-ms 50\nscheme rp\nclient a b c\n");
+  const auto more = ParseEndpointRequest(std::string(kRequest) +
+                                         "timeout-ms 50\nscheme rp\nclient a b c\nbackground 1\n");
   ASSERT_TRUE(more.ok()) << more.status();
   EXPECT_EQ(more->timeout, std::chrono::milliseconds(50));
   EXPECT_EQ(more->scheme, "rp");
   EXPECT_EQ(more->client, "a b c");
+  EXPECT_TRUE(more->background);
+  EXPECT_FALSE(request->background);
 }
 
 std::string With(const std::string& line, const std::string& instead) {
@@ -72,6 +74,7 @@ TEST(EndpointWire, RefusesWhatIsNotExactlyARequest) {
       {std::string(kRequest) + "colour red\n", "'colour'"},
       {std::string(kRequest) + "timeout-ms 0\n", "timeout-ms"},
       {std::string(kRequest) + "timeout-ms 600001\n", "timeout-ms"},
+      {std::string(kRequest) + "background 2\n", "'background'"},
       {std::string(kRequest) + "client x", "does not end"},
       {std::string(kRequest) + "client\n", "a key and a value"},
       {std::string(kRequest) + " x\n", "a key and a value"},

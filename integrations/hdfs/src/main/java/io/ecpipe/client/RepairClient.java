@@ -25,6 +25,8 @@ public final class RepairClient {
     public String clientName = "java";
     /** A scheme's name; empty: the coordinator's default. */
     public String scheme = "";
+    /** Nobody waits for the bytes: reads that somebody waits for go before. */
+    public boolean background = false;
   }
 
   public RepairClient(EndpointAddress address, Options options) {
@@ -67,7 +69,7 @@ public final class RepairClient {
       Connection connection = Connection.open(address, deadline);
       RepairStream stream = new RepairStream(
           connection, request.bytes(), options.timeoutMillis, deadline, failures);
-      stream.send(request.encode(options.timeoutMillis, options.clientName, options.scheme));
+      stream.send(request.encode(options));
       return stream;
     } catch (IOException | RuntimeException e) {
       failures.failed();

@@ -26,10 +26,11 @@ public final class RepairRequest {
     return bytes;
   }
 
-  byte[] encode(long timeoutMillis, String client, String scheme) {
-    String options = "timeout-ms " + timeoutMillis + "\nclient " + client + "\n"
-        + (scheme.isEmpty() ? "" : "scheme " + scheme + "\n");
-    return (payload + options).getBytes(StandardCharsets.US_ASCII);
+  byte[] encode(RepairClient.Options options) {
+    String manner = "timeout-ms " + options.timeoutMillis + "\nclient " + options.clientName + "\n"
+        + (options.scheme.isEmpty() ? "" : "scheme " + options.scheme + "\n")
+        + (options.background ? "background 1\n" : "");
+    return (payload + manner).getBytes(StandardCharsets.US_ASCII);
   }
 
   /** Collects the facts. Every setter must be called but source(), which is called often. */

@@ -22,7 +22,7 @@ public final class DataNodePlugin implements ServicePlugin {
   public synchronized void start(Object service) {
     try {
       DataNode dataNode = (DataNode) service;
-      RepairClient client = Settings.client(dataNode.getConf(), "datanode");
+      RepairClient client = Settings.client(dataNode.getConf(), "datanode", true);
       installed = EcpipeReconstruction.install(dataNode, client);
       LOG.info("ecpipe: reconstruction goes through {}", client.address());
     } catch (RuntimeException | LinkageError e) {

@@ -22,13 +22,17 @@ public final class Settings {
 
   private Settings() {}
 
-  /** IllegalArgumentException when the address or a number is not valid. */
-  public static RepairClient client(Configuration conf, String name) {
+  /**
+   * With `background` reads that somebody waits for go before what it asks for.
+   * IllegalArgumentException when the address or a number is not valid.
+   */
+  public static RepairClient client(Configuration conf, String name, boolean background) {
     RepairClient.Options options = new RepairClient.Options();
     options.timeoutMillis = positive(conf, TIMEOUT, options.timeoutMillis);
     options.retryMillis = positive(conf, RETRY, options.retryMillis);
     options.scheme = conf.getTrimmed(SCHEME, options.scheme);
     options.clientName = name;
+    options.background = background;
     return new RepairClient(
         EndpointAddress.parse(conf.getTrimmed(ENDPOINT, ENDPOINT_DEFAULT)), options);
   }

@@ -85,6 +85,21 @@ public class RepairClientTest {
         seen[0]);
   }
 
+  @Test
+  public void saysThatNobodyWaits() throws IOException {
+    String[] seen = new String[1];
+    try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> {
+      seen[0] = text;
+      sendAll(peer);
+    })) {
+      RepairClient.Options options = new RepairClient.Options();
+      options.background = true;
+      options.scheme = "rp";
+      new RepairClient(endpoint.address(), options).open(request()).close();
+    }
+    assertTrue(seen[0], seen[0].endsWith("client java\nscheme rp\nbackground 1\n"));
+  }
+
   /** Those that are read to the end, and those that are closed before. */
   @Test
   public void closedRepairsLeaveNoDescriptor() throws IOException {

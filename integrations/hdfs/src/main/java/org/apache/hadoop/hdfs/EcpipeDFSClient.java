@@ -25,7 +25,7 @@ public final class EcpipeDFSClient extends DFSClient {
   public EcpipeDFSClient(URI nameNode, Configuration conf, FileSystem.Statistics statistics)
       throws IOException {
     super(nameNode, conf, statistics);
-    repairs = Settings.client(conf, "hdfs-client");
+    repairs = Settings.client(conf, "hdfs-client", false);
     lookAheadBytes = Settings.positive(conf, Settings.LOOK_AHEAD, Settings.LOOK_AHEAD_DEFAULT);
   }
 
