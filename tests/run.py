@@ -373,8 +373,9 @@ def run_presets(session: Session) -> None:
         wait_for(jobs)
     for label, presets_at_once in ((CLUSTER, CLUSTER_PRESETS_AT_ONCE), (LAB, 1), (HOST, 1)):
         with concurrent.futures.ThreadPoolExecutor(presets_at_once) as tester:
-            wait_for([tester.submit(run_label, session, preset, label, plan[label], 1)
-                      for preset, plan in plans.items() if label in plan])
+            # The slowest first, so that no preset is left to run alone for long.
+            wait_for([tester.submit(run_label, session, preset, label, plans[preset][label], 1)
+                      for preset in reversed(plans) if label in plans[preset]])
 
 
 def wait_for(jobs: Sequence[concurrent.futures.Future[None]]) -> None:
