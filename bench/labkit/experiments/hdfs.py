@@ -42,7 +42,9 @@ CELL = MIB
 GROUPS_FILE, READ_FILES = "/groups", 8
 NAMENODE_SECONDS = 120.0   # until it has noticed what happened
 RECOVERY_SECONDS = 900.0
-TIMEOUT_MS = 10_000        # of a client that waits for ECPipe; two cores serve everybody
+# Of those who wait for ECPipe, and of its hops for each other: in a conventional recovery eight
+# blocks times k streams come down one link, and TCP lets some of them starve for ten seconds.
+PATIENCE_SECONDS = 60.0
 RECOVERY, LOST_BLOCK, WHOLE_GROUP = "recovery", "lost block", "whole group"
 
 
@@ -120,7 +122,7 @@ class Lost:
         self._policy = f"{policy}-{CELL // 1024}k"
         self._bin_dir = bin_dir
         self.hdfs = Hdfs(tools, work, network=network, settings={
-            "dfs.blocksize": self.block_bytes, "ecpipe.timeout-ms": TIMEOUT_MS,
+            "dfs.blocksize": self.block_bytes, "ecpipe.timeout-ms": int(PATIENCE_SECONDS * 1000),
             # A task that takes longer would be given out again.
             "dfs.namenode.reconstruction.pending.timeout-sec": int(RECOVERY_SECONDS)})
         for name in nodes:
@@ -136,7 +138,8 @@ class Lost:
             self.cluster = stack.enter_context(Cluster(
                 self._bin_dir, self.hdfs.work, [node.name for node in self.hdfs.datanodes],
                 network=self.hdfs.network, endpoints=True,
-                helper_settings={"helper": {"store": "hdfs"}}))
+                helper_settings={"helper": {"store": "hdfs"},
+                                 "timeouts": {"stall_seconds": PATIENCE_SECONDS}}))
             self._reader = stack.enter_context(self._driver(REQUESTOR, {
                 **FILE_SYSTEM, "ecpipe.endpoint": f"unix:{self.cluster.socket_of(REQUESTOR)}"}))
             with self._driver(WRITER, {}) as writer:
