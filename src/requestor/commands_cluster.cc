@@ -103,7 +103,7 @@ void PrintHdfs(const HdfsClusterStatus& hdfs) {
   std::printf("\nHDFS: %llu blocks of groups on %llu DataNodes\n", count(hdfs.blocks),
               count(hdfs.nodes));
   if (!facts.configured) {
-    std::printf("  no NameNode is configured ([hdfs] namenode): groups are not known\n");
+    std::printf("  no NameNode is configured ([hdfs] namenodes): groups are not known\n");
   } else if (facts.age_seconds) {
     std::printf(
         "  %llu groups, as of %.0f s ago; %llu lack a block, %llu of these more than their "

@@ -37,7 +37,7 @@ std::vector<std::string> HintsOf(const NodeLossView& loss) {
   }
   if (!loss.facts.configured) {
     hints.push_back(
-        "no NameNode is configured ([hdfs] namenode): blocks of deleted files stay "
+        "no NameNode is configured ([hdfs] namenodes): blocks of deleted files stay "
         "outstanding here");
   } else if (!loss.facts.age_seconds) {
     hints.push_back("the NameNode has not answered yet: " +

@@ -28,6 +28,8 @@ class Middleware(Protocol):
     def bytes_read(self) -> int:
         """Of blocks, by the helpers that live; 0 when nobody counts."""
     def repair_by_name(self, block: str, output: Path) -> None: ...
+    def reported_blocks(self) -> int:
+        """That the coordinator has heard of."""
     def loss(self, node: DataNode) -> dict[str, Any]:
         """What `ecpipe recover-node --json` says of it."""
 
@@ -62,6 +64,9 @@ class Daemons:
     def repair_by_name(self, block: str, output: Path) -> None:
         """As an operator does: the coordinator asks the NameNode what group it is of."""
         self._cluster.cli("repair", block, "-o", output)
+
+    def reported_blocks(self) -> int:
+        return int(self._cluster.status()["hdfs"]["blocks"])
 
     def loss(self, node: DataNode) -> dict[str, Any]:
         return self._cluster.cli_json("recover-node", node.name, "--detach")
@@ -115,6 +120,9 @@ class StandIn:
 
     def repair_by_name(self, block: str, output: Path) -> None:
         raise NotImplementedError("the stand-in takes facts only")
+
+    def reported_blocks(self) -> int:
+        raise NotImplementedError("the stand-in takes no reports")
 
     def loss(self, node: DataNode) -> dict[str, Any]:
         raise NotImplementedError("the stand-in knows no nodes")
