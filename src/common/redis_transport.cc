@@ -2,7 +2,9 @@
 #include "common/redis_transport.h"
 
 #include <hiredis/hiredis.h>
+#include <sys/socket.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <deque>
@@ -63,11 +65,12 @@ class RedisConnection {
       arguments.push_back(word.data());
       lengths.push_back(word.size());
     }
-    if (redisAppendCommandArgv(context_, static_cast<int>(arguments.size()), arguments.data(),
-                               lengths.data()) != REDIS_OK) {
-      return Error();
-    }
-    flushed_ = false;
+    char* command = nullptr;
+    const int size = redisFormatCommandArgv(&command, static_cast<int>(arguments.size()),
+                                            arguments.data(), lengths.data());
+    if (size < 0) return absl::ResourceExhaustedError("redis: out of memory");
+    unsent_.append(command, static_cast<size_t>(size));
+    redisFreeCommand(command);
     return Flush();
   }
 
@@ -80,12 +83,19 @@ class RedisConnection {
     return Append({"EVAL", kScript, "1", key, value, expiry_ms});
   }
 
-  // Writes what is queued as far as that goes without blocking.
+  // Writes what is queued as far as that goes without blocking. Not by redisBufferWrite: that
+  // raises SIGPIPE, which ends a process that has linked the requestor library.
   absl::Status Flush() {
-    if (flushed_) return absl::OkStatus();
-    int done = 0;
-    if (redisBufferWrite(context_, &done) != REDIS_OK) return Error();
-    flushed_ = done != 0;
+    while (!unsent_.empty()) {
+      const ssize_t sent = ::send(context_->fd, unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+      if (sent < 0) {
+        if (errno == EINTR) continue;
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return absl::OkStatus();
+        return absl::UnavailableError("redis at " + address_ + ": " +
+                                      std::string(ErrnoStatus(errno, "send").message()));
+      }
+      unsent_.erase(0, static_cast<size_t>(sent));
+    }
     return absl::OkStatus();
   }
 
@@ -111,7 +121,7 @@ class RedisConnection {
   }
 
   pollfd poll_fd() const {
-    return {context_->fd, static_cast<short>(flushed_ ? POLLIN : POLLIN | POLLOUT), 0};
+    return {context_->fd, static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
   }
   uint64_t bytes_read() const { return bytes_read_; }
 
@@ -124,7 +134,7 @@ class RedisConnection {
 
   redisContext* const context_;
   const std::string address_;
-  bool flushed_ = true;
+  std::string unsent_;  // the rest of the commands that are not written yet
   uint64_t bytes_read_ = 0;
 };
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/part_runner.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -13,31 +10,6 @@
 
 namespace ecpipe {
 namespace {
-
-// hiredis writes without MSG_NOSIGNAL; in a library the process's own handling must stay as it is.
-class BlockSigpipe {
- public:
-  BlockSigpipe() {
-    sigset_t pipe;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe, &before_);
-  }
-  ~BlockSigpipe() {
-    if (sigismember(&before_, SIGPIPE) == 0) {
-      // One that came meanwhile is ours: take it before the thread would receive it.
-      sigset_t pipe;
-      sigemptyset(&pipe);
-      sigaddset(&pipe, SIGPIPE);
-      const timespec no_wait{};
-      ::sigtimedwait(&pipe, nullptr, &no_wait);
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t before_{};
-};
 
 // A part with many lanes keeps no more than one with a single lane: each lane flows so much slower.
 size_t RingBytesOfHop(const RepairPart& part, const PartOptions& options) {
@@ -73,7 +45,6 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
 }
 
 absl::Status PartRunner::Run() {
-  const BlockSigpipe block_sigpipe;
   absl::Status status = Loop();
   PublishTraffic();
   if (!status.ok()) {

@@ -63,6 +63,9 @@ absl::Status WriteAll(int fd, std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t put = ::write(fd, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EPIPE) {  // no peer of the repair: not UNAVAILABLE
+      return absl::InternalError("standard output: its reader has ended");
+    }
     if (put < 0) return ErrnoStatus(errno, "write to standard output");
     bytes = bytes.subspan(static_cast<size_t>(put));
   }
@@ -196,6 +199,8 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
     return absl::InvalidArgumentError(
         "--json and bytes cannot both go to standard output; use -o FILE");
   }
+  // Who takes the bytes may end first: an error then, so that the coordinator hears of the end.
+  ::signal(SIGPIPE, SIG_IGN);
   CancelOnSignal cancel;
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
   cancel.Watch(requestor.get());

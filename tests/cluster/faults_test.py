@@ -70,6 +70,17 @@ class MidRepair(ClusterCase):
                 self.cluster.wait_live(self.cluster.node_ids)
                 self.assert_nothing_left()
 
+    def test_reader_of_the_output_ends(self) -> None:
+        process = self.begin_read(self.lost["block_id"])
+        self.assertEqual(process.stdout.read(1 << 20), self.content[:1 << 20])
+        process.stdout.close()
+        said = process.stderr.read().decode()
+        self.assertEqual(process.wait(timeout=30), FAILED, said)
+        self.assertIn("standard output", said)
+        newest = json.loads(self.cluster.cli("status", "--json").stdout)["repairs"][0]
+        self.assertEqual(newest["state"], "failed")
+        self.assert_nothing_left()
+
     def test_helper_stopped(self) -> None:
         victims: list[Any] = []
 

@@ -16,6 +16,7 @@ import concurrent.futures
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -92,9 +93,12 @@ def last_number(pattern: str, output: str) -> int:
 
 
 def describe_failure(folders: Folders, doing: str, code: int, output: str) -> str:
-    """What a person needs to go on: the end of the output, the input, how to run it again."""
-    lines = [f"{doing} ended with exit code {code}"]
-    lines += output.rstrip().splitlines()[-SHOWN_LINES:]
+    """What a person needs to go on: the end of the output, how it ended, the input, how to run it
+    again."""
+    lines = output.rstrip().splitlines()[-SHOWN_LINES:]
+    # A signal that libFuzzer does not catch says nothing itself.
+    ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    lines.append(f"{doing} ended with {ended}")
     saved = re.findall(r"Test unit written to (\S+)", output)
     if saved and Path(saved[-1]).exists():
         data = Path(saved[-1]).read_bytes()
@@ -155,7 +159,7 @@ def print_outcome(outcome: Outcome) -> None:
           f"{rate:8.0f} a second  coverage {outcome.coverage:6}  {outcome.new_inputs:5} new inputs",
           flush=True)
     if outcome.failure:
-        print(f"--- {outcome.target}: {outcome.failure}\n", flush=True)
+        print(f"--- {outcome.target}\n{outcome.failure}\n", flush=True)
 
 
 def parse_arguments() -> argparse.Namespace:
