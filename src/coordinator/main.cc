@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "coordinator/coordinator_config.h"
 #include "coordinator/server.h"
+#include "rpc/rpc_exit.h"
 
 namespace ecpipe {
 namespace {
@@ -66,5 +67,7 @@ int main(int argc, char** argv) {
   }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
-  return ecpipe::Run(config_path, ready_path);
+  const int code = ecpipe::Run(config_path, ready_path);
+  ecpipe::AwaitRpcExit();
+  return code;
 }

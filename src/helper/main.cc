@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "helper/helper_config.h"
 #include "helper/server.h"
+#include "rpc/rpc_exit.h"
 
 namespace ecpipe {
 namespace {
@@ -96,6 +97,8 @@ int main(int argc, char** argv) {
   }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
-  return requestor_only ? ecpipe::RunRequestorOnly(config_path, ready_path)
-                        : ecpipe::Run(config_path, ready_path);
+  const int code = requestor_only ? ecpipe::RunRequestorOnly(config_path, ready_path)
+                                  : ecpipe::Run(config_path, ready_path);
+  ecpipe::AwaitRpcExit();
+  return code;
 }
