@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 
+#include "common/sha256.h"
 #include "common/status.h"
 
 namespace ecpipe {
@@ -208,6 +209,10 @@ absl::Status ValidatePart(const RepairPart& part) {
     return Bad("a probe stores nothing, and goes over tcp");
   }
   ECPIPE_RETURN_IF_ERROR(CheckParity(part));
+  if (part.sha256.size() > kMaxRows) return Bad("the part has checksums of too many blocks");
+  for (const std::string& sha256 : part.sha256) {
+    if (!sha256.empty() && !IsSha256Hex(sha256)) return Bad("a checksum is no SHA-256");
+  }
   return CheckStores(part);
 }
 

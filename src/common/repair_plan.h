@@ -57,6 +57,9 @@ struct PlanInput {
   std::vector<uint8_t> coefficients;
 };
 
+// The scheme that reads a block that is not lost, where it is.
+inline constexpr char kDirectScheme[] = "direct";
+
 struct PlanHop {
   std::string node;       // node id; for a requestor, the name that it gave itself
   int block_index = -1;   // its block in the stripe; -1: a relay or a requestor
@@ -181,10 +184,19 @@ struct RepairPart {
   std::vector<StoredBlock> stores;
   // Which of the stored rows are check rows: the last ones. Only in parts that store rows.
   ParityCheck check;
+  // Of each failed block as a whole, in the order of their rows, 64 hexadecimal digits; an empty
+  // one is not known, and no entry neither. Only in parts that store rows.
+  std::vector<std::string> sha256;
   // Only measures a link: blocks are made up, and rows that end here are thrown away.
   bool probe = false;
   bool background = false;  // of a recovery: reads that somebody waits for go before it
   std::vector<HopSpec> hops;
+
+  // Of the failed block that has this row; empty: not known.
+  std::string Sha256Of(Row row) const {
+    const size_t block = row / layout.sub_blocks;
+    return block < sha256.size() ? sha256[block] : "";
+  }
 };
 
 // Checks a part that came over the network against the limits and rules above: INVALID_ARGUMENT

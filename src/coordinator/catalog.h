@@ -16,6 +16,9 @@ namespace ecpipe {
 struct BlockPlace {
   std::string block_id;
   std::string node;  // node id of the helper beside which the block is stored
+  // Of the whole block, as its manifest has it, 64 hexadecimal digits; empty: not known. Whoever
+  // takes a repaired block compares.
+  std::string sha256 = {};
 
   friend bool operator==(const BlockPlace&, const BlockPlace&) = default;
 };

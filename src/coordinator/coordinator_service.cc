@@ -26,6 +26,7 @@ void StripeToProto(const Stripe& stripe, v1::Stripe* proto) {
     v1::BlockPlace* added = proto->add_blocks();
     added->set_block_id(place.block_id);
     added->set_node_id(place.node);
+    added->set_sha256(place.sha256);
   }
 }
 
@@ -55,7 +56,7 @@ absl::StatusOr<Stripe> StripeFromProto(const v1::Stripe& proto, CodeCache* codes
       return bad(std::string(id.message()));
     }
     if (place.node_id().empty()) return bad("block " + place.block_id() + " is on no node");
-    stripe.blocks.push_back({place.block_id(), place.node_id()});
+    stripe.blocks.push_back({place.block_id(), place.node_id(), place.sha256()});
   }
   return stripe;
 }

@@ -18,9 +18,9 @@ HopSpec SpecOf(const PlanLane& lane, uint32_t lane_index, uint32_t hop_index,
   spec.rows = hop.rows;
   spec.stored_rows = hop.stored_rows;
   if (hop.block_index >= 0) {
-    spec.block = LocalBlock{context.stripe->blocks[static_cast<size_t>(hop.block_index)].block_id,
-                            context.stripe->BytesOf(hop.block_index), hop.coefficients,
-                            hop.sub_blocks};
+    spec.block =
+        LocalBlock{context.stripe->blocks[static_cast<size_t>(hop.block_index)].block_id,
+                   context.stripe->BytesOf(hop.block_index), hop.coefficients, hop.sub_blocks};
   }
   return spec;
 }
@@ -108,7 +108,11 @@ absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& p
   for (auto& [node, part] : parts) {
     const bool stores = std::any_of(part.hops.begin(), part.hops.end(),
                                     [](const HopSpec& hop) { return !hop.stored_rows.empty(); });
-    if (stores) part.check = NamedCheck(plan.check, *context.stripe);
+    if (!stores) continue;
+    part.check = NamedCheck(plan.check, *context.stripe);
+    for (const int failed : plan.failed) {
+      part.sha256.push_back(context.stripe->blocks[static_cast<size_t>(failed)].sha256);
+    }
   }
   return parts;
 }

@@ -38,7 +38,7 @@ constexpr Scheme kSchemes[] = {
     {"conventional", PlanConventional, kMaxRows, LooksAt::kNothing},
     {"pipe-b", PlanRepairPipelining, kMaxRows, LooksAt::kBaseline, Flow::kWholeBlock},
     {"pipe-s", PlanRepairPipelining, kMaxRows, LooksAt::kBaseline, Flow::kSerial},
-    {"direct", PlanDirect, 1, LooksAt::kBaseline},
+    {kDirectScheme, PlanDirect, 1, LooksAt::kBaseline},
 };
 
 bool KnowsLinks(const ClusterView& cluster) {

@@ -22,7 +22,7 @@ absl::Status CheckScheme(const std::string& scheme) {
   const std::vector<std::string> known = SchemeNames();
   const bool good =
       scheme.empty() || scheme == "auto" ||
-      (scheme != "direct" && std::find(known.begin(), known.end(), scheme) != known.end());
+      (scheme != kDirectScheme && std::find(known.begin(), known.end(), scheme) != known.end());
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError("scheme '" + scheme + "' cannot recover a node");
 }
@@ -332,6 +332,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   start.request.hosts = {placement->requestor};
   start.request.helper_order = placement->helpers;
   start.request.background = true;
+  if ((*chosen)->doubtful) start.request.verify = Verification::kLocate;
   return start;
 }
 
@@ -412,7 +413,7 @@ void RecoveryManager::Take(Recovery* recovery, const std::string& block_id,
     while (now - lately.front().first > kRecoveryRateWindow) lately.pop_front();
   } else {
     recovery->suspects[in_flight->second.host] = now + kSuspicion;
-    recovery->queue.Fail(block_id, std::string(status.message()), now);
+    recovery->queue.Fail(block_id, status, now);
   }
   recovery->in_flight.erase(in_flight);
   EndIfFinished(recovery);

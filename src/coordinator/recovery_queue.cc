@@ -78,10 +78,11 @@ void RecoveryQueue::Done(const std::string& block_id) {
   counts_.done_bytes += item->block.bytes;
 }
 
-void RecoveryQueue::Fail(const std::string& block_id, const std::string& reason, TimePoint now) {
+void RecoveryQueue::Fail(const std::string& block_id, const absl::Status& why, TimePoint now) {
   Item* const item = Running(block_id);
   if (item == nullptr) return;
-  item->reason = reason;
+  item->reason = std::string(why.message());
+  item->block.doubtful = absl::IsDataLoss(why);
   --counts_.running;
   if (item->attempts >= options_.max_attempts) {
     item->state = State::kGivenUp;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/clock.h"
 
 namespace ecpipe {
@@ -19,6 +20,8 @@ struct LostBlock {
   uint64_t bytes = 0;
   int needed = 0;                    // survivors that an MDS code of this k needs
   std::vector<std::string> holders;  // nodes of the stripe's other blocks
+  // The last attempt brought wrong bytes: the next one should locate the survivor they come from.
+  bool doubtful = false;
 };
 
 struct BlockedBlock {
@@ -59,7 +62,7 @@ class RecoveryQueue {
   // The life of one block: Start, then Done or Fail. Of unknown blocks nothing is taken note of.
   void Start(const std::string& block_id);
   void Done(const std::string& block_id);
-  void Fail(const std::string& block_id, const std::string& reason, TimePoint now);
+  void Fail(const std::string& block_id, const absl::Status& why, TimePoint now);
 
   // Whether every block is done or given up.
   bool Finished() const { return counts_.waiting + counts_.running == 0; }

@@ -134,7 +134,7 @@ LostBlocks RepairPlanner::AtUsableReplicas(const RepairRequest& request, const L
   for (size_t i = 0; i < lost.replicas.size(); ++i) {
     // What is wanted is not read, unless it is read directly.
     const bool wanted = absl::c_linear_search(lost.indices, static_cast<int>(i));
-    if (wanted && request.scheme != "direct") continue;
+    if (wanted && request.scheme != kDirectScheme) continue;
     BlockPlace& place = placed.stripe.blocks[i];
     for (const std::string& node : lost.replicas[i]) {
       const BlockPlace replica{place.block_id, node};
@@ -155,7 +155,7 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
   std::vector<Candidate> candidates;
   std::set<std::string> known;    // nodes of the stripe, each once
   std::set<std::string> helping;  // nodes of candidates
-  const bool direct = request.scheme == "direct";
+  const bool direct = request.scheme == kDirectScheme;
   for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
     const BlockPlace& place = blocks[static_cast<size_t>(i)];
     const std::optional<NodeView> view = nodes_->Find(place.node);
@@ -248,7 +248,7 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const L
   if (!lost.replicas.empty()) {
     return absl::InvalidArgumentError("HDFS stores its blocks itself");
   }
-  if (bytes != lost.stripe.block_bytes || request.scheme == "direct") {
+  if (bytes != lost.stripe.block_bytes || request.scheme == kDirectScheme) {
     return absl::InvalidArgumentError("nodes take whole blocks that are rebuilt");
   }
   for (size_t i = 0; i < request.hosts.size(); ++i) {
@@ -321,7 +321,7 @@ absl::StatusOr<PlannedRepair> RepairPlanner::Explain(const RepairRequest& reques
   PlannedRepair planned;
   ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, {}, &planned));
   ECPIPE_RETURN_IF_ERROR(Run(plan_request, request.left, &planned));
-  if (planned.plan.scheme != "direct") {
+  if (planned.plan.scheme != kDirectScheme) {
     ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(plan_request));
   }
   return planned;

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "common/sha256.h"
 #include "common/status.h"
 #include "coordinator/sqlite_schema.h"
 
@@ -50,6 +51,11 @@ absl::Status CheckStripe(const Stripe& stripe) {
   for (const BlockPlace& block : stripe.blocks) {
     ECPIPE_RETURN_IF_ERROR(CheckName(block.block_id, "a block id"));
     ECPIPE_RETURN_IF_ERROR(CheckName(block.node, "a node id"));
+    const bool known = !block.sha256.empty();
+    if ((known && !IsSha256Hex(block.sha256)) || known == stripe.blocks[0].sha256.empty()) {
+      return absl::InvalidArgumentError(
+          "a SHA-256 is 64 hexadecimal digits, of all blocks or none");
+    }
     if (!ids.insert(block.block_id).second) {
       return absl::InvalidArgumentError("block " + Quote(block.block_id) + " is in it twice");
     }
@@ -105,9 +111,9 @@ absl::StatusOr<std::unique_ptr<SqliteCatalog>> SqliteCatalog::Open(const std::st
   std::unique_ptr<SqliteCatalog> catalog(new SqliteCatalog(options));
   ECPIPE_ASSIGN_OR_RETURN(catalog->writer_,
                           SqlitePool::Open(path, {.cache_kib = options.writer_cache_kib}, 1));
-  ECPIPE_ASSIGN_OR_RETURN(catalog->readers_,
-                          SqlitePool::Open(path, {.cache_kib = options.reader_cache_kib},
-                                           options.reader_connections));
+  ECPIPE_ASSIGN_OR_RETURN(
+      catalog->readers_,
+      SqlitePool::Open(path, {.cache_kib = options.reader_cache_kib}, options.reader_connections));
   ECPIPE_RETURN_IF_ERROR(catalog->stripes_.Load(catalog->readers_->Take().get()));
   return catalog;
 }
@@ -271,10 +277,10 @@ absl::StatusOr<std::vector<Stripe>> SqliteCatalog::List(const std::string& after
                                                         int limit) {
   if (limit < 1) return absl::InvalidArgumentError("the limit of a list must be 1 or more");
   const SqlitePool::Lease db = readers_->Take();
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query,
-                          db->Prepare("SELECT " ECPIPE_STRIPE_COLUMNS
-                                      " FROM stripes AS s WHERE s.stripe_id > ?1"
-                                      " ORDER BY s.stripe_id LIMIT ?2"));
+  ECPIPE_ASSIGN_OR_RETURN(
+      SqliteStatement query,
+      db->Prepare("SELECT " ECPIPE_STRIPE_COLUMNS " FROM stripes AS s WHERE s.stripe_id > ?1"
+                  " ORDER BY s.stripe_id LIMIT ?2"));
   query.BindText(1, after_stripe_id);
   query.Bind(2, std::min(limit, kMaxListedStripes));
   std::vector<Stripe> page;

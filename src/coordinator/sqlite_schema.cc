@@ -62,6 +62,9 @@ ALTER TABLE recoveries ADD COLUMN rebuild_after_unix_ms INTEGER NOT NULL DEFAULT
 PRAGMA user_version = 4;
 )sql";
 
+// Members may be of their second format from now on, which an older program cannot read.
+constexpr const char* kUpgradeFrom4 = "PRAGMA user_version = 5";
+
 absl::StatusOr<int64_t> QueryInt(SqliteDb* db, const char* sql) {
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(sql));
   ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
@@ -96,9 +99,10 @@ absl::Status EnsureSchema(const std::string& path) {
                                          " is a database of another program; give another path");
   }
   if (version == kSqliteSchemaVersion) return absl::OkStatus();
-  if (version == 2 || version == 3) {
+  if (version >= 2 && version < kSqliteSchemaVersion) {
     if (version == 2) ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom2));
-    ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom3));
+    if (version <= 3) ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom3));
+    ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom4));
     return transaction.Commit();
   }
   return absl::FailedPreconditionError(

@@ -33,7 +33,8 @@ absl::StatusOr<Stripe> SqliteStripes::DecodeStripe(SqliteDb* db, const SqliteSta
   stripe.blocks.reserve(members.size());
   for (StripeMember& member : members) {
     ECPIPE_ASSIGN_OR_RETURN(std::string node, nodes_.Name(db, member.node_ref));
-    stripe.blocks.push_back({std::move(member.block_id), std::move(node)});
+    stripe.blocks.push_back(
+        {std::move(member.block_id), std::move(node), std::move(member.sha256)});
   }
   return stripe;
 }
@@ -41,10 +42,9 @@ absl::StatusOr<Stripe> SqliteStripes::DecodeStripe(SqliteDb* db, const SqliteSta
 absl::StatusOr<int64_t> SqliteStripes::Writer::Insert(const Stripe& stripe) {
   ECPIPE_ASSIGN_OR_RETURN(const uint32_t code, codes_.Ref(stripe.code));
   ECPIPE_ASSIGN_OR_RETURN(const std::string members, Encode(stripe));
-  ECPIPE_ASSIGN_OR_RETURN(
-      SqliteStatement insert,
-      db_->Prepare("INSERT INTO stripes(stripe_id, code, block_bytes, members)"
-                   " VALUES(?1, ?2, ?3, ?4)"));
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement insert,
+                          db_->Prepare("INSERT INTO stripes(stripe_id, code, block_bytes, members)"
+                                       " VALUES(?1, ?2, ?3, ?4)"));
   insert.BindText(1, stripe.stripe_id);
   insert.Bind(2, code);
   insert.Bind(3, static_cast<int64_t>(stripe.block_bytes));
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> SqliteStripes::Writer::Encode(const Stripe& stripe) 
   members.reserve(stripe.blocks.size());
   for (const BlockPlace& block : stripe.blocks) {
     ECPIPE_ASSIGN_OR_RETURN(const uint32_t node, nodes_.Ref(block.node));
-    members.push_back({block.block_id, node});
+    members.push_back({block.block_id, node, block.sha256});
   }
   return EncodeMembers({stripe.stripe_id, stripe.code, stripe.block_bytes}, members);
 }

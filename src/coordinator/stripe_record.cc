@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <span>
 
+#include "absl/strings/escaping.h"
 #include "common/check.h"
 #include "common/crc32c.h"
+#include "common/sha256.h"
 #include "common/status.h"
 
 namespace ecpipe {
 
 namespace {
 
-constexpr uint8_t kFormat = 1;
+constexpr uint8_t kWithoutSha256 = 1;
+constexpr uint8_t kWithSha256 = 2;
 constexpr size_t kCrcBytes = 4;
 
 void AppendVarint(uint32_t value, std::string* out) {
@@ -76,7 +79,8 @@ class Reader {
   std::string_view rest_;
 };
 
-bool ReadMember(Reader* reader, std::string_view previous_id, StripeMember* member) {
+bool ReadMember(Reader* reader, uint8_t format, std::string_view previous_id,
+                StripeMember* member) {
   uint32_t shared = 0;
   uint32_t suffix_bytes = 0;
   std::string_view suffix;
@@ -87,6 +91,11 @@ bool ReadMember(Reader* reader, std::string_view previous_id, StripeMember* memb
   if (shared > previous_id.size() || shared + suffix.size() > kMaxCatalogIdBytes) return false;
   member->block_id.reserve(shared + suffix.size());
   member->block_id.append(previous_id.substr(0, shared)).append(suffix);
+  if (format == kWithSha256) {
+    std::string_view sha256;
+    if (!reader->Take(kSha256Bytes, &sha256)) return false;
+    member->sha256 = absl::BytesToHexString({sha256.data(), sha256.size()});
+  }
   return !member->block_id.empty();
 }
 
@@ -101,8 +110,9 @@ size_t SharedPrefix(std::string_view a, std::string_view b) {
 
 std::string EncodeMembers(const StripeHeader& header, const std::vector<StripeMember>& members) {
   ECPIPE_CHECK(!members.empty() && members.size() <= kMaxStripeBlocks);
+  const bool with_sha256 = !members[0].sha256.empty();
   std::string out;
-  out.push_back(static_cast<char>(kFormat));
+  out.push_back(static_cast<char>(with_sha256 ? kWithSha256 : kWithoutSha256));
   AppendVarint(static_cast<uint32_t>(members.size()), &out);
   std::string_view previous;
   for (const StripeMember& member : members) {
@@ -112,6 +122,8 @@ std::string EncodeMembers(const StripeHeader& header, const std::vector<StripeMe
     AppendVarint(static_cast<uint32_t>(shared), &out);
     AppendVarint(static_cast<uint32_t>(member.block_id.size() - shared), &out);
     out.append(member.block_id, shared);
+    ECPIPE_CHECK(with_sha256 ? IsSha256Hex(member.sha256) : member.sha256.empty());
+    out.append(absl::HexStringToBytes(member.sha256));
     previous = member.block_id;
   }
   AppendFixed(CrcOf(header, out), kCrcBytes, &out);
@@ -128,7 +140,7 @@ absl::StatusOr<std::vector<StripeMember>> DecodeMembers(const StripeHeader& head
 
   Reader reader(body);
   std::string_view format;
-  if (!reader.Take(1, &format) || static_cast<uint8_t>(format[0]) != kFormat) {
+  if (!reader.Take(1, &format) || (format[0] != kWithoutSha256 && format[0] != kWithSha256)) {
     return absl::DataLossError("members are of an unknown format");
   }
   uint32_t count = 0;
@@ -138,7 +150,7 @@ absl::StatusOr<std::vector<StripeMember>> DecodeMembers(const StripeHeader& head
   std::vector<StripeMember> members(count);
   std::string_view previous;
   for (StripeMember& member : members) {
-    if (!ReadMember(&reader, previous, &member)) {
+    if (!ReadMember(&reader, static_cast<uint8_t>(format[0]), previous, &member)) {
       return absl::DataLossError("a member is malformed");
     }
     previous = member.block_id;

@@ -3,12 +3,13 @@
 // Both are on disk: a change of either is a new schema version.
 //
 //   members = format count member* crc
-//   format  = %x01
+//   format  = %x01 / %x02
 //   count   = varint                      ; blocks of the stripe, 1..kMaxStripeBlocks
-//   member  = node shared suffix_bytes suffix
+//   member  = node shared suffix_bytes suffix [sha256]
 //   node    = varint                      ; row of the node's name
 //   shared  = varint                      ; leading bytes taken from the block id before this one
 //   suffix_bytes = varint                 ; then as many bytes of `suffix`
+//   sha256  = 32 bytes                    ; of the whole block: in format 2 only, of every member
 //   crc     = 4 bytes, little-endian      ; CRC32C, see below
 //
 // A varint is 7 bits a byte, low bits first, the high bit set on all but the last. Blocks b-1 on
@@ -36,6 +37,7 @@ inline constexpr size_t kMaxCatalogIdBytes = 255;
 struct StripeMember {
   std::string block_id;
   uint32_t node_ref = 0;
+  std::string sha256 = {};  // 64 hexadecimal digits, or empty: of all members of a stripe, or none
 
   friend bool operator==(const StripeMember&, const StripeMember&) = default;
 };

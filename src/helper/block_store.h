@@ -28,6 +28,8 @@ class BlockWriter {
 
   // Ranges in any order. RESOURCE_EXHAUSTED: the disk is full.
   virtual absl::Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes) = 0;
+  // Reads back what was written.
+  virtual absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) const = 0;
   // Makes the block durable and then known under its id, in the place of an older one. Once, after
   // all bytes were written.
   virtual absl::Status Commit() = 0;

@@ -34,6 +34,10 @@ class PlainBlockWriter : public BlockWriter {
     return file_.WriteAt(offset, bytes);
   }
 
+  absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
+    return file_.ReadAt(offset, out);
+  }
+
   absl::Status Commit() override {
     if (!block_id_.empty()) ECPIPE_RETURN_IF_ERROR(CommitChecksums());
     return file_.Commit();

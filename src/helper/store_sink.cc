@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/sha256.h"
 #include "common/slice_runs.h"
 #include "common/status.h"
 
@@ -34,7 +35,8 @@ absl::StatusOr<std::unique_ptr<StoreSink>> StoreSink::Create(const RepairPart& p
   for (const StoredBlock& stored : part.stores) {
     ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<BlockWriter> writer,
                             store->Create(stored.block_id, stored.bytes));
-    sink->blocks_[stored.row] = {std::move(writer), stored.block_id, stored.bytes};
+    sink->blocks_[stored.row] = {std::move(writer), stored.block_id, stored.bytes,
+                                 part.Sha256Of(stored.row)};
   }
   sink->rows_left_.assign(part.grid.slice_count(), RowsOf(part));
   return sink;
@@ -55,7 +57,11 @@ absl::Status StoreSink::Resume(const RepairPart& part) {
     }
   }
   std::map<Row, Block> blocks;
-  for (auto& [row, block] : blocks_) blocks[first_rows.at(row)] = std::move(block);
+  for (auto& [row, block] : blocks_) {
+    const Row now = first_rows.at(row);
+    block.sha256 = part.Sha256Of(now);
+    blocks[now] = std::move(block);
+  }
   blocks_ = std::move(blocks);
   for (uint8_t& left : rows_left_) {
     if (left != 0) left = RowsOf(part);
@@ -100,10 +106,20 @@ absl::Status StoreSink::Commit() {
     return absl::DataLossError("block " + blocks_.begin()->second.block_id + " lacks " +
                                std::to_string(missing) + " slices");
   }
+  for (const auto& [row, block] : blocks_) ECPIPE_RETURN_IF_ERROR(CheckSha256(block));
   for (auto& [row, block] : blocks_) {
     ECPIPE_RETURN_IF_ERROR(Annotate(block.writer->Commit(), "store block " + block.block_id));
   }
   return absl::OkStatus();
+}
+
+absl::Status StoreSink::CheckSha256(const Block& block) {
+  if (block.sha256.empty()) return absl::OkStatus();
+  const auto read_back = [&](uint64_t offset, std::span<uint8_t> out) {
+    return block.writer->ReadAt(offset, out);
+  };
+  ECPIPE_ASSIGN_OR_RETURN(const std::string got, Sha256Of(read_back, block.bytes));
+  return CompareSha256(block.block_id, got, block.sha256);
 }
 
 std::vector<SliceRun> StoreSink::Missing() const { return MissingRuns(rows_left_); }

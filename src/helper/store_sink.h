@@ -34,7 +34,8 @@ class StoreSink : public SliceSink {
   bool Ready(Row, uint32_t) override { return true; }
   absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override;
 
-  // After a success: stores the blocks; DATA_LOSS when slices are missing. After an error it
+  // After a success: stores the blocks; DATA_LOSS when slices are missing, or when a block is not
+  // the one that its manifest knows, and then none is stored. After an error it
   // returns that one, and has what it had; after one of its own it has nothing any more.
   absl::Status End(const absl::Status& outcome);
   // Leaves nothing.
@@ -49,11 +50,13 @@ class StoreSink : public SliceSink {
     std::unique_ptr<BlockWriter> writer;
     std::string block_id;
     uint64_t bytes = 0;
+    std::string sha256;  // that it must have; empty: not known
   };
 
   StoreSink(const SliceGrid& grid, const BlockLayout& layout) : grid_(grid), layout_(layout) {}
   absl::Status WriteRow(Row row, uint32_t slice_index, std::span<const uint8_t> bytes);
   absl::Status Commit();
+  static absl::Status CheckSha256(const Block& block);
 
   const SliceGrid grid_;
   const BlockLayout layout_;

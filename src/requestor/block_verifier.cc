@@ -7,8 +7,8 @@
 
 #include "codec/erasure_code.h"
 #include "common/file_io.h"
+#include "common/sha256.h"
 #include "common/status.h"
-#include "requestor/sha256.h"
 #include "requestor/stripe_columns.h"
 
 namespace ecpipe {

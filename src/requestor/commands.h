@@ -28,7 +28,6 @@ struct CommonArguments {
 struct ReadArguments {
   RepairTarget target;  // of one block
   std::string output;   // a path; "-" is standard output
-  std::string sha256;   // expected, hexadecimal; empty: not checked
 };
 
 // Exactly one of `output`, `output_directory` and `to` is given.
@@ -37,7 +36,6 @@ struct RepairArguments {
   std::string output;            // the file of a single block
   std::string output_directory;  // each block under its id
   std::vector<std::string> to;   // nodes that store the blocks, one for each
-  std::string sha256;            // of a single block, hexadecimal; empty: not checked
 };
 
 struct EncodeArguments {

@@ -152,7 +152,7 @@ void PrintStatus(const ClusterStatus& status) {
 StripeInfo StripeOf(const Manifest& manifest, const ManifestStripe& stripe) {
   StripeInfo info{stripe.stripe_id, manifest.code, manifest.block_bytes, {}};
   for (const ManifestBlock& block : stripe.blocks) {
-    info.blocks.push_back({block.block_id, block.node});
+    info.blocks.push_back({block.block_id, block.node, block.sha256});
   }
   return info;
 }

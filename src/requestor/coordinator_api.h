@@ -32,6 +32,9 @@ struct RepairTarget {
   // not fit together; "locate": two more, and the corrupt one is named.
   std::string verify;
   bool background = false;  // nobody waits for it: reads that somebody waits for go before it
+  // That the bytes of each block must have, 64 hexadecimal digits or empty; none: as the catalog
+  // has it, of whole blocks, where it is known.
+  std::vector<std::string> sha256 = {};
 };
 
 struct RepairCost {
@@ -78,6 +81,7 @@ struct ExplainedRepair {
 struct StripeBlock {
   std::string block_id;
   std::string node;
+  std::string sha256;  // of the whole block, 64 hexadecimal digits; empty: not known
 };
 struct StripeInfo {
   std::string stripe_id;

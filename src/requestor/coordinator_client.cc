@@ -138,13 +138,14 @@ void StripeToProto(const StripeInfo& stripe, v1::Stripe* proto) {
     v1::BlockPlace* place = proto->add_blocks();
     place->set_block_id(block.block_id);
     place->set_node_id(block.node);
+    place->set_sha256(block.sha256);
   }
 }
 
 StripeInfo StripeOf(const v1::Stripe& proto) {
   StripeInfo stripe{proto.stripe_id(), proto.code(), proto.block_bytes(), {}};
   for (const v1::BlockPlace& place : proto.blocks()) {
-    stripe.blocks.push_back({place.block_id(), place.node_id()});
+    stripe.blocks.push_back({place.block_id(), place.node_id(), place.sha256()});
   }
   return stripe;
 }

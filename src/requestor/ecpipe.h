@@ -75,7 +75,9 @@ typedef struct ecpipe_report {
 } ecpipe_report;
 
 /* Takes the next bytes of the range, in order, from the thread that made the call. `bytes` is valid
- * during the call. Anything but 0 ends the read with ECPIPE_CANCELLED. */
+ * during the call. Anything but 0 ends the read with ECPIPE_CANCELLED. The bytes of a whole block
+ * count when the read has succeeded: only then have they been compared with its manifest's SHA-256.
+ */
 typedef int (*ecpipe_bytes_fn)(const void* bytes, size_t size, void* context);
 
 /* Makes a client. It dials the coordinator when first needed. */

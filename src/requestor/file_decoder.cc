@@ -6,10 +6,10 @@
 #include "codec/kernel.h"
 #include "common/check.h"
 #include "common/file_io.h"
+#include "common/sha256.h"
 #include "common/status.h"
 #include "requestor/block_files.h"
 #include "requestor/file_coder.h"
-#include "requestor/sha256.h"
 #include "requestor/stripe_columns.h"
 
 namespace ecpipe {

@@ -15,10 +15,10 @@
 #include "common/block_id.h"
 #include "common/check.h"
 #include "common/file_io.h"
+#include "common/sha256.h"
 #include "common/slice_grid.h"
 #include "common/status.h"
 #include "requestor/file_coder.h"
-#include "requestor/sha256.h"
 #include "requestor/stripe_columns.h"
 
 namespace ecpipe {

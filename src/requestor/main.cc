@@ -5,10 +5,12 @@
 #include <map>
 
 #include "common/process_stats.h"
+#include "common/sha256.h"
 #include "common/size_text.h"
 #include "common/status.h"
 #include "requestor/commands.h"
 #include "requestor/exit_codes.h"
+#include "rpc/rpc_exit.h"
 
 namespace ecpipe {
 namespace {
@@ -121,13 +123,24 @@ class CommandLine {
     AddSize(app, "--slice-size", bytes, "Bytes of a slice, e.g. 32KiB")->check(positive);
   }
 
+  static void AddSha256(CLI::App* app, RepairTarget& target) {
+    const auto check = [](const std::string& text) {
+      return IsSha256Hex(text) ? "" : "must be 64 lower-case hexadecimal digits";
+    };
+    app->add_option("--sha256", target.sha256,
+                    "Fail unless the bytes have this SHA-256; a block's that the catalog knows is "
+                    "compared anyway")
+        ->expected(1)
+        ->check(check);
+  }
+
   void AddRepairCommands() {
     CLI::App* read = Add(&app_, "read", "Read a block or a range of it, rebuilding what is lost",
                          [this] { return RunRead(common_, read_); });
     AddTarget(read, read_.target, Blocks::kOne);
     read->add_option("-o,--output", read_.output, "A file, or - for standard output")
         ->capture_default_str();
-    read->add_option("--sha256", read_.sha256, "Fail unless the bytes have this SHA-256");
+    AddSha256(read, read_.target);
 
     CLI::App* repair =
         Add(&app_, "repair",
@@ -141,7 +154,7 @@ class CommandLine {
                       "A directory, in which each block is named after its id");
     AddHosts(where, &repair_.to);
     where->require_option(1);
-    repair->add_option("--sha256", repair_.sha256, "Fail unless the block has this SHA-256");
+    AddSha256(repair, repair_.target);
 
     CLI::App* plan =
         Add(&app_, "plan", "Show how blocks would be rebuilt now, without doing it", [this] {
@@ -299,7 +312,7 @@ class CommandLine {
   CLI::App app_{"ECPipe: read and rebuild erasure-coded blocks by repair pipelining."};
   std::function<absl::Status()> command_;
   CommonArguments common_;
-  ReadArguments read_{.target = {}, .output = "-", .sha256 = {}};
+  ReadArguments read_{.target = {}, .output = "-"};
   RepairArguments repair_;
   std::string located_block_;
   ProbeArguments probe_;
@@ -321,4 +334,8 @@ class CommandLine {
 }  // namespace
 }  // namespace ecpipe
 
-int main(int argc, char** argv) { return ecpipe::CommandLine().Run(argc, argv); }
+int main(int argc, char** argv) {
+  const int code = ecpipe::CommandLine().Run(argc, argv);
+  ecpipe::AwaitRpcExit();
+  return code;
+}

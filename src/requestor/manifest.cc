@@ -11,6 +11,7 @@
 #include "codec/erasure_code.h"
 #include "common/block_id.h"
 #include "common/file_io.h"
+#include "common/sha256.h"
 #include "common/slice_grid.h"
 #include "common/status.h"
 
@@ -23,7 +24,6 @@ constexpr char kFormat[] = "ecpipe-manifest-1";
 constexpr size_t kDeepest = 8;  // a manifest nests to 5
 // A block makes 4 values and a stripe 3, for at least 2 blocks; twice that leaves room.
 constexpr size_t kMostValues = 12 * kMaxManifestBlocks;
-constexpr size_t kSha256Digits = 64;
 
 // Wraps a JSON value with its JSON pointer (RFC 6901), so that each complaint says where.
 class Value {
@@ -74,9 +74,8 @@ class Value {
   }
   absl::StatusOr<std::string> Digest() const {
     ECPIPE_ASSIGN_OR_RETURN(std::string digest, String());
-    const bool hex = digest.size() == kSha256Digits &&
-                     digest.find_first_not_of("0123456789abcdef") == std::string::npos;
-    if (!hex) return Complain("must be a SHA-256: 64 lower-case hexadecimal digits");
+    if (!IsSha256Hex(digest))
+      return Complain("must be a SHA-256: 64 lower-case hexadecimal digits");
     return digest;
   }
 

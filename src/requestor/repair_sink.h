@@ -48,6 +48,7 @@ class RepairSink : public SliceSink {
 
   uint64_t verified_bytes() const { return verified_bytes_; }
   uint64_t total_bytes() const { return bytes_ * blocks_; }
+  uint64_t bytes_of_each() const { return bytes_; }
   // Of each block.
   uint64_t missing_bytes() const { return bytes_ - verified_bytes_ / blocks_; }
 

@@ -11,6 +11,7 @@
 #include "common/blame.h"
 #include "common/corrupt_block.h"
 #include "common/redis_transport.h"
+#include "common/sha256.h"
 #include "common/status.h"
 #include "common/tcp_transport.h"
 #include "pipeline/parity_check_sink.h"
@@ -49,7 +50,28 @@ bool CanResume(const absl::Status& status) {
   return !blamed.empty() && blamed != kBlameSelf;
 }
 
-RepairReport ReportOf(const GrantedRepair& granted) {
+// What the bytes of one of the target's blocks must have; empty: not known.
+struct ExpectedSha256 {
+  std::string by_target;
+  std::string by_catalog;  // of a whole block
+
+  ExpectedSha256(const RepairTarget& target, const RepairPart& part, uint64_t block_bytes,
+                 size_t block) {
+    if (block < target.sha256.size()) by_target = target.sha256[block];
+    const bool whole = target.offset == 0 && (target.bytes == 0 || target.bytes == block_bytes);
+    if (whole && block < part.sha256.size()) by_catalog = part.sha256[block];
+  }
+  bool known() const { return !by_target.empty() || !by_catalog.empty(); }
+
+  // Of what was read as it is, and not rebuilt, it is known which block is corrupt.
+  absl::Status Check(const std::string& block_id, const std::string& got, bool direct) const {
+    const absl::Status compared = CompareSha256(block_id, got, by_catalog);
+    if (compared.ok()) return CompareSha256(block_id, got, by_target);
+    return direct ? CorruptBlockError(block_id, std::string(compared.message())) : compared;
+  }
+};
+
+RepairReport ReportOf(const GrantedRepair& granted, const RepairTarget& target) {
   RepairReport report;
   report.repair_id = granted.repair_id;
   report.scheme = granted.scheme;
@@ -57,6 +79,8 @@ RepairReport ReportOf(const GrantedRepair& granted) {
   report.block_bytes = granted.block_bytes;
   report.cost = granted.cost;
   report.checksum = granted.checksum;
+  report.offset = target.offset;
+  report.sha256.resize(target.block_ids.size());
   return report;
 }
 
@@ -101,14 +125,28 @@ absl::StatusOr<RepairReport> Requestor::Read(const RepairTarget& target, const B
     return absl::InvalidArgumentError("one block can be read in order, not " +
                                       std::to_string(target.block_ids.size()));
   }
-  RepairSink in_order(&sink, progress);
-  return Run(target, &in_order, begun);
+  std::optional<Sha256> sha256;
+  const ByteSink hashed = [&](std::span<const uint8_t> bytes) {
+    if (sha256) sha256->Update(bytes);
+    return sink(bytes);
+  };
+  RepairSink in_order(&hashed, progress);
+  const auto on_begun = [&](const RepairPart& part, const RepairReport& report) {
+    if (ExpectedSha256(target, part, report.block_bytes, 0).known()) sha256.emplace();
+    if (begun) begun(report);
+  };
+  const auto check = [&](const RepairPart& part, RepairReport* report) {
+    if (!sha256) return absl::OkStatus();
+    report->sha256[0] = sha256->FinishHex();
+    return ExpectedSha256(target, part, report->block_bytes, 0)
+        .Check(target.block_ids[0], report->sha256[0], report->scheme == kDirectScheme);
+  };
+  return Run(target, &in_order, {on_begun, check});
 }
 
 absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target,
                                                       const std::vector<std::string>& paths,
-                                                      const ProgressFn& progress,
-                                                      const FileCheck& check) {
+                                                      const ProgressFn& progress) {
   if (paths.size() != target.block_ids.size()) {
     return absl::InvalidArgumentError(std::to_string(paths.size()) + " files for " +
                                       std::to_string(target.block_ids.size()) + " blocks");
@@ -121,10 +159,20 @@ absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target
     files.push_back(std::move(file));
   }
   RepairSink to_files(&files, progress);
-  ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_files));
-  for (size_t i = 0; check && i < files.size(); ++i) {
-    ECPIPE_RETURN_IF_ERROR(check(i, files[i], report.bytes / files.size()));
-  }
+  const auto check = [&](const RepairPart& part, RepairReport* report) {
+    for (size_t i = 0; i < files.size(); ++i) {
+      const ExpectedSha256 expected(target, part, report->block_bytes, i);
+      if (!expected.known() && !options_.sha256_of_files) continue;
+      const auto read_back = [&](uint64_t offset, std::span<uint8_t> out) {
+        return files[i].ReadAt(offset, out);
+      };
+      ECPIPE_ASSIGN_OR_RETURN(report->sha256[i], Sha256Of(read_back, to_files.bytes_of_each()));
+      ECPIPE_RETURN_IF_ERROR(
+          expected.Check(target.block_ids[i], report->sha256[i], report->scheme == kDirectScheme));
+    }
+    return absl::OkStatus();
+  };
+  ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_files, {nullptr, check}));
   const TimePoint verified = Clock::System().Now();
   for (AtomicFile& file : files) ECPIPE_RETURN_IF_ERROR(file.Commit());
   report.commit_seconds = Seconds(Clock::System().Now() - verified);
@@ -137,7 +185,7 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
   Registration registration(this);
   ECPIPE_ASSIGN_OR_RETURN(const GrantedRepair granted,
                           coordinator_->BeginRepair(target, nodes, options_.name));
-  RepairReport report = ReportOf(granted);
+  RepairReport report = ReportOf(granted, target);
   const absl::StatusOr<RepairStatus> ended = AwaitEnd(granted.repair_id, registration.call);
   if (absl::IsCancelled(ended.status())) {
     [[maybe_unused]] const absl::Status told =
@@ -185,15 +233,14 @@ bool Requestor::Pause(const Call& call, Duration pause) {
 }
 
 absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSink* sink,
-                                            const BegunFn& begun) {
+                                            const Hooks& hooks) {
   Registration registration(this);
   const TimePoint started = Clock::System().Now();
   ECPIPE_ASSIGN_OR_RETURN(GrantedRepair granted,
                           coordinator_->BeginRepair(target, {}, options_.name));
-  RepairReport report = ReportOf(granted);
+  RepairReport report = ReportOf(granted, target);
   report.transport = TransportName(granted.part->transport);
-  report.offset = target.offset;
-  if (begun) begun(report);
+  if (hooks.begun) hooks.begun(*granted.part, report);
   const uint64_t bytes = target.bytes == 0 ? granted.block_bytes - target.offset : target.bytes;
   absl::Status status;
   while (true) {
@@ -223,6 +270,7 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
     status = absl::InternalError("the plan brought " + std::to_string(report.bytes) + " of " +
                                  std::to_string(sink->total_bytes()) + " bytes");
   }
+  if (status.ok()) status = hooks.check(*granted.part, &report);
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
   [[maybe_unused]] const absl::Status told =
       coordinator_->FinishRepair(report.repair_id, report.attempts - 1, status, report.bytes);

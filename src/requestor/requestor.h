@@ -43,7 +43,8 @@ struct RepairReport {
   uint64_t bytes_received = 0;  // on the data plane, with frame headers
   double seconds = 0;
   double commit_seconds = 0;
-  RepairCost cost;  // of the plan that ran
+  std::vector<std::string> sha256;  // of each block's bytes, where they were compared; else empty
+  RepairCost cost;                  // of the plan that ran
   std::optional<ChecksumKind> checksum;  // that a survivor's store keeps, if it does
 };
 
@@ -58,11 +59,8 @@ struct RequestorOptions {
   std::shared_ptr<TlsContext> tls;                   // who it is; null: plain text
   PartOptions part;
   RepairWatch::Options watch;
+  bool sha256_of_files = false;  // in the report, even where there is none to compare with
 };
-
-// Looks at the file of one of the target's blocks, `bytes` long, before it takes its name. An error
-// discards all files and ends the call.
-using FileCheck = std::function<absl::Status(size_t block, const AtomicFile& file, uint64_t bytes)>;
 
 // Thread-safe: several repairs may run at once, each on its caller's thread.
 class Requestor {
@@ -75,13 +73,15 @@ class Requestor {
   ~Requestor();
 
   // Degraded read of one block: hands the target's bytes to `sink` in order, as they arrive.
-  // Nothing unverified is ever handed over; after an error what was handed over before is correct.
-  // Blocks until the end.
+  // Nothing unverified is ever handed over; after an error what was handed over before is correct,
+  // but for the one below. Blocks until the end.
   //
   // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: blocks that are not of one
   // stripe, or more than the call takes; bad range, slice size, scheme or transport.
   // A node that fails, hangs, sends damaged bytes or is very slow is left out, and what is missing
   // is brought by others: another attempt, unseen but for `attempts` in the report.
+  // DATA_LOSS: all bytes came, and they are not the block that the target or its manifest knows by
+  // its SHA-256; then alone are bytes wrong that were handed over.
   // FAILED_PRECONDITION: too few survivors, each named with the reason. ABORTED: too many attempts.
   // UNAVAILABLE, DEADLINE_EXCEEDED: the coordinator does not answer. CANCELLED: by Cancel(). In all
   // these cases the call may be made again.
@@ -94,8 +94,7 @@ class Requestor {
   // its whole block, or there is no trace of it and an older file is untouched.
   absl::StatusOr<RepairReport> RepairToFiles(const RepairTarget& target,
                                              const std::vector<std::string>& paths,
-                                             const ProgressFn& progress = nullptr,
-                                             const FileCheck& check = nullptr);
+                                             const ProgressFn& progress = nullptr);
 
   // Has the helpers of these nodes, one for each block, store the target's blocks, whole; the
   // catalog then names the new places. ABORTED: it failed there; the message has the reason, and
@@ -120,8 +119,13 @@ class Requestor {
   // Keeps a call among calls_.
   class Registration;
 
+  struct Hooks {
+    std::function<void(const RepairPart& part, const RepairReport& report)> begun;
+    // When all bytes are there, for a last look at them. Sets `sha256` of the report.
+    std::function<absl::Status(const RepairPart& part, RepairReport* report)> check;
+  };
   absl::StatusOr<RepairReport> Run(const RepairTarget& target, RepairSink* sink,
-                                   const BegunFn& begun = nullptr);
+                                   const Hooks& hooks);
   // `missing_bytes`: what each block lacks, from any thread.
   absl::Status RunPart(const RepairPart& part, SliceSink* sink, Call* call, RepairReport* report,
                        const std::function<uint64_t()>& missing_bytes);

@@ -180,6 +180,7 @@ v1::RepairPart PartToProto(const RepairPart& part) {
   proto.set_background(part.background);
   for (const HopSpec& hop : part.hops) HopToProto(hop, proto.add_hops());
   if (part.check.rows > 0) CheckToProto(part.check, proto.mutable_check());
+  for (const std::string& sha256 : part.sha256) proto.add_sha256(sha256);
   for (const StoredBlock& block : part.stores) {
     v1::StoredBlock* added = proto.add_stores();
     added->set_row(block.row);
@@ -213,6 +214,7 @@ absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto) {
       return absl::InvalidArgumentError("a stored row is over the limit");
     part.stores.push_back({static_cast<Row>(block.row()), block.block_id(), block.bytes()});
   }
+  part.sha256 = {proto.sha256().begin(), proto.sha256().end()};
   part.check.rows = proto.check().rows();
   for (const v1::ParityCheck::Source& source : proto.check().sources()) {
     part.check.sources.push_back({.block_index = 0,

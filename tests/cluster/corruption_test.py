@@ -6,6 +6,7 @@ left out from then on, and repaired by the command that the status proposes."""
 from __future__ import annotations
 
 import shlex
+import subprocess
 import unittest
 from pathlib import Path
 from typing import Any
@@ -156,10 +157,6 @@ class WithoutChecksumFiles(CorruptionCase):
         lost, bad = self.block(0, 0), self.block(0, 2)
         content = self.bytes_of(bad["block_id"])
         self.flip(bad["block_id"])
-        # Nothing else finds it but the expected checksum of the result.
-        self.assertIn("SHA-256", self.fails(
-            FAILED, "repair", lost["block_id"], "-o", self.work / "never",
-            "--sha256", lost["sha256"]))
         done = self.cluster.cli("repair", lost["block_id"], "-o", self.work / "first",
                                 "--scheme", "rp", "--verify", "parity", check=False)
         if done.returncode == 0:
@@ -171,6 +168,65 @@ class WithoutChecksumFiles(CorruptionCase):
         known = self.wait_reported(bad)
         self.repair(lost["block_id"], "--verify", "parity", "--sha256", lost["sha256"])
         self.repair_as_proposed(known, content)
+        self.assert_nothing_left()
+
+    def test_a_block_that_its_manifest_does_not_know_is_not_taken(self) -> None:
+        lost, bad = self.block(1, 0), self.block(1, 1)
+        content, good = self.bytes_of(lost["block_id"]), self.bytes_of(bad["block_id"])
+        self.flip(bad["block_id"])
+        self.cluster.block_file(lost["block_id"]).unlink()
+        several = ("repair", lost["block_id"], self.block(1, 5)["block_id"])
+        (self.work / "several").mkdir()
+        for scheme in SCHEMES:
+            said = self.fails(FAILED, "repair", lost["block_id"], "-o", self.work / "never",
+                              "--scheme", scheme)
+            self.assertIn("was rebuilt with SHA-256", said)
+            self.assertIn(f"expected {lost['sha256']}", said)
+            self.assertFalse((self.work / "never").exists())
+        self.fails(FAILED, *several, "-d", self.work / "several")
+        self.assertEqual(list((self.work / "several").iterdir()), [])
+        # A reader has had the bytes by then, and is told.
+        done = subprocess.run(self.cluster.command("-q", "read", lost["block_id"]),
+                              capture_output=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("was rebuilt with SHA-256", done.stderr.decode())
+        self.assertNotEqual(done.stdout, content)
+        # Of a range the manifest knows nothing.
+        self.repair(lost["block_id"], "--offset", "0", "--length", "1000",
+                    "--sha256", sha256(content[:1000]))
+        said = self.fails(FAILED, "repair", lost["block_id"], "--to", lost["node"])
+        self.assertIn("was rebuilt with SHA-256", said)
+        self.assertFalse((self.cluster.data_dir() / lost["node"] / lost["block_id"]).exists())
+        self.assert_nothing_left()
+        # The way out that the message names.
+        self.cluster.cli("repair", lost["block_id"], "--to", lost["node"], "--verify", "locate",
+                         check=False)
+        self.repair_as_proposed(self.wait_reported(bad), good)
+        self.cluster.cli("repair", lost["block_id"], "--to", lost["node"])
+        self.assertEqual(self.bytes_of(lost["block_id"]), content)
+
+    def test_a_corrupt_block_is_known_when_it_is_read_directly(self) -> None:
+        bad = self.block(1, 4)
+        content = self.bytes_of(bad["block_id"])
+        # What somebody expects who is wrong says nothing of the block.
+        self.fails(FAILED, "repair", bad["block_id"], "-o", self.work / "never", "--scheme",
+                   "direct", "--sha256", "0" * 64)
+        self.assertEqual(self.corrupt_blocks(), [])
+        self.flip(bad["block_id"])
+        self.fails(FAILED, "repair", bad["block_id"], "-o", self.work / "never", "--scheme",
+                   "direct")
+        self.repair_as_proposed(self.wait_reported(bad), content)
+
+    def test_recovery_locates_what_made_a_block_wrong(self) -> None:
+        lost, bad = self.block(0, 0), self.block(0, 1)
+        content, good = self.bytes_of(lost["block_id"]), self.bytes_of(bad["block_id"])
+        self.flip(bad["block_id"])
+        self.cluster.block_file(lost["block_id"]).unlink()
+        self.cluster.cli("recover-node", lost["node"], "--to", lost["node"], "--even-if-live")
+        self.assertEqual(self.bytes_of(lost["block_id"]), content)
+        said = [repair["detail"] for repair in self.cluster.status()["repairs"]]
+        self.assertTrue(any("was rebuilt with SHA-256" in detail for detail in said), said)
+        self.repair_as_proposed(self.wait_reported(bad), good)
         self.assert_nothing_left()
 
     def test_hosts_verify_too(self) -> None:

@@ -131,7 +131,11 @@ def journal_rows() -> dict[str, bytes]:
 def catalog_rows() -> dict[str, bytes]:
     header = text("s1") + text("rs(3,2)") + struct.pack("<Q", 4096)
     members = b"\x01\x03" + b"\x03\x00\x03b-1" + b"\x04\x02\x012" + b"\x05\x02\x013"
-    return {"members": header + members, "ids": header + b"\x02b1\x02b2"}
+    digest = bytes(range(32))
+    checked = (b"\x02\x03" + b"\x03\x00\x03b-1" + digest + b"\x04\x02\x012" + digest
+               + b"\x05\x02\x013" + digest)
+    return {"members": header + members, "members-sha256": header + checked,
+            "ids": header + b"\x02b1\x02b2"}
 
 
 def streams() -> dict[str, bytes]:

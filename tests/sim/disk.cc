@@ -100,6 +100,12 @@ class DiskStore::Writer : public BlockWriter {
     return absl::OkStatus();
   }
 
+  absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
+    const auto from = bytes_.begin() + static_cast<ptrdiff_t>(offset);
+    std::copy(from, from + static_cast<ptrdiff_t>(out.size()), out.begin());
+    return absl::OkStatus();
+  }
+
   absl::Status Commit() override {
     if (!process_->alive) return Crashed();
     ECPIPE_RETURN_IF_ERROR(FaultPoint("sim.before_commit"));

@@ -58,6 +58,16 @@ class PartBuilder : public ::testing::Test {
   uint8_t tokens_ = 0;
 };
 
+TEST_F(PartBuilder, WhoTakesBlocksIsToldTheirChecksums) {
+  for (BlockPlace& place : stripe_.blocks) place.sha256 = std::string(64, place.block_id.back());
+  const auto parts = BuildParts(Plan("rp", 2), context_);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  const std::vector<std::string> both = {std::string(64, '0'), std::string(64, '1')};
+  for (const auto& [node, part] : *parts) {
+    EXPECT_EQ(part.sha256, node[0] == 'R' ? both : std::vector<std::string>{}) << node;
+  }
+}
+
 using Parts = std::map<std::string, RepairPart>;
 
 struct Sender {

@@ -24,7 +24,7 @@ class RecoveryQueueTest : public testing::Test {
   }
   void Fail(const std::string& block_id) {
     queue_.Start(block_id);
-    queue_.Fail(block_id, "why", now_);
+    queue_.Fail(block_id, absl::UnavailableError("why"), now_);
   }
 
   TimePoint now_{seconds(1000)};
@@ -54,6 +54,19 @@ TEST_F(RecoveryQueueTest, WhoHasWaitedLongNeedsFewerLosses) {
   now_ += seconds(2);
   Add("younger", {"a", "b"});
   EXPECT_THAT(Next(), ElementsAre("young", "old", "younger"));
+}
+
+TEST_F(RecoveryQueueTest, WrongBytesMakeTheNextAttemptDoubtful) {
+  queue_.SetUsable({"a", "b"});
+  Add("one", {"a", "b"});
+  for (const bool wrong : {false, true, true, false}) {
+    queue_.Start("one");
+    queue_.Fail("one", wrong ? absl::DataLossError("wrong") : absl::UnavailableError("why"), now_);
+    now_ += seconds(3);
+    const auto next = queue_.Next(now_, 1);
+    if (next.empty()) break;  // given up
+    EXPECT_EQ(next[0]->doubtful, wrong);
+  }
 }
 
 TEST_F(RecoveryQueueTest, WhatFailsWaitsLongerEachTimeAndIsGivenUp) {
@@ -102,7 +115,7 @@ TEST_F(RecoveryQueueTest, StrayEventsChangeNothing) {
   Add("one", {"a", "b"});
   EXPECT_EQ(queue_.counts().waiting, 1u);
   queue_.Done("one");
-  queue_.Fail("one", "why", now_);
+  queue_.Fail("one", absl::UnavailableError("why"), now_);
   queue_.Done("other");
   queue_.Start("other");
   EXPECT_THAT(Next(), ElementsAre("one"));

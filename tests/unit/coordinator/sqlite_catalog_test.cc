@@ -199,7 +199,7 @@ TEST_F(SqliteCatalogTest, MoveBlock) {
 }
 
 TEST_F(SqliteCatalogTest, BadStripesAreRefused) {
-  std::vector<Stripe> bad(10, MakeStripe(1));
+  std::vector<Stripe> bad(12, MakeStripe(1));
   bad[0].stripe_id = "";
   bad[1].stripe_id = std::string(kMaxCatalogIdBytes + 1, 's');
   bad[2].blocks.clear();
@@ -210,6 +210,8 @@ TEST_F(SqliteCatalogTest, BadStripesAreRefused) {
   bad[7] = MakeStripe(1, kMaxStripeBlocks + 1);
   bad[8].blocks[0].node = "";
   bad[9].code = "";
+  for (BlockPlace& block : bad[10].blocks) block.sha256 = std::string(63, 'a');
+  bad[11].blocks[2].sha256 = std::string(64, 'a');  // and no other one
   for (size_t i = 0; i < bad.size(); ++i) {
     EXPECT_TRUE(absl::IsInvalidArgument(catalog_->Put({MakeStripe(7), bad[i]}))) << i;
   }
@@ -218,6 +220,27 @@ TEST_F(SqliteCatalogTest, BadStripesAreRefused) {
   ragged.block_lengths.assign(ragged.blocks.size(), ragged.block_bytes);
   EXPECT_TRUE(absl::IsInvalidArgument(catalog_->Put({ragged})));
   EXPECT_EQ(catalog_->CountStripes().value(), 0u);
+}
+
+TEST_F(SqliteCatalogTest, ChecksumsOfBlocksAreKept) {
+  Stripe stripe = MakeStripe(1);
+  for (BlockPlace& block : stripe.blocks) block.sha256 = std::string(64, block.block_id.back());
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1), MakeStripe(2)}).ok());
+  ASSERT_TRUE(catalog_->Put({stripe}).ok());
+  Open({});
+  ExpectFound(stripe);
+  ExpectFound(MakeStripe(2));
+  ASSERT_TRUE(catalog_->MoveBlock("b1-2", "n9").ok());
+  stripe.blocks[2].node = "n9";
+  ExpectFound(stripe);
+}
+
+TEST_F(SqliteCatalogTest, TakesAFileOfTheVersionBefore) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  Damage("PRAGMA user_version = 4");
+  Open({});
+  ExpectFound(MakeStripe(1));
+  EXPECT_EQ(Query("PRAGMA user_version"), kSqliteSchemaVersion);
 }
 
 TEST_F(SqliteCatalogTest, OddIdsAndLimits) {

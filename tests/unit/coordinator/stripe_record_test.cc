@@ -31,6 +31,22 @@ TEST(StripeRecordTest, HeadersExampleIsTrue) {
                                                            12));
 }
 
+TEST(StripeRecordTest, ChecksumsMakeASecondFormat) {
+  std::vector<StripeMember> with = SomeMembers();
+  const std::string digits = "0123456789abcdef";
+  for (StripeMember& member : with) {
+    for (int i = 0; i < 64; ++i) member.sha256 += digits[(member.block_id.size() + i) % 16];
+  }
+  const std::string bytes = EncodeMembers(kHeader, with);
+  const auto members = DecodeMembers(kHeader, bytes);
+  ASSERT_TRUE(members.ok()) << members.status();
+  EXPECT_EQ(*members, with);
+  const std::string without = EncodeMembers(kHeader, SomeMembers());
+  EXPECT_EQ(without[0], 1) << "a stripe without checksums is as it was before there were any";
+  EXPECT_EQ(bytes[0], 2);
+  EXPECT_EQ(bytes.size(), without.size() + 32 * with.size());
+}
+
 TEST(StripeRecordTest, LongestStripe) {
   std::vector<StripeMember> members;
   for (size_t i = 0; i < kMaxStripeBlocks; ++i) {
@@ -95,7 +111,9 @@ TEST(StripeRecordTest, MalformedBodiesUnderARightChecksum) {
       "",
       "\x01",
       std::string("\x01\x00", 2),                          // no members
-      "\x02\x01\x01" + std::string(1, '\0') + "\x01x",     // another format
+      "\x03\x01\x01" + std::string(1, '\0') + "\x01x",     // another format
+      "\x02\x01\x01" + std::string(1, '\0') + "\x01x",     // a checksum is missing
+      "\x02\x01\x01" + std::string(1, '\0') + "\x01x" + std::string(31, 's'),
       std::string("\x01\x80\x02", 3),                      // 256 members
       "\x01\x01\x01" + std::string("\0\0", 2),             // an empty id
       "\x01\x01\x01\x05\x01x",                             // shares bytes with nothing

@@ -69,6 +69,33 @@ TEST_F(KeptParts, TheNextAttemptGoesOnFromWhatIsVerified) {
   EXPECT_EQ(manager_->counts().kept_parts, 0u);
 }
 
+// What the fake reads back are zeros.
+constexpr char kSha256OfZeros[] =
+    "541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53";
+
+TEST_F(KeptParts, ABlockThatIsWhatItsManifestKnowsIsStored) {
+  RepairPart part = Hosting(1, 0, {{0, 10, 1}});
+  part.sha256 = {kSha256OfZeros};
+  ASSERT_TRUE(manager_->Start(std::move(part)).ok());
+  const absl::Status ended = WaitForReports(1)[0].status;
+  EXPECT_TRUE(ended.ok()) << ended;
+  EXPECT_EQ(store_.committed, 1);
+}
+
+TEST_F(KeptParts, ABlockThatIsNotWhatItsManifestKnowsIsNotStored) {
+  KeepHalf(1);
+  RepairPart part = Hosting(1, 1, {{5, 5, 1}});
+  // Of an attempt before, too: what counts is the block as a whole.
+  part.sha256 = {std::string(64, '0')};
+  ASSERT_TRUE(manager_->Start(std::move(part)).ok());
+  const absl::Status ended = WaitForReports(2)[1].status;
+  EXPECT_TRUE(absl::IsDataLoss(ended)) << ended;
+  EXPECT_THAT(std::string(ended.message()), HasSubstr("block new was rebuilt with SHA-256 541b"));
+  EXPECT_EQ(store_.committed, 0);
+  Await([&] { return store_.writers == 0; });
+  EXPECT_EQ(manager_->counts().kept_parts, 0u);
+}
+
 TEST_F(KeptParts, AnAttemptThatLacksSlicesStoresNothing) {
   KeepHalf(1);
   ASSERT_TRUE(manager_->Start(Hosting(1, 1, {{5, 3, 1}})).ok());

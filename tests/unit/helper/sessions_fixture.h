@@ -105,6 +105,10 @@ class FakeStore : public BlockStore {
       owner_->written += bytes.size();
       return absl::OkStatus();
     }
+    absl::Status ReadAt(uint64_t, std::span<uint8_t> out) const override {
+      std::fill(out.begin(), out.end(), uint8_t{0});
+      return absl::OkStatus();
+    }
     absl::Status Commit() override {
       EXPECT_EQ(missing_, 0u);
       if (owner_->fail_commit) return absl::ResourceExhaustedError("disk full");

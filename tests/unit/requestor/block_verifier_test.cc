@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "requestor/sha256.h"
+#include "common/sha256.h"
 #include "unit/requestor/coding_fixture.h"
 
 namespace ecpipe {

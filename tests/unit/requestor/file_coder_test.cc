@@ -6,8 +6,8 @@
 #include <bit>
 
 #include "codec/erasure_code.h"
+#include "common/sha256.h"
 #include "requestor/block_files.h"
-#include "requestor/sha256.h"
 #include "unit/codec/scalar_oracle.h"
 #include "unit/requestor/coding_fixture.h"
 

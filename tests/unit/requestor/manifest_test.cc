@@ -9,7 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "requestor/sha256.h"
+#include "common/sha256.h"
 #include "unit/coordinator/scratch_directory.h"
 
 namespace ecpipe {

@@ -44,6 +44,7 @@ RepairPart Sample() {
   requestor.rows = {5};
   requestor.inputs.push_back({{part.repair_id, 3, 1, 2, 2}, Token(9), "[::1]:3", "n2", {5}, {}});
   requestor.stored_rows = {5};
+  part.sha256 = {std::string(64, 'a'), "", std::string(64, '7')};
   return part;
 }
 
@@ -91,9 +92,22 @@ TEST(PartProto, SurvivesTheWire) {
   EXPECT_EQ(got->layout, part.layout);
   EXPECT_EQ(got->transport, part.transport);
   EXPECT_EQ(got->serial, part.serial);
+  EXPECT_EQ(got->sha256, part.sha256);
   ASSERT_EQ(got->hops.size(), part.hops.size());
   for (size_t i = 0; i < part.hops.size(); ++i) ExpectSameHop(got->hops[i], part.hops[i]);
   EXPECT_TRUE(MessageDifferencer::Equals(PartToProto(*got), proto));
+}
+
+TEST(PartProto, ChecksumsThatCannotBeAreRefused) {
+  for (const std::string& sha256 :
+       {std::string(63, 'a'), std::string(64, 'A'), std::string(1, 0)}) {
+    RepairPart part = Sample();
+    part.sha256[1] = sha256;
+    EXPECT_TRUE(absl::IsInvalidArgument(PartFromProto(PartToProto(part)).status())) << sha256;
+  }
+  RepairPart part = Sample();
+  part.sha256.resize(kMaxRows + 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(PartFromProto(PartToProto(part)).status()));
 }
 
 // A requestor's part: one row of a block and two check rows.

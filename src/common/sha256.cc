@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "requestor/sha256.h"
+#include "common/sha256.h"
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "common/check.h"
+#include "common/status.h"
 
 namespace ecpipe {
 
@@ -17,6 +20,11 @@ struct Sha256::State {
 
   EVP_MD_CTX* const context;
 };
+
+bool IsSha256Hex(std::string_view text) {
+  return text.size() == 2 * kSha256Bytes &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 // OpenSSL's calls fail only when memory is gone or SHA-256 is not compiled in.
 Sha256::Sha256() : state_(std::make_unique<State>()) {
@@ -41,6 +49,25 @@ std::string Sha256::FinishHex() {
     hex += kDigits[digest[i] & 15];
   }
   return hex;
+}
+
+absl::StatusOr<std::string> Sha256Of(const ReadAtFn& read_at, uint64_t bytes) {
+  Sha256 sha256;
+  std::vector<uint8_t> buffer(1 << 20);
+  for (uint64_t at = 0; at < bytes; at += buffer.size()) {
+    const auto step = static_cast<size_t>(std::min<uint64_t>(buffer.size(), bytes - at));
+    ECPIPE_RETURN_IF_ERROR(read_at(at, {buffer.data(), step}));
+    sha256.Update({buffer.data(), step});
+  }
+  return sha256.FinishHex();
+}
+
+absl::Status CompareSha256(const std::string& block_id, const std::string& got,
+                           const std::string& expected) {
+  if (expected.empty() || got == expected) return absl::OkStatus();
+  return absl::DataLossError("block " + block_id + " was rebuilt with SHA-256 " + got +
+                             ", expected " + expected +
+                             ": a survivor may be corrupt, which --verify locate would name");
 }
 
 }  // namespace ecpipe
