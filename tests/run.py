@@ -6,7 +6,7 @@ Three phases, so that two cores are busy and nothing that watches the clock is d
   1. Presets are built one after another. As soon as one stands, its quick tests (unit, script,
      fuzz, ...) run beside the build of the next. The preset fuzz comes last and has libFuzzer's
      tests alone: two minutes with nothing beside them.
-  2. The cluster tests of all presets, two presets at a time: they mostly wait.
+  2. The cluster tests, preset after preset, two tests at a time.
   3. The lab tests, alone: they measure. Then the host tests, ECPipe inside real storage
      systems.
 
@@ -51,7 +51,7 @@ BUILD_SECONDS = 1500
 TIER_SECONDS = 1800
 TEST_SECONDS = 300
 FAILED_OUTPUT_LINES = 60
-CLUSTER_PRESETS_AT_ONCE = 2
+CLUSTER_TESTS_AT_ONCE = 2  # more on two cores, and one waits too long for another
 
 SANITIZER_OPTIONS = {
     # Debian's gRPC is not instrumented, and without the first option each of its threads is "racy".
@@ -371,11 +371,10 @@ def run_presets(session: Session) -> None:
                      for label, tests in plans[preset].items()
                      if label not in (CLUSTER, LAB, HOST)]
         wait_for(jobs)
-    for label, presets_at_once in ((CLUSTER, CLUSTER_PRESETS_AT_ONCE), (LAB, 1), (HOST, 1)):
-        with concurrent.futures.ThreadPoolExecutor(presets_at_once) as tester:
-            # The slowest first, so that no preset is left to run alone for long.
-            wait_for([tester.submit(run_label, session, preset, label, plans[preset][label], 1)
-                      for preset in reversed(plans) if label in plans[preset]])
+    for label, tests_at_once in ((CLUSTER, CLUSTER_TESTS_AT_ONCE), (LAB, 1), (HOST, 1)):
+        for preset, labels in plans.items():
+            if label in labels:
+                run_label(session, preset, label, labels[label], tests_at_once)
 
 
 def wait_for(jobs: Sequence[concurrent.futures.Future[None]]) -> None:

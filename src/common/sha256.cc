@@ -62,12 +62,20 @@ absl::StatusOr<std::string> Sha256Of(const ReadAtFn& read_at, uint64_t bytes) {
   return sha256.FinishHex();
 }
 
-absl::Status CompareSha256(const std::string& block_id, const std::string& got,
+absl::Status CompareSha256(const std::string& what, const std::string& got,
                            const std::string& expected) {
   if (expected.empty() || got == expected) return absl::OkStatus();
-  return absl::DataLossError("block " + block_id + " was rebuilt with SHA-256 " + got +
-                             ", expected " + expected +
-                             ": a survivor may be corrupt, which --verify locate would name");
+  return absl::DataLossError(what + " SHA-256 " + got + ", expected " + expected);
+}
+
+absl::Status CompareRebuilt(const std::string& block_id, const std::string& got,
+                            const std::string& expected) {
+  const absl::Status compared =
+      CompareSha256("block " + block_id + " was rebuilt with", got, expected);
+  if (compared.ok()) return compared;
+  return absl::DataLossError(std::string(compared.message()) +
+                             ": a survivor is corrupt, which --verify locate names if there are "
+                             "survivors enough");
 }
 
 }  // namespace ecpipe

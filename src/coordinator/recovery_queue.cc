@@ -81,8 +81,11 @@ void RecoveryQueue::Done(const std::string& block_id) {
 void RecoveryQueue::Fail(const std::string& block_id, const absl::Status& why, TimePoint now) {
   Item* const item = Running(block_id);
   if (item == nullptr) return;
-  item->reason = std::string(why.message());
-  item->block.doubtful = absl::IsDataLoss(why);
+  const bool wrong = absl::IsDataLoss(why);
+  // That locating was refused, or failed, is no reason without what led to it.
+  const std::string before = item->block.doubtful && !wrong ? item->reason + "; then " : "";
+  item->reason = before + std::string(why.message());
+  item->block.doubtful = wrong;
   --counts_.running;
   if (item->attempts >= options_.max_attempts) {
     item->state = State::kGivenUp;

@@ -119,7 +119,7 @@ absl::Status StoreSink::CheckSha256(const Block& block) {
     return block.writer->ReadAt(offset, out);
   };
   ECPIPE_ASSIGN_OR_RETURN(const std::string got, Sha256Of(read_back, block.bytes));
-  return CompareSha256(block.block_id, got, block.sha256);
+  return CompareRebuilt(block.block_id, got, block.sha256);
 }
 
 std::vector<SliceRun> StoreSink::Missing() const { return MissingRuns(rows_left_); }

@@ -34,13 +34,12 @@ class CancelOnSignal {
     ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
 
-  // Detached: the thread waits for signals until the process ends, which is right after the
-  // requestor's end.
-  void Watch(Requestor* requestor) {
-    std::thread([signals = signals_, requestor] {
+  // Detached: the thread waits for signals until the process ends.
+  void Watch(const std::shared_ptr<Requestor>& requestor) {
+    std::thread([signals = signals_, watched = std::weak_ptr<Requestor>(requestor)] {
       int signal = 0;
       ::sigwait(&signals, &signal);
-      requestor->Cancel();
+      if (const std::shared_ptr<Requestor> running = watched.lock()) running->Cancel();
       ::sigwait(&signals, &signal);
       ::_exit(kExitCancelled);
     }).detach();
@@ -50,7 +49,7 @@ class CancelOnSignal {
   sigset_t signals_{};
 };
 
-absl::StatusOr<std::unique_ptr<Requestor>> Connect(const CommonArguments& common) {
+absl::StatusOr<std::shared_ptr<Requestor>> Connect(const CommonArguments& common) {
   RequestorOptions options;
   options.coordinator = common.coordinator;
   ECPIPE_ASSIGN_OR_RETURN(options.tls, TlsContext::CreateIfEnabled(common.tls));
@@ -112,8 +111,8 @@ void PrintText(std::FILE* to, const RepairTarget& target, const RepairReport& re
 absl::Status ToFiles(const CommonArguments& common, const RepairTarget& target,
                      const std::vector<std::string>& paths) {
   CancelOnSignal cancel;
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
-  cancel.Watch(requestor.get());
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
+  cancel.Watch(requestor);
   std::optional<ProgressDisplay> progress;
   if (!common.quiet && !common.json) progress.emplace(absl::StrJoin(target.block_ids, ", "));
   const ProgressFn show = progress ? progress->Callback() : nullptr;
@@ -136,8 +135,8 @@ absl::Status ToFiles(const CommonArguments& common, const RepairTarget& target,
 absl::Status ToNodes(const CommonArguments& common, const RepairTarget& target,
                      const std::vector<std::string>& nodes) {
   CancelOnSignal cancel;
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
-  cancel.Watch(requestor.get());
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
+  cancel.Watch(requestor);
   ECPIPE_ASSIGN_OR_RETURN(const RepairReport report, requestor->RepairToNodes(target, nodes));
   if (common.json) {
     PrintJson(target, report, nodes, ProcessCpuSeconds());
@@ -177,8 +176,8 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
   // Who takes the bytes may end first: an error then, so that the coordinator hears of the end.
   ::signal(SIGPIPE, SIG_IGN);
   CancelOnSignal cancel;
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
-  cancel.Watch(requestor.get());
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
+  cancel.Watch(requestor);
   std::optional<ProgressDisplay> progress;
   if (!common.quiet) progress.emplace(arguments.target.block_ids[0]);
   const auto to_stdout = [](std::span<const uint8_t> bytes) {
@@ -194,7 +193,7 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
 
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,
                      const std::vector<std::string>& to, PlanFormat format) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<Requestor> requestor, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
   ECPIPE_ASSIGN_OR_RETURN(const ExplainedRepair repair,
                           requestor->coordinator().Explain(target, to, "ecpipe plan"));
   const std::string text = format == PlanFormat::kJson  ? PlanAsJson(repair)

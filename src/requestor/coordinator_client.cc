@@ -19,8 +19,9 @@
 namespace ecpipe {
 namespace {
 
-// Keeps a message well below gRPC's 4 MiB.
-constexpr size_t kStripesInPut = 1000;
+// Of a message, well below the 4 MiB that the coordinator takes; and of its transaction.
+constexpr size_t kPutBytes = 2 << 20;
+constexpr int kStripesInPut = 1000;
 // A round of probes ends by itself before.
 constexpr auto kProbeTimeout = std::chrono::seconds(120);
 // The coordinator asks helpers, and waits half a second for them.
@@ -294,10 +295,13 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::Status PutStripes(const std::vector<StripeInfo>& stripes) override {
-    for (size_t at = 0; at < stripes.size(); at += kStripesInPut) {
+    for (size_t at = 0; at < stripes.size();) {
       v1::PutStripesRequest request;
-      const size_t end = std::min(stripes.size(), at + kStripesInPut);
-      for (size_t i = at; i < end; ++i) StripeToProto(stripes[i], request.add_stripes());
+      for (size_t bytes = 0; at < stripes.size() && bytes < kPutBytes; ++at) {
+        if (request.stripes_size() == kStripesInPut) break;
+        StripeToProto(stripes[at], request.add_stripes());
+        bytes += request.stripes(request.stripes_size() - 1).ByteSizeLong();
+      }
       v1::PutStripesResponse response;
       ECPIPE_RETURN_IF_ERROR(Call(&Stub::PutStripes, request, &response));
     }

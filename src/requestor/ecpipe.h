@@ -33,7 +33,7 @@ enum {
   ECPIPE_FAILED_PRECONDITION = 9, /* too few survivors; the message names each */
   ECPIPE_INTERNAL = 13,
   ECPIPE_UNAVAILABLE = 14, /* a node or the coordinator cannot be reached */
-  ECPIPE_DATA_LOSS = 15    /* damaged bytes arrived and were refused */
+  ECPIPE_DATA_LOSS = 15    /* damaged bytes, refused; or a whole block is not what it should be */
 };
 
 typedef struct ecpipe_client ecpipe_client;
@@ -75,17 +75,17 @@ typedef struct ecpipe_report {
 } ecpipe_report;
 
 /* Takes the next bytes of the range, in order, from the thread that made the call. `bytes` is valid
- * during the call. Anything but 0 ends the read with ECPIPE_CANCELLED. The bytes of a whole block
- * count when the read has succeeded: only then have they been compared with its manifest's SHA-256.
- */
+ * during the call. Anything but 0 ends the read with ECPIPE_CANCELLED. */
 typedef int (*ecpipe_bytes_fn)(const void* bytes, size_t size, void* context);
 
 /* Makes a client. It dials the coordinator when first needed. */
 ECPIPE_API int ecpipe_open(const ecpipe_options* options, ecpipe_client** client,
                            ecpipe_error* error);
 
-/* Degraded read. Blocks until the end; what `take` was given is correct whatever the outcome.
- * `report` may be NULL. */
+/* Degraded read. Blocks until the end. What `take` was given is what the survivors give, which is
+ * right unless one of them is corrupt and nothing tells (no checksums, no parity). Whether a whole
+ * block is the one that its manifest knows shows at the end: its bytes count when the read has
+ * succeeded. `report` may be NULL. */
 ECPIPE_API int ecpipe_read(ecpipe_client* client, const ecpipe_target* target, ecpipe_bytes_fn take,
                            void* context, ecpipe_report* report, ecpipe_error* error);
 

@@ -65,9 +65,14 @@ struct ExpectedSha256 {
 
   // Of what was read as it is, and not rebuilt, it is known which block is corrupt.
   absl::Status Check(const std::string& block_id, const std::string& got, bool direct) const {
-    const absl::Status compared = CompareSha256(block_id, got, by_catalog);
-    if (compared.ok()) return CompareSha256(block_id, got, by_target);
-    return direct ? CorruptBlockError(block_id, std::string(compared.message())) : compared;
+    if (!direct) {
+      ECPIPE_RETURN_IF_ERROR(CompareRebuilt(block_id, got, by_catalog));
+    } else if (const absl::Status read =
+                   CompareSha256("block " + block_id + " has", got, by_catalog);
+               !read.ok()) {
+      return CorruptBlockError(block_id, std::string(read.message()));
+    }
+    return CompareSha256("the bytes of block " + block_id + " have", got, by_target);
   }
 };
 

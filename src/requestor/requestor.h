@@ -73,15 +73,16 @@ class Requestor {
   ~Requestor();
 
   // Degraded read of one block: hands the target's bytes to `sink` in order, as they arrive.
-  // Nothing unverified is ever handed over; after an error what was handed over before is correct,
-  // but for the one below. Blocks until the end.
+  // Nothing unverified is ever handed over: after an error what was handed over before is what the
+  // survivors give. A corrupt one of which neither checksums nor parity tell is found at the end of
+  // a whole block: its bytes count when the call has succeeded. Blocks until the end.
   //
   // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: blocks that are not of one
   // stripe, or more than the call takes; bad range, slice size, scheme or transport.
   // A node that fails, hangs, sends damaged bytes or is very slow is left out, and what is missing
   // is brought by others: another attempt, unseen but for `attempts` in the report.
   // DATA_LOSS: all bytes came, and they are not the block that the target or its manifest knows by
-  // its SHA-256; then alone are bytes wrong that were handed over.
+  // its SHA-256.
   // FAILED_PRECONDITION: too few survivors, each named with the reason. ABORTED: too many attempts.
   // UNAVAILABLE, DEADLINE_EXCEEDED: the coordinator does not answer. CANCELLED: by Cancel(). In all
   // these cases the call may be made again.

@@ -177,6 +177,10 @@ class WithoutChecksumFiles(CorruptionCase):
         self.cluster.block_file(lost["block_id"]).unlink()
         several = ("repair", lost["block_id"], self.block(1, 5)["block_id"])
         (self.work / "several").mkdir()
+        # Only k are left, so that each repair reads the corrupt one.
+        away = [self.cluster.helpers[self.block(1, index)["node"]] for index in (5, 6)]
+        for helper in away:
+            helper.stop()
         for scheme in SCHEMES:
             said = self.fails(FAILED, "repair", lost["block_id"], "-o", self.work / "never",
                               "--scheme", scheme)
@@ -199,6 +203,9 @@ class WithoutChecksumFiles(CorruptionCase):
         self.assertFalse((self.cluster.data_dir() / lost["node"] / lost["block_id"]).exists())
         self.assert_nothing_left()
         # The way out that the message names.
+        for helper in away:
+            helper.start()
+        self.cluster.wait_live(self.cluster.node_ids)
         self.cluster.cli("repair", lost["block_id"], "--to", lost["node"], "--verify", "locate",
                          check=False)
         self.repair_as_proposed(self.wait_reported(bad), good)
