@@ -54,7 +54,7 @@ absl::Status CheckStripe(const Stripe& stripe) {
     const bool known = !block.sha256.empty();
     if ((known && !IsSha256Hex(block.sha256)) || known == stripe.blocks[0].sha256.empty()) {
       return absl::InvalidArgumentError(
-          "a SHA-256 is 64 hexadecimal digits, of all blocks or none");
+          "a SHA-256 is 64 lower-case hexadecimal digits, of all blocks or none");
     }
     if (!ids.insert(block.block_id).second) {
       return absl::InvalidArgumentError("block " + Quote(block.block_id) + " is in it twice");

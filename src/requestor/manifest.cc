@@ -74,8 +74,9 @@ class Value {
   }
   absl::StatusOr<std::string> Digest() const {
     ECPIPE_ASSIGN_OR_RETURN(std::string digest, String());
-    if (!IsSha256Hex(digest))
+    if (!IsSha256Hex(digest)) {
       return Complain("must be a SHA-256: 64 lower-case hexadecimal digits");
+    }
     return digest;
   }
 
