@@ -66,16 +66,25 @@ absl::StatusOr<ReportedBlocks::Outcome> HdfsCatalog::Take(BlockReport report) {
   return outcome;
 }
 
+std::vector<HdfsCatalog::Reported> HdfsCatalog::AllReported() {
+  std::vector<Reported> all;
+  for (auto& [name, blocks] : reported_.All()) {
+    std::optional<NodeView> node = nodes_->Find(name);
+    if (!node || node->record.incarnation != blocks->incarnation) continue;
+    all.push_back({*std::move(node), blocks});
+  }
+  return all;
+}
+
 void HdfsCatalog::AddSources(StripeFacts* facts) {
-  for (const auto& [name, blocks] : reported_.All()) {
-    const std::optional<NodeView> node = nodes_->Find(name);
-    if (!node || node->record.storage_id.empty()) continue;
+  for (const auto& [node, blocks] : AllReported()) {
+    if (node.record.storage_id.empty()) continue;
     for (int i = 0; i < facts->blocks(); ++i) {
       const InternalBlock* const block = FindBlockIn(*blocks, facts->pool, facts->group + i);
       const bool fits = block != nullptr && block->stamp == facts->stamp && block->bytes > 0 &&
                         block->bytes == facts->BlockBytes(i);
       if (fits && facts->sources.size() < StripeFacts::kMaxSources) {
-        facts->sources.push_back({i, node->record.storage_id});
+        facts->sources.push_back({i, node.record.storage_id});
       }
     }
   }
@@ -117,9 +126,8 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
 HdfsCatalog::Live HdfsCatalog::LiveBlocks() {
   Live live;
   const TimePoint now = clock_->Now();
-  for (const auto& [name, blocks] : reported_.All()) {
-    const std::optional<NodeView> node = nodes_->Find(name);
-    if (!node || node->state == NodeState::kDead) continue;
+  for (const auto& [node, blocks] : AllReported()) {
+    if (node.state == NodeState::kDead) continue;
     live.blocks.push_back(blocks);
     live.oldest_seconds = std::max(live.oldest_seconds, Seconds(now - blocks->reported));
   }

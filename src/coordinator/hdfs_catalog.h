@@ -74,6 +74,13 @@ class HdfsCatalog {
     std::vector<std::shared_ptr<const NodeBlocks>> blocks;
     double oldest_seconds = 0;
   };
+  struct Reported {
+    NodeView node;
+    std::shared_ptr<const NodeBlocks> blocks;
+  };
+  // What each node has. Of a node that has registered anew and not reported since nobody knows: it
+  // may have been away for long, and what its disks have may be older than what it had.
+  std::vector<Reported> AllReported();
   Live LiveBlocks();
   void AddSources(StripeFacts* facts);
   std::vector<std::string> RenewedOf(const BlockReport& report) const;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -27,26 +29,40 @@ namespace {
 // second one ends the process.
 class CancelOnSignal {
  public:
-  // Before the requestor is made: threads that gRPC starts must inherit the blocked signals.
-  CancelOnSignal() {
+  // In the thread that repairs, before the requestor is made: threads that gRPC starts must inherit
+  // the blocked signals.
+  CancelOnSignal() : repairing_(::pthread_self()) {
     sigemptyset(&signals_);
     for (const int signal : {SIGINT, SIGTERM}) sigaddset(&signals_, signal);
     ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    struct sigaction wake{};
+    wake.sa_handler = [](int) {};  // it only interrupts
+    ::sigaction(SIGUSR1, &wake, nullptr);
   }
 
   // Detached: the thread waits for signals until the process ends.
   void Watch(const std::shared_ptr<Requestor>& requestor) {
-    std::thread([signals = signals_, watched = std::weak_ptr<Requestor>(requestor)] {
+    std::thread([signals = signals_, repairing = repairing_, cancelled = cancelled_,
+                 watched = std::weak_ptr<Requestor>(requestor)] {
       int signal = 0;
       ::sigwait(&signals, &signal);
+      cancelled->store(true);
       if (const std::shared_ptr<Requestor> running = watched.lock()) running->Cancel();
-      ::sigwait(&signals, &signal);
+      // The repairing thread may be in a write that nobody reads, or about to be.
+      constexpr timespec kWakeInterval = {0, 100'000'000};
+      while (::sigtimedwait(&signals, nullptr, &kWakeInterval) < 0) {
+        ::pthread_kill(repairing, SIGUSR1);
+      }
       ::_exit(kExitCancelled);
     }).detach();
   }
 
+  bool cancelled() const { return cancelled_->load(); }
+
  private:
+  const pthread_t repairing_;
   sigset_t signals_{};
+  const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 absl::StatusOr<std::shared_ptr<Requestor>> Connect(const CommonArguments& common) {
@@ -58,8 +74,9 @@ absl::StatusOr<std::shared_ptr<Requestor>> Connect(const CommonArguments& common
   return Requestor::Connect(std::move(options));
 }
 
-absl::Status WriteAll(int fd, std::span<const uint8_t> bytes) {
+absl::Status WriteAll(int fd, std::span<const uint8_t> bytes, const CancelOnSignal& cancel) {
   while (!bytes.empty()) {
+    if (cancel.cancelled()) return absl::CancelledError("the requestor gave up");
     const ssize_t put = ::write(fd, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EPIPE) {  // no peer of the repair: not UNAVAILABLE
@@ -180,8 +197,8 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
   cancel.Watch(requestor);
   std::optional<ProgressDisplay> progress;
   if (!common.quiet) progress.emplace(arguments.target.block_ids[0]);
-  const auto to_stdout = [](std::span<const uint8_t> bytes) {
-    return WriteAll(STDOUT_FILENO, bytes);
+  const auto to_stdout = [&cancel](std::span<const uint8_t> bytes) {
+    return WriteAll(STDOUT_FILENO, bytes, cancel);
   };
   const absl::StatusOr<RepairReport> report =
       requestor->Read(arguments.target, to_stdout, progress ? progress->Callback() : nullptr);

@@ -33,8 +33,9 @@ class HdfsCatalogTest : public testing::Test {
   }
 
   static std::string NodeName(int i) { return "n" + std::to_string(i); }
-  void Register(int i) {
+  void Register(int i, uint64_t incarnation = 1) {
     NodeRecord node = FakeNode(NodeName(i));
+    node.incarnation = incarnation;
     node.storage_id = "uuid-" + std::to_string(i);
     ASSERT_TRUE(nodes_.Register(node).ok());
   }
@@ -88,6 +89,25 @@ TEST_F(HdfsCatalogTest, FactsHaveAllWhoReportAFittingBlock) {
   EXPECT_EQ(facts->bytes, 3 * kBlockBytes);
   EXPECT_TRUE(facts->Validate().ok());
   EXPECT_EQ(fetches_, 1);
+}
+
+TEST_F(HdfsCatalogTest, WhatARestartedHelperHasIsUnknownUntilItReports) {
+  AwaitFetch();
+  for (int i = 0; i < 5; ++i) ReportIndex(i, i);
+  Register(2, 2);
+  const auto facts = catalog_.FactsOf(NameOf(1));
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  const std::vector<StripeFacts::Source> sources = {
+      {0, "uuid-0"}, {1, "uuid-1"}, {3, "uuid-3"}, {4, "uuid-4"}};
+  EXPECT_EQ(facts->sources, sources);
+  const auto status = catalog_.Status();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->blocks, 4u);
+  EXPECT_EQ(status->health.degraded, 1u);
+  const BlockChanges all = {{{{kGroup + 2, kStamp, kBlockBytes}, 0}}, {}};
+  ASSERT_TRUE(catalog_.Take({"n2", 2, 1, 0, {{kPool, all}}}).ok());
+  EXPECT_EQ(catalog_.FactsOf(NameOf(1))->sources.size(), 5u);
+  EXPECT_EQ(catalog_.Status()->blocks, 5u);
 }
 
 TEST_F(HdfsCatalogTest, SaysWhatIsMissing) {
