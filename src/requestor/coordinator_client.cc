@@ -212,8 +212,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
       : address_(address),
         timeout_(timeout),
         security_(tls),
-        stub_(
-            v1::CoordinatorService::NewStub(MakeChannel(address, security_, Role::kCoordinator))) {}
+        channel_(MakeChannel(address, security_, Role::kCoordinator)),
+        stub_(v1::CoordinatorService::NewStub(channel_)) {}
 
   absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                             const std::vector<std::string>& to,
@@ -430,6 +430,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
   template <typename Method, typename Request, typename Response>
   absl::Status Call(Method method, const Request& request, Response* response, Duration timeout) {
+    AwaitReconnection(channel_.get());
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
     const grpc::Status status = (stub_.get()->*method)(&context, request, response);
@@ -478,6 +479,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   const std::string address_;
   const Duration timeout_;
   const RpcSecurity security_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<Stub> stub_;
 };
 

@@ -21,10 +21,11 @@ class HdfsGrpcClient : public HdfsClient {
   HdfsGrpcClient(std::string address, Duration timeout, const std::shared_ptr<TlsContext>& tls)
       : address_(std::move(address)),
         timeout_(timeout),
-        stub_(v1::CoordinatorService::NewStub(
-            MakeChannel(address_, RpcSecurity(tls), Role::kCoordinator))) {}
+        channel_(MakeChannel(address_, RpcSecurity(tls), Role::kCoordinator)),
+        stub_(v1::CoordinatorService::NewStub(channel_)) {}
 
   absl::StatusOr<std::optional<NodeLossView>> Loss(const std::string& node) override {
+    AwaitReconnection(channel_.get());  // recover-node asks again and again
     grpc::ClientContext context;
     SetTimeout(&context, timeout_);
     v1::GetNodeLossRequest request;
@@ -61,6 +62,7 @@ class HdfsGrpcClient : public HdfsClient {
  private:
   const std::string address_;
   const Duration timeout_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::CoordinatorService::Stub> stub_;
 };
 

@@ -7,6 +7,14 @@
 #include <chrono>
 
 namespace ecpipe {
+namespace {
+
+std::chrono::system_clock::time_point AsDeadline(Duration timeout) {
+  return std::chrono::system_clock::now() +
+         std::chrono::duration_cast<std::chrono::microseconds>(timeout);
+}
+
+}  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const RpcSecurity& security,
                                            Role server) {
@@ -25,9 +33,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Rpc
   return grpc::CreateCustomChannel(address, security.ForChannel(server), arguments);
 }
 
+void AwaitReconnection(grpc::Channel* channel, Duration patience) {
+  if (channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
+  channel->WaitForConnected(AsDeadline(patience));
+}
+
 void SetTimeout(grpc::ClientContext* context, Duration timeout) {
-  context->set_deadline(std::chrono::system_clock::now() +
-                        std::chrono::duration_cast<std::chrono::microseconds>(timeout));
+  context->set_deadline(AsDeadline(timeout));
 }
 
 }  // namespace ecpipe
