@@ -49,6 +49,7 @@ class HdfsCatalog {
               const Clock* clock)
       : nodes_(nodes), corrupt_(corrupt), namenode_(namenode), whole_(whole), clock_(clock) {}
 
+  ReportedBlocks* reported() { return &reported_; }
   bool configured() const { return namenode_ != nullptr; }
 
   // Takes a node's report, and forgets that blocks are corrupt which the node does not have any

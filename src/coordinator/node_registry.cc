@@ -41,6 +41,11 @@ absl::Status NodeRegistry::Register(NodeRecord node) {
   return absl::OkStatus();
 }
 
+absl::Status NodeRegistry::AddDead(NodeRecord node, Duration silent) {
+  MutexLock lock(&mutex_);
+  return table_.AddDead(std::move(node), silent, clock_->Now());
+}
+
 absl::Status NodeRegistry::Heartbeat(const std::string& node, uint64_t incarnation,
                                      const NodeReport& report) {
   MutexLock lock(&mutex_);

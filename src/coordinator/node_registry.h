@@ -36,6 +36,7 @@ class NodeRegistry {
 
   // As those of NodeTable. Register may run the script.
   absl::Status Register(NodeRecord node);
+  absl::Status AddDead(NodeRecord node, Duration silent);
   absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
 
   std::optional<NodeView> Find(const std::string& node);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/node_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/block_id.h"
@@ -83,6 +84,11 @@ absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint
   by_storage_.insert({record.storage_id, node_id});
   nodes_.emplace(std::move(node_id), std::move(record));
   return RegisterOutcome::kAdded;
+}
+
+absl::Status NodeTable::AddDead(NodeRecord record, Duration silent, TimePoint now) {
+  const Duration longer = std::max(silent, dead_after_ + std::chrono::milliseconds(1));
+  return Register(std::move(record), now - longer).status();
 }
 
 absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnation,

@@ -71,6 +71,10 @@ class NodeTable {
   // RESOURCE_EXHAUSTED for a new node when the table is full. Only then are dead nodes forgotten.
   absl::StatusOr<RegisterOutcome> Register(NodeRecord record, TimePoint now);
 
+  // Adds a node, or replaces its record, that was last heard of so long ago, and is dead even if
+  // that is less than nodes are given. Errors as of Register.
+  absl::Status AddDead(NodeRecord record, Duration silent, TimePoint now);
+
   // NOT_FOUND when the node is unknown or has another incarnation: the helper is to register.
   absl::Status Heartbeat(const std::string& node_id, uint64_t incarnation,
                          const NodeReport& report, TimePoint now);

@@ -47,6 +47,10 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   server->hdfs_ = std::make_unique<HdfsCatalog>(
       &server->repairs_->nodes(), &server->repairs_->corrupt(), server->namenode_.get(),
       config.namenode.path == "/", &Clock::System());
+  server->loss_keeper_ =
+      std::make_unique<LossKeeper>(server->losses_.get(), &server->repairs_->nodes(),
+                                   server->hdfs_->reported(), &Clock::System());
+  server->loss_keeper_->Restore();
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
       server->catalog_.get(), server->hdfs_.get(), server->journal_.get(), server->limits_.get(),
@@ -66,7 +70,10 @@ CoordinatorServer::~CoordinatorServer() {
     stopping_ = true;
   }
   stop_.NotifyAll();
-  if (expiry_.joinable()) expiry_.join();
+  if (expiry_.joinable()) {
+    expiry_.join();
+    loss_keeper_->Look();  // what has died since the last time
+  }
   metrics_.reset();
   if (prober_ != nullptr) prober_->Stop();
   rpc_.reset();
@@ -80,7 +87,9 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   if (error) return ErrnoStatus(error.value(), "create " + config.data_directory);
   // Two files: SQLite allows one writer a file, and a repair must not wait for a bulk load.
   ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
-  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
+  const std::string journal = config.data_directory + "/journal.db";
+  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(journal));
+  ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(journal));
   ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.txt"));
   return absl::OkStatus();
 }
@@ -164,8 +173,9 @@ void CoordinatorServer::ExpireRegularly() {
     while (!stopping_ && stop_.WaitUntil(lock, next)) {
     }
     if (stopping_) return;
-    // Expire has a lock of its own and never takes this one.
+    // These have locks of their own and never take this one.
     repairs_->Expire();
+    loss_keeper_->Look();
   }
 }
 

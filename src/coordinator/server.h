@@ -18,10 +18,12 @@
 #include "coordinator/journal.h"
 #include "coordinator/limits.h"
 #include "coordinator/link_prober.h"
+#include "coordinator/loss_keeper.h"
 #include "coordinator/namenode_groups.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
 #include "coordinator/repair_resumer.h"
+#include "coordinator/sqlite_losses.h"
 #include "rpc/rpc_server.h"
 
 namespace ecpipe {
@@ -43,6 +45,7 @@ class CoordinatorServer {
 
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<Journal> journal_;
+  std::unique_ptr<SqliteLosses> losses_;
   std::unique_ptr<LimitBook> limits_;
   std::unique_ptr<HelperClient> helpers_;
   std::unique_ptr<RepairCoordinator> repairs_;
@@ -51,6 +54,7 @@ class CoordinatorServer {
   std::unique_ptr<LinkProber> prober_;
   std::unique_ptr<NameNodeGroups> namenode_;  // null: none is configured
   std::unique_ptr<HdfsCatalog> hdfs_;
+  std::unique_ptr<LossKeeper> loss_keeper_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<MetricsServer> metrics_;  // null without an address

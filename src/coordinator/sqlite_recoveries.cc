@@ -23,12 +23,12 @@ constexpr char kSelect[] =
     "SELECT " ECPIPE_RECOVERY_COLUMNS " FROM recoveries ORDER BY recovery_id DESC LIMIT ?1";
 
 // The place in each of these is in files: add at the end only.
-constexpr RecoveryState kStoreRecoverydStates[] = {RecoveryState::kRunning, RecoveryState::kPaused,
+constexpr RecoveryState kStoredStates[] = {RecoveryState::kRunning, RecoveryState::kPaused,
                                            RecoveryState::kDone, RecoveryState::kPartial,
                                            RecoveryState::kCancelled, RecoveryState::kReturned};
-constexpr RecoveryPolicy kStoreRecoverydPolicies[] = {
+constexpr RecoveryPolicy kStoredPolicies[] = {
     RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent, RecoveryPolicy::kBalanced};
-constexpr TransportKind kStoreRecoverydTransports[] = {TransportKind::kTcp, TransportKind::kRedis};
+constexpr TransportKind kStoredTransports[] = {TransportKind::kTcp, TransportKind::kRedis};
 
 template <typename Value, size_t count>
 int64_t PlaceOf(const Value (&values)[count], Value value) {
@@ -47,11 +47,11 @@ absl::StatusOr<RecoveryRecord> Decode(const SqliteStatement& row) {
   record.request.node = row.Bytes(1);
   ECPIPE_ASSIGN_OR_RETURN(record.request.to, UnpackIds(row.Bytes(2)));
   record.request.scheme = row.Bytes(3);
-  ECPIPE_ASSIGN_OR_RETURN(record.request.policy, ValueAt(kStoreRecoverydPolicies, row.Int(4)));
+  ECPIPE_ASSIGN_OR_RETURN(record.request.policy, ValueAt(kStoredPolicies, row.Int(4)));
   ECPIPE_ASSIGN_OR_RETURN(record.request.slice_bytes, StoredUint32(row, 5, kMaxSliceBytes));
-  ECPIPE_ASSIGN_OR_RETURN(record.request.transport, ValueAt(kStoreRecoverydTransports, row.Int(6)));
+  ECPIPE_ASSIGN_OR_RETURN(record.request.transport, ValueAt(kStoredTransports, row.Int(6)));
   ECPIPE_ASSIGN_OR_RETURN(record.request.streams_per_node, StoredUint32(row, 7, UINT32_MAX));
-  ECPIPE_ASSIGN_OR_RETURN(record.state, ValueAt(kStoreRecoverydStates, row.Int(8)));
+  ECPIPE_ASSIGN_OR_RETURN(record.state, ValueAt(kStoredStates, row.Int(8)));
   record.blocks = static_cast<uint64_t>(row.Int(9));
   record.bytes = static_cast<uint64_t>(row.Int(10));
   record.done_blocks = static_cast<uint64_t>(row.Int(11));
@@ -78,11 +78,11 @@ absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record) {
   store.BindText(2, request.node);
   store.BindBlob(3, PackIds(request.to));
   store.BindText(4, request.scheme);
-  store.Bind(5, PlaceOf(kStoreRecoverydPolicies, request.policy));
+  store.Bind(5, PlaceOf(kStoredPolicies, request.policy));
   store.Bind(6, request.slice_bytes);
-  store.Bind(7, PlaceOf(kStoreRecoverydTransports, request.transport));
+  store.Bind(7, PlaceOf(kStoredTransports, request.transport));
   store.Bind(8, request.streams_per_node);
-  store.Bind(9, PlaceOf(kStoreRecoverydStates, record.state));
+  store.Bind(9, PlaceOf(kStoredStates, record.state));
   store.Bind(10, static_cast<int64_t>(record.blocks));
   store.Bind(11, static_cast<int64_t>(record.bytes));
   store.Bind(12, static_cast<int64_t>(record.done_blocks));

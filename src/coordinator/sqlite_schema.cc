@@ -16,6 +16,7 @@ constexpr int64_t kApplicationId = 0x65637069;
 // totals        one row of counts, which save counting millions of rows.
 // repairs       the journal; repairs_by_start serves Recent and Trim without touching the table.
 // recoveries    one row a recovery of a node.
+// lost_nodes, lost_blocks  what dead nodes had; see sqlite_losses.h.
 constexpr const char* kCreateTables = R"sql(
 CREATE TABLE stripes(
   row INTEGER PRIMARY KEY, stripe_id TEXT NOT NULL UNIQUE, code INTEGER NOT NULL,
@@ -46,6 +47,14 @@ CREATE TABLE recoveries(
   rebuild_after_unix_ms INTEGER NOT NULL DEFAULT 0);
 )sql";
 
+constexpr const char* kCreateLosses = R"sql(
+CREATE TABLE IF NOT EXISTS lost_nodes(
+  node TEXT PRIMARY KEY, rack TEXT NOT NULL, control_address TEXT NOT NULL,
+  data_address TEXT NOT NULL, storage_id TEXT NOT NULL, heard_unix_ms INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS lost_blocks(
+  node TEXT NOT NULL, pool TEXT NOT NULL, blocks BLOB NOT NULL, PRIMARY KEY(node, pool));
+)sql";
+
 // Version 2 had one host, as text. An id over 127 bytes, which this cannot pack, is dropped: that
 // repair counts as a requestor's.
 constexpr const char* kUpgradeFrom2 = R"sql(
@@ -54,21 +63,24 @@ ALTER TABLE repairs ADD COLUMN moved BLOB NOT NULL DEFAULT x'';
 UPDATE repairs SET hosts = CASE
   WHEN length(CAST(hosts AS BLOB)) BETWEEN 1 AND 127
   THEN CAST(char(length(CAST(hosts AS BLOB))) || hosts AS BLOB) ELSE x'' END;
-PRAGMA user_version = 3;
 )sql";
 
 constexpr const char* kUpgradeFrom3 = R"sql(
 ALTER TABLE recoveries ADD COLUMN rebuild_after_unix_ms INTEGER NOT NULL DEFAULT 0;
-PRAGMA user_version = 4;
 )sql";
 
-// Members may be of their second format from now on, which an older program cannot read.
-constexpr const char* kUpgradeFrom4 = "PRAGMA user_version = 5";
+// Version 5 only told older programs that members may be of their second format.
 
 absl::StatusOr<int64_t> QueryInt(SqliteDb* db, const char* sql) {
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(sql));
   ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
   return found ? query.Int(0) : 0;
+}
+
+absl::Status SetVersion(SqliteDb* db) {
+  const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
+                            "; PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion);
+  return db->Run(marks.c_str());
 }
 
 absl::Status Create(SqliteDb* db) {
@@ -78,9 +90,8 @@ absl::Status Create(SqliteDb* db) {
                                          " is a database of another program; give another path");
   }
   ECPIPE_RETURN_IF_ERROR(db->Run(kCreateTables));
-  const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
-                            "; PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion);
-  return db->Run(marks.c_str());
+  ECPIPE_RETURN_IF_ERROR(db->Run(kCreateLosses));
+  return SetVersion(db);
 }
 
 }  // namespace
@@ -102,7 +113,8 @@ absl::Status EnsureSchema(const std::string& path) {
   if (version >= 2 && version < kSqliteSchemaVersion) {
     if (version == 2) ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom2));
     if (version <= 3) ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom3));
-    ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom4));
+    ECPIPE_RETURN_IF_ERROR(db->Run(kCreateLosses));
+    ECPIPE_RETURN_IF_ERROR(SetVersion(db.get()));
     return transaction.Commit();
   }
   return absl::FailedPreconditionError(

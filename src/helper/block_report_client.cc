@@ -101,6 +101,7 @@ absl::Status BlockReportClient::Send(const BlockReport& report, bool* send_all) 
   {
     MutexLock lock(&mutex_);
     call_ = nullptr;
+    if (stopping_) return absl::CancelledError("the helper ends");
   }
   *send_all = response.send_all();
   return status;

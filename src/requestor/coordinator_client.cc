@@ -436,7 +436,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     const grpc::Status status = (stub_.get()->*method)(&context, request, response);
     // What the coordinator itself says needs no address before it.
     const bool transport_trouble = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-                                   status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+                                   status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+                                   status.error_code() == grpc::StatusCode::CANCELLED;
     if (transport_trouble) return FromGrpc(status, "coordinator " + address_);
     return StatusFromWire(status.error_code(), status.error_message());
   }

@@ -8,12 +8,17 @@ namespace ecpipe {
 
 grpc::Status ToGrpc(const absl::Status& status) {
   constexpr size_t kMaxMessageBytes = 4096;  // gRPC refuses header lists over 8 KiB
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+  const absl::StatusCode code =
+      absl::IsCancelled(status) ? absl::StatusCode::kAborted : status.code();
+  return grpc::Status(static_cast<grpc::StatusCode>(code),
                       std::string(CutText(std::string(status.message()), kMaxMessageBytes)));
 }
 
 absl::Status FromGrpc(const grpc::Status& status, const std::string& peer) {
   if (status.ok()) return absl::OkStatus();
+  if (status.error_code() == grpc::StatusCode::CANCELLED) {
+    return absl::UnavailableError(peer + ": it is shutting down, and has ended the call");
+  }
   return StatusFromWire(status.error_code(), peer + ": " + status.error_message());
 }
 

@@ -180,7 +180,12 @@ class HdfsCatalog(unittest.TestCase):
         wait_until(lambda: self.loss(node)["rebuilt"]["blocks"] == 1, SOON, "one block rebuilt")
         self.namenode.groups.remove(deleted)
         wait_until(lambda: self.loss(node)["gone"]["blocks"] == 1, SOON, "one group gone")
-        self.assertEqual(self.loss(node)["outstanding"], {"blocks": 1, "bytes": block_bytes})
+        outstanding = {"blocks": 1, "bytes": block_bytes}
+        self.assertEqual(self.loss(node)["outstanding"], outstanding)
+        # A coordinator that starts again still knows what the dead node had, and learns the rest.
+        self.cluster.coordinator.restart()
+        self.assertEqual(self.loss(node)["lost"], {"blocks": 3, "bytes": 3 * block_bytes})
+        wait_until(lambda: self.loss(node)["outstanding"] == outstanding, SOON, "all known again")
         self.assertIsNone(follow.poll())
         kept.meta_file(self.volume(spare), 4).with_name(
             f"blk_{kept.block_id(4)}_{kept.stamp - 1}.meta").unlink()

@@ -121,8 +121,8 @@ class OnNodes(SeveralCase):
         # Back to their own nodes: that the catalog names these proves nothing.
         home = [self.places()[index] for index in (2, 5)]
         process = self.begin(home, self.lose(2, 5), slice_bytes=2)
-        for _ in range(2):
-            self.cluster.coordinator.kill()
+        for end in (self.cluster.coordinator.stop, self.cluster.coordinator.kill):
+            end()
             self.cluster.coordinator.restart()
         self.assertEqual(self.cluster.status()["repairs"][0]["state"], "running")
         error = process.communicate(timeout=240)[1]

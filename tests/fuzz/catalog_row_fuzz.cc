@@ -5,6 +5,7 @@
 #include "common/check.h"
 #include "common/crc32c.h"
 #include "coordinator/packed_ids.h"
+#include "coordinator/sqlite_losses.h"
 #include "coordinator/stripe_record.h"
 #include "fuzz_input.h"
 
@@ -61,6 +62,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ECPIPE_CHECK(ecpipe::PackIds(*ids) == bytes);
   } else {
     ECPIPE_CHECK(absl::IsDataLoss(ids.status()));
+  }
+  if (const auto blocks = ecpipe::UnpackBlocks(bytes); blocks.ok()) {
+    ECPIPE_CHECK(ecpipe::PackBlocks(*blocks) == bytes);
+  } else {
+    ECPIPE_CHECK(absl::IsDataLoss(blocks.status()));
   }
   return 0;
 }

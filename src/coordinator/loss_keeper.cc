@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/loss_keeper.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace ecpipe {
+namespace {
+
+int64_t Millis(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+// As a helper would tell all that it has.
+BlockReport ReportOf(const std::string& node, NodeBlocks blocks) {
+  BlockReport report{node, blocks.incarnation, 1, 0, {}};
+  for (const auto& [pool, of_pool] : blocks.pools) {
+    std::vector<BlockChanges::Added>& added = report.pools[pool].added;
+    added.reserve(of_pool.size());
+    for (const InternalBlock& block : of_pool) added.push_back({block, 0});
+  }
+  return report;
+}
+
+void LogFailure(const char* what, const std::string& node, const absl::Status& status) {
+  Log(LogLevel::kWarning, what, {{"node", node}, {"status", StatusText(status)}});
+}
+
+}  // namespace
+
+absl::Status LossKeeper::RestoreNode(const std::string& node) {
+  ECPIPE_ASSIGN_OR_RETURN(LostNode lost, store_->Load(node));
+  const auto silent =
+      std::chrono::milliseconds(std::max<int64_t>(0, clock_->UnixMillis() - lost.heard_unix_ms));
+  ECPIPE_RETURN_IF_ERROR(nodes_->AddDead(std::move(lost.record), silent));
+  return reported_->Take(ReportOf(node, std::move(lost.blocks)), clock_->Now() - silent).status();
+}
+
+void LossKeeper::Restore() {
+  const absl::Status forgotten = store_->ForgetOlder(clock_->UnixMillis() - Millis(kKeptFor));
+  if (!forgotten.ok()) LogFailure("losses.not_forgotten", "", forgotten);
+  const absl::StatusOr<std::vector<std::string>> nodes = store_->Nodes();
+  if (!nodes.ok()) return LogFailure("losses.unreadable", "", nodes.status());
+  for (const std::string& node : *nodes) {
+    kept_.insert(node);
+    if (const absl::Status restored = RestoreNode(node); !restored.ok()) {
+      LogFailure("losses.unreadable", node, restored);
+    }
+  }
+}
+
+absl::Status LossKeeper::LookAt(const std::string& name, const NodeBlocks& blocks) {
+  const std::optional<NodeView> node = nodes_->Find(name);
+  if (!node) return absl::OkStatus();
+  const bool dead = node->state == NodeState::kDead;
+  if (dead && !kept_.contains(name)) {
+    const int64_t silent = Millis(FromSeconds(node->seconds_since_heartbeat));
+    ECPIPE_RETURN_IF_ERROR(store_->Keep(node->record, clock_->UnixMillis() - silent, blocks));
+    kept_.insert(name);
+  }
+  // Of another incarnation: it has come back, and what is on its disks now it has yet to tell.
+  if (!dead && kept_.contains(name) && blocks.incarnation == node->record.incarnation) {
+    ECPIPE_RETURN_IF_ERROR(store_->Forget(name));
+    kept_.erase(name);
+  }
+  return absl::OkStatus();
+}
+
+void LossKeeper::Look() {
+  absl::Status status;
+  for (const auto& [node, blocks] : reported_->All()) {
+    const absl::Status looked = LookAt(node, *blocks);
+    if (!looked.ok() && status.ok() && !failing_) LogFailure("losses.not_kept", node, looked);
+    status.Update(looked);
+  }
+  failing_ = !status.ok();
+}
+
+}  // namespace ecpipe
