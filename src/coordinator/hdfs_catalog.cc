@@ -66,6 +66,11 @@ absl::StatusOr<ReportedBlocks::Outcome> HdfsCatalog::Take(BlockReport report) {
   return outcome;
 }
 
+bool HdfsCatalog::Reports(const NodeView& node) const {
+  const std::shared_ptr<const NodeBlocks> blocks = reported_.Of(node.record.node_id);
+  return blocks != nullptr && blocks->incarnation == node.record.incarnation;
+}
+
 std::vector<HdfsCatalog::Reported> HdfsCatalog::AllReported() {
   std::vector<Reported> all;
   for (auto& [name, blocks] : reported_.All()) {
@@ -76,9 +81,18 @@ std::vector<HdfsCatalog::Reported> HdfsCatalog::AllReported() {
   return all;
 }
 
+bool HdfsCatalog::HasMoved(const NodeView& node) {
+  if (node.state != NodeState::kDead) return false;
+  const std::vector<std::string> helpers = nodes_->WithStorage(node.record.storage_id);
+  return std::any_of(helpers.begin(), helpers.end(), [&](const std::string& helper) {
+    const std::optional<NodeView> other = nodes_->Find(helper);
+    return other && other->state != NodeState::kDead;
+  });
+}
+
 void HdfsCatalog::AddSources(StripeFacts* facts) {
   for (const auto& [node, blocks] : AllReported()) {
-    if (node.record.storage_id.empty()) continue;
+    if (node.record.storage_id.empty() || HasMoved(node)) continue;
     for (int i = 0; i < facts->blocks(); ++i) {
       const InternalBlock* const block = FindBlockIn(*blocks, facts->pool, facts->group + i);
       const bool fits = block != nullptr && block->stamp == facts->stamp && block->bytes > 0 &&
@@ -131,6 +145,10 @@ HdfsCatalog::Live HdfsCatalog::LiveBlocks() {
     live.blocks.push_back(blocks);
     live.oldest_seconds = std::max(live.oldest_seconds, Seconds(now - blocks->reported));
   }
+  for (const NodeView& node : nodes_->All()) {
+    const bool datanode = !node.record.storage_id.empty() && node.state != NodeState::kDead;
+    if (datanode && !Reports(node)) ++live.unreported;
+  }
   return live;
 }
 
@@ -167,11 +185,11 @@ absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
   if (namenode_ != nullptr) loss.groups = namenode_->Get();
   const Live live = LiveBlocks();
   loss.report_age_seconds = live.oldest_seconds;
+  loss.unreported_nodes = live.unreported;
   if (view->state != NodeState::kDead) return loss;
   if (had == nullptr) {
-    return absl::NotFoundError("node " + node + " is dead, and has not told of its blocks since " +
-                               "this coordinator started: what it had is not known here; see " +
-                               "HDFS's own fsck");
+    return absl::NotFoundError("node " + node + " is dead, and has not told this coordinator of " +
+                               "its blocks: what it had is not known here; see HDFS's own fsck");
   }
   const TimePoint lost_at = now - FromSeconds(view->seconds_since_heartbeat);
   GroupKnowledge known;

@@ -32,6 +32,7 @@ struct NodeLoss {
   NodeView node;
   BlockLoss loss;                 // nothing, unless the node is dead
   double report_age_seconds = 0;  // of the oldest latest report of a live DataNode
+  uint64_t unreported_nodes = 0;  // live DataNodes that have yet to tell of their blocks
   KnownGroups groups;
 };
 
@@ -65,8 +66,8 @@ class HdfsCatalog {
   // Nullopt: HDFS is nothing that we know of. The groups' health is up to some seconds old.
   std::optional<HdfsStatus> Status();
 
-  // Nullopt: the node is not one of HDFS's. NOT_FOUND: it is dead, and has not reported since this
-  // coordinator started.
+  // Nullopt: the node is not one of HDFS's. NOT_FOUND: it is dead, and its blocks are not
+  // known.
   absl::StatusOr<std::optional<NodeLoss>> LossOfNode(const std::string& node,
                                                      const std::set<std::string>& running);
 
@@ -74,14 +75,19 @@ class HdfsCatalog {
   struct Live {
     std::vector<std::shared_ptr<const NodeBlocks>> blocks;
     double oldest_seconds = 0;
+    uint64_t unreported = 0;  // nodes
   };
   struct Reported {
     NodeView node;
     std::shared_ptr<const NodeBlocks> blocks;
   };
+  // Whether it has told of its blocks since it registered.
+  bool Reports(const NodeView& node) const;
   // What each node has. Of a node that has registered anew and not reported since nobody knows: it
   // may have been away for long, and what its disks have may be older than what it had.
   std::vector<Reported> AllReported();
+  // Whether the DataNode of a dead helper has another helper now, whose report counts.
+  bool HasMoved(const NodeView& node);
   Live LiveBlocks();
   void AddSources(StripeFacts* facts);
   std::vector<std::string> RenewedOf(const BlockReport& report) const;

@@ -74,6 +74,7 @@ grpc::Status CoordinatorServiceImpl::GetNodeLoss(grpc::ServerContext*,
   response->set_beyond_repair(node.loss.beyond_repair);
   response->set_repairs_running(node.loss.repairs_running);
   response->set_report_age_seconds(node.report_age_seconds);
+  response->set_unreported_nodes(node.unreported_nodes);
   KnownToProto(node.groups, hdfs_->configured(), response->mutable_facts());
   return grpc::Status::OK;
 }

@@ -157,7 +157,7 @@ std::optional<absl::Status> RepairCoordinator::Hopeless(const Running& running, 
   if (hosts.empty() || running.handing_out || running.to_go_on) return std::nullopt;
   for (const std::string& node : running.unreported) {
     // A node that is not known yet, after a restart of the coordinator, may still report.
-    const std::string why = nodes_.Find(node) ? GoneBecause(running, node) : "";
+    const std::string why = nodes_.HasRegistered(node) ? GoneBecause(running, node) : "";
     if (!why.empty()) return absl::UnavailableError("node " + node + " " + why);
   }
   if (!running.consequence.ok() && now - running.last_news >= kRootCause) {

@@ -37,7 +37,10 @@ absl::Status LossKeeper::RestoreNode(const std::string& node) {
   const auto silent =
       std::chrono::milliseconds(std::max<int64_t>(0, clock_->UnixMillis() - lost.heard_unix_ms));
   ECPIPE_RETURN_IF_ERROR(nodes_->AddDead(std::move(lost.record), silent));
-  return reported_->Take(ReportOf(node, std::move(lost.blocks)), clock_->Now() - silent).status();
+  ECPIPE_RETURN_IF_ERROR(
+      reported_->Take(ReportOf(node, std::move(lost.blocks)), clock_->Now() - silent).status());
+  kept_[node] = reported_->Of(node);
+  return absl::OkStatus();
 }
 
 void LossKeeper::Restore() {
@@ -46,34 +49,36 @@ void LossKeeper::Restore() {
   const absl::StatusOr<std::vector<std::string>> nodes = store_->Nodes();
   if (!nodes.ok()) return LogFailure("losses.unreadable", "", nodes.status());
   for (const std::string& node : *nodes) {
-    kept_.insert(node);
     if (const absl::Status restored = RestoreNode(node); !restored.ok()) {
       LogFailure("losses.unreadable", node, restored);
     }
   }
 }
 
-absl::Status LossKeeper::LookAt(const std::string& name, const NodeBlocks& blocks) {
+absl::Status LossKeeper::LookAt(const std::string& name) {
+  const std::shared_ptr<const NodeBlocks> blocks = reported_->Of(name);
   const std::optional<NodeView> node = nodes_->Find(name);
-  if (!node) return absl::OkStatus();
-  const bool dead = node->state == NodeState::kDead;
-  if (dead && !kept_.contains(name)) {
+  if (!node || blocks == nullptr) return absl::OkStatus();
+  const auto kept = kept_.find(name);
+  if (node->state == NodeState::kDead) {
+    if (kept != kept_.end() && kept->second == blocks) return absl::OkStatus();
     const int64_t silent = Millis(FromSeconds(node->seconds_since_heartbeat));
-    ECPIPE_RETURN_IF_ERROR(store_->Keep(node->record, clock_->UnixMillis() - silent, blocks));
-    kept_.insert(name);
-  }
-  // Of another incarnation: it has come back, and what is on its disks now it has yet to tell.
-  if (!dead && kept_.contains(name) && blocks.incarnation == node->record.incarnation) {
+    ECPIPE_RETURN_IF_ERROR(store_->Keep(node->record, clock_->UnixMillis() - silent, *blocks));
+    kept_[name] = blocks;
+  } else if (kept != kept_.end() && blocks->incarnation == node->record.incarnation) {
+    // Of another incarnation: it has come back, and what is on its disks now it has yet to tell.
     ECPIPE_RETURN_IF_ERROR(store_->Forget(name));
-    kept_.erase(name);
+    kept_.erase(kept);
   }
   return absl::OkStatus();
 }
 
 void LossKeeper::Look() {
   absl::Status status;
-  for (const auto& [node, blocks] : reported_->All()) {
-    const absl::Status looked = LookAt(node, *blocks);
+  const TimePoint begun = clock_->Now();
+  for (const auto& [node, unused] : reported_->All()) {
+    if (clock_->Now() - begun > kLongestLook) break;
+    const absl::Status looked = LookAt(node);
     if (!looked.ok() && status.ok() && !failing_) LogFailure("losses.not_kept", node, looked);
     status.Update(looked);
   }

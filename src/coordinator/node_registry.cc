@@ -63,6 +63,12 @@ std::optional<NodeView> NodeRegistry::Find(const std::string& node) {
   return ViewOf(*record, clock_->Now());
 }
 
+bool NodeRegistry::HasRegistered(const std::string& node) {
+  MutexLock lock(&mutex_);
+  const NodeRecord* record = table_.Find(node);
+  return record != nullptr && !record->remembered;
+}
+
 std::vector<std::string> NodeRegistry::WithStorage(const std::string& storage_id) {
   MutexLock lock(&mutex_);
   return table_.WithStorage(storage_id);

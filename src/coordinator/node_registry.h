@@ -40,6 +40,8 @@ class NodeRegistry {
   absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
 
   std::optional<NodeView> Find(const std::string& node);
+  // Whether it has, since the start of the process.
+  bool HasRegistered(const std::string& node);
   std::vector<NodeView> All();
   std::vector<std::string> WithStorage(const std::string& storage_id);
 

@@ -87,6 +87,7 @@ absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint
 }
 
 absl::Status NodeTable::AddDead(NodeRecord record, Duration silent, TimePoint now) {
+  record.remembered = true;
   const Duration longer = std::max(silent, dead_after_ + std::chrono::milliseconds(1));
   return Register(std::move(record), now - longer).status();
 }

@@ -31,6 +31,7 @@ struct NodeRecord {
   double repair_bytes_per_second = 0;  // that holds there; 0: none
   uint32_t max_sessions = 0;           // that holds there; 0: not told yet
   TimePoint last_heartbeat{};   // set by the table; Register counts as one
+  bool remembered = false;      // set by AddDead: it has not registered since the start
 
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };

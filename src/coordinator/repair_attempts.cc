@@ -101,7 +101,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::NextAttempt(const Running& failed
 bool RepairCoordinator::Gathered(const LostBlocks& lost) {
   if (clock_->Now() - started_ >= options_.dead_after) return true;
   return absl::c_all_of(lost.stripe.blocks, [&](const BlockPlace& place) {
-    return place.node.empty() || nodes_.Find(place.node).has_value();
+    return place.node.empty() || nodes_.HasRegistered(place.node);
   });
 }
 

@@ -41,7 +41,7 @@ class ReportedBlocks {
   absl::StatusOr<Outcome> Take(BlockReport report, TimePoint now);
 
   // What a node has reported last, dead or not: of a dead one it is what was lost. Null: nothing
-  // since the start of the process.
+  // that this process or, of a dead node, the one before has heard.
   std::shared_ptr<const NodeBlocks> Of(const std::string& node) const;
   Nodes All() const;
 

@@ -85,11 +85,10 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   std::error_code error;
   std::filesystem::create_directories(config.data_directory, error);
   if (error) return ErrnoStatus(error.value(), "create " + config.data_directory);
-  // Two files: SQLite allows one writer a file, and a repair must not wait for a bulk load.
+  // A file each: SQLite allows one writer a file, and a repair must not wait for a bulk load.
   ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
-  const std::string journal = config.data_directory + "/journal.db";
-  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(journal));
-  ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(journal));
+  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
+  ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(config.data_directory + "/losses.db"));
   ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.txt"));
   return absl::OkStatus();
 }

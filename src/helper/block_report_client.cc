@@ -53,9 +53,13 @@ bool BlockReportClient::Wait() {
 void BlockReportClient::Run() {
   do {
     const TakenListing listing = options_.listing();
-    const bool told = confirmed_sequence_ != 0 && confirmed_.scans == listing.scans;
+    const uint64_t registrations = options_.registrations();
+    const bool told = confirmed_sequence_ != 0 && confirmed_.scans == listing.scans &&
+                      confirmed_registrations_ == registrations;
     if (listing.blocks == nullptr || told) continue;
-    NoteOutcome(Report(listing));
+    const absl::Status reported = Report(listing);
+    if (reported.ok()) confirmed_registrations_ = registrations;
+    NoteOutcome(reported);
   } while (Wait());
 }
 

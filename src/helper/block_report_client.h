@@ -16,8 +16,9 @@
 namespace ecpipe {
 
 // On a thread of its own, for a report may take long, and heartbeats do not wait. Each scan of the
-// store is reported, soon after its end: all blocks the first time, and whenever the coordinator
-// does not know the report before; otherwise what is different, which may be nothing.
+// store is reported, soon after its end, and again after a registration, for the coordinator may be
+// a new one: all blocks the first time, and whenever the coordinator does not know the report
+// before; otherwise what is different, which may be nothing.
 class BlockReportClient {
  public:
   struct Options {
@@ -25,7 +26,8 @@ class BlockReportClient {
     std::shared_ptr<TlsContext> tls;  // null: plain text
     std::string node_id;
     uint64_t incarnation = 0;
-    std::function<TakenListing()> listing;  // returns at once
+    std::function<TakenListing()> listing;    // returns at once
+    std::function<uint64_t()> registrations;  // so far
   };
 
   explicit BlockReportClient(Options options);
@@ -50,10 +52,11 @@ class BlockReportClient {
   grpc::ClientContext* call_ ABSL_GUARDED_BY(mutex_) = nullptr;
 
   // The thread's own.
-  TakenListing confirmed_;           // that the coordinator has said to have
-  uint64_t confirmed_sequence_ = 0;  // of the report that said it; 0: none
-  uint64_t sequence_ = 0;            // of the latest report
-  bool reachable_ = true;            // for logging changes only
+  TakenListing confirmed_;                // that the coordinator has said to have
+  uint64_t confirmed_sequence_ = 0;       // of the report that said it; 0: none
+  uint64_t confirmed_registrations_ = 0;  // as that was sent
+  uint64_t sequence_ = 0;                 // of the latest report
+  bool reachable_ = true;                 // for logging changes only
 
   std::thread thread_;
 };

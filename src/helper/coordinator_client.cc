@@ -23,8 +23,8 @@ constexpr size_t kMaxReports = 1024;
 
 CoordinatorClient::CoordinatorClient(Options options)
     : options_(std::move(options)),
-      stub_(v1::CoordinatorService::NewStub(MakeChannel(
-          options_.coordinator, RpcSecurity(options_.tls), Role::kCoordinator))),
+      stub_(v1::CoordinatorService::NewStub(
+          MakeChannel(options_.coordinator, RpcSecurity(options_.tls), Role::kCoordinator))),
       thread_([this] { Run(); }) {}
 
 CoordinatorClient::~CoordinatorClient() {
@@ -134,6 +134,7 @@ void CoordinatorClient::Register() {
   NoteOutcome(status);
   if (!status.ok()) return;
   registered_ = true;
+  options_.registered();
   heartbeat_interval_ =
       std::chrono::milliseconds(std::clamp(response.heartbeat_interval_ms(), 10u, 60'000u));
   options_.take_limits(response.limits());
@@ -204,9 +205,15 @@ void CoordinatorClient::SendReports() {
   }
 }
 
+// The calls under way are cancelled then.
+bool CoordinatorClient::Stopping() {
+  MutexLock lock(&mutex_);
+  return stopping_;
+}
+
 void CoordinatorClient::NoteOutcome(const absl::Status& status) {
   const bool reachable = status.ok() || absl::IsNotFound(status);
-  if (reachable == reachable_) return;
+  if (reachable == reachable_ || Stopping()) return;
   reachable_ = reachable;
   if (reachable) {
     Log(LogLevel::kInfo, "coordinator.reachable", {{"coordinator", options_.coordinator}});

@@ -31,9 +31,10 @@ class CoordinatorClient {
     std::string coordinator;          // host:port
     std::shared_ptr<TlsContext> tls;  // null: plain text; shared with the data plane
     v1::NodeInfo node;
-    std::function<Pulse()> pulse;               // read for each heartbeat
+    std::function<Pulse()> pulse;                              // read for each heartbeat
     std::function<void(const v1::HelperLimits&)> take_limits;  // of each answer
-    std::function<StoreInventory()> inventory;  // read when it is due; may take long
+    std::function<void()> registered;                          // after each registration
+    std::function<StoreInventory()> inventory;                 // read when it is due; may take long
     Duration inventory_interval = std::chrono::seconds(30);
   };
 
@@ -52,6 +53,7 @@ class CoordinatorClient {
   void Register();
   void Heartbeat();
   void SendReports();
+  bool Stopping();
   void NoteOutcome(const absl::Status& status);
   v1::Inventory Inventory();
 

@@ -136,6 +136,7 @@ absl::Status HelperServer::StartControlPlane() {
     return CoordinatorClient::Pulse{sessions_->counts().active_sessions, sessions_->draining(),
                                     limiter_.rate(), sessions_->max_sessions()};
   };
+  options.registered = [this] { ++registrations_; };
   options.take_limits = [this](const v1::HelperLimits& limits) { TakeLimits(limits); };
   options.inventory = [this] {
     const absl::StatusOr<StoreInventory> inventory = store_->TakeInventory();
@@ -149,6 +150,7 @@ absl::Status HelperServer::StartControlPlane() {
   reports.node_id = config_.node_id;
   reports.incarnation = options.node.incarnation();
   reports.listing = [this] { return store_->Listing(); };
+  reports.registrations = [this] { return registrations_.load(); };
   // Nobody can start a part before this: the coordinator learns of the helper from it.
   coordinator_ = std::make_unique<CoordinatorClient>(std::move(options));
   if (config_.store == StoreKind::kHdfs) {

@@ -53,6 +53,7 @@ class HelperServer {
   RateLimiter limiter_{&Clock::System()};  // of all that sessions send
   // Whether the rate depends on which nodes are at work.
   std::atomic<bool> shares_rate_{false};
+  std::atomic<uint64_t> registrations_{0};
   std::unique_ptr<SessionManager> sessions_;
   std::unique_ptr<HelperServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;

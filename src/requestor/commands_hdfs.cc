@@ -30,7 +30,10 @@ std::vector<std::string> HintsOf(const NodeLossView& loss) {
         "no repair is under way: the NameNode gives a silent node up after 10.5 minutes by "
         "default, and its DataNodes need the plugin to repair through ECPipe");
   }
-  if (loss.beyond_repair > 0) {
+  if (loss.unreported_nodes > 0) {
+    hints.push_back(std::to_string(loss.unreported_nodes) +
+                    " live DataNodes have yet to tell of their blocks: these count as missing");
+  } else if (loss.beyond_repair > 0) {
     hints.push_back(
         "some groups lack more blocks than their parity: they are lost unless a node "
         "comes back");
@@ -67,6 +70,7 @@ LossJson JsonOf(const NodeLossView& loss) {
           {"beyond_repair", loss.beyond_repair},
           {"repairs_running", loss.repairs_running},
           {"report_age_seconds", loss.report_age_seconds},
+          {"unreported_nodes", loss.unreported_nodes},
           {"facts_age_seconds", facts.age_seconds ? LossJson(*facts.age_seconds) : LossJson()},
           {"facts_error", facts.last_error},
           {"hints", HintsOf(loss)}};

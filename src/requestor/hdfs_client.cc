@@ -50,6 +50,7 @@ class HdfsGrpcClient : public HdfsClient {
     view.beyond_repair = response.beyond_repair();
     view.repairs_running = response.repairs_running();
     view.report_age_seconds = response.report_age_seconds();
+    view.unreported_nodes = response.unreported_nodes();
     view.facts.configured = response.facts().configured();
     if (response.facts().has_age_seconds()) {
       view.facts.age_seconds = response.facts().age_seconds();

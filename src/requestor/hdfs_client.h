@@ -35,6 +35,7 @@ struct NodeLossView {
   uint64_t beyond_repair = 0;
   uint64_t repairs_running = 0;
   double report_age_seconds = 0;
+  uint64_t unreported_nodes = 0;  // live, but what they have is not known yet
   HdfsFactsStatus facts;
 };
 

@@ -120,6 +120,21 @@ TEST_F(FactsRepairs, ADatanodeWithoutHelperIsNamed) {
   EXPECT_TRUE(Says(later, "BP-1.blk_-28_7: nobody is known to have it")) << later;
 }
 
+TEST_F(FactsRepairs, ANodeThatDiedBeforeTheStartMayStillRegister) {
+  StripeFacts facts = Facts();
+  facts.sources = {{1, "dn1"}, {2, "dn2"}, {3, "dn9"}};
+  NodeRecord remembered = FakeNode("n9");
+  remembered.storage_id = "dn9";
+  ASSERT_TRUE(coordinator_.nodes().AddDead(remembered, std::chrono::seconds(60)).ok());
+  const absl::Status status = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  clock_.Advance(std::chrono::seconds(4));
+  for (int i = 0; i < 7; ++i) RegisterDatanode("n" + std::to_string(i), "dn" + std::to_string(i));
+  clock_.Advance(std::chrono::seconds(2));
+  const absl::Status later = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(later)) << later;
+}
+
 TEST_F(FactsRepairs, AnyReplicaThatIsLiveWillDo) {
   StripeFacts facts = Facts();
   facts.sources = {{1, "stranger"}, {1, "dn5"}, {1, "dn6"}, {2, "dn2"}, {3, "dn3"}};

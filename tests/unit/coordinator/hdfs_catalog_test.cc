@@ -110,6 +110,18 @@ TEST_F(HdfsCatalogTest, WhatARestartedHelperHasIsUnknownUntilItReports) {
   EXPECT_EQ(catalog_.Status()->blocks, 5u);
 }
 
+TEST_F(HdfsCatalogTest, TheReportOfAHelperThatADataNodeHadBeforeDoesNotCount) {
+  AwaitFetch();
+  for (int i = 0; i < 5; ++i) ReportIndex(i, i);
+  clock_.Advance(std::chrono::seconds(6));
+  for (int i = 1; i < 5; ++i) ASSERT_TRUE(nodes_.Heartbeat(NodeName(i), 1, {}).ok());
+  EXPECT_EQ(catalog_.FactsOf(NameOf(1))->sources.size(), 5u) << "it is named, as dead";
+  NodeRecord moved = FakeNode("n9");
+  moved.storage_id = "uuid-0";
+  ASSERT_TRUE(nodes_.Register(moved).ok());
+  EXPECT_EQ(catalog_.FactsOf(NameOf(1))->sources.size(), 4u) << "n9 has not told of any block";
+}
+
 TEST_F(HdfsCatalogTest, SaysWhatIsMissing) {
   AwaitFetch();
   const absl::Status stale = catalog_.FactsOf(NameOf(1, kStamp - 1)).status();

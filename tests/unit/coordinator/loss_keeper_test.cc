@@ -36,7 +36,7 @@ class LossKeeperTest : public testing::Test {
   }
   void Restart(Duration dead_after = std::chrono::seconds(5)) {
     now_.reset();
-    now_.emplace(directory_.File("journal.db"), &clock_, dead_after);
+    now_.emplace(directory_.File("losses.db"), &clock_, dead_after);
   }
   void Register(uint64_t incarnation) {
     NodeRecord record = FakeNode("n1");
@@ -116,6 +116,22 @@ TEST_F(LossKeeperTest, NodesThatWereCutOffComeBackWithoutRegistering) {
   now_->keeper.Look();
   Restart();
   EXPECT_EQ(Had(), std::nullopt);
+  EXPECT_FALSE(now_->nodes.HasRegistered("n1"));
+}
+
+TEST_F(LossKeeperTest, WhatItHadLastReplacesWhatItHadBefore) {
+  Register(8);
+  Report(8, {-16});
+  Die();
+  // Back, and dead again, between two looks.
+  Register(9);
+  Report(9, {-16, -32});
+  Die();
+  Restart();
+  EXPECT_EQ(Had(), 2u);
+  EXPECT_FALSE(now_->nodes.HasRegistered("n1"));
+  Register(10);
+  EXPECT_TRUE(now_->nodes.HasRegistered("n1"));
 }
 
 TEST_F(LossKeeperTest, OldLossesAreForgotten) {

@@ -44,7 +44,7 @@ class SqliteLossesTest : public testing::Test {
   }
 
   ScratchDirectory directory_;
-  const std::string path_ = directory_.File("journal.db");
+  const std::string path_ = directory_.File("losses.db");
   std::unique_ptr<SqliteLosses> losses_;
 };
 
