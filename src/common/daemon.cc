@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/daemon.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -26,6 +27,13 @@ void BlockDaemonSignals() {
   const sigset_t signals = DaemonSignals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+}
+
+void ReturnFreedBuffers() {
+#ifdef __GLIBC__
+  // What the threshold is at the start anyway; set, it no longer grows.
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
 }
 
 void RaiseFileLimit() {
