@@ -18,9 +18,9 @@ void BlockDaemonSignals();
 // connections that a data port holds for strangers, and a repair must not fail for want of one.
 void RaiseFileLimit();
 
-// Has the allocator return buffers of slices to the system when they are freed. As it is, it comes to
-// keep such ones, in as many heaps as it has for threads: a helper after a few hundred repairs had
-// 60 MiB and more then, and still grew, where it stays at 30. Call it before any thread exists.
+// Has the allocator return buffers of slices to the system when they are freed. As it is, it comes
+// to keep such ones, in as many heaps as it has for threads: a helper after a few hundred repairs
+// had 60 MiB and more then, and still grew, where it stays at 30. Call it before any thread exists.
 void ReturnFreedBuffers();
 
 // Waits for the next of the blocked signals and returns it. Main thread only.

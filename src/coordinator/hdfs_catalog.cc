@@ -14,6 +14,8 @@ namespace {
 constexpr Duration kHealthAge = std::chrono::seconds(3);
 // While something is outstanding the NameNode is asked so often: files may have been deleted.
 constexpr Duration kLossFactsAge = std::chrono::seconds(60);
+// Helpers register within that after a start: they try every second.
+constexpr Duration kGathering = std::chrono::seconds(5);
 // What a file's age, in a report, may be wrong by on its way here.
 constexpr int64_t kReportDelayMillis = 2000;
 
@@ -196,6 +198,7 @@ absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
   known.table = loss.groups.table.get();
   known.complete = known.table != nullptr && whole_ && loss.groups.as_of > lost_at;
   loss.loss = LossOf(*had, live.blocks, known, running);
+  if (live.unreported > 0 || now - started_ < kGathering) loss.loss.beyond_repair = 0;
   const bool stale = namenode_ != nullptr && (known.table == nullptr || !known.complete ||
                                               now - loss.groups.as_of > kLossFactsAge);
   // For the next time that somebody looks.

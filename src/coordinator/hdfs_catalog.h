@@ -30,7 +30,8 @@ struct HdfsStatus {
 
 struct NodeLoss {
   NodeView node;
-  BlockLoss loss;                 // nothing, unless the node is dead
+  // Nothing, unless the node is dead. None is beyond repair while nodes have yet to tell of blocks.
+  BlockLoss loss;
   double report_age_seconds = 0;  // of the oldest latest report of a live DataNode
   uint64_t unreported_nodes = 0;  // live DataNodes that have yet to tell of their blocks
   KnownGroups groups;
@@ -48,7 +49,12 @@ class HdfsCatalog {
   // the catalog.
   HdfsCatalog(NodeRegistry* nodes, CorruptBlocks* corrupt, NameNodeGroups* namenode, bool whole,
               const Clock* clock)
-      : nodes_(nodes), corrupt_(corrupt), namenode_(namenode), whole_(whole), clock_(clock) {}
+      : nodes_(nodes),
+        corrupt_(corrupt),
+        namenode_(namenode),
+        whole_(whole),
+        clock_(clock),
+        started_(clock->Now()) {}
 
   ReportedBlocks* reported() { return &reported_; }
   bool configured() const { return namenode_ != nullptr; }
@@ -97,6 +103,7 @@ class HdfsCatalog {
   NameNodeGroups* const namenode_;
   const bool whole_;
   const Clock* const clock_;
+  const TimePoint started_;
   ReportedBlocks reported_;
 
   Mutex mutex_;

@@ -187,7 +187,7 @@ class HdfsCatalog(unittest.TestCase):
         self.assertEqual(self.loss(node)["lost"], {"blocks": 3, "bytes": 3 * block_bytes})
         wait_until(lambda: self.loss(node)["outstanding"] == outstanding, SOON, "all known again")
         wait_until(lambda: self.loss(node)["unreported_nodes"] == 0, SOON, "all to have reported")
-        self.assertEqual(self.loss(node)["beyond_repair"], 0)
+        wait_until(lambda: self.loss(node)["by_missing"] == [1, 0, 0], SOON, "all blocks known")
         self.assertIsNone(follow.poll())
         kept.meta_file(self.volume(spare), 4).with_name(
             f"blk_{kept.block_id(4)}_{kept.stamp - 1}.meta").unlink()

@@ -200,6 +200,21 @@ TEST_F(HdfsCatalogTest, ADeadNodesLastReportIsWhatWasLost) {
   EXPECT_EQ((*loss)->loss.outstanding.blocks, 0u);
 }
 
+TEST_F(HdfsCatalogTest, NothingIsBeyondRepairWhileNodesHaveYetToReport) {
+  AwaitFetch();
+  for (int i = 0; i < 5; ++i) ReportIndex(i, i);
+  clock_.Advance(std::chrono::seconds(10));
+  for (const int i : {0, 3}) Register(i);
+  auto loss = catalog_.LossOfNode("n1", {});
+  ASSERT_TRUE(loss.ok() && *loss) << loss.status();
+  EXPECT_EQ((*loss)->unreported_nodes, 0u);
+  EXPECT_EQ((*loss)->loss.beyond_repair, 1u) << "blocks 1, 2 and 4 are missing";
+  Register(2, 2);
+  loss = catalog_.LossOfNode("n1", {});
+  EXPECT_EQ((*loss)->unreported_nodes, 1u);
+  EXPECT_EQ((*loss)->loss.beyond_repair, 0u);
+}
+
 TEST_F(HdfsCatalogTest, StatusCountsGroupsAndBlocks) {
   AwaitFetch();
   for (int i = 0; i < 4; ++i) ReportIndex(i, i);
