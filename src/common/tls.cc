@@ -2,6 +2,7 @@
 #include "common/tls.h"
 
 #include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -33,6 +34,10 @@ using SslPtr = std::unique_ptr<SSL, FreeWith<SSL_free>>;
 using SslContextPtr = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
 using CertificatePtr = std::unique_ptr<X509, FreeWith<X509_free>>;
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
+
+// Threads of gRPC are at work with OpenSSL till the process ends; what it frees at exit, they would
+// miss. That is to be said before OpenSSL is used for the first time, by whichever library.
+[[maybe_unused]] const int kNoCleanupAtExit = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 // The first of the errors that OpenSSL has queued, which is the cause; the rest are dropped.
 std::string QueuedError() {

@@ -82,6 +82,55 @@ bool WaitsFor(const PartAnswers& answers, const std::string& node, const std::st
   return false;
 }
 
+// What the same stream had come to in the answers `before`; null if it was not there.
+const StreamProgress* Earlier(const PartAnswers* before, const std::string& node,
+                              const HopProgress& hop, const StreamProgress& output) {
+  if (before == nullptr) return nullptr;
+  const auto found = before->find(node);
+  if (found == before->end() || !found->second.ok()) return nullptr;
+  for (const HopProgress& other : found->second->hops) {
+    if (other.lane != hop.lane || other.hop != hop.hop) continue;
+    for (const StreamProgress& stream : other.outputs) {
+      if (stream.node == output.node) return &stream;
+    }
+  }
+  return nullptr;
+}
+
+struct Link {
+  double speed = 0;  // in bytes per second of the time in which the network held it up
+  double share = 0;  // of all time that this was
+  std::string from;
+  std::string to;
+};
+
+// The links whose streams tell of them, the slowest first.
+std::vector<Link> LinksBySpeed(const PartAnswers& answers, const PartAnswers* before,
+                               double seconds) {
+  std::vector<Link> links;
+  for (const auto& [node, answer] : answers) {
+    if (!answer.ok()) continue;
+    for (const HopProgress& hop : answer->hops) {
+      for (const StreamProgress& output : hop.outputs) {
+        if (output.bytes < kTellingBytes || output.network_seconds <= 0) continue;
+        StreamProgress since = output;
+        if (const StreamProgress* earlier = Earlier(before, node, hop, output)) {
+          since.bytes -= std::min(since.bytes, earlier->bytes);
+          since.network_seconds -= earlier->network_seconds;
+        }
+        // One that rested shows by what it did before how fast it can be.
+        const bool rested = since.network_seconds <= 0;
+        const StreamProgress& shown = rested ? output : since;
+        links.push_back({static_cast<double>(shown.bytes) / shown.network_seconds,
+                         rested ? 0 : since.network_seconds / seconds, node, output.node});
+      }
+    }
+  }
+  std::sort(links.begin(), links.end(),
+            [](const Link& a, const Link& b) { return a.speed < b.speed; });
+  return links;
+}
+
 }  // namespace
 
 Suspects WhoFailed(const PartAnswers& answers, const absl::Status& failure,
@@ -134,34 +183,16 @@ Suspects WhoIsStuck(const PartAnswers& answers, const PartAnswers* before) {
   return suspects;
 }
 
-SlowLinks WhichIsSlow(const PartAnswers& answers, double elapsed_seconds) {
-  struct Link {
-    double speed = 0;
-    double share = 0;  // of the time
-    std::string from;
-    std::string to;
-  };
-  std::vector<Link> links;
-  for (const auto& [node, answer] : answers) {
-    if (!answer.ok()) continue;
-    for (const HopProgress& hop : answer->hops) {
-      for (const StreamProgress& output : hop.outputs) {
-        if (output.bytes < kTellingBytes || output.network_seconds <= 0) continue;
-        links.push_back({static_cast<double>(output.bytes) / output.network_seconds,
-                         output.network_seconds / elapsed_seconds, node, output.node});
-      }
-    }
-  }
+SlowLinks WhichIsSlow(const PartAnswers& answers, const PartAnswers* before, double seconds) {
   SlowLinks slow;
+  const std::vector<Link> links = LinksBySpeed(answers, before, seconds);
   if (links.size() < kLinksToCompare) return slow;
-  std::sort(links.begin(), links.end(),
-            [](const Link& a, const Link& b) { return a.speed < b.speed; });
   const double usual = links[links.size() / 2].speed;
   for (const Link& link : links) {
     if (link.speed * kSlower > usual || link.share < kHoldsUp) continue;
     if (slow.ends.empty()) {
       slow.sender = link.from;
-      slow.speedup = usual / link.speed;
+      slow.speedup = usual / std::max(link.speed, 1.0);
     }
     ++slow.ends[link.from];
     ++slow.ends[link.to];

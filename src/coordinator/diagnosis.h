@@ -43,7 +43,9 @@ struct SlowLinks {
   std::string sender;               // of the slowest
   double speedup = 1;               // that is to be had without them
 };
-// `elapsed_seconds`: since the attempt began. Nothing in `ends` if no link stands out.
-SlowLinks WhichIsSlow(const PartAnswers& answers, double elapsed_seconds);
+// Judged by what passed in the `seconds` since the answers `before`, or since the attempt began if
+// that is null: over its whole time a link that has become slow looks fast for long. Nothing in
+// `ends` if no link stands out.
+SlowLinks WhichIsSlow(const PartAnswers& answers, const PartAnswers* before, double seconds);
 
 }  // namespace ecpipe

@@ -180,6 +180,13 @@ class RepairCoordinator {
   RepairCounts counts();
 
  private:
+  // What an inspection of an attempt saw.
+  struct Look {
+    TimePoint at;
+    uint64_t missing_bytes = 0;  // at the requestor, of each block
+    bool quiet = false;          // nothing came there
+    PartAnswers answers;
+  };
   struct Running {
     RepairRecord record;
     std::string stripe_id;
@@ -193,7 +200,7 @@ class RepairCoordinator {
     TimePoint attempt_began;
     uint64_t attempt_bytes = 0;            // that it is to bring, of each block
     LeftOut left_out;                      // by this repair, in all its attempts
-    std::optional<PartAnswers> quiet;      // of the latest inspection, if nothing came then
+    std::optional<Look> last_look;         // at this attempt
     std::map<std::string, int> slow_ends;  // at how many slow links each node was found
     int changes_for_speed = 0;
     // Of the nodes, when they were chosen. Unknown of repairs that a coordinator before began.
@@ -250,7 +257,8 @@ class RepairCoordinator {
                            const std::string& node);
   void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
   PartAnswers Ask(const Running& running);
-  Suspects WhoIsTooSlow(const PartAnswers& answers, uint64_t missing_bytes, Running* running);
+  // Judged by what has happened since the look before this one.
+  static Suspects WhoIsTooSlow(const Look& look, Running* running);
   // Whether an attempt without these is worth making. Takes some back that may be blameless if
   // there are not enough others and the attempt is quiet.
   bool CanDoWithout(const Running& running, bool quiet, LeftOut* left_out);

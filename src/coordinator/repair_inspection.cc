@@ -37,9 +37,12 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
     if (running.record.attempt != attempt || running.handing_out) return Inspection{};
     before = running;
   }
-  const PartAnswers answers = Ask(before);
-  const Suspects suspects = quiet ? WhoIsStuck(answers, before.quiet ? &*before.quiet : nullptr)
-                                  : WhoIsTooSlow(answers, missing_bytes, &before);
+  Look look{.at = {}, .missing_bytes = missing_bytes, .quiet = quiet, .answers = Ask(before)};
+  look.at = clock_->Now();
+  const std::optional<Look>& last = before.last_look;
+  const Suspects suspects =
+      quiet ? WhoIsStuck(look.answers, last && last->quiet ? &last->answers : nullptr)
+            : WhoIsTooSlow(look, &before);
   LeftOut left_out = before.left_out;
   left_out.Suspect(suspects, HostsAtWork(before.record));
   const bool replan = !suspects.empty() && CanDoWithout(before, quiet, &left_out);
@@ -47,8 +50,7 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
   const auto found = running_.find(repair_id);
   if (found == running_.end() || found->second.record.attempt != attempt) return Inspection{};
   Running& running = found->second;
-  running.quiet.reset();
-  if (quiet) running.quiet = answers;
+  running.last_look = std::move(look);
   running.slow_ends = before.slow_ends;
   if (!replan) return Inspection{};
   if (!quiet) ++running.changes_for_speed;
@@ -61,18 +63,21 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
   return inspection;
 }
 
-Suspects RepairCoordinator::WhoIsTooSlow(const PartAnswers& answers, uint64_t missing_bytes,
-                                         Running* running) {
+Suspects RepairCoordinator::WhoIsTooSlow(const Look& look, Running* running) {
   // What it costs to begin again: planning, handing out, and the path filling up.
   constexpr double kRestartSeconds = 0.3;
   constexpr double kWorthIt = 0.6;  // of the time that is left
   Suspects suspects;
-  const double elapsed = Seconds(clock_->Now() - running->attempt_began);
-  const SlowLinks slow = WhichIsSlow(answers, elapsed);
+  const Look begin{.at = running->attempt_began, .missing_bytes = running->attempt_bytes};
+  const std::optional<Look>& last = running->last_look;
+  const SlowLinks slow = WhichIsSlow(look.answers, last ? &last->answers : nullptr,
+                                     Seconds(look.at - (last ? last->at : begin.at)));
   if (slow.ends.empty() || running->changes_for_speed >= kMaxChangesForSpeed) return suspects;
-  const uint64_t came = running->attempt_bytes - std::min(running->attempt_bytes, missing_bytes);
-  if (came == 0) return suspects;
-  const double rest = elapsed * static_cast<double>(missing_bytes) / static_cast<double>(came);
+  // Large slices come seldom: if none did since the last look, all that came counts.
+  const Look& since = last && look.missing_bytes < last->missing_bytes ? *last : begin;
+  if (look.missing_bytes >= since.missing_bytes) return suspects;
+  const double rest = Seconds(look.at - since.at) * static_cast<double>(look.missing_bytes) /
+                      static_cast<double>(since.missing_bytes - look.missing_bytes);
   const double rest_without = rest / slow.speedup + kRestartSeconds;
   if (rest_without > kWorthIt * rest) return suspects;
   // The node that slow links have in common, in this attempt and those before; of equals a sender.
@@ -81,7 +86,7 @@ Suspects RepairCoordinator::WhoIsTooSlow(const PartAnswers& answers, uint64_t mi
   for (const auto& [node, count] : slow.ends) {
     if (running->slow_ends[node] > running->slow_ends[slowest]) slowest = node;
   }
-  if (answers.contains(slowest)) {
+  if (look.answers.contains(slowest)) {
     suspects[slowest] = {"its links are slow: " + std::to_string(slow.speedup).substr(0, 4) +
                              " times slower than the others",
                          /*certain=*/false, /*other_end=*/""};

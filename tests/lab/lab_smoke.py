@@ -45,6 +45,7 @@ MULTI_BUSIEST = {"conventional f=2": K, "rp f=2": 2, "mixed f=2": 1.6}
 
 # Links of a known speed, and a node that sends at a quarter of it.
 LINK_MBIT = 200
+PROBES = 3
 SLOW_NODE = "node-3"
 
 # The experiment `node`: 12 nodes and stripes, of which node 1 has a block of 6, and node 7 none of
@@ -138,9 +139,19 @@ def check_links(bin_dir: Path) -> list[str]:
             wait_until(lambda: any(link["from"] == SLOW_NODE for link in cluster.cli_json("links")),
                        10, "the repair to teach the slow link's speed")
             # On a path through a slow link only that one is held up by the network.
-            return (wrong_speeds("a repair", cluster.cli_json("links"), 1)
-                    + wrong_speeds("probes", cluster.cli_json("probe", "--bytes", "8MiB"),
-                                   N * (N - 1)))
+            by_repair = wrong_speeds("a repair", cluster.cli_json("links"), 1)
+            return by_repair + wrong_speeds("probes", best_probes(cluster), N * (N - 1))
+
+
+def best_probes(cluster: Cluster) -> list[dict]:
+    """The fastest of a few probes of each link: now and then one runs while the host is busy with
+    something else, and no probe may find a link too fast."""
+    best: dict[tuple[str, str], dict] = {}
+    for _ in range(PROBES):
+        for link in cluster.cli_json("probe", "--bytes", "8MiB"):
+            ends = (link["from"], link["to"])
+            best[ends] = max(best.get(ends, link), link, key=lambda probed: probed["mbit"])
+    return list(best.values())
 
 
 def wrong_speeds(source: str, links: list[dict], at_least: int) -> list[str]:

@@ -134,7 +134,7 @@ TEST(WhichIsSlow, TheNodeBetweenTwoSlowLinks) {
   d.hops[0].outputs.push_back({.node = "a", .bytes = 1 << 20, .network_seconds = 0.1});
   d.hops[1].outputs.push_back({.node = "a", .bytes = 1 << 20, .network_seconds = 0.1});
   answers.emplace("d", d);
-  const SlowLinks slow = WhichIsSlow(answers, 1.0);
+  const SlowLinks slow = WhichIsSlow(answers, nullptr, 1.0);
   EXPECT_EQ(slow.ends.at("b"), 2);
   EXPECT_EQ(slow.ends.at("a"), 1);
   EXPECT_EQ(slow.sender, "b");
@@ -142,14 +142,38 @@ TEST(WhichIsSlow, TheNodeBetweenTwoSlowLinks) {
 }
 
 TEST(WhichIsSlow, NotAmongEqualsNorWithoutEvidence) {
-  EXPECT_TRUE(WhichIsSlow(Path(), 1.0).ends.empty());
-  EXPECT_TRUE(WhichIsSlow({}, 1.0).ends.empty());
+  EXPECT_TRUE(WhichIsSlow(Path(), nullptr, 1.0).ends.empty());
+  EXPECT_TRUE(WhichIsSlow({}, nullptr, 1.0).ends.empty());
   PartAnswers answers = Path();
   HopOf(answers, "a").outputs[0].network_seconds = 2.0;
-  EXPECT_FALSE(WhichIsSlow(answers, 2.0).ends.empty());
-  EXPECT_TRUE(WhichIsSlow(answers, 20.0).ends.empty()) << "it rests for most of the time";
+  EXPECT_FALSE(WhichIsSlow(answers, nullptr, 2.0).ends.empty());
+  EXPECT_TRUE(WhichIsSlow(answers, nullptr, 20.0).ends.empty()) << "it rests for most of the time";
   HopOf(answers, "a").outputs[0].bytes = 100;
-  EXPECT_TRUE(WhichIsSlow(answers, 2.0).ends.empty()) << "too few bytes to tell";
+  EXPECT_TRUE(WhichIsSlow(answers, nullptr, 2.0).ends.empty()) << "too few bytes to tell";
+}
+
+TEST(WhichIsSlow, OneThatHasBecomeSlowByWhatPassedSince) {
+  const PartAnswers before = Path(100 << 20);
+  PartAnswers answers = Path(110 << 20);
+  HopOf(answers, "a").outputs[0].network_seconds = 0.11;
+  HopOf(answers, "c").outputs[0].network_seconds = 0.11;
+  HopOf(answers, "b").outputs[0].network_seconds = 1.1;
+  SlowLinks slow = WhichIsSlow(answers, &before, 1.0);
+  EXPECT_EQ(slow.sender, "b");
+  EXPECT_NEAR(slow.speedup, 100, 1);
+  // One that was slow, and is not any more.
+  PartAnswers was_slow = before;
+  HopOf(was_slow, "b").outputs[0].network_seconds = 1.09;
+  EXPECT_TRUE(WhichIsSlow(answers, &was_slow, 1.0).ends.empty());
+  // Those that have ended, or rest, still say what is usual.
+  answers = before;
+  HopOf(answers, "b").outputs[0] = {
+      .node = "c", .bytes = (100 << 20) + 1000, .network_seconds = 1.1};
+  slow = WhichIsSlow(answers, &before, 1.0);
+  EXPECT_EQ(slow.sender, "b");
+  // Nothing at all passes: no division by zero.
+  HopOf(answers, "b").outputs[0].bytes = 100 << 20;
+  EXPECT_EQ(WhichIsSlow(answers, &before, 1.0).sender, "b");
 }
 
 }  // namespace

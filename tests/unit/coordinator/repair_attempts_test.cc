@@ -173,29 +173,60 @@ TEST_F(Attempts, InspectionSeesWhoDoesNotAnswer) {
 }
 
 // The first helper of the path sends at a tenth of what the others do.
-TEST_F(Attempts, AStragglerIsReplacedWhenItIsWorthIt) {
-  const RepairGrant first = Begin();
-  clock_.Advance(std::chrono::seconds(2));
-  std::string slow;
-  for (const auto& handout : helpers_.last) {
-    const HopSpec& hop = handout.part.hops[0];
-    PartProgress& part = helpers_.answers[handout.helper.node];
-    part.running = true;
-    part.hops = {HopProgress{}};
-    part.hops[0].outputs = {{.node = hop.outputs[0].node,
-                             .bytes = 1 << 20,
-                             .network_seconds = hop.inputs.empty() ? 1.9 : 0.19}};
-    if (hop.inputs.empty()) slow = handout.helper.node;
+// A repair of which bytes pass, 1 MiB on each stream at each look, and one node can be slow: the
+// first of the path.
+class Stragglers : public Attempts {
+ protected:
+  void SetUp() override {
+    Attempts::SetUp();
+    first_ = Begin();
+    for (const auto& handout : helpers_.last) {
+      const HopSpec& hop = handout.part.hops[0];
+      PartProgress& part = helpers_.answers[handout.helper.node];
+      part.running = true;
+      part.hops = {HopProgress{}};
+      part.hops[0].outputs = {{.node = hop.outputs[0].node}};
+      if (hop.inputs.empty()) slow_ = handout.helper.node;
+    }
   }
-  const auto inspect = [&](uint64_t missing) {
-    return coordinator_.InspectRepair(first.repair_id, 0, missing, false)->replan;
-  };
-  EXPECT_FALSE(inspect(10)) << "it is as good as done";
-  EXPECT_TRUE(inspect(900));
+  // Whether the plan is to change after a second more, of which the network held up `slow_` for so
+  // long.
+  bool Inspect(double slow_seconds, uint64_t missing) {
+    clock_.Advance(std::chrono::seconds(1));
+    for (auto& [node, part] : helpers_.answers) {
+      StreamProgress& output = part.hops[0].outputs[0];
+      output.bytes += 1 << 20;
+      output.network_seconds += node == slow_ ? slow_seconds : 0.09;
+    }
+    return coordinator_.InspectRepair(first_.repair_id, 0, missing, false)->replan;
+  }
+
+  RepairGrant first_;
+  std::string slow_;
+};
+
+TEST_F(Stragglers, AreReplaced) {
+  EXPECT_TRUE(Inspect(0.9, 900));
   const auto second = coordinator_.ResumeRepair(
-      request_, After(first, Blame(absl::UnavailableError("slow"), kBlameNobody)));
+      request_, After(first_, Blame(absl::UnavailableError("slow"), kBlameNobody)));
   ASSERT_TRUE(second.ok());
-  EXPECT_FALSE(Helpers().contains(slow));
+  EXPECT_FALSE(Helpers().contains(slow_));
+}
+
+TEST_F(Stragglers, MayHaveBeenFastForLong) {
+  for (const uint64_t missing : {900, 700, 500}) {
+    EXPECT_FALSE(Inspect(0.09, missing));
+  }
+  EXPECT_TRUE(Inspect(0.9, 490));
+}
+
+TEST_F(Stragglers, StayWhenNotMuchIsMissing) {
+  EXPECT_FALSE(Inspect(0.9, 10)) << "it is as good as done";
+}
+
+TEST_F(Stragglers, AreJudgedByAllThatCameWhenSlicesAreLarge) {
+  EXPECT_FALSE(Inspect(0.09, 500));
+  EXPECT_TRUE(Inspect(0.9, 500)) << "none came since: 500 in two seconds";
 }
 
 }  // namespace
