@@ -19,7 +19,7 @@ class RecoveryCase(ClusterCase):
     block_bytes = 100_003
     file_bytes = 24 * 400_000
     coordinator_settings = {
-        "timeouts": {"dead_after_seconds": 2.0},
+        "timeouts": {"dead_after_seconds": 4.0},
         "recovery": {"first_pause_seconds": 0.1, "max_attempts": 3}}
 
     def stripes(self) -> list[dict[str, Any]]:
@@ -172,23 +172,29 @@ class Unrepairable(RecoveryCase):
 
 
 class Trouble(RecoveryCase):
-    """Recoveries that are steered or disturbed. One stream a node and slices of 32 bytes make them
-    slow, whatever the machine, beside the commands that steer them."""
+    """Recoveries that are steered or disturbed. One stream a node and a limit of their rate make
+    them last: a block takes about a second, while the processors rest."""
 
     nodes = 12
     coordinator_settings = {
-        "timeouts": {"dead_after_seconds": 2.0},
+        "timeouts": {"dead_after_seconds": 4.0},
         "recovery": {"first_pause_seconds": 0.1, "max_attempts": 8}}
     block_bytes = 500_003
     file_bytes = 40 * 2_000_000
 
+    def setUp(self) -> None:
+        self.cluster.cli("limits", "set", "--cluster", "--repair-mbit", str(4 * self.nodes))
+
+    def hurry(self) -> None:
+        self.cluster.cli("limits", "reset", "--cluster")
+
     def begin(self, node: str) -> int:
         self.lost = self.blocks_on(node)
         self.lose(node)
-        return self.recover(node, "--streams", "1", "--scheme", "rp", "--slice-size", "32",
-                            "--detach")["recovery_id"]
+        return self.recover(node, "--streams", "1", "--scheme", "rp", "--detach")["recovery_id"]
 
     def wait(self, recovery_id: int, state: str = "done") -> dict[str, Any]:
+        self.hurry()
         wait_until(lambda: self.show(recovery_id)["state"] not in ("running", "paused"), 120,
                    "the recovery's end")
         report = self.show(recovery_id)
