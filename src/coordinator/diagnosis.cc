@@ -2,7 +2,7 @@
 #include "coordinator/diagnosis.h"
 
 #include <algorithm>
-#include <optional>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -82,19 +82,25 @@ bool WaitsFor(const PartAnswers& answers, const std::string& node, const std::st
   return false;
 }
 
-// What the same stream had come to in the answers `before`; null if it was not there.
-const StreamProgress* Earlier(const PartAnswers* before, const std::string& node,
-                              const HopProgress& hop, const StreamProgress& output) {
-  if (before == nullptr) return nullptr;
-  const auto found = before->find(node);
-  if (found == before->end() || !found->second.ok()) return nullptr;
-  for (const HopProgress& other : found->second->hops) {
-    if (other.lane != hop.lane || other.hop != hop.hop) continue;
-    for (const StreamProgress& stream : other.outputs) {
-      if (stream.node == output.node) return &stream;
+// What senders say of their streams, by sender, lane, hop and receiver.
+struct Passed {
+  uint64_t bytes = 0;
+  double network_seconds = 0;
+};
+using Sent = std::map<std::tuple<std::string, uint32_t, uint32_t, std::string>, Passed>;
+Sent SentBy(const PartAnswers& answers) {
+  Sent sent;
+  for (const auto& [node, answer] : answers) {
+    if (!answer.ok()) continue;
+    for (const HopProgress& hop : answer->hops) {
+      for (const StreamProgress& output : hop.outputs) {
+        Passed& sum = sent[{node, hop.lane, hop.hop, output.node}];
+        sum.bytes += output.bytes;
+        sum.network_seconds += output.network_seconds;
+      }
     }
   }
-  return nullptr;
+  return sent;
 }
 
 struct Link {
@@ -108,23 +114,20 @@ struct Link {
 std::vector<Link> LinksBySpeed(const PartAnswers& answers, const PartAnswers* before,
                                double seconds) {
   std::vector<Link> links;
-  for (const auto& [node, answer] : answers) {
-    if (!answer.ok()) continue;
-    for (const HopProgress& hop : answer->hops) {
-      for (const StreamProgress& output : hop.outputs) {
-        if (output.bytes < kTellingBytes || output.network_seconds <= 0) continue;
-        StreamProgress since = output;
-        if (const StreamProgress* earlier = Earlier(before, node, hop, output)) {
-          since.bytes -= std::min(since.bytes, earlier->bytes);
-          since.network_seconds -= earlier->network_seconds;
-        }
-        // One that rested shows by what it did before how fast it can be.
-        const bool rested = since.network_seconds <= 0;
-        const StreamProgress& shown = rested ? output : since;
-        links.push_back({static_cast<double>(shown.bytes) / shown.network_seconds,
-                         rested ? 0 : since.network_seconds / seconds, node, output.node});
-      }
+  const Sent earlier = before == nullptr ? Sent() : SentBy(*before);
+  for (const auto& [stream, sent] : SentBy(answers)) {
+    if (sent.bytes < kTellingBytes || sent.network_seconds <= 0) continue;
+    Passed since = sent;
+    if (const auto found = earlier.find(stream); found != earlier.end()) {
+      since.bytes -= std::min(since.bytes, found->second.bytes);
+      since.network_seconds -= found->second.network_seconds;
     }
+    // One that rested shows by what it did before how fast it can be.
+    const bool rested = since.network_seconds <= 0;
+    const Passed& shown = rested ? sent : since;
+    links.push_back({static_cast<double>(shown.bytes) / shown.network_seconds,
+                     rested ? 0 : since.network_seconds / seconds, std::get<0>(stream),
+                     std::get<3>(stream)});
   }
   std::sort(links.begin(), links.end(),
             [](const Link& a, const Link& b) { return a.speed < b.speed; });
