@@ -2,9 +2,7 @@
 #include "coordinator/diagnosis.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <tuple>
 
 #include "common/blame.h"
 #include "common/status.h"
@@ -82,52 +80,36 @@ bool WaitsFor(const PartAnswers& answers, const std::string& node, const std::st
   return false;
 }
 
-// What senders say of their streams, by sender, lane, hop and receiver.
-struct Passed {
-  uint64_t bytes = 0;
-  double network_seconds = 0;
-};
-using Sent = std::map<std::tuple<std::string, uint32_t, uint32_t, std::string>, Passed>;
-Sent SentBy(const PartAnswers& answers) {
-  Sent sent;
-  for (const auto& [node, answer] : answers) {
-    if (!answer.ok()) continue;
-    for (const HopProgress& hop : answer->hops) {
-      for (const StreamProgress& output : hop.outputs) {
-        Passed& sum = sent[{node, hop.lane, hop.hop, output.node}];
-        sum.bytes += output.bytes;
-        sum.network_seconds += output.network_seconds;
-      }
-    }
-  }
-  return sent;
-}
-
 struct Link {
   double speed = 0;  // in bytes per second of the time in which the network held it up
   double share = 0;  // of all time that this was
+  double pace = 0;   // in bytes per second of all time
   std::string from;
   std::string to;
 };
 
 // The links whose streams tell of them, the slowest first.
-std::vector<Link> LinksBySpeed(const PartAnswers& answers, const PartAnswers* before,
-                               double seconds) {
+std::vector<Link> LinksBySpeed(const Sent& now, const Sent* before, double seconds) {
   std::vector<Link> links;
-  const Sent earlier = before == nullptr ? Sent() : SentBy(*before);
-  for (const auto& [stream, sent] : SentBy(answers)) {
+  for (const auto& [stream, sent] : now) {
     if (sent.bytes < kTellingBytes || sent.network_seconds <= 0) continue;
-    Passed since = sent;
-    if (const auto found = earlier.find(stream); found != earlier.end()) {
-      since.bytes -= std::min(since.bytes, found->second.bytes);
-      since.network_seconds -= found->second.network_seconds;
+    Link link{.speed = static_cast<double>(sent.bytes) / sent.network_seconds,
+              .share = 0,
+              .pace = 0,
+              .from = std::get<0>(stream),
+              .to = std::get<3>(stream)};
+    if (before == nullptr) {
+      link.share = sent.network_seconds / seconds;
+      link.pace = static_cast<double>(sent.bytes) / seconds;
+    } else if (const auto found = before->find(stream); found != before->end()) {
+      const Passed& earlier = found->second;
+      link.share = (sent.network_seconds - earlier.network_seconds) / seconds;
+      const auto bytes = static_cast<double>(sent.bytes - std::min(sent.bytes, earlier.bytes));
+      link.pace = bytes / seconds;
+      // Bytes count when the socket takes them; those that it had at the time passed since.
+      if (link.share >= kHoldsUp) link.speed = (bytes + kTellingBytes) / (link.share * seconds);
     }
-    // One that rested shows by what it did before how fast it can be.
-    const bool rested = since.network_seconds <= 0;
-    const Passed& shown = rested ? sent : since;
-    links.push_back({static_cast<double>(shown.bytes) / shown.network_seconds,
-                     rested ? 0 : since.network_seconds / seconds, std::get<0>(stream),
-                     std::get<3>(stream)});
+    links.push_back(std::move(link));
   }
   std::sort(links.begin(), links.end(),
             [](const Link& a, const Link& b) { return a.speed < b.speed; });
@@ -186,16 +168,48 @@ Suspects WhoIsStuck(const PartAnswers& answers, const PartAnswers* before) {
   return suspects;
 }
 
-SlowLinks WhichIsSlow(const PartAnswers& answers, const PartAnswers* before, double seconds) {
+Sent SentBy(const PartAnswers& answers) {
+  constexpr double kLongestSeconds = 1e6;
+  Sent sent;
+  for (const auto& [node, answer] : answers) {
+    if (!answer.ok()) continue;
+    for (const HopProgress& hop : answer->hops) {
+      for (const StreamProgress& output : hop.outputs) {
+        // Comparisons with a NaN are false.
+        const bool sane = output.network_seconds >= 0 && output.network_seconds < kLongestSeconds;
+        if (!sane) continue;
+        Passed& sum = sent[{node, hop.lane, hop.hop, output.node}];
+        sum.bytes += output.bytes;
+        sum.network_seconds += output.network_seconds;
+      }
+    }
+  }
+  return sent;
+}
+
+bool AllTell(const PartAnswers& answers) {
+  return std::all_of(answers.begin(), answers.end(), [](const auto& entry) {
+    const absl::StatusOr<PartProgress>& answer = entry.second;
+    return answer.ok() && (!answer->running || !answer->hops.empty());
+  });
+}
+
+SlowLinks WhichIsSlow(const Sent& now, const Sent* before, double seconds, double best_pace) {
   SlowLinks slow;
-  const std::vector<Link> links = LinksBySpeed(answers, before, seconds);
+  if (seconds <= 0) return slow;
+  const std::vector<Link> links = LinksBySpeed(now, before, seconds);
   if (links.size() < kLinksToCompare) return slow;
-  const double usual = links[links.size() / 2].speed;
+  std::vector<double> paces;
+  for (const Link& link : links) paces.push_back(link.pace);
+  std::sort(paces.begin(), paces.end());
+  slow.pace = paces[paces.size() / 2];
+  double usual = links[links.size() / 2].speed;
+  if (best_pace > 0) usual = std::min(usual, best_pace);
   for (const Link& link : links) {
     if (link.speed * kSlower > usual || link.share < kHoldsUp) continue;
     if (slow.ends.empty()) {
       slow.sender = link.from;
-      slow.speedup = usual / std::max(link.speed, 1.0);
+      slow.speedup = usual / link.speed;
     }
     ++slow.ends[link.from];
     ++slow.ends[link.to];

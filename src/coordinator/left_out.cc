@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/left_out.h"
 
-#include <algorithm>
-
 namespace ecpipe {
 
 void LeftOut::Refuse(const std::string& node, const std::string& reason) {
   reasons_.emplace(node, reason);
-  doubtful_.erase(node);
+  std::erase(doubtful_, node);
+  slow_.erase(node);
 }
 
 void LeftOut::Suspect(const Suspects& suspects, const std::set<std::string>& needed) {
@@ -25,19 +24,28 @@ void LeftOut::Suspect(const Suspects& suspects, const std::set<std::string>& nee
         node = why.other_end;
       }
     }
-    if (needed.contains(node) || Has(node)) continue;
+    if (needed.contains(node)) continue;
+    if (!why.slow) slow_.erase(node);
+    if (Has(node)) continue;
     reasons_[node] = why.reason;
-    doubtful_.insert(node);
+    doubtful_.push_back(node);
+    if (why.slow) slow_.insert(node);
   }
 }
 
-bool LeftOut::TakeBackOne() {
-  const auto least = std::min_element(doubtful_.begin(), doubtful_.end(),
-                                      [this](const std::string& a, const std::string& b) {
-                                        return troubles_.at(a) < troubles_.at(b);
-                                      });
+bool LeftOut::TakeBackOne() { return TakeBack(/*only_slow=*/false); }
+
+bool LeftOut::TakeBackSlow() { return TakeBack(/*only_slow=*/true); }
+
+bool LeftOut::TakeBack(bool only_slow) {
+  auto least = doubtful_.end();
+  for (auto node = doubtful_.begin(); node != doubtful_.end(); ++node) {
+    if (only_slow && !slow_.contains(*node)) continue;
+    if (least == doubtful_.end() || troubles_.at(*node) < troubles_.at(*least)) least = node;
+  }
   if (least == doubtful_.end()) return false;
   reasons_.erase(*least);
+  slow_.erase(*least);
   doubtful_.erase(least);
   return true;
 }

@@ -325,7 +325,8 @@ absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
     }
     running.attempt_bytes = (request.left ? request.left->bytes() : planned.plan.grid.bytes) *
                             planned.plan.layout.sub_blocks;
-    running.last_look.reset();
+    running.quiet.reset();
+    running.milestone.reset();
   }
   ECPIPE_RETURN_IF_ERROR(FaultPoint("coordinator.before_handout"));
   const std::vector<absl::StatusOr<HelperGateway::Started>> outcomes =

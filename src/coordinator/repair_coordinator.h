@@ -180,12 +180,11 @@ class RepairCoordinator {
   RepairCounts counts();
 
  private:
-  // What an inspection of an attempt saw.
-  struct Look {
+  // How far an attempt had come when all its helpers told.
+  struct Milestone {
     TimePoint at;
     uint64_t missing_bytes = 0;  // at the requestor, of each block
-    bool quiet = false;          // nothing came there
-    PartAnswers answers;
+    Sent sent;
   };
   struct Running {
     RepairRecord record;
@@ -200,9 +199,13 @@ class RepairCoordinator {
     TimePoint attempt_began;
     uint64_t attempt_bytes = 0;            // that it is to bring, of each block
     LeftOut left_out;                      // by this repair, in all its attempts
-    std::optional<Look> last_look;         // at this attempt
+    std::optional<PartAnswers> quiet;      // of the latest inspection, if nothing came then
+    std::optional<Milestone> milestone;    // of the latest inspection that had one
+    double best_pace = 0;                  // of all attempts; 0: not known yet
     std::map<std::string, int> slow_ends;  // at how many slow links each node was found
+    // Of the plan: since the repair has been faster, and since other links look faster.
     int changes_for_speed = 0;
+    int guesses_for_speed = 0;
     // Of the nodes, when they were chosen. Unknown of repairs that a coordinator before began.
     std::map<std::string, uint64_t> incarnations;
     TimePoint last_news;
@@ -257,11 +260,13 @@ class RepairCoordinator {
                            const std::string& node);
   void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
   PartAnswers Ask(const Running& running);
-  // Judged by what has happened since the look before this one.
-  static Suspects WhoIsTooSlow(const Look& look, Running* running);
+  // Judged by what has happened since the attempt's milestone.
+  static Suspects WhoIsTooSlow(const PartAnswers& answers, const Milestone& now, Running* running);
   // Whether an attempt without these is worth making. Takes some back that may be blameless if
   // there are not enough others and the attempt is quiet.
   bool CanDoWithout(const Running& running, bool quiet, LeftOut* left_out);
+  // Whether one that takes part now is among them.
+  static bool LeavesOutAHelper(const Running& running, const LeftOut& left_out);
   absl::StatusOr<RepairGrant> HandOut(RepairRecord* record, const RepairRequest& request,
                                       PlannedRepair planned, LeftOut* left_out);
   absl::StatusOr<std::vector<HelperGateway::Handout>> MakeHandouts(const RepairRecord& record,

@@ -2,13 +2,13 @@
 // RepairCoordinator: whether an attempt that runs is worth going on with.
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
 #include "coordinator/repair_coordinator.h"
 
 namespace ecpipe {
 namespace {
 
-// For which it is worth to change the plan because a link is slow: bounded, since it may be the
-// wrong node that is taken to be the slow one.
+// Of either kind: bounded, since it may be the wrong node that is taken to be the slow one.
 constexpr int kMaxChangesForSpeed = 2;
 // Helpers answer within milliseconds. Who asks has waited already.
 constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
@@ -37,12 +37,11 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
     if (running.record.attempt != attempt || running.handing_out) return Inspection{};
     before = running;
   }
-  Look look{.at = {}, .missing_bytes = missing_bytes, .quiet = quiet, .answers = Ask(before)};
-  look.at = clock_->Now();
-  const std::optional<Look>& last = before.last_look;
-  const Suspects suspects =
-      quiet ? WhoIsStuck(look.answers, last && last->quiet ? &last->answers : nullptr)
-            : WhoIsTooSlow(look, &before);
+  Milestone now{.at = clock_->Now(), .missing_bytes = missing_bytes, .sent = {}};
+  const PartAnswers answers = Ask(before);
+  now.sent = SentBy(answers);
+  const Suspects suspects = quiet ? WhoIsStuck(answers, before.quiet ? &*before.quiet : nullptr)
+                                  : WhoIsTooSlow(answers, now, &before);
   LeftOut left_out = before.left_out;
   left_out.Suspect(suspects, HostsAtWork(before.record));
   const bool replan = !suspects.empty() && CanDoWithout(before, quiet, &left_out);
@@ -50,10 +49,18 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
   const auto found = running_.find(repair_id);
   if (found == running_.end() || found->second.record.attempt != attempt) return Inspection{};
   Running& running = found->second;
-  running.last_look = std::move(look);
+  running.quiet.reset();
+  if (quiet) running.quiet = answers;
+  if (AllTell(answers)) running.milestone = std::move(now);
   running.slow_ends = before.slow_ends;
-  if (!replan) return Inspection{};
-  if (!quiet) ++running.changes_for_speed;
+  running.best_pace = before.best_pace;
+  if (!replan) {
+    // Nobody can be done without yet. What is seen again and again will weigh more.
+    if (quiet && !LeavesOutAHelper(before, left_out)) running.left_out = std::move(left_out);
+    return Inspection{};
+  }
+  running.changes_for_speed = before.changes_for_speed;
+  running.guesses_for_speed = before.guesses_for_speed;
   Inspection inspection{.replan = true, .reason = ""};
   for (const auto& [node, reason] : left_out.reasons()) {
     if (running.left_out.Has(node)) continue;
@@ -63,33 +70,43 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
   return inspection;
 }
 
-Suspects RepairCoordinator::WhoIsTooSlow(const Look& look, Running* running) {
+Suspects RepairCoordinator::WhoIsTooSlow(const PartAnswers& answers, const Milestone& now,
+                                         Running* running) {
   // What it costs to begin again: planning, handing out, and the path filling up.
   constexpr double kRestartSeconds = 0.3;
-  constexpr double kWorthIt = 0.6;  // of the time that is left
+  constexpr double kWorthIt = 0.6;              // of the time that is left
+  constexpr double kWorthGuessingSeconds = 10;  // that are left
   Suspects suspects;
-  const Look begin{.at = running->attempt_began, .missing_bytes = running->attempt_bytes};
-  const std::optional<Look>& last = running->last_look;
-  const SlowLinks slow = WhichIsSlow(look.answers, last ? &last->answers : nullptr,
-                                     Seconds(look.at - (last ? last->at : begin.at)));
-  if (slow.ends.empty() || running->changes_for_speed >= kMaxChangesForSpeed) return suspects;
-  // Large slices come seldom: if none did since the last look, all that came counts.
-  const Look& since = last && look.missing_bytes < last->missing_bytes ? *last : begin;
-  if (look.missing_bytes >= since.missing_bytes) return suspects;
-  const double rest = Seconds(look.at - since.at) * static_cast<double>(look.missing_bytes) /
-                      static_cast<double>(since.missing_bytes - look.missing_bytes);
+  const Milestone begin{.at = running->attempt_began, .missing_bytes = running->attempt_bytes};
+  const std::optional<Milestone>& last = running->milestone;
+  const auto look = [&](double best_pace) {
+    return WhichIsSlow(now.sent, last ? &last->sent : nullptr,
+                       Seconds(now.at - (last ? last->at : begin.at)), best_pace);
+  };
+  SlowLinks slow = look(running->best_pace);
+  const bool guess = running->best_pace == 0 || slow.ends.empty();
+  if (guess) slow = look(0);
+  running->best_pace = std::max(running->best_pace, slow.pace);
+  int& changes = guess ? running->guesses_for_speed : running->changes_for_speed;
+  if (slow.ends.empty() || changes >= kMaxChangesForSpeed) return suspects;
+  // Large slices come seldom: if none did meanwhile, all that came counts.
+  const Milestone& since = last && now.missing_bytes < last->missing_bytes ? *last : begin;
+  if (now.missing_bytes >= since.missing_bytes) return suspects;
+  const double rest = Seconds(now.at - since.at) * static_cast<double>(now.missing_bytes) /
+                      static_cast<double>(since.missing_bytes - now.missing_bytes);
   const double rest_without = rest / slow.speedup + kRestartSeconds;
-  if (rest_without > kWorthIt * rest) return suspects;
+  if (rest_without > kWorthIt * rest || (guess && rest < kWorthGuessingSeconds)) return suspects;
   // The node that slow links have in common, in this attempt and those before; of equals a sender.
   for (const auto& [node, count] : slow.ends) running->slow_ends[node] += count;
   std::string slowest = slow.sender;
   for (const auto& [node, count] : slow.ends) {
     if (running->slow_ends[node] > running->slow_ends[slowest]) slowest = node;
   }
-  if (look.answers.contains(slowest)) {
-    suspects[slowest] = {"its links are slow: " + std::to_string(slow.speedup).substr(0, 4) +
-                             " times slower than the others",
-                         /*certain=*/false, /*other_end=*/""};
+  if (answers.contains(slowest)) {
+    suspects[slowest] = {
+        absl::StrFormat("its links are slow: %.1f times slower than the others", slow.speedup),
+        /*certain=*/false, /*other_end=*/"", /*slow=*/true};
+    ++changes;
   }
   return suspects;
 }
@@ -99,12 +116,20 @@ bool RepairCoordinator::CanDoWithout(const Running& running, bool quiet, LeftOut
   if (!lost.ok()) return false;
   if (quiet) {
     PlanAttempt(running.request, *lost, left_out).status().IgnoreError();
-  } else if (!planner_.Plan(running.request, *lost, left_out->reasons()).ok()) {
-    return false;  // for speed nobody is taken back who may be at fault
+  } else {
+    // For speed only those are taken back that were left out for speed: links that were slow for a
+    // moment, or not the slow ones.
+    while (!planner_.Plan(running.request, *lost, left_out->reasons()).ok()) {
+      if (!left_out->TakeBackSlow()) return false;
+    }
   }
   // Those that are at fault for certain are left out whether or not there are enough others.
+  return LeavesOutAHelper(running, *left_out);
+}
+
+bool RepairCoordinator::LeavesOutAHelper(const Running& running, const LeftOut& left_out) {
   return std::any_of(running.helpers.begin(), running.helpers.end(),
-                     [&](const HelperAddress& helper) { return left_out->Has(helper.node); });
+                     [&](const HelperAddress& helper) { return left_out.Has(helper.node); });
 }
 
 }  // namespace ecpipe

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from typing import Any
+from typing import Any, Callable
 
 import case
 from case import NOT_FOUND, USAGE, ClusterCase, sha256
@@ -14,6 +14,7 @@ from labkit.process import wait_until
 
 MBIT = 1e6 / 8
 SLOW = 10.0  # Mb/s: a block takes 13 s, which is long beside what a command takes anywhere
+SLOWER = 4.0  # and this 34 s, for what is looked at several times
 
 
 class LimitsCase(ClusterCase):
@@ -61,25 +62,37 @@ class LimitsCase(ClusterCase):
         then, second = sent()
         return {node: (second[node] - first[node]) / (then - at) for node in first}
 
+    def assert_rates(self, rates: Callable[[], dict[str, float]], limit: float) -> None:
+        """None is above the limit whenever one looks, and all are close to it once: in between a
+        busy machine may have other things to do."""
+        for _ in range(5):
+            seen = rates()
+            self.assertLess(max(seen.values()), limit * 1.3, seen)
+            if min(seen.values()) > limit * 0.7:
+                return
+        self.fail(f"not close to {limit}: {seen}")
+
 
 class PerNode(LimitsCase):
     def test_a_limit_holds_and_a_change_reaches_a_repair_under_way(self) -> None:
-        self.limit_all(SLOW)
+        self.limit_all(SLOWER)
         block = self.block(0, 0)
+        begun = time.monotonic()
         process = self.begin("repair", block["block_id"], "-o", self.work / "slow",
                              "--scheme", "rp")
         wait_until(lambda: len(self.helpers_at_work()) == 4, 10, "the repair to run")
-        time.sleep(1.0)  # sleep-ok: bytes flow meanwhile, at a rate that is to be seen
-        rates = self.sending_rates()
-        for node in self.helpers_at_work():
-            self.assertLess(rates[node], SLOW * MBIT * 1.3, node)
-            self.assertGreater(rates[node], SLOW * MBIT * 0.7, node)
+        path = self.helpers_at_work()
+
+        def rates() -> dict[str, float]:
+            sent = self.sending_rates()
+            return {node: sent[node] for node in path}
+
+        self.assert_rates(rates, SLOWER * MBIT)
         self.assertIsNone(process.poll())
         self.cluster.cli("limits", "reset", "--node", ",".join(self.cluster.node_ids))
-        changed = time.monotonic()
-        self.assertEqual(process.wait(20), 0)
-        # Without the change the rest would take as long; it comes with a heartbeat.
-        self.assertLess(time.monotonic() - changed, 5)
+        self.assertEqual(process.wait(30), 0)
+        # The change has come with a heartbeat: by the old limit it would still run.
+        self.assertLess(time.monotonic() - begun, 0.9 * self.block_bytes / (SLOWER * MBIT))
         self.assertEqual(sha256((self.work / "slow").read_bytes()), block["sha256"])
         self.assert_nothing_left()
 
@@ -104,14 +117,19 @@ class PerNode(LimitsCase):
                                          "--delay", "0")["recovery_id"]
         try:
             wait_until(lambda: len(self.helpers_at_work()) >= 4, 10, "the recovery to run")
-            beside, bytes_read = self.timed_read("beside")
+            # Were they equals, a read would have half of the rate or less. The machine may be busy
+            # during one, but not during all.
+            for _ in range(3):
+                beside, bytes_read = self.timed_read("beside")
+                self.assertEqual(bytes_read, alone_bytes)
+                if beside < alone * 1.5:
+                    break
+            else:
+                self.fail(f"{beside} s beside a recovery, {alone} s alone")
             shown = self.cluster.cli_json("recovery", "show", str(recovery))
             self.assertEqual(shown["state"], "running", "it was there all the time")
         finally:
             self.cluster.cli("recovery", "cancel", str(recovery))
-        self.assertEqual(bytes_read, alone_bytes)
-        # Were they equals, the read would have half of the rate or less.
-        self.assertLess(beside, alone * 1.5)
         self.cluster.wait_idle()
 
     def test_sessions_are_limited(self) -> None:
@@ -139,7 +157,7 @@ class PerNode(LimitsCase):
 
 class ClusterWide(LimitsCase):
     def test_all_together_keep_to_the_limit(self) -> None:
-        total = 4 * SLOW  # of four helpers on the path
+        total = 4 * SLOWER  # of four helpers on the path
         self.cluster.cli("limits", "set", "--cluster", "--repair-mbit", str(total))
         # Idle helpers have what they would have if all seven began at once.
         wait_until(lambda: all(0 < node["repair_mbit"] < total / 6
@@ -147,13 +165,10 @@ class ClusterWide(LimitsCase):
         process = self.begin("repair", self.block(0, 0)["block_id"], "-o", self.work / "shared",
                              "--scheme", "rp")
         wait_until(lambda: len(self.helpers_at_work()) == 4, 10, "the repair to run")
-        time.sleep(1.0)  # sleep-ok: shares settle with a heartbeat
-        rate = sum(self.sending_rates().values())
+        self.assert_rates(lambda: {"all": sum(self.sending_rates().values())}, total * MBIT)
         self.assertIsNone(process.poll())
-        self.assertLess(rate, total * MBIT * 1.25)
-        self.assertGreater(rate, total * MBIT * 0.75)
         self.cluster.cli("limits", "reset", "--cluster")
-        self.assertEqual(process.wait(20), 0)
+        self.assertEqual(process.wait(30), 0)
 
     def test_repairs_at_once_are_limited(self) -> None:
         self.cluster.cli("limits", "set", "--cluster", "--max-running", "1")

@@ -173,7 +173,7 @@ class Unrepairable(RecoveryCase):
 
 class Trouble(RecoveryCase):
     """Recoveries that are steered or disturbed. One stream a node and a limit of their rate make
-    them last: a block takes about a second, while the processors rest."""
+    them last: a block takes half a second or so, while the processors rest."""
 
     nodes = 12
     coordinator_settings = {

@@ -128,12 +128,20 @@ class Slow(BehindLinks):
 
     def test_a_straggler_is_left_out(self) -> None:
         seconds, slow = self.fresh(), []
-        report = self.repair_with(
-            lambda victim: (slow.append(victim), self.faults.rate_of_uplink(victim, 10)))
+        sent: dict[str, int] = {}
+
+        def fault(victim: str) -> None:
+            slow.append(victim)
+            self.faults.rate_of_uplink(victim, 10)
+            sent.update(self.sent())
+
+        report = self.repair_with(fault)
         self.faults.rate_of_uplink(slow[0], 100)
+        over_the_slow_link = self.sent()[slow[0]] - sent[slow[0]]
         self.show("a straggler at a tenth of its link, from half-way", seconds, report)
         self.assertGreaterEqual(report["attempts"], 2)
         self.assertLessEqual(report["attempts"], 3, "at most two changes for speed")
+        self.assertLess(over_the_slow_link, self.block_bytes / 8, "of the half that was left")
         self.assertLess(report["bytes_received"], 1.2 * self.block_bytes)
         self.assert_nothing_left()
 

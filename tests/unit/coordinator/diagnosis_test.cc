@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "common/blame.h"
 
 namespace ecpipe {
@@ -130,11 +132,11 @@ TEST(WhichIsSlow, TheNodeBetweenTwoSlowLinks) {
   PartAnswers answers = Path();
   HopOf(answers, "a").outputs[0].network_seconds = 0.9;
   HopOf(answers, "b").outputs[0].network_seconds = 1.0;
-  PartProgress d{.running = true, .ended = {}, .hops = {HopProgress{}, HopProgress{}}};
+  PartProgress d{.running = true, .ended = {}, .hops = {HopProgress{}, HopProgress{.hop = 1}}};
   d.hops[0].outputs.push_back({.node = "a", .bytes = 1 << 20, .network_seconds = 0.1});
   d.hops[1].outputs.push_back({.node = "a", .bytes = 1 << 20, .network_seconds = 0.1});
   answers.emplace("d", d);
-  const SlowLinks slow = WhichIsSlow(answers, nullptr, 1.0);
+  const SlowLinks slow = WhichIsSlow(SentBy(answers), nullptr, 1.0);
   EXPECT_EQ(slow.ends.at("b"), 2);
   EXPECT_EQ(slow.ends.at("a"), 1);
   EXPECT_EQ(slow.sender, "b");
@@ -142,38 +144,104 @@ TEST(WhichIsSlow, TheNodeBetweenTwoSlowLinks) {
 }
 
 TEST(WhichIsSlow, NotAmongEqualsNorWithoutEvidence) {
-  EXPECT_TRUE(WhichIsSlow(Path(), nullptr, 1.0).ends.empty());
+  EXPECT_TRUE(WhichIsSlow(SentBy(Path()), nullptr, 1.0).ends.empty());
   EXPECT_TRUE(WhichIsSlow({}, nullptr, 1.0).ends.empty());
   PartAnswers answers = Path();
   HopOf(answers, "a").outputs[0].network_seconds = 2.0;
-  EXPECT_FALSE(WhichIsSlow(answers, nullptr, 2.0).ends.empty());
-  EXPECT_TRUE(WhichIsSlow(answers, nullptr, 20.0).ends.empty()) << "it rests for most of the time";
+  EXPECT_FALSE(WhichIsSlow(SentBy(answers), nullptr, 2.0).ends.empty());
+  EXPECT_TRUE(WhichIsSlow(SentBy(answers), nullptr, 20.0).ends.empty())
+      << "it rests for most of the time";
   HopOf(answers, "a").outputs[0].bytes = 100;
-  EXPECT_TRUE(WhichIsSlow(answers, nullptr, 2.0).ends.empty()) << "too few bytes to tell";
+  EXPECT_TRUE(WhichIsSlow(SentBy(answers), nullptr, 2.0).ends.empty()) << "too few bytes to tell";
 }
 
-TEST(WhichIsSlow, OneThatHasBecomeSlowByWhatPassedSince) {
-  const PartAnswers before = Path(100 << 20);
-  PartAnswers answers = Path(110 << 20);
-  HopOf(answers, "a").outputs[0].network_seconds = 0.11;
-  HopOf(answers, "c").outputs[0].network_seconds = 0.11;
-  HopOf(answers, "b").outputs[0].network_seconds = 1.1;
-  SlowLinks slow = WhichIsSlow(answers, &before, 1.0);
+// After 100 MiB have passed on each stream, and 10 MiB more within a second; `b_seconds` of it the
+// network held up b's stream.
+class SinceALook : public testing::Test {
+ protected:
+  SlowLinks Slow(double b_seconds, uint64_t b_bytes = 10 << 20) {
+    PartAnswers answers = Path(110 << 20);
+    for (const char* node : {"a", "c"}) {
+      HopOf(answers, node).outputs[0].network_seconds = kBefore + 0.1;
+    }
+    HopOf(answers, "b").outputs[0].bytes = (100 << 20) + b_bytes;
+    HopOf(answers, "b").outputs[0].network_seconds = kBefore + b_seconds;
+    const Sent before = SentBy(before_);
+    return WhichIsSlow(SentBy(answers), &before, 1.0);
+  }
+  void SetUp() override {
+    for (const char* node : {"a", "b", "c"}) {
+      HopOf(before_, node).outputs[0].network_seconds = kBefore;
+    }
+  }
+
+  static constexpr double kBefore = 1.0;
+  PartAnswers before_ = Path(100 << 20);
+};
+
+TEST_F(SinceALook, OneThatHasBecomeSlow) {
+  const SlowLinks slow = Slow(1.0);
   EXPECT_EQ(slow.sender, "b");
-  EXPECT_NEAR(slow.speedup, 100, 1);
-  // One that was slow, and is not any more.
-  PartAnswers was_slow = before;
-  HopOf(was_slow, "b").outputs[0].network_seconds = 1.09;
-  EXPECT_TRUE(WhichIsSlow(answers, &was_slow, 1.0).ends.empty());
-  // Those that have ended, or rest, still say what is usual.
-  answers = before;
-  HopOf(answers, "b").outputs[0] = {
-      .node = "c", .bytes = (100 << 20) + 1000, .network_seconds = 1.1};
-  slow = WhichIsSlow(answers, &before, 1.0);
+  EXPECT_NEAR(slow.speedup, 10, 0.5);
+}
+
+TEST_F(SinceALook, OneThatIsSlowNoMore) {
+  const Sent before = {{{"a", 0, 0, "b"}, {100 << 20, 1.0}},
+                       {{"b", 0, 1, "c"}, {1 << 20, 10.0}},
+                       {{"c", 0, 2, "r"}, {100 << 20, 1.0}}};
+  Sent now = before;
+  now.at({"b", 0, 1, "c"}) = {61 << 20, 10.4};
+  EXPECT_TRUE(WhichIsSlow(now, &before, 1.0).ends.empty());
+}
+
+TEST_F(SinceALook, OneThatPassesNothing) {
+  const SlowLinks slow = Slow(1.0, 0);
   EXPECT_EQ(slow.sender, "b");
-  // Nothing at all passes: no division by zero.
-  HopOf(answers, "b").outputs[0].bytes = 100 << 20;
-  EXPECT_EQ(WhichIsSlow(answers, &before, 1.0).sender, "b");
+  EXPECT_LT(slow.speedup, 1000) << "finite";
+}
+
+TEST_F(SinceALook, OneThatRests) {
+  EXPECT_TRUE(Slow(0.0, 0).ends.empty());
+  EXPECT_TRUE(Slow(0.2, 0).ends.empty()) << "a tail from before";
+}
+
+TEST_F(SinceALook, OneThatDidNotTellBefore) {
+  HopOf(before_, "b").outputs.clear();
+  EXPECT_TRUE(Slow(5.0).ends.empty()) << "since when these are nobody knows";
+}
+
+TEST(WhichIsSlow, NotWhenTheRepairHasNeverBeenFaster) {
+  // All pass 10 MB a second; those behind a do so in bursts.
+  const Sent now = {{{"a", 0, 0, "b"}, {10'000'000, 1.0}},
+                    {{"b", 0, 1, "c"}, {10'000'000, 0.01}},
+                    {{"c", 0, 2, "r"}, {10'000'000, 0.02}}};
+  const SlowLinks first = WhichIsSlow(now, nullptr, 1.0);
+  EXPECT_NEAR(first.pace, 1e7, 1);
+  EXPECT_FALSE(first.ends.empty()) << "they may be able to do more";
+  EXPECT_TRUE(WhichIsSlow(now, nullptr, 1.0, first.pace).ends.empty()) << "they were not";
+  EXPECT_EQ(WhichIsSlow(now, nullptr, 1.0, 5 * first.pace).sender, "a");
+}
+
+TEST_F(SinceALook, WhatCannotBe) {
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, -5.0}) {
+    EXPECT_TRUE(Slow(bad).ends.empty()) << bad;
+    HopOf(before_, "b").outputs[0].network_seconds = bad;
+    EXPECT_TRUE(Slow(bad).ends.empty()) << bad;
+    EXPECT_TRUE(Slow(0.1).ends.empty()) << bad;
+  }
+  EXPECT_TRUE(WhichIsSlow(SentBy(Path()), nullptr, 0).ends.empty());
+}
+
+TEST(AllTell, UnlessOneRunsAndSaysNothing) {
+  PartAnswers answers = Path();
+  EXPECT_TRUE(AllTell(answers));
+  End(answers, "a", absl::OkStatus());
+  EXPECT_TRUE(AllTell(answers));
+  answers.at("b")->hops.clear();
+  EXPECT_FALSE(AllTell(answers));
+  answers = Path();
+  answers.at("b") = absl::DeadlineExceededError("too late");
+  EXPECT_FALSE(AllTell(answers));
 }
 
 }  // namespace

@@ -33,6 +33,29 @@ TEST(LeftOut, TakesTheLeastTroubledBackFirst) {
   EXPECT_EQ(left_out.reasons(), (LeftOut::Reasons{{"d", "it has no such block"}}));
 }
 
+TEST(LeftOut, TakesTheOneBackThatHasBeenOutForLongest) {
+  LeftOut left_out;
+  left_out.Suspect(Link("b", ""));
+  left_out.Suspect(Link("a", ""));
+  ASSERT_TRUE(left_out.TakeBackOne());
+  EXPECT_TRUE(left_out.Has("a")) << "with it the repair has just failed";
+}
+
+TEST(LeftOut, TakesBackForSpeedOnlyWhoSeemedSlow) {
+  const auto slow = [](const std::string& node) {
+    return Suspects{{node, {"its links are slow", /*certain=*/false, "", /*slow=*/true}}};
+  };
+  LeftOut left_out;
+  left_out.Suspect(Link("a", ""));
+  left_out.Suspect(slow("b"));
+  left_out.Suspect(slow("c"));
+  left_out.Suspect(Link("c", ""));
+  ASSERT_TRUE(left_out.TakeBackSlow());
+  EXPECT_FALSE(left_out.Has("b"));
+  EXPECT_FALSE(left_out.TakeBackSlow()) << "c has failed meanwhile";
+  EXPECT_TRUE(left_out.Has("a") && left_out.Has("c"));
+}
+
 TEST(LeftOut, WhoIsNeededStaysAndTheOtherEndGoes) {
   LeftOut left_out;
   left_out.Suspect(Link("host", "a"), {"host"});

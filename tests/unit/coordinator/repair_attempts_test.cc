@@ -172,14 +172,48 @@ TEST_F(Attempts, InspectionSeesWhoDoesNotAnswer) {
   EXPECT_TRUE(absl::IsNotFound(coordinator_.InspectRepair(1, 0, 0, true).status()));
 }
 
-// The first helper of the path sends at a tenth of what the others do.
-// A repair of which bytes pass, 1 MiB on each stream at each look, and one node can be slow: the
-// first of the path.
+TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
+  RepairGrant grant = Begin();
+  const auto resume = [&](const std::string& blamed) {
+    const auto next = coordinator_.ResumeRepair(
+        request_, After(grant, Blame(absl::UnavailableError(blamed + " left"), blamed)));
+    ASSERT_TRUE(next.ok()) << next.status();
+    grant = *next;
+  };
+  // Two nodes take turns in failing; there is one spare, so one of them always takes part.
+  const std::string first = *Helpers().begin();
+  resume(first);
+  const std::string second = *Helpers().begin();
+  resume(second);
+  resume(first);
+  ASSERT_FALSE(Helpers().contains(first));
+  // Now the last of the path is stuck, which has failed at nothing before.
+  for (const auto& handout : helpers_.last) {
+    const HopSpec& hop = handout.part.hops[0];
+    PartProgress& part = helpers_.answers[handout.helper.node];
+    part.running = true;
+    part.hops = {HopProgress{}};
+    const bool last = !Helpers().contains(hop.outputs[0].node);
+    part.hops[0].outputs = {{.node = hop.outputs[0].node, .waiting = last}};
+  }
+  const auto replans = [&] {
+    return coordinator_.InspectRepair(grant.repair_id, grant.part.attempt, 400, true)->replan;
+  };
+  EXPECT_FALSE(replans()) << "something may move";
+  EXPECT_FALSE(replans()) << "the one that is left out failed twice";
+  EXPECT_TRUE(replans());
+}
+
+// A repair of which bytes pass, and one node can be slow: the first of the path.
 class Stragglers : public Attempts {
  protected:
   void SetUp() override {
     Attempts::SetUp();
     first_ = Begin();
+    Watch();
+  }
+  // The streams of the attempt that runs begin.
+  void Watch() {
     for (const auto& handout : helpers_.last) {
       const HopSpec& hop = handout.part.hops[0];
       PartProgress& part = helpers_.answers[handout.helper.node];
@@ -190,15 +224,17 @@ class Stragglers : public Attempts {
     }
   }
   // Whether the plan is to change after a second more, of which the network held up `slow_` for so
-  // long.
+  // long: while it is slow all pass a tenth of what they do otherwise.
   bool Inspect(double slow_seconds, uint64_t missing) {
     clock_.Advance(std::chrono::seconds(1));
     for (auto& [node, part] : helpers_.answers) {
       StreamProgress& output = part.hops[0].outputs[0];
-      output.bytes += 1 << 20;
-      output.network_seconds += node == slow_ ? slow_seconds : 0.09;
+      const bool slow = slow_seconds > 0.5;
+      output.bytes += slow ? 1 << 20 : 10 << 20;
+      output.network_seconds += node == slow_ ? slow_seconds : slow ? 0.01 : 0.09;
     }
-    return coordinator_.InspectRepair(first_.repair_id, 0, missing, false)->replan;
+    return coordinator_.InspectRepair(first_.repair_id, first_.part.attempt, missing, false)
+        ->replan;
   }
 
   RepairGrant first_;
@@ -206,7 +242,8 @@ class Stragglers : public Attempts {
 };
 
 TEST_F(Stragglers, AreReplaced) {
-  EXPECT_TRUE(Inspect(0.9, 900));
+  EXPECT_FALSE(Inspect(0.09, 900));
+  EXPECT_TRUE(Inspect(0.9, 890));
   const auto second = coordinator_.ResumeRepair(
       request_, After(first_, Blame(absl::UnavailableError("slow"), kBlameNobody)));
   ASSERT_TRUE(second.ok());
@@ -214,14 +251,45 @@ TEST_F(Stragglers, AreReplaced) {
 }
 
 TEST_F(Stragglers, MayHaveBeenFastForLong) {
-  for (const uint64_t missing : {900, 700, 500}) {
+  for (const uint64_t missing : {900, 500, 20}) {
     EXPECT_FALSE(Inspect(0.09, missing));
   }
-  EXPECT_TRUE(Inspect(0.9, 490));
+  EXPECT_TRUE(Inspect(0.9, 18)) << "two a second: nine seconds are left";
+}
+
+TEST_F(Stragglers, AreJudgedSinceAllTold) {
+  EXPECT_FALSE(Inspect(0.09, 900));
+  PartProgress& part = helpers_.answers.at(slow_);
+  const PartProgress told = part;
+  part.hops.clear();
+  clock_.Advance(std::chrono::seconds(1));
+  EXPECT_FALSE(coordinator_.InspectRepair(first_.repair_id, 0, 890, false)->replan);
+  part = told;
+  EXPECT_TRUE(Inspect(1.9, 880)) << "in two seconds";
+}
+
+TEST_F(Stragglers, AreJudgedInEachAttemptAnew) {
+  for (const uint64_t missing : {900, 800}) EXPECT_FALSE(Inspect(0.09, missing));
+  // The same nodes, whose streams begin at nothing; a second of slowness is all there is.
+  const auto second = coordinator_.ResumeRepair(
+      request_, After(first_, Blame(absl::UnavailableError("reset"), kBlameNobody)));
+  ASSERT_TRUE(second.ok());
+  first_ = *second;
+  Watch();
+  EXPECT_TRUE(Inspect(0.9, 390));
 }
 
 TEST_F(Stragglers, StayWhenNotMuchIsMissing) {
+  EXPECT_FALSE(Inspect(0.09, 110));
   EXPECT_FALSE(Inspect(0.9, 10)) << "it is as good as done";
+}
+
+TEST_F(Stragglers, AreGuessedWhenMuchIsMissing) {
+  EXPECT_TRUE(Inspect(0.9, 950)) << "nineteen seconds";
+}
+
+TEST_F(Stragglers, AreNotGuessedWhenTheOthersMayBeNoFaster) {
+  EXPECT_FALSE(Inspect(0.9, 900)) << "nine seconds";
 }
 
 TEST_F(Stragglers, AreJudgedByAllThatCameWhenSlicesAreLarge) {
