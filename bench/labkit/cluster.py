@@ -26,7 +26,7 @@ from .certificates import Certificates
 from .daemon import LOG_TAIL_LINES, Daemon, stop_all
 from .host import Host, LocalHost
 from .links import LinkBytes, Links
-from .process import LabError, wait_until
+from .process import LabError, free_port, wait_until
 from .timeline import WatchPoint
 
 # Generous: a sanitizer build on a busy two-core machine starts slowly. Nothing waits this long
@@ -69,12 +69,15 @@ class Ports:
 
 
 class Loopback:
-    """All nodes on 127.0.0.1, ports chosen by the system."""
+    """All nodes on 127.0.0.1, ports chosen by the system, but of the coordinator, which comes back
+    on the same one."""
 
-    ports = Ports()
     insecure = False
     links = Links()
     congestion_control = "of the machine"
+
+    def __init__(self) -> None:
+        self.ports = Ports(coordinator=free_port())
 
     def address(self, node: str) -> str:
         return "127.0.0.1"
@@ -275,12 +278,17 @@ class Cluster:
         return {node["node_id"]: node for node in self.status()["nodes"]}
 
     def wait_live(self, nodes: Sequence[str], seconds: float = READY_SECONDS) -> None:
+        """As they run now: of one that was killed and started again, what is known of its last life
+        does not count."""
         def all_live() -> bool:
+            asked = time.monotonic()
             known = self.node_status()
-            return all(known.get(node, {}).get("state") == "live" for node in nodes)
+            return all(node in known and known[node]["state"] == "live"
+                       and known[node]["seconds_since_heartbeat"]
+                       < asked - self.helpers[node].started_at for node in nodes)
         wait_until(all_live, seconds, f"{len(nodes)} nodes live at the coordinator")
 
-    def wait_idle(self, seconds: float = 20.0) -> dict[str, dict[str, Any]]:
+    def wait_idle(self, seconds: float = READY_SECONDS) -> dict[str, dict[str, Any]]:
         """Until no helper has a session: then counters stand still. Returns the status of the nodes
         that answer, which are all that live."""
         answers: dict[str, dict[str, Any]] = {}
@@ -294,7 +302,7 @@ class Cluster:
         wait_until(idle, seconds, "all sessions ended")
         return answers
 
-    def wait_settled(self, seconds: float = 20.0) -> None:
+    def wait_settled(self, seconds: float = READY_SECONDS) -> None:
         """Until the coordinator, too, knows that no helper has a session: each has sent a heartbeat
         since. Before that it takes other helpers, and a plan that is shown is not the next one."""
         self.wait_idle(seconds)

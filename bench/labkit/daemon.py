@@ -14,8 +14,8 @@ from typing import Callable, Sequence
 from .host import Host, LocalHost, Process
 from .process import LabError, wait_until
 
-STOP_SECONDS = 10.0
-LOG_TAIL_LINES = 20
+STOP_SECONDS = 30.0
+LOG_TAIL_LINES = 120  # a sanitizer's report is as long
 
 
 @dataclass
@@ -29,6 +29,7 @@ class Daemon:
     host: Host = field(default_factory=LocalHost)
     process: Process | None = None
     killed_on_purpose: bool = False
+    started_at: float = 0.0  # by time.monotonic()
 
     @property
     def pid(self) -> int:
@@ -38,6 +39,7 @@ class Daemon:
 
     def start(self) -> None:
         self.killed_on_purpose = False
+        self.started_at = time.monotonic()
         self.process = self.host.spawn(self.command, self.log_file, self.environment)
 
     def running(self) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ POLL_SECONDS = 0.01
 
 _PR_SET_PDEATHSIG = 1
 _CPUCLOCK_SCHED = 2
+_given: set[int] = set()  # ports that somebody here has asked for
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -34,11 +36,23 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
         time.sleep(POLL_SECONDS)
 
 
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nobody has, below those that the kernel gives to connections: any
+    of the many that a cluster makes might take such a port before its daemon does, or while it
+    restarts. Somebody who looks in the same way may: the caller must cope with that."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randrange(first // 2, first)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            if port not in _given:
+                _given.add(port)
+                found.append(port)
+    return found
+
+
 def free_port() -> int:
-    """A loopback port that was free a moment ago; the caller must cope with losing the race."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def cpu_seconds(pid: int) -> float:

@@ -22,6 +22,8 @@ from labkit.process import interruptible, wait_until
 # Exit codes of the `ecpipe` command, as its --help lists them.
 FAILED, USAGE, NOT_FOUND, UNAVAILABLE, NO_SURVIVORS = 1, 2, 3, 4, 5
 
+HANG = 60.0  # seconds; what takes longer is taken to hang, how long it takes is no test's matter
+
 SCHEMES = ("conventional", "ppr", "rp", "rp-weighted", "rp-rack", "rp-cyclic",
            "rp-all", "mixed", "pipe-b", "pipe-s")
 BIN_DIR = Path()
@@ -87,14 +89,14 @@ class ClusterCase(unittest.TestCase):
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         self.addCleanup(lambda: process.poll() is None and process.kill())
-        wait_until(lambda: len(self.helpers_at_work()) == 4, 10, "the repair to run")
+        wait_until(lambda: len(self.helpers_at_work()) == 4, HANG, "the repair to run")
         return process
 
     def helpers_at_work(self) -> list[str]:
         return [name for name, node in self.cluster.node_status().items()
                 if node.get("active_sessions")]
 
-    def fails(self, code: int, *arguments: Any, timeout: float = 30.0) -> str:
+    def fails(self, code: int, *arguments: Any, timeout: float = HANG) -> str:
         """Runs the command, which must end with this code, and returns what it says."""
         done = self.cluster.cli(*arguments, check=False, timeout=timeout)
         self.assertEqual(done.returncode, code, f"{arguments}: {done.stderr}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import case
-from case import FAILED, NO_SURVIVORS, SCHEMES, USAGE, ClusterCase, sha256
+from case import FAILED, HANG, NO_SURVIVORS, SCHEMES, USAGE, ClusterCase, sha256
 from labkit.process import wait_until
 
 
@@ -36,7 +36,7 @@ class CorruptionCase(ClusterCase):
         return self.cluster.cli_json("status")["corrupt_blocks"]
 
     def wait_reported(self, block: dict[str, str]) -> dict[str, Any]:
-        wait_until(self.corrupt_blocks, 10, "the corrupt block to be known")
+        wait_until(self.corrupt_blocks, HANG, "the corrupt block to be known")
         known = self.corrupt_blocks()
         self.assertEqual([(each["block_id"], each["node"]) for each in known],
                          [(block["block_id"], block["node"])])
@@ -191,7 +191,7 @@ class WithoutChecksumFiles(CorruptionCase):
         self.assertEqual(list((self.work / "several").iterdir()), [])
         # A reader has had the bytes by then, and is told.
         done = subprocess.run(self.cluster.command("-q", "read", lost["block_id"]),
-                              capture_output=True, timeout=60, check=False)
+                              capture_output=True, timeout=HANG, check=False)
         self.assertEqual(done.returncode, FAILED)
         self.assertIn("was rebuilt with SHA-256", done.stderr.decode())
         self.assertNotEqual(done.stdout, content)

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 import case
-from case import USAGE, ClusterCase
+from case import HANG, USAGE, ClusterCase
 from labkit.process import wait_until
 
 
@@ -29,7 +29,7 @@ class Lives(ClusterCase):
         self.cluster.wait_live(self.cluster.node_ids)
         states = [repair["state"] for repair in self.cluster.status()["repairs"]]
         self.assertIn("interrupted", states)
-        taken, said = process.communicate(timeout=60)
+        taken, said = process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 0, said)  # the bytes do not pass the coordinator
         self.assertEqual(taken, self.bytes_of(lost["block_id"]))
         # The catalog is still there.
@@ -40,7 +40,7 @@ class Lives(ClusterCase):
         lost = self.block(0, 0)
         node = self.block(0, 1)["node"]
         self.assertEqual(self.cluster.helpers[node].stop(20), 0)
-        wait_until(lambda: self.cluster.node_status()[node]["state"] != "live", 10,
+        wait_until(lambda: self.cluster.node_status()[node]["state"] != "live", HANG,
                    "the coordinator to notice")
         self.assertIn(self.cluster.node_status()[node]["state"], ("draining", "dead"))
         self.repair(lost["block_id"], "--sha256", lost["sha256"])
@@ -50,7 +50,7 @@ class Lives(ClusterCase):
     def test_health_and_reflection(self) -> None:
         for address in (self.cluster.coordinator.address, self.address_of("node-1")):
             done = subprocess.run([case.BIN_DIR / "health_client", address], capture_output=True,
-                                  text=True, timeout=30)
+                                  text=True, timeout=HANG)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("serving", done.stdout)
             self.assertIn("ecpipe.v1.", done.stdout)
@@ -61,7 +61,7 @@ class Lives(ClusterCase):
     def test_log_level_reload(self) -> None:
         helper = self.cluster.helpers["node-2"]
         helper.send_signal(signal.SIGHUP)
-        wait_until(lambda: "log.reloaded" in helper.log_tail(50), 10, "the reload")
+        wait_until(lambda: "log.reloaded" in helper.log_tail(50), HANG, "the reload")
 
     def test_memory_does_not_grow_with_the_block(self) -> None:
         small = self.peak_after_repair(offset=0, length=4 << 20)
@@ -84,7 +84,7 @@ class Configs(unittest.TestCase):
             path = Path(directory) / "config.toml"
             path.write_text(text.replace("DIR", directory))
             done = subprocess.run([case.BIN_DIR / program, "--config", path], capture_output=True,
-                                  text=True, timeout=30)
+                                  text=True, timeout=HANG)
         self.assertEqual(done.returncode, USAGE, done.stderr)
         for part in expected:
             self.assertIn(part, done.stderr)
@@ -111,7 +111,7 @@ class Configs(unittest.TestCase):
 
     def test_no_such_file(self) -> None:
         done = subprocess.run([case.BIN_DIR / "ecpipe-helper", "--config", "/no/such.toml"],
-                              capture_output=True, text=True, timeout=30)
+                              capture_output=True, text=True, timeout=HANG)
         self.assertEqual(done.returncode, USAGE)
         self.assertIn("/no/such.toml", done.stderr)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import case
-from case import FAILED, NO_SURVIVORS, ClusterCase
+from case import FAILED, HANG, NO_SURVIVORS, ClusterCase
 from labkit.process import wait_until
 
 
@@ -25,7 +25,8 @@ class MidRepair(ClusterCase):
     nodes = 7
     block_bytes = 64 << 20
     file_bytes = 4 * (64 << 20)
-    helper_settings = {"timeouts": {"stall_seconds": 20.0, "drain_seconds": 5.0}}
+    stall_seconds = HANG
+    helper_settings = {"timeouts": {"stall_seconds": stall_seconds, "drain_seconds": 5.0}}
 
     def interrupted_read(self, fault: Callable[[], None], *arguments: str,
                          taken_before: int = 8 << 20) -> tuple[bytes, dict[str, Any]]:
@@ -39,7 +40,7 @@ class MidRepair(ClusterCase):
         listener.start()
         begun = time.monotonic()
         taken += process.stdout.read()
-        process.wait(timeout=30)
+        process.wait(timeout=HANG)
         self.seconds = time.monotonic() - begun
         listener.join()
         self.assertEqual(process.returncode, 0, said[0].decode())
@@ -75,7 +76,7 @@ class MidRepair(ClusterCase):
         self.assertEqual(process.stdout.read(1 << 20), self.content[:1 << 20])
         process.stdout.close()
         said = process.stderr.read().decode()
-        self.assertEqual(process.wait(timeout=30), FAILED, said)
+        self.assertEqual(process.wait(timeout=HANG), FAILED, said)
         self.assertIn("standard output", said)
         newest = json.loads(self.cluster.cli("status", "--json").stdout)["repairs"][0]
         self.assertEqual(newest["state"], "failed")
@@ -91,7 +92,7 @@ class MidRepair(ClusterCase):
         taken, repair = self.interrupted_read(fault)
         self.assertEqual(taken, self.content)
         self.assertEqual((repair["state"], repair["attempt"]), ("done", 1))
-        self.assertLess(self.seconds, 15, "long before the parts themselves would give up")
+        self.assertLess(self.seconds, self.stall_seconds, "before the parts themselves give up")
         victims[0].resume()
         self.cluster.wait_live(self.cluster.node_ids)
         self.assert_nothing_left()
@@ -149,7 +150,7 @@ class MidRepair(ClusterCase):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(
                 self.cluster.command("-q", "read", self.lost["block_id"], "--scheme", "rp"),
-                stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+                stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANG)
         self.assertEqual(done.returncode, FAILED, done.stderr)
         self.assertIn("No space left", done.stderr)
         self.assert_nothing_left()
@@ -186,7 +187,7 @@ class MidRepair(ClusterCase):
         victims = [self.cluster.helpers[name] for name in self.helpers_at_work()[:2]]
         for victim in victims:
             victim.kill()
-        taken_rest, said = process.communicate(timeout=30)
+        taken_rest, said = process.communicate(timeout=HANG)
         taken += taken_rest
         self.assertEqual(process.returncode, NO_SURVIVORS, said)
         self.assertEqual(bytes(taken), self.content[:len(taken)])
@@ -204,7 +205,7 @@ class MidRepair(ClusterCase):
                 taken = process.stdout.read(1 << 20)
                 getattr(process, end)()
                 # Nobody reads meanwhile: it would else be at its end before it looks.
-                self.assertEqual(process.wait(timeout=10), 130 if end == "terminate" else -9)
+                self.assertEqual(process.wait(timeout=HANG), 130 if end == "terminate" else -9)
                 rest, _ = process.communicate()
                 taken += rest
                 self.assertEqual(taken, self.content[:len(taken)])
@@ -217,7 +218,7 @@ class MidRepair(ClusterCase):
                                  "--slice-size", "4KiB"),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)
-        wait_until(lambda: len(self.helpers_at_work()) == 4, 10, "the repair to run")
+        wait_until(lambda: len(self.helpers_at_work()) == 4, HANG, "the repair to run")
         process.kill()
         process.wait()
         self.assertFalse((self.work / "part").exists(), "it was not killed in the middle")
@@ -261,14 +262,14 @@ class MidRepairToFiles(ClusterCase):
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         self.addCleanup(lambda: process.poll() is None and process.kill())
-        wait_until(lambda: process.poll() is not None or len(self.helpers_at_work()) >= 4, 10,
+        wait_until(lambda: process.poll() is not None or len(self.helpers_at_work()) >= 4, HANG,
                    "the repair to run")
         at_work = self.helpers_at_work()
         victim = self.cluster.helpers[at_work[1]] if len(at_work) > 1 else None
         if victim is not None:
             victim.kill()
         try:
-            out, said = process.communicate(timeout=60)
+            out, said = process.communicate(timeout=HANG)
         finally:
             if victim is not None:
                 victim.restart()
@@ -295,7 +296,7 @@ class MidRepairToNode(ClusterCase):
         self.cluster.cli("limits", "set", "--node", ",".join(self.cluster.node_ids),
                          "--repair-mbit", str(self.rate_mbit))
         wait_until(lambda: all(node["repair_mbit"] == self.rate_mbit
-                               for node in self.cluster.cli_json("limits")["nodes"]), 5,
+                               for node in self.cluster.cli_json("limits")["nodes"]), HANG,
                    "the limits")
 
     def test_helper_killed(self) -> None:
@@ -315,12 +316,12 @@ class MidRepairToNode(ClusterCase):
         def half_is_there() -> bool:
             return any(read - before[node] > self.block_bytes // 2
                        for node, read in self.blocks_read().items())
-        wait_until(half_is_there, 20, "half of the block")
+        wait_until(half_is_there, HANG, "half of the block")
         at_work = [node for node in self.helpers_at_work() if node != spare]
         self.assertEqual(len(at_work), 4, "half is left")
         victim = self.cluster.helpers[at_work[1]]
         victim.kill()
-        out, said = process.communicate(timeout=60)
+        out, said = process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 0, said.decode())
         read = {node: after - before[node] for node, after in self.blocks_read().items()}
 

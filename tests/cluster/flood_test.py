@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import case
-from case import ClusterCase
+from case import HANG, ClusterCase
 from labkit import strangers
 from labkit.process import wait_until
 
@@ -44,7 +44,7 @@ class Flooded(ClusterCase):
         self.assertGreater(repairs, 0)
         self.assert_nothing_left()
         for daemon in daemons:
-            wait_until(lambda: open_files(daemon.pid) <= before[daemon.name] + MORE_FILES, 30,
+            wait_until(lambda: open_files(daemon.pid) <= before[daemon.name] + MORE_FILES, HANG,
                        f"{daemon.name} to have closed what strangers opened")
 
     def ports(self) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import case
+from case import HANG
 from fake_namenode import FakeNameNode
 from hdfs_group import Group, make_volume
 from labkit.cluster import Cluster, node_names
@@ -22,7 +23,6 @@ NODES = 10
 CELL = 65536
 ROW = 6 * CELL
 REPORT_SECONDS = 0.3
-SOON = 30.0  # for a report to arrive, on a busy machine
 
 
 class HdfsCatalog(unittest.TestCase):
@@ -58,7 +58,7 @@ class HdfsCatalog(unittest.TestCase):
         return self.cluster.status().get("hdfs", {"blocks": 0})
 
     def await_blocks(self, blocks: int) -> None:
-        wait_until(lambda: self.hdfs()["blocks"] == blocks, SOON, f"{blocks} blocks reported")
+        wait_until(lambda: self.hdfs()["blocks"] == blocks, HANG, f"{blocks} blocks reported")
 
     def repair(self, group: Group, index: int) -> bytes:
         out = self.work / "out"
@@ -70,7 +70,7 @@ class HdfsCatalog(unittest.TestCase):
 
     def kill(self, node: str) -> None:
         self.cluster.helpers[node].kill()
-        wait_until(lambda: self.cluster.node_status()[node]["state"] == "dead", SOON,
+        wait_until(lambda: self.cluster.node_status()[node]["state"] == "dead", HANG,
                    f"{node} dead")
 
     def test_blocks_without_facts_are_planned_and_repaired(self) -> None:
@@ -89,7 +89,7 @@ class HdfsCatalog(unittest.TestCase):
         # A group that was made since the NameNode was asked last: it is asked again.
         new = self.make(ROW, 3)
         self.await_blocks(blocks + 9)
-        wait_until(lambda: self.cluster.cli("plan", new.name(0), check=False).returncode == 0, SOON,
+        wait_until(lambda: self.cluster.cli("plan", new.name(0), check=False).returncode == 0, HANG,
                    "the new group known")
         self.assertEqual(self.repair(new, 0), new.blocks[0])
         unknown = Group(ROW, cell=CELL, number=9)
@@ -115,19 +115,19 @@ class HdfsCatalog(unittest.TestCase):
     def test_an_answer_that_was_cut_off_changes_nothing(self) -> None:
         group = self.make(ROW, 1)
         self.start(hdfs={"namenodes": [self.namenode.url], "refresh_seconds": 1})
-        wait_until(lambda: self.hdfs()["groups"] == 1, SOON, "a group known")
+        wait_until(lambda: self.hdfs()["groups"] == 1, HANG, "a group known")
         self.await_blocks(9)
         self.namenode.cut_off = True
         self.make(ROW, 2)
-        wait_until(lambda: "not whole" in self.hdfs()["namenode_error"], SOON, "an error told")
+        wait_until(lambda: "not whole" in self.hdfs()["namenode_error"], HANG, "an error told")
         asked = len(self.namenode.queries)
-        wait_until(lambda: len(self.namenode.queries) > asked + 1, SOON, "more attempts")
+        wait_until(lambda: len(self.namenode.queries) > asked + 1, HANG, "more attempts")
         hdfs = self.hdfs()
         self.assertEqual(hdfs["groups"], 1)
         self.assertGreater(hdfs["groups_age_seconds"], 1)
         self.assertEqual(self.repair(group, 3), group.blocks[3])
         self.namenode.cut_off = False
-        wait_until(lambda: self.hdfs()["groups"] == 2, SOON, "both groups known")
+        wait_until(lambda: self.hdfs()["groups"] == 2, HANG, "both groups known")
         self.assertEqual(self.hdfs()["namenode_error"], "")
 
     def test_of_an_ha_pair_the_active_one_is_heard(self) -> None:
@@ -137,15 +137,15 @@ class HdfsCatalog(unittest.TestCase):
         self.namenode.standby = True
         self.start(hdfs={"namenodes": ["http://127.0.0.1:1", self.namenode.url, other.url],
                          "refresh_seconds": 1})
-        wait_until(lambda: self.hdfs()["groups"] == 1, SOON, "a group known")
+        wait_until(lambda: self.hdfs()["groups"] == 1, HANG, "a group known")
         self.await_blocks(9)
         self.assertEqual(self.repair(group, 3), group.blocks[3])
         other.standby = True
-        wait_until(lambda: "FAILED" in self.hdfs()["namenode_error"], SOON, "an error told")
+        wait_until(lambda: "FAILED" in self.hdfs()["namenode_error"], HANG, "an error told")
         self.assertIn(other.url, self.hdfs()["namenode_error"])
         self.namenode.standby = False
         self.make(ROW, 2)
-        wait_until(lambda: self.hdfs()["groups"] == 2, SOON, "the new active one heard")
+        wait_until(lambda: self.hdfs()["groups"] == 2, HANG, "the new active one heard")
         self.assertEqual(self.hdfs()["namenode_error"], "")
 
     def test_recover_node_shows_what_hdfs_rebuilds(self) -> None:
@@ -165,7 +165,7 @@ class HdfsCatalog(unittest.TestCase):
         self.assertEqual(loss["outstanding"]["blocks"], 3)
         self.assertEqual(loss["by_missing"], [2, 1, 0])
         self.assertTrue(any("no repair is under way" in hint for hint in loss["hints"]))
-        wait_until(lambda: self.hdfs()["degraded_groups"] == 3, SOON, "three degraded groups")
+        wait_until(lambda: self.hdfs()["degraded_groups"] == 3, HANG, "three degraded groups")
         refused = self.cluster.cli("recover-node", node, "--to", spare, check=False)
         self.assertIn("HDFS decides", refused.stderr)
         follow = subprocess.Popen(self.cluster.command("recover-node", node, "--json"),
@@ -177,22 +177,22 @@ class HdfsCatalog(unittest.TestCase):
         kept.put(self.volume(spare), 4)
         kept.stamp += 1
         lost_twice.put(self.volume(spare), 4)
-        wait_until(lambda: self.loss(node)["rebuilt"]["blocks"] == 1, SOON, "one block rebuilt")
+        wait_until(lambda: self.loss(node)["rebuilt"]["blocks"] == 1, HANG, "one block rebuilt")
         self.namenode.groups.remove(deleted)
-        wait_until(lambda: self.loss(node)["gone"]["blocks"] == 1, SOON, "one group gone")
+        wait_until(lambda: self.loss(node)["gone"]["blocks"] == 1, HANG, "one group gone")
         outstanding = {"blocks": 1, "bytes": block_bytes}
         self.assertEqual(self.loss(node)["outstanding"], outstanding)
         # A coordinator that starts again still knows what the dead node had, and learns the rest.
         self.cluster.coordinator.restart()
         self.assertEqual(self.loss(node)["lost"], {"blocks": 3, "bytes": 3 * block_bytes})
-        wait_until(lambda: self.loss(node)["outstanding"] == outstanding, SOON, "all known again")
-        wait_until(lambda: self.loss(node)["unreported_nodes"] == 0, SOON, "all to have reported")
-        wait_until(lambda: self.loss(node)["by_missing"] == [1, 0, 0], SOON, "all blocks known")
+        wait_until(lambda: self.loss(node)["outstanding"] == outstanding, HANG, "all known again")
+        wait_until(lambda: self.loss(node)["unreported_nodes"] == 0, HANG, "all to have reported")
+        wait_until(lambda: self.loss(node)["by_missing"] == [1, 0, 0], HANG, "all blocks known")
         self.assertIsNone(follow.poll())
         kept.meta_file(self.volume(spare), 4).with_name(
             f"blk_{kept.block_id(4)}_{kept.stamp - 1}.meta").unlink()
         kept.put(self.volume(spare), 4)
-        output, _ = follow.communicate(timeout=SOON)
+        output, _ = follow.communicate(timeout=HANG)
         self.assertEqual(follow.returncode, 0)
         self.assertEqual(json.loads(output)["rebuilt"], {"blocks": 2, "bytes": 2 * block_bytes})
 
@@ -210,7 +210,7 @@ class HdfsCatalog(unittest.TestCase):
         self.cluster.wait_live([node])
         self.await_blocks(9)
         # What it has is not the block, and the group still lacks one.
-        wait_until(lambda: self.hdfs()["degraded_groups"] == 1, SOON, "a degraded group")
+        wait_until(lambda: self.hdfs()["degraded_groups"] == 1, HANG, "a degraded group")
         plan = self.cluster.cli("plan", group.name(0), "--format", "json").stdout
         self.assertNotIn(group.name(2), plan)
         self.assertEqual(self.repair(group, 2), group.blocks[2])
@@ -222,7 +222,7 @@ class HdfsCatalog(unittest.TestCase):
         self.cluster.coordinator.restart()
         self.cluster.wait_live(self.nodes)
         self.await_blocks(9)
-        wait_until(lambda: self.hdfs()["groups"] == 1, SOON, "a group known")
+        wait_until(lambda: self.hdfs()["groups"] == 1, HANG, "a group known")
         self.assertEqual(self.repair(group, 5), group.blocks[5])
 
     def test_a_corrupt_block_that_hdfs_replaced_is_good_again(self) -> None:
@@ -240,7 +240,7 @@ class HdfsCatalog(unittest.TestCase):
         self.assertIsNone(corrupt[0]["repair"])
         self.assertIn("HDFS rebuilds it", self.cluster.cli("status").stdout)
         file.unlink()
-        wait_until(lambda: not self.cluster.status()["corrupt_blocks"], SOON, "the block forgotten")
+        wait_until(lambda: not self.cluster.status()["corrupt_blocks"], HANG, "the block forgotten")
         group.put(self.volume(self.nodes[5]), 5)
         self.await_blocks(9)
         self.assertEqual(self.repair(group, 0), group.blocks[0])

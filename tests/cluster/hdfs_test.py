@@ -12,6 +12,7 @@ import unittest
 from pathlib import Path
 
 import case
+from case import HANG
 from endpoint_client import Connection, EndpointError, HEADER, read
 from hdfs_group import Group, make_volume
 from labkit.cluster import Cluster, EcpipeDaemon, node_names
@@ -170,7 +171,7 @@ class HdfsBlocks(unittest.TestCase):
             return caught.exception.code != "UNAVAILABLE"
 
         # A coordinator that has just started waits for helpers that might still register.
-        wait_until(refused_for_good, 30.0, "an answer that is not UNAVAILABLE")
+        wait_until(refused_for_good, HANG, "an answer that is not UNAVAILABLE")
         self.assertEqual(failed[-1].code, "FAILED_PRECONDITION")
         self.assertIn("unknown-datanode: its helper has not registered", str(failed[-1]))
         for early in failed[:-1]:

@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable
 
 import case
-from case import NOT_FOUND, USAGE, ClusterCase, sha256
+from case import HANG, NOT_FOUND, USAGE, ClusterCase, sha256
 from labkit.process import wait_until
 
 MBIT = 1e6 / 8
@@ -36,7 +36,7 @@ class LimitsCase(ClusterCase):
         def hold() -> bool:
             nodes = self.node_limits()
             return all(nodes[node]["repair_mbit"] == rate for node, rate in rates.items())
-        wait_until(hold, 5, f"the limits {rates}")
+        wait_until(hold, HANG, f"the limits {rates}")
 
     def limit_all(self, mbit: float) -> None:
         self.cluster.cli("limits", "set", "--node", ",".join(self.cluster.node_ids),
@@ -58,7 +58,7 @@ class LimitsCase(ClusterCase):
             return ((asked + time.monotonic()) / 2,
                     {name: node["data_bytes_sent"] for name, node in status.items()})
         at, first = sent()
-        wait_until(lambda: time.monotonic() > at + 2.0, 10, "two seconds of traffic")
+        wait_until(lambda: time.monotonic() > at + 2.0, HANG, "two seconds of traffic")
         then, second = sent()
         return {node: (second[node] - first[node]) / (then - at) for node in first}
 
@@ -80,7 +80,7 @@ class PerNode(LimitsCase):
         begun = time.monotonic()
         process = self.begin("repair", block["block_id"], "-o", self.work / "slow",
                              "--scheme", "rp")
-        wait_until(lambda: len(self.helpers_at_work()) == 4, 10, "the repair to run")
+        wait_until(lambda: len(self.helpers_at_work()) == 4, HANG, "the repair to run")
         path = self.helpers_at_work()
 
         def rates() -> dict[str, float]:
@@ -90,7 +90,7 @@ class PerNode(LimitsCase):
         self.assert_rates(rates, SLOWER * MBIT)
         self.assertIsNone(process.poll())
         self.cluster.cli("limits", "reset", "--node", ",".join(self.cluster.node_ids))
-        self.assertEqual(process.wait(30), 0)
+        self.assertEqual(process.wait(HANG), 0)
         # The change has come with a heartbeat: by the old limit it would still run.
         self.assertLess(time.monotonic() - begun, 0.9 * self.block_bytes / (SLOWER * MBIT))
         self.assertEqual(sha256((self.work / "slow").read_bytes()), block["sha256"])
@@ -116,7 +116,7 @@ class PerNode(LimitsCase):
         recovery = self.cluster.cli_json("recover-node", "node-1", "--even-if-live", "--detach",
                                          "--delay", "0")["recovery_id"]
         try:
-            wait_until(lambda: len(self.helpers_at_work()) >= 4, 10, "the recovery to run")
+            wait_until(lambda: len(self.helpers_at_work()) >= 4, HANG, "the recovery to run")
             # Were they equals, a read would have half of the rate or less. The machine may be busy
             # during one, but not during all.
             for _ in range(3):
@@ -134,11 +134,11 @@ class PerNode(LimitsCase):
 
     def test_sessions_are_limited(self) -> None:
         self.cluster.cli("limits", "set", "--node", "node-3", "--max-sessions", "1")
-        wait_until(lambda: self.node_limits()["node-3"]["max_sessions"] == 1, 5, "the limit")
+        wait_until(lambda: self.node_limits()["node-3"]["max_sessions"] == 1, HANG, "the limit")
         self.assertEqual(self.node_limits()["node-3"]["set_max_sessions"], 1)
         self.assertIsNone(self.node_limits()["node-4"]["set_max_sessions"])
         self.cluster.cli("limits", "reset", "--node", "node-3")
-        wait_until(lambda: self.node_limits()["node-3"]["max_sessions"] > 1, 5, "the old limit")
+        wait_until(lambda: self.node_limits()["node-3"]["max_sessions"] > 1, HANG, "the old limit")
 
     def test_what_is_refused(self) -> None:
         self.fails(USAGE, "limits", "set", "--cluster")
@@ -161,20 +161,20 @@ class ClusterWide(LimitsCase):
         self.cluster.cli("limits", "set", "--cluster", "--repair-mbit", str(total))
         # Idle helpers have what they would have if all seven began at once.
         wait_until(lambda: all(0 < node["repair_mbit"] < total / 6
-                               for node in self.node_limits().values()), 5, "shares")
+                               for node in self.node_limits().values()), HANG, "shares")
         process = self.begin("repair", self.block(0, 0)["block_id"], "-o", self.work / "shared",
                              "--scheme", "rp")
-        wait_until(lambda: len(self.helpers_at_work()) == 4, 10, "the repair to run")
+        wait_until(lambda: len(self.helpers_at_work()) == 4, HANG, "the repair to run")
         self.assert_rates(lambda: {"all": sum(self.sending_rates().values())}, total * MBIT)
         self.assertIsNone(process.poll())
         self.cluster.cli("limits", "reset", "--cluster")
-        self.assertEqual(process.wait(30), 0)
+        self.assertEqual(process.wait(HANG), 0)
 
     def test_repairs_at_once_are_limited(self) -> None:
         self.cluster.cli("limits", "set", "--cluster", "--max-running", "1")
         self.limit_all(SLOW)
         process = self.begin("repair", self.block(0, 0)["block_id"], "-o", self.work / "first")
-        wait_until(lambda: len(self.helpers_at_work()) >= 4, 10, "the repair to run")
+        wait_until(lambda: len(self.helpers_at_work()) >= 4, HANG, "the repair to run")
         done = self.cluster.cli("repair", self.block(0, 1)["block_id"], "-o", self.work / "second",
                                 check=False)
         self.assertNotEqual(done.returncode, 0)

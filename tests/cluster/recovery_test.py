@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import case
-from case import NO_SURVIVORS, NOT_FOUND, USAGE, ClusterCase, sha256
+from case import HANG, NOT_FOUND, NO_SURVIVORS, USAGE, ClusterCase, sha256
 from labkit.process import wait_until
 
 
@@ -42,7 +42,7 @@ class RecoveryCase(ClusterCase):
         self.cluster.helpers[node].kill()
         for file in self.cluster.helpers[node].root.iterdir():
             file.unlink()
-        wait_until(lambda: self.cluster.node_status()[node]["state"] == "dead", 20, "the death")
+        wait_until(lambda: self.cluster.node_status()[node]["state"] == "dead", HANG, "the death")
 
     def recover(self, node: str, *arguments: str) -> dict[str, Any]:
         return self.cluster.cli_json("recover-node", node, "--delay", "0", *arguments)
@@ -131,13 +131,14 @@ class Returned(RecoveryCase):
         places = self.places()
         helper = self.cluster.helpers["node-1"]
         helper.kill()
-        wait_until(lambda: self.cluster.node_status()["node-1"]["state"] == "dead", 20, "the death")
+        wait_until(lambda: self.cluster.node_status()["node-1"]["state"] == "dead", HANG,
+                   "the death")
         recovery_id = self.cluster.cli_json("recover-node", "node-1", "--detach")["recovery_id"]
         waiting = self.show(recovery_id)
         self.assertEqual((waiting["state"], waiting["running_blocks"]), ("running", 0))
         self.assertGreater(waiting["begins_in_seconds"], 60)  # 120 s from its last heartbeat
         helper.restart()
-        wait_until(lambda: self.show(recovery_id)["state"] != "running", 20, "the recovery's end")
+        wait_until(lambda: self.show(recovery_id)["state"] != "running", HANG, "the recovery's end")
         ended = self.show(recovery_id)
         self.assertEqual((ended["state"], ended["done_blocks"]), ("returned", 0))
         self.assertEqual(self.places(), places)
@@ -224,7 +225,7 @@ class Trouble(RecoveryCase):
         recovery_id = self.begin("node-2")
         number = str(recovery_id)
         self.cluster.cli("recovery", "pause", number)
-        wait_until(lambda: self.show(recovery_id)["running_blocks"] == 0, 20, "quiet")
+        wait_until(lambda: self.show(recovery_id)["running_blocks"] == 0, HANG, "quiet")
         paused = self.show(recovery_id)
         self.assertEqual(paused["state"], "paused")
         self.assertLess(paused["done_blocks"], len(self.lost))

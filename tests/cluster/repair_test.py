@@ -9,7 +9,7 @@ import json
 import subprocess
 
 import case
-from case import SCHEMES, ClusterCase, sha256
+from case import HANG, SCHEMES, ClusterCase, sha256
 
 HEADER_BYTES = 40
 
@@ -52,11 +52,11 @@ class Repairs(ClusterCase):
                 done = subprocess.run(
                     self.cluster.command("-q", "read", lost["block_id"], "--offset", str(offset),
                                          "--length", str(length), "--scheme", "rp"),
-                    capture_output=True, timeout=30, check=True)
+                    capture_output=True, timeout=HANG, check=True)
                 self.assertEqual(done.stdout, want[offset:offset + length])
         done = subprocess.run(
             self.cluster.command("-q", "read", lost["block_id"], "--offset", "999000"),
-            capture_output=True, timeout=30, check=True)
+            capture_output=True, timeout=HANG, check=True)
         self.assertEqual(done.stdout, want[999_000:])
 
     def test_only_the_range_travels(self) -> None:
@@ -82,7 +82,7 @@ class Repairs(ClusterCase):
                                  "--scheme", SCHEMES[i % len(SCHEMES)]),
             stdout=subprocess.DEVNULL) for i, target in enumerate(targets)]
         for process in running:
-            self.assertEqual(process.wait(timeout=60), 0)
+            self.assertEqual(process.wait(timeout=HANG), 0)
         self.assert_nothing_left()
 
     def test_direct_and_defaults(self) -> None:
@@ -121,7 +121,7 @@ class Repairs(ClusterCase):
         output = self.work / "from-c"
         done = subprocess.run(
             [case.BIN_DIR / "c_api_client", self.cluster.coordinator.address, lost["block_id"],
-             output], capture_output=True, text=True, timeout=60)
+             output], capture_output=True, text=True, timeout=HANG)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(output.read_bytes(), self.bytes_of(lost["block_id"]))
 

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import case
-from case import FAILED, NO_SURVIVORS, NOT_FOUND, SCHEMES, USAGE, ClusterCase, sha256
+from case import FAILED, HANG, NOT_FOUND, NO_SURVIVORS, SCHEMES, USAGE, ClusterCase, sha256
 from labkit.process import wait_until
 
 INTERRUPTED = 130
@@ -143,11 +143,11 @@ class OnNodes(SeveralCase):
                                  "--slice-size", str(slice_bytes)),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: process.poll() is None and process.kill())
-        wait_until(lambda: set(to) <= set(self.helpers_at_work()), 10, "the hosts to run")
+        wait_until(lambda: set(to) <= set(self.helpers_at_work()), HANG, "the hosts to run")
         return process
 
     def await_failure(self, process: subprocess.Popen, code: int) -> str:
-        error = process.communicate(timeout=60)[1]
+        error = process.communicate(timeout=HANG)[1]
         self.assertEqual(process.returncode, code, error)
         self.cluster.wait_idle()
         self.assertEqual(sorted(self.cluster.data_dir().glob("*/.ecpipe-tmp-*")), [])
@@ -171,7 +171,7 @@ class OnNodes(SeveralCase):
         process = self.begin(to, lost)
         host = self.cluster.helpers[to[1]]
         host.kill()
-        error = process.communicate(timeout=60)[1]
+        error = process.communicate(timeout=HANG)[1]
         self.assertEqual(process.returncode, FAILED, error)
         self.assertIn(" failed: ", error)
         host.restart()

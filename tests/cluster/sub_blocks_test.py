@@ -9,7 +9,7 @@ import json
 import subprocess
 
 import case
-from case import SCHEMES, USAGE, ClusterCase, sha256
+from case import HANG, SCHEMES, USAGE, ClusterCase, sha256
 
 UNIT, ROWS = 4096, 2
 GROUP = UNIT * ROWS
@@ -24,7 +24,7 @@ class RotatedRs(ClusterCase):
 
     def read(self, block_id: str, *arguments: str) -> bytes:
         return subprocess.run(self.cluster.command("-q", "read", block_id, *arguments),
-                              capture_output=True, timeout=30, check=True).stdout
+                              capture_output=True, timeout=HANG, check=True).stdout
 
     def ids(self, *indices: int) -> list[str]:
         return [self.block(0, index)["block_id"] for index in indices]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Iterator
 
 import case
-from case import FAILED, UNAVAILABLE, USAGE, ClusterCase, sha256
+from case import FAILED, HANG, UNAVAILABLE, USAGE, ClusterCase, sha256
 from labkit.certificates import Certificates
 from labkit.cluster import COORDINATOR, REQUESTOR, toml_text
 from labkit.daemon import Daemon
@@ -34,7 +34,7 @@ class TlsCase(ClusterCase):
         return subprocess.run(
             [case.BIN_DIR / "ecpipe", "--coordinator",
              coordinator or self.cluster.coordinator.address, *identity, *arguments],
-            capture_output=True, text=True, timeout=60)
+            capture_output=True, text=True, timeout=HANG)
 
     def refused(self, name: str, *arguments: str) -> str:
         """PERMISSION_DENIED, and what was said of it."""
@@ -81,13 +81,13 @@ class Repairs(TlsCase):
         done = subprocess.run(
             [case.BIN_DIR / "c_api_client", self.cluster.coordinator.address, lost["block_id"],
              self.work / "c-out", files["ca"], files["certificate"], files["key"]],
-            capture_output=True, text=True, timeout=60)
+            capture_output=True, text=True, timeout=HANG)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual((self.work / "c-out").read_bytes(), self.bytes_of(lost["block_id"]))
 
     def test_data_port_answers_no_plain_tcp(self) -> None:
         host, port = self.cluster.node_status()["node-1"]["data_address"].rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=20) as stranger:
+        with socket.create_connection((host, int(port)), timeout=HANG) as stranger:
             stranger.sendall(b"ECPH" + bytes(48))
             answer = b""
             with contextlib.suppress(ConnectionResetError):
@@ -98,7 +98,7 @@ class Repairs(TlsCase):
     def test_no_certificate(self) -> None:
         done = subprocess.run(
             [case.BIN_DIR / "ecpipe", "--coordinator", self.cluster.coordinator.address, "status"],
-            capture_output=True, text=True, timeout=60)
+            capture_output=True, text=True, timeout=HANG)
         self.assertEqual(done.returncode, UNAVAILABLE, done.stdout + done.stderr)
 
 
@@ -134,7 +134,7 @@ class Roles(TlsCase):
         """A requestor cannot register, and a helper not as another one."""
         for certificate, node in (("app", "node-8"), ("node-2", "node-9")):
             with self.helper_with(certificate, node) as helper:
-                wait_until(lambda: "PERMISSION_DENIED" in helper.log_tail(), 30, "the refusal")
+                wait_until(lambda: "PERMISSION_DENIED" in helper.log_tail(), HANG, "the refusal")
                 self.assertIn(f"'{certificate}'", helper.log_tail())
                 self.assertNotIn(node, self.cluster.node_status())
 
@@ -172,10 +172,10 @@ class Replacement(TlsCase):
         (self.certificates().directory / "ca.pem").unlink()
         self.certificates().make_for_cluster(COORDINATOR, REQUESTOR, self.cluster.node_ids)
         # Daemons look at their files once a second; nobody believes the old CA any more then.
-        wait_until(lambda: self.cluster.cli("status", check=False).returncode == 0, 30,
+        wait_until(lambda: self.cluster.cli("status", check=False).returncode == 0, HANG,
                    "the new certificates to be in use")
         wait_until(lambda: self.as_name(REQUESTOR, "status", certificates=Certificates(old))
-                   .returncode == UNAVAILABLE, 30, "the old ones to be refused")
+                   .returncode == UNAVAILABLE, HANG, "the old ones to be refused")
         taken, said = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, said)
         self.assertEqual(taken, self.bytes_of(lost["block_id"]))
@@ -207,7 +207,7 @@ class Configs(TlsCase):
                 "helper": {"node_id": "node-1", "coordinator": "127.0.0.1:1", "roots": [folder]},
                 "listen": {"control": "127.0.0.1:0", "data": "127.0.0.1:0"}, **settings}))
             done = subprocess.run([case.BIN_DIR / "ecpipe-helper", "--config", config],
-                                  capture_output=True, text=True, timeout=30)
+                                  capture_output=True, text=True, timeout=HANG)
         self.assertEqual(done.returncode, USAGE, done.stderr)
         for part in expected:
             self.assertIn(part, done.stderr)

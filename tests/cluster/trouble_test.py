@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
 import case
-from case import NO_SURVIVORS, NOT_FOUND, SCHEMES, UNAVAILABLE, USAGE, ClusterCase
+from case import HANG, NOT_FOUND, NO_SURVIVORS, SCHEMES, UNAVAILABLE, USAGE, ClusterCase
 from labkit.process import free_port
 
 
@@ -87,9 +86,7 @@ class NodesDown(ClusterCase):
         report = self.repair(lost["block_id"], "--sha256", lost["sha256"])
         self.assertEqual(report["bytes"], self.block_bytes)
         self.cluster.helpers[self.block(0, 2)["node"]].kill()
-        begun = time.monotonic()
         said = self.fails(NO_SURVIVORS, "repair", lost["block_id"], "-o", self.work / "never")
-        self.assertLess(time.monotonic() - begun, 20)
         for index in (1, 2):
             self.assertIn(self.block(0, index)["node"], said)
         self.assertIn("3 survivors", said)
@@ -109,7 +106,7 @@ class CoordinatorDown(unittest.TestCase):
                             ["read", "b", "-q"], ["catalog", "list"]):
                 done = subprocess.run(
                     [case.BIN_DIR / "ecpipe", "--coordinator", address, *command],
-                    capture_output=True, text=True, timeout=30)
+                    capture_output=True, text=True, timeout=HANG)
                 self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
                 self.assertIn(address, done.stderr)
             self.assertEqual(list(Path(directory).iterdir()), [])

@@ -29,11 +29,11 @@ EXIT_SKIPPED = 77
 
 
 class BehindLinks(case.ClusterCase):
-    """Repairs of a block, for 16 MiB in 1.4 s over a link of 100 Mb/s."""
+    """Repairs of a block, for 32 MiB in 2.8 s over a link of 100 Mb/s."""
 
     network_links = Links(100)
-    block_bytes = 16 << 20
-    file_bytes = 4 * (16 << 20)
+    block_bytes = 32 << 20
+    file_bytes = 4 * (32 << 20)
     fraction = 0.5  # of the block that has come when the fault does
 
     @classmethod
@@ -60,13 +60,13 @@ class BehindLinks(case.ClusterCase):
                                  "--scheme", "rp", "--sha256", self.lost["sha256"]),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: process.poll() is None and process.kill())
-        wait_until(lambda: len(self.helpers_at_work()) == 4, 10, "the repair to run")
+        wait_until(lambda: len(self.helpers_at_work()) == 4, case.HANG, "the repair to run")
         victim = self.helpers_at_work()[1]
         wait_until(lambda: process.poll() is not None or self.sent()[victim] - before[victim]
-                   >= self.fraction * self.block_bytes, 30, "a part of the block")
+                   >= self.fraction * self.block_bytes, case.HANG, "a part of the block")
         self.assertIsNone(process.poll(), "it is over before the fault")
         fault(victim)
-        out, said = process.communicate(timeout=60)
+        out, said = process.communicate(timeout=case.HANG)
         self.assertEqual(process.returncode, 0, said)
         self.assertEqual((self.work / "out").read_bytes(), self.bytes_of(self.lost["block_id"]))
         return json.loads(out)
@@ -160,13 +160,13 @@ class Limited(BehindLinks):
                          "--repair-mbit", str(self.limit_mbit))
         wait_until(lambda: all(node["repair_mbit"] == self.limit_mbit
                                for node in self.cluster.cli_json("limits")["nodes"]),
-                   5, "the limits")
+                   case.HANG, "the limits")
         rates: dict[str, float] = {}
 
         def measure(_: str) -> None:
             at_work = self.helpers_at_work()
             first, at = self.cluster.network.link_bytes(), time.monotonic()
-            wait_until(lambda: time.monotonic() >= at + 1.3, 5, "traffic to count")
+            wait_until(lambda: time.monotonic() >= at + 1.3, case.HANG, "traffic to count")
             second, seconds = self.cluster.network.link_bytes(), time.monotonic() - at
             for node in at_work:
                 rates[node] = (second[node] - first[node]).up * 8 / 1e6 / seconds

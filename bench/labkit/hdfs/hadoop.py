@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import random
-import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +15,7 @@ from xml.sax.saxutils import escape
 from ..cluster import COORDINATOR, Loopback, Network
 from ..daemon import Daemon, stop_all
 from ..host import Host
-from ..process import LabError
+from ..process import LabError, free_ports
 from .toolchain import DUMP_SECONDS, Toolchain
 
 DATANODE_ADDRESSES = ("dfs.datanode.address", "dfs.datanode.http.address",
@@ -28,7 +25,6 @@ PLUGIN = {"dfs.datanode.plugins": "io.ecpipe.hdfs.DataNodePlugin"}
 # With which a client reads through it.
 FILE_SYSTEM = {"fs.hdfs.impl": "io.ecpipe.hdfs.EcpipeFileSystem",
                "fs.AbstractFileSystem.hdfs.impl": "io.ecpipe.hdfs.EcpipeFs"}
-_given: set[int] = set()  # ports of this process that need not be in use yet
 UP_SECONDS = 240
 POLL_SECONDS = 0.3  # a question costs a JVM a few milliseconds
 NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
@@ -61,20 +57,6 @@ def await_state(condition: Callable[[], bool], seconds: float, what: str) -> Non
         if time.monotonic() > deadline:
             raise LabError(f"{what}: not within {seconds:g} s")
         threading.Event().wait(POLL_SECONDS)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody has, below those that the kernel gives to connections:
-    any of the many that a cluster makes might take such a port before its daemon does."""
-    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    found: list[int] = []
-    while len(found) < count:
-        port = random.randrange(first // 2, first)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            if port not in _given:
-                _given.add(port)
-                found.append(port)
-    return found
 
 
 def write_configuration(file: Path, properties: Mapping[str, Any]) -> None:
