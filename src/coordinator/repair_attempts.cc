@@ -144,7 +144,9 @@ absl::Status RepairCoordinator::FindForResume(const RepairRequest& request, cons
   }
   RepairRecord record = known.ok() ? *known : RepairRecord{};
   record.repair_id = from.repair_id;
-  record.attempt = from.attempt;
+  // Its last words may not have reached the requestor: helpers have parts of an attempt then that
+  // the requestor does not know of.
+  record.attempt = std::max(record.attempt, from.attempt);
   record.block_ids = request.block_ids;
   record.transport = TransportName(request.transport);
   record.requestor = request.requestor;

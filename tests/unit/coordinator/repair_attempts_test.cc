@@ -142,6 +142,21 @@ TEST_F(Attempts, ACoordinatorThatRestartedTakesTheRepairUp) {
       next.ResumeRepair(request_, After(*second, absl::UnavailableError("x"))).status()));
 }
 
+TEST_F(Attempts, AnAttemptThatTheRequestorNeverHeardOfIsNotMadeTwice) {
+  const RepairGrant first = Begin();
+  RepairRecord& record = journal_.records.at(first.repair_id);
+  record.state = RepairState::kInterrupted;
+  record.attempt = 3;  // in the journal before its parts are handed out
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  const auto resumed =
+      next.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")));
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->part.attempt, 4u) << "helpers may have parts of 3";
+}
+
 TEST_F(Attempts, BadResumesAreRefused) {
   const RepairGrant first = Begin();
   const absl::Status failure = Blame(absl::UnavailableError("gone"), "n1");
