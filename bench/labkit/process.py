@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Callable, Iterator, Sequence
 
 POLL_SECONDS = 0.01
+UNPRIVILEGED = 1024
 
 _PR_SET_PDEATHSIG = 1
 _CPUCLOCK_SCHED = 2
@@ -39,11 +40,13 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 def free_ports(count: int) -> list[int]:
     """Ports of this machine that nobody has, below those that the kernel gives to connections: any
     of the many that a cluster makes might take such a port before its daemon does, or while it
-    restarts. Somebody who looks in the same way may: the caller must cope with that."""
+    restarts. Somebody who looks in the same way may, though that is rare. Where connections begin
+    at a low number there are no such ports, and it is any."""
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = range(first // 2, first) if first >= 2 * UNPRIVILEGED else range(UNPRIVILEGED, 1 << 16)
     found: list[int] = []
     while len(found) < count:
-        port = random.randrange(first // 2, first)
+        port = random.choice(ports)
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             if port not in _given:
                 _given.add(port)
