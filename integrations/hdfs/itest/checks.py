@@ -16,8 +16,7 @@ from scenario import (
     meta_of, same)
 
 Result = dict[str, Any]
-SLACK_SECONDS = 6.0            # for a busy machine; a second timeout would be TIMEOUT_SECONDS more
-REPORTED_SECONDS = 30          # until helpers and the NameNode have told of a new block
+REPORTED_SECONDS = 60          # until helpers and the NameNode have told of a new block
 THREADS_MORE = 40              # those of HDFS's own pools, which end after a minute without work
 
 
@@ -143,6 +142,7 @@ def open_file_by_name(scenario: Scenario) -> Result:
     expect(same(out, scenario.node_of(group, index).replica(group.pool, block)),
            f"block {block} of an open file differs")
     scenario.driver.do("release")
+    scenario.settle(file)
     scenario.files.append(file)
     scenario.cat(file)
     # A node that dies now has what it has told of: later checks count that.
@@ -249,7 +249,8 @@ def silent_endpoint(scenario: Scenario) -> Result:
         listener.listen(64)
         late = timed_fallback(scenario)
     endpoint.unlink()
-    expect(late < native + TIMEOUT_SECONDS + SLACK_SECONDS,
+    # The rest of a second timeout is for a busy machine.
+    expect(late < native + 2 * TIMEOUT_SECONDS,
            f"{late:.2f} s with a silent endpoint, {native:.2f} s without one")
     scenario.driver.do("admin", "-safemode", "leave")
     return {"native_seconds": round(native, 2), "silent_seconds": round(late, 2)}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from labkit.hdfs.driver import Driver, Group
 from labkit.hdfs.hadoop import PLUGIN, DataNode, Hdfs, await_state
+from labkit.process import LabError
 
 from middleware import Middleware
 
@@ -18,6 +19,8 @@ BLOCK_BYTES = 4 << 20
 # Of ECPipe; the default of 2 s is short for two cores that all JVMs and daemons share.
 TIMEOUT_SECONDS = 10
 RECOVERED_SECONDS = 90
+SETTLED_SECONDS = 15           # until late reports are in, and the NameNode has removed copies
+WRITES = 4                     # of a file, until each of its blocks is on one DataNode
 
 
 class CheckFailed(Exception):
@@ -68,8 +71,32 @@ class Scenario:
             self.driver.do("policy", f"/{folder}", policy)
             for length in lengths:
                 file = File(f"/{folder}/{length}", length, len(self.files) + 1, data, parity)
-                self.driver.do("put", file.path, file.bytes, file.seed)
+                self._put(file)
                 self.files.append(file)
+        for file in self.files:
+            self.settle(file)
+
+    def _put(self, file: File) -> None:
+        self.driver.do("put", file.path, file.bytes, file.seed)
+
+    def settle(self, file: File) -> None:
+        """Until each block is on one DataNode and no other. When a DataNode tells late of a new
+        block, the NameNode has the block built again; where that copy gets beside another block of
+        its group, the NameNode, which keeps one block of a group for a storage, never removes it,
+        and what checks count would be wrong. Such a file is written again."""
+        for _ in range(WRITES):
+            try:
+                await_state(lambda: self._each_block_once(file), SETTLED_SECONDS, file.path)
+                return
+            except LabError:
+                self._put(file)
+        raise LabError(f"{file.path}: blocks on several DataNodes, or on none, {WRITES} times")
+
+    def _each_block_once(self, file: File) -> bool:
+        return all(len(group.nodes) == expected_blocks(file, group) and all(
+            [node.uuid for node in self.hdfs.datanodes
+             if node.replica(group.pool, group.group_id + index).exists()] == [uuid]
+            for index, uuid in group.nodes.items()) for group in self.driver.groups(file.path))
 
     def cat(self, file: File) -> None:
         expect(int(self.driver.do("cat", file.path, file.seed)) == file.bytes, file.path)
