@@ -57,12 +57,14 @@ struct SlowLinks {
   std::string sender;               // of the slowest
   double speedup = 1;               // that is to be had without them
   double pace = 0;                  // what the usual link has passed, in bytes per second
+  bool telling = false;             // whether a slow link would have stood out
 };
 // Judged by what passed in the `seconds` since `before`, or since the attempt began if that is
 // null: over its whole time a link that has become slow looks fast for long. One that rested
 // meanwhile is taken to be as fast as over its whole time. Without a `best_pace`, the best that the
 // repair has had, this is a guess: a link that waits for another one and lets bursts pass looks
-// faster than it is. Nothing in `ends` if no link stands out.
+// faster than it is. Nothing in `ends` if no link stands out: if not `telling`, look at the same
+// `before` again later.
 SlowLinks WhichIsSlow(const Sent& now, const Sent* before, double seconds, double best_pace = 0);
 
 }  // namespace ecpipe

@@ -16,7 +16,7 @@ void LeftOut::Suspect(const Suspects& suspects, const std::set<std::string>& nee
       continue;
     }
     std::string node = suspect;
-    ++troubles_[suspect];
+    troubles_[suspect] += why.slow ? 0 : 1;
     if (!why.other_end.empty()) {
       ++troubles_[why.other_end];
       const bool more = troubles_[why.other_end] > troubles_[suspect];

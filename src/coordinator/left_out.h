@@ -23,7 +23,7 @@ class LeftOut {
   void Suspect(const Suspects& suspects, const std::set<std::string>& needed = {});
   // Better with a node that may be at fault than not at all: takes the one back that was at the
   // fewest failed links, of equals the one that was left out first: with the others the repair has
-  // failed more lately. False if there is none.
+  // failed more lately. A slow link has not failed. False if there is none.
   bool TakeBackOne();
   // The same of those that only seemed slow.
   bool TakeBackSlow();

@@ -65,11 +65,10 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
   before.record.attempt = std::max(before.record.attempt, from.attempt);
   absl::StatusOr<RepairGrant> grant = NextAttempt(
       before, WhoFailed(answers, from.failure, before.receivers), from.failure, again, lost);
-  // Helpers that cannot be reached are not the coordinator that cannot be reached: the repair has
-  // ended here.
+  // Helpers that cannot be reached are not the coordinator that cannot be reached.
   const bool unreachable =
       absl::IsUnavailable(grant.status()) || absl::IsDeadlineExceeded(grant.status());
-  if (unreachable) return absl::AbortedError(grant.status().message());
+  if (unreachable && !Runs(from.repair_id)) return absl::AbortedError(grant.status().message());
   return grant;
 }
 
@@ -202,8 +201,29 @@ absl::StatusOr<RepairGrant> RepairCoordinator::RunAttempts(RepairRecord record,
     last = grant.status();
     if (!Runs(record.repair_id)) break;
   }
+  const bool resumed = request.left && request.hosts.empty();
+  if (resumed && absl::IsFailedPrecondition(last) && !Gathered(lost)) {
+    --record.attempt;  // which nobody has
+    SetAside(record, std::move(left_out));
+    return WaitsForHelpers(last);
+  }
   EndFailed(std::move(record), last);
   return last;
+}
+
+void RepairCoordinator::SetAside(const RepairRecord& record, LeftOut left_out) {
+  MutexLock lock(&mutex_);
+  const auto found = running_.find(record.repair_id);
+  if (found == running_.end()) return;
+  Running& running = found->second;
+  running.record = record;
+  running.helpers.clear();
+  running.receivers.clear();
+  running.unreported.clear();
+  running.busy.reset();
+  running.left_out = std::move(left_out);
+  running.last_news = clock_->Now();
+  running.handing_out = false;
 }
 
 void RepairCoordinator::EndFailed(RepairRecord record, const absl::Status& status) {

@@ -186,6 +186,13 @@ class RepairCoordinator {
     uint64_t missing_bytes = 0;  // at the requestor, of each block
     Sent sent;
   };
+  // Of all attempts of a repair.
+  struct SpeedHistory {
+    double best_pace = 0;                  // 0: not known yet
+    std::map<std::string, int> slow_ends;  // at how many slow links a node was, in changes of plan
+    int known_changes = 0;                 // of plan: the repair had been faster
+    int guessed_changes = 0;               // other links looked faster
+  };
   struct Running {
     RepairRecord record;
     std::string stripe_id;
@@ -197,15 +204,11 @@ class RepairCoordinator {
     // Where attempts have read, of a stripe that no catalog has; the latest at the end.
     std::vector<BlockPlace> places;
     TimePoint attempt_began;
-    uint64_t attempt_bytes = 0;            // that it is to bring, of each block
-    LeftOut left_out;                      // by this repair, in all its attempts
-    std::optional<PartAnswers> quiet;      // of the latest inspection, if nothing came then
-    std::optional<Milestone> milestone;    // of the latest inspection that had one
-    double best_pace = 0;                  // of all attempts; 0: not known yet
-    std::map<std::string, int> slow_ends;  // at how many slow links each node was found
-    // Of the plan: since the repair has been faster, and since other links look faster.
-    int changes_for_speed = 0;
-    int guesses_for_speed = 0;
+    uint64_t attempt_bytes = 0;          // that it is to bring, of each block
+    LeftOut left_out;                    // by this repair, in all its attempts
+    std::optional<PartAnswers> quiet;    // of the latest inspection, if nothing came then
+    std::optional<Milestone> milestone;  // of the latest inspection that told of links
+    SpeedHistory speed;
     // Of the nodes, when they were chosen. Unknown of repairs that a coordinator before began.
     std::map<std::string, uint64_t> incarnations;
     TimePoint last_news;
@@ -235,13 +238,17 @@ class RepairCoordinator {
     std::vector<HelperAddress> helpers;
   };
 
-  // Plans and hands out, until helpers run it or nothing more can be done. The repair ends then.
+  // Plans and hands out, until helpers run it or nothing more can be done. The repair ends then,
+  // unless it was resumed and helpers that have not registered yet may help: UNAVAILABLE.
   absl::StatusOr<RepairGrant> RunAttempts(RepairRecord record, const RepairRequest& request,
                                           const LostBlocks& lost, LeftOut left_out);
   // The attempt after one that failed, without those who are at fault. `request` says what is left.
   absl::StatusOr<RepairGrant> NextAttempt(const Running& failed, const Suspects& suspects,
                                           const absl::Status& failure, const RepairRequest& request,
                                           const LostBlocks& lost);
+  // A resumed repair waits for its requestor to ask again; the next attempt is that after
+  // `record`'s.
+  void SetAside(const RepairRecord& record, LeftOut left_out);
   // Of a repair for which no attempt could be handed out.
   void EndFailed(RepairRecord record, const absl::Status& status);
   absl::StatusOr<PlannedRepair> PlanAttempt(const RepairRequest& request, const LostBlocks& lost,
@@ -260,7 +267,7 @@ class RepairCoordinator {
                            const std::string& node);
   void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
   PartAnswers Ask(const Running& running);
-  // Judged by what has happened since the attempt's milestone.
+  // Judged by what has happened since the attempt's milestone, which moves.
   static Suspects WhoIsTooSlow(const PartAnswers& answers, const Milestone& now, Running* running);
   // Whether an attempt without these is worth making. Takes some back that may be blameless if
   // there are not enough others and the attempt is quiet.

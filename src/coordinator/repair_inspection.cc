@@ -51,16 +51,14 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
   Running& running = found->second;
   running.quiet.reset();
   if (quiet) running.quiet = answers;
-  if (AllTell(answers)) running.milestone = std::move(now);
-  running.slow_ends = before.slow_ends;
-  running.best_pace = before.best_pace;
+  running.milestone = std::move(before.milestone);
+  running.speed.best_pace = before.speed.best_pace;
   if (!replan) {
     // Nobody can be done without yet. What is seen again and again will weigh more.
     if (quiet && !LeavesOutAHelper(before, left_out)) running.left_out = std::move(left_out);
     return Inspection{};
   }
-  running.changes_for_speed = before.changes_for_speed;
-  running.guesses_for_speed = before.guesses_for_speed;
+  running.speed = std::move(before.speed);
   Inspection inspection{.replan = true, .reason = ""};
   for (const auto& [node, reason] : left_out.reasons()) {
     if (running.left_out.Has(node)) continue;
@@ -78,16 +76,18 @@ Suspects RepairCoordinator::WhoIsTooSlow(const PartAnswers& answers, const Miles
   constexpr double kWorthGuessingSeconds = 10;  // that are left
   Suspects suspects;
   const Milestone begin{.at = running->attempt_began, .missing_bytes = running->attempt_bytes};
-  const std::optional<Milestone>& last = running->milestone;
+  const std::optional<Milestone> last = running->milestone;
+  SpeedHistory& speed = running->speed;
   const auto look = [&](double best_pace) {
     return WhichIsSlow(now.sent, last ? &last->sent : nullptr,
                        Seconds(now.at - (last ? last->at : begin.at)), best_pace);
   };
-  SlowLinks slow = look(running->best_pace);
-  const bool guess = running->best_pace == 0 || slow.ends.empty();
-  if (guess) slow = look(0);
-  running->best_pace = std::max(running->best_pace, slow.pace);
-  int& changes = guess ? running->guesses_for_speed : running->changes_for_speed;
+  SlowLinks slow = look(speed.best_pace);
+  if (slow.telling && AllTell(answers)) running->milestone = now;
+  const bool guess = speed.best_pace == 0 || slow.ends.empty();
+  if (guess && speed.best_pace > 0) slow = look(0);
+  speed.best_pace = std::max(speed.best_pace, slow.pace);
+  int& changes = guess ? speed.guessed_changes : speed.known_changes;
   if (slow.ends.empty() || changes >= kMaxChangesForSpeed) return suspects;
   // Large slices come seldom: if none did meanwhile, all that came counts.
   const Milestone& since = last && now.missing_bytes < last->missing_bytes ? *last : begin;
@@ -96,11 +96,12 @@ Suspects RepairCoordinator::WhoIsTooSlow(const PartAnswers& answers, const Miles
                       static_cast<double>(since.missing_bytes - now.missing_bytes);
   const double rest_without = rest / slow.speedup + kRestartSeconds;
   if (rest_without > kWorthIt * rest || (guess && rest < kWorthGuessingSeconds)) return suspects;
-  // The node that slow links have in common, in this attempt and those before; of equals a sender.
-  for (const auto& [node, count] : slow.ends) running->slow_ends[node] += count;
+  // The node that slow links have in common, now and when plans were changed before; of equals a
+  // sender.
+  for (const auto& [node, count] : slow.ends) speed.slow_ends[node] += count;
   std::string slowest = slow.sender;
   for (const auto& [node, count] : slow.ends) {
-    if (running->slow_ends[node] > running->slow_ends[slowest]) slowest = node;
+    if (speed.slow_ends[node] > speed.slow_ends[slowest]) slowest = node;
   }
   if (answers.contains(slowest)) {
     suspects[slowest] = {

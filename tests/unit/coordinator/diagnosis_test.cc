@@ -183,6 +183,14 @@ TEST_F(SinceALook, OneThatHasBecomeSlow) {
   const SlowLinks slow = Slow(1.0);
   EXPECT_EQ(slow.sender, "b");
   EXPECT_NEAR(slow.speedup, 10, 0.5);
+  EXPECT_TRUE(slow.telling);
+}
+
+TEST_F(SinceALook, TellsOnlyIfTheUsualOnePassesMuch) {
+  const Sent sent = SentBy(before_);
+  EXPECT_FALSE(WhichIsSlow(sent, &sent, 1.0, /*best_pace=*/1e6).telling);
+  EXPECT_TRUE(WhichIsSlow(sent, &sent, 2.0, /*best_pace=*/1e6).telling);
+  EXPECT_FALSE(WhichIsSlow({}, nullptr, 1.0).telling);
 }
 
 TEST_F(SinceALook, OneThatIsSlowNoMore) {

@@ -56,6 +56,17 @@ TEST(LeftOut, TakesBackForSpeedOnlyWhoSeemedSlow) {
   EXPECT_TRUE(left_out.Has("a") && left_out.Has("c"));
 }
 
+TEST(LeftOut, WhoOnlySeemedSlowIsTakenBackBeforeAllOthers) {
+  LeftOut left_out;
+  left_out.Suspect(Link("a", ""));
+  for (int i = 0; i < 2; ++i) {
+    left_out.Suspect({{"b", {"its links are slow", /*certain=*/false, "", /*slow=*/true}}});
+  }
+  ASSERT_TRUE(left_out.TakeBackOne());
+  EXPECT_FALSE(left_out.Has("b"));
+  EXPECT_TRUE(left_out.Has("a"));
+}
+
 TEST(LeftOut, WhoIsNeededStaysAndTheOtherEndGoes) {
   LeftOut left_out;
   left_out.Suspect(Link("host", "a"), {"host"});
