@@ -193,7 +193,7 @@ void EndpointSession::SendError(const absl::Status& status) {
   {
     MutexLock lock(&mutex_);
     if (phase_ == Phase::kOver || peer_gone_ || broken_) return;
-    phase_ = Phase::kStreaming;  // nobody else writes from here on
+    phase_ = Phase::kTellingError;
   }
   // A client that does not take it loses nothing: it knows that nothing has come.
   [[maybe_unused]] const absl::Status sent =
@@ -229,7 +229,8 @@ std::optional<TimePoint> EndpointSession::deadline() {
 
 void EndpointSession::PeerHasGone() {
   MutexLock lock(&mutex_);
-  if (phase_ == Phase::kOver || peer_gone_) return;
+  // An endpoint that looked a moment ago may come late.
+  if (phase_ == Phase::kTellingError || phase_ == Phase::kOver || peer_gone_) return;
   peer_gone_ = true;
   EndNow(absl::CancelledError("the client has closed the connection"), /*tell=*/false);
 }

@@ -52,8 +52,9 @@ class EndpointSession {
 
  private:
   // Who may write on the socket: until the first byte of the repair anybody who has taken the
-  // session out of kWaiting, then Run() only.
-  enum class Phase { kRequest, kWaiting, kStreaming, kOver };
+  // session out of kWaiting, then Run() only. While it tells of an error, what the client sends is
+  // of no interest: it may be the very reason.
+  enum class Phase { kRequest, kWaiting, kStreaming, kTellingError, kOver };
 
   absl::Status Handshake(TimePoint deadline);
   absl::StatusOr<EndpointRequest> ReadRequest(TimePoint deadline);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -235,6 +236,30 @@ TEST_F(EndpointTest, GarbageIsRefused) {
   EndpointClient client(endpoint_->address());
   ASSERT_TRUE(client.Send(Request(1000)));
   ExpectWhole(&client, 1000);
+}
+
+TEST_F(EndpointTest, ARefusalIsToldThoughBytesAreLeftUnread) {
+  Start();
+  const std::string bytes = EndpointClient::FrameOf(3, "bytes");
+  std::atomic<bool> done = false;
+  // Others come and go, so that the endpoint looks at its sockets all the time.
+  std::thread others([&] {
+    while (!done) {
+      EndpointClient client(endpoint_->address());
+      client.Send(Request(1000));
+      while (client.Receive().type > 0) {
+      }
+    }
+  });
+  int told = 0;
+  for (int i = 0; i < 200; ++i) {
+    EndpointClient client(endpoint_->address());
+    client.Send(bytes);
+    told += client.Receive().type == 5 ? 1 : 0;
+  }
+  done = true;
+  others.join();
+  EXPECT_EQ(told, 200);
 }
 
 TEST_F(EndpointTest, WhoDoesNotAskInTimeIsCutOff) {
