@@ -55,7 +55,9 @@ CLUSTER_TESTS_AT_ONCE = 2  # more on two cores, and one waits too long for anoth
 
 SANITIZER_OPTIONS = {
     # Debian's gRPC is not instrumented, and without the first option each of its threads is "racy".
-    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1 halt_on_error=1 "
+    # Of the second for which each process with threads would sleep at its end, for late reports, a
+    # tenth is left: the cluster tests start hundreds.
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1 halt_on_error=1 atexit_sleep_ms=100 "
                     f"suppressions={REPOSITORY / 'tests' / 'tsan.supp'}",
     "ASAN_OPTIONS": "detect_leaks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
