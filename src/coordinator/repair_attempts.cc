@@ -33,6 +33,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
                                                            uint64_t recovery_id) {
   ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, Locate(request));
   ECPIPE_RETURN_IF_ERROR(CheckGathered(request, lost));
+  const bool gathered = Gathered(lost);
   RepairRecord record;
   record.repair_id = RandomRepairId();
   record.block_ids = request.block_ids;
@@ -43,7 +44,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
   record.started_unix_ms = clock_->UnixMillis();
   absl::StatusOr<RepairGrant> grant = RunAttempts(std::move(record), request, lost, {});
   // There were enough, and then one of them would not do.
-  if (absl::IsFailedPrecondition(grant.status()) && !Gathered(lost)) {
+  if (absl::IsFailedPrecondition(grant.status()) && !gathered) {
     return WaitsForHelpers(grant.status());
   }
   return grant;
@@ -177,8 +178,12 @@ absl::StatusOr<RepairGrant> RepairCoordinator::RunAttempts(RepairRecord record,
   const uint32_t first = record.attempt;
   const uint32_t end = std::min(first + kMaxHandouts, kMaxAttempts);
   absl::Status last;
+  bool gathered = false;
   for (; record.attempt < end; ++record.attempt) {
-    absl::StatusOr<PlannedRepair> planned = PlanAttempt(request, lost, &left_out);
+    // Asked before planning: who registers meanwhile is in no plan.
+    gathered = Gathered(lost);
+    LeftOut tried = left_out;  // who is taken back for this plan may not be needed for the next
+    absl::StatusOr<PlannedRepair> planned = PlanAttempt(request, lost, &tried);
     if (!planned.ok()) {
       last = planned.status();
       break;
@@ -194,7 +199,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::RunAttempts(RepairRecord record,
     if (grant.ok()) {
       MutexLock lock(&mutex_);
       if (const auto found = running_.find(record.repair_id); found != running_.end()) {
-        found->second.left_out = std::move(left_out);
+        found->second.left_out = std::move(tried);
       }
       return grant;
     }
@@ -202,7 +207,8 @@ absl::StatusOr<RepairGrant> RepairCoordinator::RunAttempts(RepairRecord record,
     if (!Runs(record.repair_id)) break;
   }
   const bool resumed = request.left && request.hosts.empty();
-  if (resumed && absl::IsFailedPrecondition(last) && !Gathered(lost)) {
+  const bool may_wait = !gathered && absl::IsFailedPrecondition(last);
+  if (resumed && may_wait && Runs(record.repair_id)) {
     --record.attempt;  // which nobody has
     SetAside(record, std::move(left_out));
     return WaitsForHelpers(last);

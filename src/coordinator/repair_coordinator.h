@@ -180,7 +180,7 @@ class RepairCoordinator {
   RepairCounts counts();
 
  private:
-  // How far an attempt had come when all its helpers told.
+  // How far an attempt had come when all its helpers told and the look was not a quiet one.
   struct Milestone {
     TimePoint at;
     uint64_t missing_bytes = 0;  // at the requestor, of each block

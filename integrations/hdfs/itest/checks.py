@@ -249,8 +249,8 @@ def silent_endpoint(scenario: Scenario) -> Result:
         listener.listen(64)
         late = timed_fallback(scenario)
     endpoint.unlink()
-    # The rest of a second timeout is for a busy machine.
-    expect(late < native + 2 * TIMEOUT_SECONDS,
+    # Most of a second timeout is for a busy machine.
+    expect(late < native + 1.7 * TIMEOUT_SECONDS,
            f"{late:.2f} s with a silent endpoint, {native:.2f} s without one")
     scenario.driver.do("admin", "-safemode", "leave")
     return {"native_seconds": round(native, 2), "silent_seconds": round(late, 2)}

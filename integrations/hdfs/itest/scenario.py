@@ -84,15 +84,20 @@ class Scenario:
         block, the NameNode has the block built again; where that copy gets beside another block of
         its group, the NameNode, which keeps one block of a group for a storage, never removes it,
         and what checks count would be wrong. Such a file is written again."""
-        for _ in range(WRITES):
+        for write in range(WRITES):
+            if write > 0:
+                self._put(file)
             try:
                 await_state(lambda: self._each_block_once(file), SETTLED_SECONDS, file.path)
                 return
             except LabError:
-                self._put(file)
+                continue
         raise LabError(f"{file.path}: blocks on several DataNodes, or on none, {WRITES} times")
 
     def _each_block_once(self, file: File) -> bool:
+        state = self.hdfs.state()
+        if state["PendingReplicationBlocks"] > 0 or state["UnderReplicatedBlocks"] > 0:
+            return False  # another copy may be on its way
         return all(len(group.nodes) == expected_blocks(file, group) and all(
             [node.uuid for node in self.hdfs.datanodes
              if node.replica(group.pool, group.group_id + index).exists()] == [uuid]

@@ -181,6 +181,24 @@ TEST_F(Attempts, AResumedRepairWaitsForHelpersThatMayRegisterYet) {
   EXPECT_EQ(Helpers(), (std::set<std::string>{"n1", "n3", "n4", "n5"}));
 }
 
+TEST_F(Attempts, WhoeverWasBlamedBeforeIsBlamedAfterTheWait) {
+  const RepairGrant first = Begin();
+  journal_.records.at(first.repair_id).state = RepairState::kInterrupted;
+  catalog_.stripes[0].code = "rs(7,4)";
+  catalog_.stripes[0].blocks.push_back({"b6", "n6"});
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  helpers_.down = {"n2"};
+  const ResumePoint point = After(first, Blame(absl::UnavailableError("gone"), "n1"));
+  EXPECT_TRUE(absl::IsUnavailable(next.ResumeRepair(request_, point).status()));
+  for (const char* node : {"n5", "n6"}) ASSERT_TRUE(next.Register(FakeNode(node)).ok());
+  const auto resumed = next.ResumeRepair(request_, point);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(Helpers(), (std::set<std::string>{"n3", "n4", "n5", "n6"}));
+}
+
 TEST_F(Attempts, AResumedRepairWaitsOnlyUntilAbsentHelpersAreDead) {
   const RepairGrant first = Begin();
   journal_.records.at(first.repair_id).state = RepairState::kInterrupted;
