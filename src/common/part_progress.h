@@ -35,6 +35,8 @@ struct PartProgress {
   // Of a part that failed and whose blocks are kept for another attempt: the slices that they lack,
   // as ascending runs of neighbours.
   std::optional<std::vector<SliceRun>> missing = std::nullopt;
+  // Of a part that runs and stores blocks: what each of them lacks.
+  uint64_t missing_bytes = 0;
 };
 
 }  // namespace ecpipe

@@ -38,12 +38,22 @@ std::set<std::string> RepairCoordinator::HostsAtWork(const RepairRecord& record)
   return hosts;
 }
 
-void RepairCoordinator::FailAttempt(RepairId repair_id, const absl::Status& status) {
+RepairCoordinator::Sides RepairCoordinator::SidesOf(const Running& running) {
+  Sides sides;
+  const std::set<std::string> at_work = HostsAtWork(running.record);
+  for (const HelperAddress& helper : running.helpers) {
+    (at_work.contains(helper.node) ? sides.hosts : sides.others).push_back(helper);
+  }
+  return sides;
+}
+
+void RepairCoordinator::FailAttempt(RepairId repair_id, uint32_t attempt,
+                                    const absl::Status& status) {
   bool may_go_on = false;
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
-    if (found == running_.end()) return;
+    if (found == running_.end() || found->second.record.attempt != attempt) return;
     Running& running = found->second;
     if (running.failure.ok()) running.failure = status;
     // Whoever is at it looks at the failure when that is done.
@@ -91,16 +101,11 @@ void RepairCoordinator::GoOn(RepairId repair_id) {
   Running failed;
   if (!TakeFailed(repair_id, &failed)) return;
   const absl::Status failure = failed.failure;
-  const Suspects suspects = WhoFailed(Ask(failed), failure, failed.receivers);
-  Running hosts;
-  hosts.record = failed.record;
-  LeftBehind others{repair_id, failed.record.attempt, {}};
-  const std::set<std::string> at_work = HostsAtWork(failed.record);
-  for (const HelperAddress& helper : failed.helpers) {
-    (at_work.contains(helper.node) ? hosts.helpers : others.helpers).push_back(helper);
-  }
-  helpers_->EndAttempt(repair_id, failed.record.attempt, hosts.helpers);
-  const HostedLeft left = LeftOnHosts(Ask(hosts), failed.grid);
+  const Suspects suspects =
+      WhoFailed(Ask(failed.record, failed.helpers), failure, failed.receivers);
+  Sides sides = SidesOf(failed);
+  helpers_->EndAttempt(repair_id, failed.record.attempt, sides.hosts);
+  const HostedLeft left = LeftOnHosts(Ask(failed.record, sides.hosts), failed.grid);
   if (!left.stored.empty()) return TakeStored(repair_id, left.stored);
   if (!left.fault.ok()) return EndHosted(repair_id, Because(failure, left.fault));
   // As it was it would fail again, and whoever ordered it knows better when to try that.
@@ -120,7 +125,7 @@ void RepairCoordinator::GoOn(RepairId repair_id) {
   if (!lost.ok()) return EndHosted(repair_id, lost.status());
   {
     MutexLock lock(&mutex_);
-    left_behind_.push_back(std::move(others));
+    left_behind_.push_back({repair_id, failed.record.attempt, std::move(sides.others)});
   }
   const absl::Status begun = NextAttempt(failed, suspects, failure, again, *lost).status();
   if (begun.ok()) return;

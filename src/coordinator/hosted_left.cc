@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/hosted_left.h"
 
+#include <algorithm>
+
 #include "common/blame.h"
 #include "common/slice_runs.h"
 #include "common/status.h"
@@ -36,6 +38,21 @@ HostedLeft LeftOnHosts(const PartAnswers& answers, const SliceGrid& grid) {
   // A part that has all and failed for another reason stores its block when it ends well.
   if (!all_there && left.missing.empty()) left.missing = {{grid.slice_count() - 1, 1, 1}};
   return left;
+}
+
+ComingToHosts WhatComesToHosts(const PartAnswers& answers) {
+  ComingToHosts coming;
+  for (const auto& [node, answer] : answers) {
+    if (!answer.ok()) continue;
+    coming.missing_bytes = std::max(coming.missing_bytes, answer->missing_bytes);
+    for (const HopProgress& hop : answer->hops) {
+      for (const StreamProgress& input : hop.inputs) {
+        coming.bytes += input.bytes;
+        coming.waiting |= input.waiting;
+      }
+    }
+  }
+  return coming;
 }
 
 }  // namespace ecpipe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a failed attempt has left on the nodes that store its blocks. Pure.
+// What an attempt brings to the nodes that store its blocks, and has left there when it fails. Pure.
 #pragma once
 
 #include <string>
@@ -20,5 +20,13 @@ struct HostedLeft {
 // `answers` are of the hosts, after their parts were told to end and to keep what they have. `grid`
 // is that of the attempt.
 HostedLeft LeftOnHosts(const PartAnswers& answers, const SliceGrid& grid);
+
+struct ComingToHosts {
+  uint64_t bytes = 0;          // on their streams
+  bool waiting = false;        // one of them, for bytes of another node
+  uint64_t missing_bytes = 0;  // of each block, at the host that lacks the most
+};
+// While the attempt runs.
+ComingToHosts WhatComesToHosts(const PartAnswers& answers);
 
 }  // namespace ecpipe

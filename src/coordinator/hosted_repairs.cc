@@ -47,7 +47,7 @@ void RepairCoordinator::Advance(RepairId repair_id) {
   if (record.moved.size() == record.hosts.size()) {
     EndHosted(repair_id, absl::OkStatus());
   } else if (!failure.ok()) {
-    FailAttempt(repair_id, failure);
+    FailAttempt(repair_id, record.attempt, failure);
   }
 }
 
@@ -186,7 +186,7 @@ bool RepairCoordinator::HearHosts(RepairId repair_id) {
     }
   }
   bool heard = false;
-  for (const auto& [node, answer] : Ask(silent)) {
+  for (const auto& [node, answer] : Ask(silent.record, silent.helpers)) {
     if (!answer.ok()) continue;
     heard = true;
     if (!answer->running) ReportPart(node, repair_id, silent.record.attempt, answer->ended);
@@ -199,13 +199,20 @@ bool RepairCoordinator::HearHosts(RepairId repair_id) {
 
 void RepairCoordinator::Expire() {
   std::vector<RepairRecord> abandoned;
-  std::map<RepairId, absl::Status> hopeless;
+  struct Verdict {
+    RepairId repair_id = 0;
+    uint32_t attempt = 0;
+    absl::Status status;
+  };
+  std::vector<Verdict> hopeless;
   const TimePoint now = clock_->Now();
   {
     MutexLock lock(&mutex_);
     for (auto it = running_.begin(); it != running_.end();) {
       Running& running = it->second;
-      if (const auto verdict = Hopeless(running, now)) hopeless[it->first] = *verdict;
+      if (const auto status = Hopeless(running, now)) {
+        hopeless.push_back({it->first, running.record.attempt, *status});
+      }
       if (!running.record.hosts.empty()) {
         ++it;
         continue;
@@ -229,11 +236,11 @@ void RepairCoordinator::Expire() {
   for (const LeftBehind& attempt : left_behind) {
     helpers_->CancelRepair(attempt.repair_id, attempt.attempt, attempt.helpers);
   }
-  for (const auto& [repair_id, verdict] : hopeless) {
-    if (!absl::IsDeadlineExceeded(verdict)) {
-      FailAttempt(repair_id, verdict);
+  for (const auto& [repair_id, attempt, status] : hopeless) {
+    if (!absl::IsDeadlineExceeded(status)) {
+      FailAttempt(repair_id, attempt, status);
     } else if (!HearHosts(repair_id)) {
-      EndHosted(repair_id, verdict);
+      EndHosted(repair_id, status);
     }
   }
   for (const RepairRecord& record : abandoned) {

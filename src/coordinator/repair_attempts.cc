@@ -62,7 +62,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
   ECPIPE_RETURN_IF_ERROR(CheckGathered(again, lost));
   Running before;
   ECPIPE_RETURN_IF_ERROR(FindForResume(again, from, lost.stripe.stripe_id, &before));
-  const PartAnswers answers = Ask(before);
+  const PartAnswers answers = Ask(before.record, before.helpers);
   before.record.attempt = std::max(before.record.attempt, from.attempt);
   absl::StatusOr<RepairGrant> grant = NextAttempt(
       before, WhoFailed(answers, from.failure, before.receivers), from.failure, again, lost);
@@ -391,7 +391,9 @@ absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
     if (!cancelled) {
       found->second.handing_out = false;
       found->second.granted = true;
-      found->second.attempt_began = clock_->Now();
+      const TimePoint now = clock_->Now();
+      found->second.attempt_began = now;
+      found->second.host_looks = {.at = now, .all_asked = now, .bytes = std::nullopt};
     }
   }
   if (cancelled) {

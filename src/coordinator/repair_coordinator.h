@@ -87,6 +87,8 @@ class RepairCoordinator {
   // What runs in the background has at most this share of max_running, so that a degraded read
   // always finds room.
   static constexpr double kBackgroundShare = 0.75;
+  // How soon a hosted repair of which nothing comes is looked into, in its first attempt.
+  static constexpr Duration kLookAtHostsEvery = std::chrono::milliseconds(500);
 
   struct Options {
     RepairPlanner::Options planner;
@@ -145,6 +147,11 @@ class RepairCoordinator {
   // Another attempt of a hosted repair that has failed, over what its hosts lack; or its end. Waits
   // for helpers' answers for some seconds at most, and for those that a handout waits for.
   void GoOn(RepairId repair_id);
+  // The hosted repairs that it is time to look at.
+  std::vector<RepairId> HostedToLookAt();
+  // What InspectRepair is for a requestor, for a hosted repair: has another attempt made where that
+  // is worth it. Waits for helpers' answers for a second at most.
+  void LookAtHosted(RepairId repair_id);
   // Takes up hosted repairs that were under way when the coordinator stopped: their hosts keep the
   // report until somebody takes it.
   void Adopt(const std::vector<RepairRecord>& interrupted);
@@ -193,6 +200,12 @@ class RepairCoordinator {
     int known_changes = 0;                 // of plan: the repair had been faster
     int guessed_changes = 0;               // other links looked faster
   };
+  // Of an attempt of a hosted repair.
+  struct HostLooks {
+    TimePoint at;                   // the latest, or its begin
+    TimePoint all_asked;            // the latest at which all were, or its begin
+    std::optional<uint64_t> bytes;  // that its hosts had at the latest
+  };
   struct Running {
     RepairRecord record;
     std::string stripe_id;
@@ -209,6 +222,7 @@ class RepairCoordinator {
     std::optional<PartAnswers> quiet;    // of the latest inspection, if nothing came then
     std::optional<Milestone> milestone;  // of the latest inspection that told of links
     SpeedHistory speed;
+    HostLooks host_looks;
     // Of the nodes, when they were chosen. Unknown of repairs that a coordinator before began.
     std::map<std::string, uint64_t> incarnations;
     TimePoint last_news;
@@ -266,7 +280,9 @@ class RepairCoordinator {
   std::string PlaceByFacts(RepairId repair_id, const std::string& block_id,
                            const std::string& node);
   void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
-  PartAnswers Ask(const Running& running);
+  PartAnswers Ask(const RepairRecord& record, const std::vector<HelperAddress>& helpers);
+  // What to do about the attempt of `before`, by these answers and how far it had come then.
+  Inspection Judge(Running before, const PartAnswers& answers, Milestone now, bool quiet);
   // Judged by what has happened since the attempt's milestone, which moves.
   static Suspects WhoIsTooSlow(const PartAnswers& answers, const Milestone& now, Running* running);
   // Whether an attempt without these is worth making. Takes some back that may be blameless if
@@ -297,7 +313,7 @@ class RepairCoordinator {
   std::optional<Row> NextStored(RepairId repair_id, RepairRecord* record, absl::Status* failure);
   void EndHosted(RepairId repair_id, const absl::Status& status);
   // An attempt of a hosted repair has failed: another one, or its end.
-  void FailAttempt(RepairId repair_id, const absl::Status& status);
+  void FailAttempt(RepairId repair_id, uint32_t attempt, const absl::Status& status);
   // For GoOn; false if there is nothing to go on with.
   bool TakeFailed(RepairId repair_id, Running* failed);
   // Hosts of a failed attempt say that their blocks are stored.
@@ -306,6 +322,13 @@ class RepairCoordinator {
   static std::optional<Row> RowToStore(const RepairRecord& record, const std::string& node);
   // The hosts that have a row to store.
   static std::set<std::string> HostsAtWork(const RepairRecord& record);
+  // The helpers of an attempt that are such hosts, and the others.
+  struct Sides {
+    std::vector<HelperAddress> hosts;
+    std::vector<HelperAddress> others;
+  };
+  static Sides SidesOf(const Running& running);
+  static bool IsTimeToLook(const Running& running, TimePoint now);
   // Asks hosts of which nothing was heard for long whether they are still at work, and takes the
   // report of those that are not. False: none answers.
   bool HearHosts(RepairId repair_id);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "common/blame.h"
+#include "coordinator/hosted_left.h"
 #include "coordinator/repair_coordinator.h"
 
 namespace ecpipe {
@@ -12,16 +14,19 @@ namespace {
 constexpr int kMaxChangesForSpeed = 2;
 // Helpers answer within milliseconds. Who asks has waited already.
 constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
+// Of a hosted repair to which bytes come: its hosts alone tell whether they do.
+constexpr Duration kAskAllEvery = std::chrono::seconds(1);
 
 }  // namespace
 
-PartAnswers RepairCoordinator::Ask(const Running& running) {
+PartAnswers RepairCoordinator::Ask(const RepairRecord& record,
+                                   const std::vector<HelperAddress>& helpers) {
   PartAnswers answers;
-  if (running.helpers.empty()) return answers;
-  std::vector<absl::StatusOr<PartProgress>> given = helpers_->AskParts(
-      running.record.repair_id, running.record.attempt, running.helpers, kAskTimeout);
+  if (helpers.empty()) return answers;
+  std::vector<absl::StatusOr<PartProgress>> given =
+      helpers_->AskParts(record.repair_id, record.attempt, helpers, kAskTimeout);
   for (size_t i = 0; i < given.size(); ++i) {
-    answers.emplace(running.helpers[i].node, std::move(given[i]));
+    answers.emplace(helpers[i].node, std::move(given[i]));
   }
   return answers;
 }
@@ -37,8 +42,13 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
     if (running.record.attempt != attempt || running.handing_out) return Inspection{};
     before = running;
   }
-  Milestone now{.at = clock_->Now(), .missing_bytes = missing_bytes, .sent = {}};
-  const PartAnswers answers = Ask(before);
+  const Milestone now{.at = clock_->Now(), .missing_bytes = missing_bytes, .sent = {}};
+  const PartAnswers answers = Ask(before.record, before.helpers);
+  return Judge(std::move(before), answers, now, quiet);
+}
+
+Inspection RepairCoordinator::Judge(Running before, const PartAnswers& answers, Milestone now,
+                                    bool quiet) {
   now.sent = SentBy(answers);
   const Suspects suspects = quiet ? WhoIsStuck(answers, before.quiet ? &*before.quiet : nullptr)
                                   : WhoIsTooSlow(answers, now, &before);
@@ -46,8 +56,10 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
   left_out.Suspect(suspects, HostsAtWork(before.record));
   const bool replan = !suspects.empty() && CanDoWithout(before, quiet, &left_out);
   MutexLock lock(&mutex_);
-  const auto found = running_.find(repair_id);
-  if (found == running_.end() || found->second.record.attempt != attempt) return Inspection{};
+  const auto found = running_.find(before.record.repair_id);
+  const bool runs =
+      found != running_.end() && found->second.record.attempt == before.record.attempt;
+  if (!runs) return Inspection{};
   Running& running = found->second;
   running.quiet.reset();
   if (quiet) running.quiet = answers;
@@ -66,6 +78,57 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
   }
   running.left_out = std::move(left_out);
   return inspection;
+}
+
+bool RepairCoordinator::IsTimeToLook(const Running& running, TimePoint now) {
+  // Of an adopted repair nobody knows the helpers.
+  if (running.record.hosts.empty() || running.helpers.empty()) return false;
+  if (running.handing_out || running.advancing || running.to_go_on) return false;
+  // Where all is too busy, more attempts make it no better: they come at longer and longer times.
+  const auto patience = kLookAtHostsEvery * (running.record.attempt + 1);
+  return running.failure.ok() && now - running.host_looks.at >= patience;
+}
+
+std::vector<RepairId> RepairCoordinator::HostedToLookAt() {
+  const TimePoint now = clock_->Now();
+  std::vector<RepairId> due;
+  MutexLock lock(&mutex_);
+  for (const auto& [repair_id, running] : running_) {
+    if (IsTimeToLook(running, now)) due.push_back(repair_id);
+  }
+  return due;
+}
+
+void RepairCoordinator::LookAtHosted(RepairId repair_id) {
+  Milestone now{.at = clock_->Now(), .missing_bytes = 0, .sent = {}};
+  Running before;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(repair_id);
+    if (found == running_.end() || !IsTimeToLook(found->second, now.at)) return;
+    before = found->second;
+  }
+  const Sides sides = SidesOf(before);
+  PartAnswers answers = Ask(before.record, sides.hosts);
+  const ComingToHosts coming = WhatComesToHosts(answers);
+  const bool quiet = coming.waiting && coming.bytes == before.host_looks.bytes;
+  const bool all = quiet || now.at - before.host_looks.all_asked >= kAskAllEvery;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = running_.find(repair_id);
+    if (found == running_.end() || found->second.record.attempt != before.record.attempt) return;
+    HostLooks& looks = found->second.host_looks;
+    looks.at = now.at;
+    looks.bytes = coming.bytes;
+    if (all) looks.all_asked = now.at;
+  }
+  if (!all) return;
+  answers.merge(Ask(before.record, sides.others));
+  const uint32_t attempt = before.record.attempt;
+  now.missing_bytes = coming.missing_bytes;
+  const Inspection inspection = Judge(std::move(before), answers, now, quiet);
+  if (!inspection.replan) return;
+  FailAttempt(repair_id, attempt, Blame(absl::UnavailableError(inspection.reason), kBlameNobody));
 }
 
 Suspects RepairCoordinator::WhoIsTooSlow(const PartAnswers& answers, const Milestone& now,

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   server->repairs_ =
       std::make_unique<RepairCoordinator>(server->catalog_.get(), server->journal_.get(),
                                           server->helpers_.get(), &Clock::System(), config.repairs);
-  server->resumer_ = std::make_unique<RepairResumer>(server->repairs_.get());
+  server->hosted_watch_ = std::make_unique<HostedWatch>(server->repairs_.get());
   const std::optional<uint32_t> max_running = server->limits_->limits().cluster.max_running;
   if (max_running) server->repairs_->SetMaxRunning(*max_running);
   server->recoveries_ = std::make_unique<RecoveryManager>(
@@ -77,7 +77,7 @@ CoordinatorServer::~CoordinatorServer() {
   metrics_.reset();
   if (prober_ != nullptr) prober_->Stop();
   rpc_.reset();
-  if (resumer_ != nullptr) resumer_->Stop();  // what it ends is told to the recoveries
+  if (hosted_watch_ != nullptr) hosted_watch_->Stop();  // what it ends is told to the recoveries
   recoveries_.reset();
 }
 

@@ -15,6 +15,7 @@
 #include "coordinator/coordinator_service.h"
 #include "coordinator/hdfs_catalog.h"
 #include "coordinator/helper_client.h"
+#include "coordinator/hosted_watch.h"
 #include "coordinator/journal.h"
 #include "coordinator/limits.h"
 #include "coordinator/link_prober.h"
@@ -22,7 +23,6 @@
 #include "coordinator/namenode_groups.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
-#include "coordinator/repair_resumer.h"
 #include "coordinator/sqlite_losses.h"
 #include "rpc/rpc_server.h"
 
@@ -49,7 +49,7 @@ class CoordinatorServer {
   std::unique_ptr<LimitBook> limits_;
   std::unique_ptr<HelperClient> helpers_;
   std::unique_ptr<RepairCoordinator> repairs_;
-  std::unique_ptr<RepairResumer> resumer_;
+  std::unique_ptr<HostedWatch> hosted_watch_;
   std::unique_ptr<RecoveryManager> recoveries_;
   std::unique_ptr<LinkProber> prober_;
   std::unique_ptr<NameNodeGroups> namenode_;  // null: none is configured

@@ -283,6 +283,8 @@ absl::StatusOr<PartProgress> SessionManager::Progress(RepairId repair_id, uint32
     const SessionKey key{repair_id, attempt};
     if (const auto session = sessions_.find(key); session != sessions_.end()) {
       runner = session->second.runner;
+      const StoreSink* store = session->second.store.get();
+      if (store != nullptr) progress.missing_bytes = store->missing_bytes();
     } else {
       const auto end = std::find_if(ends_.rbegin(), ends_.rend(),
                                     [&](const auto& ended) { return ended.first == key; });

@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<StoreSink>> StoreSink::Create(const RepairPart& p
                                  part.Sha256Of(stored.row)};
   }
   sink->rows_left_.assign(part.grid.slice_count(), RowsOf(part));
+  sink->slices_left_ = part.grid.slice_count();
   return sink;
 }
 
@@ -73,7 +74,7 @@ absl::Status StoreSink::Write(Row row, uint32_t slice_index, std::span<const uin
   if (rows_left_[slice_index] == 0) return absl::OkStatus();
   const absl::Status written = WriteRow(row, slice_index, bytes);
   broken_ |= !written.ok();
-  if (written.ok()) --rows_left_[slice_index];
+  if (written.ok() && --rows_left_[slice_index] == 0) --slices_left_;
   return written;
 }
 

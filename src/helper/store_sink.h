@@ -2,6 +2,7 @@
 // Where the rows of a hosted requestor end: blocks of the helper's own store.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -44,6 +45,10 @@ class StoreSink : public SliceSink {
   bool HasBlocks() const { return !blocks_.empty(); }
   // As MissingRuns (common/slice_runs.h).
   std::vector<SliceRun> Missing() const;
+  // Of each block, in whole slices. From any thread.
+  uint64_t missing_bytes() const {
+    return uint64_t{slices_left_} * grid_.slice_bytes * layout_.sub_blocks;
+  }
 
  private:
   struct Block {
@@ -62,6 +67,7 @@ class StoreSink : public SliceSink {
   const BlockLayout layout_;
   std::map<Row, Block> blocks_;     // by first row of this attempt
   std::vector<uint8_t> rows_left_;  // of each slice, in this attempt; 0: verified
+  std::atomic<uint32_t> slices_left_ = 0;
   bool broken_ = false;             // a write failed: what it left on disk is not known
 };
 

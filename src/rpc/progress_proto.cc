@@ -34,6 +34,7 @@ v1::PartProgress ProgressToProto(const PartProgress& progress) {
     for (const StreamProgress& input : hop.inputs) StreamToProto(input, added->add_inputs());
     for (const StreamProgress& output : hop.outputs) StreamToProto(output, added->add_outputs());
   }
+  proto.set_missing_bytes(progress.missing_bytes);
   proto.set_kept(progress.missing.has_value());
   for (const SliceRun& run : progress.missing.value_or(std::vector<SliceRun>())) {
     v1::SliceRun* added = proto.add_missing();
@@ -56,6 +57,7 @@ PartProgress ProgressFromProto(const v1::PartProgress& proto) {
     for (const auto& input : hop.inputs()) added.inputs.push_back(StreamFromProto(input));
     for (const auto& output : hop.outputs()) added.outputs.push_back(StreamFromProto(output));
   }
+  progress.missing_bytes = proto.missing_bytes();
   if (proto.kept()) {
     std::vector<SliceRun>& missing = progress.missing.emplace();
     for (const v1::SliceRun& run : proto.missing()) {

@@ -285,28 +285,35 @@ class MidRepairToNode(ClusterCase):
     rate gives the fault its time."""
 
     block_bytes = 16 << 20
-    file_bytes = 4 * (16 << 20)
+    file_bytes = 2 * 4 * (16 << 20)  # a stripe for each test
     rate_mbit = 15  # nine seconds
+    # Neither the coordinator nor the parts give a node up by themselves so soon.
+    stall_seconds = HANG
+    coordinator_settings = {"timeouts": {"dead_after_seconds": HANG}}
+    helper_settings = {"timeouts": {"stall_seconds": HANG, "drain_seconds": 5.0}}
 
-    def blocks_read(self) -> dict[str, int]:
-        """By the nodes that answer, in bytes."""
-        return {name: node["block_bytes_read"] for name, node in self.cluster.node_status().items()
-                if node["answers"]}
-
-    def limit(self) -> None:
+    def setUp(self) -> None:
+        self.cluster.wait_live(self.cluster.node_ids)
         self.cluster.cli("limits", "set", "--node", ",".join(self.cluster.node_ids),
                          "--repair-mbit", str(self.rate_mbit))
         wait_until(lambda: all(node["repair_mbit"] == self.rate_mbit
                                for node in self.cluster.cli_json("limits")["nodes"]), HANG,
                    "the limits")
 
-    def test_helper_killed(self) -> None:
-        lost = self.block(0, 0)
-        holders = [block["node"] for block in self.manifest["stripes"][0]["blocks"]]
+    def blocks_read(self) -> dict[str, int]:
+        """By the nodes that answer, in bytes."""
+        return {name: node["block_bytes_read"] for name, node in self.cluster.node_status().items()
+                if node["answers"]}
+
+    def repair_with(self, stripe: int, fault: Callable[[Any], None],
+                    undo: Callable[[Any], None]) -> None:
+        """Has the node that has no block of the stripe rebuild one; `fault` comes to a helper when
+        half of the block is read, and its node is back after `undo`."""
+        lost = self.block(stripe, 0)
+        holders = [block["node"] for block in self.manifest["stripes"][stripe]["blocks"]]
         [spare] = set(self.cluster.node_ids) - set(holders)
         content = self.bytes_of(lost["block_id"])
         self.cluster.block_file(lost["block_id"]).unlink()
-        self.limit()
         before = self.blocks_read()
         process = subprocess.Popen(
             self.cluster.command("--json", "repair", lost["block_id"], "--to", spare,
@@ -321,7 +328,7 @@ class MidRepairToNode(ClusterCase):
         at_work = [node for node in self.helpers_at_work() if node != spare]
         self.assertEqual(len(at_work), 4, "half is left")
         victim = self.cluster.helpers[at_work[1]]
-        victim.kill()
+        fault(victim)
         out, said = process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 0, said.decode())
         read = {node: after - before[node] for node, after in self.blocks_read().items()}
@@ -336,10 +343,16 @@ class MidRepairToNode(ClusterCase):
         self.assertEqual((newest["state"], newest["attempt"]), ("done", 1))
         self.assertEqual((self.cluster.helpers[spare].root / lost["block_id"]).read_bytes(),
                          content)
-        victim.restart()
+        undo(victim)
         self.cluster.wait_live(self.cluster.node_ids)
         self.assert_nothing_left()
         self.assertEqual(list(self.cluster.data_dir().glob("*/.ecpipe-tmp-*")), [])
+
+    def test_helper_killed(self) -> None:
+        self.repair_with(0, lambda victim: victim.kill(), lambda victim: victim.restart())
+
+    def test_helper_stopped(self) -> None:
+        self.repair_with(1, lambda victim: victim.pause(), lambda victim: victim.resume())
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ class BehindLinks(case.ClusterCase):
     block_bytes = 32 << 20
     file_bytes = 4 * (32 << 20)
     fraction = 0.5  # of the block that has come when the fault does
+    host: str | None = None  # the node that stores the block; otherwise the requestor does
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -51,30 +52,45 @@ class BehindLinks(case.ClusterCase):
         return {name: node["data_bytes_sent"] for name, node in self.cluster.node_status().items()
                 if node["answers"]}
 
+    def received(self, node: str) -> int:
+        return self.cluster.node_status()[node]["data_bytes_received"]
+
+    def senders(self) -> list[str]:
+        return [name for name in self.helpers_at_work() if name != self.host]
+
     def repair_with(self, fault: Callable[[str], None]) -> dict[str, Any]:
-        """Repairs the lost block to a file; `fault` gets the name of a helper in the middle of the
-        path when a part of the block has come. The command's report."""
+        """Repairs the lost block; `fault` gets the name of a helper in the middle of the path when
+        a part of the block has come. The command's report."""
         before = self.sent()
+        received = self.received(self.host) if self.host else 0
+        block_id, out = self.lost["block_id"], self.work / "out"
+        where = ["-o", out, "--sha256", self.lost["sha256"]]
+        if self.host:
+            out, where = self.cluster.helpers[self.host].root / block_id, ["--to", self.host]
         process = subprocess.Popen(
-            self.cluster.command("--json", "repair", self.lost["block_id"], "-o", self.work / "out",
-                                 "--scheme", "rp", "--sha256", self.lost["sha256"]),
+            self.cluster.command("--json", "repair", block_id, *where, "--scheme", "rp"),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: process.poll() is None and process.kill())
-        wait_until(lambda: len(self.helpers_at_work()) == 4, case.HANG, "the repair to run")
-        victim = self.helpers_at_work()[1]
+        wait_until(lambda: len(self.senders()) == 4, case.HANG, "the repair to run")
+        victim = self.senders()[1]
         wait_until(lambda: process.poll() is not None or self.sent()[victim] - before[victim]
                    >= self.fraction * self.block_bytes, case.HANG, "a part of the block")
         self.assertIsNone(process.poll(), "it is over before the fault")
         fault(victim)
-        out, said = process.communicate(timeout=case.HANG)
+        told, said = process.communicate(timeout=case.HANG)
         self.assertEqual(process.returncode, 0, said)
-        self.assertEqual((self.work / "out").read_bytes(), self.bytes_of(self.lost["block_id"]))
-        return json.loads(out)
+        self.assertEqual(out.read_bytes(), self.bytes_of(block_id))
+        report = json.loads(told)
+        if self.host:
+            report["bytes_received"] = self.received(self.host) - received
+        return report
 
     def fresh(self) -> float:
         return self.repair_with(lambda _: None)["seconds"]
 
     def show(self, what: str, seconds: float, report: dict[str, Any]) -> None:
+        if self.host:
+            what += ", to a node"
         print(f"{what}: {report['seconds']:.3f} s, {report['seconds'] / seconds:.2f} x the "
               f"undisturbed {seconds:.3f} s; {report['attempts']} attempts, "
               f"{report['bytes_received'] / self.block_bytes:.3f} blocks received")
@@ -144,6 +160,16 @@ class Slow(BehindLinks):
         self.assertLess(over_the_slow_link, self.block_bytes / 8, "of the half that was left")
         self.assertLess(report["bytes_received"], 1.2 * self.block_bytes)
         self.assert_nothing_left()
+
+
+class ToNode(MidRepair, Slow):
+    """The same of a block that a node stores: nobody but the coordinator looks after it."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        holders = {block["node"] for block in cls.manifest["stripes"][0]["blocks"]}
+        [cls.host] = set(cls.cluster.node_ids) - holders
 
 
 class Limited(BehindLinks):

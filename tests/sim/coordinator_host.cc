@@ -105,12 +105,12 @@ CoordinatorHost::CoordinatorHost(CoordinatorState* state, Network* network)
       helpers_(std::make_unique<Helpers>(network, this)),
       repairs_(std::make_unique<RepairCoordinator>(&catalog_, &journal_, helpers_.get(),
                                                    &Clock::System(), RepairCoordinator::Options{})),
-      resumer_(std::make_unique<RepairResumer>(repairs_.get())),
+      hosted_watch_(std::make_unique<HostedWatch>(repairs_.get())),
       recoveries_(std::make_unique<RecoveryManager>(
           &catalog_, &journal_, repairs_.get(), &Clock::System(), RecoveryManager::Options{})) {}
 
 CoordinatorHost::~CoordinatorHost() {
-  resumer_->Stop();
+  hosted_watch_->Stop();
   recoveries_.reset();
 }
 

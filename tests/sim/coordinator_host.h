@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "coordinator/hosted_watch.h"
 #include "coordinator/recovery_manager.h"
 #include "coordinator/repair_coordinator.h"
-#include "coordinator/repair_resumer.h"
 #include "sim/network.h"
 #include "sim/state.h"
 
@@ -35,7 +35,7 @@ class CoordinatorHost : public Host {
   StateJournal journal_;
   std::unique_ptr<Helpers> helpers_;
   std::unique_ptr<RepairCoordinator> repairs_;
-  std::unique_ptr<RepairResumer> resumer_;
+  std::unique_ptr<HostedWatch> hosted_watch_;
   std::unique_ptr<RecoveryManager> recoveries_;
   uint64_t expiry_ = 0;  // the fibre that calls Expire()
 };

@@ -146,6 +146,7 @@ class FakeHelpers : public HelperGateway {
     MutexLock lock(&mutex);
     std::vector<absl::StatusOr<PartProgress>> given;
     for (const HelperAddress& helper : helpers) {
+      asked.insert(helper.node);
       const auto answer = answers.find(helper.node);
       if (down.contains(helper.node)) {
         given.emplace_back(absl::UnavailableError("connection refused"));
@@ -164,12 +165,15 @@ class FakeHelpers : public HelperGateway {
   void EndAttempt(RepairId, uint32_t attempt, const std::vector<HelperAddress>&) override {
     MutexLock lock(&mutex);
     ended.push_back(attempt);
+    if (on_end) on_end();
   }
   void ForgetConnection(const std::string&) override {}
 
   Mutex mutex;
   std::set<std::string> down;
   std::map<std::string, PartProgress> answers;  // by node
+  std::set<std::string> asked;
+  std::function<void()> on_end;                 // of an attempt that another one follows; locked
   std::optional<ChecksumKind> checksum;         // that all say
   int rounds = 0;
   std::vector<Handout> last;

@@ -8,7 +8,7 @@
 
 #include "common/blame.h"
 #include "coordinator/hosted_left.h"
-#include "coordinator/repair_resumer.h"
+#include "coordinator/hosted_watch.h"
 #include "unit/coordinator/hosted_fixture.h"
 
 namespace ecpipe {
@@ -224,13 +224,13 @@ TEST_F(HostedAttempts, AThreadOfItsOwnTakesThemOn) {
   const RepairId id = Begin();
   HostHas(6, "n3");
   {
-    RepairResumer resumer(&coordinator_);
+    HostedWatch watch(&coordinator_);
     coordinator_.ReportPart("spare", id, 0, Lost("n3"));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     const auto attempt = [&] { return coordinator_.Find(id)->attempt; };
     while (attempt() == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     EXPECT_EQ(attempt(), 1u);
-    resumer.Stop();
+    watch.Stop();
     coordinator_.ReportPart("spare", id, 1, Lost("n2"));
     EXPECT_EQ(attempt(), 1u) << "the next coordinator finds it in the journal";
   }

@@ -43,6 +43,7 @@ class KeptParts : public SessionManagerTest {
     const uint64_t before = store_.written;
     ASSERT_TRUE(manager_->Start(HalfHosting(repair_id)).ok());
     Await([&] { return store_.written == before + 500; });
+    Await([&] { return manager_->Progress(repair_id, 0)->missing_bytes == 500; });
     EXPECT_EQ(manager_->CancelAndKeep(repair_id, 0), 1u);
     Await([&] { return manager_->counts().active_sessions == 0; });
   }
