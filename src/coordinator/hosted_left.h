@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an attempt brings to the nodes that store its blocks, and has left there when it fails. Pure.
+// What an attempt brings to the nodes that store its blocks, and has left there when it fails.
+// Pure.
 #pragma once
 
 #include <string>

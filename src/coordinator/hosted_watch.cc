@@ -16,11 +16,14 @@ constexpr Duration kTick = RepairCoordinator::kLookAtHostsEvery / 2;
 
 }  // namespace
 
-HostedWatch::HostedWatch(RepairCoordinator* repairs)
-    : repairs_(repairs), ticker_([this] {
-        while (WaitForTick()) PushLooks();
-      }) {
+HostedWatch::HostedWatch(RepairCoordinator* repairs) : repairs_(repairs) {
   repairs_->SetHostedFault([this](RepairId repair_id) { PushFault(repair_id); });
+}
+
+void HostedWatch::Start() {
+  ticker_ = Thread([this] {
+    while (WaitForTick()) PushLooks();
+  });
 }
 
 void HostedWatch::PushFault(RepairId repair_id) {

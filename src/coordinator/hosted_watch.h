@@ -21,6 +21,9 @@ class HostedWatch {
   explicit HostedWatch(RepairCoordinator* repairs);
   ~HostedWatch() { Stop(); }
 
+  // Looks from now on. Once, before Stop.
+  void Start();
+
   // Waits for the repairs that are being looked at or taken on, and leaves the others as they are:
   // the next coordinator finds them in the journal.
   void Stop();

@@ -14,6 +14,8 @@ namespace {
 constexpr int kMaxChangesForSpeed = 2;
 // Helpers answer within milliseconds. Who asks has waited already.
 constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
+// Each so many attempts of a hosted repair it is looked at less often.
+constexpr uint32_t kAttemptsAtOnce = 4;
 // Of a hosted repair to which bytes come: its hosts alone tell whether they do.
 constexpr Duration kAskAllEvery = std::chrono::seconds(1);
 
@@ -84,8 +86,8 @@ bool RepairCoordinator::IsTimeToLook(const Running& running, TimePoint now) {
   // Of an adopted repair nobody knows the helpers.
   if (running.record.hosts.empty() || running.helpers.empty()) return false;
   if (running.handing_out || running.advancing || running.to_go_on) return false;
-  // Where all is too busy, more attempts make it no better: they come at longer and longer times.
-  const auto patience = kLookAtHostsEvery * (running.record.attempt + 1);
+  // Where all are too busy, more and more attempts make it no better.
+  const auto patience = kLookAtHostsEvery * (1 + running.record.attempt / kAttemptsAtOnce);
   return running.failure.ok() && now - running.host_looks.at >= patience;
 }
 

@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       std::make_unique<RepairCoordinator>(server->catalog_.get(), server->journal_.get(),
                                           server->helpers_.get(), &Clock::System(), config.repairs);
   server->hosted_watch_ = std::make_unique<HostedWatch>(server->repairs_.get());
+  server->hosted_watch_->Start();
   const std::optional<uint32_t> max_running = server->limits_->limits().cluster.max_running;
   if (max_running) server->repairs_->SetMaxRunning(*max_running);
   server->recoveries_ = std::make_unique<RecoveryManager>(

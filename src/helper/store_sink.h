@@ -68,7 +68,7 @@ class StoreSink : public SliceSink {
   std::map<Row, Block> blocks_;     // by first row of this attempt
   std::vector<uint8_t> rows_left_;  // of each slice, in this attempt; 0: verified
   std::atomic<uint32_t> slices_left_ = 0;
-  bool broken_ = false;             // a write failed: what it left on disk is not known
+  bool broken_ = false;  // a write failed: what it left on disk is not known
 };
 
 }  // namespace ecpipe

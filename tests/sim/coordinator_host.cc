@@ -120,6 +120,7 @@ void CoordinatorHost::Start() {
   network_->scheduler()->Trace("coordinator started: " + StatusText(opened));
   if (!alive()) return;
   network_->Add(this);
+  hosted_watch_->Start();
   Pin();
   expiry_ = network_->scheduler()->Spawn(process(), [this] {
     while (alive()) {

@@ -173,8 +173,8 @@ class FakeHelpers : public HelperGateway {
   std::set<std::string> down;
   std::map<std::string, PartProgress> answers;  // by node
   std::set<std::string> asked;
-  std::function<void()> on_end;                 // of an attempt that another one follows; locked
-  std::optional<ChecksumKind> checksum;         // that all say
+  std::function<void()> on_end;          // of an attempt that another one follows; locked
+  std::optional<ChecksumKind> checksum;  // that all say
   int rounds = 0;
   std::vector<Handout> last;
   std::vector<std::vector<Handout>> all;  // of rounds that nobody refused

@@ -13,8 +13,8 @@
 namespace ecpipe {
 namespace {
 
-// A repair whose host waits for bytes. Helpers answer as they would: when the attempt is to end, the
-// host has half of the block.
+// A repair whose host waits for bytes. Helpers answer as they would: when the attempt is to end,
+// the host has half of the block.
 class HostedLooks : public HostedRepairs {
  protected:
   void SetUp() override {
@@ -140,14 +140,12 @@ TEST_F(HostedLooks, AStragglerIsLeftOut) {
 
 TEST_F(HostedLooks, TheirPatienceGrowsWithTheAttempts) {
   const RepairId id = Begin();
-  for (uint32_t attempt = 0; attempt < 3; ++attempt) {
+  for (uint32_t attempt = 0; attempt < 6; ++attempt) {
     ASSERT_EQ(AttemptOf(id), attempt);
-    Watch();
-    for (int look = 0; look < 3; ++look) {
-      for (uint32_t i = 0; i < attempt; ++i) EXPECT_FALSE(Look());
-      EXPECT_TRUE(Look());
-    }
-    coordinator_.ReportPart(first_, id, attempt, Blame(absl::DataLossError("disk"), kBlameSelf));
+    for (uint32_t i = 0; i < attempt / 4; ++i) EXPECT_FALSE(Look());
+    EXPECT_TRUE(Look());
+    const absl::Status nobody = Blame(absl::UnavailableError("lost"), kBlameNobody);
+    coordinator_.ReportPart("spare", id, attempt, nobody);
   }
 }
 
@@ -174,6 +172,7 @@ TEST_F(HostedLooks, AThreadOfItsOwnLooks) {
   ASSERT_TRUE(AtWork().contains("n3"));
   helpers_.down = {"n3"};
   HostedWatch watch(&coordinator);
+  watch.Start();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const auto attempt = [&] { return coordinator.Find(grant->repair_id)->attempt; };
   while (attempt() == 0 && std::chrono::steady_clock::now() < deadline) {
