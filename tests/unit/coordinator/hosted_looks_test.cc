@@ -176,7 +176,7 @@ TEST_F(HostedLooks, AThreadOfItsOwnLooks) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const auto attempt = [&] { return coordinator.Find(grant->repair_id)->attempt; };
   while (attempt() == 0 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::yield();
   }
   EXPECT_EQ(attempt(), 1u);
 }
