@@ -114,7 +114,10 @@ void RepairCoordinator::LookAtHosted(RepairId repair_id) {
   PartAnswers answers = Ask(before.record, sides.hosts);
   const ComingToHosts coming = WhatComesToHosts(answers);
   const bool quiet = coming.waiting && coming.bytes == before.host_looks.bytes;
-  const bool all = quiet || now.at - before.host_looks.all_asked >= kAskAllEvery;
+  // In a recovery links look slow that other repairs of it share.
+  const bool by_speed =
+      before.record.recovery_id == 0 && now.at - before.host_looks.all_asked >= kAskAllEvery;
+  const bool all = quiet || by_speed;
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);

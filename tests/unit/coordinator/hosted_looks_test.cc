@@ -26,6 +26,14 @@ class HostedLooks : public HostedRepairs {
       helpers_.answers["spare"] = ended;
     };
   }
+  // That no recovery has ordered.
+  RepairId BeginAlone() {
+    RepairRequest request = Request("b0");
+    request.hosts = {"spare"};
+    const auto grant = coordinator_.BeginRepair(request);
+    EXPECT_TRUE(grant.ok()) << grant.status();
+    return grant.ok() ? grant->repair_id : 0;
+  }
   // What every node of the attempt that runs says of its part.
   void Watch() {
     for (const auto& handout : helpers_.last) {
@@ -91,7 +99,7 @@ TEST_F(HostedLooks, WhoDoesNotAnswerIsLeftOutOnceNothingComes) {
 }
 
 TEST_F(HostedLooks, HostsAloneAreAskedWhileBytesCome) {
-  Begin();
+  BeginAlone();
   Watch();
   Pass(100);
   EXPECT_FALSE(Look(std::chrono::milliseconds(400)));
@@ -124,18 +132,27 @@ TEST_F(HostedLooks, ALinkThatPassesNothingIsLeftOut) {
   EXPECT_FALSE(AtWork().contains(first_));
 }
 
-TEST_F(HostedLooks, AStragglerIsLeftOut) {
-  const RepairId id = Begin();
-  Watch();
-  Pass(10 << 20, 0.09);
-  helpers_.answers["spare"].missing_bytes = 900;
-  EXPECT_TRUE(Look(std::chrono::seconds(1)));
-  Pass(1 << 20, 0.01);
-  helpers_.answers[first_].hops[0].outputs[0].network_seconds += 0.89;
-  helpers_.answers["spare"].missing_bytes = 890;
-  EXPECT_TRUE(Look(std::chrono::seconds(1)));
-  EXPECT_EQ(AttemptOf(id), 1u);
-  EXPECT_FALSE(AtWork().contains(first_));
+TEST_F(HostedLooks, AStragglerIsLeftOutUnlessOtherRepairsMayBeInItsWay) {
+  for (const bool recovery : {true, false}) {
+    const RepairId id = recovery ? Begin() : BeginAlone();
+    Watch();
+    helpers_.asked.clear();
+    Pass(10 << 20, 0.09);
+    helpers_.answers["spare"].missing_bytes = 900;
+    EXPECT_TRUE(Look(std::chrono::seconds(1)));
+    Pass(1 << 20, 0.01);
+    helpers_.answers[first_].hops[0].outputs[0].network_seconds += 0.89;
+    helpers_.answers["spare"].missing_bytes = 890;
+    EXPECT_TRUE(Look(std::chrono::seconds(1)));
+    if (recovery) {
+      EXPECT_EQ(AttemptOf(id), 0u);
+      EXPECT_EQ(helpers_.asked, std::set<std::string>{"spare"});
+      coordinator_.CancelHosted(7);
+    } else {
+      EXPECT_EQ(AttemptOf(id), 1u);
+      EXPECT_FALSE(AtWork().contains(first_));
+    }
+  }
 }
 
 TEST_F(HostedLooks, TheirPatienceGrowsWithTheAttempts) {
