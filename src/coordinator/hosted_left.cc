@@ -40,18 +40,22 @@ HostedLeft LeftOnHosts(const PartAnswers& answers, const SliceGrid& grid) {
   return left;
 }
 
-ComingToHosts WhatComesToHosts(const PartAnswers& answers) {
+ComingToHosts WhatComesToHosts(const PartAnswers& answers,
+                               const std::vector<HelperAddress>& hosts) {
   ComingToHosts coming;
-  for (const auto& [node, answer] : answers) {
-    if (!answer.ok()) continue;
+  uint64_t bytes = 0;
+  for (const HelperAddress& host : hosts) {
+    const absl::StatusOr<PartProgress>& answer = answers.at(host.node);
+    if (!answer.ok() || !answer->running || answer->hops.empty()) return {};
     coming.missing_bytes = std::max(coming.missing_bytes, answer->missing_bytes);
     for (const HopProgress& hop : answer->hops) {
       for (const StreamProgress& input : hop.inputs) {
-        coming.bytes += input.bytes;
+        bytes += input.bytes;
         coming.waiting |= input.waiting;
       }
     }
   }
+  coming.bytes = bytes;
   return coming;
 }
 

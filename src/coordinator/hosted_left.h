@@ -3,12 +3,15 @@
 // Pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/slice_grid.h"
 #include "coordinator/diagnosis.h"
+#include "coordinator/helper_gateway.h"
 
 namespace ecpipe {
 
@@ -23,11 +26,13 @@ struct HostedLeft {
 HostedLeft LeftOnHosts(const PartAnswers& answers, const SliceGrid& grid);
 
 struct ComingToHosts {
-  uint64_t bytes = 0;          // on their streams
+  // On their streams; nothing if one of them does not tell: it may be with its disk, or at its end,
+  // and cannot end its part now for another attempt.
+  std::optional<uint64_t> bytes;
   bool waiting = false;        // one of them, for bytes of another node
   uint64_t missing_bytes = 0;  // of each block, at the host that lacks the most
 };
-// While the attempt runs.
-ComingToHosts WhatComesToHosts(const PartAnswers& answers);
+// While the attempt runs. `answers` may be of others, too.
+ComingToHosts WhatComesToHosts(const PartAnswers& answers, const std::vector<HelperAddress>& hosts);
 
 }  // namespace ecpipe

@@ -173,12 +173,12 @@ std::optional<absl::Status> RepairCoordinator::Hopeless(const Running& running, 
   return absl::DeadlineExceededError("no word of how the repair ended from " + silent);
 }
 
-bool RepairCoordinator::HearHosts(RepairId repair_id) {
+bool RepairCoordinator::HearHosts(RepairId repair_id, uint32_t attempt) {
   Running silent;
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
-    if (found == running_.end()) return true;
+    if (found == running_.end() || found->second.record.attempt != attempt) return true;
     silent.record = found->second.record;
     for (const std::string& node : found->second.unreported) {
       const std::optional<NodeView> view = nodes_.Find(node);
@@ -239,7 +239,7 @@ void RepairCoordinator::Expire() {
   for (const auto& [repair_id, attempt, status] : hopeless) {
     if (!absl::IsDeadlineExceeded(status)) {
       FailAttempt(repair_id, attempt, status);
-    } else if (!HearHosts(repair_id)) {
+    } else if (!HearHosts(repair_id, attempt)) {
       EndHosted(repair_id, status);
     }
   }

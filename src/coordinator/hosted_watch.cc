@@ -12,7 +12,7 @@ namespace {
 // They wait nearly all of their time. A node that hangs holds each of its repairs up for about two
 // seconds here, so a few at once keep a recovery going.
 constexpr size_t kMaxThreads = 8;
-constexpr Duration kTick = RepairCoordinator::kLookAtHostsEvery / 2;
+constexpr Duration kTick = std::chrono::milliseconds(100);
 
 }  // namespace
 

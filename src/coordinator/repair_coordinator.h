@@ -204,7 +204,7 @@ class RepairCoordinator {
   struct HostLooks {
     TimePoint at;                   // the latest, or its begin
     TimePoint all_asked;            // the latest at which all were, or its begin
-    std::optional<uint64_t> bytes;  // that its hosts had at the latest
+    std::optional<uint64_t> bytes;  // that its hosts had at the latest, if all told
   };
   struct Running {
     RepairRecord record;
@@ -330,8 +330,8 @@ class RepairCoordinator {
   static Sides SidesOf(const Running& running);
   static bool IsTimeToLook(const Running& running, TimePoint now);
   // Asks hosts of which nothing was heard for long whether they are still at work, and takes the
-  // report of those that are not. False: none answers.
-  bool HearHosts(RepairId repair_id);
+  // report of those that are not. False: none answers, and this is still the attempt.
+  bool HearHosts(RepairId repair_id, uint32_t attempt);
   // Why no report of the node's part will come any more; empty if one may.
   std::string GoneBecause(const Running& running, const std::string& node);
   // Whether a hosted repair can no longer end by itself, and why.

@@ -16,6 +16,7 @@ constexpr int kMaxChangesForSpeed = 2;
 constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
 // Each so many attempts of a hosted repair it is looked at less often.
 constexpr uint32_t kAttemptsAtOnce = 4;
+constexpr uint32_t kAttemptsLookedAt = 8;
 // Of a hosted repair to which bytes come: its hosts alone tell whether they do.
 constexpr Duration kAskAllEvery = std::chrono::seconds(1);
 
@@ -44,6 +45,7 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
     if (running.record.attempt != attempt || running.handing_out) return Inspection{};
     before = running;
   }
+  before.busy.reset();
   const Milestone now{.at = clock_->Now(), .missing_bytes = missing_bytes, .sent = {}};
   const PartAnswers answers = Ask(before.record, before.helpers);
   return Judge(std::move(before), answers, now, quiet);
@@ -86,7 +88,9 @@ bool RepairCoordinator::IsTimeToLook(const Running& running, TimePoint now) {
   // Of an adopted repair nobody knows the helpers.
   if (running.record.hosts.empty() || running.helpers.empty()) return false;
   if (running.handing_out || running.advancing || running.to_go_on) return false;
-  // Where all are too busy, more and more attempts make it no better.
+  // Where all are too busy, more and more attempts make it no better. The last ones go on for as
+  // long as the parts themselves have patience.
+  if (running.record.attempt >= kAttemptsLookedAt) return false;
   const auto patience = kLookAtHostsEvery * (1 + running.record.attempt / kAttemptsAtOnce);
   return running.failure.ok() && now - running.host_looks.at >= patience;
 }
@@ -110,25 +114,33 @@ void RepairCoordinator::LookAtHosted(RepairId repair_id) {
     if (found == running_.end() || !IsTimeToLook(found->second, now.at)) return;
     before = found->second;
   }
+  before.busy.reset();  // the next attempt may begin meanwhile, and does not share nodes with it
+  // Whose part has ended does no more for it, and no harm.
+  std::erase_if(before.helpers, [&](const HelperAddress& helper) {
+    return !before.unreported.contains(helper.node);
+  });
   const Sides sides = SidesOf(before);
-  PartAnswers answers = Ask(before.record, sides.hosts);
-  const ComingToHosts coming = WhatComesToHosts(answers);
-  const bool quiet = coming.waiting && coming.bytes == before.host_looks.bytes;
+  if (sides.hosts.empty()) return;
   // In a recovery links look slow that other repairs of it share.
   const bool by_speed =
       before.record.recovery_id == 0 && now.at - before.host_looks.all_asked >= kAskAllEvery;
-  const bool all = quiet || by_speed;
+  PartAnswers answers = Ask(before.record, by_speed ? before.helpers : sides.hosts);
+  const ComingToHosts coming = WhatComesToHosts(answers, sides.hosts);
+  const bool quiet = coming.waiting && coming.bytes == before.host_looks.bytes;
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
     if (found == running_.end() || found->second.record.attempt != before.record.attempt) return;
     HostLooks& looks = found->second.host_looks;
-    looks.at = now.at;
+    looks.at = clock_->Now();
     looks.bytes = coming.bytes;
-    if (all) looks.all_asked = now.at;
+    if (by_speed) looks.all_asked = now.at;
   }
-  if (!all) return;
-  answers.merge(Ask(before.record, sides.others));
+  if (!coming.bytes || !(quiet || by_speed)) return;
+  if (!by_speed) {
+    now.at = clock_->Now();
+    answers.merge(Ask(before.record, sides.others));
+  }
   const uint32_t attempt = before.record.attempt;
   now.missing_bytes = coming.missing_bytes;
   const Inspection inspection = Judge(std::move(before), answers, now, quiet);

@@ -67,6 +67,7 @@ class BehindLinks(case.ClusterCase):
         where = ["-o", out, "--sha256", self.lost["sha256"]]
         if self.host:
             out, where = self.cluster.helpers[self.host].root / block_id, ["--to", self.host]
+        out.unlink(missing_ok=True)
         process = subprocess.Popen(
             self.cluster.command("--json", "repair", block_id, *where, "--scheme", "rp"),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -143,6 +143,7 @@ class FakeHelpers : public HelperGateway {
   std::vector<absl::StatusOr<PartProgress>> AskParts(RepairId, uint32_t,
                                                      const std::vector<HelperAddress>& helpers,
                                                      Duration) override {
+    if (on_ask) on_ask();
     MutexLock lock(&mutex);
     std::vector<absl::StatusOr<PartProgress>> given;
     for (const HelperAddress& helper : helpers) {
@@ -173,6 +174,7 @@ class FakeHelpers : public HelperGateway {
   std::set<std::string> down;
   std::map<std::string, PartProgress> answers;  // by node
   std::set<std::string> asked;
+  std::function<void()> on_ask;
   std::function<void()> on_end;          // of an attempt that another one follows; locked
   std::optional<ChecksumKind> checksum;  // that all say
   int rounds = 0;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "common/blame.h"
 #include "coordinator/hosted_watch.h"
@@ -155,12 +156,65 @@ TEST_F(HostedLooks, AStragglerIsLeftOutUnlessOtherRepairsMayBeInItsWay) {
   }
 }
 
+TEST_F(HostedLooks, WhoHasEndedItsPartIsNotMissed) {
+  const RepairId id = Begin();
+  Watch();
+  coordinator_.ReportPart("n3", id, 0, absl::OkStatus());
+  helpers_.down = {"n3"};
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 0u);
+  helpers_.down = {"n2"};
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 1u);
+}
+
+TEST_F(HostedLooks, AHostThatCannotEndItsPartIsLeftInPeace) {
+  RepairRequest request = Request("b0");
+  request.block_ids = {"b0", "b3"};
+  request.hosts = {"n0", "spare"};
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  Watch();
+  const PartProgress told = helpers_.answers.at("n0");
+  helpers_.answers["n0"].hops.clear();
+  helpers_.down = {"n2"};
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Look());
+  EXPECT_TRUE(ends_.empty()) << "it may be about to store its block";
+  helpers_.answers["n0"] = told;
+  helpers_.on_end = [this] {
+    PartProgress ended;
+    ended.ended = absl::CancelledError("ended");
+    ended.missing = {{5, 5, 1}};
+    for (const char* host : {"n0", "spare"}) helpers_.answers[host] = ended;
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Look());
+  EXPECT_EQ(ends_.size(), 2u) << "there are no four others";
+}
+
+TEST_F(HostedLooks, AnAttemptThatBeginsMeanwhileIsNotJudged) {
+  const RepairId id = Begin();
+  Watch();
+  EXPECT_TRUE(Look());
+  helpers_.down = {"n3"};
+  bool reported = false;
+  helpers_.on_ask = [&] {
+    if (std::exchange(reported, true)) return;
+    coordinator_.ReportPart("spare", id, 0, Blame(absl::UnavailableError("left"), "n3"));
+  };
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 1u);
+  EXPECT_EQ(helpers_.rounds, 2);
+}
+
 TEST_F(HostedLooks, TheirPatienceGrowsWithTheAttempts) {
   const RepairId id = Begin();
-  for (uint32_t attempt = 0; attempt < 6; ++attempt) {
+  for (uint32_t attempt = 0; attempt < 10; ++attempt) {
     ASSERT_EQ(AttemptOf(id), attempt);
+    for (const char* node : {"n0", "n1", "n2", "n3", "n4", "n5", "spare"}) {
+      ASSERT_TRUE(coordinator_.nodes().Heartbeat(node, 1, {}).ok());
+    }
     for (uint32_t i = 0; i < attempt / 4; ++i) EXPECT_FALSE(Look());
-    EXPECT_TRUE(Look());
+    EXPECT_EQ(Look(), attempt < 8) << "the last ones are left to the patience of their parts";
     const absl::Status nobody = Blame(absl::UnavailableError("lost"), kBlameNobody);
     coordinator_.ReportPart("spare", id, attempt, nobody);
   }
