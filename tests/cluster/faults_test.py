@@ -288,7 +288,6 @@ class MidRepairToNode(ClusterCase):
     file_bytes = 2 * 4 * (16 << 20)  # a stripe for each test
     rate_mbit = 15  # nine seconds
     # Neither the coordinator nor the parts give a node up by themselves so soon.
-    stall_seconds = HANG
     coordinator_settings = {"timeouts": {"dead_after_seconds": HANG}}
     helper_settings = {"timeouts": {"stall_seconds": HANG, "drain_seconds": 5.0}}
 
