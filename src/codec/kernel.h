@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ecpipe {
@@ -17,7 +18,7 @@ class CoefficientColumn {
   CoefficientColumn() = default;
   explicit CoefficientColumn(std::span<const uint8_t> coefficients);
 
-  size_t rows() const { return rows_; }
+  size_t rows() const { return coefficients_.size(); }
 
   // rows[r][0..bytes) ^= coefficient[r] · source[0..bytes), for all r, reading the source once.
   // `rows` has rows() pointers; none overlaps the source or another. Any length and alignment.
@@ -27,7 +28,9 @@ class CoefficientColumn {
   void Multiply(std::span<uint8_t* const> rows, const uint8_t* source, size_t bytes) const;
 
  private:
-  size_t rows_ = 0;
+  // Calls that are too short for ISA-L use these. What ISA-L writes into a table is its own affair
+  // and differs between its releases and between processors, so nothing is ever read out of one.
+  std::vector<uint8_t> coefficients_;
   // Aligned, because a kernel that reads tables in its innermost loop pays for those that lie
   // across two cache lines.
   struct alignas(32) Table {
@@ -38,5 +41,8 @@ class CoefficientColumn {
 
 // target[0..bytes) ^= source[0..bytes). Any length and alignment; the two do not overlap.
 void Xor(uint8_t* target, const uint8_t* source, size_t bytes);
+
+// The file from which this process has loaded ISA-L, for messages.
+std::string KernelLibrary();
 
 }  // namespace ecpipe

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "codec/kernel_check.h"
 #include "common/daemon.h"
 #include "common/fault_points.h"
 #include "common/log.h"
@@ -29,6 +30,7 @@ void ReloadLogLevel(const std::string& path) {
 }
 
 int Run(const std::string& config_path, const std::string& ready_path) {
+  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kernel);
   if (const char* faults = std::getenv("ECPIPE_FAULTS")) {
     if (absl::Status armed = ArmFaultsFromText(faults); !armed.ok()) return Refuse(armed);
   }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "codec/kernel_check.h"
 #include "common/daemon.h"
 #include "common/fault_points.h"
 #include "common/log.h"
@@ -30,6 +31,7 @@ void ReloadLogLevel(const Load& load, const std::string& path) {
 }
 
 int Run(const std::string& config_path, const std::string& ready_path) {
+  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kernel);
   if (const char* faults = std::getenv("ECPIPE_FAULTS")) {
     if (absl::Status armed = ArmFaultsFromText(faults); !armed.ok()) return Refuse(armed);
   }
@@ -56,6 +58,7 @@ int Run(const std::string& config_path, const std::string& ready_path) {
 }
 
 int RunRequestorOnly(const std::string& config_path, const std::string& ready_path) {
+  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kernel);
   absl::StatusOr<RequestorOnlyConfig> config = LoadRequestorOnlyConfig(config_path);
   if (!config.ok()) return Refuse(config.status());
   if (absl::Status level = SetLogLevel(config->log_level); !level.ok()) return Refuse(level);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 
+#include "codec/kernel_check.h"
 #include "common/process_stats.h"
 #include "common/sha256.h"
 #include "common/size_text.h"
@@ -67,7 +68,8 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       return app_.exit(error) == 0 ? kExitOk : kExitUsage;
     }
-    const absl::Status status = command_();
+    absl::Status status = CheckKernel();
+    if (status.ok()) status = command_();
     if (!status.ok()) std::fprintf(stderr, "ecpipe: %s\n", StatusText(status).c_str());
     return ExitCodeFor(status);
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "codec/kernel_check.h"
 #include "common/blame.h"
 #include "common/corrupt_block.h"
 #include "common/redis_transport.h"
@@ -109,6 +110,7 @@ class Requestor::Registration {
 };
 
 absl::StatusOr<std::unique_ptr<Requestor>> Requestor::Connect(RequestorOptions options) {
+  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return kernel;
   ECPIPE_ASSIGN_OR_RETURN(
       std::unique_ptr<CoordinatorApi> coordinator,
       MakeCoordinatorClient(options.coordinator, options.call_timeout, options.tls));

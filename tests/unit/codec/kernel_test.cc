@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codec/kernel_check.h"
 #include "unit/codec/scalar_oracle.h"
 
 namespace ecpipe {
@@ -174,6 +175,11 @@ TEST(KernelDeathTest, CountsRows) {
   uint8_t* one_row[] = {&byte};
   EXPECT_DEATH(column.MultiplyAdd(one_row, &byte, 1), "broken invariant");
   EXPECT_DEATH(CoefficientColumn(std::vector<uint8_t>(256, 1)), "broken invariant");
+}
+
+TEST(Kernel, PassesTheCheckAtStart) {
+  EXPECT_TRUE(CheckKernel().ok()) << CheckKernel();
+  EXPECT_NE(KernelLibrary().find("libisal"), std::string::npos) << KernelLibrary();
 }
 
 TEST(Kernel, XorsAllLengthsAndAlignments) {
