@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kSeed = 20261123;
 constexpr size_t kLongest = 300;    // beyond a kernel's widest step, with every kind of tail
-constexpr size_t kMostRows = 7;     // one more than ISA-L's widest kernel takes at once
+constexpr size_t kRowsSampled = 7;  // one more than ISA-L's widest kernel takes at once
 constexpr size_t kAlignment = 64;   // of the widest load
 constexpr uint32_t kCrc32cPolynomial = 0x82f63b78;  // both reflected
 constexpr uint32_t kCrc32Polynomial = 0xedb88320;
@@ -99,7 +99,7 @@ std::vector<uint8_t> RandomCoefficients(size_t rows, std::mt19937_64* random) {
 std::optional<Sample> FirstWrongSample(std::mt19937_64* random) {
   for (const Operation operation : {Operation::kMultiply, Operation::kMultiplyAdd}) {
     for (size_t bytes = 0; bytes <= kLongest; ++bytes) {
-      Sample sample{operation, bytes, RandomCoefficients(1 + bytes % kMostRows, random)};
+      Sample sample{operation, bytes, RandomCoefficients(1 + bytes % kRowsSampled, random)};
       if (!KernelIsRight(sample, random)) return sample;
     }
     for (int coefficient = 0; coefficient < 256; ++coefficient) {

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a preset."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from typing import Sequence
+
+from runner.children import REPOSITORY
+from runner.tier import Session, Tier
+
+BUILD_SECONDS = 1500
+
+SANITIZER_OPTIONS = {
+    # Debian's gRPC is not instrumented, and without the first option each of its threads is "racy".
+    # Of the second for which each process with threads would sleep at its end, for late reports, a
+    # tenth is left: the cluster tests start hundreds.
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1 halt_on_error=1 atexit_sleep_ms=100 "
+                    f"suppressions={REPOSITORY / 'tests' / 'tsan.supp'}",
+    "ASAN_OPTIONS": "detect_leaks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
+# What ccache has of one clone serves every other one; what the user has set is kept.
+CCACHE_OPTIONS = {
+    "CCACHE_BASEDIR": str(REPOSITORY), "CCACHE_NOHASHDIR": "1",
+    "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime",
+}
+# Tests that run beside a build watch the clock, and a compiler does not.
+BESIDE_TESTS = ("nice", "-n", "19")
+
+
+def under_fixed_layout(preset: str) -> list[str]:
+    """gcc 12's ThreadSanitizer cannot place its shadow memory when the kernel randomises addresses
+    more widely than it expects; without randomisation it always can."""
+    setarch = ["setarch", "--addr-no-randomize"]
+    if preset != "tsan" or shutil.which("setarch") is None:
+        return []
+    allowed = subprocess.run([*setarch, "true"], capture_output=True).returncode == 0
+    return setarch if allowed else []
+
+
+def build(session: Session, preset: str, targets: Sequence[str]) -> bool:
+    """Builds these targets, or all. A failed build is one failed test; a good one is none, it only
+    has a time."""
+    tier, start = Tier(f"build {preset}"), time.monotonic()
+    configure = ["cmake", "--preset", preset]
+    if shutil.which("ccache"):
+        configure += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
+    # The build runs the test programs once, to list their tests.
+    compile_them = [*BESIDE_TESTS, *under_fixed_layout(preset), "cmake", "--build", "--preset",
+                    preset, *(["--target", *targets] if targets else [])]
+    for number, command in enumerate((configure, compile_them)):
+        log = session.logs / f"build-{preset}-{number}.log"
+        code = session.children.run(command, log, BUILD_SECONDS,
+                                    {**CCACHE_OPTIONS, **os.environ, **SANITIZER_OPTIONS})
+        if code:
+            tier.fail(f"{' '.join(command)} (exit code {code})", log.read_text(errors="replace"))
+            break
+    session.record(tier, start)
+    return tier.failed == 0
