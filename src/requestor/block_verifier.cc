@@ -136,8 +136,7 @@ absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest, const std::s
   WorkMeter meter(progress, bytes, bytes);
   VerifyReport report;
   for (const ManifestStripe& stripe : manifest.stripes) {
-    StripeVerifier verifier(*code, stripe, manifest.block_bytes, parity_columns, &buffers,
-                            &meter);
+    StripeVerifier verifier(*code, stripe, manifest.block_bytes, parity_columns, &buffers, &meter);
     report.stripes.push_back(verifier.Run(blocks_dir));
   }
   return report;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/size_text.h"
 #include "common/status.h"
@@ -171,11 +172,9 @@ absl::StatusOr<size_t> LoadManifests(const CommonArguments& common,
     for (const ManifestStripe& stripe : manifest.stripes) {
       stripes.push_back(StripeOf(manifest, stripe));
     }
-    const std::string position =
-        paths.size() == 1
-            ? ""
-            : " (" + std::to_string(i + 1) + " of " + std::to_string(paths.size()) + ")";
-    display.Begin("load " + manifest.name + position);
+    const bool only = paths.size() == 1;
+    display.Begin(manifest.name +
+                  (only ? "" : absl::StrFormat(" (%zu of %zu)", i + 1, paths.size())));
     display.Show({.done = 0, .total = stripes.size()});
     ECPIPE_RETURN_IF_ERROR(
         Annotate(coordinator->PutStripes(stripes, display.Callback()), paths[i]));

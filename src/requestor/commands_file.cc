@@ -56,27 +56,26 @@ Json ReportJson(const VerifyReport& report) {
   return json;
 }
 
-ProgressOptions ProgressOf(const CommonArguments& common, const std::string& what,
-                           const std::string& name) {
-  return {.label = what + " " + name, .style = ProgressStyleOf(common)};
+ProgressOptions ProgressOf(const CommonArguments& common, const std::string& name) {
+  return {.label = name, .style = ProgressStyleOf(common)};
 }
 
 absl::StatusOr<Manifest> EncodeShown(const CommonArguments& common, EncodeOptions options) {
-  ProgressDisplay display(ProgressOf(common, "encode", options.name));
+  ProgressDisplay display(ProgressOf(common, options.name));
   options.progress = display.Callback();
   return EncodeFile(options);
 }
 
 absl::Status DecodeShown(const CommonArguments& common, const Manifest& manifest,
                          DecodeOptions options) {
-  ProgressDisplay display(ProgressOf(common, "decode", manifest.name));
+  ProgressDisplay display(ProgressOf(common, manifest.name));
   options.progress = display.Callback();
   return DecodeFile(manifest, options);
 }
 
 absl::StatusOr<VerifyReport> VerifyShown(const CommonArguments& common, const Manifest& manifest,
                                          const std::string& blocks_dir) {
-  ProgressDisplay display(ProgressOf(common, "verify", manifest.name));
+  ProgressDisplay display(ProgressOf(common, manifest.name));
   return VerifyBlocks(manifest, blocks_dir, display.Callback());
 }
 

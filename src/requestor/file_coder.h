@@ -27,7 +27,7 @@ struct EncodeOptions {
   // Empty, or at least n different node ids.
   std::vector<std::string> nodes;
   ChecksumFiles checksum_files = ChecksumFiles::kWrite;
-  ProgressFn progress;  // of the whole work, as so many bytes of the file; may be null
+  ProgressFn progress = nullptr;  // of the whole work, as bytes of the file; may be null
 };
 
 // Stripe s takes the next k · block_bytes of the file, data block by data block; the last one is
@@ -49,7 +49,7 @@ struct DecodeOptions {
   std::string blocks_dir;  // as FindBlock (block_files.h) takes it
   std::string output_path;
   BlockChecksums checksums = BlockChecksums::kVerify;
-  ProgressFn progress;  // as in EncodeOptions
+  ProgressFn progress = nullptr;  // as in EncodeOptions
 };
 
 // Writes the manifest's file from its data blocks, rebuilding those that are missing or damaged

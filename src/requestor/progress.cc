@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,9 +17,10 @@ namespace {
 
 constexpr std::string_view kEraseLine = "\r\033[K";
 
-// The terminal on which this process has a bar, or one of these. A signal handler reads it.
+// The terminal on which this process has a bar, or one of these. Signal handlers use it too.
 constexpr int kNoBar = -1;
-constexpr int kExiting = -2;
+constexpr int kDrawing = -2;
+constexpr int kExiting = -3;  // nothing is drawn any more
 std::atomic<int> bar_fd{kNoBar};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -158,7 +160,18 @@ void ProgressDisplay::Say(const std::string& line) {
 }
 
 void ProgressDisplay::EraseForExit() {
-  if (const int fd = bar_fd.exchange(kExiting); fd >= 0) WriteOnce(fd, kEraseLine);
+  // A terminal that takes nothing (Ctrl-S) must not hold up the exit for long.
+  constexpr int kRounds = 100;
+  constexpr timespec kRound{0, 1'000'000};
+  for (int i = 0; i < kRounds; ++i) {
+    int now = bar_fd.load();
+    if (now == kDrawing) {
+      ::nanosleep(&kRound, nullptr);  // sleep-ok: a signal handler can await nothing
+    } else if (bar_fd.compare_exchange_strong(now, kExiting)) {
+      if (now >= 0) WriteOnce(now, kEraseLine);
+      return;
+    }
+  }
 }
 
 ProgressDisplay::Turn ProgressDisplay::Await(TimePoint deadline) {
@@ -173,11 +186,12 @@ ProgressDisplay::Turn ProgressDisplay::Await(TimePoint deadline) {
 
 void ProgressDisplay::Draw(const std::string& frame) const {
   if (frame.empty()) return;
-  if (options_.style == ProgressStyle::kBar) {
-    if (InBackground(options_.fd) || bar_fd.load() == kExiting) return;
-    bar_fd = options_.fd;
-  }
+  if (options_.style == ProgressStyle::kLines) return WriteOnce(options_.fd, frame);
+  if (InBackground(options_.fd)) return;
+  int before = bar_fd.load();
+  if (before == kExiting || !bar_fd.compare_exchange_strong(before, kDrawing)) return;
   WriteOnce(options_.fd, frame);
+  bar_fd = options_.fd;
 }
 
 void ProgressDisplay::Run() {

@@ -19,6 +19,9 @@ constexpr Duration kSampleInterval = RateMeter::kWindow / (kMostSamples - 2);
 constexpr size_t kLeastLabel = 12;
 constexpr size_t kLeastBar = 8;
 constexpr size_t kMostBar = 30;
+// Left free at the end of a line: "^C", which the terminal itself writes there, and the last
+// column, where terminals begin a new line.
+constexpr size_t kMargin = 3;
 
 // At most so many columns. A character may be two of them wide; which ones are, only the terminal
 // knows, so that all but ASCII count as two.
@@ -59,13 +62,17 @@ std::string Counted(uint64_t count, const std::string& unit) {
   return unit.empty() ? FormatSize(count) : std::to_string(count) + " " + unit;
 }
 
-// "350.2 of 768 MiB", or "980 KiB of 768 MiB" where the units differ.
+// "350.2 of 768 MiB", "12 of 100 stripes". Both numbers have the unit of the second one.
 std::string Ratio(uint64_t done, uint64_t total, const std::string& unit) {
-  std::string done_text = Counted(done, unit);
   const std::string total_text = Counted(total, unit);
-  const size_t space = done_text.find(' ');
-  if (total_text.ends_with(done_text.substr(space))) done_text.resize(space);
-  return done_text + " of " + total_text;
+  const absl::StatusOr<uint64_t> factor =
+      ParseSize("1" + total_text.substr(total_text.find(' ') + 1));
+  // Of plain bytes and of stripes it is no size.
+  if (!unit.empty() || !factor.ok()) return std::to_string(done) + " of " + total_text;
+  char done_text[32];
+  std::snprintf(done_text, sizeof done_text, "%.1f",
+                static_cast<double>(done) / static_cast<double>(*factor));
+  return std::string(done_text) + " of " + total_text;
 }
 
 std::string AmountText(const ProgressView& view) {
@@ -77,7 +84,7 @@ std::string AmountText(const ProgressView& view) {
 }
 
 std::string RateText(const ProgressView& view) {
-  if (!view.per_second) return "";
+  if (!view.per_second) return view.unit.empty() ? "- B/s" : "- " + view.unit + "/s";
   const double rate = std::max(*view.per_second, 0.0);
   if (view.unit.empty()) return FormatSize(static_cast<uint64_t>(rate)) + "/s";
   char text[32];
@@ -117,9 +124,9 @@ size_t ReservedColumns(const Pieces& pieces) {
   const auto reserve = [](const std::string& text, size_t usual) {
     return text.empty() ? 0 : 2 + std::max(Columns(text), usual);
   };
-  const size_t amount = pieces.amount.size() - std::min(pieces.amount.find(" of "),
-                                                        pieces.amount.size());
-  return reserve(pieces.amount, 6 + amount) + reserve(pieces.rate, 10) + reserve(pieces.time, 9) +
+  const size_t amount =
+      pieces.amount.size() - std::min(pieces.amount.find(" of "), pieces.amount.size());
+  return reserve(pieces.amount, 6 + amount) + reserve(pieces.rate, 12) + reserve(pieces.time, 9) +
          (pieces.percent.empty() ? 0 : 1 + pieces.percent.size());
 }
 
@@ -201,7 +208,7 @@ std::string DurationText(std::optional<double> seconds) {
 }
 
 std::string BarLine(const ProgressView& view, size_t columns) {
-  const size_t limit = columns == 0 ? 0 : columns - 1;
+  const size_t limit = columns - std::min(columns, kMargin);
   const size_t wanted = Columns(view.label);
   const size_t least_label = std::min(wanted, kLeastLabel);
   const Pieces pieces = PiecesThatFit(view, least_label, limit);

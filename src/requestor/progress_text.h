@@ -73,7 +73,7 @@ std::string DurationText(std::optional<double> seconds);
 
 // A line for a terminal that is `columns` wide, such as
 //   photo [########        ]  45 %  350.2 of 768 MiB  150 MiB/s  0:03 left
-// It always leaves the last column free, where terminals begin a new line. Where the room does not
+// It leaves some columns free, so that it never goes on in a second line. Where the room does not
 // do, the amount goes first, then the rate, the bar, and the time left; a long label is cut.
 std::string BarLine(const ProgressView& view, size_t columns);
 
