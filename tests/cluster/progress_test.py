@@ -16,7 +16,7 @@ import subprocess
 import termios
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import case
 from case import HANG, ClusterCase
@@ -57,16 +57,16 @@ class OnTerminal:
             if time.monotonic() > deadline or not self.read(1.0):
                 raise AssertionError(f"no {pattern!r} in {self.shown!r}")
 
-    def slowly(self, until: str | None = None) -> None:
+    def slowly(self, enough: Callable[[], bool]) -> None:
         """Lets the command work for a small part of the time, so that it becomes long work: until
-        it has shown the text, or has ended."""
+        this is enough, or it has ended."""
         deadline = time.monotonic() + HANG
-        while self.process.poll() is None and (until is None or until not in self.shown):
+        while self.process.poll() is None and not enough():
             if time.monotonic() > deadline:
                 raise AssertionError(f"has not ended: {self.shown!r}")
             self.process.send_signal(signal.SIGSTOP)
             self.read(0)
-            time.sleep(0.05)
+            time.sleep(0.08)
             self.process.send_signal(signal.SIGCONT)
             time.sleep(0.005)
 
@@ -84,7 +84,7 @@ class OnTerminal:
 
 
 class ProgressTest(ClusterCase):
-    block_bytes = 4 << 20
+    block_bytes = 2 << 20
     file_bytes = 16 * block_bytes
 
     def assert_bar(self, shown: OnTerminal, amount: str, columns: int = 80) -> None:
@@ -113,31 +113,32 @@ class ProgressTest(ClusterCase):
                           ("decode", manifest, "--blocks", out, "-o", self.work / "decoded")):
             with self.subTest(arguments[0]):
                 shown = OnTerminal(self, *arguments)
-                shown.slowly()
+                shown.slowly(lambda: len(shown.frames()) >= 3)
                 self.assert_bar(shown, amount)
         self.assertEqual((self.work / "decoded").read_bytes(), self.source.read_bytes())
 
     def test_narrow_terminal(self) -> None:
         shown = OnTerminal(self, *self.encode(self.work / "narrow"), columns=40)
-        shown.slowly()
+        shown.slowly(lambda: len(shown.frames()) >= 3)
         self.assert_bar(shown, r"  \S+( left)?$", columns=40)
 
     def test_quiet_and_json_show_nothing(self) -> None:
         for option in ("--quiet", "--json"):
             with self.subTest(option):
                 shown = OnTerminal(self, option, *self.encode(self.work / option))
-                shown.slowly()
+                long_work = time.monotonic() + 1
+                shown.slowly(lambda: time.monotonic() > long_work)
                 shown.finish()
                 self.assertEqual((shown.process.returncode, shown.shown), (0, ""))
 
     def test_short_work_without_a_terminal_says_nothing(self) -> None:
         done = self.cluster.cli(*self.encode(self.work / "plain"))
         self.assertEqual(done.stderr, "")
-        self.assertIn("64 MiB in ", done.stdout)
+        self.assertIn("32 MiB in ", done.stdout)
 
     def test_interrupt_takes_the_bar_away(self) -> None:
         shown = OnTerminal(self, *self.encode(self.work / "interrupted"))
-        shown.slowly(until="big [")
+        shown.slowly(lambda: "big [" in shown.shown)
         shown.process.send_signal(signal.SIGINT)
         shown.finish()
         self.assertEqual(shown.process.returncode, -signal.SIGINT)
