@@ -126,7 +126,7 @@ size_t ReservedColumns(const Pieces& pieces) {
   };
   const size_t amount =
       pieces.amount.size() - std::min(pieces.amount.find(" of "), pieces.amount.size());
-  return reserve(pieces.amount, 6 + amount) + reserve(pieces.rate, 12) + reserve(pieces.time, 10) +
+  return reserve(pieces.amount, 6 + amount) + reserve(pieces.rate, 11) + reserve(pieces.time, 10) +
          (pieces.percent.empty() ? 0 : 1 + pieces.percent.size());
 }
 

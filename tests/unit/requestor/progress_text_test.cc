@@ -213,7 +213,7 @@ TEST(BarLine, DropsTheAmountThenTheRateThenTheBarThenTheTime) {
   EXPECT_THAT(BarLine(view, 80), HasSubstr("]  50 %  384.0 of 768 MiB  128 MiB/s  0:03 left"));
   EXPECT_THAT(BarLine(view, 50), HasSubstr("]  50 %  128 MiB/s  0:03 left"));
   EXPECT_THAT(BarLine(view, 40), HasSubstr("]  50 %  0:03 left"));
-  EXPECT_EQ(BarLine(view, 25), "photo  50 %  0:03 left");
+  EXPECT_EQ(BarLine(view, 26), "photo  50 %  0:03 left");
   EXPECT_EQ(BarLine(view, 15), "photo  50 %");
 }
 
