@@ -173,8 +173,7 @@ absl::StatusOr<size_t> LoadManifests(const CommonArguments& common,
       stripes.push_back(StripeOf(manifest, stripe));
     }
     const bool only = paths.size() == 1;
-    display.Begin(manifest.name +
-                  (only ? "" : absl::StrFormat(" (%zu of %zu)", i + 1, paths.size())));
+    display.Begin((only ? "" : absl::StrFormat("%zu/%zu ", i + 1, paths.size())) + manifest.name);
     display.Show({.done = 0, .total = stripes.size()});
     ECPIPE_RETURN_IF_ERROR(
         Annotate(coordinator->PutStripes(stripes, display.Callback()), paths[i]));

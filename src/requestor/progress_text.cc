@@ -84,12 +84,12 @@ std::string AmountText(const ProgressView& view) {
 }
 
 std::string RateText(const ProgressView& view) {
-  if (!view.per_second) return view.unit.empty() ? "- B/s" : "- " + view.unit + "/s";
+  if (!view.per_second) return view.unit.empty() ? "- B/s" : "-/s";
   const double rate = std::max(*view.per_second, 0.0);
   if (view.unit.empty()) return FormatSize(static_cast<uint64_t>(rate)) + "/s";
   char text[32];
   std::snprintf(text, sizeof text, rate > 0 && rate < 10 ? "%.1f" : "%.0f", rate);
-  return text + (" " + view.unit) + "/s";
+  return std::string(text) + "/s";  // of what, the amount says
 }
 
 std::string TimeText(const ProgressView& view) {
@@ -105,12 +105,14 @@ struct Pieces {
   std::string rate;
   std::string time;
   bool bar = false;
+  size_t usual_rate_columns = 0;
   // What they take at most while the numbers change, so that the bar does not jump about.
   size_t reserved_columns = 0;
 };
 
 Pieces AllPieces(const ProgressView& view) {
-  Pieces pieces{"", AmountText(view), RateText(view), TimeText(view), false, 0};
+  Pieces pieces{"", AmountText(view), RateText(view), TimeText(view), false, 0, 0};
+  pieces.usual_rate_columns = view.unit.empty() ? 11 : 7;
   if (view.progress.total == 0) return pieces;
   char percent[16];
   std::snprintf(percent, sizeof percent, "%3d %%", Percent(view.progress));
@@ -126,8 +128,8 @@ size_t ReservedColumns(const Pieces& pieces) {
   };
   const size_t amount =
       pieces.amount.size() - std::min(pieces.amount.find(" of "), pieces.amount.size());
-  return reserve(pieces.amount, 6 + amount) + reserve(pieces.rate, 11) + reserve(pieces.time, 10) +
-         (pieces.percent.empty() ? 0 : 1 + pieces.percent.size());
+  return reserve(pieces.amount, 6 + amount) + reserve(pieces.rate, pieces.usual_rate_columns) +
+         reserve(pieces.time, 10) + (pieces.percent.empty() ? 0 : 1 + pieces.percent.size());
 }
 
 // Leaves pieces out until the others fit beside a label of `label` columns.

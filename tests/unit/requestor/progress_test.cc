@@ -171,7 +171,7 @@ TEST_F(Terminal, StallsShowAsSuch) {
   ProgressDisplay display(Options());
   display.Show({.done = 1, .total = 4});
   // Nobody tells anything more.
-  EXPECT_TRUE(Await("0 stripes/s"));
+  EXPECT_TRUE(Await("  0/s  -:-- left"));
 }
 
 TEST_F(Terminal, LinesStayAboveTheBar) {

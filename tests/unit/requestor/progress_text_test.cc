@@ -149,8 +149,8 @@ TEST(LogLine, SaysAll) {
   EXPECT_EQ(LogLine(Bytes(512 << 10, 768 * kMiB, 1024)),
             "photo: 0 %, 0.5 of 768 MiB, 1 KiB/s, 9 d 2 h left");
   EXPECT_EQ(LogLine(Stripes(12'000, 100'000, 880)),
-            "photo: 12 %, 12000 of 100000 stripes, 880 stripes/s, 1:40 left");
-  EXPECT_EQ(LogLine(Stripes(1, 3, 0.25)), "photo: 33 %, 1 of 3 stripes, 0.2 stripes/s, 0:08 left");
+            "photo: 12 %, 12000 of 100000 stripes, 880/s, 1:40 left");
+  EXPECT_EQ(LogLine(Stripes(1, 3, 0.25)), "photo: 33 %, 1 of 3 stripes, 0.2/s, 0:08 left");
 }
 
 TEST(LogLine, CountsBytesInTheUnitOfTheTotal) {
@@ -163,19 +163,18 @@ TEST(LogLine, CountsBytesInTheUnitOfTheTotal) {
 TEST(LogLine, OfAStallKnowsNoEnd) {
   EXPECT_EQ(LogLine(Bytes(384 * kMiB, 768 * kMiB, 0)),
             "photo: 50 %, 384.0 of 768 MiB, 0 B/s, -:-- left");
-  EXPECT_EQ(LogLine(Stripes(1, 2, 0)), "photo: 50 %, 1 of 2 stripes, 0 stripes/s, -:-- left");
+  EXPECT_EQ(LogLine(Stripes(1, 2, 0)), "photo: 50 %, 1 of 2 stripes, 0/s, -:-- left");
 }
 
 TEST(LogLine, OfTheFirstSecondKnowsNoRate) {
   EXPECT_EQ(LogLine(Bytes(0, 768 * kMiB)), "photo: 0 %, 0.0 of 768 MiB, - B/s, -:-- left");
-  EXPECT_EQ(LogLine(Stripes(0, 9, std::nullopt)),
-            "photo: 0 %, 0 of 9 stripes, - stripes/s, -:-- left");
+  EXPECT_EQ(LogLine(Stripes(0, 9, std::nullopt)), "photo: 0 %, 0 of 9 stripes, -/s, -:-- left");
 }
 
 TEST(LogLine, OfAnUnknownTotalSaysHowLongItHasTaken) {
   EXPECT_EQ(LogLine(Bytes(0, 0, 0)), "photo: 0 B, 0 B/s, 1:15 so far");
   EXPECT_EQ(LogLine(Bytes(3 * kMiB, 0, 1024)), "photo: 3 MiB, 1 KiB/s, 1:15 so far");
-  EXPECT_EQ(LogLine(Stripes(7, 0, 20)), "photo: 7 stripes, 20 stripes/s, 1:15 so far");
+  EXPECT_EQ(LogLine(Stripes(7, 0, 20)), "photo: 7 stripes, 20/s, 1:15 so far");
 }
 
 TEST(LogLine, ReachesHundredPercentOnlyAtTheEnd) {
@@ -205,7 +204,7 @@ TEST(LogLine, CountsBlocksWhereTheyAreKnown) {
 TEST(BarLine, OfWideTerminalsHasAll) {
   EXPECT_EQ(BarLine(Bytes(384 * kMiB, 768 * kMiB, 128.0 * kMiB), 200),
             "photo [###############               ]  50 %  384.0 of 768 MiB  128 MiB/s  0:03 left");
-  EXPECT_EQ(BarLine(Stripes(7, 0, 20), 200), "photo  7 stripes  20 stripes/s  1:15 so far");
+  EXPECT_EQ(BarLine(Stripes(7, 0, 20), 200), "photo  7 stripes  20/s  1:15 so far");
 }
 
 TEST(BarLine, DropsTheAmountThenTheRateThenTheBarThenTheTime) {
@@ -215,6 +214,11 @@ TEST(BarLine, DropsTheAmountThenTheRateThenTheBarThenTheTime) {
   EXPECT_THAT(BarLine(view, 40), HasSubstr("]  50 %  0:03 left"));
   EXPECT_EQ(BarLine(view, 26), "photo  50 %  0:03 left");
   EXPECT_EQ(BarLine(view, 15), "photo  50 %");
+}
+
+TEST(BarLine, OfAManifestHasAllAt80Columns) {
+  EXPECT_EQ(BarLine(Stripes(27'000, 100'000, 15'402.4), 80),
+            "photo [####            ]  27 %  27000 of 100000 stripes  15402/s  0:05 left");
 }
 
 TEST(BarLine, CutsALongLabel) {
