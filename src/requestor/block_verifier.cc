@@ -10,6 +10,7 @@
 #include "common/sha256.h"
 #include "common/status.h"
 #include "requestor/stripe_columns.h"
+#include "requestor/work_meter.h"
 
 namespace ecpipe {
 namespace {
@@ -17,12 +18,14 @@ namespace {
 class StripeVerifier {
  public:
   StripeVerifier(const ErasureCode& code, const ManifestStripe& stripe, uint64_t block_bytes,
-                 const std::vector<BlockColumn>& parity_columns, ColumnBuffers* buffers)
+                 const std::vector<BlockColumn>& parity_columns, ColumnBuffers* buffers,
+                 WorkMeter* meter)
       : k_(static_cast<size_t>(code.k())),
         stripe_(stripe),
         block_bytes_(block_bytes),
         parity_columns_(parity_columns),
         buffers_(*buffers),
+        meter_(*meter),
         hashes_(stripe.blocks.size()),
         differs_(stripe.blocks.size(), false) {}
 
@@ -55,6 +58,7 @@ class StripeVerifier {
     buffers_.ClearRows(bytes);
     const std::span<uint8_t> source = buffers_.source(bytes);
     for (size_t i = 0; i < files_.size(); ++i) {
+      meter_.Did(bytes);  // also of a block that is not there
       if (!files_[i].ok()) continue;
       if (absl::Status read = ReadFully(files_[i].fd.get(), offset, source); !read.ok()) {
         files_[i].Reject(BlockState::kUnreadable, std::string(read.message()));
@@ -92,6 +96,7 @@ class StripeVerifier {
   const uint64_t block_bytes_;
   const std::vector<BlockColumn>& parity_columns_;
   ColumnBuffers& buffers_;
+  WorkMeter& meter_;
   std::vector<BlockFile> files_;
   std::vector<Sha256> hashes_;
   std::vector<bool> differs_;
@@ -119,15 +124,19 @@ bool VerifyReport::ok() const {
   });
 }
 
-absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest, const std::string& blocks_dir) {
+absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest, const std::string& blocks_dir,
+                                          const ProgressFn& progress) {
   ECPIPE_RETURN_IF_ERROR(ValidateManifest(manifest));
   ECPIPE_ASSIGN_OR_RETURN(const auto code, CreateErasureCode(manifest.code));
   const std::vector<BlockColumn> parity_columns = ParityColumns(*code);
   ColumnBuffers buffers(static_cast<size_t>(code->n() - code->k()), manifest.block_bytes,
                         code->layout());
+  const uint64_t bytes =
+      manifest.stripes.size() * static_cast<uint64_t>(code->n()) * manifest.block_bytes;
+  WorkMeter meter(progress, bytes, bytes);
   VerifyReport report;
   for (const ManifestStripe& stripe : manifest.stripes) {
-    StripeVerifier verifier(*code, stripe, manifest.block_bytes, parity_columns, &buffers);
+    StripeVerifier verifier(*code, stripe, manifest.block_bytes, parity_columns, &buffers, &meter);
     report.stripes.push_back(verifier.Run(blocks_dir));
   }
   return report;

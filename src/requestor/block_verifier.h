@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "requestor/block_files.h"
 #include "requestor/manifest.h"
+#include "requestor/progress_fn.h"
 
 namespace ecpipe {
 
@@ -40,7 +41,9 @@ struct VerifyReport {
 };
 
 // Reads each block of the manifest below `blocks_dir` once. What is wrong with blocks is in the
-// report; an error is returned only for a manifest that does not hold together.
-absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest, const std::string& blocks_dir);
+// report; an error is returned only for a manifest that does not hold together. `progress` is told
+// of the bytes of all blocks and may be null.
+absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest, const std::string& blocks_dir,
+                                          const ProgressFn& progress = nullptr);
 
 }  // namespace ecpipe

@@ -3,6 +3,8 @@
 // main.cc parses arguments and turns the status into an exit code.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "common/tls_files.h"
 #include "requestor/coordinator_api.h"
+#include "requestor/progress.h"
 #include "requestor/requestor.h"
 
 namespace ecpipe {
@@ -49,6 +52,11 @@ struct EncodeArguments {
 };
 
 enum class PlanFormat { kText, kJson, kDot };
+
+// For progress on standard error.
+inline ProgressStyle ProgressStyleOf(const CommonArguments& common) {
+  return common.quiet || common.json ? ProgressStyle::kNone : StyleFor(STDERR_FILENO);
+}
 
 // What people read; everything else counts bytes.
 inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6; }

@@ -3,12 +3,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/size_text.h"
 #include "common/status.h"
 #include "requestor/commands.h"
 #include "requestor/coordinator_client.h"
 #include "requestor/manifest.h"
+#include "requestor/progress.h"
 
 namespace ecpipe {
 namespace {
@@ -157,6 +159,29 @@ StripeInfo StripeOf(const Manifest& manifest, const ManifestStripe& stripe) {
   return info;
 }
 
+// The number of stripes that were loaded.
+absl::StatusOr<size_t> LoadManifests(const CommonArguments& common,
+                                     const std::vector<std::string>& paths) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ProgressDisplay display({.unit = "stripes", .style = ProgressStyleOf(common)});
+  size_t loaded = 0;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(paths[i]));
+    std::vector<StripeInfo> stripes;
+    for (const ManifestStripe& stripe : manifest.stripes) {
+      stripes.push_back(StripeOf(manifest, stripe));
+    }
+    const bool only = paths.size() == 1;
+    display.Begin((only ? "" : absl::StrFormat("%zu/%zu ", i + 1, paths.size())) + manifest.name);
+    display.Show({.done = 0, .total = stripes.size()});
+    ECPIPE_RETURN_IF_ERROR(
+        Annotate(coordinator->PutStripes(stripes, display.Callback()), paths[i]));
+    loaded += stripes.size();
+  }
+  return loaded;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common) {
@@ -167,18 +192,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonA
 
 absl::Status RunCatalogLoad(const CommonArguments& common,
                             const std::vector<std::string>& manifests) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
-                          ConnectCoordinator(common));
-  size_t loaded = 0;
-  for (const std::string& path : manifests) {
-    ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
-    std::vector<StripeInfo> stripes;
-    for (const ManifestStripe& stripe : manifest.stripes) {
-      stripes.push_back(StripeOf(manifest, stripe));
-    }
-    ECPIPE_RETURN_IF_ERROR(Annotate(coordinator->PutStripes(stripes), path));
-    loaded += stripes.size();
-  }
+  ECPIPE_ASSIGN_OR_RETURN(const size_t loaded, LoadManifests(common, manifests));
   if (common.json) {
     std::printf("%s\n", Json{{"loaded_stripes", loaded}}.dump().c_str());
   } else {

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/size_text.h"
 #include "common/status.h"
@@ -9,6 +10,7 @@
 #include "requestor/commands.h"
 #include "requestor/file_coder.h"
 #include "requestor/manifest.h"
+#include "requestor/progress.h"
 
 namespace ecpipe {
 namespace {
@@ -54,6 +56,29 @@ Json ReportJson(const VerifyReport& report) {
   return json;
 }
 
+ProgressOptions ProgressOf(const CommonArguments& common, const std::string& name) {
+  return {.label = name, .style = ProgressStyleOf(common)};
+}
+
+absl::StatusOr<Manifest> EncodeShown(const CommonArguments& common, EncodeOptions options) {
+  ProgressDisplay display(ProgressOf(common, options.name));
+  options.progress = display.Callback();
+  return EncodeFile(options);
+}
+
+absl::Status DecodeShown(const CommonArguments& common, const Manifest& manifest,
+                         DecodeOptions options) {
+  ProgressDisplay display(ProgressOf(common, manifest.name));
+  options.progress = display.Callback();
+  return DecodeFile(manifest, options);
+}
+
+absl::StatusOr<VerifyReport> VerifyShown(const CommonArguments& common, const Manifest& manifest,
+                                         const std::string& blocks_dir) {
+  ProgressDisplay display(ProgressOf(common, manifest.name));
+  return VerifyBlocks(manifest, blocks_dir, display.Callback());
+}
+
 }  // namespace
 
 absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arguments) {
@@ -66,7 +91,7 @@ absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arg
   options.checksum_files = arguments.no_checksums ? ChecksumFiles::kOmit : ChecksumFiles::kWrite;
   options.name = arguments.name.empty() ? std::filesystem::path(arguments.input).filename().string()
                                         : arguments.name;
-  ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, EncodeFile(options));
+  ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, EncodeShown(common, std::move(options)));
   const std::string path = arguments.output_directory + "/" + ManifestFileName(manifest.name);
   if (common.json) {
     const Json json{{"manifest", path},
@@ -89,7 +114,7 @@ absl::Status RunDecode(const CommonArguments& common, const std::string& manifes
   DecodeOptions options;
   options.blocks_dir = blocks;
   options.output_path = output;
-  ECPIPE_RETURN_IF_ERROR(DecodeFile(manifest, options));
+  ECPIPE_RETURN_IF_ERROR(DecodeShown(common, manifest, std::move(options)));
   if (common.json) {
     std::printf("%s\n", Json{{"output", output},
                              {"file_bytes", manifest.file_bytes},
@@ -106,7 +131,7 @@ absl::Status RunDecode(const CommonArguments& common, const std::string& manifes
 absl::Status RunVerify(const CommonArguments& common, const std::string& manifest_path,
                        const std::string& blocks) {
   ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(manifest_path));
-  ECPIPE_ASSIGN_OR_RETURN(const VerifyReport report, VerifyBlocks(manifest, blocks));
+  ECPIPE_ASSIGN_OR_RETURN(const VerifyReport report, VerifyShown(common, manifest, blocks));
   if (common.json) {
     std::printf("%s\n", ReportJson(report).dump(2).c_str());
   } else {

@@ -116,25 +116,26 @@ void ShowLoss(const CommonArguments& common, const NodeLossView& loss) {
 
 bool Over(const NodeLossView& loss) { return loss.state != "dead" || loss.outstanding.blocks == 0; }
 
+Progress ProgressOf(const NodeLossView& loss) {
+  return {.done = loss.rebuilt.bytes + loss.gone.bytes,
+          .total = loss.lost.bytes,
+          .blocks = Progress::Blocks{loss.rebuilt.blocks + loss.gone.blocks, loss.lost.blocks}};
+}
+
 // Polls until nothing is outstanding. A coordinator that does not answer is waited for as long as
 // one call may take.
 absl::StatusOr<NodeLossView> FollowLoss(const CommonArguments& common, HdfsClient* client,
                                         NodeLossView loss) {
   constexpr auto kPoll = std::chrono::seconds(1);
-  ProgressDisplay display("rebuilt by HDFS");
-  const ProgressFn progress = common.quiet || common.json ? ProgressFn() : display.Callback();
+  ProgressDisplay display({.label = "rebuilt by HDFS", .style = ProgressStyleOf(common)});
   bool hinted = false;
   TimePoint last_answer = Clock::System().Now();
   while (!Over(loss)) {
-    if (!hinted && !common.quiet && !common.json) {
-      for (const std::string& hint : HintsOf(loss)) {
-        std::fprintf(stderr, "ecpipe: %s\n", hint.c_str());
-      }
+    if (!hinted) {
+      for (const std::string& hint : HintsOf(loss)) display.Say("ecpipe: " + hint);
       hinted = true;
     }
-    if (progress && loss.lost.bytes > 0) {
-      progress(loss.rebuilt.bytes + loss.gone.bytes, loss.lost.bytes);
-    }
+    if (loss.lost.bytes > 0) display.Show(ProgressOf(loss));
     std::this_thread::sleep_for(kPoll);  // sleep-ok: the coordinator tells nobody
     absl::StatusOr<std::optional<NodeLossView>> next = client->Loss(loss.node);
     const TimePoint now = Clock::System().Now();

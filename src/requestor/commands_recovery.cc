@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/str_format.h"
 #include "common/size_text.h"
 #include "common/status.h"
 #include "requestor/commands.h"
@@ -89,13 +90,23 @@ absl::StatusOr<RecoveryStatus> Fetch(CoordinatorApi* coordinator, uint64_t recov
   return std::move(found.front());
 }
 
+// The coordinator has measured it for longer than this command has been looking.
+Progress ProgressOf(const RecoveryStatus& recovery) {
+  KnownSpeed speed{recovery.bytes_per_second, std::nullopt};
+  if (recovery.eta_seconds >= 0) speed.seconds_left = recovery.eta_seconds;
+  return {.done = recovery.done_bytes,
+          .total = recovery.listing ? 0 : recovery.bytes,
+          .blocks = Progress::Blocks{recovery.done_blocks, recovery.blocks},
+          .speed = speed};
+}
+
 // Polls until the recovery has ended. A coordinator that restarts meanwhile is waited for as long
 // as one call may take.
 absl::StatusOr<RecoveryStatus> Follow(const CommonArguments& common, CoordinatorApi* coordinator,
                                       uint64_t recovery_id) {
   constexpr auto kPoll = std::chrono::milliseconds(200);
-  ProgressDisplay display("recovery");
-  const ProgressFn progress = common.quiet || common.json ? ProgressFn() : display.Callback();
+  ProgressDisplay display(
+      {.label = "recovery " + std::to_string(recovery_id), .style = ProgressStyleOf(common)});
   bool told_of_delay = false;
   TimePoint last_answer = Clock::System().Now();
   while (true) {
@@ -104,13 +115,13 @@ absl::StatusOr<RecoveryStatus> Follow(const CommonArguments& common, Coordinator
     if (recovery.ok()) {
       last_answer = now;
       if (recovery->ended()) return recovery;
-      if (recovery->begins_in_seconds > 0 && !told_of_delay && !common.quiet && !common.json) {
-        std::fprintf(stderr,
-                     "ecpipe: rebuilding begins in %.0f s, unless the node comes back (--delay)\n",
-                     recovery->begins_in_seconds);
+      if (recovery->begins_in_seconds > 0 && !told_of_delay) {
+        display.Say(absl::StrFormat(
+            "ecpipe: rebuilding begins in %.0f s, unless the node comes back (--delay)",
+            recovery->begins_in_seconds));
         told_of_delay = true;
       }
-      if (progress && recovery->bytes > 0) progress(recovery->done_bytes, recovery->bytes);
+      if (recovery->bytes > 0) display.Show(ProgressOf(*recovery));
     } else if (!absl::IsUnavailable(recovery.status()) ||
                now - last_answer > FromSeconds(common.timeout_s)) {
       return recovery.status();

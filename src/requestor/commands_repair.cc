@@ -53,6 +53,7 @@ class CancelOnSignal {
       while (::sigtimedwait(&signals, nullptr, &kWakeInterval) < 0) {
         ::pthread_kill(repairing, SIGUSR1);
       }
+      ProgressDisplay::EraseForExit();
       ::_exit(kExitCancelled);
     }).detach();
   }
@@ -125,21 +126,24 @@ void PrintText(std::FILE* to, const RepairTarget& target, const RepairReport& re
                FormatSize(static_cast<uint64_t>(rate)).c_str(), where.c_str());
 }
 
+ProgressOptions ProgressOf(const RepairTarget& target, ProgressStyle style) {
+  return {.label = absl::StrJoin(target.block_ids, ", "), .style = style};
+}
+
 absl::Status ToFiles(const CommonArguments& common, const RepairTarget& target,
                      const std::vector<std::string>& paths) {
   CancelOnSignal cancel;
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
   cancel.Watch(requestor);
-  std::optional<ProgressDisplay> progress;
-  if (!common.quiet && !common.json) progress.emplace(absl::StrJoin(target.block_ids, ", "));
-  const ProgressFn show = progress ? progress->Callback() : nullptr;
+  std::optional<ProgressDisplay> display(ProgressOf(target, ProgressStyleOf(common)));
+  const ProgressFn show = display->Callback();
   double cpu_seconds = 0;  // what the repair took, without what comes after the last byte
   const auto on_progress = [&](uint64_t verified_bytes, uint64_t total_bytes) {
     if (verified_bytes == total_bytes) cpu_seconds = ProcessCpuSeconds();
-    if (show) show(verified_bytes, total_bytes);
+    show(verified_bytes, total_bytes);
   };
   const absl::StatusOr<RepairReport> report = requestor->RepairToFiles(target, paths, on_progress);
-  progress.reset();
+  display.reset();
   if (!report.ok()) return report.status();
   if (common.json) {
     PrintJson(target, *report, paths, cpu_seconds);
@@ -195,14 +199,16 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
   CancelOnSignal cancel;
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
   cancel.Watch(requestor);
-  std::optional<ProgressDisplay> progress;
-  if (!common.quiet) progress.emplace(arguments.target.block_ids[0]);
+  // On a terminal the bytes are what people look at.
+  const bool shown = ::isatty(STDOUT_FILENO) == 0;
+  std::optional<ProgressDisplay> display(
+      ProgressOf(arguments.target, shown ? ProgressStyleOf(common) : ProgressStyle::kNone));
   const auto to_stdout = [&cancel](std::span<const uint8_t> bytes) {
     return WriteAll(STDOUT_FILENO, bytes, cancel);
   };
   const absl::StatusOr<RepairReport> report =
-      requestor->Read(arguments.target, to_stdout, progress ? progress->Callback() : nullptr);
-  progress.reset();
+      requestor->Read(arguments.target, to_stdout, display->Callback());
+  display.reset();
   if (!report.ok()) return report.status();
   if (!common.quiet) PrintText(stderr, arguments.target, *report, "standard output");
   return absl::OkStatus();

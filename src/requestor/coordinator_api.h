@@ -15,6 +15,7 @@
 #include "common/hdfs_block.h"
 #include "common/repair_plan.h"
 #include "common/stripe_facts.h"
+#include "requestor/progress_fn.h"
 
 namespace ecpipe {
 
@@ -261,8 +262,10 @@ class CoordinatorApi {
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
                                                   const std::vector<std::string>& to,
                                                   const std::string& requestor) = 0;
-  // In batches, each one transaction; after an error the batches before it are stored.
-  virtual absl::Status PutStripes(const std::vector<StripeInfo>& stripes) = 0;
+  // In batches, each one transaction; after an error the batches before it are stored. `progress`
+  // is told of stripes and may be null.
+  virtual absl::Status PutStripes(const std::vector<StripeInfo>& stripes,
+                                  const ProgressFn& progress) = 0;
   virtual absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string& after_stripe_id,
                                                               uint32_t limit) = 0;
   virtual absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string& block_id) = 0;

@@ -294,7 +294,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return ExplainedOf(response);
   }
 
-  absl::Status PutStripes(const std::vector<StripeInfo>& stripes) override {
+  absl::Status PutStripes(const std::vector<StripeInfo>& stripes,
+                          const ProgressFn& progress) override {
     for (size_t at = 0; at < stripes.size();) {
       v1::PutStripesRequest request;
       for (size_t bytes = 0; at < stripes.size() && bytes < kPutBytes; ++at) {
@@ -304,6 +305,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
       }
       v1::PutStripesResponse response;
       ECPIPE_RETURN_IF_ERROR(Call(&Stub::PutStripes, request, &response));
+      if (progress) progress(at, stripes.size());
     }
     return absl::OkStatus();
   }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "requestor/manifest.h"
+#include "requestor/progress_fn.h"
 
 namespace ecpipe {
 
@@ -26,6 +27,7 @@ struct EncodeOptions {
   // Empty, or at least n different node ids.
   std::vector<std::string> nodes;
   ChecksumFiles checksum_files = ChecksumFiles::kWrite;
+  ProgressFn progress = nullptr;  // of the whole work, as bytes of the file; may be null
 };
 
 // Stripe s takes the next k · block_bytes of the file, data block by data block; the last one is
@@ -47,6 +49,7 @@ struct DecodeOptions {
   std::string blocks_dir;  // as FindBlock (block_files.h) takes it
   std::string output_path;
   BlockChecksums checksums = BlockChecksums::kVerify;
+  ProgressFn progress = nullptr;  // as in EncodeOptions
 };
 
 // Writes the manifest's file from its data blocks, rebuilding those that are missing or damaged

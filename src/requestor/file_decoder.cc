@@ -11,6 +11,7 @@
 #include "requestor/block_files.h"
 #include "requestor/file_coder.h"
 #include "requestor/stripe_columns.h"
+#include "requestor/work_meter.h"
 
 namespace ecpipe {
 namespace {
@@ -22,21 +23,28 @@ class StripeDecoder {
  public:
   // `file_bytes` is how much of the file is in this stripe, at least 1.
   StripeDecoder(const ErasureCode& code, const ManifestStripe& stripe, uint64_t block_bytes,
-                uint64_t file_bytes)
-      : code_(code), stripe_(stripe), block_bytes_(block_bytes), file_bytes_(file_bytes) {}
+                uint64_t file_bytes, WorkMeter* meter)
+      : code_(code),
+        stripe_(stripe),
+        block_bytes_(block_bytes),
+        file_bytes_(file_bytes),
+        meter_(*meter) {}
 
+  // As work it counts as much as the stripe has of the file, however many blocks it has to check.
   absl::Status Choose(const DecodeOptions& options) {
     for (const ManifestBlock& block : stripe_.blocks) {
       files_.push_back(OpenBlock(options.blocks_dir, block, block_bytes_));
     }
     checked_.assign(files_.size(), options.checksums == BlockChecksums::kTrust);
+    check_end_ = meter_.done() + file_bytes_;
     // Each round finds a bad block or ends.
-    while (true) {
+    for (bool good = false; !good;) {
       ECPIPE_RETURN_IF_ERROR(WriteEquation());
-      bool good = true;
+      good = true;
       for (const int index : used_) good = Check(index) && good;
-      if (good) return absl::OkStatus();
     }
+    meter_.Reach(check_end_);
+    return absl::OkStatus();
   }
 
   // Writes this stripe's part of the file at `offset`.
@@ -52,6 +60,7 @@ class StripeDecoder {
     const uint64_t needed = std::min(block_bytes_, file_bytes_);
     const uint64_t end =
         (needed + layout.group_bytes() - 1) / layout.group_bytes() * layout.group_bytes();
+    const uint64_t begun = meter_.done();
     for (uint64_t at = 0; at < end;) {
       const size_t bytes = buffers.WidthAt(at, end);
       buffers.ClearRows(bytes);
@@ -68,7 +77,10 @@ class StripeDecoder {
             Write(equation_.failed[r], offset, at, buffers.row(r, bytes), output));
       }
       at += bytes;
+      // So much of each of the k data blocks.
+      meter_.Reach(begun + std::min(at * Index(code_.k()), file_bytes_));
     }
+    meter_.Reach(begun + file_bytes_);
     return absl::OkStatus();
   }
 
@@ -120,13 +132,14 @@ class StripeDecoder {
     return file.ok();
   }
 
-  absl::StatusOr<std::string> HashBlock(int fd) const {
+  absl::StatusOr<std::string> HashBlock(int fd) {
     ColumnBuffers buffers(0, block_bytes_);
     Sha256 sha256;
     for (uint64_t at = 0; at < block_bytes_;) {
       const std::span<uint8_t> bytes = buffers.source(buffers.WidthAt(at, block_bytes_));
       ECPIPE_RETURN_IF_ERROR(ReadFully(fd, at, bytes));
       sha256.Update(bytes);
+      meter_.Reach(std::min(meter_.done() + bytes.size(), check_end_));
       at += bytes.size();
     }
     return sha256.FinishHex();
@@ -155,6 +168,8 @@ class StripeDecoder {
   const ManifestStripe& stripe_;
   const uint64_t block_bytes_;
   const uint64_t file_bytes_;
+  WorkMeter& meter_;
+  uint64_t check_end_ = 0;  // of the meter, when all blocks to be used are checked
   std::vector<BlockFile> files_;
   std::vector<bool> checked_;
   RepairEquation equation_;
@@ -162,7 +177,7 @@ class StripeDecoder {
 };
 
 // Reads back what will be the file: whatever went wrong before, wrong bytes are not handed over.
-absl::Status CheckWhole(const Manifest& manifest, const AtomicFile& output) {
+absl::Status CheckWhole(const Manifest& manifest, const AtomicFile& output, WorkMeter* meter) {
   Sha256 sha256;
   if (manifest.file_bytes > 0) {
     ColumnBuffers buffers(0, manifest.file_bytes);
@@ -170,6 +185,7 @@ absl::Status CheckWhole(const Manifest& manifest, const AtomicFile& output) {
       const std::span<uint8_t> bytes = buffers.source(buffers.WidthAt(at, manifest.file_bytes));
       ECPIPE_RETURN_IF_ERROR(output.ReadAt(at, bytes));
       sha256.Update(bytes);
+      meter->Did(bytes.size());
       at += bytes.size();
     }
   }
@@ -186,15 +202,18 @@ absl::Status DecodeFile(const Manifest& manifest, const DecodeOptions& options) 
   ECPIPE_ASSIGN_OR_RETURN(const auto code, CreateErasureCode(manifest.code));
   ECPIPE_ASSIGN_OR_RETURN(AtomicFile output, AtomicFile::Create(options.output_path));
   const uint64_t stripe_bytes = Index(code->k()) * manifest.block_bytes;
+  // The passes: checking blocks, writing, checking the whole. What it takes to make the file
+  // durable is not known; it comes when all else is done.
+  WorkMeter meter(options.progress, manifest.file_bytes, 3 * manifest.file_bytes);
   uint64_t offset = 0;
   for (const ManifestStripe& stripe : manifest.stripes) {
     const uint64_t here = std::min(stripe_bytes, manifest.file_bytes - offset);
-    StripeDecoder decoder(*code, stripe, manifest.block_bytes, here);
+    StripeDecoder decoder(*code, stripe, manifest.block_bytes, here, &meter);
     ECPIPE_RETURN_IF_ERROR(decoder.Choose(options));
     ECPIPE_RETURN_IF_ERROR(decoder.Decode(offset, &output));
     offset += stripe_bytes;
   }
-  ECPIPE_RETURN_IF_ERROR(CheckWhole(manifest, output));
+  ECPIPE_RETURN_IF_ERROR(CheckWhole(manifest, output, &meter));
   return output.Commit();
 }
 

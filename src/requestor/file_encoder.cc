@@ -20,6 +20,7 @@
 #include "common/status.h"
 #include "requestor/file_coder.h"
 #include "requestor/stripe_columns.h"
+#include "requestor/work_meter.h"
 
 namespace ecpipe {
 namespace {
@@ -113,7 +114,8 @@ class Encoder {
         input_(std::move(input)),
         stamp_(stamp),
         parity_columns_(ParityColumns(code)),
-        buffers_(static_cast<size_t>(code.n() - code.k()), options.block_bytes, code.layout()) {}
+        buffers_(static_cast<size_t>(code.n() - code.k()), options.block_bytes, code.layout()),
+        meter_(options.progress, stamp.bytes, stamp.bytes + 2 * BlocksBytes()) {}
 
   absl::StatusOr<Manifest> Run() {
     manifest_.name = options_.name;
@@ -154,6 +156,9 @@ class Encoder {
     return stamp_.bytes / stripe_bytes + (stamp_.bytes % stripe_bytes != 0 ? 1 : 0);
   }
 
+  // In the page cache a block is half done: only the disk tells how long the other half takes.
+  uint64_t BlocksBytes() const { return stripe_count() * n() * options_.block_bytes; }
+
   absl::Status Changed() const {
     return absl::AbortedError(options_.input_path + " changed while it was read; nothing is kept");
   }
@@ -184,6 +189,7 @@ class Encoder {
       const std::span<uint8_t> bytes = buffers_.source(buffers_.WidthAt(at, stamp_.bytes));
       ECPIPE_RETURN_IF_ERROR(ReadInput(at, bytes));
       sha256.Update(bytes);
+      meter_.Did(bytes.size());
       at += bytes.size();
     }
     manifest_.file_sha256 = sha256.FinishHex();
@@ -245,6 +251,7 @@ class Encoder {
     for (size_t i = 0; i < n(); ++i) {
       stripe.blocks[i].sha256 = files[i].sha256.FinishHex();
       ECPIPE_RETURN_IF_ERROR(CommitBlock(stripe.blocks[i].block_id, &files[i]));
+      meter_.Did(options_.block_bytes);
     }
     manifest_.stripes.push_back(std::move(stripe));
     return absl::OkStatus();
@@ -272,10 +279,12 @@ class Encoder {
       const std::span<uint8_t> source = buffers_.source(bytes);
       ECPIPE_RETURN_IF_ERROR(ReadInput(block_start + offset, source));
       ECPIPE_RETURN_IF_ERROR(files[j].Append(offset, source));
+      meter_.Did(bytes);
       parity_columns_[j].MultiplyAdd(buffers_.rows(), source.data(), bytes);
     }
     for (size_t p = 0; p < n() - k(); ++p) {
       ECPIPE_RETURN_IF_ERROR(files[k() + p].Append(offset, buffers_.row(p, bytes)));
+      meter_.Did(bytes);
     }
     return absl::OkStatus();
   }
@@ -286,6 +295,7 @@ class Encoder {
   const FileStamp stamp_;
   const std::vector<BlockColumn> parity_columns_;
   ColumnBuffers buffers_;
+  WorkMeter meter_;
   Created created_;
   Manifest manifest_;
 };

@@ -14,11 +14,9 @@
 #include "common/file_io.h"
 #include "common/repair_plan.h"
 #include "pipeline/slice_sink.h"
+#include "requestor/progress_fn.h"
 
 namespace ecpipe {
-
-// How a repair is going. Called from the thread that made the call, a few times a second.
-using ProgressFn = std::function<void(uint64_t verified_bytes, uint64_t total_bytes)>;
 
 // Takes bytes in the order of the range, slice by slice. An error ends the repair with it.
 using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;

@@ -117,7 +117,9 @@ class RequestorHost::Api : public CoordinatorApi {
                                           const std::string&) override {
     return NotSimulated();
   }
-  absl::Status PutStripes(const std::vector<StripeInfo>&) override { return NotSimulated(); }
+  absl::Status PutStripes(const std::vector<StripeInfo>&, const ProgressFn&) override {
+    return NotSimulated();
+  }
   absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string&, uint32_t) override {
     return NotSimulated();
   }

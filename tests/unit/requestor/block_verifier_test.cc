@@ -90,6 +90,14 @@ TEST_F(BlockVerifier, SomeParityIsEnoughToCompare) {
   EXPECT_FALSE(report.ok());
 }
 
+TEST_F(BlockVerifier, TellsOfProgressInBytesOfAllBlocks) {
+  std::filesystem::remove(Block(manifest_, 0, 3));
+  Told told;
+  EXPECT_TRUE(VerifyBlocks(manifest_, scratch_.File("out"), told.Callback()).ok());
+  told.ExpectReached(manifest_.stripes.size() * manifest_.stripes[0].blocks.size() *
+                     manifest_.block_bytes);
+}
+
 TEST_F(BlockVerifier, RefusesAManifestThatDoesNotHoldTogether) {
   manifest_.stripes[1].blocks[0].node = "..";
   EXPECT_TRUE(absl::IsInvalidArgument(VerifyBlocks(manifest_, scratch_.File("out")).status()));

@@ -67,6 +67,34 @@ class CodingFixture : public testing::Test {
     return DecodeFile(manifest, {scratch_.File("out"), scratch_.File("decoded"), checksums});
   }
 
+  // Collects what progress is told, and looks whether that grows up to the total.
+  class Told {
+   public:
+    ProgressFn Callback() {
+      return [this](uint64_t done, uint64_t total) {
+        EXPECT_TRUE(calls_ == 0 || (done >= done_ && total == total_));
+        EXPECT_LE(done, total);
+        ++calls_;
+        steps_ += calls_ == 1 || done > done_ ? 1 : 0;
+        done_ = done;
+        total_ = total;
+      };
+    }
+    // It came to this total, by more than one step.
+    void ExpectReached(uint64_t total) const {
+      EXPECT_EQ(total_, total);
+      EXPECT_EQ(done_, total);
+      EXPECT_GT(steps_, 1);
+    }
+    int calls() const { return calls_; }
+
+   private:
+    int calls_ = 0;
+    int steps_ = 0;
+    uint64_t done_ = 0;
+    uint64_t total_ = 0;
+  };
+
   // The path of a block that was encoded without nodes.
   std::string Block(const Manifest& manifest, size_t stripe, size_t block) const {
     return scratch_.File("out/" + manifest.stripes[stripe].blocks[block].block_id);

@@ -276,6 +276,48 @@ TEST_F(FileCoder, AFailedDecodeKeepsAnOlderOutput) {
   EXPECT_EQ(Content(scratch_.File("decoded")), "older");
 }
 
+TEST_F(FileCoder, TellsOfProgressInBytesOfTheFile) {
+  for (const uint64_t file_bytes : {1u, 80u, 230u, 240u, 1000u}) {
+    SCOPED_TRACE(file_bytes);
+    Told encoding;
+    EncodeOptions options = Options("rs(5,3)", 80);
+    options.progress = encoding.Callback();
+    const Manifest manifest = Encoded(Noise(file_bytes), options);
+    encoding.ExpectReached(file_bytes);
+    Told decoding;
+    DecodeOptions decode{scratch_.File("out"), scratch_.File("decoded"), BlockChecksums::kVerify};
+    decode.progress = decoding.Callback();
+    EXPECT_TRUE(DecodeFile(manifest, decode).ok());
+    decoding.ExpectReached(file_bytes);
+    std::filesystem::remove_all(scratch_.File("out"));
+  }
+}
+
+TEST_F(FileCoder, ProgressReachesItsTotalWhereBlocksAreRebuilt) {
+  const Manifest manifest = Encoded(Noise(1000), Options("rs(5,3)", 80));
+  std::filesystem::remove(Block(manifest, 0, 1));
+  Flip(Block(manifest, 1, 0), 3);
+  Flip(Block(manifest, 1, 2), 79);
+  for (const BlockChecksums checksums : {BlockChecksums::kVerify, BlockChecksums::kTrust}) {
+    Told told;
+    const DecodeOptions options{scratch_.File("out"), scratch_.File("decoded"), checksums,
+                                told.Callback()};
+    EXPECT_EQ(DecodeFile(manifest, options).ok(), checksums == BlockChecksums::kVerify);
+    told.ExpectReached(1000);
+  }
+}
+
+TEST_F(FileCoder, HasNoProgressToTellOfAnEmptyFile) {
+  Told told;
+  EncodeOptions options = Options("rs(5,3)", 80);
+  options.progress = told.Callback();
+  const Manifest manifest = Encoded("", options);
+  DecodeOptions decode{scratch_.File("out"), scratch_.File("decoded"), BlockChecksums::kVerify};
+  decode.progress = told.Callback();
+  EXPECT_TRUE(DecodeFile(manifest, decode).ok());
+  EXPECT_EQ(told.calls(), 0);
+}
+
 TEST_F(FileCoder, RefusesAManifestThatDoesNotHoldTogether) {
   Manifest manifest = Encoded(Noise(230), Options("rs(5,3)", 80));
   manifest.stripes[0].blocks.pop_back();
