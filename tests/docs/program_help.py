@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Sequence
 
 SECONDS = 60.0
+NEEDS_VALUE = " needs a value"
 PLACEHOLDER = re.compile(r"^(\.\.\.|…)$")
 
 
@@ -93,7 +94,7 @@ class Programs:
                     return f"no option {name} of {' '.join([program.name, *path])}"
                 if level.takes_value[name] and not value:
                     if not words or words[0].startswith("--"):
-                        return f"{name} needs a value"
+                        return name + NEEDS_VALUE
                     words.pop(0)
             elif levels[-1].subcommands:
                 if word not in levels[-1].subcommands:
