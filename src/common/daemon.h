@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemons' main() functions and configurations share: signals, the ready file, --check-config.
+// What the daemons' main() functions and configurations share: signals, the ready file,
+// --check-config.
 #pragma once
 
 #include <string>

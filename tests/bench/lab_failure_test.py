@@ -40,8 +40,8 @@ class WhatIsNotBuilt(unittest.TestCase):
 
     def test_the_bare_chain(self) -> None:
         said = self.last_line(PROGRAMS, "release", "single", "--schemes", "direct,bare-chain,rp")
-        self.assertRegex(said, r"^lab\.py: bare_chain: not built in .*/build/release/bin; build with "
-                               r"`cmake --preset release && "
+        self.assertRegex(said, r"^lab\.py: bare_chain: not built in .*/build/release/bin; "
+                               r"build with `cmake --preset release && "
                                r"cmake --build --preset release --target bare_chain`$")
 
     def test_a_daemon_of_another_preset(self) -> None:

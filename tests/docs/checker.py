@@ -25,8 +25,9 @@ SCRIPT = re.compile(r"^[\w./-]+\.(py|sh)$")
 BUILT = re.compile(r"^build/[\w-]+/bin/(?P<name>\w+)$")
 SOURCE = re.compile(r"^[A-Za-z][\w./-]*\.(h|cc|proto|java|py|sh)$")
 KEY_SPAN = re.compile(r"^\[(?P<section>\w+)\] (?P<key>\w+)(?: = .*)?$")
-LONE_KEY_SPAN = re.compile(r"^(?P<section>helper|coordinator|topology|limits|timeouts|endpoint|probe"
-                           r"|defaults|recovery|listen|requestor)\.(?P<key>(?!txt$|toml$)\w+)(?: = .*)?$")
+LONE_KEY_SPAN = re.compile(r"^(?P<section>helper|coordinator|topology|limits|timeouts|endpoint"
+                           r"|probe|defaults|recovery|listen|requestor)"
+                           r"\.(?P<key>(?!txt$|toml$)\w+)(?: = .*)?$")
 # Which daemon a table belongs to; helper and coordinator have some of one name.
 TABLES = {
     "coordinator": ("coordinator", "defaults", "topology", "hdfs", "recovery", "probe", "limits",
@@ -101,7 +102,7 @@ class Checker:
         return any(file == name or file.endswith("/" + name) for file in self._files)
 
     def tests(self, text: str) -> Iterator[tuple[int, str]]:
-        """Tests that a page names, such as test_helper_killed or coordinator.Attempts.AreBounded."""
+        """Tests that a page names: test_helper_killed, coordinator.Attempts.AreBounded."""
         for number, line in enumerate(text.splitlines(), start=1):
             for match in PYTHON_TEST.finditer(line):
                 if match[1] not in self._test_sources:

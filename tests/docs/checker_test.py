@@ -61,8 +61,8 @@ class Extractor(unittest.TestCase):
             documented.fences("```\nnever ends\n")
 
     def test_shell_lines(self) -> None:
-        page = ("text\n\n    indented --here\n\n```\n$ one \\\n  two   # why\ncat > f <<'EOF'\nnot this\n"
-                "EOF\nthree\n```\n```toml\nx = 1\n```\n")
+        page = ("text\n\n    indented --here\n\n```\n$ one \\\n  two   # why\n"
+                "cat > f <<'EOF'\nnot this\nEOF\nthree\n```\n```toml\nx = 1\n```\n")
         self.assertEqual([(line.line, line.text) for line in documented.shell_lines(page)],
                          [(6, "one  two   # why"), (8, "cat > f <<'EOF'"), (11, "three"),
                           (3, "indented --here")])

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documents name nothing that does not exist, and their commands run.
 
-Every command, flag, file, link, test and key of a configuration that a page names is looked up. In
-addition the commands in fences run, in the order of the page, against a small cluster with the names
-of the README's worked example. Those of ONLY_LOOKED_UP do not, for the reason beside them.
+Every command, flag, file, link, test and key of a configuration that a page names is looked up.
+In addition the commands in fences run, in the order of the page, against a small cluster with the
+names of the README's worked example. Those of ONLY_LOOKED_UP do not, for the reason beside them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Everything(unittest.TestCase):
 
     def test_pages_name_nothing_that_does_not_exist(self) -> None:
         checker = Checker(REPOSITORY, BIN_DIR)
-        problems = [problem for page in pages() for problem in checker.check(page, page.read_text())]
+        problems = [problem for page in pages()
+                    for problem in checker.check(page, page.read_text())]
         self.assertEqual(problems, [], "\n" + "\n".join(problems))
 
     def test_the_pages_are_there(self) -> None:

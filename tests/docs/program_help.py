@@ -52,8 +52,8 @@ def _read_usage(line: str, found: Help) -> None:
     """Shell scripts name what they take here only: [--keep] [--work-dir DIR] DIRECTORY."""
     for match in re.finditer(r"\[(-{1,2}[A-Za-z][\w-]*)(?:[ =]([^\]|]+))?\]", line):
         found.takes_value.setdefault(match[1], match[2] is not None)
-    words = re.sub(r"\[-[^\]]*\]|^usage: *\S+|\[?OPTIONS\]?", " ", line, flags=re.IGNORECASE).split()
-    found.positionals |= any(not word.startswith("-") for word in words)
+    rest = re.sub(r"\[-[^\]]*\]|^usage: *\S+|\[?OPTIONS\]?", " ", line, flags=re.IGNORECASE)
+    found.positionals |= any(not word.startswith("-") for word in rest.split())
 
 
 def _read_option(line: str, found: Help) -> None:

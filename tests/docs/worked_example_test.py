@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the worked example of the README as a reader would, line by line, and looks at what came out.
+"""Runs the worked example of the README as a reader would, and looks at what came out.
 
 Three things differ from what a reader types: the programs are those of --bin-dir, the coordinator's
 port is a free one, and after the start the script waits until all nodes are live.
