@@ -60,7 +60,8 @@ class Logs(unittest.TestCase):
             self.assertEqual(said, [f"--- node-1: {log}",
                                     "2026-01-02T03:04:05.679Z WARNING part.failed reason=disk",
                                     "==7==ERROR: AddressSanitizer: heap-use-after-free"])
-            log.write_text("2026-01-02T03:04:05.678Z INFO helper.draining\n")
+            log.write_text("2026-01-02T03:04:05.678Z INFO helper.draining\n"
+                           "2026-01-02T03:04:05.678Z WARNING security.off reason=here\n")
             self.assertEqual(Daemon("node-1", [], log).log_troubles(), "")
 
     def test_the_reason_comes_last(self) -> None:
