@@ -150,8 +150,7 @@ class Commands(unittest.TestCase):
     def run_all(self, commands: list[tuple[int, list[str], str]]) -> None:
         with tempfile.TemporaryDirectory(prefix="ecpipe-docs-") as folder:
             work = Path(folder, "cluster")
-            with Cluster(BIN_DIR, work, 7,
-                         coordinator_settings={"timeouts": {"dead_after_seconds": 2.0}}) as cluster:
+            with Cluster(BIN_DIR, work, 7) as cluster:
                 self.prepare(cluster, Path(folder))
                 for line, words, output in commands:
                     words, why = list(words), why_not_run(" ".join(words))
