@@ -8,8 +8,8 @@
 Copies the programs, starts the daemons, measures, collects, stops the daemons and removes what it
 has copied, also on ctrl-C and failure. The machines need Linux of this machine's architecture,
 Python 3, the libraries of the programs (`deploy/install-deps.sh run build`), redis-server for
---transport redis, and an ssh login without a password. The daemons run without TLS (insecure =
-true): private networks only. bench/labkit/inventory.py describes the inventory.
+--transport redis, and an ssh login without a password. The data plane is not encrypted: private
+networks only. bench/labkit/inventory.py describes the inventory.
 
 Links have the speed that they have, so rates that experiments ask for are not looked at, and rows
 have no theory. Experiments that are about links of certain speeds (edge, rack, geo) run with

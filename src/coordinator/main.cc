@@ -69,8 +69,9 @@ int main(int argc, char** argv) {
                  "Write the bound address there, as JSON, once the daemon serves");
   bool check_config = false;
   app.add_flag("--check-config", check_config,
-               "Say whether the configuration is valid, or what is wrong and where, and end. "
-               "Directories and other hosts are not looked at");
+               "Say whether the configuration is valid, or what is\n"
+               "wrong and where, and end. This does not look at\n"
+               "directories of blocks or data, or at other hosts");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
