@@ -19,19 +19,18 @@ have no theory. Experiments that are about links of certain speeds (edge, rack, 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from labkit import results
 from labkit.command_line import (
     add_bin_dir_argument, add_output_arguments, check_output_arguments, check_programs,
-    write_outputs)
-from labkit.experiments import EXPERIMENTS
+    print_error, write_outputs)
+from labkit.experiments import EXPERIMENTS, programs_of
 from labkit.inventory import read_inventory
 from labkit.process import LabError, interruptible
 from labkit.ssh_testbed import Machines
+from labkit.work_folder import work_folder
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXIT_FAILED = 1
@@ -57,18 +56,15 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run_experiment(arguments: argparse.Namespace) -> None:
-    check_programs(arguments.bin_dir)
-    check_output_arguments(arguments)
     module = EXPERIMENTS[arguments.experiment]
+    check_programs(arguments.bin_dir, programs_of(module, arguments))
+    check_output_arguments(arguments)
     if module.NEEDS_SHAPING and not arguments.unshaped:
         raise LabError(f"{arguments.experiment} is about links of certain speeds, which only "
                        "lab.py can make; --unshaped runs it over the links that are there")
     inventory = read_inventory(arguments.inventory)
-    work_dir = Path(tempfile.mkdtemp(prefix="ecpipe-cluster-"))
-    try:
+    with work_folder(None, "ecpipe-cluster-") as work_dir:
         rows = module.run(arguments, Machines(arguments.bin_dir, work_dir, inventory))
-    finally:
-        shutil.rmtree(work_dir, ignore_errors=True)
     results.print_rows(rows)
     write_outputs(arguments, rows, REPOSITORY)
 
@@ -79,7 +75,7 @@ def main() -> int:
         with interruptible():
             run_experiment(arguments)
     except LabError as error:
-        print(f"cluster.py: {error}", file=sys.stderr)
+        print_error("cluster.py", error)
         return EXIT_FAILED
     return 0
 

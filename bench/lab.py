@@ -24,19 +24,18 @@ ratios to that.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from labkit import netns, report, results, suite
 from labkit.chaos import command as chaos
 from labkit.command_line import (
     add_bin_dir_argument, add_output_arguments, check_output_arguments, check_programs,
-    write_outputs)
-from labkit.experiments import EXPERIMENTS
+    print_error, write_outputs)
+from labkit.experiments import EXPERIMENTS, programs_of
 from labkit.process import LabError, interruptible
 from labkit.testbed import Emulated
+from labkit.work_folder import work_folder
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "bench" / "results"
@@ -68,33 +67,30 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def check_requirements(arguments: argparse.Namespace) -> None:
+    """What must be built and installed, before anything starts."""
+    module = EXPERIMENTS.get(arguments.experiment)
+    check_programs(arguments.bin_dir, programs_of(module, arguments) if module else ())
+    if module or arguments.experiment == suite.NAME:
+        check_output_arguments(arguments)
+
+
 def run_experiment(arguments: argparse.Namespace) -> None:
-    check_programs(arguments.bin_dir)
-    check_output_arguments(arguments)
-    work_dir = arguments.work_dir or Path(tempfile.mkdtemp(prefix="ecpipe-lab-"))
-    testbed = Emulated(arguments.bin_dir, work_dir, keep=bool(arguments.work_dir))
-    try:
+    with work_folder(arguments.work_dir, "ecpipe-lab-") as work_dir:
+        testbed = Emulated(arguments.bin_dir, work_dir, keep=bool(arguments.work_dir))
         if arguments.experiment == suite.NAME:
             # The page of results elsewhere is beside them.
             page = PAGE if arguments.out == RESULTS else arguments.out / PAGE.name
             suite.run(arguments, testbed, REPOSITORY, lambda: report.write(arguments.out, page))
             return
         rows = EXPERIMENTS[arguments.experiment].run(arguments, testbed)
-    finally:
-        if arguments.work_dir is None:
-            shutil.rmtree(work_dir, ignore_errors=True)
     results.print_rows(rows)
     write_outputs(arguments, rows, REPOSITORY)
 
 
 def run_chaos(arguments: argparse.Namespace) -> int:
-    check_programs(arguments.bin_dir)
-    work_dir = arguments.work_dir or Path(tempfile.mkdtemp(prefix="ecpipe-chaos-"))
-    try:
+    with work_folder(arguments.work_dir, "ecpipe-chaos-") as work_dir:
         clean = chaos.run(arguments, work_dir, bool(arguments.work_dir), REPOSITORY)
-    finally:
-        if arguments.work_dir is None:
-            shutil.rmtree(work_dir, ignore_errors=True)
     return 0 if clean else EXIT_FAILED
 
 
@@ -104,6 +100,7 @@ def main() -> int:
         if arguments.experiment == report.NAME:
             report.write(arguments.results, arguments.page)
             return 0
+        check_requirements(arguments)
         loopback = arguments.experiment == chaos.NAME and arguments.loopback
         obstacle = None if loopback else netns.why_not()
         if obstacle:
@@ -114,7 +111,7 @@ def main() -> int:
                 return run_chaos(arguments)
             run_experiment(arguments)
     except LabError as error:
-        print(f"lab.py: {error}", file=sys.stderr)
+        print_error("lab.py", error)
         return EXIT_FAILED
     return 0
 

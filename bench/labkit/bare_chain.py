@@ -14,6 +14,7 @@ from .process import LabError
 from .stripes import Block
 
 BARE_CHAIN = "bare-chain"
+PROGRAM = "bare_chain"
 CHAIN_SECONDS = 150.0  # more than the programs allow themselves
 
 
@@ -29,7 +30,7 @@ def measure_bare_chain(cluster: Cluster, lost: Block, slice_bytes: int) -> Sampl
         log = cluster.base(node) / "logs" / f"bare-chain-{node}.log"
         host.remove(log)
         processes.append(Daemon(f"{node} of the bare chain", [
-            host.program(cluster.bin_dir / "bare_chain"), str(plan["bytes"]), str(slice_bytes),
+            host.program(cluster.bin_dir / PROGRAM), str(plan["bytes"]), str(slice_bytes),
             *arguments], log, host=host))
         processes[-1].start()
         return processes[-1]

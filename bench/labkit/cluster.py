@@ -8,7 +8,8 @@
 
 Under the work directory: data/NODE (block roots), config, logs, state, redis, run (ready files).
 Every wait is bounded. Leaving the `with` stops everything; it raises LabError when a daemon ended
-with an error of its own, and prints the ends of the logs when the body failed.
+with an error of its own; when the body failed it says where the logs are, and prints the lines
+that tell of trouble.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from .certificates import Certificates
-from .daemon import LOG_TAIL_LINES, Daemon, stop_all
+from .daemon import Daemon, stop_all
 from .host import Host, LocalHost
 from .links import LinkBytes, Links
 from .process import LabError, free_port, wait_until
@@ -157,7 +158,8 @@ class Cluster:
     `network`: one that has the nodes, COORDINATOR and REQUESTOR. The settings are laid over the
     configs, section by section; `links_table` is topology.links' text; `environment` is added
     to that of each program. `certificates`: TLS for all programs, each with that of its name.
-    `endpoints`: a requestor endpoint in each helper, and one on REQUESTOR, at socket_of(node)."""
+    `endpoints`: a requestor endpoint in each helper, and one on REQUESTOR, at socket_of(node).
+    `logs_stay`: if nobody can read them after a failure, the ends of them all are printed."""
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int | Sequence[str] = 15, *,
                  redis: bool = False, network: Network | None = None,
@@ -165,7 +167,8 @@ class Cluster:
                  helper_settings: Mapping[str, Mapping[str, Any]] | None = None,
                  links_table: str | None = None,
                  environment: dict[str, str] | None = None,
-                 certificates: Certificates | None = None, endpoints: bool = False) -> None:
+                 certificates: Certificates | None = None, endpoints: bool = False,
+                 logs_stay: bool = True) -> None:
         self.bin_dir = Path(bin_dir).resolve()
         self.work_dir = Path(work_dir).resolve()
         self.node_ids = node_names(nodes)
@@ -175,6 +178,7 @@ class Cluster:
         self._helper_settings = helper_settings or {}
         self.certificates = certificates
         self._with_endpoints = endpoints
+        self._logs_stay = logs_stay
         self.requestor = self.network.host(REQUESTOR)
         for name in (COORDINATOR, REQUESTOR, *self.node_ids):
             self._make_directories(name)
@@ -354,10 +358,10 @@ class Cluster:
         return found[0]
 
     def print_logs(self) -> None:
-        """The end of every log, shortest for the many helpers."""
-        print(self.coordinator.log_tail(2 * LOG_TAIL_LINES), file=sys.stderr)
-        for helper in self.helpers.values():
-            print(helper.log_tail(LOG_TAIL_LINES // 2), file=sys.stderr)
+        """Of each daemon: where its log is, and what in it matters; or all of its end."""
+        for daemon in (self.coordinator, *self.helpers.values()):
+            if text := daemon.log_troubles() if self._logs_stay else daemon.log_tail():
+                print(text, file=sys.stderr)
 
     # ---- Making daemons --------------------------------------------------------------------
 

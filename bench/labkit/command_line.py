@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import Sequence
 
@@ -47,8 +48,17 @@ def write_outputs(arguments: argparse.Namespace, rows: Sequence[results.Row],
         plots.draw(arguments.png, rows)
 
 
-def check_programs(bin_dir: Path) -> None:
-    missing = [name for name in PROGRAMS if not (bin_dir / name).is_file()]
+def check_programs(bin_dir: Path, more: Sequence[str] = ()) -> None:
+    """Before anything starts. `more`: of bench/, beside the programs that each cluster needs."""
+    missing = [name for name in (*PROGRAMS, *more) if not (bin_dir / name).is_file()]
     if missing:
-        raise LabError(f"no {', '.join(missing)} in {bin_dir}: build them with "
-                       "`cmake --preset release && cmake --build --preset release`")
+        preset = bin_dir.parent.name if bin_dir.parent.parent.name == "build" else "release"
+        raise LabError(
+            f"{', '.join(missing)}: not built in {bin_dir}; build with `cmake --preset {preset} && "
+            f"cmake --build --preset {preset} --target {' '.join(missing)}`")
+
+
+def print_error(program: str, error: LabError) -> None:
+    """The reason is the last line: what comes with it, such as the end of a log, goes before."""
+    reason, *details = str(error).splitlines() or ["failed"]
+    print("\n".join([*details, f"{program}: {reason}"]), file=sys.stderr)

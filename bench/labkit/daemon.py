@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,11 @@ from .process import LabError, wait_until
 
 STOP_SECONDS = 30.0
 LOG_TAIL_LINES = 120  # a sanitizer's report is as long
+TROUBLE_LINES = 5
+# Those of src/common/log.h: time, level, event.
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z [A-Z]+ ")
+# Not that there is no TLS: nodes of a lab have none.
+TROUBLE_LINE = re.compile(r"\S+ (WARNING|ERROR) (?!security\.off )")
 
 
 @dataclass
@@ -107,6 +113,11 @@ class Daemon:
         """0 for a process that has ended: read it before the end."""
         return self.host.cpu_seconds(self.pid) if self.running() else 0.0
 
+    def log_troubles(self) -> str:
+        """Where the log is, and what in it tells of trouble; empty: nothing does."""
+        found = troubles(self.host.read_text(self.log_file))
+        return "\n".join([f"--- {self.name}: {self.log_file}", *found]) if found else ""
+
     def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
         text = self.host.read_text(self.log_file).splitlines()[-lines:]
         return "\n".join([f"--- {self.name}: end of {self.log_file}", *text])
@@ -119,3 +130,12 @@ def stop_all(daemons: Sequence[Daemon], seconds: float = STOP_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     for daemon in daemons:
         daemon.reap(max(0.1, deadline - time.monotonic()))
+
+
+def troubles(log: str) -> list[str]:
+    """The last warnings and errors, and the end of what is no log line: a sanitizer's report, the
+    last words of a crash."""
+    lines = log.splitlines()
+    warnings = [line for line in lines if TROUBLE_LINE.match(line)][-TROUBLE_LINES:]
+    others = [line for line in lines if line and not LOG_LINE.match(line)]
+    return warnings + others[-LOG_TAIL_LINES:]

@@ -24,24 +24,25 @@ Pipelining for Erasure-Coded Storage: Algorithms and Evaluation"; its numbers ar
 text, curves that it only draws are not read off.
 
 Every node is a network namespace of one machine ({machine}),
-with the real daemons and shaped links. Two cores cannot serve fourteen hops at the paper's 1 Gb/s
-without being busier than the links, so links are slower and blocks smaller than the paper's: each
-section has its command. Compare ratios, not seconds. Every run sends one block directly over the
-same links first.
+with the real daemons and shaped links. At the paper's 1 Gb/s two cores would be busier than the
+links of fourteen hops, so our links are slower and our blocks smaller than the paper's. Each
+section has its command. Compare ratios, not seconds. Every run first sends one block directly over
+the same links.
 
-- x direct: the median of a scheme by the median of those direct sends.
-- theory: how often the busiest link of the scheme's own plan has to carry what the direct send's
-  link carries, plus the filling of the pipeline (§2.2, §3.2, §4). None where links are not shaped,
-  and none for `pipe-s`. Of a recovery: its bound; of one that forwards whole blocks: what that
-  takes, played through.
-- diff.: ours against theory, the median over runs.
-- bound: what no plan can beat, by the links into the requestor; of a recovery, by the links of all
-  survivors and all requestors.
-- CPU s: of all daemons and the command. cores: busy meanwhile, with whatever else the machine did.
-- busiest, all links: bytes, frame headers included.
+- **x direct**: the median time of a scheme, divided by the median time of the direct sends.
+- **theory**: the time of the busiest link of the scheme's own plan, plus the filling of the
+  pipeline (§2.2, §3.2, §4), divided by the time of the direct send's link. For a recovery it is the
+  bound, and for a recovery that forwards whole blocks the time of a simulation. There is none for
+  `pipe-s`, and none where links are not shaped.
+- **diff.**: how far we are from theory, the median over runs.
+- **bound s**: the time that no plan can beat, because of the links into the requestor; for a
+  recovery, because of the links of all survivors and requestors.
+- **CPU s**: the CPU time of all daemons and the command. **cores**: how many cores were busy
+  meanwhile, with everything else that the machine did.
+- **busiest, all links**: bytes over the busiest link, and over all links, with frame headers.
 
-In the plots points and bars are medians, thin lines reach from the fastest to the slowest run, and
-theory is dashed.
+In the plots points and bars are medians. Thin lines reach from the fastest to the slowest run.
+Theory is dashed.
 """
 TABLE_1 = """## Table 1: links of Amazon EC2
 

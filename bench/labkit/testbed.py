@@ -5,7 +5,6 @@ those are network namespaces of this machine or machines elsewhere (ssh_testbed.
 from __future__ import annotations
 
 import contextlib
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import ContextManager, Iterator, Protocol, Sequence
@@ -14,6 +13,7 @@ from .certificates import Certificates
 from .cluster import COORDINATOR, REQUESTOR, Cluster
 from .links import Links
 from .netns import Network
+from .work_folder import removed_in_the_end
 
 
 class Testbed(Protocol):
@@ -52,12 +52,9 @@ class Emulated:
         self._clusters += 1
         folder = self.work_dir / f"cluster-{self._clusters}"
         folder.mkdir(parents=True)
-        try:
-            with Network(nodes, links) as network:
-                yield network, folder
-        finally:
-            if not self._keep:
-                shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.nullcontext() if self._keep else removed_in_the_end(folder), \
+                Network(nodes, links) as network:
+            yield network, folder
 
     @contextlib.contextmanager
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "common/log.h"
 #include "common/status.h"
 
 namespace ecpipe {
@@ -41,6 +42,24 @@ void RaiseFileLimit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);  // best effort: less room for floods is no reason to refuse
+}
+
+std::string ReadLogLevel(Config& config) {
+  std::string level = config.String("log.level", "info");
+  if (absl::Status known = ValidateLogLevel(level); !known.ok()) {
+    config.Reject("log.level", std::string(known.message()));
+  }
+  return level;
+}
+
+int ReportCheckedConfig(const std::string& program, const std::string& path,
+                        const absl::Status& checked) {
+  if (checked.ok()) {
+    std::printf("%s is valid\n", path.c_str());
+    return 0;
+  }
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), StatusText(checked).c_str());
+  return 2;
 }
 
 int WaitForDaemonSignal() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemons' main() functions share: signals and the ready file.
+// What the daemons' main() functions and configurations share: signals, the ready file,
+// --check-config.
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/config.h"
 
 namespace ecpipe {
 
@@ -22,6 +24,14 @@ void RaiseFileLimit();
 // to keep such ones, in as many heaps as it has for threads: a helper after a few hundred repairs
 // had 60 MiB and more then, and still grew, where it stays at 30. Call it before any thread exists.
 void ReturnFreedBuffers();
+
+// The key log.level. A name that is not a level is kept for Config::Finish().
+std::string ReadLogLevel(Config& config);
+
+// How a daemon's main() answers --check-config: "PATH is valid" on standard output, or why not on
+// standard error. Returns the exit code: 0, or 2.
+int ReportCheckedConfig(const std::string& program, const std::string& path,
+                        const absl::Status& checked);
 
 // Waits for the next of the blocked signals and returns it. Main thread only.
 int WaitForDaemonSignal();

@@ -5,6 +5,9 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "absl/status/statusor.h"
+#include "common/status.h"
+
 namespace ecpipe {
 namespace {
 
@@ -35,6 +38,14 @@ constexpr LevelName kLevels[] = {
 };
 
 const LevelName& NameOf(LogLevel level) { return kLevels[static_cast<int>(level)]; }
+
+absl::StatusOr<const LevelName*> LevelNamed(const std::string& name) {
+  for (const LevelName& level : kLevels) {
+    if (name == level.in_config) return &level;
+  }
+  return absl::InvalidArgumentError("log level '" + name +
+                                    "' is not one of debug, info, warning, error");
+}
 
 // Text from the network ends up in logs: keep it on its line.
 std::string Quoted(const std::string& value) {
@@ -68,13 +79,11 @@ void Log(LogLevel level, const char* event, std::initializer_list<LogField> fiel
 }
 
 absl::Status SetLogLevel(const std::string& name) {
-  for (const LevelName& level : kLevels) {
-    if (name != level.in_config) continue;
-    Logger().set_level(level.spdlog_level);
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError("log level '" + name +
-                                    "' is not one of debug, info, warning, error");
+  ECPIPE_ASSIGN_OR_RETURN(const LevelName* level, LevelNamed(name));
+  Logger().set_level(level->spdlog_level);
+  return absl::OkStatus();
 }
+
+absl::Status ValidateLogLevel(const std::string& name) { return LevelNamed(name).status(); }
 
 }  // namespace ecpipe

@@ -21,5 +21,7 @@ void Log(LogLevel level, const char* event, std::initializer_list<LogField> fiel
 
 // "debug", "info", "warning" or "error"; INVALID_ARGUMENT otherwise. Takes effect at once.
 absl::Status SetLogLevel(const std::string& name);
+// OK for the names that SetLogLevel takes.
+absl::Status ValidateLogLevel(const std::string& name);
 
 }  // namespace ecpipe

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the coordinator knows of stripes: which blocks form a stripe, with which code, and on which
-// nodes they are. SQLite is the embedded implementation; Redis, HDFS and QFS implement the same.
+// nodes they are, for stripes that somebody has loaded. sqlite_catalog.h implements it. Block
+// groups of HDFS are in no catalog: a request brings their facts (common/stripe_facts.h), or the
+// NameNode and the helpers' reports tell them (hdfs_catalog.h).
 #pragma once
 
 #include <cstdint>
@@ -51,8 +53,8 @@ class Catalog {
 
   // Adds the stripes, or replaces those whose stripe_id is known, as one transaction: on an error
   // none is stored. INVALID_ARGUMENT: no blocks; an empty, over-long or repeated block id; a length
-  // of 0, or lengths for each block. ALREADY_EXISTS: another stripe holds one of the blocks. It
-  // does not look at `code`: the caller has checked it.
+  // of 0; block_lengths, which only stripes of facts have. ALREADY_EXISTS: another stripe holds one
+  // of the blocks. It does not look at `code`: the caller has checked it.
   virtual absl::Status Put(const std::vector<Stripe>& stripes) = 0;
 
   // The stripe that holds a block. NOT_FOUND names the block.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/config.h"
+#include "common/daemon.h"
 #include "common/status.h"
 #include "coordinator/http_get.h"
 
@@ -106,7 +107,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   coordinator.insecure = config.Bool("coordinator.insecure", false);
   coordinator.tls = ReadTlsFiles(config);
   coordinator.metrics_address = config.String("metrics.listen", "");
-  coordinator.log_level = config.String("log.level", "info");
+  coordinator.log_level = ReadLogLevel(config);
   ReadDefaults(config, &coordinator);
   ECPIPE_RETURN_IF_ERROR(ReadTopology(config, &repairs));
   repairs.handout_timeout =

@@ -23,6 +23,13 @@ int Refuse(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : 1;
 }
 
+int CheckConfig(const std::string& path) {
+  const absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(path);
+  return ReportCheckedConfig(
+      "ecpipe-coordinator", path,
+      config.ok() ? Annotate(CoordinatorServer::Check(*config), path) : config.status());
+}
+
 void ReloadLogLevel(const std::string& path) {
   absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(path);
   const absl::Status status = config.ok() ? SetLogLevel(config->log_level) : config.status();
@@ -62,11 +69,17 @@ int main(int argc, char** argv) {
   app.add_option("--config", config_path, "Configuration file (TOML)")->required();
   app.add_option("--ready-file", ready_path,
                  "Write the bound address there, as JSON, once the daemon serves");
+  bool check_config = false;
+  app.add_flag("--check-config", check_config,
+               "Say whether the configuration is valid, or what is\n"
+               "wrong and where, and end. This does not look at\n"
+               "directories of blocks or data, or at other hosts");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  if (check_config) return ecpipe::CheckConfig(config_path);
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
   const int code = ecpipe::Run(config_path, ready_path);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planners write RepairPlans. They are pure: the same arguments give the same plan, and nothing
-// outside is read or changed. A new scheme is one more function in schemes.h and one more line in
-// the table of planner.cc.
+// outside is read or changed. A scheme is a function in schemes.h and a line in the table of
+// planner.cc; the configuration and `auto` (plan_cost.h) know it from there. Helps and documents
+// list the names by hand: CONTRIBUTING.md says where.
 #pragma once
 
 #include <memory>
@@ -17,13 +18,14 @@
 namespace ecpipe {
 
 struct PlanRequest {
-  std::string scheme = "rp";
+  std::string scheme = "rp";  // "auto" is for ChoosePlan (plan_cost.h), not for MakePlan
   SliceGrid grid;
   // What the code made of the survivors in the order of the coordinator's preference. Schemes that
   // do not choose helpers use its terms, in this order.
   RepairEquation equation;
-  // For schemes that choose helpers by links or racks: all blocks that could be read, and the code,
-  // which says what works. Without a code they put the equation's own terms in order.
+  // For schemes that choose helpers (rp-weighted, rp-rack, rp-all): all blocks that could be read,
+  // and the code, which says what works. Without a code, or where it cannot use their choice,
+  // rp-weighted and rp-rack put the equation's own terms in order, and rp-all is rp.
   std::vector<int> survivors;
   std::shared_ptr<const ErasureCode> code;
   std::vector<std::string> block_nodes;  // node id of each block of the stripe, by block index

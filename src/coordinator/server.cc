@@ -14,11 +14,19 @@
 
 namespace ecpipe {
 
+absl::Status CoordinatorServer::Check(const CoordinatorConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
+  ECPIPE_RETURN_IF_ERROR(
+      CheckListenAddress(config.listen, config.insecure || config.tls.enabled()));
+  if (config.metrics_address.empty()) return absl::OkStatus();
+  return Annotate(CheckListenAddress(config.metrics_address, config.insecure), "metrics.listen");
+}
+
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
     const CoordinatorConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(Check(config));
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
                           TlsContext::CreateIfEnabled(config.tls));
-  ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config.listen, config.insecure || tls != nullptr));
   if (config.insecure && tls == nullptr) {
     Log(LogLevel::kWarning, "security.off",
         {{"reason", "insecure = true: anyone who reaches the port can order repairs"}});
@@ -110,7 +118,6 @@ absl::Status CoordinatorServer::TakeUpInterrupted() {
 
 absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
   if (config.metrics_address.empty()) return absl::OkStatus();
-  ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config.metrics_address, config.insecure));
   ECPIPE_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(config.metrics_address));
   metrics_->AddGauge("ecpipe_nodes_live", "Helpers whose heartbeats arrive.", [this] {
     const auto nodes = repairs_->nodes().All();

@@ -30,6 +30,9 @@ namespace ecpipe {
 
 class CoordinatorServer {
  public:
+  // INVALID_ARGUMENT for what Start() would refuse in a configuration before it opens anything: TLS
+  // files that cannot be used, addresses that nothing protects.
+  static absl::Status Check(const CoordinatorConfig& config);
   // Opens catalog and journal, and serves. An error leaves nothing running.
   static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(const CoordinatorConfig& config);
   ~CoordinatorServer();

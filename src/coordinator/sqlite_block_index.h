@@ -6,9 +6,11 @@
 // a small tree, `recent`; when it is over its limit, runs of neighbouring pairs move from it into
 // the main tree, going round and round over the hashes. A run meets few pages, and each page is
 // rewritten once a round. A look-up costs one more descent, in a tree that stays in the page cache.
-// Measured with a million stripes of 14 blocks: a load writes 7 GB to the disk, 21 GB without it.
+// A load of a million stripes of 14 blocks writes 7 GB to the disk, 21 GB without it.
 //
-// Not thread-safe; all calls but MoveOld run inside the caller's write transaction.
+// This class writes the two trees; SqliteCatalog looks up in both with a statement of its own. Not
+// thread-safe: who holds the catalog's one writing connection uses it. Add and Remove run inside
+// the caller's transaction, MoveOld outside of any.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +31,8 @@ struct BlockIndexEntry {
 
 class SqliteBlockIndex {
  public:
-  // Pairs that move in one transaction. Other writers (the journal) wait for as long as that takes,
-  // some 100 ms.
+  // Pairs that move in one transaction: some 100 ms. Nobody waits for that but other writers of the
+  // catalog, which wait for the whole Put anyway; the journal is a database of its own.
   static constexpr int64_t kMoveEntries = 100'000;
 
   // `recent_limit`: pairs in the recent tree. 13 bytes each before B-tree slack.

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "common/daemon.h"
 #include "common/status.h"
 #include "common/tcp_socket.h"
 
@@ -49,7 +50,7 @@ absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& p
   config.RequiredString("endpoint.address");
   requestor.endpoint = ReadEndpointConfig(config);
   requestor.metrics_address = config.String("metrics.listen", "");
-  requestor.log_level = config.String("log.level", "info");
+  requestor.log_level = ReadLogLevel(config);
   if (!requestor.coordinator.empty() && !ParseHostPort(requestor.coordinator).ok()) {
     config.Reject("requestor.coordinator", "it is not host:port");
   }

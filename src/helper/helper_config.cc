@@ -3,6 +3,7 @@
 
 #include "common/block_id.h"
 #include "common/config.h"
+#include "common/daemon.h"
 #include "common/status.h"
 #include "common/tcp_socket.h"
 
@@ -48,7 +49,7 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
   helper.advertised_data_address = config.String("listen.advertise_data", "");
   helper.redis_address = config.String("redis.address", "");
   helper.metrics_address = config.String("metrics.listen", "");
-  helper.log_level = config.String("log.level", "info");
+  helper.log_level = ReadLogLevel(config);
   helper.drain_patience = FromSeconds(config.Seconds("timeouts.drain_seconds", 30, 3600));
   ReadLimits(config, &helper);
 

@@ -23,6 +23,14 @@ int Refuse(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : 1;
 }
 
+template <typename Server, typename Load>
+int CheckConfig(const Load& load, const std::string& path) {
+  const auto config = load(path);
+  return ReportCheckedConfig(
+      "ecpipe-helper", path,
+      config.ok() ? Annotate(Server::Check(*config), path) : config.status());
+}
+
 template <typename Load>
 void ReloadLogLevel(const Load& load, const std::string& path) {
   const auto config = load(path);
@@ -93,10 +101,21 @@ int main(int argc, char** argv) {
   app.add_flag("--requestor-only", requestor_only,
                "Serve no blocks, only the requestor endpoint; the configuration is another one, "
                "see deploy/requestor.toml");
+  bool check_config = false;
+  app.add_flag("--check-config", check_config,
+               "Say whether the configuration is valid, or what is\n"
+               "wrong and where, and end. This does not look at\n"
+               "directories of blocks or data, or at other hosts");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (check_config) {
+    return requestor_only
+               ? ecpipe::CheckConfig<ecpipe::RequestorOnlyServer>(
+                     ecpipe::LoadRequestorOnlyConfig, config_path)
+               : ecpipe::CheckConfig<ecpipe::HelperServer>(ecpipe::LoadHelperConfig, config_path);
   }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();

@@ -56,7 +56,23 @@ void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
 
 }  // namespace
 
+absl::Status HelperServer::Check(const HelperConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
+  const bool protected_by_tls = config.tls.enabled();
+  for (const std::string& address : {config.control_address, config.data_address}) {
+    ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config.insecure || protected_by_tls));
+  }
+  // Redis is plain text whatever [tls] says, and so are metrics.
+  for (const auto& [key, address] : {std::pair("redis.address", config.redis_address),
+                                     std::pair("metrics.listen", config.metrics_address)}) {
+    if (address.empty()) continue;
+    ECPIPE_RETURN_IF_ERROR(Annotate(CheckListenAddress(address, config.insecure), key));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(Check(config));
   std::unique_ptr<HelperServer> server(new HelperServer(config));
   ECPIPE_RETURN_IF_ERROR(server->StartDataPlane());
   ECPIPE_RETURN_IF_ERROR(server->StartControlPlane());
@@ -84,9 +100,6 @@ HelperServer::~HelperServer() {
 
 absl::Status HelperServer::StartDataPlane() {
   ECPIPE_ASSIGN_OR_RETURN(tls_, TlsContext::CreateIfEnabled(config_.tls));
-  for (const std::string& address : {config_.control_address, config_.data_address}) {
-    ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config_.insecure || tls_ != nullptr));
-  }
   if (config_.insecure && tls_ == nullptr) {
     Log(LogLevel::kWarning, "security.off",
         {{"reason", "insecure = true: anyone who reaches the ports can read blocks"}});
@@ -95,9 +108,6 @@ absl::Status HelperServer::StartDataPlane() {
   ECPIPE_ASSIGN_OR_RETURN(data_server_, DataServer::Start(config_.data_address, {.tls = tls_}));
   tcp_ = MakeTcpTransport(data_server_.get(), tls_);
   if (!config_.redis_address.empty()) {
-    // Redis is plain text whatever [tls] says.
-    absl::Status allowed = CheckListenAddress(config_.redis_address, config_.insecure);
-    if (!allowed.ok()) return Annotate(allowed, "redis.address");
     // Nothing is left to read once both ends have given up.
     redis_ = MakeRedisTransport(config_.redis_address, 2 * config_.sessions.part.stall_timeout);
   }
@@ -172,7 +182,6 @@ void HelperServer::TakeLimits(const v1::HelperLimits& limits) {
 
 absl::Status HelperServer::StartMetrics() {
   if (config_.metrics_address.empty()) return absl::OkStatus();
-  ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config_.metrics_address, config_.insecure));
   ECPIPE_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(config_.metrics_address));
   const auto counter = [this](const std::string& name, const std::string& help, auto read) {
     metrics_->AddCounter(name, help,
@@ -213,8 +222,15 @@ void HelperServer::Drain() {
   sessions_->Drain(config_.drain_patience);
 }
 
+absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
+  if (config.metrics_address.empty()) return absl::OkStatus();
+  return Annotate(CheckListenAddress(config.metrics_address, config.insecure), "metrics.listen");
+}
+
 absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
     const RequestorOnlyConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(Check(config));
   std::unique_ptr<RequestorOnlyServer> server(new RequestorOnlyServer());
   RequestorOptions requestor;
   requestor.coordinator = config.coordinator;
@@ -223,7 +239,6 @@ absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
   ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
                           StartEndpoint(config.endpoint, config.insecure, requestor));
   if (config.metrics_address.empty()) return server;
-  ECPIPE_RETURN_IF_ERROR(CheckListenAddress(config.metrics_address, config.insecure));
   ECPIPE_ASSIGN_OR_RETURN(server->metrics_, MetricsServer::Start(config.metrics_address));
   AddEndpointMetrics(server->metrics_.get(), server->endpoint_.get());
   return server;

@@ -25,6 +25,9 @@ namespace ecpipe {
 
 class HelperServer {
  public:
+  // INVALID_ARGUMENT for what Start() would refuse in a configuration before it opens anything: TLS
+  // files that cannot be used, addresses that nothing protects.
+  static absl::Status Check(const HelperConfig& config);
   // Opens the roots and ports and begins to register. An error leaves nothing running.
   static absl::StatusOr<std::unique_ptr<HelperServer>> Start(const HelperConfig& config);
   ~HelperServer();
@@ -67,6 +70,8 @@ class HelperServer {
 // The daemon on a host that has no blocks: a requestor endpoint and nothing else.
 class RequestorOnlyServer {
  public:
+  // As HelperServer::Check.
+  static absl::Status Check(const RequestorOnlyConfig& config);
   // An error leaves nothing running.
   static absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> Start(
       const RequestorOnlyConfig& config);

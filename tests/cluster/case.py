@@ -58,7 +58,8 @@ class ClusterCase(unittest.TestCase):
         cls.cluster = cls.enterClassContext(Cluster(
             BIN_DIR, cls.work, cls.nodes, redis=cls.redis, network=network,
             certificates=certificates,
-            coordinator_settings=cls.coordinator_settings, helper_settings=cls.helper_settings))
+            coordinator_settings=cls.coordinator_settings, helper_settings=cls.helper_settings,
+            logs_stay=False))
         cls.source = cls.work / "source"
         noise = random.Random(7)
         with cls.source.open("wb") as file:  # randbytes cannot make more than 256 MiB at once

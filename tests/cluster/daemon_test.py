@@ -79,15 +79,33 @@ class Lives(ClusterCase):
 class Configs(unittest.TestCase):
     """Unknown keys and bad values: the daemon refuses to start and names file and line."""
 
-    def refuses(self, program: str, text: str, *expected: str) -> None:
+    def run_with(self, program: str, text: str, *options: str) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "config.toml"
             path.write_text(text.replace("DIR", directory))
-            done = subprocess.run([case.BIN_DIR / program, "--config", path], capture_output=True,
-                                  text=True, timeout=HANG)
-        self.assertEqual(done.returncode, USAGE, done.stderr)
-        for part in expected:
-            self.assertIn(part, done.stderr)
+            return subprocess.run([case.BIN_DIR / program, "--config", path, *options],
+                                  capture_output=True, text=True, timeout=HANG)
+
+    def refuses(self, program: str, text: str, *expected: str, looks_at_disk: bool = False) -> None:
+        """So does --check-config, but for what only a look at the disk shows."""
+        for options in ([], ["--check-config"])[:1 if looks_at_disk else 2]:
+            done = self.run_with(program, text, *options)
+            self.assertEqual(done.returncode, USAGE, done.stderr)
+            for part in expected:
+                self.assertIn(part, done.stderr)
+
+    def test_check_config_starts_nothing(self) -> None:
+        helper = '[helper]\nnode_id="n"\ncoordinator="127.0.0.1:1"\nroots=["/no/such/root"]\n'
+        requestor = ('[requestor]\ncoordinator="127.0.0.1:1"\n'
+                     '[endpoint]\naddress="unix:DIR/socket"\n')
+        for program, text, options in (
+                ("ecpipe-helper", helper, []),
+                ("ecpipe-helper", requestor, ["--requestor-only"]),
+                ("ecpipe-coordinator", '[coordinator]\ndata_directory="/no/such/place"\n', [])):
+            done = self.run_with(program, text, "--check-config", *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"^.*/config\.toml is valid\n$")
+            self.assertEqual(done.stderr, "")
 
     def test_helper(self) -> None:
         good = '[helper]\nnode_id="n"\ncoordinator="127.0.0.1:1"\nroots=["DIR"]\n'
@@ -97,9 +115,14 @@ class Configs(unittest.TestCase):
         self.refuses("ecpipe-helper", good.replace('"n"', '"a/b"'), "config.toml:2", "node_id")
         self.refuses("ecpipe-helper", good + 'store="zfs"\n', "config.toml:5", "plain")
         self.refuses("ecpipe-helper", good + "[log]\nlevel=\n", "config.toml:6")
+        self.refuses("ecpipe-helper", good + '[log]\nlevel="loud"\n', "config.toml:6", "warning")
+        self.refuses("ecpipe-helper", good + '[metrics]\nlisten="0.0.0.0:0"\n', "metrics.listen")
+        tls = '[tls]\nca="/no/ca"\ncertificate="/no/c"\nkey="/no/k"\n'
+        self.refuses("ecpipe-helper", good + tls, "/no/")
         self.refuses("ecpipe-helper", "[helper]\n", "helper.node_id", "missing")
         self.refuses("ecpipe-helper", good + '[listen]\ncontrol="0.0.0.0:0"\n', "insecure")
-        self.refuses("ecpipe-helper", good.replace("DIR", "/no/such/root"), "/no/such/root")
+        self.refuses("ecpipe-helper", good.replace("DIR", "/no/such/root"), "/no/such/root",
+                     looks_at_disk=True)
 
     def test_coordinator(self) -> None:
         good = '[coordinator]\ndata_directory="DIR"\nlisten="127.0.0.1:0"\n'

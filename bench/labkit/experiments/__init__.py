@@ -5,7 +5,11 @@
     NEEDS_SHAPING                  whether it is about links of certain speeds
     add_arguments(parser)
     run(arguments, testbed)        the rows; LabError when bytes are wrong
+    programs(arguments)            optional: what of bench/ it runs beside the daemons
 """
+
+import argparse
+from types import ModuleType
 
 from . import (
     blocks, codes, edge, geo, hdfs, implementations, multi, node, rack, single, slices)
@@ -13,3 +17,8 @@ from . import (
 EXPERIMENTS = {module.EXPERIMENT: module for module in (
     single, multi, edge, rack, geo, node, slices, blocks, codes, implementations,
     hdfs)}
+
+
+def programs_of(module: ModuleType, arguments: argparse.Namespace) -> tuple[str, ...]:
+    """What has to be built for an experiment beside what each cluster needs."""
+    return module.programs(arguments) if hasattr(module, "programs") else ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from .. import bare_chain
 from ..bare_chain import BARE_CHAIN, measure_bare_chain
 from ..cluster import REQUESTOR, node_names
 from ..links import Links
@@ -42,6 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="give the blocks checksum files, by which helpers check them")
     parser.epilog = ("Further schemes: engine-direct reads a healthy block through ECPipe, "
                      "bare-chain is the least that RP's path costs on this machine.")
+
+
+def programs(arguments: argparse.Namespace) -> tuple[str, ...]:
+    return (bare_chain.PROGRAM,) if BARE_CHAIN in arguments.schemes.split(",") else ()
 
 
 def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]:

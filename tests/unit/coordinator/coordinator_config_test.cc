@@ -100,6 +100,8 @@ TEST_F(CoordinatorConfigTest, EveryMistakeIsNamedWithItsLine) {
       {"[limits]\n\njournal_keep = -1\n",
        ":5: limits.journal_keep must be an integer from 0 to 10000000"},
       {"insecure = \"yes\"\n", ":3: coordinator.insecure must be true or false"},
+      {"[log]\nlevel = \"loud\"\n",
+       ":4: log.level: log level 'loud' is not one of debug, info, warning, error"},
   };
   for (const auto& [text, message] : cases) {
     EXPECT_EQ(Load(text).status(), At(message)) << text;

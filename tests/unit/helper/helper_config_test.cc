@@ -101,6 +101,8 @@ TEST_F(HelperConfigTest, EveryMistakeIsNamedWithItsLine) {
       {"[timeouts]\n\nstall_seconds = 0\n",
        ":7: timeouts.stall_seconds must be a number of seconds from 0.001 to 3600.000000"},
       {"insecure = 1\n", ":5: helper.insecure must be true or false"},
+      {"[log]\nlevel = \"loud\"\n",
+       ":6: log.level: log level 'loud' is not one of debug, info, warning, error"},
   };
   for (const auto& [text, message] : cases) {
     EXPECT_EQ(Load(text).status(), At(message)) << text;
