@@ -30,13 +30,13 @@ section has its command. Compare ratios, not seconds. Every run sends one block 
 same links first.
 
 - x direct: the median of a scheme by the median of those direct sends.
-- theory: how often the busiest link of the scheme's own plan has to carry what the direct send's
-  link carries, plus the filling of the pipeline (§2.2, §3.2, §4). None where links are not shaped,
-  and none for `pipe-s`. Of a recovery: its bound; of one that forwards whole blocks: what that
-  takes, played through.
+- theory: the bytes that the busiest link of the scheme's own plan has to carry, divided by those
+  of the direct send, plus the time that fills the pipeline (§2.2, §3.2, §4). There is none where
+  links are not shaped, and none for `pipe-s`. For a recovery it is the bound below; for a recovery
+  that forwards whole blocks it is the time of a simulation, repair by repair.
 - diff.: ours against theory, the median over runs.
-- bound: what no plan can beat, by the links into the requestor; of a recovery, by the links of all
-  survivors and all requestors.
+- bound: what no plan can beat. For one repair the links into the requestor set it; for a recovery
+  the links of all survivors and all requestors do.
 - CPU s: of all daemons and the command. cores: busy meanwhile, with whatever else the machine did.
 - busiest, all links: bytes, frame headers included.
 
@@ -52,9 +52,9 @@ Figures 9(a) and 9(b) below are measured on links with these rates.
 
 def add_arguments(parser: argparse.ArgumentParser, results: Path, page: Path) -> None:
     parser.add_argument("--results", type=Path, default=results,
-                        help="folder (default %(default)s)")
-    parser.add_argument("--page", type=Path, default=page, help="file to write "
-                        "(default %(default)s)")
+                        help="directory of the results (default: %(default)s)")
+    parser.add_argument("--page", type=Path, default=page, help="page to write "
+                        "(default: %(default)s)")
 
 
 def write(results: Path, page: Path) -> None:
