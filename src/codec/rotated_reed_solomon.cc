@@ -88,9 +88,10 @@ absl::StatusOr<std::shared_ptr<const ErasureCode>> RotatedReedSolomonCode::Creat
                                       "of rows, and n * rows <= 64");
   }
   Matrix generator = Generator(n, k, r);
-  if (!IsMds(generator, n, k, r))
+  if (!IsMds(generator, n, k, r)) {
     return absl::InvalidArgumentError(
         name + " is not MDS: some sets of k blocks do not determine the data");
+  }
   return std::shared_ptr<const ErasureCode>(
       new RotatedReedSolomonCode(name, std::move(generator), layout));
 }

@@ -88,8 +88,9 @@ absl::Status ChecksumFileWriter::Commit() {
 absl::StatusOr<ChecksumFile> ChecksumFile::Open(UniqueFd fd, uint64_t block_bytes) {
   Header header{};
   const absl::Status read = ReadFully(fd.get(), 0, header);
-  if (absl::IsOutOfRange(read))
+  if (absl::IsOutOfRange(read)) {
     return absl::DataLossError("its checksum file is too short to hold a header");
+  }
   ECPIPE_RETURN_IF_ERROR(Annotate(read, "checksum file"));
   const uint64_t said = GetLittleEndian<uint64_t>(header, 8);
   if (header != MakeHeader(said)) {

@@ -85,8 +85,9 @@ void EncodeFrameHeader(const FrameHeader& header, std::span<uint8_t, kFrameHeade
 }
 
 absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const uint8_t, kFrameHeaderBytes> bytes) {
-  if (!Intact(bytes, kFrameMagic))
+  if (!Intact(bytes, kFrameMagic)) {
     return absl::DataLossError("frame refused: its header is damaged");
+  }
   FrameHeader header;
   const uint8_t type = bytes[5];
   if (type != static_cast<uint8_t>(FrameType::kSlice) &&

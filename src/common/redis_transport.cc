@@ -187,8 +187,9 @@ class RedisReceiver : public SliceReceiver {
     }
     const std::span<const uint8_t> frame(reinterpret_cast<const uint8_t*>(reply.element[1]->str),
                                          reply.element[1]->len);
-    if (frame.size() < kFrameHeaderBytes)
+    if (frame.size() < kFrameHeaderBytes) {
       return absl::DataLossError("frame refused: it is shorter than a header");
+    }
     ECPIPE_ASSIGN_OR_RETURN(const FrameHeader header,
                             DecodeFrameHeader(frame.first<kFrameHeaderBytes>()));
     const std::span<const uint8_t> body = frame.subspan(kFrameHeaderBytes);

@@ -86,8 +86,9 @@ absl::Status CheckBlock(const HopSpec& hop, const RepairPart& part) {
   if (hop.block->block_id.empty()) return Bad("the block has no id");
   ECPIPE_RETURN_IF_ERROR(
       CheckColumns(hop.block->sub_blocks, hop.block->coefficients, hop.rows.size(), part.layout));
-  if (!part.layout.Fits(hop.block->bytes))
+  if (!part.layout.Fits(hop.block->bytes)) {
     return Bad("the block's length is not a multiple of its group of sub-block units");
+  }
   const SliceGrid& grid = part.grid;
   const uint64_t end = hop.block->bytes / part.layout.sub_blocks;
   if (grid.offset >= end) {
@@ -102,8 +103,9 @@ absl::Status CheckBlock(const HopSpec& hop, const RepairPart& part) {
 }
 
 absl::Status CheckHop(const HopSpec& hop, const RepairPart& part) {
-  if (hop.lane >= kMaxLanes)
+  if (hop.lane >= kMaxLanes) {
     return Bad("the lane's number is over the limit of " + std::to_string(kMaxLanes));
+  }
   ECPIPE_RETURN_IF_ERROR(CheckRows(hop.rows, "the hop"));
   if (hop.slices.count() == 0) return Bad("the hop carries no slices");
   if (hop.slices.SliceIndex(hop.slices.count() - 1) >= part.grid.slice_count()) {
@@ -124,8 +126,9 @@ absl::Status CheckHop(const HopSpec& hop, const RepairPart& part) {
     ECPIPE_RETURN_IF_ERROR(CheckEdge(output.edge, part, hop));
     ECPIPE_RETURN_IF_ERROR(CheckRows(output.rows, "an output"));
     if (output.edge.from_hop != hop.hop) return Bad("an output starts at another hop");
-    if (!Contains(hop.rows, output.rows))
+    if (!Contains(hop.rows, output.rows)) {
       return Bad("an output sends a row that the hop does not accumulate");
+    }
   }
   if (!StrictlyAscending(hop.stored_rows) || !Contains(hop.rows, hop.stored_rows)) {
     return Bad("a stored row is not among the rows that the hop accumulates");
@@ -153,8 +156,9 @@ absl::Status CheckParity(const RepairPart& part) {
     return Bad("there are too many check rows or too many sources of check rows");
   }
   for (const ParityCheck::Source& source : check.sources) {
-    if (source.column.size() != check.rows)
+    if (source.column.size() != check.rows) {
       return Bad("a source needs exactly one coefficient for each check row");
+    }
   }
   const std::set<Row> stored = StoredRows(part);
   if (stored.size() <= check.rows || *stored.rbegin() + size_t{1} != stored.size()) {
@@ -175,8 +179,9 @@ absl::Status CheckStores(const RepairPart& part) {
   std::set<Row> wanted;
   for (const StoredBlock& block : part.stores) {
     if (block.block_id.empty()) return Bad("a block to be stored has no id");
-    if (block.row % part.layout.sub_blocks != 0)
+    if (block.row % part.layout.sub_blocks != 0) {
       return Bad("a block to be stored does not begin at the row of its first sub-block");
+    }
     for (uint32_t i = 0; i < part.layout.sub_blocks; ++i) {
       const auto row = static_cast<Row>(block.row + i);
       if (!wanted.insert(row).second) return Bad("a row is to be stored twice");
@@ -187,8 +192,9 @@ absl::Status CheckStores(const RepairPart& part) {
     }
   }
   for (uint32_t i = 0; i < part.check.rows; ++i) brought.erase(std::prev(brought.end()));
-  if (brought != wanted)
+  if (brought != wanted) {
     return Bad("the rows that the hops store differ from the rows of the blocks to be stored");
+  }
   return absl::OkStatus();
 }
 
@@ -233,16 +239,18 @@ absl::Status CheckPlanHop(const PlanLane& lane, size_t index, const RepairPlan& 
   const PlanHop& hop = lane.hops[index];
   if (hop.node.empty()) return Bad("the hop has no node");
   ECPIPE_RETURN_IF_ERROR(CheckRows(hop.rows, "the hop"));
-  if (hop.rows.back() >= plan.rows())
+  if (hop.rows.back() >= plan.rows()) {
     return Bad("the hop has a row that belongs to no failed block");
+  }
   if (hop.block_index >= 0) {
     ECPIPE_RETURN_IF_ERROR(
         CheckColumns(hop.sub_blocks, hop.coefficients, hop.rows.size(), plan.layout));
   } else if (!hop.coefficients.empty()) {
     return Bad("the hop has coefficients but no block");
   }
-  if (hop.block_index < 0 && hop.inputs.empty())
+  if (hop.block_index < 0 && hop.inputs.empty()) {
     return Bad("the hop has neither a block nor an input");
+  }
   if (hop.inputs.size() > kMaxHopInputs) return Bad("the hop has too many inputs");
   for (const PlanInput& input : hop.inputs) {
     if (input.from_hop < 0 || static_cast<size_t>(input.from_hop) >= index) {
@@ -253,8 +261,9 @@ absl::Status CheckPlanHop(const PlanLane& lane, size_t index, const RepairPlan& 
       return Bad("an input brings a row that its sender does not accumulate");
     }
   }
-  if (!Contains(hop.rows, hop.stored_rows))
+  if (!Contains(hop.rows, hop.stored_rows)) {
     return Bad("a stored row is not among the rows that the hop accumulates");
+  }
   return absl::OkStatus();
 }
 
@@ -304,11 +313,13 @@ absl::Status CheckSlicesDisjoint(const RepairPlan& plan) {
 absl::Status CheckPlan(const RepairPlan& plan) {
   ECPIPE_RETURN_IF_ERROR(plan.grid.Validate());
   ECPIPE_RETURN_IF_ERROR(plan.layout.Validate());
-  if (plan.failed.empty() || plan.rows() > kMaxRows)
+  if (plan.failed.empty() || plan.rows() > kMaxRows) {
     return Bad("the plan must have from 1 to " + std::to_string(kMaxRows) +
                " rows of failed blocks");
-  if (plan.lanes.empty() || plan.lanes.size() > kMaxLanes)
+  }
+  if (plan.lanes.empty() || plan.lanes.size() > kMaxLanes) {
     return Bad("the plan must have from 1 to " + std::to_string(kMaxLanes) + " lanes");
+  }
   for (size_t i = 0; i < plan.lanes.size(); ++i) {
     ECPIPE_RETURN_IF_ERROR(Annotate(CheckLane(plan.lanes[i], plan), "lane " + std::to_string(i)));
   }

@@ -39,8 +39,9 @@ LaneSlices LaneSlices::All(uint32_t slice_count) {
 
 absl::StatusOr<LaneSlices> LaneSlices::Create(std::vector<SliceRun> runs, uint32_t slice_count) {
   if (runs.empty()) return absl::InvalidArgumentError("a lane carries no slices");
-  if (runs.size() > kMaxRuns)
+  if (runs.size() > kMaxRuns) {
     return absl::InvalidArgumentError("a lane has too many runs of slices");
+  }
   LaneSlices slices;
   uint64_t next_free = 0;
   for (const SliceRun& run : runs) {

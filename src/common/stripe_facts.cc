@@ -34,8 +34,9 @@ absl::Status StripeFacts::Validate() const {
                " blocks is out of range: it needs at least 1 + 1 blocks and at most " +
                std::to_string(kMaxBlocks) + " in all");
   }
-  if (codec == "xor" && parity != 1)
+  if (codec == "xor" && parity != 1) {
     return Bad("codec xor has one parity block, not " + std::to_string(parity));
+  }
   if (cell_bytes == 0 || cell_bytes > kMaxCellBytes) {
     return Bad("a cell of " + std::to_string(cell_bytes) +
                " bytes is out of range: it needs 1 to " + std::to_string(kMaxCellBytes) + " bytes");
@@ -44,12 +45,14 @@ absl::Status StripeFacts::Validate() const {
     return Bad("a group of " + std::to_string(bytes) + " bytes is out of range: it needs 1 to " +
                std::to_string(kMaxBlockBytes * static_cast<uint64_t>(data)) + " bytes");
   }
-  if (BlockBytes(0) > kMaxBlockBytes)
+  if (BlockBytes(0) > kMaxBlockBytes) {
     return Bad("the group's blocks of " + std::to_string(BlockBytes(0)) +
                " bytes are over the limit of " + std::to_string(kMaxBlockBytes));
-  if (sources.size() > kMaxSources)
+  }
+  if (sources.size() > kMaxSources) {
     return Bad("there are " + std::to_string(sources.size()) + " sources; the limit is " +
                std::to_string(kMaxSources));
+  }
   for (const Source& source : sources) {
     if (source.index < 0 || source.index >= blocks()) {
       return Bad("a source names block " + std::to_string(source.index) +

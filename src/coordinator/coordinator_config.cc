@@ -62,8 +62,9 @@ void ReadNameNode(Config& config, NameNodeOptions* namenode) {
     const absl::Status valid = ValidateHttpServer(url);
     if (!valid.ok()) config.Reject("hdfs.namenodes", std::string(valid.message()));
   }
-  if (namenode->user.empty())
+  if (namenode->user.empty()) {
     config.Reject("hdfs.user", "must not be empty: name a superuser of HDFS");
+  }
   if (!namenode->path.starts_with("/")) config.Reject("hdfs.path", "must begin with '/'");
 }
 

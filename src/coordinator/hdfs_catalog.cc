@@ -22,8 +22,9 @@ constexpr int64_t kReportDelayMillis = 2000;
 // "as of 12 s ago", and what went wrong since.
 std::string AgeText(const KnownGroups& groups) {
   std::string text = absl::StrFormat("as of %.0f s ago", groups.age_seconds);
-  if (!groups.last_error.empty())
+  if (!groups.last_error.empty()) {
     text += "; asking the NameNode again failed: " + groups.last_error;
+  }
   return text;
 }
 

@@ -53,9 +53,10 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
 
 absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest& request,
                                                             const ResumePoint& from) {
-  if (!request.hosts.empty())
+  if (!request.hosts.empty()) {
     return absl::InvalidArgumentError(
         "a repair that stores blocks on nodes cannot be resumed by a requestor");
+  }
   ECPIPE_RETURN_IF_ERROR(from.left.Validate());
   ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, Locate(request));
   RepairRequest again = request;
@@ -125,8 +126,9 @@ absl::Status RepairCoordinator::FindForResume(const RepairRequest& request, cons
       if (record.block_ids != request.block_ids || !record.hosts.empty()) {
         return absl::InvalidArgumentError("the repair to resume is for other blocks");
       }
-      if (running.handing_out)
+      if (running.handing_out) {
         return absl::AbortedError("another attempt of the repair is being handed out already");
+      }
       running.handing_out = true;
       *before = {.record = record,
                  .stripe_id = running.stripe_id,

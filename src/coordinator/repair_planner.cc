@@ -165,8 +165,9 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
     // Known without being read.
     if (lost.stripe.BytesOf(i) <= plan_request->grid.offset) continue;
     std::string reason = Unreadable(place, view, request.transport, refused);
-    if (reason.empty() && helping.contains(place.node))
+    if (reason.empty() && helping.contains(place.node)) {
       reason = "its node already gives another block";
+    }
     if (reason.empty()) {
       helping.insert(place.node);
       candidates.push_back(
@@ -225,12 +226,14 @@ absl::Status RepairPlanner::AddVerification(const RepairRequest& request,
 std::string RepairPlanner::UnfitHost(const std::string& host, TransportKind transport,
                                      const LostBlocks& lost, const Refused& refused,
                                      const PlanRequest& plan_request) {
-  if (absl::c_linear_search(plan_request.requestors, host))
+  if (absl::c_linear_search(plan_request.requestors, host)) {
     return "it takes another block of this repair";
+  }
   for (int i = 0; i < static_cast<int>(lost.stripe.blocks.size()); ++i) {
     const bool here = lost.stripe.blocks[static_cast<size_t>(i)].node == host;
-    if (here && !absl::c_linear_search(lost.indices, i))
+    if (here && !absl::c_linear_search(lost.indices, i)) {
       return "it already has a block of the stripe";
+    }
   }
   return Unfit(host, nodes_->Find(host), transport, refused);
 }

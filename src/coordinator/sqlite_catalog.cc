@@ -299,9 +299,10 @@ absl::StatusOr<uint64_t> SqliteCatalog::CountStripes() {
   const SqlitePool::Lease db = readers_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare("SELECT stripes FROM totals"));
   ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
-  if (!found)
+  if (!found) {
     return absl::DataLossError(db->path() +
                                ": the table of totals is empty, so the database is damaged");
+  }
   return static_cast<uint64_t>(query.Int(0));
 }
 

@@ -45,8 +45,9 @@ std::string PackBlocks(const std::vector<InternalBlock>& blocks) {
 }
 
 absl::StatusOr<std::vector<InternalBlock>> UnpackBlocks(std::string_view packed) {
-  if (packed.size() % kPackedBytes != 0)
+  if (packed.size() % kPackedBytes != 0) {
     return absl::DataLossError("the list of blocks ends within a block");
+  }
   const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(packed.data()),
                                        packed.size());
   std::vector<InternalBlock> blocks;

@@ -136,8 +136,9 @@ absl::StatusOr<std::vector<StripeMember>> DecodeMembers(const StripeHeader& head
   const std::string_view body = bytes.substr(0, bytes.size() - kCrcBytes);
   std::string crc;
   AppendFixed(CrcOf(header, body), kCrcBytes, &crc);
-  if (bytes.substr(body.size()) != crc)
+  if (bytes.substr(body.size()) != crc) {
     return absl::DataLossError("the checksum of its record does not match");
+  }
 
   Reader reader(body);
   std::string_view format;

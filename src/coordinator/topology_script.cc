@@ -70,8 +70,9 @@ class Child {
     std::array<char, 512> buffer;
     while (true) {
       const Duration rest = deadline - Clock::System().Now();
-      if (rest <= Duration(0))
+      if (rest <= Duration(0)) {
         return absl::DeadlineExceededError("the script did not answer in time");
+      }
       const auto millis = std::chrono::ceil<std::chrono::milliseconds>(rest);
       pollfd polled{output_.get(), POLLIN, 0};
       if (::poll(&polled, 1, static_cast<int>(millis.count())) <= 0) continue;
@@ -79,9 +80,10 @@ class Child {
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return text;
       text.append(buffer.data(), static_cast<size_t>(got));
-      if (text.size() > kMaxOutputBytes)
+      if (text.size() > kMaxOutputBytes) {
         return absl::InvalidArgumentError("the script printed more than " +
                                           std::to_string(kMaxOutputBytes) + " bytes");
+      }
     }
   }
 

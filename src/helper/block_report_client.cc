@@ -83,8 +83,9 @@ absl::Status BlockReportClient::Report(const TakenListing& listing) {
       confirmed_sequence_ = report.sequence;
       return absl::OkStatus();
     }
-    if (report.after == 0)
+    if (report.after == 0) {
       return absl::InternalError("the coordinator refused a full block report");
+    }
     confirmed_sequence_ = 0;
   }
 }

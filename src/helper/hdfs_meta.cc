@@ -17,8 +17,9 @@ uint32_t BigEndian(std::span<const uint8_t> bytes) {
 }  // namespace
 
 absl::StatusOr<ChecksumKind> ParseHdfsMetaHeader(std::span<const uint8_t> header) {
-  if (header.size() < kHdfsMetaHeaderBytes)
+  if (header.size() < kHdfsMetaHeaderBytes) {
     return absl::DataLossError("its .meta file is too short to hold a header");
+  }
   const uint32_t version = BigEndian(header.first(2));
   const uint32_t type = header[2];
   const uint32_t chunk_bytes = BigEndian(header.subspan(3, 4));
@@ -30,8 +31,9 @@ absl::StatusOr<ChecksumKind> ParseHdfsMetaHeader(std::span<const uint8_t> header
   if (type == 0) {
     return absl::FailedPreconditionError("the replica has no checksums, so it cannot be verified");
   }
-  if (chunk_bytes == 0)
+  if (chunk_bytes == 0) {
     return absl::DataLossError("its .meta file has checksums for chunks of 0 bytes");
+  }
   if (chunk_bytes > kMaxHdfsChunkBytes) {
     return absl::FailedPreconditionError("the replica has a checksum every " +
                                          std::to_string(chunk_bytes) + " bytes; at most " +

@@ -48,9 +48,9 @@ absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& 
     }
     ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<BlockReader> block, store_->Open(wanted->block_id));
     if (block->bytes() != wanted->bytes) {
-      return absl::FailedPreconditionError("block " + wanted->block_id + " has " +
-                                           std::to_string(block->bytes()) + " bytes here, but " +
-                                           std::to_string(wanted->bytes) + " in the catalog");
+      return absl::FailedPreconditionError(
+          "block " + wanted->block_id + " has " + std::to_string(block->bytes()) +
+          " bytes here, but the coordinator expects " + std::to_string(wanted->bytes));
     }
     blocks[i] = std::move(block);
   }

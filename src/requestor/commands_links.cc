@@ -60,7 +60,7 @@ absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& argum
   if (nodes.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(nodes, LiveNodes(coordinator.get()));
   }
-  if (nodes.size() < 2) return absl::InvalidArgumentError("a probe needs at least two live nodes");
+  if (nodes.size() < 2) return absl::InvalidArgumentError("a probe needs at least two nodes");
   std::vector<LinkSpeed> measured;
   absl::Status failed;
   for (size_t round = 1; round < nodes.size(); ++round) {

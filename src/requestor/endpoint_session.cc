@@ -79,9 +79,10 @@ absl::Status EndpointSession::ReadFully(std::span<uint8_t> out, TimePoint deadli
   while (!out.empty()) {
     const iovec part = Part(out);
     const ssize_t got = socket_.Read(&part, 1);
-    if (got == 0)
+    if (got == 0) {
       return absl::CancelledError(
           "the client closed the connection before its request was complete");
+    }
     if (got > 0) {
       out = out.subspan(static_cast<size_t>(got));
     } else if (!WouldBlock()) {
@@ -110,8 +111,9 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
   const TimePoint begun_at = Clock::System().Now();
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<RepairSource> source, (*factory_)(request));
   const Duration left = request.timeout - (Clock::System().Now() - begun_at);
-  if (!BeginWaiting(source.get(), left))
+  if (!BeginWaiting(source.get(), left)) {
     return absl::CancelledError("the endpoint is shutting down");
+  }
   std::optional<RepairReport> begun;
   const ByteSink sink = [&](std::span<const uint8_t> bytes) -> absl::Status {
     if (outcome->bytes == 0) {
@@ -119,8 +121,9 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
         return absl::FailedPreconditionError(
             "the survivors did not tell which checksums their store keeps");
       }
-      if (!BeginStreaming())
+      if (!BeginStreaming()) {
         return absl::CancelledError("the client no longer waits for the repair");
+      }
       ECPIPE_RETURN_IF_ERROR(
           SendText(EndpointFrame::kHeader,
                    EndpointHeaderText(request.bytes, *begun->checksum, begun->repair_id)));

@@ -37,9 +37,10 @@ absl::Status RemoveStale(const std::string& path, const sockaddr_un& address) {
   if (::lstat(path.c_str(), &info) != 0) {
     return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "stat " + path);
   }
-  if (!S_ISSOCK(info.st_mode))
+  if (!S_ISSOCK(info.st_mode)) {
     return absl::AlreadyExistsError(
         path + " exists and is not a socket; remove it, or set another [endpoint] address");
+  }
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!probe.valid()) return ErrnoStatus(errno, "socket");
   const int dialled =

@@ -106,8 +106,9 @@ class Fields {
     std::string value = line.substr(blank + 1);
     if (key == "source") {
       sources_.push_back(std::move(value));
-      if (sources_.size() > StripeFacts::kMaxSources)
+      if (sources_.size() > StripeFacts::kMaxSources) {
         Refuse("there are more than " + std::to_string(StripeFacts::kMaxSources) + " sources");
+      }
     } else if (!values_.emplace(key, std::move(value)).second) {
       Refuse("'" + key + "' is given twice");
     }
@@ -149,15 +150,17 @@ absl::StatusOr<EndpointFrameHeader> DecodeEndpointHeader(std::span<const uint8_t
       !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
     return Bad("the bytes are not a frame of the requestor endpoint's protocol");
   }
-  if (bytes[4] != kVersion)
+  if (bytes[4] != kVersion) {
     return Bad("protocol version " + std::to_string(bytes[4]) +
                " is not supported; this endpoint speaks version " + std::to_string(kVersion));
+  }
   const auto type = static_cast<EndpointFrame>(bytes[5]);
   if (type < EndpointFrame::kRepair || type > EndpointFrame::kError) {
     return Bad("frame type " + std::to_string(bytes[5]) + " is not known");
   }
-  if (GetLittleEndian<uint16_t>(bytes, 6) != 0)
+  if (GetLittleEndian<uint16_t>(bytes, 6) != 0) {
     return Bad("reserved bytes of the frame header are not 0");
+  }
   const auto length = GetLittleEndian<uint32_t>(bytes, 8);
   if (length > LimitOf(type)) {
     return Bad("a frame of " + std::to_string(length) + " bytes is over the limit");
@@ -197,8 +200,9 @@ absl::StatusOr<EndpointRequest> ParseEndpointRequest(const std::string& text) {
   if (background != 0 && background != 1) fields.Refuse("'background' must be 0 or 1");
   request.background = background == 1;
   for (const std::string* word : {&request.scheme, &request.client}) {
-    if (word->size() > kMaxWordBytes)
+    if (word->size() > kMaxWordBytes) {
       fields.Refuse("a value is longer than " + std::to_string(kMaxWordBytes) + " bytes");
+    }
   }
   ECPIPE_RETURN_IF_ERROR(fields.Finish());
   ECPIPE_RETURN_IF_ERROR(request.facts.Validate());

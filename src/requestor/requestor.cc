@@ -187,8 +187,9 @@ absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target
 
 absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target,
                                                       const std::vector<std::string>& nodes) {
-  if (nodes.empty())
+  if (nodes.empty()) {
     return absl::InvalidArgumentError("no node is named that should store the block");
+  }
   Registration registration(this);
   ECPIPE_ASSIGN_OR_RETURN(const GrantedRepair granted,
                           coordinator_->BeginRepair(target, nodes, options_.name));

@@ -135,7 +135,7 @@ TEST_F(SessionManagerTest, ABlockOfAnotherLengthIsRefused) {
   RepairPart part = Part(1);
   part.hops[0].block->bytes = 1001;
   ExpectRefused(part, absl::StatusCode::kFailedPrecondition,
-                "block block has 1000 bytes here, but 1001 in the catalog");
+                "block block has 1000 bytes here, but the coordinator expects 1001");
 }
 
 TEST_F(SessionManagerTest, AStreamThatCannotBeOfferedLeavesNothing) {
