@@ -6,8 +6,8 @@
         Name=instance-state-name,Values=running > REGION.json      # for each region
     deploy/ec2/make_inventory.py north-america --user admin --key key.pem *.json > hosts.toml
 
-Instances must have the tag `ecpipe` with their role: node, requestor or coordinator. Exits with 1 if
-there are more or fewer instances than instances.csv lists.
+Instances must have the tag `ecpipe` with their role: node, requestor or coordinator. Exits with 1
+if there are more or fewer instances than instances.csv lists.
 """
 
 from __future__ import annotations
