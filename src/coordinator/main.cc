@@ -52,8 +52,8 @@ int Run(const std::string& config_path, const std::string& ready_path) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "The ECPipe coordinator daemon. It keeps the catalog of stripes, plans repairs and\n"
-      "hands them to the helpers. Run one in a cluster."};
+      "The ECPipe coordinator daemon. It keeps the catalog of stripes, plans repairs\n"
+      "and hands them to the helpers. Run one in a cluster."};
   app.footer(
       "Signals: SIGTERM and SIGINT end it. On SIGHUP it reloads the log level.\n"
       "Exit codes: 0 ended as asked; 1 could not serve; 2 bad arguments or\n"

@@ -76,8 +76,8 @@ int RunRequestorOnly(const std::string& config_path, const std::string& ready_pa
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "The ECPipe helper daemon. It runs beside a storage node, serves the node's blocks\n"
-      "to repairs and stores repaired blocks there."};
+      "The ECPipe helper daemon. It runs beside a storage node, serves the node's\n"
+      "blocks to repairs and stores repaired blocks there."};
   app.footer(
       "Signals: on SIGTERM and SIGINT the helper finishes running repairs, for at most\n"
       "drain_seconds, and ends. On SIGHUP it reloads the log level.\n"
@@ -94,9 +94,9 @@ int main(int argc, char** argv) {
                  "Write the listening addresses to this file, as\n"
                  "JSON, once the daemon serves");
   app.add_flag("--requestor-only", requestor_only,
-               "Serve only the requestor endpoint and no blocks, on\n"
-               "a host that has none; --config then names a file\n"
-               "such as deploy/requestor.toml");
+               "Serve only the requestor endpoint and no blocks,\n"
+               "on a host that has none; --config then names a\n"
+               "file such as deploy/requestor.toml");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

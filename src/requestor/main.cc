@@ -208,8 +208,8 @@ class CommandLine {
         ->type_name("FILE");
     where
         ->add_option("-d,--output-dir", repair_.output_directory,
-                     "Output directory; each file is named by the id of\n"
-                     "its block")
+                     "Output directory; each file is named by the id\n"
+                     "of its block")
         ->type_name("DIR");
     AddHosts(where, &repair_.to);
     where->require_option(1);
