@@ -238,7 +238,7 @@ class HdfsCatalog(unittest.TestCase):
         corrupt = self.cluster.status()["corrupt_blocks"]
         self.assertEqual([block["block_id"] for block in corrupt], [group.name(5)])
         self.assertIsNone(corrupt[0]["repair"])
-        self.assertIn("HDFS rebuilds it", self.cluster.cli("status").stdout)
+        self.assertIn("HDFS rebuilds the block", self.cluster.cli("status").stdout)
         file.unlink()
         wait_until(lambda: not self.cluster.status()["corrupt_blocks"], HANG, "the block forgotten")
         group.put(self.volume(self.nodes[5]), 5)

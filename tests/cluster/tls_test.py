@@ -154,7 +154,7 @@ class Roles(TlsCase):
             address = ready.read_text().split('"')[3]
             done = self.as_name("ann", "status", coordinator=address)
             self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
-            self.assertIn("no coordinator", done.stderr)
+            self.assertIn("lacks the role coordinator", done.stderr)
         finally:
             daemon.stop()
 
