@@ -30,7 +30,7 @@ namespace ecpipe {
 
 class CoordinatorServer {
  public:
-  // Opens catalog and journal, and serves. An error leaves nothing running.
+  // Opens catalog and journal, and begins to serve. After an error nothing runs.
   static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(const CoordinatorConfig& config);
   ~CoordinatorServer();
 
