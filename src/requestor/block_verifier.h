@@ -18,9 +18,8 @@ struct VerifiedBlock {
   std::string detail;  // why the state is not kOk
 };
 
-// Whether the parity blocks are what the code makes of the data blocks, by computing them anew. It
-// does not rest on the manifest's checksums. kUnknown: a data block, or all parity blocks, could
-// not be read.
+// Whether the parity blocks match the data blocks; they are computed anew, without the checksums of
+// the manifest. kUnknown: a data block, or all parity blocks, could not be read.
 enum class ParityState { kMatches, kDiffers, kUnknown };
 
 // "matches", "differs", "unknown".
@@ -39,8 +38,8 @@ struct VerifyReport {
   bool ok() const;
 };
 
-// Reads each block of the manifest below `blocks_dir` once. What is wrong with blocks is in the
-// report; an error is returned only for a manifest that does not hold together.
+// Reads each block of the manifest below `blocks_dir` once. The report says what is wrong with
+// blocks; an error is returned only for a bad manifest.
 absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest, const std::string& blocks_dir);
 
 }  // namespace ecpipe
