@@ -5,15 +5,16 @@
     bench/cluster.py --inventory hosts.toml single --block-mib 64 --runs 10 --json OUT
     bench/cluster.py --inventory hosts.toml geo --unshaped --runs 10 --json OUT
 
-Copies the programs, starts the daemons, measures, collects, stops the daemons and removes what it
-has copied, also on ctrl-C and failure. The machines need Linux of this machine's architecture,
-Python 3, the libraries of the programs (`deploy/install-deps.sh run build`), redis-server for
---transport redis, and an ssh login without a password. The data plane is not encrypted: private
-networks only. bench/labkit/inventory.py describes the inventory.
+It copies the programs to the machines, starts the daemons, measures, collects the results, stops
+the daemons and removes what it has copied, also after ctrl-C and after a failure. The machines need
+Linux on this machine's architecture, Python 3, the libraries of the programs
+(`deploy/install-deps.sh run build`), redis-server for --transport redis, and an ssh login without a
+password. The data plane is not encrypted: use private networks only. The head of
+bench/labkit/inventory.py describes the inventory file.
 
-Links have the speed that they have, so rates that experiments ask for are not looked at, and rows
-have no theory. Experiments that are about links of certain speeds (edge, rack, geo) run with
---unshaped only: then over the links that are there, and geo measures them first.
+Links are used at the speed that they have: options for link rates have no effect, and results have
+no theory. The experiments edge, rack and geo are about links of given speeds and therefore run only
+with --unshaped, over the links as they are; geo measures these links first.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ EXIT_FAILED = 1
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--inventory", type=Path, required=True, help="the machines (TOML)")
+    parser.add_argument("--inventory", type=Path, required=True, metavar="FILE",
+                        help="TOML file that lists the machines")
     common = argparse.ArgumentParser(add_help=False)
     add_output_arguments(common)
     add_bin_dir_argument(common, REPOSITORY)
@@ -50,8 +52,8 @@ def parse_arguments() -> argparse.Namespace:
                                            parents=[common])
         module.add_arguments(experiment)
         experiment.add_argument("--unshaped", action="store_true",
-                                help="over the links as they are, also if the experiment is about "
-                                     "links of certain speeds")
+                                help="use the links as they are, even if the experiment is about "
+                                     "links of given speeds")
     return parser.parse_args()
 
 
@@ -60,8 +62,8 @@ def run_experiment(arguments: argparse.Namespace) -> None:
     check_programs(arguments.bin_dir, programs_of(module, arguments))
     check_output_arguments(arguments)
     if module.NEEDS_SHAPING and not arguments.unshaped:
-        raise LabError(f"{arguments.experiment} is about links of certain speeds, which only "
-                       "lab.py can make; --unshaped runs it over the links that are there")
+        raise LabError(f"{arguments.experiment} is about links of given speeds, which only lab.py "
+                       "can make; use --unshaped to run it over the links as they are")
     inventory = read_inventory(arguments.inventory)
     with work_folder(None, "ecpipe-cluster-") as work_dir:
         rows = module.run(arguments, Machines(arguments.bin_dir, work_dir, inventory))

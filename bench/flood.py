@@ -65,7 +65,7 @@ def ports_of(cluster: Cluster, one: OneBlock, slice_bytes: int, targets: list[st
 def repair(one: OneBlock, slice_bytes: int) -> float:
     sample = one.repair(SCHEME, slice_bytes)
     if not sample.sha256_ok:
-        raise LabError("the repaired block has other bytes")
+        raise LabError("the repaired block has wrong bytes")
     return sample.seconds
 
 
@@ -84,7 +84,7 @@ def flooded_repair(cluster: Cluster, one: OneBlock, arguments: argparse.Namespac
     try:
         taken = repair(one, slice_bytes)
         if flood.reap(FLOOD_SECONDS) != 0:
-            raise LabError(f"the strangers failed\n{flood.log_tail()}")
+            raise LabError(f"the program that opens the bad connections failed\n{flood.log_tail()}")
     finally:
         flood.kill()
     report: dict[str, Any] = json.loads(host.read_text(log))
@@ -118,13 +118,14 @@ def main() -> int:
     add_code_arguments(parser)
     add_size_arguments(parser, block_mib=64)
     add_runs_argument(parser)
-    parser.add_argument("--rate-mbit", type=float, default=200, help="of each link (default 200)")
+    parser.add_argument("--rate-mbit", type=float, default=200,
+                        help="rate of each link in Mb/s (default 200)")
     parser.add_argument("--connections", type=int, default=10_000,
-                        help="a repair (default 10000)")
+                        help="bad connections during each repair (default 10000)")
     parser.add_argument("--targets", default="data",
-                        help="comma-separated: data, control (of the path's first helper), "
-                             "coordinator (default %(default)s)")
-    parser.add_argument("--tls", action="store_true", help="the cluster speaks TLS")
+                        help="ports to flood, separated by commas: data and control (of the path's "
+                             "first helper), coordinator (default %(default)s)")
+    parser.add_argument("--tls", action="store_true", help="run the cluster with TLS")
     add_bin_dir_argument(parser, REPOSITORY)
     arguments = parser.parse_args()
     try:

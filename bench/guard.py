@@ -152,18 +152,20 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rev_a", nargs="?", default="HEAD~1", metavar="REV_A")
     parser.add_argument("rev_b", nargs="?", default=WORKING_TREE, metavar="REV_B")
-    parser.add_argument("--bin-dirs", nargs=2, type=Path, metavar="DIR", help="build nothing")
+    parser.add_argument("--bin-dirs", nargs=2, type=Path, metavar="DIR",
+                        help="compare the programs in these two directories and build nothing")
     parser.add_argument("--work-dir", type=Path, metavar="DIR",
                         help="keep the clones here, so that the next run builds less "
                              "(default: a temporary folder)")
-    parser.add_argument("--filter", default=".", metavar="REGEX", help="of benchmarks' names")
+    parser.add_argument("--filter", default=".", metavar="REGEX",
+                        help="run only benchmarks whose names match (default: all)")
     parser.add_argument("--rounds", type=positive(int), default=10,
-                        help="of A B B A (default %(default)s)")
+                        help="rounds of A B B A (default %(default)s)")
     parser.add_argument("--min-time", type=positive(float), default=0.01, metavar="SECONDS",
-                        help="of each benchmark in each run (default %(default)s)")
+                        help="seconds for each benchmark in each run (default %(default)s)")
     parser.add_argument("--threshold", type=positive(float), default=0.05, metavar="SHARE",
-                        help="slower by no more than this is never a regression "
-                             "(default %(default)s)")
+                        help="a share; what is slower by no more than this is not reported as a "
+                             "regression (default %(default)s)")
     parser.add_argument("--preset", default="release", help="CMake preset (default %(default)s)")
     parser.add_argument("--jobs", "-j", type=positive(int), default=os.cpu_count())
     parser.add_argument("--repository", type=Path, default=REPOSITORY, help=argparse.SUPPRESS)

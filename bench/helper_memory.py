@@ -47,7 +47,8 @@ def peaks_mib(bin_dir: Path, work_dir: Path, block_mib: int) -> dict[str, float]
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--block-mib", default="64,1024", help="sizes (default %(default)s)")
+    parser.add_argument("--block-mib", default="64,1024",
+                        help="block sizes in MiB, separated by commas (default %(default)s)")
     add_bin_dir_argument(parser, Path(__file__).resolve().parents[1])
     arguments = parser.parse_args()
     check_programs(arguments.bin_dir)

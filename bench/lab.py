@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The lab: the paper's evaluation on an emulated network of this machine.
+"""The lab: the paper's evaluation on an emulated network on this machine.
 
-Each node has a network namespace with shaped links and runs the real daemons. Needs root. Times on
-a shared machine drift, so every run sends one block directly over the same links, and results are
-ratios to that.
+Each node has a network namespace with links of a limited rate and runs the real daemons. The lab
+needs root, and the programs of a release build. Times on a shared machine drift, so every run also
+sends one block directly over the same links, and the results are ratios to that direct send.
+`bench/lab.py EXPERIMENT --help` lists the options of an experiment, with units and defaults.
 
     bench/lab.py single --n 14 --k 10 --block-mib 64 --slice-kib 32 --rate-mbit 1000 \\
                  --schemes direct,conventional,ppr,rp --transport tcp --runs 5 --json OUT
@@ -14,11 +15,11 @@ ratios to that.
     bench/lab.py node --nodes 16 --stripes 64 --requestors 1,2,4,8,16 \\
                  --policies rp,rp-greedy,rp-balanced,conventional,ppr
     bench/lab.py slices | blocks | codes | implementations
-    bench/lab.py hdfs --policies RS-6-3,RS-10-4  in a real HDFS-3; needs a JDK and Maven
-    bench/lab.py all --quick | --full            all figures but HDFS's, into bench/results/;
-                                                 --figures 10 is that one
-    bench/lab.py chaos --seed 1 --minutes 30     operations under faults: docs/reliability.md
-    bench/lab.py report                          bench/RESULTS.md from bench/results/
+    bench/lab.py hdfs --policies RS-6-3,RS-10-4  a real HDFS-3; needs a JDK and Maven
+    bench/lab.py all --quick | --full            all figures but figure 10 (HDFS), into
+                                                 bench/results/; --figures 10 adds that one
+    bench/lab.py chaos --seed 1 --minutes 30     operations under faults, see docs/reliability.md
+    bench/lab.py report                          write bench/RESULTS.md from bench/results/
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def parse_arguments() -> argparse.Namespace:
     add_output_arguments(common)
     add_bin_dir_argument(common, REPOSITORY)
     common.add_argument("--work-dir", type=Path,
-                        help="blocks, configs and logs; kept afterwards (default: a temporary one)")
+                        help="directory for blocks, configurations and logs, kept afterwards "
+                             "(default: a temporary one, removed at the end)")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     subparsers = parser.add_subparsers(dest="experiment", required=True)
@@ -58,12 +60,14 @@ def parse_arguments() -> argparse.Namespace:
         module.add_arguments(subparsers.add_parser(
             name, help=summary, description=summary, parents=[common]))
     suite.add_arguments(subparsers.add_parser(
-        suite.NAME, help="every figure of the paper, and the page", parents=[common]), RESULTS)
+        suite.NAME,
+        help="every figure of the paper, and the page of results", parents=[common]), RESULTS)
     chaos.add_arguments(subparsers.add_parser(
-        chaos.NAME, help="operations while processes, links and blocks fail", parents=[common],
+        chaos.NAME,
+        help="repairs and reads while processes, links and blocks fail", parents=[common],
         description=chaos.__doc__))
     report.add_arguments(subparsers.add_parser(
-        report.NAME, help="the page, from results that are there"), RESULTS, PAGE)
+        report.NAME, help="the page of results, from an earlier run's results"), RESULTS, PAGE)
     return parser.parse_args()
 
 

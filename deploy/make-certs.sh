@@ -7,15 +7,15 @@ usage() {
   cat <<'USAGE'
 Usage: deploy/make-certs.sh [--days DAYS] DIRECTORY NAME=ROLE[,ROLE]...
 
-Makes DIRECTORY/ca.pem and ca.key unless they are there, and for each NAME a certificate NAME.pem
-with its key NAME.key, signed by that CA. Roles: coordinator, helper, requestor, operator. The NAME
-of a helper is its node_id. What is there is replaced, each file at once; running programs take the
-new ones up by themselves.
-  --days DAYS   how long the new certificates are good (default 90; the CA: 3650)
+Makes a CA, DIRECTORY/ca.pem and ca.key, unless it exists, and for each NAME a certificate
+DIRECTORY/NAME.pem with its key NAME.key, signed by the CA. Roles: coordinator, helper, requestor,
+operator. The NAME of a helper is its node_id. Existing certificates of these names are replaced,
+each file at once; running programs use the new files within two seconds.
+  --days DAYS   days that the new certificates are valid (default 90; the CA is valid 3650 days)
 
   deploy/make-certs.sh certs head=coordinator node-1=helper node-2=helper ann=operator app=requestor
 
-Whoever has ca.key can be anybody: keep it off the nodes.
+Whoever has ca.key can make a certificate for any name and role: keep it off the nodes.
 USAGE
 }
 
@@ -51,7 +51,7 @@ names_of() {
   for role in ${roles//,/ }; do
     case $role in
       coordinator | helper | requestor | operator) names+=",URI:ecpipe:role:$role" ;;
-      *) die "$name: unknown role '$role'" ;;
+      *) die "$name: unknown role '$role'; known are coordinator, helper, requestor, operator" ;;
     esac
   done
   printf '%s' "$names"
@@ -89,7 +89,8 @@ main() {
   [[ -e $directory/ca.pem && -e $directory/ca.key ]] || make_ca
   local pair
   for pair in "$@"; do
-    [[ $pair =~ ^[A-Za-z0-9._-]+=[a-z,]+$ && $pair != ca=* ]] || die "'$pair' is not NAME=ROLE,..."
+    [[ $pair =~ ^[A-Za-z0-9._-]+=[a-z,]+$ && $pair != ca=* ]] ||
+      die "'$pair' is not of the form NAME=ROLE[,ROLE]..., with a NAME other than ca"
     make_certificate "${pair%%=*}" "${pair#*=}"
   done
 }

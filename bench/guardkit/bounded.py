@@ -30,7 +30,8 @@ def run_group(command: Sequence[str | Path], seconds: float, *, cwd: Path | None
     try:
         output, errors = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        raise LabError(f"no end within {seconds:g} s: {' '.join(words)}") from None
+        raise LabError(f"still running after {seconds:g} s, so it was ended: "
+                       f"{' '.join(words)}") from None
     finally:
         _end_group(child)
     if child.returncode != 0:

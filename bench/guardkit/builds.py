@@ -43,7 +43,7 @@ def resolve(repository: Path, revision: str) -> str:
         return run_group(["git", "-C", repository, "rev-parse", "--verify", "--quiet",
                           "--end-of-options", f"{revision}^{{commit}}"], GIT_SECONDS).strip()
     except LabError:
-        raise LabError(f"{revision}: no such revision in {repository}") from None
+        raise LabError(f"{repository} has no revision {revision}") from None
 
 
 def check_out(repository: Path, revision: str, clone: Path) -> str:
@@ -56,7 +56,7 @@ def check_out(repository: Path, revision: str, clone: Path) -> str:
     git = ["git", "-C", clone]
     origin = run_group([*git, "config", "remote.origin.url"], GIT_SECONDS).strip()
     if Path(origin) != repository:
-        raise LabError(f"{clone} is a clone of {origin}: give another --work-dir")
+        raise LabError(f"{clone} is a clone of {origin}; give another --work-dir")
     if revision == WORKING_TREE:
         commit = snapshot(repository, clone)
     else:
@@ -90,7 +90,7 @@ def build(clone: Path, preset: str, jobs: int) -> Path:
     """Builds all micro-benchmarks and nothing else; the folder of the programs."""
     targets = bench_targets(clone)
     if not targets:
-        raise LabError(f"{clone} has no micro-benchmarks")
+        raise LabError(f"the revision in {clone} has no micro-benchmarks")
     configure = ["cmake", "--preset", preset]
     if shutil.which("ccache"):
         configure += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]

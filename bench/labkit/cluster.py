@@ -258,7 +258,7 @@ class Cluster:
     def command(self, *arguments: str | Path) -> list[str]:
         """The `ecpipe` command as a requestor on this machine would type it."""
         if not isinstance(self.requestor, LocalHost):
-            raise LabError("the requestor is on another machine: use cli()")
+            raise LabError("the requestor is on another machine; use cli() instead")
         return self.requestor.command(self._words(*arguments))
 
     def cli(self, *arguments: str | Path, timeout: float = CLI_SECONDS, check: bool = True,

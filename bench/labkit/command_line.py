@@ -16,16 +16,19 @@ PROGRAMS = ("ecpipe", "ecpipe-coordinator", "ecpipe-helper")
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the results here")
-    parser.add_argument("--csv", type=Path, metavar="OUT", help="a line a sample")
-    parser.add_argument("--png", type=Path, metavar="OUT", help="a plot")
+    parser.add_argument("--json", type=Path, metavar="OUT",
+                        help="write the results to this JSON file")
+    parser.add_argument("--csv", type=Path, metavar="OUT",
+                        help="write one line for each sample to this CSV file")
+    parser.add_argument("--png", type=Path, metavar="OUT", help="draw a plot into this PNG file")
 
 
 def add_bin_dir_argument(parser: argparse.ArgumentParser, repository: Path) -> None:
     parser.add_argument("--bin-dir", type=Path,
                         default=Path(os.environ.get("ECPIPE_BIN_DIR",
                                                     default_bin_dir(repository))),
-                        help="where the programs are (default build/release/bin)")
+                        help="directory of the programs (default: $ECPIPE_BIN_DIR, or "
+                             "build/release/bin)")
 
 
 def default_bin_dir(repository: Path) -> Path:

@@ -70,7 +70,7 @@ def read_inventory(path: Path) -> Inventory:
         entries = content if isinstance(content, list) else [content]
         for entry in entries:
             if unknown := set(entry) - TABLES.get(table, set()):
-                raise LabError(f"{path}: [{table}] does not have {', '.join(sorted(unknown))}")
+                raise LabError(f"{path}: unknown key in [{table}]: {', '.join(sorted(unknown))}")
     directory = data.get("ssh", {}).get("directory")
 
     def machine(table: str, entry: dict[str, Any]) -> Machine:
@@ -80,7 +80,7 @@ def read_inventory(path: Path) -> Inventory:
         return Machine(entry["ssh"], entry["address"], entry.get("rack"), directory)
     for table in ("coordinator", "requestor", "node"):
         if not data.get(table):
-            raise LabError(f"{path}: needs a [{table}]")
+            raise LabError(f"{path}: the table [{table}] is missing")
     return Inventory(
         machine("coordinator", data["coordinator"]),
         tuple(machine("requestor", entry) for entry in data["requestor"]),

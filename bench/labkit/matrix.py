@@ -60,7 +60,8 @@ def read_matrix(name_or_file: str) -> Matrix:
     head, *rows = [words for words in lines if words]
     regions = tuple(head[1:])
     if [row[0] for row in rows] != list(regions) or any(len(row) != len(head) for row in rows):
-        raise LabError(f"--matrix {name_or_file}: needs a row for each column of the first line")
+        raise LabError(f"--matrix {name_or_file}: the file must have a row for each region in its "
+                       "first line")
     try:
         mbit = {(row[0], region): float(word)
                 for row in rows for region, word in zip(regions, row[1:])}
@@ -79,6 +80,6 @@ def measured_matrix(links: Iterable[Mapping[str, Any]], region_of: Mapping[str, 
     regions: Sequence[str] = sorted(set(region_of.values()))
     mbit = {pair: statistics.median(values) for pair, values in found.items()}
     if missing := [(a, b) for a in regions for b in regions if (a, b) not in mbit]:
-        raise LabError(f"no link measured between {missing[0][0]} and {missing[0][1]}: each "
+        raise LabError(f"no link between {missing[0][0]} and {missing[0][1]} was measured; each "
                        "region needs two nodes")
     return Matrix("measured", tuple(regions), mbit)

@@ -80,7 +80,8 @@ class Network:
     def __init__(self, nodes: Sequence[str], links: Links = Links()) -> None:
         racks = sorted(set(links.racks.values()))
         if len(nodes) + len(racks) > MAX_NODES:
-            raise LabError(f"{len(nodes)} nodes: a bridge takes {MAX_NODES}")
+            raise LabError(f"{len(nodes)} nodes are too many: a network bridge takes at most "
+                           f"{MAX_NODES}")
         for node in nodes:
             if len(node) > MAX_NAME_CHARACTERS:
                 raise LabError(f"node name {node!r} is too long for a network interface")

@@ -27,14 +27,16 @@ VERIFICATIONS = ("parity", "locate")
 
 def add_scheme_arguments(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--schemes", default=default,
-                        help="comma-separated; `direct` is always measured (default %(default)s)")
+                        help="schemes to measure, separated by commas; direct is always measured "
+                             "(default %(default)s)")
     parser.add_argument("--transport", default="tcp",
-                        help="tcp, redis, or both comma-separated (default tcp)")
+                        help="tcp, redis or tcp,redis (default tcp)")
 
 
 def add_rate_argument(parser: argparse.ArgumentParser, default: float = 200) -> None:
     parser.add_argument("--rate-mbit", type=float, default=default,
-                        help="rate of each node's up- and downlink; 0: not shaped (default "
+                        help="rate of each node's uplink and downlink in Mb/s; 0: not limited "
+                             "(default "
                              "%(default)s; with 1000 two cores are busier than the links)")
 
 

@@ -33,7 +33,7 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise LabError(f"{what}: not within {seconds:g} s")
+            raise LabError(f"waited {seconds:g} s in vain for: {what}")
         time.sleep(POLL_SECONDS)
 
 
@@ -95,7 +95,8 @@ def run(command: Sequence[str | Path], timeout: float = 60.0, check: bool = True
     except subprocess.TimeoutExpired as expired:
         output = expired.stderr or expired.stdout or b""
         shown = output.decode(errors="replace") if isinstance(output, bytes) else output
-        raise LabError(f"no end within {timeout:g} s: {' '.join(words)}\n{shown}") from None
+        raise LabError(f"still running after {timeout:g} s, so it was ended: {' '.join(words)}\n"
+                       f"{shown}") from None
     except OSError as error:
         raise LabError(f"cannot run {words[0]}: {error}") from None
     if check and done.returncode != 0:

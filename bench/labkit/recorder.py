@@ -80,7 +80,7 @@ class Recorder:
         key = (scheme, sample.transport, json.dumps(given, sort_keys=True))
         series = self._series.setdefault(key, Series(scheme, {**self.parameters, **given}))
         if not sample.sha256_ok:
-            raise LabError(f"{scheme} over {sample.transport}: the bytes are wrong")
+            raise LabError(f"{scheme} over {sample.transport} rebuilt wrong bytes")
         series.samples.append(sample)
         series.directs.append(direct)
         series.theories.append(theory)

@@ -53,9 +53,9 @@ Figures 9(a) and 9(b) below are measured on links with these rates.
 
 def add_arguments(parser: argparse.ArgumentParser, results: Path, page: Path) -> None:
     parser.add_argument("--results", type=Path, default=results,
-                        help="folder (default %(default)s)")
-    parser.add_argument("--page", type=Path, default=page, help="file to write "
-                        "(default %(default)s)")
+                        help="directory of the results (default: %(default)s)")
+    parser.add_argument("--page", type=Path, default=page, help="page to write "
+                        "(default: %(default)s)")
 
 
 def write(results: Path, page: Path) -> None:

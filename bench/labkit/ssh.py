@@ -105,7 +105,7 @@ class SshHost:
             try:
                 line = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                raise LabError(f"{self.name}: no answer to {operation} in time") from None
+                raise LabError(f"{self.name} did not answer {operation} in time") from None
             if not line:
                 self._answers.put(line)  # for whoever asks next
                 raise LabError(f"{self.name}: the ssh connection has ended, exit code "
@@ -160,7 +160,7 @@ class SshHost:
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise LabError(f"{self.name}: no end within {timeout:g} s: "
+            raise LabError(f"{self.name}: still running after {timeout:g} s, so it was ended: "
                            f"{' '.join(map(str, words))}") from None
         finally:
             if process.poll() is None:

@@ -43,7 +43,7 @@ class Machines:
     def _machines(self, nodes: Sequence[str], requestor_rack: str | None) -> dict[str, Machine]:
         inventory = self._inventory
         if len(nodes) > len(inventory.nodes):
-            raise LabError(f"the experiment needs {len(nodes)} nodes, the inventory has "
+            raise LabError(f"the experiment needs {len(nodes)} nodes, but the inventory has "
                            f"{len(inventory.nodes)}")
         requestor = next(machine for machine in inventory.requestors
                          if requestor_rack in (None, machine.rack))
@@ -51,7 +51,7 @@ class Machines:
                 **dict(zip(nodes, inventory.nodes))}
 
     def network(self, nodes: Sequence[str], links: Links) -> NoReturn:
-        raise LabError("this experiment runs on the lab's own network only: bench/lab.py")
+        raise LabError("this experiment runs only on the lab's own network, with bench/lab.py")
 
     def requestor_regions(self) -> Sequence[str]:
         return [(machine.rack or "").lstrip("/") for machine in self._inventory.requestors]

@@ -30,25 +30,28 @@ class Block:
 
 
 def add_code_arguments(parser: argparse.ArgumentParser, *, n: int = 14, k: int = 10) -> None:
-    parser.add_argument("--n", type=int, default=n, help="blocks a stripe (default %(default)s)")
-    parser.add_argument("--k", type=int, default=k, help="data blocks (default %(default)s)")
+    parser.add_argument("--n", type=int, default=n, help="blocks in a stripe (default %(default)s)")
+    parser.add_argument("--k", type=int, default=k,
+                        help="data blocks in a stripe (default %(default)s)")
 
 
 def add_size_arguments(parser: argparse.ArgumentParser, *, block_mib: int) -> None:
     parser.add_argument("--block-mib", type=int, default=block_mib,
-                        help="block size (default %(default)s)")
-    parser.add_argument("--slice-kib", type=int, default=32, help="slice size (default 32)")
+                        help="block size in MiB (default %(default)s)")
+    parser.add_argument("--slice-kib", type=int, default=32,
+                        help="slice size in KiB (default 32)")
 
 
 def add_runs_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runs", type=int, default=5, help="repeats (default 5)")
+    parser.add_argument("--runs", type=int, default=5,
+                        help="how often each measurement is repeated (default 5)")
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
     """Those of the functions above that an experiment has."""
     n, k = getattr(arguments, "n", 2), getattr(arguments, "k", 1)
     if not 1 <= k < n <= 255:
-        raise LabError(f"--n {n} --k {k}: needs 1 <= k < n <= 255")
+        raise LabError(f"--n {n} --k {k}: a code needs 1 <= k < n <= 255")
     for name in ("block_mib", "slice_kib", "runs"):
         if isinstance(getattr(arguments, name, 1), int) and getattr(arguments, name, 1) < 1:
             raise LabError(f"--{name.replace('_', '-')} must be at least 1")
@@ -59,7 +62,7 @@ def numbers(arguments: argparse.Namespace, name: str) -> list[int]:
     texts = getattr(arguments, name).split(",")
     if not all(text.isdigit() and int(text) > 0 for text in texts):
         raise LabError(f"--{name.replace('_', '-')} {getattr(arguments, name)}: "
-                       "needs whole numbers from 1 on, comma-separated")
+                       "give whole numbers of at least 1, separated by commas")
     return [int(text) for text in texts]
 
 
@@ -79,7 +82,8 @@ def code_shape(code: str) -> tuple[int, int]:
     if family == "lrc" and len(shape) == 3:
         return sum(shape), shape[0]
     if len(shape) != 2 or not 1 <= shape[1] < shape[0]:
-        raise LabError(f"{code}: not FAMILY(n,k) or lrc(k,groups,global)")
+        raise LabError(f"'{code}' is not a code; write FAMILY(n,k), such as rs(14,10), or "
+                       "lrc(k,groups,global)")
     return shape[0], shape[1]
 
 

@@ -22,21 +22,22 @@ NAME = "all"
 def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--quick", action="store_true",
-                      help="small blocks, few runs: under 15 minutes on two cores")
+                      help="small blocks and few runs; under 15 minutes on two cores")
     size.add_argument("--full", action="store_true",
-                      help="the paper's block sizes and ten runs: hours")
-    parser.add_argument("--figures", help="comma-separated, of "
+                      help="the paper's block sizes and ten runs; takes hours")
+    parser.add_argument("--figures", help="figures to measure, separated by commas, of "
                         + ", ".join(figure.name for figure in FIGURES) + " (default: all "
                         "that need no JDK and no Maven)")
     parser.add_argument("--out", type=Path, default=out,
-                        help="folder for results (default %(default)s)")
+                        help="directory for the results (default: %(default)s)")
 
 
 def chosen(arguments: argparse.Namespace) -> list[Figure]:
     names = (arguments.figures.split(",") if arguments.figures
              else [figure.name for figure in FIGURES if not figure.needs_jdk])
     if unknown := set(names) - {figure.name for figure in FIGURES}:
-        raise LabError(f"--figures: no {', '.join(sorted(unknown))}")
+        raise LabError(f"--figures: there is no figure {', '.join(sorted(unknown))}; known are "
+                       f"{', '.join(figure.name for figure in FIGURES)}")
     return [figure for figure in FIGURES if figure.name in names]
 
 

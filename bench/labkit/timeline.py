@@ -68,7 +68,7 @@ def counting(point: WatchPoint, log: Path) -> Iterator[list[LinkUse]]:
     finally:
         counter.kill()
     if counter.exit_code() != 0:
-        raise LabError(f"links were not counted to the end\n{counter.log_tail()}")
+        raise LabError(f"the program that counts bytes on links failed\n{counter.log_tail()}")
     counts = json.loads(host.read_text(log).splitlines()[-1])
     if use := busiest_use(counts, point.links):
         found.append(use)

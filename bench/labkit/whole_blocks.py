@@ -72,7 +72,7 @@ def timeslots(stripes: Sequence[Sequence[str]], k: int, targets: Sequence[str], 
                 running.append(path)
                 waiting.remove(holders)
         if not running:
-            raise LabError("a lost block that no node can take")
+            raise LabError("no node can take one of the lost blocks; use more nodes")
         rates = fair_rates([path.resources() for path in running])
         step = min(path.left / rate for path, rate in zip(running, rates))
         now += step

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the inventory of bench/cluster.py for one of the paper's clusters on EC2.
+"""Writes the inventory for bench/cluster.py of one of the paper's clusters on EC2.
 
     aws ec2 describe-instances --region REGION --filters Name=tag:ecpipe,Values=* \\
         Name=instance-state-name,Values=running > REGION.json      # for each region
     deploy/ec2/make_inventory.py north-america --user admin --key key.pem *.json > hosts.toml
 
-Instances carry the tag `ecpipe` with their role: node, requestor or coordinator. Exits with 1 when
-they are not as many as instances.csv has.
+Instances must have the tag `ecpipe` with their role: node, requestor or coordinator. Exits with 1
+if there are more or fewer instances than instances.csv lists.
 """
 
 from __future__ import annotations
@@ -48,10 +48,13 @@ def entry(head: str, region: str, instance: dict[str, Any], user: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cluster", choices=("north-america", "asia"))
-    parser.add_argument("files", type=Path, nargs="+")
-    parser.add_argument("--user", default="admin", help="of Debian's images (default admin)")
-    parser.add_argument("--key", default="~/.ssh/id_ed25519", help="(default %(default)s)")
+    parser.add_argument("cluster", choices=("north-america", "asia"), help="the paper's cluster")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE",
+                        help="output of describe-instances, one file for each region")
+    parser.add_argument("--user", default="admin",
+                        help="login on the instances (default admin, as in Debian's images)")
+    parser.add_argument("--key", default="~/.ssh/id_ed25519", metavar="FILE",
+                        help="private key for ssh (default %(default)s)")
     arguments = parser.parse_args()
     there = defaultdict(list)
     for aws_region, role, instance in instances(arguments.files):
@@ -61,8 +64,8 @@ def main() -> int:
     for line in wanted(arguments.cluster):
         found = there[line["aws_region"], line["role"]]
         if len(found) != int(line["count"]):
-            print(f"{line['region']}: {len(found)} instances with {TAG}={line['role']}, "
-                  f"{line['count']} wanted", file=sys.stderr)
+            print(f"{line['region']}: found {len(found)} instances with {TAG}={line['role']}, but "
+                  f"{line['count']} are needed", file=sys.stderr)
             return 1
         for instance in found:
             print(entry(heads[line["role"]], line["region"], instance, arguments.user))

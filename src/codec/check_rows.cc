@@ -104,13 +104,14 @@ absl::Status AddCheckRows(const ErasureCode& code, std::span<const int> survivor
                           RepairEquation* equation) {
   ECPIPE_CHECK(1 <= count && count <= kMaxCheckRows && equation->check_rows == 0);
   if (code.layout().sub_blocks != 1) {
-    return absl::InvalidArgumentError("blocks of " + code.name() +
-                                      " have sub-blocks, which cannot be verified by parity");
+    return absl::InvalidArgumentError(
+        "code " + code.name() +
+        " cuts blocks into sub-blocks, so repairs cannot be verified by parity");
   }
   const size_t needed = static_cast<size_t>(code.k()) + count;
   if (survivors.size() < needed) {
-    return absl::FailedPreconditionError("to verify by parity " + std::to_string(needed) +
-                                         " survivors are needed, " +
+    return absl::FailedPreconditionError("verification by parity needs " + std::to_string(needed) +
+                                         " survivors, but only " +
                                          std::to_string(survivors.size()) + " can be used");
   }
   Relations relations(code, survivors, *equation);

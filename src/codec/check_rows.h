@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Check rows: sums over the blocks that a repair reads which are zero if all of them are what the
-// code made them, so that a corrupt one is found without checksums. One more survivor than
-// the repair needs gives one such sum.
+// Check rows: sums over the blocks that a repair reads. They are zero if all these blocks are as
+// the code made them, so a repair finds a corrupt block without checksums. Each survivor beyond
+// those that the repair needs gives one such sum.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace ecpipe {
 
-// Adds `count` check rows (1 to kMaxCheckRows) to an equation that the code made of `survivors`,
-// and terms for the survivors that they need besides. Each block that the equation reads has a
-// coefficient in the check rows, and with two rows no two blocks' columns are proportional.
+// Adds `count` check rows (1 to kMaxCheckRows) to an equation that the code made from `survivors`,
+// and terms for the further survivors that the check rows need. Each block that the equation reads
+// then has a coefficient in the check rows, and with two rows no two columns are proportional.
 //
 // FAILED_PRECONDITION: there are too few survivors. INVALID_ARGUMENT: the code has no such sums
-// over these survivors, or cuts blocks into sub-blocks, for which this is not there.
+// over these survivors, or it cuts blocks into sub-blocks, which check rows do not support.
 absl::Status AddCheckRows(const ErasureCode& code, std::span<const int> survivors, uint32_t count,
                           RepairEquation* equation);
 
-// Which block is corrupt, from the sums of two check rows at some bytes: the index of the only
-// column to which all of them are proportional. Nothing: none is, so more than one block is
-// corrupt, or the sums leave a choice.
+// Finds the corrupt block from the sums of two check rows: returns the index of the only column to
+// which all sums are proportional. Returns nothing if there is no such column, because more than
+// one block is corrupt, or if there are several.
 //
 // `columns` are the two check coefficients of each block; the sums are equally long, and not all
 // zero.

@@ -88,7 +88,7 @@ struct ParsedName {
 // "family(1,2,...)", blanks allowed after commas.
 absl::StatusOr<ParsedName> Parse(const std::string& name) {
   const auto bad = [&] {
-    return absl::InvalidArgumentError("'" + name + "' is not a code; write e.g. rs(14,10)");
+    return absl::InvalidArgumentError("'" + name + "' is not a code; write for example rs(14,10)");
   };
   const size_t open = name.find('(');
   if (open == std::string::npos || open == 0 || name.back() != ')') return bad();
@@ -131,7 +131,8 @@ absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::
              Joined(family.parameters, ",") + ")";
   }
   if (!forms.empty()) {
-    return absl::InvalidArgumentError("'" + name + "': the form is " + forms);
+    return absl::InvalidArgumentError("'" + name +
+                                      "' has the wrong number of parameters; the form is " + forms);
   }
   return absl::InvalidArgumentError("'" + name + "': unknown code family '" + parsed.family +
                                     "'; known are " + Joined(known, ", "));

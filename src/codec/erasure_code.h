@@ -34,7 +34,8 @@ struct RepairEquation {
   std::vector<int> failed;          // block indices
   std::vector<EquationTerm> terms;  // in the caller's order of preference; no all-zero terms
   BlockLayout layout;
-  // Rows behind those of the failed blocks that add up to zero; see check_rows.h. Codes write none.
+  // The number of check rows, which follow the rows of the failed blocks; see check_rows.h. Codes
+  // write none.
   uint32_t check_rows = 0;
 
   size_t rows() const { return failed.size() * layout.sub_blocks + check_rows; }
@@ -52,7 +53,7 @@ class ErasureCode {
   // The text that CreateErasureCode takes to make this code again, e.g. "rs-cauchy(14,10)".
   virtual const std::string& name() const = 0;
 
-  // How the code cuts blocks up. Blocks have a length that it fits.
+  // How the code cuts a block into sub-blocks. The length of a block must fit it.
   virtual BlockLayout layout() const { return {}; }
 
   // n rows of k coefficients: block i = Σ_j generator(i, j) · data block j. The first k rows are

@@ -53,7 +53,7 @@ absl::StatusOr<std::string> NameOfHdfsCodec(const std::string& codec, int data, 
            ")";
   }
   return absl::InvalidArgumentError("'" + codec +
-                                    "' is not a codec of HDFS; known are rs, rs-legacy, xor");
+                                    "' is not an HDFS codec; known are rs, rs-legacy, xor");
 }
 
 absl::StatusOr<HdfsPolicy> ParseHdfsPolicy(const std::string& name) {
@@ -74,7 +74,8 @@ absl::StatusOr<HdfsPolicy> ParseHdfsPolicy(const std::string& name) {
   constexpr int kMost = 255;
   if (policy.codec.empty() || policy.data == 0 || policy.parity == 0 || policy.data > kMost ||
       policy.parity > kMost) {
-    return absl::InvalidArgumentError("'" + name + "' is not a policy of HDFS");
+    return absl::InvalidArgumentError(
+        "'" + name + "' is not an HDFS erasure coding policy; the form is RS-6-3-1024k");
   }
   return policy;
 }
@@ -83,8 +84,8 @@ absl::StatusOr<std::string> NameOfHdfsPolicy(const std::string& name) {
   if (name.rfind(kPrefix, 0) != 0) return name;
   const absl::StatusOr<HdfsPolicy> policy = ParseHdfsPolicy(name.substr(sizeof kPrefix - 1));
   if (!policy.ok()) {
-    return absl::InvalidArgumentError("'" + name +
-                                      "' is not a policy of HDFS; write e.g. hdfs:RS-6-3");
+    return absl::InvalidArgumentError(
+        "'" + name + "' is not an HDFS erasure coding policy; write for example hdfs:RS-6-3");
   }
   return NameOfHdfsCodec(policy->codec, policy->data, policy->parity);
 }

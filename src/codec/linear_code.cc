@@ -109,13 +109,13 @@ void AddColumn(int block_index, int sub_block, const Vector& column, RepairEquat
 
 absl::Status LinearCode::CheckIndices(std::span<const int> failed,
                                       std::span<const int> survivors) const {
-  if (failed.empty()) return absl::InvalidArgumentError("no failed block was named");
+  if (failed.empty()) return absl::InvalidArgumentError("no failed block is named");
   std::vector<bool> seen(static_cast<size_t>(n()), false);
   for (const std::span<const int> list : {failed, survivors}) {
     for (const int index : list) {
       if (index < 0 || index >= n()) {
         return absl::InvalidArgumentError("block index " + std::to_string(index) +
-                                          " is not from 0 to " + std::to_string(n() - 1));
+                                          " is not in the range 0 to " + std::to_string(n() - 1));
       }
       if (seen[static_cast<size_t>(index)]) {
         return absl::InvalidArgumentError("block index " + std::to_string(index) +
@@ -151,9 +151,9 @@ absl::StatusOr<RepairEquation> LinearCode::Equation(std::span<const int> failed,
   }
   if (!solved()) {
     return absl::FailedPreconditionError(
-        "the " + std::to_string(survivors.size()) + " surviving blocks do not determine the " +
-        std::to_string(failed.size()) + " failed ones; " + name_ + " needs up to " +
-        std::to_string(k()) + " independent survivors, " +
+        std::to_string(survivors.size()) + " survivors are not enough to rebuild " +
+        std::to_string(failed.size()) + " failed block" + (failed.size() == 1 ? "" : "s") + "; " +
+        name_ + " needs up to " + std::to_string(k()) + " independent survivors, but only " +
         std::to_string(static_cast<int>(taken.size()) / subs) + " were found");
   }
   RepairEquation equation;

@@ -51,7 +51,7 @@ absl::StatusOr<std::shared_ptr<const ErasureCode>> LocalReconstructionCode::Crea
   if (!in_range || k % groups != 0) {
     return absl::InvalidArgumentError(
         name +
-        " is not possible: lrc(k,groups,global) needs groups that divide k, at least one "
+        " is not a valid code: in lrc(k,groups,global), groups must divide k, with at least one "
         "global parity, and at most 255 blocks in all");
   }
   const int group_size = k / groups;

@@ -15,7 +15,7 @@ namespace {
 absl::Status CheckParameters(int n, int k) {
   if (1 <= k && k < n && n <= 255) return absl::OkStatus();
   return absl::InvalidArgumentError("RS(" + std::to_string(n) + "," + std::to_string(k) +
-                                    ") is not possible: 1 <= k < n <= 255 must hold");
+                                    ") is not a valid code: it needs 1 <= k < n <= 255");
 }
 
 Matrix WithIdentity(int n, int k) {
@@ -146,8 +146,9 @@ absl::StatusOr<Matrix> LegacyGenerator(int n, int k) {
 absl::StatusOr<Matrix> XorGenerator(int n, int k) {
   ECPIPE_RETURN_IF_ERROR(CheckParameters(n, k));
   if (n != k + 1) {
-    return absl::InvalidArgumentError("xor(" + std::to_string(n) + "," + std::to_string(k) +
-                                      ") is not possible: it has one parity, n = k + 1");
+    return absl::InvalidArgumentError(
+        "xor(" + std::to_string(n) + "," + std::to_string(k) +
+        ") is not a valid code: it has one parity block, so n = k + 1");
   }
   Matrix generator = WithIdentity(n, k);
   for (int j = 0; j < k; ++j) generator.at(k, j) = 1;

@@ -82,13 +82,16 @@ absl::StatusOr<std::shared_ptr<const ErasureCode>> RotatedReedSolomonCode::Creat
   const int r = static_cast<int>(layout.sub_blocks);
   const bool in_range = k >= 2 && n <= kMostRows && 2 <= n - k && n - k <= 4 && r % 2 == 0;
   if (!in_range || n * r > kMostRows) {
-    return absl::InvalidArgumentError(
-        name +
-        " is not possible: rotated-rs(n,k,rows,unit) needs 2 to 4 parities, k >= 2, an even number "
-        "of rows, and n * rows <= 64");
+    return absl::InvalidArgumentError(name +
+                                      " is not a valid code: rotated-rs(n,k,rows,unit) needs 2 to "
+                                      "4 parity blocks, k >= 2, an even number "
+                                      "of rows, and n * rows <= 64");
   }
   Matrix generator = Generator(n, k, r);
-  if (!IsMds(generator, n, k, r)) return absl::InvalidArgumentError(name + " is not MDS");
+  if (!IsMds(generator, n, k, r)) {
+    return absl::InvalidArgumentError(
+        name + " is not MDS: some sets of k blocks do not determine the data");
+  }
   return std::shared_ptr<const ErasureCode>(
       new RotatedReedSolomonCode(name, std::move(generator), layout));
 }

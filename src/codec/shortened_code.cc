@@ -42,8 +42,8 @@ absl::StatusOr<std::shared_ptr<const ErasureCode>> ShortenedCode::Create(
   if (!are_data || !some_left || distinct.size() != zero_blocks.size()) {
     return absl::InvalidArgumentError("the blocks " + absl::StrJoin(zero_blocks, ",") + " of " +
                                       code->name() +
-                                      " cannot be the zero ones: each is a data block, named "
-                                      "once, and one is left");
+                                      " cannot be taken as zero: each must be a data block, named "
+                                      "once, and at least one data block must be left");
   }
   return std::shared_ptr<const ErasureCode>(new ShortenedCode(std::move(code), zero_blocks));
 }
@@ -56,7 +56,7 @@ absl::StatusOr<RepairEquation> ShortenedCode::Equation(std::span<const int> fail
     for (const int block : list) {
       if (!IsZero(block)) continue;
       return absl::InvalidArgumentError("block index " + std::to_string(block) +
-                                        " is of a block that is zero");
+                                        " names a block that is all zeros");
     }
   }
   // First, since they cost nothing.

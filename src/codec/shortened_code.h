@@ -11,9 +11,9 @@
 
 namespace ecpipe {
 
-// A code of which some data blocks are known to be zero: those that a short stripe does not have,
-// or that end before the range that is wanted. Nobody reads them, and as many blocks fewer are
-// needed.
+// A code some of whose data blocks are known to be zero: blocks that a short stripe does not have,
+// or that end before the wanted range. A repair does not read them, and needs that many blocks
+// fewer.
 //
 // Blocks keep their indices, and n stays; k counts the data blocks that are not zero, and the
 // generator has no columns for the others.
@@ -25,12 +25,13 @@ class ShortenedCode : public ErasureCode {
 
   int n() const override { return code_->n(); }
   int k() const override { return code_->k() - static_cast<int>(zero_blocks_.size()); }
-  // The whole code's, with the zero blocks behind it; no name that CreateErasureCode takes.
+  // The name of the whole code, followed by the zero blocks. CreateErasureCode does not take it.
   const std::string& name() const override { return name_; }
   BlockLayout layout() const override { return code_->layout(); }
   const Matrix& generator() const override { return generator_; }
 
-  // Zero blocks may be among neither. The other errors are those of the whole code.
+  // INVALID_ARGUMENT if a zero block is among `failed` or `survivors`. The other errors are those
+  // of the whole code.
   absl::StatusOr<RepairEquation> Equation(std::span<const int> failed,
                                           std::span<const int> survivors) const override;
 

@@ -9,16 +9,17 @@
 
 namespace ecpipe {
 
-// Instead of a node's id: whoever tells of the error is at fault itself. The receiver of an error
-// knows whom it has it from.
+// Stands for a node's id: the node that reports the error is at fault itself. The receiver of the
+// error knows which node that is.
 inline constexpr char kBlameSelf[] = ".";
-// Who saw it could not tell.
+// Stands for a node's id: the node that saw the failure cannot tell who is at fault.
 inline constexpr char kBlameNobody[] = "?";
 
-// `status` with the node at fault. The first blame stays: it is from the one who saw it happen.
+// `status` with the node at fault. A status that names one already keeps it, because the first
+// blame is from the node that saw the failure.
 [[nodiscard]] absl::Status Blame(absl::Status status, const std::string& node);
 
-// The node at fault, kBlameSelf or kBlameNobody; empty when nobody has looked.
+// The node at fault, kBlameSelf or kBlameNobody; empty if the status has no blame.
 std::string BlamedBy(const absl::Status& status);
 
 // The same status as its receiver sees it: the sender's "self" is `sender`.

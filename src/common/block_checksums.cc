@@ -88,16 +88,19 @@ absl::Status ChecksumFileWriter::Commit() {
 absl::StatusOr<ChecksumFile> ChecksumFile::Open(UniqueFd fd, uint64_t block_bytes) {
   Header header{};
   const absl::Status read = ReadFully(fd.get(), 0, header);
-  if (absl::IsOutOfRange(read)) return absl::DataLossError("the checksum file has no header");
+  if (absl::IsOutOfRange(read)) {
+    return absl::DataLossError("its checksum file is too short to hold a header");
+  }
   ECPIPE_RETURN_IF_ERROR(Annotate(read, "checksum file"));
   const uint64_t said = GetLittleEndian<uint64_t>(header, 8);
   if (header != MakeHeader(said)) {
-    return absl::DataLossError("the checksum file's header is damaged, or of another format");
+    return absl::DataLossError(
+        "its checksum file has a header that is damaged or of an unknown format");
   }
   if (said != block_bytes) {
     return absl::DataLossError("it has " + std::to_string(block_bytes) +
-                               " bytes, its checksum file is of a block of " +
-                               std::to_string(said));
+                               " bytes, but its checksum file is for a block of " +
+                               std::to_string(said) + " bytes");
   }
   return ChecksumFile(std::move(fd), (block_bytes + kChecksumChunkBytes - 1) / kChecksumChunkBytes);
 }

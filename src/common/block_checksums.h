@@ -40,10 +40,10 @@ bool CanHaveChecksumFile(const std::string& block_id);
 // Writes a checksum file. After an error it is not to be committed; destroyed without a Commit()
 // that succeeded, it leaves nothing. Used by one thread.
 //
-// Commit it before the block that it describes takes its name. A crash between the two then leaves
-// the checksums of the block as it should be beside an older file of that id, if there is one: what
-// differs from them is found out, and repaired. The other way round a damaged block could be left
-// with the checksums of its damaged bytes, or with none.
+// Commit it before the block that it describes takes its name. After a crash between the two steps
+// the checksums of the new block may lie beside an older file with the same id; readers notice the
+// difference, and the block is repaired. In the reverse order a damaged block could keep the
+// checksums of its damaged bytes, or have none.
 class ChecksumFileWriter {
  public:
   // For the block of this id in this directory.
@@ -72,11 +72,11 @@ class ChecksumFileWriter {
 // An open checksum file. Used by one thread.
 class ChecksumFile {
  public:
-  // DATA_LOSS: it is no checksum file of a block of `block_bytes`.
+  // DATA_LOSS: the file is not a checksum file for a block of `block_bytes`.
   static absl::StatusOr<ChecksumFile> Open(UniqueFd fd, uint64_t block_bytes);
 
-  // The checksum of a chunk of the block. Nothing if `at_once` and a disk would have to be waited
-  // for. DATA_LOSS: the file is too short.
+  // The checksum of a chunk of the block. With `at_once` it returns nothing instead of waiting for
+  // a disk. DATA_LOSS: the file is too short.
   absl::StatusOr<std::optional<uint32_t>> Find(uint64_t chunk, bool at_once);
 
  private:

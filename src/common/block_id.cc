@@ -22,7 +22,8 @@ absl::Status ValidateBlockId(const std::string& block_id) {
                     std::all_of(block_id.begin(), block_id.end(), Allowed);
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "not an id: it must be 1 to 255 letters, digits, '.', '_' or '-', and not begin with '.'");
+      "not a valid id; an id is 1 to 255 letters, digits, '.', '_' or '-', and does not begin with "
+      "'.'");
 }
 
 }  // namespace ecpipe

@@ -9,9 +9,10 @@
 
 namespace ecpipe {
 
-// A block is a row of groups; a group is one unit of each sub-block in turn. So sub-block a of a
-// block of B bytes has B / sub_blocks bytes, and its unit u lies at (u * sub_blocks + a) *
-// unit_bytes of the file. Most codes have one sub-block, the block itself, and no units.
+// A block is a sequence of groups; a group has one unit of each sub-block in turn. So sub-block a
+// of a block of B bytes has B / sub_blocks bytes, and its unit u begins at byte (u * sub_blocks +
+// a) * unit_bytes of the file. Most codes have one sub-block, which is the block itself, and no
+// units.
 struct BlockLayout {
   uint32_t sub_blocks = 1;
   uint32_t unit_bytes = 0;  // 0 with one sub-block
@@ -20,8 +21,9 @@ struct BlockLayout {
   uint64_t group_bytes() const { return sub_blocks == 1 ? 1 : uint64_t{sub_blocks} * unit_bytes; }
   bool Fits(uint64_t block_bytes) const { return block_bytes % group_bytes() == 0; }
 
-  // The pieces of the file that make up `bytes` bytes of a sub-block from `offset` on, in order:
-  // `visit(file_offset, at, piece_bytes)` with `at` from 0 on, until one returns false. False then.
+  // Visits, in order, the pieces of the file that hold `bytes` bytes of a sub-block from `offset`
+  // on: calls `visit(file_offset, at, piece_bytes)`, where `at` is the position of the piece in
+  // these bytes. Returns false as soon as a visit does.
   template <typename Visit>
   bool ForEachPiece(uint32_t sub_block, uint64_t offset, uint64_t bytes, const Visit& visit) const {
     if (sub_blocks == 1) return visit(offset, uint64_t{0}, bytes);
@@ -35,15 +37,15 @@ struct BlockLayout {
     return true;
   }
 
-  // INVALID_ARGUMENT unless 1 <= sub_blocks <= kMaxSubBlocks, and there are units, of at most
-  // kMaxUnitBytes, exactly if there is more than one sub-block.
+  // INVALID_ARGUMENT unless 1 <= sub_blocks <= kMaxSubBlocks, and unit_bytes is 0 for one sub-block
+  // and 1 to kMaxUnitBytes for more.
   [[nodiscard]] absl::Status Validate() const;
 
   friend bool operator==(const BlockLayout&, const BlockLayout&) = default;
 };
 
-// Of the codes that are used with sub-blocks these are large; a slice of all of them is held in
-// memory where bytes are handed on in order.
+// Far above what codes with sub-blocks need. The limits bound memory: a requestor that hands bytes
+// on in order holds one slice of every sub-block.
 inline constexpr uint32_t kMaxSubBlocks = 16;
 inline constexpr uint32_t kMaxUnitBytes = 1u << 20;
 

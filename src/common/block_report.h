@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a helper beside a DataNode of HDFS tells of the internal blocks on its disks: all of them
-// once, and then what has changed. A value: src/rpc/block_report_proto.h carries it.
+// The report of a helper beside an HDFS DataNode about the erasure-coded blocks on its disks: first
+// all of them, then only what has changed. A value; src/rpc/block_report_proto.h sends it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ecpipe {
 
 // A finalized replica of a block of a group, within its block pool.
 struct InternalBlock {
-  int64_t id = 0;      // negative; the group's id is that of its block 0
+  int64_t id = 0;      // negative; the id of block 0 is also the id of the group
   uint64_t stamp = 0;  // generation
   uint64_t bytes = 0;
 
@@ -26,7 +26,7 @@ constexpr int IndexInGroup(int64_t id) { return static_cast<int>(id & 15); }
 struct BlockChanges {
   struct Added {
     InternalBlock block;
-    uint64_t age_ms = 0;  // since its file was last changed, as this is sent
+    uint64_t age_ms = 0;  // time from the last change of its file to the sending of the report
 
     friend bool operator==(const Added&, const Added&) = default;
   };
@@ -37,15 +37,15 @@ struct BlockChanges {
 };
 
 struct BlockReport {
-  // What a DataNode may be expected to have at most: at 24 bytes a block the coordinator keeps 48
-  // MB for such a one.
+  // The most blocks that a DataNode is expected to have; the coordinator keeps 24 bytes for each,
+  // so at most 48 MB for a DataNode.
   static constexpr uint64_t kMaxBlocks = 2'000'000;
-  static constexpr size_t kMaxPools = 16;  // one a NameNode of the federation
+  static constexpr size_t kMaxPools = 16;  // one for each NameNode of a federation
 
   std::string node;
   uint64_t incarnation = 0;  // of the helper
   uint64_t sequence = 0;     // of this report; 1 or more
-  uint64_t after = 0;        // the report that it continues; 0: none, this one says all
+  uint64_t after = 0;        // sequence of the report that it continues; 0: it lists all blocks
   std::map<std::string, BlockChanges> pools;
 
   friend bool operator==(const BlockReport&, const BlockReport&) = default;

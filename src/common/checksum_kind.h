@@ -5,8 +5,8 @@
 
 namespace ecpipe {
 
-// Which checksums a storage system keeps of a block: whoever writes a new block of the stripe wants
-// to keep the same.
+// The kind of checksums that a storage system keeps of a block. A program that writes a new block
+// of the stripe wants to keep the same kind.
 struct ChecksumKind {
   enum class Type : uint8_t { kCrc32, kCrc32c };
   Type type = Type::kCrc32c;

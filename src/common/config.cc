@@ -171,8 +171,8 @@ double Config::Seconds(const std::string& key, double fallback, double most) {
   if (node == nullptr) return fallback;
   const auto value = node->is_number() ? node->value<double>() : std::nullopt;
   if (value && *value >= kLeastSeconds && *value <= most) return *value;
-  state_->Fail(state_->Where(*node),
-               key + " must be a number of seconds from 0.001 to " + std::to_string(most));
+  state_->Fail(state_->Where(*node), key + " must be a number of seconds from 0.001 to " +
+                                         std::to_string(static_cast<int64_t>(most)));
   return fallback;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A status that names the block whose bytes are not what they should be, so that whoever hears of
-// it need not read the message. The name is a payload: Annotate() keeps it, the data plane and
-// gRPC do not carry it (ReportPart and FinishRepair have a field for it).
+// A status that names the block whose bytes are wrong, so that programs need not parse the message.
+// The name is a payload of the status: Annotate() keeps it, but the data plane and gRPC do not
+// carry it (ReportPart and FinishRepair have a field for it).
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace ecpipe {
 [[nodiscard]] absl::Status CorruptBlockError(const std::string& block_id,
                                              const std::string& message);
 
-// The block that the status is about; empty: the status is OK, or about none.
+// The block that the status names as corrupt; empty if it names none.
 std::string CorruptBlockOf(const absl::Status& status);
 
 }  // namespace ecpipe

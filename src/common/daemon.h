@@ -16,13 +16,14 @@ namespace ecpipe {
 // Call it first in main(), before any thread exists.
 void BlockDaemonSignals();
 
-// Allows this process as many open files as it may have at all. The usual 1024 are fewer than the
-// connections that a data port holds for strangers, and a repair must not fail for want of one.
+// Raises the soft limit of open files to the hard limit. The usual 1024 are fewer than the
+// connections that strangers may hold open at a data port, and a repair must not fail for lack of
+// a descriptor.
 void RaiseFileLimit();
 
-// Has the allocator return buffers of slices to the system when they are freed. As it is, it comes
-// to keep such ones, in as many heaps as it has for threads: a helper after a few hundred repairs
-// had 60 MiB and more then, and still grew, where it stays at 30. Call it before any thread exists.
+// Makes the allocator return freed slice buffers to the system. By default it keeps them, in one
+// heap for each thread: a helper had over 60 MiB after a few hundred repairs and still grew; with
+// this setting it stays at 30 MiB. Call it before any thread exists.
 void ReturnFreedBuffers();
 
 // The key log.level. A name that is not a level is kept for Config::Finish().

@@ -258,7 +258,7 @@ absl::Status DataServer::Expect(const Hello& hello, std::shared_ptr<ConnectionSl
   {
     MutexLock lock(&mutex_);
     if (!expected_.try_emplace(hello.edge, Expected{hello.token, std::move(slot)}).second) {
-      return absl::AlreadyExistsError("the edge is expected already");
+      return absl::AlreadyExistsError("the data port already expects a connection for this stream");
     }
     refusals_.remove_if([&](const Refusal& refusal) { return refusal.hello.edge == hello.edge; });
     changed_.push_back(hello.edge);

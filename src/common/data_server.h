@@ -29,7 +29,8 @@ class ConnectionSlot {
   explicit ConnectionSlot(std::shared_ptr<Wakeup> owner) : owner_(std::move(owner)) {}
 
   void Put(StreamSocket socket);
-  // The connection, once; an invalid one before it has come and after it was taken.
+  // Takes the connection out of the slot. Returns an invalid one before it has come, and after it
+  // was taken.
   StreamSocket Take();
 
  private:
@@ -38,22 +39,22 @@ class ConnectionSlot {
   StreamSocket socket_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One thread accepts, reads the hello of each connection and matches it with the expected edges. A
-// hello that matches nothing yet is kept for a while, because a receiver may dial before its sender
-// has been told of the edge: parts are handed out in parallel. For as long it is remembered why a
-// sender gave up before its receiver came. A connection whose hello is malformed, or does not match
-// within the time, is closed; nothing after the hello is read here. What strangers do costs a
-// bounded number of connections and, each event, constant time.
+// One thread accepts connections, reads the hello of each and matches it with the expected edges. A
+// hello that matches nothing yet is kept for the handshake timeout, because a receiver may dial
+// before its sender knows the edge: parts are handed out in parallel. If a sender gave up before
+// its receiver came, the reason is kept for the same time. A connection is closed if its hello is
+// malformed or finds no match in time; nothing after the hello is read here. Strangers can hold a
+// bounded number of connections, and each of their events takes constant time.
 class DataServer {
  public:
   struct Options {
-    // From the accepting to the match, TLS included.
+    // Time from accepting a connection to its match, TLS included.
     Duration handshake_timeout = std::chrono::seconds(5);
-    // Connections that have not been matched, and as many refusals. It bounds what strangers can
-    // hold open. The address that has the most of them loses its oldest to a new one, so that a
-    // flood from one address pushes out its own.
+    // Most connections without a match, and most refusals that are kept. It bounds what strangers
+    // can hold open. Beyond it the address with the most such connections loses its oldest, so a
+    // flood from one address pushes out only its own.
     size_t max_unmatched = 1024;
-    std::shared_ptr<TlsContext> tls;  // null: plain TCP; shared with all that dials
+    std::shared_ptr<TlsContext> tls;  // null: plain TCP; shared with the transport that dials
   };
 
   // `address` is "host:port"; port 0 picks a free one.
@@ -62,14 +63,15 @@ class DataServer {
   // Closes the port and all connections that were not handed over.
   ~DataServer();
 
-  // Numeric "host:port" that it listens on.
+  // The numeric "host:port" that the server listens on.
   const std::string& address() const { return address_; }
 
-  // Hands the next connection that shows `hello` to `slot`, once. ALREADY_EXISTS when the edge is
-  // expected already. Thread-safe, like Refuse and Forget.
+  // Puts the next connection that shows `hello` into `slot`, once. ALREADY_EXISTS if the edge is
+  // already expected. Thread-safe, like Refuse and Forget.
   absl::Status Expect(const Hello& hello, std::shared_ptr<ConnectionSlot> slot);
-  // Takes an Expect() back: a connection that shows `hello` within the handshake timeout is sent
-  // `farewell` (at most an error frame) and closed. False: it has come before, and is in its slot.
+  // Takes an Expect() back: a connection that shows `hello` within the handshake timeout gets
+  // `farewell` (at most an error frame) and is closed. Returns false if the connection came before
+  // and is in its slot.
   bool Refuse(const Hello& hello, std::string farewell);
   // No connection is handed over after this. Unknown edges are ignored.
   void Forget(const EdgeId& edge);
@@ -89,9 +91,9 @@ class DataServer {
   DataServer(UniqueFd listener, std::string address, const Options& options);
   // Hands the connection to the edge that expects this hello; false if there is none.
   bool HandOver(const Hello& hello, StreamSocket& socket);
-  // What to tell who shows this hello, if it is to be refused.
+  // What to send to a connection that shows this hello, if it is to be refused.
   std::optional<std::string> Farewell(const Hello& hello);
-  // Whether refusals are left.
+  // Returns whether refusals are left.
   bool DropOldRefusals(TimePoint now);
   // The edges that are expected, or refused, since the last call.
   std::vector<EdgeId> TakeChanged();

@@ -31,7 +31,7 @@ bool Exists(const std::string& path) {
 }
 
 absl::Status AlreadyExists(const std::string& path) {
-  return absl::AlreadyExistsError("create " + path + ": there is such a file already");
+  return absl::AlreadyExistsError("create " + path + ": the file exists already");
 }
 
 absl::Status SyncDirectory(const std::string& directory) {
@@ -126,7 +126,9 @@ absl::StatusOr<std::string> TakeTemporaryName(const std::string& path, const Tak
     if (errno == EEXIST || errno == EINTR) continue;
     return ErrnoStatus(errno, "create a temporary file for " + path);
   }
-  return absl::ResourceExhaustedError("create " + path + ": delete the old files " + stem + "*");
+  return absl::ResourceExhaustedError(
+      "create " + path + ": no name for a temporary file is free; delete the old files " + stem +
+      "*");
 }
 
 // A file that has no name can be given one through this.
@@ -216,7 +218,8 @@ absl::Status AtomicFile::Commit() {
   ECPIPE_RETURN_IF_ERROR(Rename());
   temporary_.clear();
   if (absl::Status synced = SyncDirectory(DirectoryOf(path_)); !synced.ok()) {
-    return absl::UnknownError(path_ + " is written, but a crash of the machine may undo that: " +
+    return absl::UnknownError(path_ +
+                              " is written, but a crash of the machine may still lose it: " +
                               std::string(synced.message()));
   }
   return absl::OkStatus();

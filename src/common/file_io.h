@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing files without surprises: short and interrupted calls are gone on with, and a
+// Reading and writing files without surprises: short and interrupted calls are continued, and a
 // file appears under its name whole or not at all.
 #pragma once
 
@@ -23,11 +23,11 @@ absl::Status ReadFully(int fd, uint64_t offset, std::span<uint8_t> out);
 // RESOURCE_EXHAUSTED when the disk is full. On error a part may have been written.
 absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes);
 
-// A file that is written in its target's directory and takes its name at the end. Until then it has
-// no name at all (O_TMPFILE), so that a killed process leaves nothing. Where the file system does
-// not have that (NFS), and between Commit()'s two steps, it has a temporary name and a lock; a
-// killed process leaves it without the lock, for RemoveAbandonedFiles. Not thread-safe, except that
-// threads may write ranges that do not overlap.
+// A file that is written in its target's directory and gets the target's name at the end. Until
+// then it has no name at all (O_TMPFILE), so that a killed process leaves nothing behind. On file
+// systems without O_TMPFILE (NFS), and between the two steps of Commit(), it has a temporary name
+// and a lock; a killed process loses the lock, and RemoveAbandonedFiles then removes the file. Not
+// thread-safe, except that threads may write ranges that do not overlap.
 class AtomicFile {
  public:
   // Starts with '.', so that no half-written file is ever taken for a block (block_id.h).
@@ -36,8 +36,8 @@ class AtomicFile {
   // What Commit() does when the target exists already.
   enum class Existing { kReplace, kRefuse };
 
-  // Creates the file in the target's directory, which must exist. ALREADY_EXISTS, with
-  // kRefuse: so does the target (Commit() checks it again). Errors name the path.
+  // Creates the file in the target's directory, which must exist. ALREADY_EXISTS: with kRefuse, and
+  // the target exists (Commit() checks it again). Errors name the path.
   static absl::StatusOr<AtomicFile> Create(const std::string& path,
                                            Existing existing = Existing::kReplace);
   AtomicFile(AtomicFile&&) noexcept;
@@ -45,7 +45,7 @@ class AtomicFile {
   // Removes the temporary file unless it was committed.
   ~AtomicFile();
 
-  // The name that Commit() gives.
+  // The name that the file has after Commit().
   const std::string& path() const { return path_; }
 
   // After an error the file is not to be committed. Not after Commit().
@@ -53,9 +53,9 @@ class AtomicFile {
   // Reads back what was written.
   absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) const;
 
-  // fsync, rename to the target, fsync of the directory; once, after the last write. After an error
-  // the target is as before, with one exception: UNKNOWN says that the file has its name, but that
-  // a crash of the machine may yet undo that.
+  // Makes the file durable under its name: fsync, rename to the target, fsync of the directory.
+  // Call it once, after the last write. After an error the target is as before, with one exception:
+  // UNKNOWN says that the file has its name, but a crash of the machine may still undo that.
   absl::Status Commit();
 
  private:
@@ -75,8 +75,8 @@ class AtomicFile {
   UniqueFd fd_;
 };
 
-// Removes what killed processes have left of AtomicFiles in a directory; those that somebody is
-// writing stay. Returns how many were removed.
+// Removes temporary files that killed processes have left in a directory; files that a process is
+// still writing stay. Returns how many were removed.
 absl::StatusOr<int> RemoveAbandonedFiles(const std::string& directory);
 
 }  // namespace ecpipe

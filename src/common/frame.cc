@@ -58,7 +58,9 @@ void EncodeHello(const Hello& hello, std::span<uint8_t, kHelloBytes> out) {
 absl::StatusOr<Hello> DecodeHello(std::span<const uint8_t, kHelloBytes> bytes) {
   const bool reserved_is_zero = bytes[5] == 0 && bytes[6] == 0 && bytes[7] == 0;
   if (!Intact(bytes, kHelloMagic) || !reserved_is_zero) {
-    return absl::InvalidArgumentError("not an ECPipe hello");
+    return absl::InvalidArgumentError(
+        "the connection did not begin with an ECPipe hello; the peer is another program or another "
+        "version");
   }
   Hello hello;
   hello.edge.repair_id = GetLittleEndian<uint64_t>(bytes, 8);
@@ -83,12 +85,14 @@ void EncodeFrameHeader(const FrameHeader& header, std::span<uint8_t, kFrameHeade
 }
 
 absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const uint8_t, kFrameHeaderBytes> bytes) {
-  if (!Intact(bytes, kFrameMagic)) return absl::DataLossError("frame refused: damaged header");
+  if (!Intact(bytes, kFrameMagic)) {
+    return absl::DataLossError("frame refused: its header is damaged");
+  }
   FrameHeader header;
   const uint8_t type = bytes[5];
   if (type != static_cast<uint8_t>(FrameType::kSlice) &&
       type != static_cast<uint8_t>(FrameType::kError)) {
-    return absl::DataLossError("frame refused: unknown type " + std::to_string(type));
+    return absl::DataLossError("frame refused: its type " + std::to_string(type) + " is unknown");
   }
   header.type = static_cast<FrameType>(type);
   header.row = GetLittleEndian<uint16_t>(bytes, 6);
@@ -100,8 +104,8 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const uint8_t, kFrameHea
   header.payload_crc32c = GetLittleEndian<uint32_t>(bytes, 32);
   const size_t limit = header.type == FrameType::kSlice ? kMaxSliceBytes : kMaxErrorTextBytes;
   if (header.payload_bytes > limit) {
-    return absl::DataLossError("frame refused: payload of " + std::to_string(header.payload_bytes) +
-                               " bytes is over the limit");
+    return absl::DataLossError("frame refused: its payload of " +
+                               std::to_string(header.payload_bytes) + " bytes is over the limit");
   }
   return header;
 }
@@ -127,7 +131,7 @@ absl::Status CheckExpected(const FrameHeader& header, const FrameHeader& expecte
 
 absl::Status CheckPayload(const FrameHeader& header, std::span<const uint8_t> payload) {
   if (Crc32c(payload) == header.payload_crc32c || kTakeAnyPayload) return absl::OkStatus();
-  return absl::DataLossError("frame refused: checksum of slice " +
+  return absl::DataLossError("frame refused: the checksum of slice " +
                              std::to_string(header.slice_index) + " does not match its bytes");
 }
 

@@ -24,9 +24,9 @@ bool Read(const std::string& text, Integer* value) {
 
 absl::Status ValidateHdfsPool(const std::string& pool) {
   if (pool.size() <= kMaxPoolBytes && ValidateBlockId(pool).ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError("not a block pool: it must be 1 to " +
-                                    std::to_string(kMaxPoolBytes) +
-                                    " letters, digits, '.', '_' or '-', and not begin with '.'");
+  return absl::InvalidArgumentError(
+      "not a valid block pool id; it is 1 to " + std::to_string(kMaxPoolBytes) +
+      " letters, digits, '.', '_' or '-', and does not begin with '.'");
 }
 
 std::string HdfsBlock::Name() const {
@@ -49,7 +49,7 @@ absl::StatusOr<HdfsBlock> ParseHdfsBlock(const std::string& name) {
     if (ValidateHdfsPool(block.pool).ok() && block.Name() == name) return block;
   }
   return absl::InvalidArgumentError(
-      "not a block of HDFS: the form is <pool>.blk_<id>_<generation stamp>");
+      "not the name of an HDFS block; the form is <pool>.blk_<id>_<generation stamp>");
 }
 
 }  // namespace ecpipe

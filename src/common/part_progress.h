@@ -14,28 +14,28 @@ namespace ecpipe {
 
 // One stream of a hop.
 struct StreamProgress {
-  std::string node;            // at its other end
+  std::string node;            // the node at the other end
   uint64_t bytes = 0;          // on the network, with frame headers
-  bool waiting = false;        // this end could go on at once if the other one did
-  double network_seconds = 0;  // of a sender: as in LinkTiming, so far
+  bool waiting = false;        // this end waits only for the other end
+  double network_seconds = 0;  // for a sender: as in LinkTiming, so far
 };
 
 struct HopProgress {
   uint32_t lane = 0;
   uint32_t hop = 0;
   bool waits_for_disk = false;
-  std::vector<StreamProgress> inputs;  // those that have not ended
+  std::vector<StreamProgress> inputs;  // streams that have not ended
   std::vector<StreamProgress> outputs;
 };
 
 struct PartProgress {
   bool running = false;
-  absl::Status ended;  // once it does not run: how it ended, with the blame (blame.h)
+  absl::Status ended;  // how the part ended, with the blame (blame.h); valid if it does not run
   std::vector<HopProgress> hops;
-  // Of a part that failed and whose blocks are kept for another attempt: the slices that they lack,
-  // as ascending runs of neighbours.
+  // The slices that the part's blocks lack, as ascending runs with a stride of 1. Set if the part
+  // failed and its blocks are kept for another attempt.
   std::optional<std::vector<SliceRun>> missing = std::nullopt;
-  // Of a part that runs and stores blocks: what each of them lacks.
+  // What each block lacks that a running part stores.
   uint64_t missing_bytes = 0;
 };
 

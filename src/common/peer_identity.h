@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a certificate says that a process is. It is written in URIs among the certificate's
-// alternative names:
+// The identity of a process, as its certificate states it: URIs among the certificate's alternative
+// names:
 //   ecpipe:role:helper   what it may do; several are allowed
 //   ecpipe:node:node-7   which node it is, or the name of an operator or requestor
 #pragma once
@@ -20,10 +20,10 @@ std::string RoleNames(const std::set<Role>& roles);
 
 struct PeerIdentity {
   std::set<Role> roles;
-  std::string node;  // empty: it names none, or more than one
+  std::string node;  // empty: the certificate names no node, or more than one
 };
 
-// URIs that are not ours, and unknown roles, give nothing.
+// Ignores URIs of other programs, and unknown roles.
 PeerIdentity IdentityFromUris(const std::vector<std::string>& uris);
 
 }  // namespace ecpipe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps what many streams send together to a rate. Frames queue up and learn when to come back, so
-// nobody sleeps in here and nobody who is late holds up those behind.
+// Limits the rate at which many streams send together. A frame takes a place in a queue and learns
+// when to ask again; so no call sleeps, and a stream that is late does not hold up the ones behind.
 #pragma once
 
 #include <atomic>
@@ -11,29 +11,29 @@
 
 namespace ecpipe {
 
-// Who goes first. Background traffic gets what foreground traffic leaves, and a sixteenth of the
-// rate at least: with nothing at all it would stall, fail and be done again.
+// Which traffic goes first. Background traffic gets what foreground traffic leaves, and at least a
+// sixteenth of the rate: with nothing at all it would stall, fail and be repeated.
 enum class TrafficClass { kForeground, kBackground };
 
-// The rate is split up as it flows: what a class's queue is owed is paid to its frames in order,
-// and what nobody is owed is saved up for at most kBurst. A frame is due once all frames before it
-// are paid, and its own bytes are paid after it; so over any time the bytes that were let through
-// are rate times time, give or take kBurst and one frame of each class. A changed rate holds from
-// then on, also for frames that queue already. Thread-safe.
+// The limiter earns bytes at the rate. Each class gets its share, which pays for the frames in its
+// queue in order; bytes that no frame needs are saved, up to kBurst. A frame may go once all frames
+// before it are paid for, and its own bytes are paid for afterwards. So over any time the bytes
+// that may go are rate times time, give or take kBurst and one frame of each class. A changed rate
+// holds from then on, also for frames that are in a queue already. Thread-safe.
 class RateLimiter {
  public:
   static constexpr Duration kBurst = std::chrono::milliseconds(20);
   static constexpr double kBackgroundShare = 1.0 / 16;
-  // Nobody is told to stay away for longer: the rate may have changed.
+  // The longest wait that a caller is told: the rate may change meanwhile.
   static constexpr Duration kLongestWait = std::chrono::milliseconds(100);
 
   // A frame's place in the queue of its class.
   struct Turn {
     double position = 0;  // bytes of the class queued before it
-    double bytes = 0;     // its own; 0 when nothing was limited
+    double bytes = 0;     // the frame's own bytes; 0 if there was no limit
   };
 
-  // No rate at first. `clock` outlives the limiter.
+  // There is no limit at first. `clock` outlives the limiter.
   explicit RateLimiter(const Clock* clock) : clock_(clock) {}
 
   // In bytes per second; 0 is no limit. Not negative.
@@ -41,9 +41,9 @@ class RateLimiter {
   double rate() const { return rate_; }
 
   Turn Queue(TrafficClass traffic, uint64_t bytes);
-  // How long until it is worth asking again; 0: the frame may go.
+  // The time until the caller should ask again; 0: the frame may go.
   Duration Wait(TrafficClass traffic, const Turn& turn);
-  // A frame that will not be sent makes room for those behind it.
+  // Gives up the place of a frame that will not be sent.
   void GiveBack(TrafficClass traffic, const Turn& turn);
 
  private:

@@ -183,16 +183,18 @@ class RedisReceiver : public SliceReceiver {
                                 std::span<uint8_t> payload) {
     if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2 ||
         reply.element[1]->type != REDIS_REPLY_STRING) {
-      return absl::DataLossError("redis answered a pop with something else");
+      return absl::DataLossError("redis: the reply to BLPOP is not a key and a value");
     }
     const std::span<const uint8_t> frame(reinterpret_cast<const uint8_t*>(reply.element[1]->str),
                                          reply.element[1]->len);
-    if (frame.size() < kFrameHeaderBytes) return absl::DataLossError("frame refused: too short");
+    if (frame.size() < kFrameHeaderBytes) {
+      return absl::DataLossError("frame refused: it is shorter than a header");
+    }
     ECPIPE_ASSIGN_OR_RETURN(const FrameHeader header,
                             DecodeFrameHeader(frame.first<kFrameHeaderBytes>()));
     const std::span<const uint8_t> body = frame.subspan(kFrameHeaderBytes);
     if (body.size() != header.payload_bytes) {
-      return absl::DataLossError("frame refused: its length is not what its header says");
+      return absl::DataLossError("frame refused: its length differs from what its header says");
     }
     ECPIPE_RETURN_IF_ERROR(CheckExpected(header, expected));
     ECPIPE_RETURN_IF_ERROR(CheckPayload(header, body));
@@ -300,13 +302,13 @@ class RedisSender : public SliceSender {
     if (waiting_for_credit_) return false;
     credit_asked_ = false;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
-      return absl::DataLossError("redis answered a pop with something else");
+      return absl::DataLossError("redis: the reply to BLPOP is not a key and a value");
     }
     const std::string text(reply->element[1]->str, reply->element[1]->len);
     uint64_t taken = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), taken);
     if (parsed.ec != std::errc() || taken <= credited_ || taken > sent_) {
-      return absl::DataLossError("redis: a receiver acknowledged frames that were not sent");
+      return absl::DataLossError("redis: the receiver acknowledged frames that were never sent");
     }
     credited_ = taken;
     return true;
@@ -349,7 +351,8 @@ class RedisTransport : public Transport {
   absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput& output, const StreamShape&,
                                                      std::shared_ptr<Wakeup>) override {
     if (own_address_.empty()) {
-      return absl::FailedPreconditionError("this node has no redis-server configured");
+      return absl::FailedPreconditionError(
+          "this process has no redis-server configured; set [redis] address, or use transport tcp");
     }
     ECPIPE_ASSIGN_OR_RETURN(auto data, RedisConnection::Open(own_address_));
     ECPIPE_ASSIGN_OR_RETURN(auto credits, RedisConnection::Open(own_address_));

@@ -37,7 +37,8 @@ bool Contains(const std::vector<Row>& all, const std::vector<Row>& some) {
 absl::Status CheckRows(const std::vector<Row>& rows, const char* what) {
   if (rows.empty()) return Bad(std::string(what) + " has no rows");
   if (rows.size() > kMaxRows || !StrictlyAscending(rows)) {
-    return Bad(std::string(what) + " has too many rows, or rows out of order");
+    return Bad(std::string(what) + " has more than " + std::to_string(kMaxRows) +
+               " rows, or rows out of order");
   }
   return absl::OkStatus();
 }
@@ -48,10 +49,10 @@ absl::Status CheckInputRows(const std::vector<Row>& rows, const std::vector<uint
   ECPIPE_RETURN_IF_ERROR(CheckRows(rows, "an input"));
   if (coefficients.empty()) {
     return Contains(hop_rows, rows) ? absl::OkStatus()
-                                    : Bad("an input brings a row that the hop has not");
+                                    : Bad("an input brings a row that the hop does not accumulate");
   }
   if (coefficients.size() != rows.size() * hop_rows.size()) {
-    return Bad("a raw input has not one coefficient for each row of the hop");
+    return Bad("a raw input needs exactly one coefficient for each row of the hop");
   }
   return absl::OkStatus();
 }
@@ -63,10 +64,10 @@ absl::Status CheckColumns(const std::vector<uint32_t>& sub_blocks,
   const bool ascending = std::adjacent_find(sub_blocks.begin(), sub_blocks.end(),
                                             std::greater_equal<>()) == sub_blocks.end();
   if (sub_blocks.empty() || !ascending || sub_blocks.back() >= layout.sub_blocks) {
-    return Bad("the block is read by none of its sub-blocks, or by others than it has");
+    return Bad("the hop reads no sub-block of its block, or one that the block does not have");
   }
   if (coefficients.size() != sub_blocks.size() * rows) {
-    return Bad("the block has not one coefficient for each row");
+    return Bad("the block needs exactly one coefficient for each row");
   }
   return absl::OkStatus();
 }
@@ -85,7 +86,9 @@ absl::Status CheckBlock(const HopSpec& hop, const RepairPart& part) {
   if (hop.block->block_id.empty()) return Bad("the block has no id");
   ECPIPE_RETURN_IF_ERROR(
       CheckColumns(hop.block->sub_blocks, hop.block->coefficients, hop.rows.size(), part.layout));
-  if (!part.layout.Fits(hop.block->bytes)) return Bad("the block is no whole number of groups");
+  if (!part.layout.Fits(hop.block->bytes)) {
+    return Bad("the block's length is not a multiple of its group of sub-block units");
+  }
   const SliceGrid& grid = part.grid;
   const uint64_t end = hop.block->bytes / part.layout.sub_blocks;
   if (grid.offset >= end) {
@@ -100,7 +103,9 @@ absl::Status CheckBlock(const HopSpec& hop, const RepairPart& part) {
 }
 
 absl::Status CheckHop(const HopSpec& hop, const RepairPart& part) {
-  if (hop.lane >= kMaxLanes) return Bad("the lane's number is over the limit");
+  if (hop.lane >= kMaxLanes) {
+    return Bad("the lane's number is over the limit of " + std::to_string(kMaxLanes));
+  }
   ECPIPE_RETURN_IF_ERROR(CheckRows(hop.rows, "the hop"));
   if (hop.slices.count() == 0) return Bad("the hop carries no slices");
   if (hop.slices.SliceIndex(hop.slices.count() - 1) >= part.grid.slice_count()) {
@@ -121,10 +126,12 @@ absl::Status CheckHop(const HopSpec& hop, const RepairPart& part) {
     ECPIPE_RETURN_IF_ERROR(CheckEdge(output.edge, part, hop));
     ECPIPE_RETURN_IF_ERROR(CheckRows(output.rows, "an output"));
     if (output.edge.from_hop != hop.hop) return Bad("an output starts at another hop");
-    if (!Contains(hop.rows, output.rows)) return Bad("an output takes a row that the hop has not");
+    if (!Contains(hop.rows, output.rows)) {
+      return Bad("an output sends a row that the hop does not accumulate");
+    }
   }
   if (!StrictlyAscending(hop.stored_rows) || !Contains(hop.rows, hop.stored_rows)) {
-    return Bad("a stored row is not one of the hop's");
+    return Bad("a stored row is not among the rows that the hop accumulates");
   }
   return absl::OkStatus();
 }
@@ -141,21 +148,25 @@ std::set<Row> StoredRows(const RepairPart& part) {
 absl::Status CheckParity(const RepairPart& part) {
   const ParityCheck& check = part.check;
   if (check.rows == 0) {
-    return check.sources.empty() ? absl::OkStatus() : Bad("sources of no check rows are named");
+    return check.sources.empty()
+               ? absl::OkStatus()
+               : Bad("sources of check rows are named, but there are no check rows");
   }
   if (check.rows > kMaxCheckRows || check.sources.size() > kMaxHopInputs) {
-    return Bad("there are too many check rows, or too many sources of them");
+    return Bad("there are too many check rows or too many sources of check rows");
   }
   for (const ParityCheck::Source& source : check.sources) {
-    if (source.column.size() != check.rows) return Bad("a source has not one coefficient a row");
+    if (source.column.size() != check.rows) {
+      return Bad("a source needs exactly one coefficient for each check row");
+    }
   }
   const std::set<Row> stored = StoredRows(part);
   if (stored.size() <= check.rows || *stored.rbegin() + size_t{1} != stored.size()) {
-    return Bad("check rows are not the last of all rows");
+    return Bad("the check rows are not the last rows");
   }
   for (const HopSpec& hop : part.hops) {
     if (!hop.stored_rows.empty() && hop.stored_rows.size() != stored.size()) {
-      return Bad("a hop stores rows without their check rows");
+      return Bad("a hop stores rows, but not their check rows");
     }
   }
   return absl::OkStatus();
@@ -168,18 +179,22 @@ absl::Status CheckStores(const RepairPart& part) {
   std::set<Row> wanted;
   for (const StoredBlock& block : part.stores) {
     if (block.block_id.empty()) return Bad("a block to be stored has no id");
-    if (block.row % part.layout.sub_blocks != 0) return Bad("a block begins with no first row");
+    if (block.row % part.layout.sub_blocks != 0) {
+      return Bad("a block to be stored does not begin at the row of its first sub-block");
+    }
     for (uint32_t i = 0; i < part.layout.sub_blocks; ++i) {
       const auto row = static_cast<Row>(block.row + i);
       if (!wanted.insert(row).second) return Bad("a row is to be stored twice");
     }
     if (part.grid.offset != 0 || !part.layout.Fits(block.bytes) ||
         part.grid.bytes != block.bytes / part.layout.sub_blocks) {
-      return Bad("a block is to be stored from a part of its bytes");
+      return Bad("a block is to be stored, but the range does not cover all its bytes");
     }
   }
   for (uint32_t i = 0; i < part.check.rows; ++i) brought.erase(std::prev(brought.end()));
-  if (brought != wanted) return Bad("the hops store other rows than there are blocks for");
+  if (brought != wanted) {
+    return Bad("the rows that the hops store differ from the rows of the blocks to be stored");
+  }
   return absl::OkStatus();
 }
 
@@ -197,7 +212,7 @@ absl::Status ValidatePart(const RepairPart& part) {
     const std::string where =
         "lane " + std::to_string(hop.lane) + " hop " + std::to_string(hop.hop);
     ECPIPE_RETURN_IF_ERROR(Annotate(CheckHop(hop, part), where));
-    if (!hops.insert({hop.lane, hop.hop}).second) return Bad(where + " is there twice");
+    if (!hops.insert({hop.lane, hop.hop}).second) return Bad(where + " is in the part twice");
     for (const HopInput& input : hop.inputs) {
       if (!inputs.insert(input.edge).second) return Bad(where + ": an edge is used twice");
     }
@@ -206,12 +221,12 @@ absl::Status ValidatePart(const RepairPart& part) {
     }
   }
   if (part.probe && (!part.stores.empty() || part.transport != TransportKind::kTcp)) {
-    return Bad("a probe stores nothing, and goes over tcp");
+    return Bad("a probe must store nothing and must use transport tcp");
   }
   ECPIPE_RETURN_IF_ERROR(CheckParity(part));
-  if (part.sha256.size() > kMaxRows) return Bad("the part has checksums of too many blocks");
+  if (part.sha256.size() > kMaxRows) return Bad("the part has checksums for too many blocks");
   for (const std::string& sha256 : part.sha256) {
-    if (!sha256.empty() && !IsSha256Hex(sha256)) return Bad("a checksum is no SHA-256");
+    if (!sha256.empty() && !IsSha256Hex(sha256)) return Bad("a checksum is not a SHA-256");
   }
   return CheckStores(part);
 }
@@ -224,14 +239,18 @@ absl::Status CheckPlanHop(const PlanLane& lane, size_t index, const RepairPlan& 
   const PlanHop& hop = lane.hops[index];
   if (hop.node.empty()) return Bad("the hop has no node");
   ECPIPE_RETURN_IF_ERROR(CheckRows(hop.rows, "the hop"));
-  if (hop.rows.back() >= plan.rows()) return Bad("the hop has a row of no failed block");
+  if (hop.rows.back() >= plan.rows()) {
+    return Bad("the hop has a row that belongs to no failed block");
+  }
   if (hop.block_index >= 0) {
     ECPIPE_RETURN_IF_ERROR(
         CheckColumns(hop.sub_blocks, hop.coefficients, hop.rows.size(), plan.layout));
   } else if (!hop.coefficients.empty()) {
-    return Bad("the hop has coefficients, but no block");
+    return Bad("the hop has coefficients but no block");
   }
-  if (hop.block_index < 0 && hop.inputs.empty()) return Bad("the hop has neither block nor input");
+  if (hop.block_index < 0 && hop.inputs.empty()) {
+    return Bad("the hop has neither a block nor an input");
+  }
   if (hop.inputs.size() > kMaxHopInputs) return Bad("the hop has too many inputs");
   for (const PlanInput& input : hop.inputs) {
     if (input.from_hop < 0 || static_cast<size_t>(input.from_hop) >= index) {
@@ -239,10 +258,12 @@ absl::Status CheckPlanHop(const PlanLane& lane, size_t index, const RepairPlan& 
     }
     ECPIPE_RETURN_IF_ERROR(CheckInputRows(input.rows, input.coefficients, hop.rows));
     if (!Contains(lane.hops[static_cast<size_t>(input.from_hop)].rows, input.rows)) {
-      return Bad("an input brings a row that its sender has not");
+      return Bad("an input brings a row that its sender does not accumulate");
     }
   }
-  if (!Contains(hop.rows, hop.stored_rows)) return Bad("a stored row is not one of the hop's");
+  if (!Contains(hop.rows, hop.stored_rows)) {
+    return Bad("a stored row is not among the rows that the hop accumulates");
+  }
   return absl::OkStatus();
 }
 
@@ -292,8 +313,13 @@ absl::Status CheckSlicesDisjoint(const RepairPlan& plan) {
 absl::Status CheckPlan(const RepairPlan& plan) {
   ECPIPE_RETURN_IF_ERROR(plan.grid.Validate());
   ECPIPE_RETURN_IF_ERROR(plan.layout.Validate());
-  if (plan.failed.empty() || plan.rows() > kMaxRows) return Bad("0 or too many failed blocks");
-  if (plan.lanes.empty() || plan.lanes.size() > kMaxLanes) return Bad("0 or too many lanes");
+  if (plan.failed.empty() || plan.rows() > kMaxRows) {
+    return Bad("the plan must have from 1 to " + std::to_string(kMaxRows) +
+               " rows of failed blocks");
+  }
+  if (plan.lanes.empty() || plan.lanes.size() > kMaxLanes) {
+    return Bad("the plan must have from 1 to " + std::to_string(kMaxLanes) + " lanes");
+  }
   for (size_t i = 0; i < plan.lanes.size(); ++i) {
     ECPIPE_RETURN_IF_ERROR(Annotate(CheckLane(plan.lanes[i], plan), "lane " + std::to_string(i)));
   }
@@ -308,7 +334,7 @@ absl::Status ValidatePlan(const RepairPlan& plan) {
   const absl::Status status = CheckPlan(plan);
   if (status.ok()) return status;
   return absl::InternalError("the planner for " + plan.scheme +
-                             " wrote a bad plan: " + std::string(status.message()));
+                             " wrote a bad plan, which is a bug: " + std::string(status.message()));
 }
 
 }  // namespace ecpipe

@@ -51,34 +51,34 @@ inline constexpr uint32_t kMaxCheckRows = 2;
 // A stream into a hop.
 struct PlanInput {
   int from_hop = 0;       // index into the lane's hops, smaller than the index of this hop
-  std::vector<Row> rows;  // the sender's rows that travel
-  // Empty: partial sums, added row by row. Otherwise the stream's rows are raw, and for each of
-  // them in turn this holds one coefficient for each row of the receiving hop.
+  std::vector<Row> rows;  // the rows of the sender that the stream carries
+  // Empty: the stream carries partial sums, which are added row by row. Otherwise it carries raw
+  // rows, and for each of them in turn there is one coefficient for each row of the receiving hop.
   std::vector<uint8_t> coefficients;
 };
 
-// The scheme that reads a block that is not lost, where it is.
+// The scheme that reads a block itself, which is not lost.
 inline constexpr char kDirectScheme[] = "direct";
 
 struct PlanHop {
-  std::string node;       // node id; for a requestor, the name that it gave itself
+  std::string node;       // node id; for a requestor, its name
   int block_index = -1;   // its block in the stripe; -1: a relay or a requestor
   std::vector<Row> rows;  // the rows that it accumulates, ascending
-  // Of its own block: for each of `sub_blocks` in turn one for each of `rows`; empty for -1.
+  // For each of `sub_blocks` in turn one coefficient for each of `rows`; empty without a block.
   std::vector<uint8_t> coefficients;
   std::vector<PlanInput> inputs;
-  std::vector<Row> stored_rows;            // rows that end here: a requestor's
-  std::vector<uint32_t> sub_blocks = {0};  // of its own block, that are read, ascending
+  std::vector<Row> stored_rows;            // rows that end here: this hop is a requestor
+  std::vector<uint32_t> sub_blocks = {0};  // sub-blocks of its own block to read, ascending
 };
 
 struct PlanLane {
   LaneSlices slices;
-  std::vector<PlanHop> hops;  // each hop after all hops that it takes input from
+  std::vector<PlanHop> hops;  // each hop comes after all hops that it takes input from
 };
 
-// The last rows of a plan may be check rows: sums of what the helpers read that are zero unless one
-// of them is corrupt. Whoever stores the rows of the failed blocks stores these, too, and compares
-// them with zero before it uses a slice.
+// The last rows of a plan can be check rows: sums of the blocks that helpers read, which are zero
+// unless one of these blocks is corrupt. The hop that stores the rows of the failed blocks stores
+// the check rows as well, and compares them with zero before it uses a slice.
 struct ParityCheck {
   struct Source {
     int block_index = 0;
@@ -98,7 +98,7 @@ struct RepairPlan {
   std::string scheme;
   SliceGrid grid;           // of sub-blocks
   std::vector<int> failed;  // block indices
-  bool serial = false;      // every hop is done with a slice before it begins the next
+  bool serial = false;      // every hop finishes a slice before it begins the next one
   std::vector<PlanLane> lanes;
   BlockLayout layout;
   ParityCheck check;
@@ -106,9 +106,9 @@ struct RepairPlan {
   size_t rows() const { return failed.size() * layout.sub_blocks + check.rows; }
 };
 
-// Checks what every plan must keep: hops in order, rows known, coefficients of the right count,
-// each failed block stored exactly once for each slice, slices of all lanes disjoint, limits kept.
-// INTERNAL with the lane and hop otherwise: a planner that breaks these has a bug.
+// Checks the rules that every plan must keep: hops are in order, rows are known, there are as many
+// coefficients as needed, each failed block is stored exactly once for each slice, no slice is on
+// two lanes, and the limits hold. INTERNAL with the lane and hop otherwise: the planner has a bug.
 [[nodiscard]] absl::Status ValidatePlan(const RepairPlan& plan);
 
 // ---- What a node runs -----------------------------------------------------------------------
@@ -143,14 +143,14 @@ struct HopOutput {
   EdgeToken token{};
   std::string node;  // the receiver's node id, for messages
   std::vector<Row> rows;
-  bool measured = false;  // whether it tells of the link: it is the only stream of both nodes
+  bool measured = false;  // its time measures the link: both nodes have no other stream
 };
 
 struct LocalBlock {
   std::string block_id;
-  uint64_t bytes = 0;  // the length that it must have; behind its end it counts as zeros
-  std::vector<uint8_t> coefficients;       // as in PlanHop
-  std::vector<uint32_t> sub_blocks = {0};  // that are read, ascending
+  uint64_t bytes = 0;                 // the length that it must have; a range beyond it reads zeros
+  std::vector<uint8_t> coefficients;  // as in PlanHop
+  std::vector<uint32_t> sub_blocks = {0};  // the sub-blocks to read, ascending
 };
 
 struct HopSpec {
@@ -164,11 +164,11 @@ struct HopSpec {
   std::vector<Row> stored_rows;
 };
 
-// A failed block that becomes a block beside the node that runs the part.
+// A failed block that the node of the part stores when it is rebuilt.
 struct StoredBlock {
-  Row row = 0;  // its first, if it has several
+  Row row = 0;  // the row of its first sub-block
   std::string block_id;
-  uint64_t bytes = 0;  // of the whole block, which is what a part that stores must bring
+  uint64_t bytes = 0;  // the length of the whole block; a part that stores must cover all of it
 };
 
 // Everything one node does for one attempt of one repair.
@@ -179,20 +179,21 @@ struct RepairPart {
   BlockLayout layout;
   TransportKind transport = TransportKind::kTcp;
   bool serial = false;
-  // When a helper hosts the requestor: one for each failed block that the hops store. Empty where
-  // rows go to a caller.
+  // For a helper that stores blocks: one entry for each failed block that the hops store. Empty if
+  // the rows go to a caller.
   std::vector<StoredBlock> stores;
-  // Which of the stored rows are check rows: the last ones. Only in parts that store rows.
+  // The check rows, which are the last of the stored rows. Only in parts that store rows.
   ParityCheck check;
-  // Of each failed block as a whole, in the order of their rows, 64 hexadecimal digits; an empty
-  // one is not known, and no entry neither. Only in parts that store rows.
+  // The SHA-256 of each whole failed block, in the order of their rows: 64 hexadecimal digits, or
+  // empty if it is not known. Blocks beyond the end of the list have no known SHA-256. Only in
+  // parts that store rows.
   std::vector<std::string> sha256;
-  // Only measures a link: blocks are made up, and rows that end here are thrown away.
+  // The part only measures a link: its blocks are made up, and it throws rows away.
   bool probe = false;
-  bool background = false;  // of a recovery: reads that somebody waits for go before it
+  bool background = false;  // nobody waits for the bytes, so reads that somebody waits for go first
   std::vector<HopSpec> hops;
 
-  // Of the failed block that has this row; empty: not known.
+  // The SHA-256 of the failed block that has this row; empty: not known.
   std::string Sha256Of(Row row) const {
     const size_t block = row / layout.sub_blocks;
     return block < sha256.size() ? sha256[block] : "";
@@ -200,8 +201,8 @@ struct RepairPart {
 };
 
 // Checks a part that came over the network against the limits and rules above: INVALID_ARGUMENT
-// with the hop and the reason. After it, the engine indexes rows and coefficients without asking
-// again.
+// with the hop and the reason. After that the engine indexes rows and coefficients without further
+// checks.
 [[nodiscard]] absl::Status ValidatePart(const RepairPart& part);
 
 }  // namespace ecpipe

@@ -41,11 +41,11 @@ using ReadAtFn = std::function<absl::Status(uint64_t offset, std::span<uint8_t> 
 // FinishHex() of the first `bytes` bytes.
 absl::StatusOr<std::string> Sha256Of(const ReadAtFn& read_at, uint64_t bytes);
 
-// DATA_LOSS, "<what> SHA-256 <got>, expected <expected>", unless they are the same or none is
-// expected.
+// DATA_LOSS "<what> SHA-256 <got>, expected <expected>" unless the two are equal. OK if `expected`
+// is empty.
 absl::Status CompareSha256(const std::string& what, const std::string& got,
                            const std::string& expected);
-// The same for a block that was rebuilt, and says what to do.
+// The same for a block that was rebuilt; the message also says what to do.
 absl::Status CompareRebuilt(const std::string& block_id, const std::string& got,
                             const std::string& expected);
 

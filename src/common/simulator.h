@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program waits with: time, threads, condition variables, poll(), randomness. They are the
-// kernel's, unless a simulation has put its own in their place: then the same code runs, unchanged,
-// as fibres of one thread in virtual time (tests/sim, docs/design/011-simulation.md). Not used by
-// production programs; where nothing is installed it costs one load before a thread would wait.
+// The means by which a program waits: time, threads, condition variables, poll(), randomness.
+// Normally these are the kernel's. A simulation can install its own; then the same code runs
+// unchanged as fibres of one thread in virtual time (tests/sim, docs/design/011-simulation.md).
+// Production programs install none; they pay one load before a thread waits.
 #pragma once
 
 #include <poll.h>

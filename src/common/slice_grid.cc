@@ -9,9 +9,9 @@
 namespace ecpipe {
 
 absl::Status SliceGrid::Validate() const {
-  if (slice_bytes == 0) return absl::InvalidArgumentError("slice size must not be 0 bytes");
+  if (slice_bytes == 0) return absl::InvalidArgumentError("the slice size must not be 0 bytes");
   if (slice_bytes > kMaxSliceBytes) {
-    return absl::InvalidArgumentError("slice size of " + std::to_string(slice_bytes) +
+    return absl::InvalidArgumentError("the slice size of " + std::to_string(slice_bytes) +
                                       " bytes is over the limit of " +
                                       std::to_string(kMaxSliceBytes) + " bytes");
   }
@@ -39,16 +39,18 @@ LaneSlices LaneSlices::All(uint32_t slice_count) {
 
 absl::StatusOr<LaneSlices> LaneSlices::Create(std::vector<SliceRun> runs, uint32_t slice_count) {
   if (runs.empty()) return absl::InvalidArgumentError("a lane carries no slices");
-  if (runs.size() > kMaxRuns) return absl::InvalidArgumentError("a lane has too many slice runs");
+  if (runs.size() > kMaxRuns) {
+    return absl::InvalidArgumentError("a lane has too many runs of slices");
+  }
   LaneSlices slices;
   uint64_t next_free = 0;
   for (const SliceRun& run : runs) {
     if (run.count == 0 || run.stride == 0) {
-      return absl::InvalidArgumentError("a slice run has a count or stride of 0");
+      return absl::InvalidArgumentError("a run of slices has a count or stride of 0");
     }
     const uint64_t last = run.first + uint64_t{run.count - 1} * run.stride;
     if (run.first < next_free || last >= slice_count) {
-      return absl::InvalidArgumentError("slice runs overlap or leave the range");
+      return absl::InvalidArgumentError("the runs of slices of a lane overlap, or leave the range");
     }
     next_free = last + 1;
     slices.run_start_.push_back(slices.count_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices that an attempt has left missing, as runs of neighbours.
+// The slices that an attempt has left missing, as runs with a stride of 1.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace ecpipe {
 
-// It bounds a message. What is missing are one run, and a few slices around the places where lanes
-// have come to; beyond this many separate runs all is named as one.
+// Bounds the message that names missing slices. Usually one run is missing, and a few slices around
+// the places that the lanes have reached; if there are more separate runs than this, some are
+// joined.
 inline constexpr size_t kMaxMissingRuns = 256;
 
-// The slices whose count of rows that are still to come is not zero, ascending; at most
-// kMaxMissingRuns runs, which then have some others between them.
+// The slices of which rows are still to come (a count that is not zero), as ascending runs. To keep
+// to kMaxMissingRuns runs, a run may also name slices that are not missing.
 std::vector<SliceRun> MissingRuns(std::span<const uint8_t> rows_left);
 
 // All slices of either, both ascending runs of neighbours; bounded in the same way.

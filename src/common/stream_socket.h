@@ -14,9 +14,8 @@
 
 namespace ecpipe {
 
-// One end of a stream: a connected, non-blocking TCP socket, with TLS around it or without. Without
-// TLS each call is the system call of that name and nothing else. One thread at a time; closing is
-// done by destroying it.
+// One end of a stream: a connected, non-blocking TCP socket, with or without TLS. Without TLS each
+// call is just the system call of that name. Used by one thread at a time; destroying it closes it.
 class StreamSocket {
  public:
   StreamSocket() = default;
@@ -26,26 +25,27 @@ class StreamSocket {
   int fd() const { return fd_.get(); }
   bool has_tls() const { return tls_ != nullptr; }
 
-  // Before anything else, if at all: `tls` is over this socket. Then Handshake() until it is true.
+  // Adds TLS: `tls` must use this socket. Call it before any other call, then call Handshake()
+  // until it returns true.
   void UseTls(std::unique_ptr<TlsSession> tls) { tls_ = std::move(tls); }
   // See TlsSession; true at once without TLS.
   absl::StatusOr<bool> Handshake();
   short handshake_events() const { return tls_ == nullptr ? POLLOUT : tls_->wanted_events(); }
 
-  // The count; 0 when the peer has ended; -1 with errno. Fewer bytes than were asked for: no more
-  // had come.
+  // Returns the number of bytes read, 0 when the peer has ended, or -1 with errno. Fewer bytes than
+  // fit mean that no more had come.
   ssize_t Read(const iovec* parts, int count);
-  // The count, or -1 with errno. `flags`: MSG_MORE or 0.
+  // Returns the number of bytes sent, or -1 with errno. `flags`: MSG_MORE or 0.
   ssize_t Send(const iovec* parts, int count, int flags);
-  // What Read() or Send() has failed with, said in context.
+  // The error of the last Read() or Send() as a status, with context.
   absl::Status Error(int errno_value, const std::string& what) const;
 
-  // Whether Send() has bytes under way that it has not counted: only they may follow.
+  // Whether a Send() that failed still holds bytes: then only the same bytes may be sent next.
   bool mid_send() const { return tls_ != nullptr && tls_->write_pending(); }
-  // Whether a peer that is not to send anything has ended, or has sent something. Takes nothing.
+  // For a peer that must not send: whether it has ended, or has sent something. Reads nothing.
   bool PeerEndedOrSpoke() const;
 
-  // Tells the peer that all has been taken that is wanted. Without TLS closing says it.
+  // Tells the peer that this end has received all that it wants. Without TLS closing does that.
   void SayGoodbye();
 
  private:

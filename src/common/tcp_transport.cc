@@ -147,7 +147,7 @@ class TcpReceiver : public SliceReceiver {
     size_t wanted = 0;
     for (int i = 0; i < count; ++i) wanted += parts[i].iov_len;
     const ssize_t got = socket_.Read(parts.data(), count);
-    if (got == 0) return absl::UnavailableError("the sender closed the stream");
+    if (got == 0) return absl::UnavailableError("the sender closed the stream before its end");
     if (got < 0 && !WouldBlock()) return socket_.Error(errno, "read");
     read_all_ = got == static_cast<ssize_t>(wanted);
     if (got > 0) {
@@ -255,7 +255,7 @@ class TcpSender : public SliceSender {
   absl::Status CheckPeer() override {
     if (!HavePeer()) return absl::OkStatus();
     if (!socket_.PeerEndedOrSpoke()) return absl::OkStatus();
-    return absl::UnavailableError(peer_ + " closed the stream");
+    return absl::UnavailableError(peer_ + " closed the stream before its end");
   }
 
   void SendError(const FrameHeader& stream, const absl::Status& status) override {

@@ -133,12 +133,13 @@ absl::Status TlsSession::State::CheckPeer(const PeerIdentity& peer) const {
   bool fits = false;
   for (const Role role : peer.roles) fits |= roles.contains(role);
   if (!fits) {
-    return absl::UnauthenticatedError("its certificate has none of the roles " + RoleNames(roles) +
-                                      "; it has: " + RoleNames(peer.roles));
+    return absl::UnauthenticatedError("the peer's certificate needs one of the roles " +
+                                      RoleNames(roles) + "; it has " +
+                                      (peer.roles.empty() ? "none" : RoleNames(peer.roles)));
   }
   if (!node.empty() && peer.node != node) {
-    return absl::UnauthenticatedError("its certificate is that of '" + peer.node + "', not of '" +
-                                      node + "'");
+    return absl::UnauthenticatedError("the peer's certificate names node '" + peer.node +
+                                      "', but node '" + node + "' was expected");
   }
   return absl::OkStatus();
 }
@@ -147,7 +148,7 @@ absl::Status TlsSession::State::CheckPeer(const PeerIdentity& peer) const {
 // the peer as an alert.
 int TlsSession::State::Verify(int chain_is_good, X509_STORE_CTX* chain) {
   if (chain_is_good != 1) {
-    refusal = std::string("its certificate is not good: ") +
+    refusal = std::string("the peer's certificate is not valid: ") +
               X509_verify_cert_error_string(X509_STORE_CTX_get_error(chain));
     return 0;
   }
@@ -170,7 +171,8 @@ int TlsSession::State::Fail(int result) {
   if (kind == SSL_ERROR_ZERO_RETURN) return 0;
   if (kind == SSL_ERROR_SYSCALL || end_of_input) {
     error = absl::UnavailableError(
-        "the peer closed the connection without a TLS goodbye; if it refused our certificate, its "
+        "the peer closed the connection without a TLS goodbye (close_notify); if it refused our "
+        "certificate, its "
         "log says why");
     errno = kind == SSL_ERROR_SYSCALL && saved_errno != 0 ? saved_errno : ECONNRESET;
     ERR_clear_error();
@@ -180,7 +182,7 @@ int TlsSession::State::Fail(int result) {
   if (!refusal.empty()) {
     error = absl::UnauthenticatedError("TLS: " + refusal);
   } else if (SSL_is_init_finished(ssl.get()) && reason.find("alert") == std::string::npos) {
-    error = absl::DataLossError("TLS: damaged bytes: " + reason);
+    error = absl::DataLossError("TLS: the bytes received are damaged: " + reason);
   } else {
     error = absl::UnauthenticatedError("TLS: " + reason);
   }
@@ -196,8 +198,9 @@ absl::StatusOr<bool> TlsSession::Handshake() {
   const int result = SSL_do_handshake(state_->ssl.get());
   if (result == 1) return true;
   if (state_->Fail(result) < 0 && errno == EAGAIN) return false;
-  return state_->error.ok() ? absl::UnavailableError("the peer ended the TLS handshake")
-                            : state_->error;
+  return state_->error.ok()
+             ? absl::UnavailableError("the peer ended the connection during the TLS handshake")
+             : state_->error;
 }
 
 short TlsSession::wanted_events() const { return state_->wanted; }
@@ -312,7 +315,7 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const
   ECPIPE_CHECK(ssl != nullptr);
   ERR_clear_error();
   const auto bad = [](const std::string& what) {
-    return absl::InvalidArgumentError("TLS: " + what + ": " + QueuedError());
+    return absl::InvalidArgumentError("TLS: cannot use " + what + ": " + QueuedError());
   };
   SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION);
   SSL_CTX_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -320,15 +323,15 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const
   // No resumption: a session is as long as its stream, and each peer shows its certificate.
   SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(ssl, 0);
-  if (SSL_CTX_load_verify_file(ssl, files.ca.c_str()) != 1) return bad("CA " + files.ca);
+  if (SSL_CTX_load_verify_file(ssl, files.ca.c_str()) != 1) return bad("the CA file " + files.ca);
   if (SSL_CTX_use_certificate_chain_file(ssl, files.certificate.c_str()) != 1) {
-    return bad("certificate " + files.certificate);
+    return bad("the certificate file " + files.certificate);
   }
   if (SSL_CTX_use_PrivateKey_file(ssl, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return bad("key " + files.key);
+    return bad("the key file " + files.key);
   }
   if (SSL_CTX_check_private_key(ssl) != 1) {
-    return bad(files.key + " is not the key of " + files.certificate);
+    return bad("the key " + files.key + " with the certificate " + files.certificate);
   }
   return loaded;
 }

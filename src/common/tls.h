@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS 1.3 for the data plane, both ends with a certificate of the same CA. OpenSSL is behind this
-// header and nowhere else.
+// TLS 1.3 for the data plane; both ends have a certificate of the same CA. Only tls.cc includes
+// OpenSSL's TLS headers.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@
 namespace ecpipe {
 
 // One end of a connection. It uses a non-blocking socket that it does not own and that outlives it.
-// One thread at a time.
+// Used by one thread at a time.
 class TlsSession {
  public:
   struct State;
@@ -28,24 +28,25 @@ class TlsSession {
   explicit TlsSession(std::unique_ptr<State> state);
   ~TlsSession();
 
-  // Goes on with the handshake. True: the peer has proven who it is, and may be here; on the
-  // dialling side the peer's verdict on us comes with the first read. False: poll for
-  // wanted_events(), then call again. UNAUTHENTICATED with the reason, or UNAVAILABLE when the peer
-  // has gone.
+  // Continues the handshake. True: the peer has proven its identity and is accepted; whether the
+  // peer accepts us, the dialling side learns with its first read. False: poll for wanted_events(),
+  // then call again. UNAUTHENTICATED: the peer is refused, with the reason. UNAVAILABLE: it has
+  // gone.
   absl::StatusOr<bool> Handshake();
-  // What the handshake waits for: POLLIN or POLLOUT.
+  // The event that the handshake waits for: POLLIN or POLLOUT.
   short wanted_events() const;
 
-  // As recv() and send(): the count, 0 for the peer's orderly end, or -1 with errno. Fewer bytes
-  // than fit were all that had come. EPROTO: see error(). A peer that goes without a TLS goodbye is
-  // ECONNRESET, so nobody between the two can cut a stream short unnoticed.
+  // As recv() and send(): return the number of bytes, 0 for the peer's orderly end, or -1 with
+  // errno. Fewer bytes than fit mean that no more had come. EPROTO: see error(). ECONNRESET if the
+  // peer goes without a TLS goodbye, so that a stream that was cut short on its way is noticed.
   ssize_t Read(std::span<uint8_t> bytes);
   ssize_t Write(std::span<const uint8_t> bytes, int flags);  // MSG_MORE or 0
-  // Whether a Write() that returned -1 has bytes under way: only the same bytes may follow.
+  // Whether a Write() that returned -1 still holds bytes: then only the same bytes may be written
+  // next.
   bool write_pending() const;
   // Whether bytes have come that Read() has not returned.
   bool has_unread() const;
-  // Says that no more will be sent. Best effort, does not block.
+  // Tells the peer that no more will be sent. Best effort; does not block.
   void SayGoodbye();
 
   // Why the last call failed.
@@ -55,18 +56,17 @@ class TlsSession {
   const std::unique_ptr<State> state_;
 };
 
-// A process's identity, and whom it believes. The files are looked at again, once a second at most,
-// when a session begins: what has changed is used from then on; what is damaged is logged, and what
-// was there before stays in use. Thread-safe.
+// A process's own certificate and the CA that it trusts. When a session begins, and at most once a
+// second, the files are checked for changes: new files are used from then on; bad ones are logged,
+// and the ones before stay in use. Thread-safe.
 class TlsContext {
  public:
-  // INVALID_ARGUMENT naming the file that cannot be used, or for a key that is not the
-  // certificate's.
+  // INVALID_ARGUMENT, naming the file: it cannot be used, or the key does not fit the certificate.
   static absl::StatusOr<std::shared_ptr<TlsContext>> Create(const TlsFiles& files);
-  // The same, but null for files of which none is given.
+  // The same, but returns null if no file is set.
   static absl::StatusOr<std::shared_ptr<TlsContext>> CreateIfEnabled(const TlsFiles& files);
 
-  // The dialling end. The peer must be a helper, and the node that is named here.
+  // The dialling end. The peer must have the role helper and be this node.
   std::unique_ptr<TlsSession> Dial(int fd, const std::string& node);
   // The accepting end. The peer must have one of these roles.
   std::unique_ptr<TlsSession> Accept(int fd, const std::set<Role>& roles);

@@ -8,7 +8,8 @@ absl::Status CheckComplete(const TlsFiles& files) {
   const bool all = !files.ca.empty() && !files.certificate.empty() && !files.key.empty();
   if (none || all) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "TLS needs all three of the CA's certificate, the own certificate and its key");
+      "TLS needs three files: the CA's certificate (ca), this process's certificate (certificate) "
+      "and its key (key); give all three, or none to run without TLS");
 }
 
 TlsFiles ReadTlsFiles(Config& config) {

@@ -8,17 +8,17 @@
 
 namespace ecpipe {
 
-// Where a process's TLS identity lies, in PEM. deploy/make-certs.sh makes such files. All three are
-// given, or none: then there is no TLS.
+// The PEM files that make up a process's TLS identity. deploy/make-certs.sh makes such files.
+// Either all three are set, or none, which means no TLS.
 struct TlsFiles {
-  std::string ca;           // whose certificates are believed; nobody else's are
-  std::string certificate;  // its own, with the intermediate ones behind it
-  std::string key;          // may be the same file as `certificate`
+  std::string ca;           // the CA: peers must show a certificate that it has signed
+  std::string certificate;  // this process's certificate, then any intermediate ones
+  std::string key;          // the private key; may be the same file as `certificate`
 
   bool enabled() const { return !ca.empty(); }
 };
 
-// INVALID_ARGUMENT when some are given and others are not.
+// INVALID_ARGUMENT when one or two of the three are set.
 absl::Status CheckComplete(const TlsFiles& files);
 
 // The section [tls] of a daemon's configuration.

@@ -26,16 +26,16 @@ class SliceReceiver {
  public:
   virtual ~SliceReceiver() = default;
 
-  // Goes on receiving the frame `expected` into `payload` (expected.payload_bytes long, untouched
-  // by the caller until this returns true). True: the frame is complete and its bytes are verified.
-  // False: wait as poll_fd() says, then call again with the same arguments. An error ends the
-  // stream: DATA_LOSS for a frame that is damaged or not the expected one, UNAVAILABLE when the
-  // sender has gone, or the sender's own error, with the sender's node named.
+  // Continues to receive the frame `expected` into `payload`, which is expected.payload_bytes long
+  // and which the caller leaves alone until this returns true. True: the frame is complete and its
+  // bytes are verified. False: wait as poll_fd() says, then call again with the same arguments. An
+  // error ends the stream: DATA_LOSS if the frame is damaged or is not the expected one,
+  // UNAVAILABLE if the sender has gone, or the sender's own error, which names the sender's node.
   virtual absl::StatusOr<bool> TryReceive(const FrameHeader& expected,
                                           std::span<uint8_t> payload) = 0;
 
   virtual pollfd poll_fd() const = 0;
-  // Bytes that have come off the network so far, with headers: grows while a large frame arrives.
+  // Bytes received from the network so far, headers included; grows while a large frame arrives.
   virtual uint64_t bytes_received() const = 0;
 };
 
@@ -43,22 +43,23 @@ class SliceSender {
  public:
   virtual ~SliceSender() = default;
 
-  // What the caller does next: send another frame at once, or nobody knows when.
+  // Whether the caller sends another frame at once after this one.
   enum class Next { kFrame, kUnknown };
 
-  // Goes on sending one frame; fills in its checksum. True: taken over completely, the payload may
-  // be reused. False: wait as poll_fd() says, then call again with the same arguments. UNAVAILABLE
-  // when the receiver has gone.
+  // Continues to send one frame and fills in its checksum. True: the frame is taken over
+  // completely, and the caller may reuse the payload. False: wait as poll_fd() says, then call
+  // again with the same arguments. UNAVAILABLE: the receiver has gone.
   virtual absl::StatusOr<bool> TrySend(const FrameHeader& header, std::span<const uint8_t> payload,
                                        Next next) = 0;
 
-  // After the last frame: true once the receiver has taken everything and closed.
+  // Call after the last frame: true once the receiver has taken everything and closed.
   virtual absl::StatusOr<bool> TryFinish() = 0;
 
-  // UNAVAILABLE when the receiver is known to have gone. For senders that have nothing to send yet.
+  // UNAVAILABLE if the receiver has gone, as far as that is known. For senders that have nothing to
+  // send yet.
   virtual absl::Status CheckPeer() = 0;
 
-  // Tells the receiver why no more frames come. Best effort, does not block.
+  // Tells the receiver why no more frames come. Best effort; does not block.
   virtual void SendError(const FrameHeader& stream, const absl::Status& status) = 0;
 
   // fd of -1: nothing to poll yet; the wakeup given to Offer() is signalled when that changes.
@@ -79,13 +80,13 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Starts to open a stream from `input.address`; the connection is completed by TryReceive, which
-  // also reports that it could not be made.
+  // Starts to open a stream from `input.address`. TryReceive completes the connection and reports a
+  // failure to connect.
   virtual absl::StatusOr<std::unique_ptr<SliceReceiver>> Connect(const HopInput& input,
                                                                  const StreamShape& shape) = 0;
 
-  // Makes the sending end known under its edge and token. Until a receiver comes TrySend returns
-  // false. `wakeup` is signalled when one does.
+  // Registers the sending end under its edge and token. TrySend returns false until a receiver
+  // comes; then `wakeup` is signalled.
   virtual absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput& output,
                                                              const StreamShape& shape,
                                                              std::shared_ptr<Wakeup> wakeup) = 0;

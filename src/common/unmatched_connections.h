@@ -25,15 +25,15 @@ struct Unmatched {
   std::list<Unmatched>::iterator self;
 };
 
-// The connections that a data port holds and cannot place yet: a bounded number, shared fairly
-// among the addresses that they come from. One thread.
+// The connections of a data port that have not been matched with an edge yet: a bounded number,
+// shared fairly among the addresses that they come from. Used by one thread.
 class UnmatchedConnections {
  public:
   explicit UnmatchedConnections(size_t capacity) : capacity_(capacity) {}
 
   bool empty() const { return connections_.empty(); }
-  // Who has to leave before another may be added; null when there is room. It is the oldest of the
-  // origin that has the most, so whoever opens many connections loses his own.
+  // The connection to close before another may be added; null if there is room. It is the oldest of
+  // the address with the most connections, so a flood from one address pushes out only its own.
   Unmatched* Surplus();
   // Valid until it is removed. Deadlines never come earlier than those of older ones.
   Unmatched* Add(StreamSocket socket, const std::string& origin, TimePoint deadline);
@@ -44,7 +44,7 @@ class UnmatchedConnections {
  private:
   const size_t capacity_;
   std::list<Unmatched> connections_;         // oldest first
-  std::map<std::string, size_t> by_origin_;  // how many it has; no zeros
+  std::map<std::string, size_t> by_origin_;  // connections of each address; no zeros
 };
 
 }  // namespace ecpipe

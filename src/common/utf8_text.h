@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that comes from outside and goes on into protos, logs and terminals. A proto with a string
-// that is no UTF-8 is refused by whoever receives it, all of it.
+// Cleans text that comes from outside before it goes into protos, logs and terminals. The receiver
+// of a proto refuses all of it if one string is not UTF-8.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ bool IsCleanText(std::string_view text);
 // The text with a '?' for each byte that is a control character or not part of valid UTF-8.
 std::string CleanText(std::string_view text);
 
-// The longest beginning of at most `most_bytes` bytes that does not end within a character. Of text
-// that is no UTF-8 at most 3 bytes more are lost than need be.
+// The longest prefix of at most `most_bytes` bytes that does not end within a character. For text
+// that is not UTF-8 the prefix can be up to 3 bytes shorter than necessary.
 std::string_view CutText(std::string_view text, size_t most_bytes);
 
 }  // namespace ecpipe

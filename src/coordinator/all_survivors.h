@@ -3,10 +3,10 @@
 // CLUSTER'23): when the helpers' links and not the requestor's hold a repair up, every slice still
 // takes k helpers, but not always the same ones.
 //
-// How much each helper does. Let helper i carry a share x_i <= 1 of the slices; its link, of speed
-// c_i, is then busy for x_i B / c_i. Every slice needs k helpers, so the shares add up to k. The
-// least time T in which that is possible is where sum of min(1, c_i T / B) = k: every helper either
-// takes part in all slices or is busy until the end. No plan can be faster, whatever its shape.
+// How much each helper does. Let helper i carry a share x_i <= 1 of the slices; its link of speed
+// c_i is then busy for x_i B / c_i. Every slice needs k helpers, so the shares add up to k. The
+// least time T for which that is possible solves sum of min(1, c_i T / B) = k: every helper either
+// takes part in all slices or is busy until the end. No plan of any shape can be faster.
 //
 // Who works together. Write the shares one after the other round a circle of one block's length:
 // they go round k times, so k different helpers cover each point (McNaughton's wrap-around rule,
@@ -20,7 +20,7 @@
 namespace ecpipe {
 
 struct SharedLane {
-  uint32_t slices = 0;       // how many; not which
+  uint32_t slices = 0;       // the number of slices; which ones is decided later
   std::vector<int> helpers;  // indices into `speeds`, k of them
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes take part in which repairs and probes, so that it is known who had a node for itself.
+// Which nodes take part in which repairs and probes. It tells whether a repair had a node to
+// itself, so that its times measure the links of that node.
 #pragma once
 
 #include <map>
@@ -23,10 +24,10 @@ class BusyNodes {
    public:
     ~Hold() { Release(); }
 
-    // The repair is over; whom it shared nodes with stays known.
+    // The repair is over; which nodes it shared stays known.
     void Release();
     bool Has(const std::string& node) const { return nodes_.contains(node); }
-    // Whether another one had the node at the same time, before Release().
+    // Whether another repair or probe used the node at the same time, before Release().
     bool Shared(const std::string& node) const;
 
    private:
@@ -43,7 +44,7 @@ class BusyNodes {
   explicit BusyNodes(const Clock* clock) : clock_(clock), state_(std::make_shared<State>()) {}
 
   std::shared_ptr<Hold> Take(const std::vector<std::string>& nodes);
-  // Repairs that nobody here knows of may run until then: all nodes count as shared.
+  // Until then repairs may run that this coordinator does not know: all nodes count as shared.
   void DistrustUntil(TimePoint till);
 
  private:

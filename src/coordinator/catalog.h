@@ -18,8 +18,8 @@ namespace ecpipe {
 struct BlockPlace {
   std::string block_id;
   std::string node;  // node id of the helper beside which the block is stored
-  // Of the whole block, as its manifest has it, 64 hexadecimal digits; empty: not known. Whoever
-  // takes a repaired block compares.
+  // The SHA-256 of the whole block from its manifest, 64 hexadecimal digits; empty: not known. The
+  // receiver of a repaired block compares it.
   std::string sha256 = {};
 
   friend bool operator==(const BlockPlace&, const BlockPlace&) = default;
@@ -30,8 +30,8 @@ struct Stripe {
   std::string code;                // a name that CreateErasureCode takes
   uint64_t block_bytes = 0;        // length of each block, or of the longest
   std::vector<BlockPlace> blocks;  // n of them; the position is the block's index in the code
-  // The length of each block, of codes without sub-blocks: a shorter one counts as followed by
-  // zeros, and one of length 0 does not exist. Empty: all have block_bytes.
+  // The length of each block, for codes without sub-blocks: a shorter block counts as followed by
+  // zeros, and a block of length 0 does not exist. Empty: all blocks have block_bytes.
   std::vector<uint64_t> block_lengths;
 
   uint64_t BytesOf(int block_index) const {

@@ -10,42 +10,42 @@
 
 namespace ecpipe {
 
-// What is known of a node that may take part.
+// What the coordinator knows of a node that may take part.
 struct PlanNode {
   std::string node;
-  std::string rack;                // empty: unknown, and then a rack of its own
-  double up_bytes_per_second = 0;  // of its link; 0: unknown, taken for the default
+  std::string rack;                // empty: unknown; the node then counts as a rack of its own
+  double up_bytes_per_second = 0;  // speed of its uplink; 0: unknown, the default is assumed
   double down_bytes_per_second = 0;
 };
 
-// Bytes per second from one node to another. Where an operator has written them down both names may
-// be racks: that is then the speed from any node of the one to any node of the other.
+// Bytes per second from one node to another. In a table that an operator wrote, both names may be
+// racks: the speed is then that from any node of the one rack to any node of the other.
 using LinkTable = std::map<std::pair<std::string, std::string>, double>;
 
 struct ClusterView {
-  std::vector<PlanNode> nodes;                // helpers, and requestors of which something is known
-  std::shared_ptr<const LinkTable> links;     // written down; null: nothing
-  std::shared_ptr<const LinkTable> measured;  // for pairs that are not; null: nothing
+  std::vector<PlanNode> nodes;                // helpers, and requestors that are known
+  std::shared_ptr<const LinkTable> links;     // from the operator's file; null: none
+  std::shared_ptr<const LinkTable> measured;  // for pairs that are not in `links`; null: none
   double default_bytes_per_second = 125e6;
-  double rack_bytes_per_second = 0;  // out of a rack, and into it, for all its nodes; 0: no limit
+  double rack_bytes_per_second = 0;  // what leaves a rack, and what enters it, at most; 0: no limit
 };
 
-// Answers about a view, which must outlive it.
+// Answers questions about a view, which must outlive it.
 class Links {
  public:
   explicit Links(const ClusterView& view);
 
-  // Whether anything is known of pairs.
+  // Whether the speed of any pair is known.
   bool HavePairs() const { return view_.links != nullptr || view_.measured != nullptr; }
 
   double Up(const std::string& node) const { return Of(node, &PlanNode::up_bytes_per_second); }
   double Down(const std::string& node) const { return Of(node, &PlanNode::down_bytes_per_second); }
-  // What is written down of the pair, or of its racks, but never more than the ends' links give;
-  // otherwise what was measured; otherwise what the ends' links give.
+  // The speed of the pair, or of its racks, in the operator's file, but at most that of the links
+  // of both ends; otherwise the measured speed; otherwise that of the links of both ends.
   double Between(const std::string& from, const std::string& to) const;
   // Empty: unknown.
   const std::string& RackOf(const std::string& node) const;
-  // Whether a stream leaves its rack. Unknown racks are not counted.
+  // Whether a stream between the two nodes leaves its rack. False if a rack is unknown.
   bool CrossesRacks(const std::string& from, const std::string& to) const;
 
  private:

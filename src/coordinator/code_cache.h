@@ -18,7 +18,8 @@ class CodeCache {
   absl::StatusOr<std::shared_ptr<const ErasureCode>> Get(const std::string& name);
 
  private:
-  // More different codes than this in one cluster is a mistake; beyond it codes are made each time.
+  // The cache keeps at most this many codes; more in one cluster are a mistake. Further codes are
+  // made anew each time.
   static constexpr size_t kMaxCodes = 256;
 
   Mutex mutex_;

@@ -63,8 +63,10 @@ void ReadNameNode(Config& config, NameNodeOptions* namenode) {
     const absl::Status valid = ValidateHttpServer(url);
     if (!valid.ok()) config.Reject("hdfs.namenodes", std::string(valid.message()));
   }
-  if (namenode->user.empty()) config.Reject("hdfs.user", "name a superuser of HDFS");
-  if (!namenode->path.starts_with("/")) config.Reject("hdfs.path", "it must begin with '/'");
+  if (namenode->user.empty()) {
+    config.Reject("hdfs.user", "must not be empty: name a superuser of HDFS");
+  }
+  if (!namenode->path.starts_with("/")) config.Reject("hdfs.path", "must begin with '/'");
 }
 
 absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {

@@ -39,15 +39,16 @@ absl::StatusOr<Stripe> StripeFromProto(const v1::Stripe& proto, CodeCache* codes
   absl::StatusOr<std::shared_ptr<const ErasureCode>> code = codes->Get(proto.code());
   if (!code.ok()) return bad(std::string(code.status().message()));
   if (proto.blocks_size() != (*code)->n()) {
-    return bad("has " + std::to_string(proto.blocks_size()) + " blocks, " + (*code)->name() +
-               " needs " + std::to_string((*code)->n()));
+    return bad("it has " + std::to_string(proto.blocks_size()) + " blocks, but code " +
+               (*code)->name() + " needs " + std::to_string((*code)->n()));
   }
   if (stripe.block_bytes == 0 || stripe.block_bytes > kMaxBlockBytes) {
     return bad("a block length of " + std::to_string(stripe.block_bytes) +
-               " bytes is not possible");
+               " bytes is out of range: it needs 1 to " + std::to_string(kMaxBlockBytes) +
+               " bytes");
   }
   if (!(*code)->layout().Fits(stripe.block_bytes)) {
-    return bad("a block of " + (*code)->name() + " is a multiple of " +
+    return bad("the length of a block of code " + (*code)->name() + " must be a multiple of " +
                std::to_string((*code)->layout().group_bytes()) + " bytes, not " +
                std::to_string(stripe.block_bytes));
   }
@@ -55,7 +56,7 @@ absl::StatusOr<Stripe> StripeFromProto(const v1::Stripe& proto, CodeCache* codes
     if (absl::Status id = ValidateBlockId(place.block_id()); !id.ok()) {
       return bad(std::string(id.message()));
     }
-    if (place.node_id().empty()) return bad("block " + place.block_id() + " is on no node");
+    if (place.node_id().empty()) return bad("block " + place.block_id() + " names no node");
     stripe.blocks.push_back({place.block_id(), place.node_id(), place.sha256()});
   }
   return stripe;
@@ -133,7 +134,7 @@ void RepairToProto(const RepairRecord& record, v1::Repair* proto) {
 // Blocks that nodes store change the catalog.
 absl::Status CheckMayStore(const grpc::ServerContext* context, const v1::RepairTarget& target) {
   if (target.to().empty()) return absl::OkStatus();
-  return CheckHasRole(context, Role::kOperator, "a repair whose blocks nodes store");
+  return CheckHasRole(context, Role::kOperator, "a repair that stores blocks on nodes");
 }
 
 }  // namespace
@@ -196,7 +197,7 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
   request.requestor = requestor;
   request.background = target.background();
   if (target.rack().size() > NodeTable::kMaxNodeIdBytes) {
-    return absl::InvalidArgumentError("the rack's name is too long");
+    return absl::InvalidArgumentError("the requestor's rack name is too long");
   }
   request.requestor_rack = target.rack();
   ECPIPE_ASSIGN_OR_RETURN(request.transport,

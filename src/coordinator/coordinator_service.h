@@ -15,7 +15,7 @@ namespace ecpipe {
 // The coordinator's gRPC face: checks and translates; RepairCoordinator and Catalog decide.
 class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
  public:
-  // What holds where LimitBook says nothing.
+  // The limits that hold unless LimitBook has others.
   struct DefaultLimits {
     double cluster_rate = 0;  // bytes per second; 0: none
     uint32_t max_running = 0;

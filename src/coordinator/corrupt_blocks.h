@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks that somebody has found to be corrupt. Planners do not read them until they have been
-// repaired.
+// The blocks that were found corrupt. Planners do not read them until they have been repaired.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@ namespace ecpipe {
 
 struct CorruptBlock {
   std::string block_id;
-  std::string node;    // that has it
-  std::string reason;  // what was found
+  std::string node;    // the node that has the corrupt block
+  std::string reason;  // what was found wrong
   int64_t found_unix_ms = 0;
 };
 
@@ -24,21 +23,21 @@ struct CorruptBlock {
 // blocks when they are next read.
 class CorruptBlocks {
  public:
-  // Bounds what reports can make us keep, at some hundred bytes each; the oldest are dropped beyond
-  // it, and found again when they are next read.
+  // Bounds the memory that reports can take, at some hundred bytes each. Beyond it the oldest are
+  // dropped; they are found again when they are next read.
   static constexpr size_t kMost = 10'000;
   static constexpr size_t kMaxReasonBytes = 300;
 
-  // True if the block was not known to be corrupt there. An older report stays as it is.
+  // Returns true if the block was not known to be corrupt there. An older report stays as it is.
   bool Add(CorruptBlock block);
-  // The block is good again, or will be: it was stored anew.
+  // The block was stored anew, so it no longer counts as corrupt.
   void Forget(const std::string& block_id);
 
-  // Why the node's copy of the block must not be read; empty if nothing is known against it.
+  // Why the node's copy of the block must not be read; empty if it may be read.
   std::string Reason(const std::string& block_id, const std::string& node) const;
   // The oldest first.
   std::vector<CorruptBlock> All() const;
-  // Blocks that were found since the start, each time that they were.
+  // The number of findings since the start; a block that was found twice counts twice.
   uint64_t found() const;
 
  private:

@@ -26,7 +26,7 @@ Suspects ByTheirOwnWord(const PartAnswers& answers) {
   Suspects suspects;
   for (const auto& [node, answer] : answers) {
     if (absl::IsNotFound(answer.status())) {
-      suspects[node] = {"its helper has restarted during the repair"};
+      suspects[node] = {"its helper restarted during the repair"};
     } else if (!answer.ok()) {
       // Who is only slow to answer may have too much to do.
       suspects[node] = {"its helper does not answer: " + std::string(answer.status().message()),
@@ -163,7 +163,7 @@ Suspects WhoIsStuck(const PartAnswers& answers, const PartAnswers* before) {
     for (const HopProgress& hop : answer->hops) {
       for (const StreamProgress& output : hop.outputs) {
         if (!output.waiting || !WaitsFor(answers, output.node, node)) continue;
-        suspects[node] = {"nothing passes between it and " + output.node, /*certain=*/false,
+        suspects[node] = {"no bytes pass between it and " + output.node, /*certain=*/false,
                           answers.contains(output.node) ? output.node : ""};
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom to leave out of the next attempt of a repair, judged by what its helpers say of their parts.
-// Pure. docs/design/008-attempts.md has the reasoning.
+// Decides which nodes the next attempt of a repair should leave out, from what the helpers answer
+// about their parts. Pure. docs/design/008-attempts.md has the reasoning.
 #pragma once
 
 #include <cstdint>
@@ -15,56 +15,57 @@
 
 namespace ecpipe {
 
-// What each helper of an attempt answered, by node.
+// The answer of each helper of an attempt, by node.
 using PartAnswers = std::map<std::string, absl::StatusOr<PartProgress>>;
 
 struct Suspect {
   std::string reason;
-  bool certain = true;  // otherwise somebody else may be at fault as well
-  // The helper at the other end of the link that has failed, if that is what is known; it may as
-  // well be the one at fault. A requestor cannot be left out, and is never named.
+  bool certain = true;  // false: another node may be at fault instead
+  // If a link has failed: the helper at its other end, which may be at fault instead. Empty if that
+  // end is a requestor, which cannot be left out.
   std::string other_end;
-  bool slow = false;  // and that is all
+  bool slow = false;  // the node's links are slow, and nothing else is wrong
 };
 using Suspects = std::map<std::string, Suspect>;
 
-// To which nodes each node of an attempt sends; one for each stream.
+// The nodes to which each node of an attempt sends; one entry for each stream.
 using Receivers = std::map<std::string, std::vector<std::string>>;
 
-// Of an attempt that has failed at its requestor with `failure`.
+// The suspects of an attempt that failed at its requestor with `failure`.
 Suspects WhoFailed(const PartAnswers& answers, const absl::Status& failure,
                    const Receivers& receivers = {});
 
-// Of an attempt of which its requestor sees nothing come. `before` is what the helpers answered a
-// moment ago, when it did not, either; null for the first time. Nobody while bytes move anywhere.
+// The suspects of an attempt whose requestor receives no bytes. `before` has the answers of a
+// moment ago, when it received none either; null at the first look. There are no suspects while
+// bytes move anywhere.
 Suspects WhoIsStuck(const PartAnswers& answers, const PartAnswers* before);
 
-// What senders say of their streams, by sender, lane, hop and receiver.
+// What senders report of their streams, by sender, lane, hop and receiver.
 struct Passed {
   uint64_t bytes = 0;
   double network_seconds = 0;
 };
 using Sent = std::map<std::tuple<std::string, uint32_t, uint32_t, std::string>, Passed>;
-// Without what cannot be.
+// Leaves out impossible values.
 Sent SentBy(const PartAnswers& answers);
-// Whether each helper whose part runs has told of its streams.
+// Whether each helper whose part runs has reported its streams.
 bool AllTell(const PartAnswers& answers);
 
-// Links that are much slower than the others of their attempt, though nothing but the network is in
-// their way, and by whose slowness the attempt is held up.
+// The links of an attempt that are much slower than the others, although only the network holds
+// them up, and that hold up the attempt.
 struct SlowLinks {
-  std::map<std::string, int> ends;  // at how many slow links each node is
-  std::string sender;               // of the slowest
-  double speedup = 1;               // that is to be had without them
-  double pace = 0;                  // what the usual link has passed, in bytes per second
-  bool telling = false;             // whether a slow link would have stood out
+  std::map<std::string, int> ends;  // for each node: the number of slow links that it is an end of
+  std::string sender;               // the sender of the slowest link
+  double speedup = 1;    // how many times as fast the repair could be without these links
+  double pace = 0;       // bytes per second that the usual link has passed
+  bool telling = false;  // whether a slow link would have stood out
 };
-// Judged by what passed in the `seconds` since `before`, or since the attempt began if that is
-// null: over its whole time a link that has become slow looks fast for long. One that rested
-// meanwhile is taken to be as fast as over its whole time. Without a `best_pace`, the best that the
-// repair has had, this is a guess: a link that waits for another one and lets bursts pass looks
-// faster than it is. Nothing in `ends` if no link stands out: if not `telling`, look at the same
-// `before` again later.
+// Judges by the bytes that passed in the `seconds` since `before`, or since the attempt began if
+// that is null. (Judged over its whole time, a link that has become slow would look fast for long.)
+// A link that rested meanwhile counts as fast as over its whole time. `best_pace` is the best pace
+// that the repair has had; without it (0) the result is a guess, because a link that waits for
+// another one and passes bursts looks faster than it is. `ends` is empty if no link stands out; if
+// `telling` is false as well, look again later with the same `before`.
 SlowLinks WhichIsSlow(const Sent& now, const Sent* before, double seconds, double best_pace = 0);
 
 }  // namespace ecpipe

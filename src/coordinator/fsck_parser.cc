@@ -54,7 +54,7 @@ absl::Status FsckParser::Add(std::string_view text) {
     const size_t end = text.find('\n');
     const std::string_view piece = text.substr(0, end);
     if (line_.size() + piece.size() > kMaxLineBytes) {
-      return absl::ResourceExhaustedError("fsck has a line of more than " +
+      return absl::ResourceExhaustedError("the NameNode's fsck answer has a line of more than " +
                                           std::to_string(kMaxLineBytes) + " bytes");
     }
     line_ += piece;
@@ -71,8 +71,8 @@ absl::StatusOr<GroupTable> FsckParser::Finish() {
   const bool verdict = last_line_.starts_with(kVerdict) && (last_line_.ends_with("' is HEALTHY") ||
                                                             last_line_.ends_with("' is CORRUPT"));
   if (!ended_ || !verdict) {
-    return absl::UnavailableError("fsck's answer is not whole; it ends with '" + Shown(last_line_) +
-                                  "'");
+    return absl::UnavailableError("the NameNode's fsck answer is incomplete; it ends with '" +
+                                  Shown(last_line_) + "'");
   }
   groups_.Seal();
   return std::move(groups_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what a NameNode's fsck says of block groups, as the text of
+// Reads block groups from the answer of a NameNode's fsck, which is the text of
 // /fsck?ugi=USER&files=1&blocks=1&openforwrite=1&path=PATH of Hadoop 3:
 //
 //   FSCK started by hdfs (auth:SIMPLE) from /127.0.0.1 for path / at Sun Nov 22 02:00:00 UTC 2026
@@ -22,10 +22,10 @@
 //
 //   The filesystem under path '/' is HEALTHY
 //
-// The last line has no end, or an end. What else is said of a file ("Under replicated ...",
-// "CORRUPT ...") stands between its line and its blocks, or behind the colon. A path may hold line
-// breaks, but HDFS allows no colon in it, and all that is read here has one before it matters: a
-// name can pretend to be neither a file's line nor a block's.
+// The last line may lack its line end. Other remarks about a file ("Under replicated ...", "CORRUPT
+// ...") stand between its line and its blocks, or after the colon. A path may contain line breaks
+// but no colon, and every line that is read here has a colon before the part that matters: so no
+// path can pass for the line of a file or of a block.
 #pragma once
 
 #include <cstdint>
@@ -38,17 +38,17 @@
 
 namespace ecpipe {
 
-// Keeps a line and the groups, whatever else the text has. Used by one thread.
+// Keeps only the current line and the groups in memory. Used by one thread.
 class FsckParser {
  public:
   // HDFS's longest path, 8000 characters, needs 24 KB.
   static constexpr size_t kMaxLineBytes = 64 << 10;
 
-  // The next bytes of the text. RESOURCE_EXHAUSTED: a line, or the number of groups, is beyond the
-  // limits; the text is of no use then.
+  // Takes the next bytes of the text. RESOURCE_EXHAUSTED: a line, or the number of groups, is over
+  // the limit; the whole text must be dropped then.
   absl::Status Add(std::string_view text);
-  // After the last ones. UNAVAILABLE: the text was cut off, or fsck has failed in the middle.
-  // NOT_FOUND: there is no such path.
+  // Call it after the last bytes. UNAVAILABLE: the text was cut off, or fsck failed in the middle.
+  // NOT_FOUND: the path does not exist.
   absl::StatusOr<GroupTable> Finish();
 
  private:
@@ -56,10 +56,10 @@ class FsckParser {
   absl::Status TakeBlock(const std::string& line);
   bool TakeFile(const std::string& line);
 
-  std::string line_;       // as far as it has come
-  std::string last_line_;  // the latest one that was not empty
-  bool ended_ = false;     // "FSCK ended at" was there
-  std::string policy_;     // of the file whose blocks come
+  std::string line_;       // the current line so far
+  std::string last_line_;  // the latest line that was not empty
+  bool ended_ = false;     // the line "FSCK ended at" has come
+  std::string policy_;     // the policy of the file whose blocks come
   uint64_t blocks_left_ = 0;
   GroupTable groups_;
 };

@@ -17,7 +17,8 @@ absl::StatusOr<uint16_t> NumberOfName(const std::string& name, size_t most, cons
   auto found = std::find(names->rbegin(), names->rend(), name);
   if (found == names->rend()) {
     if (names->size() == most) {
-      return absl::ResourceExhaustedError("more than " + std::to_string(most) + " " + what);
+      return absl::ResourceExhaustedError("the NameNode lists more than " + std::to_string(most) +
+                                          " " + what);
     }
     names->push_back(name);
     found = names->rbegin();
@@ -32,8 +33,8 @@ auto OrderOf(const BlockGroup& group) { return std::tuple(group.pool, group.id);
 absl::Status GroupTable::Add(const std::string& pool, int64_t id, uint64_t stamp, uint64_t bytes,
                              const std::string& policy) {
   if (groups_.size() == kMaxGroups) {
-    return absl::ResourceExhaustedError("more than " + std::to_string(kMaxGroups) +
-                                        " block groups");
+    return absl::ResourceExhaustedError("the NameNode lists more than " +
+                                        std::to_string(kMaxGroups) + " block groups");
   }
   BlockGroup group{id, stamp, bytes, 0, 0};
   ECPIPE_ASSIGN_OR_RETURN(group.pool, NumberOfName(pool, kMaxPools, "block pools", &pools_));

@@ -33,17 +33,17 @@ class GroupTable {
   // RESOURCE_EXHAUSTED beyond these.
   absl::Status Add(const std::string& pool, int64_t id, uint64_t stamp, uint64_t bytes,
                    const std::string& policy);
-  // After the last group. Of groups that came twice the newer generation counts.
+  // Call it after the last group. If a group came twice, the newer generation counts.
   void Seal();
 
-  // The rest is for a sealed table.
+  // The calls below require Seal().
   size_t size() const { return groups_.size(); }
   const std::vector<BlockGroup>& groups() const { return groups_; }  // by pool, then id
   const std::string& PoolOf(const BlockGroup& group) const { return pools_[group.pool]; }
   // Null if there is none. Valid as long as the table.
   const BlockGroup* Find(const std::string& pool, int64_t id) const;
-  // Facts without sources. FAILED_PRECONDITION: it is of a policy that nobody can repair, or has
-  // no byte.
+  // The facts without sources. FAILED_PRECONDITION: ECPipe cannot repair the group's policy, or the
+  // group is empty.
   absl::StatusOr<StripeFacts> FactsOf(const BlockGroup& group) const;
 
  private:

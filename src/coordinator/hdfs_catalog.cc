@@ -22,7 +22,9 @@ constexpr int64_t kReportDelayMillis = 2000;
 // "as of 12 s ago", and what went wrong since.
 std::string AgeText(const KnownGroups& groups) {
   std::string text = absl::StrFormat("as of %.0f s ago", groups.age_seconds);
-  if (!groups.last_error.empty()) text += "; asking again failed: " + groups.last_error;
+  if (!groups.last_error.empty()) {
+    text += "; asking the NameNode again failed: " + groups.last_error;
+  }
   return text;
 }
 
@@ -50,7 +52,9 @@ std::vector<std::string> HdfsCatalog::RenewedOf(const BlockReport& report) const
 absl::StatusOr<ReportedBlocks::Outcome> HdfsCatalog::Take(BlockReport report) {
   const std::optional<NodeView> node = nodes_->Find(report.node);
   if (!node || node->record.incarnation != report.incarnation) {
-    return absl::NotFoundError("node " + report.node + " is to register");
+    return absl::NotFoundError(
+        "node " + report.node +
+        " is not registered with this incarnation; register it, then report its blocks");
   }
   const std::vector<std::string> renewed = RenewedOf(report);
   const std::string name = report.node;
@@ -111,7 +115,7 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
   const std::string what = "block " + block_id;
   if (namenode_ == nullptr) {
     return absl::NotFoundError(what + " is in no stripe of the catalog, and no NameNode is " +
-                               "configured that might know its group ([hdfs] namenodes)");
+                               "configured; to find blocks of HDFS set [hdfs] namenodes");
   }
   const int64_t group_id = GroupOfBlock(block.id);
   KnownGroups groups = namenode_->Get();
@@ -124,14 +128,16 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
     group = find();
   }
   if (groups.table == nullptr) {
-    const std::string why = groups.last_error.empty() ? "none yet" : groups.last_error;
-    return absl::UnavailableError(what + ": no answer of the NameNode is there: " + why);
+    const std::string why = groups.last_error.empty() ? "" : ": " + groups.last_error;
+    return absl::UnavailableError(what + ": the NameNode has not listed its block groups yet" +
+                                  why);
   }
   if (group == nullptr) {
-    return absl::NotFoundError(what + ": the NameNode does not know its group, " + AgeText(groups));
+    return absl::NotFoundError(what + ": the NameNode does not know its block group, " +
+                               AgeText(groups));
   }
   if (group->stamp != block.stamp) {
-    return absl::FailedPreconditionError(what + ": its group is of generation " +
+    return absl::FailedPreconditionError(what + ": its block group has generation stamp " +
                                          std::to_string(group->stamp) + ", " + AgeText(groups));
   }
   ECPIPE_ASSIGN_OR_RETURN(StripeFacts facts, groups.table->FactsOf(*group));
@@ -190,8 +196,9 @@ absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
   loss.unreported_nodes = live.unreported;
   if (view->state != NodeState::kDead) return loss;
   if (had == nullptr) {
-    return absl::NotFoundError("node " + node + " is dead, and has not told this coordinator of " +
-                               "its blocks: what it had is not known here; see HDFS's own fsck");
+    return absl::NotFoundError(
+        "node " + node + " is dead and never reported its blocks to this coordinator, so what it " +
+        "had is not known here; run HDFS's own fsck");
   }
   const TimePoint lost_at = now - FromSeconds(view->seconds_since_heartbeat);
   GroupKnowledge known;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the coordinator knows of HDFS's blocks without having been told in a request: where they are
-// from helpers' reports, and what their groups are from the NameNode.
+// What the coordinator knows of HDFS blocks by itself: from the reports of helpers where they are,
+// and from the NameNode what groups they form.
 #pragma once
 
 #include <memory>
@@ -23,30 +23,32 @@ namespace ecpipe {
 
 struct HdfsStatus {
   KnownGroups groups;
-  uint64_t nodes = 0;   // whose blocks are known
-  uint64_t blocks = 0;  // that they report
+  uint64_t nodes = 0;   // DataNodes that have reported their blocks
+  uint64_t blocks = 0;  // blocks that these DataNodes report
   GroupHealth health;
 };
 
 struct NodeLoss {
   NodeView node;
-  // Nothing, unless the node is dead. None is beyond repair while nodes have yet to tell of blocks.
+  // Empty unless the node is dead. While nodes have not reported yet, no block counts as beyond
+  // repair.
   BlockLoss loss;
-  double report_age_seconds = 0;  // of the oldest latest report of a live DataNode
-  uint64_t unreported_nodes = 0;  // live DataNodes that have yet to tell of their blocks
+  double report_age_seconds = 0;  // age of the oldest report among those of live DataNodes
+  uint64_t unreported_nodes = 0;  // live DataNodes that have not reported their blocks yet
   KnownGroups groups;
 };
 
 // Thread-safe.
 class HdfsCatalog {
  public:
-  // The NameNode is asked again for a group that an answer this old does not have.
+  // If a group is not in the NameNode's answer, and the answer is older than this, the NameNode is
+  // asked again.
   static constexpr Duration kFreshEnough = std::chrono::seconds(5);
-  // Whoever asks for a group waits so long for that: less than a requestor waits for its answer.
+  // How long the caller waits for that: less than a requestor waits for its answer.
   static constexpr Duration kPatience = std::chrono::seconds(5);
 
-  // `namenode` may be null: none is configured. With `whole` it tells of all of HDFS. All outlive
-  // the catalog.
+  // `namenode` is null if none is configured. `whole`: its answers cover all of HDFS. All pointers
+  // outlive the catalog.
   HdfsCatalog(NodeRegistry* nodes, CorruptBlocks* corrupt, NameNodeGroups* namenode, bool whole,
               const Clock* clock)
       : nodes_(nodes),
@@ -59,21 +61,21 @@ class HdfsCatalog {
   ReportedBlocks* reported() { return &reported_; }
   bool configured() const { return namenode_ != nullptr; }
 
-  // Takes a node's report, and forgets that blocks are corrupt which the node does not have any
-  // more, or has anew. NOT_FOUND: the helper is to register; otherwise as ReportedBlocks::Take.
+  // Takes the report of a node. Corrupt blocks that the node no longer has, or has written anew, no
+  // longer count as corrupt. NOT_FOUND: the helper must register first; the other errors are those
+  // of ReportedBlocks::Take.
   absl::StatusOr<ReportedBlocks::Outcome> Take(BlockReport report);
 
-  // The group of a block named as in common/hdfs_block.h, with all who report a block of it: of the
-  // group's generation, and of the length that it must have. May wait for the NameNode.
-  // NOT_FOUND: it does not know the group; UNAVAILABLE: its answer is not there;
-  // FAILED_PRECONDITION: the group cannot be repaired by us, or is of another generation.
+  // The group of a block, which is named as in common/hdfs_block.h, with all nodes that report a
+  // block of it with the group's generation stamp and the right length. May wait for the NameNode.
+  // NOT_FOUND: the NameNode does not know the group. UNAVAILABLE: the NameNode has not answered.
+  // FAILED_PRECONDITION: ECPipe cannot repair the group, or the group has another generation stamp.
   absl::StatusOr<StripeFacts> FactsOf(const std::string& block_id);
 
-  // Nullopt: HDFS is nothing that we know of. The groups' health is up to some seconds old.
+  // Nullopt: the coordinator knows of no HDFS. The health of groups is up to some seconds old.
   std::optional<HdfsStatus> Status();
 
-  // Nullopt: the node is not one of HDFS's. NOT_FOUND: it is dead, and its blocks are not
-  // known.
+  // Nullopt: the node is not a DataNode. NOT_FOUND: it is dead, and its blocks are not known.
   absl::StatusOr<std::optional<NodeLoss>> LossOfNode(const std::string& node,
                                                      const std::set<std::string>& running);
 
@@ -87,12 +89,12 @@ class HdfsCatalog {
     NodeView node;
     std::shared_ptr<const NodeBlocks> blocks;
   };
-  // Whether it has told of its blocks since it registered.
+  // Whether the node has reported its blocks since it registered.
   bool Reports(const NodeView& node) const;
-  // What each node has. Of a node that has registered anew and not reported since nobody knows: it
-  // may have been away for long, and what its disks have may be older than what it had.
+  // The blocks of each node. Nodes that have registered anew and not reported since are left out:
+  // they may have been away for long, with other blocks on their disks than they last reported.
   std::vector<Reported> AllReported();
-  // Whether the DataNode of a dead helper has another helper now, whose report counts.
+  // Whether the DataNode of a dead helper now has another helper, whose report counts.
   bool HasMoved(const NodeView& node);
   Live LiveBlocks();
   void AddSources(StripeFacts* facts);

@@ -35,7 +35,9 @@ grpc::Status CoordinatorServiceImpl::ReportBlocks(
     if (absl::Status own = CheckSpeaksFor(context, piece.node_id()); !own.ok()) return ToGrpc(own);
     if (absl::Status added = assembler.Add(piece); !added.ok()) return ToGrpc(added);
   }
-  if (!assembler.complete()) return ToGrpc(absl::CancelledError("the report was cut off"));
+  if (!assembler.complete()) {
+    return ToGrpc(absl::CancelledError("the report ended before its last message"));
+  }
   const absl::StatusOr<ReportedBlocks::Outcome> outcome =
       hdfs_->Take(std::move(assembler.report()));
   if (!outcome.ok()) return ToGrpc(outcome.status());

@@ -29,35 +29,35 @@ class HelperGateway {
     RepairPart part;
   };
 
-  // What a helper says of a part that runs.
+  // The answer of a helper to a part that it has started.
   struct Started {
-    std::optional<ChecksumKind> checksum;  // of the part's block, if its store keeps some
+    std::optional<ChecksumKind> checksum;  // the checksums that its store keeps of the part's block
   };
 
-  // Sends every part at once and waits for all answers, at most `timeout`. One answer for each
-  // handout, in order; an error names its node. After DEADLINE_EXCEEDED or UNAVAILABLE the part may
-  // run or not.
+  // Sends all parts at the same time and waits for all answers, at most `timeout`. Returns one
+  // answer for each handout, in order; an error names its node. After DEADLINE_EXCEEDED or
+  // UNAVAILABLE the part may or may not run.
   virtual std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
                                                           Duration timeout) = 0;
 
-  // How far the helpers' parts of an attempt have come, asked all at once; one answer for each, in
-  // order. UNAVAILABLE, DEADLINE_EXCEEDED: the helper does not answer. NOT_FOUND: it knows of no
-  // such part.
+  // Asks all helpers at the same time how far their parts of an attempt have come. Returns one
+  // answer for each, in order. UNAVAILABLE, DEADLINE_EXCEEDED: the helper does not answer.
+  // NOT_FOUND: it does not know the part.
   virtual std::vector<absl::StatusOr<PartProgress>> AskParts(
       RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
       Duration timeout) = 0;
 
-  // Asks the helpers to end their parts of a repair, attempts up to this one, all at once, and
-  // waits a second at most. What they have of blocks that they store is discarded. A part that
-  // misses the word ends by itself when its streams close or stall.
+  // Asks all helpers at the same time to end their parts of a repair, in attempts up to this one,
+  // and waits at most a second. They discard slices that they have stored. A part that is not
+  // reached ends by itself when its streams close or stall.
   virtual void CancelRepair(RepairId repair_id, uint32_t attempt,
                             const std::vector<HelperAddress>& helpers) = 0;
-  // The same, for another attempt to follow: helpers keep a while what they have of the blocks that
-  // their parts store, and have ended these parts when this returns, unless they hang.
+  // The same before another attempt: helpers keep the slices that their parts have stored for a
+  // while. When this returns these parts have ended, unless they hang.
   virtual void EndAttempt(RepairId repair_id, uint32_t attempt,
                           const std::vector<HelperAddress>& helpers) = 0;
 
-  // The helper at this address is new; what was known of its connection no longer counts.
+  // A new helper is at this address; forgets the connection to the one before.
   virtual void ForgetConnection(const std::string& control_address) = 0;
 };
 

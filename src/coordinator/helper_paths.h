@@ -8,9 +8,10 @@
 
 namespace ecpipe {
 
-// Both return terms in the order of the path, the first sender first. They choose among all
-// survivors; when the code cannot use what they chose (it is not MDS), the blocks that it chose
-// itself are put in the best order. With f failed blocks the links between helpers carry f rows.
+// Both functions return terms in the order of the path, the first sender first. They choose among
+// all survivors. If the code cannot use their choice, because it is not MDS, they put the blocks
+// that the code itself chose into the best order. With f failed blocks the links between helpers
+// carry f rows.
 
 // The path through the fewest racks that enters and leaves each one once, the requestor's own last
 // (Algorithm 1); of all such paths one whose slowest link is fastest. A node of unknown rack counts

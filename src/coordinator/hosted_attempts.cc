@@ -16,7 +16,7 @@ absl::Status Because(const absl::Status& failure, const absl::Status& fault) {
   const std::string text(failure.message());
   const std::string why(fault.message());
   if (text.find(why) != std::string::npos) return failure;
-  return absl::Status(failure.code(), text + "; no other attempt, since " + why);
+  return absl::Status(failure.code(), text + "; there was no further attempt, because " + why);
 }
 
 }  // namespace

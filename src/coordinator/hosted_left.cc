@@ -13,7 +13,7 @@ namespace {
 // Why this host cannot go on; OK if it can.
 absl::Status FaultOf(const absl::StatusOr<PartProgress>& answer) {
   if (!answer.ok()) return answer.status();
-  if (answer->running) return absl::DeadlineExceededError("its part does not end");
+  if (answer->running) return absl::DeadlineExceededError("its part is still running");
   if (answer->missing && BlamedBy(answer->ended) != kBlameSelf) return absl::OkStatus();
   return answer->ended;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an attempt brings to the nodes that store its blocks, and has left there when it fails.
-// Pure.
+// What an attempt has brought to the nodes that store its blocks (its hosts), and what is left
+// there when it fails. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 namespace ecpipe {
 
 struct HostedLeft {
-  std::vector<std::string> stored;  // hosts that have stored their block all the same
-  std::vector<SliceRun> missing;  // in any of the other hosts' blocks; not empty if there are some
-  absl::Status fault;             // why no attempt can go on: a host that cannot
+  std::vector<std::string> stored;  // hosts that have stored their block in spite of the failure
+  std::vector<SliceRun> missing;    // slices that any other host lacks; not empty if there is one
+  absl::Status fault;               // a host cannot go on, so no further attempt is possible
 };
 
-// `answers` are of the hosts, after their parts were told to end and to keep what they have. `grid`
-// is that of the attempt.
+// `answers` come from the hosts, after their parts were told to end and to keep their slices.
+// `grid` is the grid of the attempt.
 HostedLeft LeftOnHosts(const PartAnswers& answers, const SliceGrid& grid);
 
 struct ComingToHosts {
-  // On their streams; nothing if one of them does not tell: it may be with its disk, or at its end,
-  // and cannot end its part now for another attempt.
+  // Bytes received on the streams of the hosts. Nothing if a host does not answer that: it may wait
+  // for its disk, or be at its end, and then cannot end its part for another attempt.
   std::optional<uint64_t> bytes;
-  bool waiting = false;        // one of them, for bytes of another node
-  uint64_t missing_bytes = 0;  // of each block, at the host that lacks the most
+  bool waiting = false;        // a host waits for bytes of another node
+  uint64_t missing_bytes = 0;  // what each block lacks at the host that lacks the most
 };
-// While the attempt runs. `answers` may be of others, too.
+// For an attempt that runs. `answers` may include other nodes.
 ComingToHosts WhatComesToHosts(const PartAnswers& answers, const std::vector<HelperAddress>& hosts);
 
 }  // namespace ecpipe

@@ -144,7 +144,7 @@ void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
 
 std::string RepairCoordinator::GoneBecause(const Running& running, const std::string& node) {
   const std::optional<NodeView> view = nodes_.Find(node);
-  if (!view) return "is not known";
+  if (!view) return "is not registered";
   if (view->state == NodeState::kDead) return "died";
   // A helper that starts again knows nothing of the parts that it ran.
   const auto then = running.incarnations.find(node);
@@ -170,7 +170,7 @@ std::optional<absl::Status> RepairCoordinator::Hopeless(const Running& running, 
     silent += (silent.empty() ? "" : ", ") + node;
   }
   if (now - running.last_news <= options_.abandon_after) return std::nullopt;
-  return absl::DeadlineExceededError("no word of how the repair ended from " + silent);
+  return absl::DeadlineExceededError("these nodes did not report how the repair ended: " + silent);
 }
 
 bool RepairCoordinator::HearHosts(RepairId repair_id, uint32_t attempt) {
@@ -244,7 +244,8 @@ void RepairCoordinator::Expire() {
     }
   }
   for (const RepairRecord& record : abandoned) {
-    End(record, RepairState::kFailed, "the requestor never said how it ended");
+    End(record, RepairState::kFailed,
+        "the requestor fell silent and never reported how the repair ended");
   }
   StoreUnwritten();
   if (absl::Status trimmed = journal_->Trim(options_.journal_keep); !trimmed.ok()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks after hosted repairs, and takes them on after a fault. Both mean to wait for helpers, some
-// of which may hang; so neither who reports a fault nor who ends abandoned repairs does it.
+// Watches hosted repairs, whose blocks helpers store, and continues them after a fault. Both mean
+// waiting for helpers, which may hang; so this has a thread of its own, and the threads that report
+// faults or end abandoned repairs do not wait.
 #pragma once
 
 #include <deque>
@@ -16,22 +17,22 @@ namespace ecpipe {
 // Thread-safe.
 class HostedWatch {
  public:
-  // Has the coordinator tell it of faults from now on; `repairs` outlives it, and tells it of
-  // nothing once it is destroyed.
+  // From now on the coordinator reports faults to this object. `repairs` outlives it, and reports
+  // nothing after its destruction.
   explicit HostedWatch(RepairCoordinator* repairs);
   ~HostedWatch() { Stop(); }
 
-  // Looks from now on. Once, before Stop.
+  // Begins to watch. Call it once, before Stop.
   void Start();
 
-  // Waits for the repairs that are being looked at or taken on, and leaves the others as they are:
-  // the next coordinator finds them in the journal.
+  // Waits until it is done with the repairs that it is handling. The others stay as they are: the
+  // next coordinator finds them in the journal.
   void Stop();
 
  private:
   struct Task {
     RepairId repair_id = 0;
-    bool go_on = false;  // otherwise a look
+    bool go_on = false;  // true: continue the repair; false: only look at it
   };
 
   void PushFault(RepairId repair_id);
@@ -45,7 +46,8 @@ class HostedWatch {
   Mutex mutex_;
   CondVar wake_;
   CondVar stop_;
-  // Each repair once at most for either reason, so bounded by what the coordinator runs.
+  // Has each repair at most once for either reason, so it is bounded by the number of running
+  // repairs.
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
   std::set<RepairId> looking_ ABSL_GUARDED_BY(mutex_);  // queued, or being looked at
   std::vector<Thread> threads_ ABSL_GUARDED_BY(mutex_);

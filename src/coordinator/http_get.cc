@@ -38,11 +38,11 @@ absl::Status StatusOf(CURLcode code, CURL* curl, const char* detail, const std::
   switch (code) {
     case CURLE_OK:
       if (answer == 200) return absl::OkStatus();
-      return absl::UnavailableError(where + " answers with status " + std::to_string(answer));
+      return absl::UnavailableError(where + " answered with HTTP status " + std::to_string(answer));
     case CURLE_OPERATION_TIMEDOUT:
       return absl::DeadlineExceededError(where + ": " + why);
     case CURLE_ABORTED_BY_CALLBACK:
-      return absl::CancelledError(where + ": given up");
+      return absl::CancelledError(where + ": the request was cancelled");
     default:
       return absl::UnavailableError(where + ": " + why);
   }
@@ -83,7 +83,7 @@ absl::Status HttpGet(const std::string& url, const HttpGetOptions& options,
                      const std::function<absl::Status(std::string_view)>& take) {
   static const CURLcode prepared = curl_global_init(CURL_GLOBAL_DEFAULT);
   const std::unique_ptr<CURL, FreeCurl> curl(prepared == CURLE_OK ? curl_easy_init() : nullptr);
-  if (curl == nullptr) return absl::InternalError("libcurl cannot be used");
+  if (curl == nullptr) return absl::InternalError("libcurl could not be initialised");
   Transfer transfer{&options, &take, absl::OkStatus()};
   char detail[CURL_ERROR_SIZE] = "";
   SetOptions(curl.get(), url, &transfer, detail);
@@ -116,7 +116,8 @@ absl::Status ValidateHttpServer(const std::string& url) {
     const bool has_port = ParseHostPort(rest).ok();
     if (has_port || ParseHostPort(rest + ":80").ok()) return absl::OkStatus();
   }
-  return absl::InvalidArgumentError("'" + url + "' is not http://HOST:PORT or https://HOST:PORT");
+  return absl::InvalidArgumentError("'" + url +
+                                    "' is not of the form http://HOST:PORT or https://HOST:PORT");
 }
 
 }  // namespace ecpipe

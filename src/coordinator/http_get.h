@@ -12,23 +12,25 @@ namespace ecpipe {
 
 struct HttpGetOptions {
   Duration connect_timeout = std::chrono::seconds(5);
-  Duration silence_timeout = std::chrono::seconds(60);  // nothing comes
-  Duration timeout = std::chrono::minutes(30);          // of it all
-  // Asked now and then; true ends the call.
+  Duration silence_timeout = std::chrono::seconds(60);  // without a byte
+  Duration timeout = std::chrono::minutes(30);          // for the whole call
+  // Called from time to time; true ends the call.
   std::function<bool()> stop = [] { return false; };
 };
 
-// Hands over what a URL gives as it comes; nothing is kept. Only http and https, no redirects, no
-// proxies, no passwords. `take` runs on the caller's thread, and what it returns ends the call
-// unless it is OK. UNAVAILABLE: no answer, a status other than 200, or an answer that was cut off;
-// DEADLINE_EXCEEDED, CANCELLED. Messages name the URL up to its question mark.
+// Fetches a URL and passes the bytes to `take` as they come. It supports only http and https,
+// without redirects, proxies and passwords. `take` runs on the caller's thread; an error that it
+// returns ends the call. UNAVAILABLE: no answer, a status other than 200, or an answer that was cut
+// off. DEADLINE_EXCEEDED: a timeout. CANCELLED: `stop` said so. Messages name the URL up to its
+// question mark.
 absl::Status HttpGet(const std::string& url, const HttpGetOptions& options,
                      const std::function<absl::Status(std::string_view)>& take);
 
-// A text as a part of a URL's query.
+// Escapes a text for the query of a URL.
 std::string EscapedForUrl(const std::string& text);
 
-// INVALID_ARGUMENT unless it is "http://HOST[:PORT]", or https, without anything behind it.
+// INVALID_ARGUMENT unless the text is "http://HOST[:PORT]" or "https://HOST[:PORT]" with nothing
+// after it.
 absl::Status ValidateHttpServer(const std::string& url);
 
 }  // namespace ecpipe

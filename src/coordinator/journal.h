@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record of repairs, kept so that a coordinator that starts again knows what was under way.
+// The record of repairs. It tells a coordinator that starts again which repairs were running.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@ struct RepairRecord {
   std::string scheme;
   std::string transport;
   std::string requestor;
-  // The nodes that store the blocks, one for each; empty: the requestor takes the bytes.
+  // The nodes that store the blocks, one for each block; empty: the requestor takes the bytes.
   std::vector<std::string> hosts;
-  std::vector<Row> moved;    // rows whose host has stored them, and the catalog knows
-  uint64_t recovery_id = 0;  // of the recovery that it belongs to; 0: none
+  std::vector<Row> moved;    // rows that their host has stored and that the catalog has moved there
+  uint64_t recovery_id = 0;  // the recovery that the repair belongs to; 0: none
   RepairState state = RepairState::kRunning;
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;  // 0 while running
@@ -54,7 +54,7 @@ class Journal {
   // are). The coordinator calls it once, when it starts.
   virtual absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) = 0;
 
-  // NOT_FOUND when it has never been, or is trimmed away.
+  // NOT_FOUND: there was no such repair, or Trim has removed it.
   virtual absl::StatusOr<RepairRecord> Find(RepairId repair_id) = 0;
 
   // The newest records first, by start time.
@@ -65,7 +65,7 @@ class Journal {
   // The newest first.
   virtual absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) = 0;
 
-  // Forgets all but the newest `keep` repairs that have ended. Running ones, and recoveries, stay.
+  // Removes all but the newest `keep` repairs that have ended. Running repairs and recoveries stay.
   virtual absl::Status Trim(int keep) = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the speeds between nodes: what the operator has written down, and what was
-// measured. docs/design/005-link-speeds.md has the reasons.
+// The known speeds between nodes: those in the operator's file, and measured ones.
+// docs/design/005-link-speeds.md has the reasons.
 #pragma once
 
 #include <memory>
@@ -22,13 +22,13 @@ class KnownLinks {
   KnownLinks(const Clock* clock, std::shared_ptr<const LinkTable> configured)
       : clock_(clock), configured_(std::move(configured)) {}
 
-  // From a stream of a repair. `alone`: it had the links of both nodes for itself. Figures that no
-  // stream can have are ignored.
+  // Takes the timing of a stream of a repair. `alone`: the stream had the links of both nodes to
+  // itself. Impossible values are ignored.
   void Take(const std::string& from, const LinkTiming& timing, bool alone);
-  // From a stream whose sender always had something to send.
+  // Takes the timing of a stream whose sender always had bytes to send.
   void TakeProbe(const std::string& from, const LinkTiming& timing, bool alone);
 
-  // Adds what is known to a view that has its nodes.
+  // Adds the known speeds to a view that already has its nodes.
   void FillIn(ClusterView* cluster);
   // In the order of their nodes.
   std::vector<LinkEstimate> Measured();
@@ -39,8 +39,8 @@ class KnownLinks {
   const std::shared_ptr<const LinkTable> configured_;
   Mutex mutex_;
   LinkHistory history_ ABSL_GUARDED_BY(mutex_);
-  // What planners see: a copy, made anew when the history has changed, of a large one at most once
-  // a second.
+  // The copy of the history that planners see. It is renewed when the history has changed; the copy
+  // of a large history at most once a second.
   std::shared_ptr<const SpeedTable> table_ ABSL_GUARDED_BY(mutex_);
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint made_ ABSL_GUARDED_BY(mutex_);

@@ -28,17 +28,19 @@ constexpr uint32_t kMostSessions = 4096;
 
 absl::Status CheckRate(const std::optional<double>& rate) {
   if (!rate || *rate == 0 || (*rate >= kLeastRate && *rate <= kMostRate)) return absl::OkStatus();
-  return absl::InvalidArgumentError("a rate is 0 for none, or from 1 to 10000000 Mb/s");
+  return absl::InvalidArgumentError(
+      "a rate limit must be 0 for no limit, or from 1 to 10000000 Mb/s");
 }
 
 absl::Status CheckCount(const char* name, const std::optional<uint32_t>& count, uint32_t most) {
   if (!count || (*count >= 1 && *count <= most)) return absl::OkStatus();
-  return absl::InvalidArgumentError(std::string(name) + " is from 1 to " + std::to_string(most));
+  return absl::InvalidArgumentError(std::string(name) + " must be from 1 to " +
+                                    std::to_string(most));
 }
 
 absl::Status CheckNode(const std::string& node) {
   // Node ids are made of the same characters as block ids.
-  return Annotate(ValidateBlockId(node), "a node's id");
+  return Annotate(ValidateBlockId(node), "node id");
 }
 
 template <typename Number>

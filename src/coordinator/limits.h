@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of repairs that operators set while everything runs, and how the cluster's is divided.
+// The limits on repairs that operators set at run time, and how the limit of the cluster is divided
+// among nodes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace ecpipe {
 
-// What is not set is as the configuration says. Rates are bytes per second; 0 is no limit.
+// A limit that is not set is as in the configuration. Rates are in bytes per second; 0 is no limit.
 struct LimitsOfCluster {
   std::optional<double> repair_bytes_per_second;  // of all helpers together
   std::optional<uint32_t> max_running;            // repairs at once
@@ -29,12 +30,13 @@ struct LimitsOfNode {
 };
 struct Limits {
   LimitsOfCluster cluster;
-  std::map<std::string, LimitsOfNode> nodes;  // by node id; those with anything set
+  std::map<std::string, LimitsOfNode> nodes;  // by node id; only nodes with a limit that is set
 
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
-// INVALID_ARGUMENT for what nobody can mean: a rate under 1 Mb/s that is not 0, or no session.
+// INVALID_ARGUMENT for a limit that cannot be meant: a rate under 1 Mb/s that is not 0, or 0
+// sessions.
 absl::Status CheckLimits(const LimitsOfCluster& limits);
 absl::Status CheckLimits(const LimitsOfNode& limits);
 
@@ -43,23 +45,23 @@ std::string FormatLimits(const Limits& limits);
 // INVALID_ARGUMENT with the line for anything else.
 absl::StatusOr<Limits> ParseLimits(const std::string& text);
 
-// What a node may send of the cluster's rate, in the proportion of the streams that repairs under
-// way send from it. A node that sends nothing yet has what it would have if all did: it asks again
-// when its first session begins. 0 only when `rate` is.
+// The share of the cluster's rate that a node may send, in proportion to the streams that running
+// repairs send from it. A node that sends nothing yet gets the share that it would have if all
+// nodes sent; it asks again when its first session begins. 0 only if `rate` is 0.
 double ShareOfRate(double rate, uint64_t streams_of_node, uint64_t streams_of_all,
                    uint64_t live_nodes);
 
 // Keeps the limits in a file, so that they outlive the coordinator. Thread-safe.
 class LimitBook {
  public:
-  // Reads the file; there need not be one. Errors name it: the coordinator had better not start
+  // Reads the file, which need not exist. Errors name it: the coordinator must not start rather
   // than forget a limit.
   static absl::StatusOr<std::unique_ptr<LimitBook>> Open(const std::string& path);
 
   Limits limits();
-  // Replaces the cluster's, or a node's. After an error nothing has changed, except that UNKNOWN
-  // says that a crash of the machine may undo it. INVALID_ARGUMENT as in CheckLimits, or for an id
-  // that cannot be a node's.
+  // Replaces the limits of the cluster, or of a node. After an error nothing has changed, with one
+  // exception: UNKNOWN says that the limits have changed, but a crash of the machine may undo that.
+  // INVALID_ARGUMENT as in CheckLimits, or for a bad node id.
   absl::Status Set(const LimitsOfCluster& limits);
   absl::Status Set(const std::string& node, const LimitsOfNode& limits);
 

@@ -86,7 +86,8 @@ grpc::Status CoordinatorServiceImpl::GetLimits(grpc::ServerContext*, const v1::G
 
 absl::Status CoordinatorServiceImpl::SetClusterLimits(const v1::SetLimitsRequest& request) {
   if (request.has_max_sessions()) {
-    return absl::InvalidArgumentError("max_sessions is a limit of a node; name one");
+    return absl::InvalidArgumentError(
+        "max_sessions is a limit of a node, not of the cluster; name a node");
   }
   LimitsOfCluster limits = request.reset() ? LimitsOfCluster{} : limits_->limits().cluster;
   if (request.has_repair_bytes_per_second()) {
@@ -107,7 +108,7 @@ absl::Status CoordinatorServiceImpl::SetNodeLimits(const v1::SetLimitsRequest& r
   const std::map<std::string, LimitsOfNode> known = limits_->limits().nodes;
   const auto before = known.find(node);
   if (before == known.end() && !repairs_->nodes().Find(node)) {
-    return absl::NotFoundError("no node " + node + " is known");
+    return absl::NotFoundError("node " + node + " has never registered");
   }
   LimitsOfNode limits;
   if (before != known.end() && !request.reset()) limits = before->second;

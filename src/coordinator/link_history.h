@@ -23,12 +23,12 @@ struct LinkEstimate {
   TimePoint last;        // of the latest measurement
 };
 
-// What planners see of it.
+// The part of the history that planners see.
 struct SpeedTable {
   struct Node {
-    int links_up = 0;  // measured, out of the node
+    int links_up = 0;  // links out of the node that were measured
     int links_down = 0;
-    double up_bytes_per_second = 0;  // of the fastest of them: the node's own link is no slower
+    double up_bytes_per_second = 0;  // the fastest of them; the node's own link is at least as fast
     double down_bytes_per_second = 0;
   };
   LinkTable pairs;
@@ -37,7 +37,7 @@ struct SpeedTable {
 
 class LinkHistory {
  public:
-  static constexpr double kWeight = 0.3;  // of a measurement that follows closely
+  static constexpr double kWeight = 0.3;  // weight of a measurement soon after the one before
   static constexpr Duration kHalfLife = std::chrono::minutes(10);
   static constexpr Duration kForgotten = std::chrono::hours(24);
   static constexpr size_t kMaxPairs = 250'000;  // 500 nodes, each with each

@@ -32,17 +32,19 @@ RepairPlan PlanOf(const ProbedLink& link, uint64_t bytes) {
 
 absl::Status LinkProber::Admit(const std::vector<std::pair<std::string, std::string>>& links,
                                uint64_t bytes) {
-  if (links.empty()) return absl::InvalidArgumentError("no links to probe");
+  if (links.empty()) return absl::InvalidArgumentError("there are no links to probe");
   if (bytes < options_.min_bytes || bytes > options_.max_bytes) {
-    return absl::InvalidArgumentError("a probe sends from " + std::to_string(options_.min_bytes) +
-                                      " to " + std::to_string(options_.max_bytes) + " bytes");
+    return absl::InvalidArgumentError("a probe must send from " +
+                                      std::to_string(options_.min_bytes) + " to " +
+                                      std::to_string(options_.max_bytes) + " bytes");
   }
   std::set<std::string> senders;
   std::set<std::string> receivers;
   for (const auto& [from, to] : links) {
     if (from == to) return absl::InvalidArgumentError("node " + from + " has no link to itself");
     if (!senders.insert(from).second || !receivers.insert(to).second) {
-      return absl::InvalidArgumentError("in one round each node sends once and receives once");
+      return absl::InvalidArgumentError(
+          "in one round of probes a node may send once and receive once");
     }
   }
   MutexLock lock(&mutex_);
@@ -50,8 +52,8 @@ absl::Status LinkProber::Admit(const std::vector<std::pair<std::string, std::str
   if (busy_) return absl::ResourceExhaustedError("another round of probes is running");
   const Duration rest = rested_ - clock_->Now();
   if (rest > Duration(0)) {
-    return absl::ResourceExhaustedError("probes rest for " +
-                                        absl::StrFormat("%.2f", Seconds(rest)) + " s more");
+    return absl::ResourceExhaustedError("the limit of [probe] max_mbit allows the next probes in " +
+                                        absl::StrFormat("%.2f", Seconds(rest)) + " s");
   }
   busy_ = true;
   round_.clear();
@@ -75,7 +77,7 @@ absl::StatusOr<std::vector<HelperGateway::Handout>> LinkProber::MakeHandouts(con
     const std::optional<NodeView> view = nodes_->Find(node);
     if (!view || view->state != NodeState::kLive) {
       return absl::FailedPreconditionError("node " + node + " is " +
-                                           (view ? NodeStateName(view->state) : "not known"));
+                                           (view ? NodeStateName(view->state) : "not registered"));
     }
     context.addresses[node] = view->record.data_address;
     ends.push_back({node, view->record.control_address});
@@ -142,7 +144,8 @@ bool LinkProber::Report(const std::string& node, RepairId repair_id, const absl:
       link.status = status;
       to_cancel = found->second.ends;
     } else if (found->second.unreported.empty() && link.bytes_per_second == 0) {
-      link.status = absl::InternalError("node " + link.from + " did not say how long it took");
+      link.status =
+          absl::InternalError("node " + link.from + " did not report how long the probe took");
     }
     if (!status.ok() || found->second.unreported.empty()) running_.erase(found);
     if (running_.empty()) ended_.NotifyAll();
@@ -168,11 +171,10 @@ void LinkProber::AwaitReports() {
     for (const auto& [repair_id, running] : late) {
       ProbedLink& link = round_[running.link];
       if (link.bytes_per_second > 0) continue;  // only the receiver's word is missing
-      link.status =
-          stopping_
-              ? absl::CancelledError("the coordinator is shutting down")
-              : absl::DeadlineExceededError(
-                    "no end within " + absl::StrFormat("%.2f", Seconds(options_.patience)) + " s");
+      link.status = stopping_ ? absl::CancelledError("the coordinator is shutting down")
+                              : absl::DeadlineExceededError(
+                                    "the probe did not end within " +
+                                    absl::StrFormat("%.2f", Seconds(options_.patience)) + " s");
     }
   }
   for (const auto& [repair_id, running] : late) helpers_->CancelRepair(repair_id, 0, running.ends);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures links on request: repairs of nothing from one node to another.
+// Measures links on request, by repairs without a real block from one node to another.
 // docs/design/005-link-speeds.md has the reasons.
 #pragma once
 
@@ -31,7 +31,7 @@ struct ProbedLink {
 };
 
 struct ProbeRound {
-  std::vector<ProbedLink> links;  // as they were asked for
+  std::vector<ProbedLink> links;  // in the order of the request
   double rest_seconds = 0;        // before the next round may begin
 };
 
@@ -40,10 +40,10 @@ class LinkProber {
  public:
   struct Options {
     uint64_t max_bytes = uint64_t{64} << 20;  // over one link in one round
-    uint64_t min_bytes = 64u << 10;           // less would time the way and not the link
+    uint64_t min_bytes = 64u << 10;           // fewer would measure latency and not the rate
     double max_bytes_per_second = 12.5e6;     // of each node, on average over rounds
     Duration handout_timeout = std::chrono::seconds(2);
-    Duration patience = std::chrono::seconds(30);  // for a round; what has not ended then is ended
+    Duration patience = std::chrono::seconds(30);  // after that a round is ended
   };
 
   // All pointers outlive the prober.
@@ -56,17 +56,18 @@ class LinkProber {
         clock_(clock),
         options_(options) {}
 
-  // Sends `bytes` over each of these links, from node to node, all at once, and waits for the end.
-  // What it finds goes into the speeds. INVALID_ARGUMENT: no links, too many bytes, or a node that
-  // would send or receive twice. RESOURCE_EXHAUSTED: another round runs, or the nodes rest; the
-  // message says for how long. A link whose node cannot take part has its own status.
+  // Sends `bytes` over each of these links at the same time, waits for the end, and adds the
+  // results to the known speeds. INVALID_ARGUMENT: no links, too few or too many bytes, or a node
+  // that would send or receive twice. RESOURCE_EXHAUSTED: another round is running, or the limit on
+  // the rate of probes does not allow this one yet; the message says when it will. A link whose
+  // node cannot take part has a status of its own.
   absl::StatusOr<ProbeRound> Probe(const std::vector<std::pair<std::string, std::string>>& links,
                                    uint64_t bytes);
 
-  // Ends the round that runs, with CANCELLED for what is not measured, and admits no more.
+  // Ends the running round, with CANCELLED for links that are not measured yet, and admits no more.
   void Stop();
 
-  // What became of a part; false when it is none of a probe.
+  // Takes the end of a part. Returns false if the part is not one of a probe.
   bool Report(const std::string& node, RepairId repair_id, const absl::Status& status,
               const std::vector<LinkTiming>& timings);
 
@@ -78,7 +79,7 @@ class LinkProber {
   };
 
   absl::Status Admit(const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes);
-  // The two parts of a link's probe. An error when a node cannot take part.
+  // Makes the two parts of the probe of a link. An error if a node cannot take part.
   absl::StatusOr<std::vector<HelperGateway::Handout>> MakeHandouts(const ProbedLink& link,
                                                                    RepairId repair_id,
                                                                    uint64_t bytes);
@@ -96,7 +97,7 @@ class LinkProber {
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint rested_ ABSL_GUARDED_BY(mutex_){};  // when the next round may begin
-  // Of the round that runs.
+  // The running round.
   std::vector<ProbedLink> round_ ABSL_GUARDED_BY(mutex_);
   std::map<RepairId, Running> running_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<BusyNodes::Hold> hold_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries what dead DataNodes had over a restart of the coordinator.
+// Keeps the blocks of dead DataNodes over a restart of the coordinator.
 #pragma once
 
 #include <map>
@@ -18,18 +18,19 @@ class LossKeeper {
  public:
   // A node that has been away for longer will not come back, and HDFS has long rebuilt it.
   static constexpr auto kKeptFor = std::chrono::hours(7 * 24);
-  // When many die at once, the rest is for the next time.
+  // At most so many nodes are stored at a time; if more die at once, the rest waits for the next
+  // time.
   static constexpr auto kLongestLook = std::chrono::milliseconds(500);
 
   // All outlive the keeper.
   LossKeeper(SqliteLosses* store, NodeRegistry* nodes, ReportedBlocks* reported, const Clock* clock)
       : store_(store), nodes_(nodes), reported_(reported), clock_(clock) {}
 
-  // Makes the nodes known that were dead when the coordinator ended, with what they had. Before
+  // Restores the nodes that were dead when the coordinator ended, with their blocks. Call it before
   // helpers can register.
   void Restore();
-  // Stores what nodes had that have died since, and forgets those that report again. To be called
-  // every second: what has not been found dead by then is not known after the next start.
+  // Stores the blocks of nodes that have died since, and forgets nodes that report again. Call it
+  // every second: the next coordinator does not know nodes that died after the last call.
   void Look();
 
  private:
@@ -42,7 +43,7 @@ class LossKeeper {
   const Clock* const clock_;
   // What the store has of each node, as it was reported.
   std::map<std::string, std::shared_ptr<const NodeBlocks>> kept_;
-  bool failing_ = false;  // and the log says so
+  bool failing_ = false;  // the last attempt failed, and that was logged
 };
 
 }  // namespace ecpipe

@@ -13,7 +13,7 @@ namespace {
 
 absl::Status CheckCount(const std::vector<std::string>& block_ids) {
   if (!block_ids.empty() && block_ids.size() <= kMaxRows) return absl::OkStatus();
-  return absl::InvalidArgumentError("a request names from 1 to " + std::to_string(kMaxRows) +
+  return absl::InvalidArgumentError("a request must name from 1 to " + std::to_string(kMaxRows) +
                                     " blocks, not " + std::to_string(block_ids.size()));
 }
 
@@ -51,7 +51,7 @@ absl::StatusOr<LostBlocks> FindLost(const StripeFacts& facts,
                                     const std::vector<std::string>& block_ids,
                                     NodeRegistry* nodes) {
   ECPIPE_RETURN_IF_ERROR(CheckCount(block_ids));
-  ECPIPE_RETURN_IF_ERROR(Annotate(facts.Validate(), "facts of a stripe"));
+  ECPIPE_RETURN_IF_ERROR(Annotate(facts.Validate(), "the facts of the stripe"));
   LostBlocks lost;
   lost.stripe.stripe_id = facts.StripeId();
   ECPIPE_ASSIGN_OR_RETURN(lost.stripe.code, NameOfHdfsCodec(facts.codec, facts.data, facts.parity));

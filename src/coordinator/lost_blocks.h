@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the blocks of a request are: in a stripe of the catalog, or in one that the request itself
+// Finds the blocks of a request: in a stripe of the catalog, or in a stripe that the request itself
 // describes.
 #pragma once
 
@@ -16,18 +16,18 @@ namespace ecpipe {
 struct LostBlocks {
   Stripe stripe;
   std::vector<int> indices;  // in the stripe, in the request's order
-  // By block index: all nodes that have a replica of it, of which its place names the first. Empty:
-  // each block is where its place says, and nowhere else.
+  // By block index: all nodes that have a replica of the block; its place names the first of them.
+  // Empty: each block is only where its place says.
   std::vector<std::vector<std::string>> replicas;
 };
 
-// INVALID_ARGUMENT: none, too many, one twice, or not all of one stripe. NOT_FOUND: no stripe has
-// the first one.
+// INVALID_ARGUMENT: no blocks, too many, one of them twice, or blocks of different stripes.
+// NOT_FOUND: no stripe has the first block.
 absl::StatusOr<LostBlocks> FindLost(Catalog* catalog, const std::vector<std::string>& block_ids);
 
-// The same of a block group of HDFS. A place that nobody has is empty; a DataNode beside which no
-// helper has registered stands for itself, by a name that is no node's. INVALID_ARGUMENT: facts
-// that cannot be, or blocks that are not the group's.
+// The same for an HDFS block group. The place of a block that no DataNode has is empty; a DataNode
+// without a registered helper gets a name that no node has. INVALID_ARGUMENT: bad facts, or blocks
+// that do not belong to the group.
 absl::StatusOr<LostBlocks> FindLost(const StripeFacts& facts,
                                     const std::vector<std::string>& block_ids, NodeRegistry* nodes);
 

@@ -60,15 +60,24 @@ int Run(const std::string& config_path, const std::string& ready_path) {
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
-  CLI::App app{"The ECPipe coordinator daemon: plans repairs and hands them to the helpers."};
+  CLI::App app{
+      "The ECPipe coordinator daemon. It keeps the catalog of stripes, plans repairs\n"
+      "and hands them to the helpers. Run one in a cluster."};
   app.footer(
-      "Signals: SIGTERM and SIGINT end it; SIGHUP reloads the log level.\n"
-      "Exit codes: 0 ended as asked, 1 could not serve, 2 bad arguments or configuration.");
+      "Signals: SIGTERM and SIGINT end it. On SIGHUP it reloads the log level.\n"
+      "Exit codes: 0 ended as asked; 1 could not serve; 2 bad arguments or\n"
+      "configuration.\n"
+      "\n"
+      "Example: ecpipe-coordinator --config /etc/ecpipe/coordinator.toml");
   std::string config_path;
   std::string ready_path;
-  app.add_option("--config", config_path, "Configuration file (TOML)")->required();
+  app.add_option("--config", config_path,
+                 "Configuration file, such as\n"
+                 "deploy/coordinator.toml")
+      ->required();
   app.add_option("--ready-file", ready_path,
-                 "Write the bound address there, as JSON, once the daemon serves");
+                 "Write the listening address to this file, as JSON,\n"
+                 "once the daemon serves");
   bool check_config = false;
   app.add_flag("--check-config", check_config,
                "Say whether the configuration is valid, or what is\n"

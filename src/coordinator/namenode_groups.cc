@@ -105,7 +105,7 @@ void NameNodeGroups::FetchOnce() {
   if (made == nullptr && !told) {
     Log(LogLevel::kWarning, "namenode.fetch_failed",
         {{"status", CleanText(StatusText(table.status()))},
-         {"hint", "what was known before stays, and grows old"}});
+         {"hint", "the coordinator keeps using the last answer of the NameNode"}});
   } else if (made != nullptr && !told) {
     Log(LogLevel::kInfo, "namenode.fetched", {{"groups", std::to_string(made->size())}});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NameNode's block groups, asked for from time to time, and sooner when somebody misses one.
+// The NameNode's block groups. They are fetched from time to time, and sooner if one is missing.
 #pragma once
 
 #include <functional>
@@ -16,45 +16,46 @@
 
 namespace ecpipe {
 
-// As coordinator.toml's [hdfs] has it.
+// The section [hdfs] of the coordinator's configuration.
 struct NameNodeOptions {
-  // "http://HOST:PORT" of each NameNode of one HDFS (HA); empty: none is configured.
+  // "http://HOST:PORT" of each NameNode of one HDFS with high availability; empty: none is
+  // configured.
   std::vector<std::string> urls;
   std::string user;        // a superuser of HDFS, as fsck wants it
-  std::string path = "/";  // what is below it is known
+  std::string path = "/";  // only groups of files below it are known
   Duration refresh = std::chrono::seconds(300);
 };
 
-// Asks by fsck over HTTP; of several NameNodes the first one that answers in full counts, for one
-// in standby refuses. `stop`: as that of HttpGetOptions.
+// Asks the NameNodes in turn, by fsck over HTTP; the first complete answer counts (a NameNode in
+// standby refuses). `stop`: as in HttpGetOptions.
 absl::StatusOr<GroupTable> FetchGroups(const NameNodeOptions& options,
                                        const std::function<bool()>& stop);
 
-// The answer that counts, and how old it is.
+// The latest complete answer, and its age.
 struct KnownGroups {
-  std::shared_ptr<const GroupTable> table;  // shared with all that read it; null: there is none yet
-  TimePoint as_of{};                        // when it was asked for
-  double age_seconds = 0;                   // since then
-  std::string last_error;                   // of a later attempt; empty: there was none
+  std::shared_ptr<const GroupTable> table;  // shared with all readers; null: no answer yet
+  TimePoint as_of{};                        // when the NameNode was asked
+  double age_seconds = 0;                   // the time since then
+  std::string last_error;                   // why a later attempt failed; empty: none did
 };
 
-// Thread-safe. One thread asks; an answer that is not whole changes nothing.
+// Thread-safe. One thread asks the NameNode; an incomplete answer changes nothing.
 class NameNodeGroups {
  public:
   using Fetch = std::function<absl::StatusOr<GroupTable>(const std::function<bool()>& stop)>;
 
-  // Between two attempts lie at least kShortestPause, and kPauseOfFetch times as long as the last
-  // one took: fsck walks the whole tree, and must not be all that the NameNode does.
+  // Two attempts are at least kShortestPause apart, and kPauseOfFetch times as long as the last one
+  // took: fsck walks the whole tree, and the NameNode must have time for other work.
   static constexpr Duration kShortestPause = std::chrono::seconds(3);
   static constexpr int kPauseOfFetch = 4;
 
   NameNodeGroups(Fetch fetch, Duration refresh);
-  // Stops; a fetch under way is given up.
+  // Stops, and cancels a running fetch.
   ~NameNodeGroups();
 
   KnownGroups Get();
-  // The same, with an answer asked for at `as_of` or later, if one comes within `patience`; if not,
-  // what there is. Asks for one if need be.
+  // The same with an answer that was asked for at `as_of` or later, if one comes within `patience`;
+  // otherwise the latest answer. Asks the NameNode if necessary.
   KnownGroups GetSince(TimePoint as_of, Duration patience);
 
  private:
@@ -68,11 +69,12 @@ class NameNodeGroups {
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   KnownGroups known_ ABSL_GUARDED_BY(mutex_);  // without the age
-  // The next attempt that the clock wants, one that somebody wants, and before which none may be.
+  // When the next regular attempt is due, since when a caller wants one, and the earliest time for
+  // one.
   TimePoint due_ ABSL_GUARDED_BY(mutex_){};
   std::optional<TimePoint> wanted_since_ ABSL_GUARDED_BY(mutex_);
   TimePoint not_before_ ABSL_GUARDED_BY(mutex_){};
-  uint64_t attempts_ ABSL_GUARDED_BY(mutex_) = 0;  // that have ended
+  uint64_t attempts_ ABSL_GUARDED_BY(mutex_) = 0;  // attempts that have ended
   Thread thread_;
 };
 

@@ -29,7 +29,8 @@ absl::Status NodeRegistry::Register(NodeRecord node) {
     ECPIPE_ASSIGN_OR_RETURN(const RegisterOutcome outcome, table_.Register(node, clock_->Now()));
     if (outcome == RegisterOutcome::kReplacedLive) {
       Log(LogLevel::kWarning, "node.replaced",
-          {{"node", node.node_id}, {"hint", "restarted, or two helpers have one node_id"}});
+          {{"node", node.node_id},
+           {"hint", "the helper restarted, or two helpers have the same node_id"}});
     }
   }
   Log(LogLevel::kInfo, "node.registered",

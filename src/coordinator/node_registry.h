@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node table with its lock, its clock and what the operator has written down of racks.
+// The node table with its lock, its clock, and the racks that the operator has configured.
 #pragma once
 
 #include <map>
@@ -26,27 +26,27 @@ struct NodeView {
 // Thread-safe.
 class NodeRegistry {
  public:
-  // `racks` are by node id, or the host of a helper's control address. They go before what `script`
-  // (the empty text: none) says of that host, and that before what a helper says of itself. `clock`
-  // outlives the registry.
+  // `racks` is by node id, or by the host of a helper's control address. The rack of a node is the
+  // one in `racks`, otherwise the one that `script` (empty: none) prints for that host, otherwise
+  // the one that the helper registers. `clock` outlives the registry.
   NodeRegistry(const Clock* clock, Duration dead_after, RackTable racks, std::string script)
       : clock_(clock), racks_(std::move(racks)), table_(dead_after) {
     if (!script.empty()) script_ = std::make_unique<TopologyScript>(std::move(script));
   }
 
-  // As those of NodeTable. Register may run the script.
+  // As in NodeTable. Register may run the script.
   absl::Status Register(NodeRecord node);
   absl::Status AddDead(NodeRecord node, Duration silent);
   absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
 
   std::optional<NodeView> Find(const std::string& node);
-  // Whether it has, since the start of the process.
+  // Whether the node has registered since the start of the process.
   bool HasRegistered(const std::string& node);
   std::vector<NodeView> All();
   std::vector<std::string> WithStorage(const std::string& storage_id);
 
  private:
-  // Empty: nothing is written down.
+  // The configured rack; empty: none.
   std::string ConfiguredRack(const NodeRecord& node) const;
   NodeView ViewOf(const NodeRecord& record, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

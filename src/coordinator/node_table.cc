@@ -14,21 +14,21 @@ namespace {
 
 absl::Status CheckText(const std::string& text, const char* field, size_t max_bytes) {
   if (text.size() <= max_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(std::string(field) + " of a node is " +
+  return absl::InvalidArgumentError("the node's " + std::string(field) + " is " +
                                     std::to_string(text.size()) + " bytes; at most " +
                                     std::to_string(max_bytes) + " are allowed");
 }
 
 absl::Status CheckNotEmpty(const std::string& text, const char* field) {
   if (!text.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(std::string(field) + " of a node is empty");
+  return absl::InvalidArgumentError("the node's " + std::string(field) + " is empty");
 }
 
 // Others dial it, gRPC among them, which knows more kinds of addresses than host:port.
 absl::Status CheckAddress(const std::string& address, const char* field) {
   ECPIPE_RETURN_IF_ERROR(CheckNotEmpty(address, field));
   ECPIPE_RETURN_IF_ERROR(CheckText(address, field, NodeTable::kMaxAddressBytes));
-  return Annotate(ParseHostPort(address).status(), std::string(field) + " of a node");
+  return Annotate(ParseHostPort(address).status(), "the node's " + std::string(field));
 }
 
 absl::Status CheckRecord(const NodeRecord& record) {
@@ -37,7 +37,7 @@ absl::Status CheckRecord(const NodeRecord& record) {
   ECPIPE_RETURN_IF_ERROR(CheckText(record.rack, "rack", NodeTable::kMaxNodeIdBytes));
   ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(record.node_id), "node_id"));
   if (!record.storage_id.empty()) {
-    ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(record.storage_id), "storage_id of a node"));
+    ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(record.storage_id), "the node's storage_id"));
   }
   ECPIPE_RETURN_IF_ERROR(CheckAddress(record.control_address, "control_address"));
   ECPIPE_RETURN_IF_ERROR(CheckAddress(record.data_address, "data_address"));
@@ -96,7 +96,7 @@ absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnati
                                   const NodeReport& report, TimePoint now) {
   const auto found = nodes_.find(node_id);
   if (found == nodes_.end()) {
-    return absl::NotFoundError("node " + node_id + " is not known; register it");
+    return absl::NotFoundError("node " + node_id + " is not registered; register it first");
   }
   NodeRecord& node = found->second;
   if (node.incarnation != incarnation) {

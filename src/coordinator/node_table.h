@@ -22,14 +22,14 @@ struct NodeRecord {
   std::string control_address;  // of its HelperService, host:port
   std::string data_address;     // of its TCP data port, host:port
   std::string redis_address;    // of its redis-server; empty: it offers no redis transport
-  std::string storage_id;       // the storage system's name of it: a DataNode's UUID; or empty
+  std::string storage_id;       // the storage system's name for the node (DataNode UUID), or empty
   uint64_t incarnation = 0;     // changes with every start of the helper; not ordered
   uint64_t block_count = 0;     // blocks under its roots
   uint64_t block_bytes = 0;     // and their length in all
   uint32_t active_sessions = 0;
   bool draining = false;        // takes no new parts
-  double repair_bytes_per_second = 0;  // that holds there; 0: none
-  uint32_t max_sessions = 0;           // that holds there; 0: not told yet
+  double repair_bytes_per_second = 0;  // the limit that holds at the helper; 0: none
+  uint32_t max_sessions = 0;           // the limit that holds at the helper; 0: not known yet
   TimePoint last_heartbeat{};   // set by the table; Register counts as one
   bool remembered = false;      // set by AddDead: it has not registered since the start
 
@@ -64,19 +64,19 @@ class NodeTable {
   static constexpr size_t kMaxNodeIdBytes = 255;     // as in the catalog
   static constexpr size_t kMaxAddressBytes = 300;    // a DNS name ends at 253, then ":65535"
 
-  // A node that has not been heard of for longer than `dead_after` is dead.
+  // A node without a heartbeat for longer than `dead_after` is dead.
   explicit NodeTable(Duration dead_after) : dead_after_(dead_after) {}
 
-  // Adds the node, or replaces its record. INVALID_ARGUMENT, naming the field, for a node id that
-  // is none (block_id.h), an address that is no host:port, or an over-long text;
-  // RESOURCE_EXHAUSTED for a new node when the table is full. Only then are dead nodes forgotten.
+  // Adds the node, or replaces its record. INVALID_ARGUMENT, naming the field: a bad node id
+  // (block_id.h), an address that is not host:port, or a text that is too long. RESOURCE_EXHAUSTED:
+  // the node is new, and the table is full. Dead nodes are forgotten only when the table is full.
   absl::StatusOr<RegisterOutcome> Register(NodeRecord record, TimePoint now);
 
-  // Adds a node, or replaces its record, that was last heard of so long ago, and is dead even if
-  // that is less than nodes are given. Errors as of Register.
+  // Adds a dead node, or replaces its record. Its last heartbeat was so long ago; the node counts
+  // as dead even if that is less than `dead_after`. The errors are those of Register.
   absl::Status AddDead(NodeRecord record, Duration silent, TimePoint now);
 
-  // NOT_FOUND when the node is unknown or has another incarnation: the helper is to register.
+  // NOT_FOUND: the node is unknown or has another incarnation; the helper must register.
   absl::Status Heartbeat(const std::string& node_id, uint64_t incarnation,
                          const NodeReport& report, TimePoint now);
 
@@ -86,8 +86,8 @@ class NodeTable {
   // Null when unknown. Valid until the next Register.
   const NodeRecord* Find(const std::string& node_id) const;
 
-  // The nodes that have registered with this name of the storage system's, in the order of their
-  // ids. More than one if a DataNode has moved, and its old helper may still be heard of.
+  // The nodes that have registered with this storage_id, in the order of their ids. There are
+  // several if a DataNode has moved to another helper.
   std::vector<std::string> WithStorage(const std::string& storage_id) const;
 
   // In the order of their ids.

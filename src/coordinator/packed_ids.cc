@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<std::string>> UnpackIds(std::string_view packed) {
   while (!packed.empty()) {
     const size_t bytes = static_cast<uint8_t>(packed.front());
     packed.remove_prefix(1);
-    if (bytes > packed.size()) return absl::DataLossError("block ids are cut short");
+    if (bytes > packed.size()) return absl::DataLossError("the list of block ids ends too early");
     ids.emplace_back(packed.substr(0, bytes));
     packed.remove_prefix(bytes);
   }

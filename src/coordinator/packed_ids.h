@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns that hold less than SQLite lets them: small numbers, and lists of ids, each with one byte
-// of length before it.
+// Columns with values that SQLite does not check: small numbers, and lists of ids. Each id in a
+// list has its length before it, in one byte.
 #pragma once
 
 #include <string>

@@ -40,8 +40,8 @@ class LinkSpeeds {
   std::vector<double> speeds_;
 };
 
-// Keeps a path to one stay in each rack (§4.2): it leaves a rack for good. The requestor's own rack
-// can only come last, and counts for nothing.
+// The rule that a path visits each rack only once (§4.2). The requestor's own rack can only come
+// last, and does not count.
 struct RackRule {
   std::vector<int> rack_of;  // of each candidate, from 0 on
   int home = -1;             // the requestor's rack; -1: none of these

@@ -29,7 +29,7 @@ struct PlanCost {
   std::vector<NodeLoad> loads;      // in order of first appearance in the plan
   uint64_t busiest_link_bytes = 0;  // largest single up or down load
   uint64_t total_bytes = 0;         // over all streams
-  uint64_t cross_rack_bytes = 0;    // of these, between nodes that are known to be in two racks
+  uint64_t cross_rack_bytes = 0;    // those between nodes that are known to be in different racks
   int depth = 0;                    // streams between the first hop and the requestor, longest path
   double seconds = 0;               // expected
   double timeslots = 0;             // `seconds` in units of the range's time over one default link
@@ -38,9 +38,10 @@ struct PlanCost {
 // Streams between hops of one node cost nothing.
 PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster);
 
-// MakePlan, and when request.scheme is "auto" or empty the one of SchemesWorthATry() with the least
-// expected time; among equals the one with fewer bytes between racks, then with fewer on all links
-// together, then the one that SchemeNames() names first.
+// Makes the plan of request.scheme. If that is "auto" or empty, makes the plans of
+// SchemesWorthATry() and returns the one with the least expected time; among equals the one with
+// the fewest bytes between racks, then with the fewest bytes on all links, then the one that
+// SchemeNames() names first.
 absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request);
 
 struct SchemePrediction {
@@ -48,7 +49,7 @@ struct SchemePrediction {
   PlanCost cost;
 };
 
-// What each of SchemesThatRepair() would cost for this request, in their order.
+// The cost of each of SchemesThatRepair() for this request, in their order.
 absl::StatusOr<std::vector<SchemePrediction>> PredictAll(const PlanRequest& request);
 
 }  // namespace ecpipe

@@ -63,31 +63,36 @@ absl::Status CheckRequest(const PlanRequest& request) {
   const RepairEquation& equation = request.equation;
   ECPIPE_RETURN_IF_ERROR(equation.layout.Validate());
   if (equation.failed.empty() || equation.rows() > kMaxRows) {
-    return absl::InvalidArgumentError("a plan repairs from 1 to " + std::to_string(kMaxRows) +
-                                      " blocks, or sub-blocks of them");
+    return absl::InvalidArgumentError("a plan must repair from 1 to " + std::to_string(kMaxRows) +
+                                      " blocks or sub-blocks");
   }
   if (request.requestors.size() != equation.failed.size()) {
-    return absl::InvalidArgumentError("there must be one requestor for each failed block");
+    return absl::InvalidArgumentError("a plan needs exactly one requestor for each failed block");
   }
   const bool one_place = std::equal(request.requestors.begin() + 1, request.requestors.end(),
                                     request.requestors.begin());
   if (equation.check_rows > 0 && !one_place) {
     return absl::InvalidArgumentError(
-        "blocks that are verified by parity must all be wanted in one place");
+        "a repair that is verified by parity must bring all its blocks to one requestor");
   }
   if (equation.terms.empty()) return absl::InvalidArgumentError("the repair equation is empty");
   for (const EquationTerm& term : equation.terms) {
     if (term.block_index < 0 ||
         static_cast<size_t>(term.block_index) >= request.block_nodes.size()) {
-      return absl::InvalidArgumentError("the equation uses a block that the stripe has not");
+      return absl::InvalidArgumentError(
+          "the repair equation uses block index " + std::to_string(term.block_index) +
+          ", but the stripe has blocks 0 to " + std::to_string(request.block_nodes.size() - 1));
     }
     if (term.coefficients.size() != term.sub_blocks.size() * equation.rows()) {
-      return absl::InvalidArgumentError("a term has not one coefficient for each failed block");
+      return absl::InvalidArgumentError(
+          "each block in the repair equation needs exactly one coefficient for each failed block");
     }
   }
   for (const int block : request.survivors) {
     if (block < 0 || static_cast<size_t>(block) >= request.block_nodes.size()) {
-      return absl::InvalidArgumentError("a survivor is a block that the stripe has not");
+      return absl::InvalidArgumentError(
+          "the survivors include block index " + std::to_string(block) +
+          ", but the stripe has blocks 0 to " + std::to_string(request.block_nodes.size() - 1));
     }
   }
   return absl::OkStatus();
@@ -146,7 +151,8 @@ absl::StatusOr<RepairPlan> MakePlan(const PlanRequest& asked) {
     if (request.scheme != scheme.name) continue;
     if (request.equation.failed.size() > scheme.most_failed) {
       return absl::InvalidArgumentError("scheme " + request.scheme +
-                                        " repairs one block at a time");
+                                        " repairs one block at a time, not " +
+                                        std::to_string(request.equation.failed.size()));
     }
     if (scheme.flow == Flow::kWholeBlock) {
       const uint32_t unit = std::max(1u, request.equation.layout.unit_bytes);

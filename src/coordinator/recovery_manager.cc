@@ -24,7 +24,7 @@ absl::Status CheckScheme(const std::string& scheme) {
       scheme.empty() || scheme == "auto" ||
       (scheme != kDirectScheme && std::find(known.begin(), known.end(), scheme) != known.end());
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError("scheme '" + scheme + "' cannot recover a node");
+  return absl::InvalidArgumentError("scheme '" + scheme + "' cannot be used to recover a node");
 }
 
 }  // namespace
@@ -86,9 +86,9 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
   }
   const std::optional<NodeView> node = repairs_->nodes().Find(request.node);
   if (node && node->state != NodeState::kDead && !even_if_live) {
-    return absl::FailedPreconditionError("node " + request.node + " is " +
-                                         NodeStateName(node->state) +
-                                         ": its blocks are not lost; end its helper first");
+    return absl::FailedPreconditionError(
+        "node " + request.node + " is " + NodeStateName(node->state) +
+        ", so its blocks are not lost; stop its helper first, or use --even-if-live");
   }
   for (const std::string& target : request.to) {
     if (!repairs_->nodes().Find(target)) {

@@ -25,18 +25,18 @@
 
 namespace ecpipe {
 
-// Over which bytes a second are counted.
+// The time over which the rate in bytes per second is averaged.
 inline constexpr Duration kRecoveryRateWindow = std::chrono::seconds(30);
 
 struct RecoveryView {
-  RecoveryRecord record;  // as of now, also while it runs
-  bool listing = false;   // record.blocks is not all yet
+  RecoveryRecord record;  // the current numbers, also while it runs
+  bool listing = false;   // record.blocks is not complete yet
   uint64_t running_blocks = 0;
   uint64_t waiting_blocks = 0;
   double bytes_per_second = 0;        // of the last half minute
   double eta_seconds = -1;            // -1: not known
-  double begins_in_seconds = 0;       // while the node may still come back
-  std::vector<BlockedBlock> blocked;  // some of those that failed and are not done
+  double begins_in_seconds = 0;       // time that the node still has to come back
+  std::vector<BlockedBlock> blocked;  // blocks whose repair failed and is not done; not always all
 };
 
 // Thread-safe.
@@ -49,22 +49,23 @@ class RecoveryManager {
     Duration delay = std::chrono::seconds(120);
   };
 
-  // All pointers outlive the manager. It takes the coordinator's hosted ends for itself.
+  // All pointers outlive the manager. It calls SetHostedEnd on the coordinator.
   RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
                   const Clock* clock, const Options& options);
-  // Starts nothing more; repairs in flight are left to the journal.
+  // Starts no more repairs; running repairs stay in the journal for the next coordinator.
   ~RecoveryManager();
 
-  // Reads the journal, and takes up what was under way: `interrupted` is what
-  // Journal::TakeInterrupted returned. Before anything else.
+  // Reads the journal and continues the recoveries that were running. `interrupted` is the result
+  // of Journal::TakeInterrupted. Call it before any other call.
   absl::Status Open(const std::vector<RepairRecord>& interrupted);
 
-  // FAILED_PRECONDITION: the node is live, and `even_if_live` is not set. ALREADY_EXISTS: it is
-  // being recovered. INVALID_ARGUMENT: an unknown scheme, or a target that has never registered.
+  // FAILED_PRECONDITION: the node is live, and `even_if_live` is not set. ALREADY_EXISTS: a
+  // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a target that never
+  // registered.
   absl::StatusOr<RecoveryId> Begin(const RecoveryRequest& request, bool even_if_live);
 
-  // NOT_FOUND for an unknown id, FAILED_PRECONDITION when it has ended. Pausing starts no more
-  // repairs; cancelling ends those under way, too.
+  // NOT_FOUND: unknown id. FAILED_PRECONDITION: the recovery has ended. A paused recovery starts no
+  // more repairs; a cancelled one also ends the running repairs.
   absl::Status Pause(RecoveryId id);
   absl::Status Resume(RecoveryId id);
   absl::Status Cancel(RecoveryId id);
@@ -78,20 +79,20 @@ class RecoveryManager {
     explicit Recovery(const RecoveryQueue::Options& options) : queue(options) {}
     RecoveryRecord record;
     RecoveryQueue queue;
-    std::optional<std::string> list_after = "";  // where the listing is; nothing once it is over
+    std::optional<std::string> list_after = "";  // the position of the listing; nothing at its end
     uint64_t listed_blocks = 0;
     uint64_t listed_bytes = 0;
-    // Repairs of a coordinator before this one that have not ended.
+    // Repairs that an earlier coordinator began and that have not ended.
     std::set<std::string> adopted;
     struct InFlight {
       std::string host;
       bool begun = false;           // whether `loads` is known
-      std::vector<NodeLoad> loads;  // of nodes that are at work
-      std::set<std::string> done;   // before it was known
+      std::vector<NodeLoad> loads;  // loads of the nodes whose parts still run
+      std::set<std::string> done;   // nodes whose parts ended before `loads` was known
     };
     std::map<std::string, InFlight> in_flight;  // by block id
-    // Hosts of repairs that failed, and till when others go before them: what is dead is known to
-    // be so only later.
+    // Hosts of repairs that failed, and until when other hosts are preferred: that a node is dead
+    // is known only some seconds later.
     std::map<std::string, TimePoint> suspects;
     std::deque<std::pair<TimePoint, uint64_t>> lately_done;  // bytes
   };
@@ -112,12 +113,12 @@ class RecoveryManager {
   void BeginRepair(const Start& start);
   void OnEnd(const HostedEnd& end);
   void OnPartEnd(const HostedPartEnd& end);
-  // Takes note of what became of a block that was started.
+  // Records how the repair of a block that was started has ended.
   void Take(Recovery* recovery, const std::string& block_id, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(Recovery* recovery, RecoveryState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Under the lock, so that the journal sees changes in their order.
+  // Called under the lock, so that the journal sees changes in their order.
   void Store(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);

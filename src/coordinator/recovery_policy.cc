@@ -98,7 +98,8 @@ Placement PlacementOf(const LostBlock& block, std::string requestor, Choice choi
 }
 
 Placement Impossible(const LostBlock& block) {
-  return {block.block_id, "", {}, "every live node that may take it has a block of its stripe"};
+  return {
+      block.block_id, "", {}, "every live node that may take it already has a block of its stripe"};
 }
 
 struct Weighed {

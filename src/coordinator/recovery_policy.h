@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes help to rebuild a block, and which one takes it. Pure: the same state gives the same
-// choice.
+// Chooses the nodes that help to rebuild a block, and the node that stores it. Pure: the same state
+// gives the same choice.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ struct Placement {
   std::string impossible;
 };
 
-// What the repairs in flight, and those before them, ask of the nodes.
+// The load that running and earlier repairs put on the nodes.
 class RecoveryLoads {
  public:
   void Begin(const std::vector<NodeLoad>& loads);
   void End(const std::vector<NodeLoad>& loads);
-  // A policy has taken this; the loads of its plan follow once there is one.
+  // A policy has chosen this placement; the loads of its plan follow once there is a plan.
   void Selected(const Placement& placement, int helper_count);
 
   // Repairs in flight in which the node takes part.
@@ -39,7 +39,7 @@ class RecoveryLoads {
   uint64_t Down(const std::string& node) const { return Of(node).down; }
   // Bytes of all plans so far.
   uint64_t Carried(const std::string& node) const { return Of(node).carried; }
-  // Grows with each helper that is selected, so that no two are alike; 0: never selected.
+  // When the node was last selected as a helper: a number that grows with each selection; 0: never.
   uint64_t LastSelected(const std::string& node) const { return Of(node).last_selected; }
   // The target whose turn comes next, for policies that take them in turn.
   uint64_t turn() const { return turn_; }
@@ -63,12 +63,12 @@ struct PolicyInput {
   std::span<const LostBlock* const> blocks;  // in the queue's order
   const std::set<std::string>& usable;       // nodes whose blocks can be read
   const std::vector<std::string>& targets;   // nodes that can take blocks
-  const std::set<std::string>& suspects;     // of these, those that take one only if no other can
+  const std::set<std::string>& suspects;     // targets that are used only if no other can be
   uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
 };
 
-// The next block to repair, and how; nothing when every block has to wait for busy nodes. A block
-// with too few survivors is placed all the same: who plans it says what is missing.
+// The next block to repair, and its nodes; nothing if every block has to wait for busy nodes. A
+// block with too few survivors is placed as well: the planner then says what is missing.
 //   in-order      the first block that can go; helpers as the stripe has them, targets in turn
 //   least-recent  the same with the helpers that were selected longest ago (§3.3)
 //   balanced      see docs/design/003-recovery.md

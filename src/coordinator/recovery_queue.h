@@ -31,9 +31,10 @@ struct BlockedBlock {
   bool given_up = false;
 };
 
-// Fewest usable survivors first, with ageing: a block that came `ageing` later than another needs
-// one survivor fewer to go before it. What failed waits, longer each time, and joins the queue anew
-// behind what has not been tried; so nothing that cannot be repaired keeps others from it.
+// Blocks with the fewest usable survivors go first, with ageing: a block that joined `ageing` later
+// than another goes before it only if it has at least one usable survivor fewer. A block whose
+// repair failed waits, longer each time, and then joins the queue anew, behind blocks that were not
+// tried yet; so a block that cannot be repaired does not keep others from being repaired.
 class RecoveryQueue {
  public:
   struct Options {
@@ -59,7 +60,7 @@ class RecoveryQueue {
   // The first `limit` blocks that may be tried now, in order. Valid until the next call.
   std::vector<const LostBlock*> Next(TimePoint now, size_t limit);
 
-  // The life of one block: Start, then Done or Fail. Of unknown blocks nothing is taken note of.
+  // The life of one block: Start, then Done or Fail. Unknown blocks are ignored.
   void Start(const std::string& block_id);
   void Done(const std::string& block_id);
   void Fail(const std::string& block_id, const absl::Status& why, TimePoint now);
@@ -67,7 +68,8 @@ class RecoveryQueue {
   // Whether every block is done or given up.
   bool Finished() const { return counts_.waiting + counts_.running == 0; }
   Counts counts() const { return counts_; }
-  // Blocks that failed and are not done since, at most `limit`, in the order of their ids.
+  // Blocks whose repair failed and that are not done since: at most `limit`, in the order of their
+  // ids.
   std::vector<BlockedBlock> Blocked(size_t limit) const;
 
  private:

@@ -56,13 +56,13 @@ absl::StatusOr<RecoveryRequest> CoordinatorServiceImpl::RecoveryOf(
   if (spec.has_delay_seconds()) {
     request.delay_seconds = spec.delay_seconds();
     if (!(request.delay_seconds >= 0 && request.delay_seconds <= kLongestDelay)) {
-      return absl::InvalidArgumentError("a delay is from 0 to 604800 seconds");
+      return absl::InvalidArgumentError("the delay must be from 0 to 604800 seconds (7 days)");
     }
   }
   ECPIPE_ASSIGN_OR_RETURN(request.transport,
                           TransportFromProto(spec.transport(), default_transport_));
   if (request.slice_bytes > kMaxSliceBytes) {
-    return absl::InvalidArgumentError("slices may have at most " + std::to_string(kMaxSliceBytes) +
+    return absl::InvalidArgumentError("a slice may have at most " + std::to_string(kMaxSliceBytes) +
                                       " bytes");
   }
   if (spec.policy().empty()) return request;
@@ -97,7 +97,8 @@ grpc::Status CoordinatorServiceImpl::ChangeRecovery(grpc::ServerContext*,
     case v1::ChangeRecoveryRequest::CHANGE_CANCEL:
       return ToGrpc(recoveries_->Cancel(request->recovery_id()));
     default:
-      return ToGrpc(absl::InvalidArgumentError("no change is named"));
+      return ToGrpc(absl::InvalidArgumentError(
+          "the request does not say whether to pause, resume or cancel"));
   }
 }
 

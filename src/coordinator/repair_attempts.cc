@@ -21,8 +21,9 @@ constexpr uint32_t kMaxHandouts = 5;
 constexpr uint32_t kMaxAttempts = 16;
 
 absl::Status WaitsForHelpers(const absl::Status& why) {
-  return absl::UnavailableError("the coordinator has just started, and waits for helpers: " +
-                                std::string(why.message()));
+  return absl::UnavailableError(
+      "the coordinator has just started and waits for helpers to register: " +
+      std::string(why.message()));
 }
 
 absl::Status Cancelled() { return absl::CancelledError("the repair was cancelled"); }
@@ -52,7 +53,10 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
 
 absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest& request,
                                                             const ResumePoint& from) {
-  if (!request.hosts.empty()) return absl::InvalidArgumentError("nodes take whole blocks");
+  if (!request.hosts.empty()) {
+    return absl::InvalidArgumentError(
+        "a repair that stores blocks on nodes cannot be resumed by a requestor");
+  }
   ECPIPE_RETURN_IF_ERROR(from.left.Validate());
   ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, Locate(request));
   RepairRequest again = request;
@@ -120,9 +124,11 @@ absl::Status RepairCoordinator::FindForResume(const RepairRequest& request, cons
       Running& running = found->second;
       const RepairRecord& record = running.record;
       if (record.block_ids != request.block_ids || !record.hosts.empty()) {
-        return absl::InvalidArgumentError("the repair is of other blocks");
+        return absl::InvalidArgumentError("the repair to resume is for other blocks");
       }
-      if (running.handing_out) return absl::AbortedError("another attempt is being handed out");
+      if (running.handing_out) {
+        return absl::AbortedError("another attempt of the repair is being handed out already");
+      }
       running.handing_out = true;
       *before = {.record = record,
                  .stripe_id = running.stripe_id,
@@ -140,7 +146,7 @@ absl::Status RepairCoordinator::FindForResume(const RepairRequest& request, cons
                                          std::string(RepairStateName(known->state)));
   }
   if (known.ok() && known->block_ids != request.block_ids) {
-    return absl::InvalidArgumentError("the repair is of other blocks");
+    return absl::InvalidArgumentError("the repair to resume is for other blocks");
   }
   RepairRecord record = known.ok() ? *known : RepairRecord{};
   record.repair_id = from.repair_id;

@@ -50,8 +50,8 @@ absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
       const std::string& block = running.record.block_ids[i];
       const std::string& host = running.record.hosts[i];
       if (!has(record.block_ids, block) && !has(record.hosts, host)) continue;
-      return absl::AbortedError("repair " + RepairIdText(repair_id) + " is storing block " + block +
-                                " of the stripe on node " + host);
+      return absl::AbortedError("repair " + RepairIdText(repair_id) + " is already storing block " +
+                                block + " of the stripe on node " + host);
     }
   }
   return absl::OkStatus();
@@ -64,8 +64,8 @@ absl::Status RepairCoordinator::CheckRoomForBackground() {
     if (running.request.background) ++background;
   }
   if (background < most) return absl::OkStatus();
-  return absl::ResourceExhaustedError("the coordinator runs its limit of " + std::to_string(most) +
-                                      " repairs in the background");
+  return absl::ResourceExhaustedError("the coordinator is at its limit of " + std::to_string(most) +
+                                      " background repairs");
 }
 
 void RepairCoordinator::SetMaxRunning(uint32_t max_running) {
@@ -100,7 +100,7 @@ absl::Status RepairCoordinator::AddRunning(const RepairRecord& record, const Rep
   MutexLock lock(&mutex_);
   if (!record.hosts.empty()) ECPIPE_RETURN_IF_ERROR(CheckHosts(record, stripe_id));
   if (running_.size() >= max_running_) {
-    return absl::ResourceExhaustedError("the coordinator runs its limit of " +
+    return absl::ResourceExhaustedError("the coordinator is at its limit of " +
                                         std::to_string(max_running_) + " repairs");
   }
   if (request.background) ECPIPE_RETURN_IF_ERROR(CheckRoomForBackground());
@@ -151,7 +151,8 @@ void RepairCoordinator::FinishRepair(RepairId repair_id, const absl::Status& sta
   const bool whole =
       status.ok() && verified_bytes == ended->record.bytes * ended->record.block_ids.size();
   End(ended->record, whole ? RepairState::kDone : RepairState::kFailed,
-      status.ok() ? (whole ? "" : "the requestor verified only a part") : StatusText(status));
+      status.ok() ? (whole ? "" : "the requestor verified only part of the bytes")
+                  : StatusText(status));
 }
 
 void RepairCoordinator::StoreEnd(RepairRecord* record, RepairState state,
@@ -253,7 +254,7 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
                                       const std::string& block_id, const std::string& reason) {
   if (const std::string at = PlaceByFacts(repair_id, block_id, node); !at.empty()) {
     return NoteCorrupt({block_id, at, reason, clock_->UnixMillis()},
-                       "HDFS makes a new one once it knows; until then it is not read");
+                       "HDFS rebuilds the block once it knows; until then repairs do not read it");
   }
   const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
   if (!place.ok()) return;

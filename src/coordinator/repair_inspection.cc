@@ -40,7 +40,7 @@ absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, 
   {
     MutexLock lock(&mutex_);
     const auto found = running_.find(repair_id);
-    if (found == running_.end()) return absl::NotFoundError("no such repair runs");
+    if (found == running_.end()) return absl::NotFoundError("this repair is not running");
     Running& running = found->second;
     if (running.record.attempt != attempt || running.handing_out) return Inspection{};
     before = running;
@@ -185,7 +185,7 @@ Suspects RepairCoordinator::WhoIsTooSlow(const PartAnswers& answers, const Miles
   }
   if (answers.contains(slowest)) {
     suspects[slowest] = {
-        absl::StrFormat("its links are slow: %.1f times slower than the others", slow.speedup),
+        absl::StrFormat("its links are %.1f times slower than the others", slow.speedup),
         /*certain=*/false, /*other_end=*/"", /*slow=*/true};
     ++changes;
   }

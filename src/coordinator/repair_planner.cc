@@ -103,11 +103,10 @@ absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
                                                  uint64_t block_bytes) const {
   if (request.offset >= block_bytes || request.bytes > block_bytes - request.offset) {
     return absl::InvalidArgumentError(
-        "bytes [" + std::to_string(request.offset) + ", " +
-        (request.bytes == 0
-             ? "end"
-             : std::to_string(request.offset) + " + " + std::to_string(request.bytes)) +
-        ") are not within the block's " + std::to_string(block_bytes) + " bytes");
+        (request.bytes == 0 ? "the range"
+                            : "the range of " + std::to_string(request.bytes) + " bytes") +
+        " from byte " + std::to_string(request.offset) + " is not within the block's " +
+        std::to_string(block_bytes) + " bytes");
   }
   SliceGrid grid;
   grid.offset = request.offset;
@@ -119,7 +118,7 @@ absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
 
 std::string RepairPlanner::Unreadable(const BlockPlace& place, const std::optional<NodeView>& view,
                                       TransportKind transport, const Refused& refused) const {
-  if (place.node.empty()) return "nobody is known to have it";
+  if (place.node.empty()) return "no node is known to have it";
   if (std::string reason = Unfit(place.node, view, transport, refused); !reason.empty()) {
     return reason;
   }
@@ -166,7 +165,9 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
     // Known without being read.
     if (lost.stripe.BytesOf(i) <= plan_request->grid.offset) continue;
     std::string reason = Unreadable(place, view, request.transport, refused);
-    if (reason.empty() && helping.contains(place.node)) reason = "its node has another block";
+    if (reason.empty() && helping.contains(place.node)) {
+      reason = "its node already gives another block";
+    }
     if (reason.empty()) {
       helping.insert(place.node);
       candidates.push_back(
@@ -182,7 +183,9 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
   if (direct) {
     if (candidates.empty()) return refuse("read directly");
     if (request.verify.value_or(Verification::kNone) != Verification::kNone) {
-      return absl::InvalidArgumentError("a direct read takes one block, which no parity verifies");
+      return absl::InvalidArgumentError(
+          "scheme direct reads one block, so parity cannot verify it; use another scheme, or "
+          "verify none");
     }
     plan_request->equation = {lost.indices, {{lost.indices[0], {1}}}};
     return absl::OkStatus();
@@ -196,8 +199,9 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
   const ErasureCode& code = *plan_request->code;
   absl::StatusOr<RepairEquation> equation = code.Equation(lost.indices, survivors);
   if (absl::IsFailedPrecondition(equation.status())) {
-    return refuse("repaired now: k = " + std::to_string(code.k()) + " blocks are needed, " +
-                  std::to_string(survivors.size()) + " survivors can be used");
+    return refuse("repaired now: k = " + std::to_string(code.k()) +
+                  " blocks are needed, but only " + std::to_string(survivors.size()) +
+                  " survivors can be used");
   }
   ECPIPE_ASSIGN_OR_RETURN(plan_request->equation, std::move(equation));
   plan_request->survivors = std::move(survivors);
@@ -222,11 +226,14 @@ absl::Status RepairPlanner::AddVerification(const RepairRequest& request,
 std::string RepairPlanner::UnfitHost(const std::string& host, TransportKind transport,
                                      const LostBlocks& lost, const Refused& refused,
                                      const PlanRequest& plan_request) {
-  if (absl::c_linear_search(plan_request.requestors, host)) return "it takes another of the blocks";
+  if (absl::c_linear_search(plan_request.requestors, host)) {
+    return "it takes another block of this repair";
+  }
   for (int i = 0; i < static_cast<int>(lost.stripe.blocks.size()); ++i) {
     const bool here = lost.stripe.blocks[static_cast<size_t>(i)].node == host;
-    if (here && !absl::c_linear_search(lost.indices, i))
-      return "it has a block of the stripe already";
+    if (here && !absl::c_linear_search(lost.indices, i)) {
+      return "it already has a block of the stripe";
+    }
   }
   return Unfit(host, nodes_->Find(host), transport, refused);
 }
@@ -241,15 +248,17 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const L
     return absl::OkStatus();
   }
   if (request.hosts.size() != lost.indices.size()) {
-    return absl::InvalidArgumentError(std::to_string(request.hosts.size()) + " nodes are to take " +
-                                      std::to_string(lost.indices.size()) +
-                                      " blocks; name one for each");
+    return absl::InvalidArgumentError("there are " + std::to_string(request.hosts.size()) +
+                                      " nodes for " + std::to_string(lost.indices.size()) +
+                                      " blocks; name one node for each block");
   }
   if (!lost.replicas.empty()) {
-    return absl::InvalidArgumentError("HDFS stores its blocks itself");
+    return absl::InvalidArgumentError(
+        "blocks of HDFS cannot be stored on nodes by ECPipe: HDFS stores its blocks itself");
   }
   if (bytes != lost.stripe.block_bytes || request.scheme == kDirectScheme) {
-    return absl::InvalidArgumentError("nodes take whole blocks that are rebuilt");
+    return absl::InvalidArgumentError(
+        "a node can store only whole rebuilt blocks; leave out the range and scheme direct");
   }
   for (size_t i = 0; i < request.hosts.size(); ++i) {
     const std::string& host = request.hosts[i];
@@ -275,7 +284,7 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
   ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
   if (static_cast<int>(stripe.blocks.size()) != code->n()) {
     return absl::InternalError("stripe " + stripe.stripe_id + " has " +
-                               std::to_string(stripe.blocks.size()) + " blocks, its code " +
+                               std::to_string(stripe.blocks.size()) + " blocks, but its code " +
                                code->name() + " needs " + std::to_string(code->n()));
   }
   planned->block_bytes = ShortestOf(placed);

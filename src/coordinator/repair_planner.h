@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From "block B is wanted" to a plan, over the nodes as they are now.
+// Makes a plan from the request for a block, with the nodes as they are now.
 #pragma once
 
 #include <map>
@@ -21,15 +21,15 @@
 
 namespace ecpipe {
 
-// How what a repair reads is verified: by this many check rows (codec/check_rows.h).
+// How a repair verifies the blocks that it reads: by this many check rows (codec/check_rows.h).
 enum class Verification : uint32_t { kNone = 0, kParity = 1, kLocate = 2 };
 // "none", "parity", "locate". INVALID_ARGUMENT for another name.
 absl::StatusOr<Verification> VerificationNamed(const std::string& name);
 
-// Blocks of one stripe, or the same range of each, that somebody wants.
+// A request for blocks of one stripe, or for the same range of each of them.
 struct RepairRequest {
   std::vector<std::string> block_ids;
-  std::optional<StripeFacts> facts;  // of their stripe; none: the catalog has it
+  std::optional<StripeFacts> facts;  // describes their stripe; none: the stripe is in the catalog
   uint64_t offset = 0;
   uint64_t bytes = 0;        // 0: to the end of the blocks
   std::string scheme;        // empty or "auto": the best by expected time
@@ -37,25 +37,26 @@ struct RepairRequest {
   TransportKind transport = TransportKind::kTcp;
   std::string requestor;
   std::string requestor_rack;  // empty: unknown
-  // Instead of a requestor: the nodes whose helpers store the blocks, one for each, whole.
+  // The nodes whose helpers store the whole blocks, one for each block. Empty: the requestor takes
+  // the bytes.
   std::vector<std::string> hosts;
-  // Nodes in the order in which they should help; those that are not named come after them. Empty:
-  // those that do least first.
+  // Nodes in the order in which they should help; nodes that are not named come after them. Nodes
+  // with the fewest sessions come first among equals.
   std::vector<std::string> helper_order;
-  std::optional<SlicesLeft> left;      // another attempt: what the ones before it have not brought
+  std::optional<SlicesLeft> left;      // for another attempt: the slices that are still missing
   std::optional<Verification> verify;  // none: the default
-  bool background = false;             // nobody waits for it; see docs/design/012
+  bool background = false;             // nobody waits for the bytes; see docs/design/012-limits.md
 };
 
-// What a request leads to, before anything runs.
+// The plan for a request, before anything runs.
 struct PlannedRepair {
   Stripe stripe;
-  uint64_t block_bytes = 0;  // of the shortest block that is wanted
-  uint64_t offset = 0;       // what is wanted of each block; the plan may bring some more around it
+  uint64_t block_bytes = 0;  // length of the shortest wanted block
+  uint64_t offset = 0;       // the wanted range of each block; the plan may bring more around it
   uint64_t bytes = 0;
   RepairPlan plan;
   PlanCost cost;
-  std::map<std::string, std::string> racks;   // of nodes with a block of the stripe
+  std::map<std::string, std::string> racks;   // racks of the nodes with a block of the stripe
   std::vector<SchemePrediction> predictions;  // from Explain, unless the plan is a direct read
 };
 
@@ -65,7 +66,7 @@ class RepairPlanner {
   struct Options {
     std::string default_scheme = "auto";
     uint32_t default_slice_bytes = kDefaultSliceBytes;
-    double link_bytes_per_second = 125e6;  // what an unknown link is taken for
+    double link_bytes_per_second = 125e6;  // the assumed speed of an unknown link
     double rack_bytes_per_second = 0;      // as in ClusterView
     Verification default_verification = Verification::kNone;
   };
@@ -80,25 +81,25 @@ class RepairPlanner {
   // The errors are those of CoordinatorService.BeginRepair.
   absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const LostBlocks& lost,
                                      const Refused& refused);
-  // The same with what each scheme would take.
+  // The same, with the expected time of each scheme.
   absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request, const LostBlocks& lost);
 
  private:
-  // Fills in `planned` what is wanted, and returns how to ask a planner for it.
+  // Fills in the wanted range in `planned`, and returns the request to the planner.
   absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request, const LostBlocks& lost,
                                           const Refused& refused, PlannedRepair* planned);
   absl::Status Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
                    PlannedRepair* planned);
-  // The range that is wanted of each block.
+  // The wanted range of each block.
   absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, uint64_t block_bytes) const;
-  // The same, where each block that has several replicas is at one that can be used, if there is
-  // one, and no two at one node.
+  // The same blocks, but each block with several replicas is placed at a usable replica if there is
+  // one, and no two blocks at one node.
   LostBlocks AtUsableReplicas(const RepairRequest& request, const LostBlocks& lost,
                               const Refused& refused);
   // Why the block cannot be read there now; empty if it can.
   std::string Unreadable(const BlockPlace& place, const std::optional<NodeView>& view,
                          TransportKind transport, const Refused& refused) const;
-  // Fills in the survivors that can be used and what the code makes of them.
+  // Fills in the usable survivors and the repair equation that the code makes from them.
   absl::Status FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
                              const Refused& refused, PlanRequest* plan_request);
   // Adds the check rows that the request wants.

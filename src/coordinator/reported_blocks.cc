@@ -63,11 +63,11 @@ absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Take(BlockReport report,
     for (const InternalBlock& block : blocks) after.block_bytes += block.bytes;
   }
   if (after.block_count > BlockReport::kMaxBlocks || after.pools.size() > BlockReport::kMaxPools) {
-    return absl::ResourceExhaustedError("node " + report.node + " has " +
-                                        std::to_string(after.block_count) + " blocks of " +
-                                        std::to_string(after.pools.size()) + " pools; at most " +
-                                        std::to_string(BlockReport::kMaxBlocks) + " of " +
-                                        std::to_string(BlockReport::kMaxPools) + " are kept");
+    return absl::ResourceExhaustedError(
+        "node " + report.node + " has " + std::to_string(after.block_count) + " blocks in " +
+        std::to_string(after.pools.size()) + " block pools; at most " +
+        std::to_string(BlockReport::kMaxBlocks) + " of " + std::to_string(BlockReport::kMaxPools) +
+        " are kept");
   }
   MutexLock lock(&mutex_);
   std::shared_ptr<const NodeBlocks>& known = nodes_[report.node];
@@ -76,7 +76,7 @@ absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Take(BlockReport report,
   const uint64_t others = block_count_ - (before == nullptr ? 0 : before->block_count);
   if (after.block_count > kMaxBlocks - std::min(kMaxBlocks, others)) {
     if (known == nullptr) nodes_.erase(report.node);
-    return absl::ResourceExhaustedError("all nodes together have more than " +
+    return absl::ResourceExhaustedError("all nodes together report more than " +
                                         std::to_string(kMaxBlocks) + " blocks");
   }
   block_count_ = others + after.block_count;

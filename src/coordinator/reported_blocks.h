@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of block groups that DataNodes' helpers say to have on their disks.
+// The blocks of HDFS block groups that helpers of DataNodes have reported.
 #pragma once
 
 #include <map>
@@ -14,34 +14,36 @@
 
 namespace ecpipe {
 
-// What a node has, or had when it was last heard of. Immutable: a new report makes a new one.
+// The blocks of a node by its last report. Immutable: a new report makes a new object.
 struct NodeBlocks {
-  uint64_t incarnation = 0;  // of the helper
-  uint64_t sequence = 0;     // of the latest report
-  TimePoint reported{};      // when that came
+  uint64_t incarnation = 0;  // incarnation of the helper
+  uint64_t sequence = 0;     // number of the latest report
+  TimePoint reported{};      // when that report came
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
   std::map<std::string, std::vector<InternalBlock>> pools;  // each in the order of ids, none twice
 };
 
-// Thread-safe. Keeps 24 bytes a block, in sorted vectors: 10 million blocks are 240 MB. A report
-// takes the time and the room of a copy of what the node has, if it changes anything.
+// Thread-safe. Keeps 24 bytes for each block, in sorted vectors: 240 MB for 10 million blocks. A
+// report that changes anything takes the time and memory of a copy of the node's blocks.
 class ReportedBlocks {
  public:
   using Nodes = std::map<std::string, std::shared_ptr<const NodeBlocks>>;  // shared with readers
 
-  // Bounds what all nodes together can make us keep: 1.6 GB.
+  // Bounds the memory that all nodes together can take: 1.6 GB.
   static constexpr uint64_t kMaxBlocks = 64'000'000;
 
   enum class Outcome {
     kTaken,
-    kSendAll,  // the report continues one that is not known here
+    kSendAll,  // the report continues one that is not known here: the helper must send all blocks
   };
-  // Takes a report, or nothing of it. RESOURCE_EXHAUSTED: beyond BlockReport's limits, or ours.
+  // Takes a report as a whole or not at all. RESOURCE_EXHAUSTED: the node is over the limits of
+  // BlockReport, or all nodes together are over kMaxBlocks.
   absl::StatusOr<Outcome> Take(BlockReport report, TimePoint now);
 
-  // What a node has reported last, dead or not: of a dead one it is what was lost. Null: nothing
-  // that this process or, of a dead node, the one before has heard.
+  // The blocks that a node has reported last, also if it is dead: these are then its lost blocks.
+  // Null: no report is known, neither to this process nor, for a dead node, from the process
+  // before.
   std::shared_ptr<const NodeBlocks> Of(const std::string& node) const;
   Nodes All() const;
 

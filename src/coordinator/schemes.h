@@ -9,12 +9,12 @@ namespace ecpipe {
 
 using PlanLanes = std::vector<PlanLane>;
 
-// In all of them the rows of failed blocks that end at one requestor travel together.
+// In all schemes the rows of failed blocks that go to one requestor travel together.
 
-// §2.2: every helper sends to the requestor. One failed block: helpers send their weighted block
-// and the requestor adds up: k timeslots. Several, or several rows of one: they send the block as
-// it is, or what is read of it, to the first requestor, which computes all failed blocks and
-// forwards those that others want: k + f - 1 timeslots.
+// §2.2: every helper sends to the requestor. For one failed block helpers send their weighted
+// block, and the requestor adds them up: k timeslots. For several failed blocks, or several rows of
+// one, helpers send the bytes of their block unchanged to the first requestor, which computes all
+// failed blocks and forwards those of the other requestors: k + f - 1 timeslots.
 absl::StatusOr<PlanLanes> PlanConventional(const PlanRequest& request);
 
 // §2.2, partial-parallel repair (Mitra et al., EuroSys'16): a binomial tree over the helpers and
@@ -47,7 +47,7 @@ absl::StatusOr<PlanLanes> PlanAllSurvivors(const PlanRequest& request);
 absl::StatusOr<PlanLanes> PlanRackAware(const PlanRequest& request);
 absl::StatusOr<PlanLanes> PlanWeighted(const PlanRequest& request);
 
-// One helper sends a block as it is. For blocks that are there.
+// One helper sends its block unchanged. For blocks that are not lost.
 absl::StatusOr<PlanLanes> PlanDirect(const PlanRequest& request);
 
 }  // namespace ecpipe

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
                           TlsContext::CreateIfEnabled(config.tls));
   if (config.insecure && tls == nullptr) {
     Log(LogLevel::kWarning, "security.off",
-        {{"reason", "insecure = true: anyone who reaches the port can order repairs"}});
+        {{"reason", "insecure = true: anyone who can reach the port can order repairs"}});
   }
   std::unique_ptr<CoordinatorServer> server(new CoordinatorServer);
   ECPIPE_RETURN_IF_ERROR(server->OpenState(config));
@@ -111,7 +111,7 @@ absl::Status CoordinatorServer::TakeUpInterrupted() {
         {{"repair", RepairIdText(record.repair_id)},
          {"block", record.block_ids.empty() ? "" : record.block_ids.front()},
          {"scheme", record.scheme},
-         {"hint", "the coordinator stopped while it ran; ask for the block again"}});
+         {"hint", "the coordinator stopped during this repair; ask for the block again"}});
   }
   return recoveries_->Open(interrupted);
 }
@@ -119,7 +119,7 @@ absl::Status CoordinatorServer::TakeUpInterrupted() {
 absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
   if (config.metrics_address.empty()) return absl::OkStatus();
   ECPIPE_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(config.metrics_address));
-  metrics_->AddGauge("ecpipe_nodes_live", "Helpers whose heartbeats arrive.", [this] {
+  metrics_->AddGauge("ecpipe_nodes_live", "Helpers that send heartbeats.", [this] {
     const auto nodes = repairs_->nodes().All();
     return static_cast<double>(std::count_if(nodes.begin(), nodes.end(), [](const auto& node) {
       return node.state == NodeState::kLive;
@@ -134,7 +134,8 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
           &RepairCounts::done);
   repairs("ecpipe_repairs_failed_total", "Repairs that ended with an error.",
           &RepairCounts::failed);
-  metrics_->AddGauge("ecpipe_corrupt_blocks", "Blocks that are corrupt and not repaired yet.",
+  metrics_->AddGauge("ecpipe_corrupt_blocks",
+                     "Blocks that were found corrupt and are not repaired yet.",
                      [this] { return static_cast<double>(repairs_->corrupt().All().size()); });
   metrics_->AddCounter("ecpipe_corrupt_blocks_found_total", "Blocks that were found corrupt.",
                        [this] { return static_cast<double>(repairs_->corrupt().found()); });
@@ -147,17 +148,19 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
       return static_cast<double>(sum);
     });
   };
-  metrics_->AddGauge("ecpipe_hdfs_groups", "Block groups that the NameNode has told of.", [this] {
-    const std::optional<HdfsStatus> hdfs = hdfs_->Status();
-    return hdfs && hdfs->groups.table ? static_cast<double>(hdfs->groups.table->size()) : 0.0;
-  });
-  metrics_->AddGauge("ecpipe_hdfs_groups_age_seconds", "Age of the NameNode's answer; 0: none.",
-                     [this] {
+  metrics_->AddGauge(
+      "ecpipe_hdfs_groups", "HDFS block groups that the NameNode listed in its last answer.",
+      [this] {
+        const std::optional<HdfsStatus> hdfs = hdfs_->Status();
+        return hdfs && hdfs->groups.table ? static_cast<double>(hdfs->groups.table->size()) : 0.0;
+      });
+  metrics_->AddGauge("ecpipe_hdfs_groups_age_seconds",
+                     "Age of the NameNode's last answer; 0 before the first answer.", [this] {
                        const std::optional<HdfsStatus> hdfs = hdfs_->Status();
                        return hdfs ? hdfs->groups.age_seconds : 0.0;
                      });
-  metrics_->AddGauge("ecpipe_hdfs_degraded_groups", "Block groups that lack a block on live nodes.",
-                     [this] {
+  metrics_->AddGauge("ecpipe_hdfs_degraded_groups",
+                     "HDFS block groups with a block that no live node has.", [this] {
                        const std::optional<HdfsStatus> hdfs = hdfs_->Status();
                        return hdfs ? static_cast<double>(hdfs->health.degraded) : 0.0;
                      });
@@ -165,7 +168,8 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
              [](const RecoveryView& view) { return view.waiting_blocks; });
   recoveries("ecpipe_recovery_blocks_running", "Lost blocks that are being repaired.",
              [](const RecoveryView& view) { return view.running_blocks; });
-  recoveries("ecpipe_recovery_blocks_given_up", "Lost blocks that running recoveries gave up.",
+  recoveries("ecpipe_recovery_blocks_given_up",
+             "Lost blocks that running recoveries have given up.",
              [](const RecoveryView& view) { return view.record.failed_blocks; });
   metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
                        ProcessCpuSeconds);

@@ -33,7 +33,7 @@ class CoordinatorServer {
   // INVALID_ARGUMENT for what Start() would refuse in a configuration before it opens anything: TLS
   // files that cannot be used, addresses that nothing protects.
   static absl::Status Check(const CoordinatorConfig& config);
-  // Opens catalog and journal, and serves. An error leaves nothing running.
+  // Opens catalog and journal, and begins to serve. After an error nothing runs.
   static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(const CoordinatorConfig& config);
   ~CoordinatorServer();
 

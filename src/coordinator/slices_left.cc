@@ -23,7 +23,7 @@ absl::Status SlicesLeft::Validate() const {
   ECPIPE_RETURN_IF_ERROR(grid.Validate());
   if (std::any_of(missing.begin(), missing.end(),
                   [](const SliceRun& run) { return run.stride != 1; })) {
-    return absl::InvalidArgumentError("a run of missing slices has gaps");
+    return absl::InvalidArgumentError("a run of missing slices must have stride 1");
   }
   return LaneSlices::Create(missing, grid.slice_count()).status();
 }
@@ -39,7 +39,8 @@ uint64_t SlicesLeft::bytes() const {
 
 absl::Status KeepMissing(const SlicesLeft& left, RepairPlan* plan) {
   if (plan->grid != left.grid) {
-    return absl::InternalError("the plan cuts the block in another way than the attempt before it");
+    return absl::InternalError(
+        "the plan cuts the block into other slices than the attempt before it");
   }
   std::vector<PlanLane> lanes;
   for (PlanLane& lane : plan->lanes) {

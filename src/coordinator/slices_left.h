@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another attempt of a repair brings what the attempts before it have not.
+// The slices that a further attempt of a repair has to bring.
 #pragma once
 
 #include <vector>
@@ -14,14 +14,14 @@ struct SlicesLeft {
   SliceGrid grid;
   std::vector<SliceRun> missing;
 
-  // INVALID_ARGUMENT unless the grid is valid, there are runs, each of neighbours, apart and
-  // ascending, within the grid.
+  // INVALID_ARGUMENT unless the grid is valid and there is at least one run. All runs must have a
+  // stride of 1, be ascending and apart, and lie within the grid.
   [[nodiscard]] absl::Status Validate() const;
   // Of one row.
   uint64_t bytes() const;
 };
 
-// Leaves in the plan only the slices that are missing, each on the lane that it was on. INTERNAL:
+// Removes from the plan all slices that are not missing; the others stay on their lanes. INTERNAL:
 // the plan has another grid.
 [[nodiscard]] absl::Status KeepMissing(const SlicesLeft& left, RepairPlan* plan);
 

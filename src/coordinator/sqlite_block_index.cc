@@ -31,7 +31,10 @@ absl::Status AddToRecentCount(SqliteDb* db, int64_t change) {
 absl::StatusOr<int64_t> RecentCount(SqliteDb* db) {
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare("SELECT recent FROM totals"));
   ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
-  if (!found) return absl::DataLossError(db->path() + ": the totals are missing");
+  if (!found) {
+    return absl::DataLossError(db->path() +
+                               ": the table of totals is empty, so the database is damaged");
+  }
   return query.Int(0);
 }
 

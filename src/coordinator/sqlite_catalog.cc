@@ -40,12 +40,13 @@ absl::Status CheckStripe(const Stripe& stripe) {
   ECPIPE_RETURN_IF_ERROR(CheckName(stripe.code, "the code"));
   if (stripe.block_bytes == 0) return absl::InvalidArgumentError("block_bytes is 0");
   if (!stripe.block_lengths.empty()) {
-    return absl::InvalidArgumentError("blocks of different lengths are not kept here");
+    return absl::InvalidArgumentError(
+        "the catalog keeps only stripes whose blocks all have the same length");
   }
   if (stripe.blocks.empty() || stripe.blocks.size() > kMaxStripeBlocks) {
     return absl::InvalidArgumentError("it has " + std::to_string(stripe.blocks.size()) +
-                                      " blocks; 1 to " + std::to_string(kMaxStripeBlocks) +
-                                      " are allowed");
+                                      " blocks; a stripe needs 1 to " +
+                                      std::to_string(kMaxStripeBlocks));
   }
   std::set<std::string_view> ids;
   for (const BlockPlace& block : stripe.blocks) {
@@ -54,10 +55,11 @@ absl::Status CheckStripe(const Stripe& stripe) {
     const bool known = !block.sha256.empty();
     if ((known && !IsSha256Hex(block.sha256)) || known == stripe.blocks[0].sha256.empty()) {
       return absl::InvalidArgumentError(
-          "a SHA-256 is 64 lower-case hexadecimal digits, of all blocks or none");
+          "a SHA-256 must be 64 lower-case hexadecimal digits, given for all blocks or for none");
     }
     if (!ids.insert(block.block_id).second) {
-      return absl::InvalidArgumentError("block " + Quote(block.block_id) + " is in it twice");
+      return absl::InvalidArgumentError("block " + Quote(block.block_id) +
+                                        " is in the stripe twice");
     }
   }
   return absl::OkStatus();
@@ -93,7 +95,7 @@ absl::Status AddToStripeCount(SqliteDb* db, int64_t new_stripes) {
 absl::Status AlreadyIn(const std::string& block_id, const std::string& stripe_id,
                        const std::string& holder_id) {
   return absl::AlreadyExistsError("block " + Quote(block_id) + " of stripe " + Quote(stripe_id) +
-                                  " is in stripe " + Quote(holder_id) + " already");
+                                  " already belongs to stripe " + Quote(holder_id));
 }
 
 int IndexOfBlock(const Stripe& stripe, const std::string& block_id) {
@@ -242,7 +244,8 @@ absl::StatusOr<SqliteCatalog::Found> SqliteCatalog::FindBlockIn(SqliteDb* db,
     if (!more) break;
     if (query.Int(5) == except_row) continue;
     if (query.IsNull(0)) {
-      damage = absl::DataLossError("the index of " + db->path() + " names a stripe that is gone");
+      damage =
+          absl::DataLossError("the index of " + db->path() + " names a stripe that does not exist");
       continue;
     }
     absl::StatusOr<StripeRow> row = stripes_.Decode(db, query);
@@ -296,7 +299,10 @@ absl::StatusOr<uint64_t> SqliteCatalog::CountStripes() {
   const SqlitePool::Lease db = readers_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare("SELECT stripes FROM totals"));
   ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
-  if (!found) return absl::DataLossError(db->path() + ": the totals are missing");
+  if (!found) {
+    return absl::DataLossError(db->path() +
+                               ": the table of totals is empty, so the database is damaged");
+  }
   return static_cast<uint64_t>(query.Int(0));
 }
 

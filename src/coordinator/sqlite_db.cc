@@ -214,7 +214,7 @@ absl::Status SqliteTransaction::Commit() {
   // transaction comes back when the database is next opened.
   if (absl::IsInternal(status)) {
     return absl::UnknownError(std::string(status.message()) +
-                              "; it is not known whether the transaction was stored");
+                              "; the transaction may or may not have been stored");
   }
   return status;
 }

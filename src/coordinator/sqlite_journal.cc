@@ -60,14 +60,14 @@ std::string_view Cut(const std::string& text) {
 
 absl::Status CheckRecord(const RepairRecord& record) {
   if (record.block_ids.size() > kMaxRows) {
-    return absl::InvalidArgumentError("a repair of " + std::to_string(record.block_ids.size()) +
-                                      " blocks; at most " + std::to_string(kMaxRows) +
-                                      " are repaired at once");
+    return absl::InvalidArgumentError("the repair has " + std::to_string(record.block_ids.size()) +
+                                      " blocks, but at most " + std::to_string(kMaxRows) +
+                                      " can be repaired at once");
   }
   for (const auto& ids : {record.block_ids, record.hosts}) {
     for (const std::string& id : ids) {
       if (id.size() <= kMaxCatalogIdBytes) continue;
-      return absl::InvalidArgumentError("a block's or node's id is over " +
+      return absl::InvalidArgumentError("a block id or node id is longer than " +
                                         std::to_string(kMaxCatalogIdBytes) + " bytes");
     }
   }

@@ -45,7 +45,9 @@ std::string PackBlocks(const std::vector<InternalBlock>& blocks) {
 }
 
 absl::StatusOr<std::vector<InternalBlock>> UnpackBlocks(std::string_view packed) {
-  if (packed.size() % kPackedBytes != 0) return absl::DataLossError("half a block at the end");
+  if (packed.size() % kPackedBytes != 0) {
+    return absl::DataLossError("the list of blocks ends within a block");
+  }
   const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(packed.data()),
                                        packed.size());
   std::vector<InternalBlock> blocks;
@@ -54,9 +56,9 @@ absl::StatusOr<std::vector<InternalBlock>> UnpackBlocks(std::string_view packed)
     const InternalBlock block{static_cast<int64_t>(GetLittleEndian<uint64_t>(bytes, at)),
                               GetLittleEndian<uint64_t>(bytes, at + 8),
                               GetLittleEndian<uint64_t>(bytes, at + 16)};
-    if (block.id >= 0) return absl::DataLossError("a block of no group");
+    if (block.id >= 0) return absl::DataLossError("a block belongs to no block group");
     if (!blocks.empty() && block.id <= blocks.back().id) {
-      return absl::DataLossError("blocks out of order");
+      return absl::DataLossError("the blocks are out of order");
     }
     blocks.push_back(block);
   }
@@ -136,7 +138,7 @@ absl::StatusOr<LostNode> SqliteLosses::Load(const std::string& node) {
                   " FROM lost_nodes WHERE node = ?1"));
   query.BindText(1, node);
   ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
-  if (!found) return absl::NotFoundError("nothing is kept of node " + node);
+  if (!found) return absl::NotFoundError("the blocks of node " + node + " are not on record");
   LostNode lost;
   lost.record.node_id = node;
   lost.record.rack = query.Bytes(0);
@@ -151,7 +153,7 @@ absl::StatusOr<LostNode> SqliteLosses::Load(const std::string& node) {
     ECPIPE_ASSIGN_OR_RETURN(const bool more, pools.Step());
     if (!more) return lost;
     absl::StatusOr<std::vector<InternalBlock>> blocks = UnpackBlocks(pools.Bytes(1));
-    if (!blocks.ok()) return Annotate(blocks.status(), "what is kept of node " + node);
+    if (!blocks.ok()) return Annotate(blocks.status(), "the record of node " + node);
     lost.blocks.pools.emplace(pools.Bytes(0), *std::move(blocks));
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dead DataNodes had, kept for as long as they are dead, so that a coordinator that starts
-// again can still say how far the rebuilding of it is. In a file of its own, since a node of a
-// million blocks takes 0.2 to 0.3 s, and repairs wait for the journal.
+// The blocks of dead DataNodes, kept for as long as the nodes are dead, so that a coordinator that
+// starts again can still say how many of them are rebuilt. They are in a file of their own, because
+// storing a node with a million blocks takes 0.2 to 0.3 s, and repairs would wait for the journal.
 //
 // A power cut may take what was stored within the last seconds, as with the journal.
 #pragma once
@@ -21,8 +21,8 @@
 namespace ecpipe {
 
 struct LostNode {
-  NodeRecord record;          // what names and places it; the rest is not kept
-  int64_t heard_unix_ms = 0;  // when it was last heard of
+  NodeRecord record;          // its names and addresses; other fields are not kept
+  int64_t heard_unix_ms = 0;  // time of its last heartbeat
   NodeBlocks blocks;          // of incarnation 0, which no helper has
 };
 
@@ -35,11 +35,11 @@ class SqliteLosses {
   // Replaces what was kept of the node.
   absl::Status Keep(const NodeRecord& record, int64_t heard_unix_ms, const NodeBlocks& blocks);
   absl::Status Forget(const std::string& node);
-  // Forgets the nodes that were last heard of before that.
+  // Forgets the nodes whose last heartbeat was before this time.
   absl::Status ForgetOlder(int64_t heard_unix_ms);
 
-  absl::StatusOr<std::vector<std::string>> Nodes();  // of which something is kept
-  // NOT_FOUND: nothing is kept of it. DATA_LOSS: what is kept makes no sense.
+  absl::StatusOr<std::vector<std::string>> Nodes();  // the nodes on record
+  // NOT_FOUND: the node is not on record. DATA_LOSS: its record is damaged.
   absl::StatusOr<LostNode> Load(const std::string& node);
 
  private:
@@ -48,8 +48,8 @@ class SqliteLosses {
   std::unique_ptr<SqlitePool> connection_;  // one
 };
 
-// The blocks of a pool as a column of bytes, and back. DATA_LOSS for bytes that PackBlocks does not
-// write: not in the order of ids, one twice, one that is of no group, or half a block.
+// Converts the blocks of a pool to a column of bytes, and back. DATA_LOSS for bytes that PackBlocks
+// cannot have written: blocks out of order or given twice, a block of no group, or half a block.
 std::string PackBlocks(const std::vector<InternalBlock>& blocks);
 absl::StatusOr<std::vector<InternalBlock>> UnpackBlocks(std::string_view bytes);
 

@@ -16,14 +16,12 @@ struct Texts {
 };
 
 const Texts& TextsOf(SqliteNames::Table table) {
-  static constexpr Texts kNodes = {"node", "SELECT ref, name FROM nodes",
-                                   "SELECT name FROM nodes WHERE ref = ?1",
-                                   "SELECT ref FROM nodes WHERE name = ?1",
-                                   "INSERT INTO nodes(name) VALUES(?1)"};
-  static constexpr Texts kCodes = {"code", "SELECT ref, name FROM codes",
-                                   "SELECT name FROM codes WHERE ref = ?1",
-                                   "SELECT ref FROM codes WHERE name = ?1",
-                                   "INSERT INTO codes(name) VALUES(?1)"};
+  static constexpr Texts kNodes = {
+      "node", "SELECT ref, name FROM nodes", "SELECT name FROM nodes WHERE ref = ?1",
+      "SELECT ref FROM nodes WHERE name = ?1", "INSERT INTO nodes(name) VALUES(?1)"};
+  static constexpr Texts kCodes = {
+      "code", "SELECT ref, name FROM codes", "SELECT name FROM codes WHERE ref = ?1",
+      "SELECT ref FROM codes WHERE name = ?1", "INSERT INTO codes(name) VALUES(?1)"};
   return table == SqliteNames::Table::kNodes ? kNodes : kCodes;
 }
 
@@ -53,7 +51,7 @@ absl::StatusOr<std::string> SqliteNames::Name(SqliteDb* db, int64_t ref) {
   query.Bind(1, ref);
   ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
   if (!found) {
-    return absl::DataLossError(std::string("no ") + texts.what + " has number " +
+    return absl::DataLossError(std::string("the catalog has no ") + texts.what + " with number " +
                                std::to_string(ref));
   }
   // Either this runs inside the transaction that adds the name, which may yet be rolled back, or
@@ -80,8 +78,8 @@ absl::StatusOr<uint32_t> SqliteNames::Writer::ReadOrAdd(const std::string& name)
   ECPIPE_RETURN_IF_ERROR(insert.Execute());
   const int64_t ref = db_->last_insert_rowid();
   if (ref > kMaxNames) {
-    return absl::ResourceExhaustedError("the catalog has " + std::to_string(kMaxNames) +
-                                        " different names of a " + texts.what + "; no more fit");
+    return absl::ResourceExhaustedError("the catalog already has " + std::to_string(kMaxNames) +
+                                        " different " + texts.what + " names, which is the limit");
   }
   return static_cast<uint32_t>(ref);
 }

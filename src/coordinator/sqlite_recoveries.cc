@@ -16,15 +16,16 @@ namespace {
   " state, blocks, bytes, done_blocks, done_bytes, failed_blocks, started_unix_ms,"       \
   " ended_unix_ms, rebuild_after_unix_ms"
 
-constexpr char kStoreRecovery[] = "INSERT OR REPLACE INTO recoveries(" ECPIPE_RECOVERY_COLUMNS
-                          ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
-                          " ?15, ?16, ?17)";
+constexpr char kStoreRecovery[] =
+    "INSERT OR REPLACE INTO recoveries(" ECPIPE_RECOVERY_COLUMNS
+    ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
+    " ?15, ?16, ?17)";
 constexpr char kSelect[] =
     "SELECT " ECPIPE_RECOVERY_COLUMNS " FROM recoveries ORDER BY recovery_id DESC LIMIT ?1";
 
 // The place in each of these is in files: add at the end only.
-constexpr RecoveryState kStoredStates[] = {RecoveryState::kRunning, RecoveryState::kPaused,
-                                           RecoveryState::kDone, RecoveryState::kPartial,
+constexpr RecoveryState kStoredStates[] = {RecoveryState::kRunning,   RecoveryState::kPaused,
+                                           RecoveryState::kDone,      RecoveryState::kPartial,
                                            RecoveryState::kCancelled, RecoveryState::kReturned};
 constexpr RecoveryPolicy kStoredPolicies[] = {
     RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent, RecoveryPolicy::kBalanced};
@@ -69,8 +70,8 @@ absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record) {
   const RecoveryRequest& request = record.request;
   for (const std::string& node : request.to) {
     if (node.size() > kMaxCatalogIdBytes) {
-      return absl::InvalidArgumentError("a node id is over " + std::to_string(kMaxCatalogIdBytes) +
-                                        " bytes");
+      return absl::InvalidArgumentError("a node id is longer than " +
+                                        std::to_string(kMaxCatalogIdBytes) + " bytes");
     }
   }
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement store, db->Prepare(kStoreRecovery));

@@ -86,8 +86,8 @@ absl::Status SetVersion(SqliteDb* db) {
 absl::Status Create(SqliteDb* db) {
   ECPIPE_ASSIGN_OR_RETURN(const int64_t tables, QueryInt(db, "SELECT count(*) FROM sqlite_schema"));
   if (tables != 0) {
-    return absl::FailedPreconditionError(db->path() +
-                                         " is a database of another program; give another path");
+    return absl::FailedPreconditionError(
+        db->path() + " is a database of another program; set another data_directory");
   }
   ECPIPE_RETURN_IF_ERROR(db->Run(kCreateTables));
   ECPIPE_RETURN_IF_ERROR(db->Run(kCreateLosses));
@@ -106,8 +106,8 @@ absl::Status EnsureSchema(const std::string& path) {
     return transaction.Commit();
   }
   if (owner != kApplicationId) {
-    return absl::FailedPreconditionError(path +
-                                         " is a database of another program; give another path");
+    return absl::FailedPreconditionError(
+        path + " is a database of another program; set another data_directory");
   }
   if (version == kSqliteSchemaVersion) return absl::OkStatus();
   if (version >= 2 && version < kSqliteSchemaVersion) {
@@ -118,8 +118,8 @@ absl::Status EnsureSchema(const std::string& path) {
     return transaction.Commit();
   }
   return absl::FailedPreconditionError(
-      path + " has schema version " + std::to_string(version) + ", and this program knows " +
-      std::to_string(kSqliteSchemaVersion) + ": run the version of ecpipe that wrote it");
+      path + " has schema version " + std::to_string(version) + ", but this program knows only " +
+      std::to_string(kSqliteSchemaVersion) + "; run the version of ecpipe that wrote it");
 }
 
 }  // namespace ecpipe

@@ -18,7 +18,7 @@ absl::StatusOr<StripeRow> SqliteStripes::Decode(SqliteDb* db, const SqliteStatem
   absl::StatusOr<Stripe> stripe = DecodeStripe(db, row);
   if (!stripe.ok()) {
     return Annotate(stripe.status(), "stripe \"" + std::string(row.Bytes(1)) +
-                                         "\" is damaged in the catalog, put it again");
+                                         "\" is damaged in the catalog; load its manifest again");
   }
   return StripeRow{row.Int(0), *std::move(stripe)};
 }

@@ -132,30 +132,32 @@ std::string EncodeMembers(const StripeHeader& header, const std::vector<StripeMe
 
 absl::StatusOr<std::vector<StripeMember>> DecodeMembers(const StripeHeader& header,
                                                         std::string_view bytes) {
-  if (bytes.size() < kCrcBytes) return absl::DataLossError("members are cut short");
+  if (bytes.size() < kCrcBytes) return absl::DataLossError("the record of its blocks is cut short");
   const std::string_view body = bytes.substr(0, bytes.size() - kCrcBytes);
   std::string crc;
   AppendFixed(CrcOf(header, body), kCrcBytes, &crc);
-  if (bytes.substr(body.size()) != crc) return absl::DataLossError("checksum does not match");
+  if (bytes.substr(body.size()) != crc) {
+    return absl::DataLossError("the checksum of its record does not match");
+  }
 
   Reader reader(body);
   std::string_view format;
   if (!reader.Take(1, &format) || (format[0] != kWithoutSha256 && format[0] != kWithSha256)) {
-    return absl::DataLossError("members are of an unknown format");
+    return absl::DataLossError("the record of its blocks has an unknown format");
   }
   uint32_t count = 0;
   if (!reader.Varint(&count) || count == 0 || count > kMaxStripeBlocks) {
-    return absl::DataLossError("the count of members is out of range");
+    return absl::DataLossError("the number of blocks in its record is out of range");
   }
   std::vector<StripeMember> members(count);
   std::string_view previous;
   for (StripeMember& member : members) {
     if (!ReadMember(&reader, static_cast<uint8_t>(format[0]), previous, &member)) {
-      return absl::DataLossError("a member is malformed");
+      return absl::DataLossError("a block in its record is malformed");
     }
     previous = member.block_id;
   }
-  if (!reader.empty()) return absl::DataLossError("bytes follow the last member");
+  if (!reader.empty()) return absl::DataLossError("its record goes on after the last block");
   return members;
 }
 

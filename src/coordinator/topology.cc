@@ -28,8 +28,9 @@ absl::Status ForEachEntry(
   size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     if (++number > kMaxTopologyLines) {
-      return BadLine(source, number,
-                     "more than " + std::to_string(kMaxTopologyLines) + " lines are not read");
+      return BadLine(
+          source, number,
+          "the file has more than the limit of " + std::to_string(kMaxTopologyLines) + " lines");
     }
     std::istringstream in(line);
     std::vector<std::string> words;
@@ -37,10 +38,10 @@ absl::Status ForEachEntry(
     if (words.empty()) continue;
     // Racks and nodes stand in answers to clients, which carry UTF-8 and nothing else.
     if (!std::all_of(words.begin(), words.end(), IsCleanText)) {
-      return BadLine(source, number, "a word is no printable UTF-8 text");
+      return BadLine(source, number, "a word is not printable UTF-8 text");
     }
     if (words.size() != word_count) {
-      return BadLine(source, number, std::string("a line is '") + form + "'");
+      return BadLine(source, number, std::string("the line is not of the form '") + form + "'");
     }
     if (absl::Status taken = take(words); !taken.ok()) {
       return BadLine(source, number, std::string(taken.message()));
@@ -65,7 +66,10 @@ absl::StatusOr<double> BytesPerSecond(const std::string& megabits) {
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   ECPIPE_ASSIGN_OR_RETURN(const UniqueFd fd, OpenForReading(path));
   ECPIPE_ASSIGN_OR_RETURN(const uint64_t bytes, FileBytes(fd.get()));
-  if (bytes > kMaxFileBytes) return absl::InvalidArgumentError(path + " is too large");
+  if (bytes > kMaxFileBytes) {
+    return absl::InvalidArgumentError(path + " has " + std::to_string(bytes) +
+                                      " bytes; the limit is " + std::to_string(kMaxFileBytes));
+  }
   std::string text(bytes, '\0');
   ECPIPE_RETURN_IF_ERROR(
       ReadFully(fd.get(), 0, {reinterpret_cast<uint8_t*>(text.data()), text.size()}));
@@ -79,7 +83,7 @@ absl::StatusOr<RackTable> ParseRackTable(const std::string& text, const std::str
   ECPIPE_RETURN_IF_ERROR(ForEachEntry(
       text, source, 2, "NODE RACK", [&](const std::vector<std::string>& words) -> absl::Status {
         if (racks.try_emplace(words[0], words[1]).second) return absl::OkStatus();
-        return absl::InvalidArgumentError(words[0] + " has a rack already");
+        return absl::InvalidArgumentError(words[0] + " already has a rack in an earlier line");
       }));
   return racks;
 }
@@ -91,7 +95,7 @@ absl::StatusOr<LinkTable> ParseLinkTable(const std::string& text, const std::str
         ECPIPE_ASSIGN_OR_RETURN(const double speed, BytesPerSecond(words[2]));
         if (links.try_emplace({words[0], words[1]}, speed).second) return absl::OkStatus();
         return absl::InvalidArgumentError("the link from " + words[0] + " to " + words[1] +
-                                          " comes twice");
+                                          " is already in an earlier line");
       }));
   return links;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Racks and link speeds that an operator has written down. They go before what nodes say of
+// Racks and link speeds from files that an operator has written. They go before what nodes say of
 // themselves.
 #pragma once
 
@@ -25,7 +25,7 @@ inline constexpr size_t kMaxTopologyLines = 2'000'000;
 absl::StatusOr<RackTable> ParseRackTable(const std::string& text, const std::string& source);
 
 // "FROM TO MBIT": megabits per second from one node, or one rack, to another. Names that begin with
-// '/' are racks. A speed beyond these is a slip, and times would be infinite or 0 with it.
+// '/' are racks. A speed outside these bounds is a mistake, and would make times infinite or 0.
 inline constexpr double kLeastLinkMbit = 0.001;
 inline constexpr double kMostLinkMbit = 1e9;
 absl::StatusOr<LinkTable> ParseLinkTable(const std::string& text, const std::string& source);

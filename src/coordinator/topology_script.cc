@@ -70,7 +70,9 @@ class Child {
     std::array<char, 512> buffer;
     while (true) {
       const Duration rest = deadline - Clock::System().Now();
-      if (rest <= Duration(0)) return absl::DeadlineExceededError("it takes too long");
+      if (rest <= Duration(0)) {
+        return absl::DeadlineExceededError("the script did not answer in time");
+      }
       const auto millis = std::chrono::ceil<std::chrono::milliseconds>(rest);
       pollfd polled{output_.get(), POLLIN, 0};
       if (::poll(&polled, 1, static_cast<int>(millis.count())) <= 0) continue;
@@ -78,7 +80,10 @@ class Child {
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return text;
       text.append(buffer.data(), static_cast<size_t>(got));
-      if (text.size() > kMaxOutputBytes) return absl::InvalidArgumentError("it prints too much");
+      if (text.size() > kMaxOutputBytes) {
+        return absl::InvalidArgumentError("the script printed more than " +
+                                          std::to_string(kMaxOutputBytes) + " bytes");
+      }
     }
   }
 
@@ -115,7 +120,9 @@ absl::StatusOr<std::string> Run(const std::string& path, const std::string& host
   ECPIPE_ASSIGN_OR_RETURN(const std::string text, child->ReadAll(deadline));
   const int exit_code = child->Finish(deadline);
   if (exit_code != 0) {
-    return absl::UnavailableError("it ended with exit code " + std::to_string(exit_code));
+    return absl::UnavailableError(exit_code < 0 ? "the script was ended by a signal"
+                                                : "the script ended with exit code " +
+                                                      std::to_string(exit_code));
   }
   return RackOfOutput(text);
 }
@@ -128,14 +135,16 @@ absl::StatusOr<std::string> RackOfOutput(std::string text) {
   const bool one_rack =
       text.size() > 1 && text.front() == '/' && std::none_of(text.begin(), text.end(), blank);
   if (!one_rack || !IsCleanText(text)) {
-    return absl::InvalidArgumentError("it prints '" + CleanText(text) + "', which is no rack");
+    return absl::InvalidArgumentError("the script printed '" + CleanText(text) +
+                                      "', which is not one rack such as /rack-1");
   }
   return text;
 }
 
 absl::StatusOr<std::string> TopologyScript::RackOf(const std::string& host) {
   if (host.empty() || host.front() == '-') {
-    return absl::InvalidArgumentError("'" + host + "' is no host for " + path_);
+    return absl::InvalidArgumentError("'" + host + "' is not a host that " + path_ +
+                                      " can be asked about");
   }
   {
     MutexLock lock(&mutex_);

@@ -83,7 +83,9 @@ absl::Status BlockReportClient::Report(const TakenListing& listing) {
       confirmed_sequence_ = report.sequence;
       return absl::OkStatus();
     }
-    if (report.after == 0) return absl::InternalError("the coordinator refuses a whole report");
+    if (report.after == 0) {
+      return absl::InternalError("the coordinator refused a full block report");
+    }
     confirmed_sequence_ = 0;
   }
 }
@@ -93,7 +95,7 @@ absl::Status BlockReportClient::Send(const BlockReport& report, bool* send_all) 
   SetTimeout(&context, kReportTimeout);
   {
     MutexLock lock(&mutex_);
-    if (stopping_) return absl::CancelledError("the helper ends");
+    if (stopping_) return absl::CancelledError("the helper is shutting down");
     call_ = &context;
   }
   v1::ReportBlocksResponse response;
@@ -105,7 +107,7 @@ absl::Status BlockReportClient::Send(const BlockReport& report, bool* send_all) 
   {
     MutexLock lock(&mutex_);
     call_ = nullptr;
-    if (stopping_) return absl::CancelledError("the helper ends");
+    if (stopping_) return absl::CancelledError("the helper is shutting down");
   }
   *send_all = response.send_all();
   return status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the coordinator of the blocks that a store lists (block_listing.h), and keeps it informed.
+// Reports the blocks that a store lists (block_listing.h) to the coordinator, and later their
+// changes.
 #pragma once
 
 #include <functional>
@@ -15,10 +16,10 @@
 
 namespace ecpipe {
 
-// On a thread of its own, for a report may take long, and heartbeats do not wait. Each scan of the
-// store is reported, soon after its end, and again after a registration, for the coordinator may be
-// a new one: all blocks the first time, and whenever the coordinator does not know the report
-// before; otherwise what is different, which may be nothing.
+// It has a thread of its own, because a report may take long and heartbeats must not wait. It
+// reports after each scan of the store, and after a registration, because the coordinator may be a
+// new one. The first report lists all blocks, and so does one after the coordinator did not know
+// the report before; other reports list the changes, even if there are none.
 class BlockReportClient {
  public:
   struct Options {
@@ -27,7 +28,7 @@ class BlockReportClient {
     std::string node_id;
     uint64_t incarnation = 0;
     std::function<TakenListing()> listing;    // returns at once
-    std::function<uint64_t()> registrations;  // so far
+    std::function<uint64_t()> registrations;  // registrations so far
   };
 
   explicit BlockReportClient(Options options);
@@ -51,11 +52,11 @@ class BlockReportClient {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* call_ ABSL_GUARDED_BY(mutex_) = nullptr;
 
-  // The thread's own.
-  TakenListing confirmed_;                // that the coordinator has said to have
-  uint64_t confirmed_sequence_ = 0;       // of the report that said it; 0: none
-  uint64_t confirmed_registrations_ = 0;  // as that was sent
-  uint64_t sequence_ = 0;                 // of the latest report
+  // Used only by the thread.
+  TakenListing confirmed_;                // the listing that the coordinator has confirmed
+  uint64_t confirmed_sequence_ = 0;       // number of the report of that listing; 0: none
+  uint64_t confirmed_registrations_ = 0;  // registrations when that report was sent
+  uint64_t sequence_ = 0;                 // number of the latest report
   bool reachable_ = true;                 // for logging changes only
 
   std::thread thread_;

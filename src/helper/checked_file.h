@@ -14,9 +14,9 @@
 
 namespace ecpipe {
 
-// A block's file that may have a checksum for each of its chunks: reads whole chunks around what is
-// asked for, and hands over nothing that has not been checked. Which checksums, and where they are,
-// is the derived class's.
+// The file of a block that may have a checksum for each of its chunks. It reads the whole chunks
+// around the wanted range, and hands over only bytes that were checked. The derived class knows the
+// kind of the checksums, and where they are.
 class CheckedFile : public BlockReader {
  public:
   uint64_t bytes() const override { return bytes_; }
@@ -24,7 +24,7 @@ class CheckedFile : public BlockReader {
   absl::StatusOr<bool> TryReadAt(uint64_t offset, std::span<uint8_t> out) override;
 
  protected:
-  // Whether a checksum may be waited for.
+  // Whether the call may wait for a checksum.
   enum class Patience { kAtOnce, kWait };
 
   // `chunk_bytes` 0: there are no checksums.
@@ -34,23 +34,23 @@ class CheckedFile : public BlockReader {
   int file() const { return file_.get(); }
 
  private:
-  // What has to be read around a range, so that whole chunks are there to be checked.
+  // The range of whole chunks that has to be read to check a range.
   struct Reach {
     size_t before = 0;
     size_t after = 0;
   };
 
-  // The checksum of what `crc` is of, followed by `bytes`; 0 is that of nothing.
+  // Extends the checksum `crc` (0 for no bytes) by `bytes`.
   virtual uint32_t Extend(uint32_t crc, std::span<const uint8_t> bytes) const = 0;
-  // True if `crc` is the chunk's; false if that would have to be waited for.
+  // True if `crc` is the checksum of the chunk; false if that cannot be told without waiting. An
+  // error if it is another one.
   virtual absl::StatusOr<bool> CheckChunk(uint64_t chunk, uint32_t crc, Patience patience) = 0;
-  // Why the file ends at `at`, before its length.
+  // The error for a file that ends at `at`, before its length.
   virtual absl::Status EndedAt(uint64_t at) const = 0;
 
   Reach ReachOf(uint64_t offset, size_t bytes) const;
   FilePieces PiecesOf(const Reach& reach, std::span<uint8_t> out);
-  // True if all chunks of the range are right; false if their checksums would have to be waited
-  // for.
+  // True if all chunks of the range are right; false if that cannot be told without waiting.
   absl::StatusOr<bool> Check(const Reach& reach, uint64_t offset, std::span<const uint8_t> out,
                              Patience patience);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A helper's tie to its coordinator: registers, sends heartbeats and reports, and registers again
-// when the coordinator has restarted.
+// Connects a helper to its coordinator: registers, sends heartbeats and reports, and registers
+// again after the coordinator has restarted.
 #pragma once
 
 #include <deque>
@@ -18,13 +18,13 @@
 
 namespace ecpipe {
 
-// One thread does all of it, so that a coordinator that does not answer holds up nothing else.
+// One thread does all this, so that a coordinator that does not answer holds up nothing else.
 class CoordinatorClient {
  public:
   struct Pulse {
     uint32_t active_sessions = 0;
     bool draining = false;
-    double repair_bytes_per_second = 0;  // the rate that holds; 0: none
+    double repair_bytes_per_second = 0;  // the rate limit that holds; 0: none
     uint32_t max_sessions = 0;
   };
   struct Options {
@@ -32,9 +32,9 @@ class CoordinatorClient {
     std::shared_ptr<TlsContext> tls;  // null: plain text; shared with the data plane
     v1::NodeInfo node;
     std::function<Pulse()> pulse;                              // read for each heartbeat
-    std::function<void(const v1::HelperLimits&)> take_limits;  // of each answer
+    std::function<void(const v1::HelperLimits&)> take_limits;  // called for each answer
     std::function<void()> registered;                          // after each registration
-    std::function<StoreInventory()> inventory;                 // read when it is due; may take long
+    std::function<StoreInventory()> inventory;  // called from time to time; may take long
     Duration inventory_interval = std::chrono::seconds(30);
   };
 
@@ -42,7 +42,8 @@ class CoordinatorClient {
   // Stops; a call under way is cancelled.
   ~CoordinatorClient();
 
-  // Queues a report; it is sent soon, and kept over a short outage of the coordinator. Thread-safe.
+  // Queues a report. It is sent soon, and kept during a short outage of the coordinator.
+  // Thread-safe.
   void Report(const PartReport& report);
   // Sends a heartbeat now, e.g. because draining has begun. Thread-safe.
   void Hurry();

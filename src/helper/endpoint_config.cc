@@ -35,7 +35,7 @@ EndpointConfig ReadEndpointConfig(Config& config) {
                   "'" + endpoint.address + "' is neither unix:/path nor tcp:host:port");
   }
   if (!ReadMode(mode, &endpoint.mode)) {
-    config.Reject("endpoint.mode", "'" + mode + "' is not a mode such as \"0660\"");
+    config.Reject("endpoint.mode", "'" + mode + "' is not an octal file mode such as \"0660\"");
   }
   return endpoint;
 }
@@ -52,7 +52,8 @@ absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& p
   requestor.metrics_address = config.String("metrics.listen", "");
   requestor.log_level = ReadLogLevel(config);
   if (!requestor.coordinator.empty() && !ParseHostPort(requestor.coordinator).ok()) {
-    config.Reject("requestor.coordinator", "it is not host:port");
+    config.Reject("requestor.coordinator",
+                  "'" + requestor.coordinator + "' is not an address of the form host:port");
   }
   ECPIPE_RETURN_IF_ERROR(config.Finish());
   return requestor;

@@ -16,10 +16,11 @@ struct EndpointConfig {
   uint32_t max_connections = 64;
 };
 
-// Trouble is kept for Config::Finish().
+// Reads the table. Config::Finish() reports errors.
 EndpointConfig ReadEndpointConfig(Config& config);
 
-// Of a daemon that has no blocks, on a host that only requests: deploy/requestor.toml.
+// The configuration of ecpipe-helper --requestor-only, which serves an endpoint and no blocks:
+// deploy/requestor.toml.
 struct RequestorOnlyConfig {
   std::string coordinator;
   std::string name;  // for logs and status; empty: host name and process id

@@ -10,16 +10,16 @@
 
 namespace ecpipe {
 
-// Scans volumes again and again, on a thread of its own: a DataNode may have a million replicas,
-// and whoever asks must not wait. Thread-safe.
+// Scans volumes again and again on a thread of its own: a DataNode may have a million replicas, and
+// callers must not wait for a scan. Thread-safe.
 class HdfsInventory {
  public:
   // `interval` is from the end of a scan to the beginning of the next one.
   HdfsInventory(std::shared_ptr<const HdfsVolumes> volumes, Duration interval);
-  // Stops; within the time that one directory takes.
+  // Stops within the time that the scan of one directory takes.
   ~HdfsInventory();
 
-  // As of the last scan; zeros before.
+  // The result of the last scan; zeros before the first one has ended.
   StoreInventory latest();
   TakenListing listing();
 

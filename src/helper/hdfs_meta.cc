@@ -17,23 +17,27 @@ uint32_t BigEndian(std::span<const uint8_t> bytes) {
 }  // namespace
 
 absl::StatusOr<ChecksumKind> ParseHdfsMetaHeader(std::span<const uint8_t> header) {
-  if (header.size() < kHdfsMetaHeaderBytes)
-    return absl::DataLossError("the .meta file is too short");
+  if (header.size() < kHdfsMetaHeaderBytes) {
+    return absl::DataLossError("its .meta file is too short to hold a header");
+  }
   const uint32_t version = BigEndian(header.first(2));
   const uint32_t type = header[2];
   const uint32_t chunk_bytes = BigEndian(header.subspan(3, 4));
   if (version != 1 || type > 2) {
-    return absl::DataLossError("the .meta file has version " + std::to_string(version) +
-                               " and checksum type " + std::to_string(type));
+    return absl::DataLossError("its .meta file has version " + std::to_string(version) +
+                               " and checksum type " + std::to_string(type) +
+                               "; only version 1 with types 0 to 2 is known");
   }
   if (type == 0) {
     return absl::FailedPreconditionError("the replica has no checksums, so it cannot be verified");
   }
-  if (chunk_bytes == 0) return absl::DataLossError("the .meta file has chunks of 0 bytes");
+  if (chunk_bytes == 0) {
+    return absl::DataLossError("its .meta file has checksums for chunks of 0 bytes");
+  }
   if (chunk_bytes > kMaxHdfsChunkBytes) {
     return absl::FailedPreconditionError("the replica has a checksum every " +
-                                         std::to_string(chunk_bytes) +
-                                         " bytes, which is too much to read at once");
+                                         std::to_string(chunk_bytes) + " bytes; at most " +
+                                         std::to_string(kMaxHdfsChunkBytes) + " are supported");
   }
   return ChecksumKind{type == 1 ? ChecksumKind::Type::kCrc32 : ChecksumKind::Type::kCrc32c,
                       chunk_bytes};

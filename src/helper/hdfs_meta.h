@@ -19,19 +19,19 @@ inline constexpr size_t kHdfsMetaHeaderBytes = 7;
 // most twice this.
 inline constexpr uint32_t kMaxHdfsChunkBytes = 1u << 20;
 
-// Reads the header. DATA_LOSS: it is none, or of a version or type that there is not.
-// FAILED_PRECONDITION: it is a good one of a replica without checksums, or with chunks over the
-// limit, whose bytes cannot be verified here.
+// Reads the header. DATA_LOSS: the header is too short, or has an unknown version or type.
+// FAILED_PRECONDITION: the header is good, but the replica has no checksums, or its chunks are over
+// the limit, so its bytes cannot be verified here.
 absl::StatusOr<ChecksumKind> ParseHdfsMetaHeader(std::span<const uint8_t> header);
 
 // The length of the whole file, for a block of this length.
 uint64_t HdfsMetaBytes(uint64_t block_bytes, const ChecksumKind& kind);
 
-// The checksum of the chunk of this number among `checksums`, which are a part of the file behind
-// its header. Requires that it is there.
+// The checksum of the chunk with this number in `checksums`, which is a part of the file after its
+// header. Requires that the chunk is in it.
 uint32_t HdfsChecksumAt(std::span<const uint8_t> checksums, size_t number);
 
-// The checksum of A followed by B, given that of A (0: of nothing) and the bytes of B.
+// The checksum of A followed by B, from the checksum of A (0 for no bytes) and the bytes of B.
 uint32_t ExtendHdfsChecksum(ChecksumKind::Type type, uint32_t of_prefix,
                             std::span<const uint8_t> bytes);
 

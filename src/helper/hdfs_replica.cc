@@ -21,7 +21,7 @@ constexpr size_t kWindowBytes = size_t{16} << 10;
 
 absl::Status LengthChanged(const std::string& block_id) {
   return absl::FailedPreconditionError("block " + block_id +
-                                       " changes: its length is another one than before");
+                                       " is being changed: its length differs from a moment ago");
 }
 
 class HdfsReplica : public CheckedFile {
@@ -104,8 +104,9 @@ absl::StatusOr<std::unique_ptr<BlockReader>> OpenHdfsReplica(const std::string& 
   if (meta_bytes != HdfsMetaBytes(bytes, *kind)) {
     const absl::StatusOr<uint64_t> bytes_now = FileBytes(data.get());
     if (!bytes_now.ok() || *bytes_now != bytes) return LengthChanged(block_id);
-    return CorruptBlockError(block_id, "block " + block_id + " has " + std::to_string(bytes) +
-                                           " bytes, and checksums for another length");
+    return CorruptBlockError(block_id,
+                             "block " + block_id + " has " + std::to_string(bytes) +
+                                 " bytes, but its .meta file has checksums for another length");
   }
   return std::make_unique<HdfsReplica>(block_id, std::move(data), std::move(meta), bytes, *kind);
 }

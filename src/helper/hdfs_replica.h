@@ -10,13 +10,13 @@
 
 namespace ecpipe {
 
-// Reads a finalized replica of a DataNode; every chunk of which a byte is used is compared with its
-// checksum. `data` and `meta` are its open files, regular ones.
+// Opens a finalized replica of a DataNode. Its reader compares every chunk of which a byte is used
+// with its checksum. `data` and `meta` are the open files, which must be regular files.
 //
-// The DataNode may move, remove or append to the replica at any time. What is open stays readable,
-// so a replica that is removed, or moves to another volume, is read to its end. One that has
-// changed its length is no longer the block that was asked for: FAILED_PRECONDITION, here or as it
-// is read. DATA_LOSS, here or as it is read, names the block (corrupt_block.h).
+// The DataNode may move, remove or append to the replica at any time. Open files stay readable, so
+// a replica that is removed or moved to another volume can be read to its end. FAILED_PRECONDITION:
+// the replica has changed its length and is no longer the wanted block. DATA_LOSS names the corrupt
+// block (corrupt_block.h). Both errors can come here, and later from the reader.
 absl::StatusOr<std::unique_ptr<BlockReader>> OpenHdfsReplica(const std::string& block_id,
                                                              UniqueFd data, UniqueFd meta);
 

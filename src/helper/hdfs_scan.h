@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a DataNode has on its volumes, found again and again at little cost: a directory is listed
-// only when its modification time says that something has been put in or taken out.
+// Lists the blocks that a DataNode has on its volumes, again and again at little cost: a directory
+// is listed only if its modification time says that files were added or removed.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@
 namespace ecpipe {
 
 struct HdfsContents {
-  StoreInventory inventory;                    // of all finalized replicas
-  std::shared_ptr<const BlockListing> blocks;  // those of groups; shared with later scans
+  StoreInventory inventory;                    // counts of all finalized replicas
+  std::shared_ptr<const BlockListing> blocks;  // blocks of block groups; shared with later scans
 };
 
-// Used by one thread. Keeps 32 bytes a block, twice while something has changed.
+// Used by one thread. Keeps 32 bytes for each block, and twice that while blocks have changed.
 class HdfsScan {
  public:
   explicit HdfsScan(std::shared_ptr<const HdfsVolumes> volumes) : volumes_(std::move(volumes)) {}
 
-  // Looks at each of the 32 x 32 directories of each pool and volume. A replica of a group counts
-  // if exactly one .meta file is beside it, whose name has the generation; of two with one id on
-  // two volumes the newer generation. What cannot be read is not there. CANCELLED once `stop` says
-  // so, which is asked for each directory; RESOURCE_EXHAUSTED when the process has no descriptor
-  // left: then nothing is known.
+  // Looks at each of the 32 x 32 directories of each pool and volume. A replica of a block group
+  // counts if exactly one .meta file is beside it, whose name has the generation stamp; of two
+  // replicas with the same id on two volumes the newer generation counts. Replicas that cannot be
+  // read do not count. CANCELLED: `stop` returned true; it is called for each directory.
+  // RESOURCE_EXHAUSTED: the process has no descriptor left; nothing is known then.
   absl::StatusOr<HdfsContents> Take(const std::function<bool()>& stop);
 
   // Directories that were read since the beginning, for tests.
@@ -42,7 +42,7 @@ class HdfsScan {
   // A directory of replicas.
   struct Leaf {
     int64_t modified_unix_ns = 0;
-    bool settled = false;  // nothing can have been added within the grain of that time
+    bool settled = false;  // the time is old enough: no file can have been added at that same time
     StoreInventory inventory;
     std::vector<ListedBlock> blocks;
   };

@@ -51,12 +51,14 @@ class HdfsStore : public BlockStore {
       // That it could not be read says more than that it is not there.
       if (!failure.ok()) return failure;
     }
-    return absl::NotFoundError("block " + block_id + " is on none of the volumes: " + reasons);
+    return absl::NotFoundError("block " + block_id +
+                               " is on none of the DataNode's volumes: " + reasons);
   }
 
   absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
                                                       uint64_t) override {
-    return absl::FailedPreconditionError("block " + block_id + ": HDFS writes its blocks itself");
+    return absl::FailedPreconditionError("block " + block_id +
+                                         " cannot be stored here: HDFS writes its blocks itself");
   }
 
   absl::StatusOr<StoreInventory> TakeInventory() override { return inventory_.latest(); }
@@ -74,7 +76,7 @@ class HdfsStore : public BlockStore {
     absl::StatusOr<UniqueFd> meta =
         OpenRegular(directory.get(), name + "_" + std::to_string(block.stamp) + ".meta");
     if (absl::IsNotFound(meta.status())) {
-      return absl::NotFoundError("the replica there is of another generation");
+      return absl::NotFoundError("the replica there has another generation stamp");
     }
     ECPIPE_RETURN_IF_ERROR(meta.status());
     return OpenHdfsReplica(block_id, std::move(data), *std::move(meta));
@@ -94,8 +96,10 @@ absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std:
   for (const std::string& path : volumes) {
     ECPIPE_ASSIGN_OR_RETURN(HdfsVolume volume, OpenHdfsVolume(path));
     if (!storage_id.empty() && storage_id != volume.datanode_uuid) {
-      return absl::InvalidArgumentError("volume " + path + " is of DataNode " +
-                                        volume.datanode_uuid + ", others of " + storage_id);
+      return absl::InvalidArgumentError("volume " + path + " belongs to DataNode " +
+                                        volume.datanode_uuid +
+                                        ", but other volumes in [helper] roots belong to " +
+                                        storage_id + "; name the volumes of one DataNode");
     }
     storage_id = volume.datanode_uuid;
     opened->push_back(std::move(volume));

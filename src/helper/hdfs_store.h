@@ -4,8 +4,8 @@
 //
 //   <volume>/current/<pool>/current/finalized/subdirX/subdirY/blk_<id>
 //
-// with X and Y from the id, and blk_<id>_<stamp>.meta beside it. Replicas that are being written,
-// and those of other generations, are not there.
+// with X and Y computed from the id, and blk_<id>_<stamp>.meta beside it. The store does not have
+// replicas that are being written, or that have another generation stamp.
 #pragma once
 
 #include <memory>
@@ -22,13 +22,13 @@ namespace ecpipe {
 // them, and no directory is listed to find a block. The process must be allowed to read them: as a
 // rule it runs as the DataNode's user.
 //
-// The store's storage_id() is the DataNode's UUID. Open() as that of every store; what it returns
-// is checked as OpenHdfsReplica says. Create() is FAILED_PRECONDITION: HDFS writes its blocks
-// itself. TakeInventory() and Listing() return at once: a thread of the store scans the volumes
-// each `scan_interval` (hdfs_scan.h).
+// The store's storage_id() is the DataNode's UUID. Open() checks replicas as OpenHdfsReplica says.
+// Create() fails with FAILED_PRECONDITION, because HDFS writes its blocks itself. TakeInventory()
+// and Listing() return at once: a thread of the store scans the volumes every `scan_interval`
+// (hdfs_scan.h).
 //
-// An error here names the volume: not a readable directory, or without the DataNode's VERSION file.
-// INVALID_ARGUMENT: two volumes are of two DataNodes.
+// An error here names the volume, which is not a readable directory, or lacks the VERSION file of a
+// DataNode. INVALID_ARGUMENT: the volumes belong to different DataNodes.
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes,
                                                           Duration scan_interval);
 

@@ -27,7 +27,7 @@ absl::StatusOr<std::string> DatanodeUuidIn(const std::string& version_file) {
     if (!uuid.empty() && uuid.back() == '\r') uuid.pop_back();
     if (ValidateBlockId(uuid).ok()) return uuid;
   }
-  return absl::NotFoundError("no datanodeUuid is in the VERSION file");
+  return absl::NotFoundError("its VERSION file has no valid datanodeUuid");
 }
 
 absl::StatusOr<HdfsVolume> OpenHdfsVolume(const std::string& path) {

@@ -13,16 +13,15 @@ namespace ecpipe {
 // A directory of a DataNode's dfs.datanode.data.dir.
 struct HdfsVolume {
   std::string path;
-  UniqueFd fd;  // what is read is read below this, wherever the path leads by then
+  UniqueFd fd;  // files are opened below this directory, even if the path leads elsewhere by then
   std::string datanode_uuid;
 };
 using HdfsVolumes = std::vector<HdfsVolume>;
 
-// Errors name the path; NOT_FOUND also when no DataNode has used it yet.
+// Errors name the path. NOT_FOUND also if no DataNode has used the directory yet.
 absl::StatusOr<HdfsVolume> OpenHdfsVolume(const std::string& path);
 
-// The value of datanodeUuid in the text of a VERSION file. NOT_FOUND: there is none that could be
-// one.
+// The value of datanodeUuid in the text of a VERSION file. NOT_FOUND: there is no valid one.
 absl::StatusOr<std::string> DatanodeUuidIn(const std::string& version_file);
 
 // Where a replica is below its volume, as names of directories.

@@ -54,14 +54,15 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
   ReadLimits(config, &helper);
 
   if (absl::Status id = ValidateBlockId(helper.node_id); !helper.node_id.empty() && !id.ok()) {
-    config.Reject("helper.node_id", "use letters, digits, '.', '_' and '-' only");
+    config.Reject("helper.node_id", std::string(id.message()));
   }
   if (store != "plain" && store != "hdfs") {
-    config.Reject("helper.store", "'" + store + "' is not one of: plain, hdfs");
+    config.Reject("helper.store", "'" + store + "' is not one of plain, hdfs");
   }
   constexpr Duration kShortestInterval = std::chrono::milliseconds(100);
   if (helper.report_interval < kShortestInterval) {
-    config.Reject("helper.report_seconds", "use at least 0.1: each scan looks at all directories");
+    config.Reject("helper.report_seconds",
+                  "must be at least 0.1: each scan looks at all directories");
   }
   for (const auto& [key, address] :
        {std::pair("helper.coordinator", helper.coordinator),

@@ -13,7 +13,7 @@
 
 namespace ecpipe {
 
-// What the blocks beside the helper are kept by.
+// The storage system that keeps the blocks beside the helper.
 enum class StoreKind { kPlain, kHdfs };
 
 // deploy/helper.toml explains each key.
@@ -23,7 +23,7 @@ struct HelperConfig {
   std::string coordinator;
   std::vector<std::string> roots;
   StoreKind store = StoreKind::kPlain;
-  Duration report_interval{};  // between scans of an HDFS store, which the coordinator is told of
+  Duration report_interval{};  // between scans of an HDFS store, which are reported
   EndpointConfig endpoint;
   bool insecure = false;
   TlsFiles tls;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What parts that failed have of the blocks that they were to store: it waits a while for the next
-// attempt of its repair. docs/design/008-attempts.md.
+// Keeps the slices that failed parts have stored, for a while, so that the next attempt of the
+// repair can go on from them. docs/design/008-attempts.md has the reasoning.
 #pragma once
 
 #include <map>
@@ -21,7 +21,8 @@ class KeptBlocks {
  public:
   struct Options {
     Duration keep_for = std::chrono::seconds(30);
-    // Repairs. Each keeps its half-written blocks on disk, and a byte a slice.
+    // The most repairs to keep. Each has its half-written blocks on disk, and a byte of memory for
+    // each slice.
     size_t most = 64;
   };
 
@@ -29,14 +30,14 @@ class KeptBlocks {
   // Discards all.
   ~KeptBlocks();
 
-  // Keeps the sink of a part that has ended, instead of what an older attempt of the repair left.
-  // Discards it at once when there are `most` others.
+  // Keeps the sink of a part that has ended, in the place of the sink of an older attempt of the
+  // same repair. Discards it at once if there are `most` others.
   void Keep(RepairId repair_id, uint32_t attempt, std::unique_ptr<StoreSink> sink);
-  // For an attempt: what one before it has left; null if there is nothing.
+  // Takes the sink that an earlier attempt has left, for this attempt; null if there is none.
   std::unique_ptr<StoreSink> Take(RepairId repair_id, uint32_t attempt);
-  // Which slices an attempt that has ended lacks; nothing if it is not kept.
+  // The slices that a kept attempt lacks; nothing if the attempt is not kept.
   std::optional<std::vector<SliceRun>> Missing(RepairId repair_id, uint32_t attempt);
-  // What attempts up to this one have left.
+  // Discards what attempts up to this one have left.
   void Discard(RepairId repair_id, uint32_t attempt);
   void DiscardAll();
   size_t count();
@@ -53,7 +54,7 @@ class KeptBlocks {
   Mutex mutex_;
   CondVar changed_;
   std::map<RepairId, Kept> kept_ ABSL_GUARDED_BY(mutex_);
-  Thread thread_ ABSL_GUARDED_BY(mutex_);  // from the first time that something is kept on
+  Thread thread_ ABSL_GUARDED_BY(mutex_);  // started when the first sink is kept
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -87,20 +87,27 @@ int RunRequestorOnly(const std::string& config_path, const std::string& ready_pa
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "The ECPipe helper daemon: runs beside a storage node and serves its blocks to repairs."};
+      "The ECPipe helper daemon. It runs beside a storage node, serves the node's\n"
+      "blocks to repairs and stores repaired blocks there."};
   app.footer(
-      "Signals: SIGTERM and SIGINT finish running repairs, then end; SIGHUP reloads the log "
-      "level.\n"
-      "Exit codes: 0 ended as asked, 1 could not serve, 2 bad arguments or configuration.");
+      "Signals: on SIGTERM and SIGINT the helper finishes running repairs, for at most\n"
+      "drain_seconds, and ends. On SIGHUP it reloads the log level.\n"
+      "Exit codes: 0 ended as asked; 1 could not serve; 2 bad arguments or\n"
+      "configuration.\n"
+      "\n"
+      "Example: ecpipe-helper --config /etc/ecpipe/helper.toml");
   std::string config_path;
   std::string ready_path;
   bool requestor_only = false;
-  app.add_option("--config", config_path, "Configuration file (TOML)")->required();
+  app.add_option("--config", config_path, "Configuration file, such as deploy/helper.toml")
+      ->required();
   app.add_option("--ready-file", ready_path,
-                 "Write the bound addresses there, as JSON, once the daemon serves");
+                 "Write the listening addresses to this file, as\n"
+                 "JSON, once the daemon serves");
   app.add_flag("--requestor-only", requestor_only,
-               "Serve no blocks, only the requestor endpoint; the configuration is another one, "
-               "see deploy/requestor.toml");
+               "Serve only the requestor endpoint and no blocks,\n"
+               "on a host that has none; --config then names a\n"
+               "file such as deploy/requestor.toml");
   bool check_config = false;
   app.add_flag("--check-config", check_config,
                "Say whether the configuration is valid, or what is\n"

@@ -43,8 +43,8 @@ class PlainBlock : public CheckedFile {
   }
 
   absl::Status EndedAt(uint64_t at) const override {
-    return CorruptBlockError(
-        block_id(), "the block ends at byte " + std::to_string(at) + "; it has become shorter");
+    return CorruptBlockError(block_id(), "the block ends at byte " + std::to_string(at) +
+                                             "; it was longer when it was opened");
   }
 
   std::optional<ChecksumFile> checksums_;

@@ -11,13 +11,14 @@
 
 namespace ecpipe {
 
-// `block` is the open block file, `bytes` long; a checksum file is looked for in the directory
-// `root`. The reader's DATA_LOSS errors name the block (corrupt_block.h), and so does the one that
-// this returns when the checksum file does not fit the block: another length, a damaged header.
+// `block` is the open block file of `bytes` bytes; its checksum file, if there is one, is in the
+// directory `root`. DATA_LOSS names the block (corrupt_block.h): here if the checksum file does not
+// fit the block (another length, a damaged header), later from the reader.
 //
-// The block is opened before its checksum file, and a writer puts them into place the other way
-// round (block_checksums.h). So a block that is replaced meanwhile is read either with its own
-// checksums, or the old bytes with the new ones, which differ only if the old bytes were wrong.
+// The block is opened before its checksum file, and a writer renames them in the reverse order
+// (block_checksums.h). So if a block is replaced meanwhile, it is read either with its own
+// checksums, or as the old bytes with the new checksums, which differ only if the old bytes were
+// wrong.
 absl::StatusOr<std::unique_ptr<BlockReader>> OpenPlainBlock(int root, const std::string& block_id,
                                                             UniqueFd block, uint64_t bytes);
 

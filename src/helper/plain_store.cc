@@ -90,7 +90,8 @@ class PlainStore : public BlockStore {
       return OpenPlainBlock(root.fd.get(), block_id, std::move(fd),
                             static_cast<uint64_t>(info.st_size));
     }
-    return absl::NotFoundError("block " + block_id + " is in none of the block roots");
+    return absl::NotFoundError("block " + block_id +
+                               " is in none of the directories in [helper] roots");
   }
 
   absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
@@ -131,8 +132,9 @@ class PlainStore : public BlockStore {
       best_free = free;
     }
     if (best_free >= bytes) return best;
-    return absl::ResourceExhaustedError("no block root has " + std::to_string(bytes) +
-                                        " bytes free for block " + block_id);
+    return absl::ResourceExhaustedError("no directory in [helper] roots has " +
+                                        std::to_string(bytes) + " bytes free for block " +
+                                        block_id);
   }
 
   static absl::Status AddRoot(int root, StoreInventory* inventory) {

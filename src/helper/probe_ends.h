@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of a probe: a block that is made up, and a sink that keeps nothing.
+// The two ends of a probe: a made-up block, and a sink that throws its bytes away.
 #pragma once
 
 #include <algorithm>

@@ -34,23 +34,26 @@ absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& co
 }
 
 void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
-  metrics->AddGauge("ecpipe_endpoint_connections", "Connections of the requestor endpoint now.",
+  metrics->AddGauge("ecpipe_endpoint_connections", "Open connections to the requestor endpoint.",
                     [endpoint] { return static_cast<double>(endpoint->counts().connections); });
   const auto counter = [&](const std::string& name, const std::string& help, auto read) {
     metrics->AddCounter(name, help,
                         [endpoint, read] { return static_cast<double>(read(endpoint->counts())); });
   };
   using Counts = const EndpointCounts&;
-  counter("ecpipe_endpoint_repairs_done_total", "Repairs that the endpoint's clients got whole.",
+  counter("ecpipe_endpoint_repairs_done_total",
+          "Repairs that the endpoint sent to its clients in full.",
           [](Counts counts) { return counts.repairs_done; });
   counter("ecpipe_endpoint_repairs_failed_total",
-          "Repairs that the endpoint's clients did not get, or gave up.",
+          "Repairs that the endpoint could not finish, or that clients gave up.",
           [](Counts counts) { return counts.repairs_failed; });
-  counter("ecpipe_endpoint_bad_requests_total", "Connections without a request to be read.",
+  counter("ecpipe_endpoint_bad_requests_total", "Endpoint connections without a valid request.",
           [](Counts counts) { return counts.bad_requests; });
-  counter("ecpipe_endpoint_refused_total", "Connections beyond the limit.",
+  counter("ecpipe_endpoint_refused_total",
+          "Endpoint connections refused because max_connections were open.",
           [](Counts counts) { return counts.refused; });
-  counter("ecpipe_endpoint_sent_bytes_total", "Bytes of blocks that the endpoint has sent.",
+  counter("ecpipe_endpoint_sent_bytes_total",
+          "Bytes of blocks that the endpoint sent to its clients.",
           [](Counts counts) { return counts.bytes_sent; });
 }
 
@@ -102,7 +105,7 @@ absl::Status HelperServer::StartDataPlane() {
   ECPIPE_ASSIGN_OR_RETURN(tls_, TlsContext::CreateIfEnabled(config_.tls));
   if (config_.insecure && tls_ == nullptr) {
     Log(LogLevel::kWarning, "security.off",
-        {{"reason", "insecure = true: anyone who reaches the ports can read blocks"}});
+        {{"reason", "insecure = true: anyone who can reach the ports can read blocks"}});
   }
   ECPIPE_ASSIGN_OR_RETURN(store_, OpenStore(config_));
   ECPIPE_ASSIGN_OR_RETURN(data_server_, DataServer::Start(config_.data_address, {.tls = tls_}));
@@ -198,15 +201,15 @@ absl::Status HelperServer::StartMetrics() {
           [](Counts counts) { return counts.parts_done; });
   counter("ecpipe_parts_failed_total", "Repair parts that ended with an error.",
           [](Counts counts) { return counts.parts_failed; });
-  metrics_->AddGauge("ecpipe_active_sessions", "Repair parts that run now.",
+  metrics_->AddGauge("ecpipe_active_sessions", "Repair parts that are running.",
                      [this] { return static_cast<double>(sessions_->counts().active_sessions); });
-  metrics_->AddGauge("ecpipe_buffer_bytes", "Slice buffers held now.",
+  metrics_->AddGauge("ecpipe_buffer_bytes", "Bytes of slice buffers in use.",
                      [this] { return static_cast<double>(sessions_->counts().buffer_bytes); });
   metrics_->AddGauge("ecpipe_kept_parts",
-                     "Parts that failed, whose stored slices wait for another attempt.",
+                     "Failed parts whose stored slices are kept for another attempt.",
                      [this] { return static_cast<double>(sessions_->counts().kept_parts); });
   metrics_->AddGauge("ecpipe_repair_limit_bytes_per_second",
-                     "Limit of what repairs may send from here; 0: none.",
+                     "Limit of the rate at which repairs send from this helper; 0: no limit.",
                      [this] { return limiter_.rate(); });
   metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
                        ProcessCpuSeconds);

@@ -28,7 +28,7 @@ class HelperServer {
   // INVALID_ARGUMENT for what Start() would refuse in a configuration before it opens anything: TLS
   // files that cannot be used, addresses that nothing protects.
   static absl::Status Check(const HelperConfig& config);
-  // Opens the roots and ports and begins to register. An error leaves nothing running.
+  // Opens the roots and ports and begins to register. After an error nothing runs.
   static absl::StatusOr<std::unique_ptr<HelperServer>> Start(const HelperConfig& config);
   ~HelperServer();
 
@@ -37,7 +37,7 @@ class HelperServer {
   // Empty: there is none.
   std::string endpoint_address() const { return endpoint_ == nullptr ? "" : endpoint_->address(); }
 
-  // Takes no new parts and waits for those that run, as long as the configuration says.
+  // Takes no new parts, and waits for running parts as long as the configuration allows.
   void Drain();
 
  private:
@@ -53,8 +53,8 @@ class HelperServer {
   std::unique_ptr<DataServer> data_server_;
   std::unique_ptr<Transport> tcp_;
   std::unique_ptr<Transport> redis_;       // null without a redis-server
-  RateLimiter limiter_{&Clock::System()};  // of all that sessions send
-  // Whether the rate depends on which nodes are at work.
+  RateLimiter limiter_{&Clock::System()};  // limits what all sessions send
+  // Whether the rate is a share of the cluster's limit, which depends on the nodes that send.
   std::atomic<bool> shares_rate_{false};
   std::atomic<uint64_t> registrations_{0};
   std::unique_ptr<SessionManager> sessions_;
@@ -72,7 +72,7 @@ class RequestorOnlyServer {
  public:
   // As HelperServer::Check.
   static absl::Status Check(const RequestorOnlyConfig& config);
-  // An error leaves nothing running.
+  // After an error nothing runs.
   static absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> Start(
       const RequestorOnlyConfig& config);
 

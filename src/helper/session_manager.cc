@@ -50,7 +50,7 @@ absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& 
     if (block->bytes() != wanted->bytes) {
       return absl::FailedPreconditionError(
           "block " + wanted->block_id + " has " + std::to_string(block->bytes()) +
-          " bytes, the catalog says " + std::to_string(wanted->bytes));
+          " bytes here, but the coordinator expects " + std::to_string(wanted->bytes));
     }
     blocks[i] = std::move(block);
   }
@@ -62,15 +62,15 @@ absl::Status SessionManager::OpenStore(const RepairPart& part, Session* session)
     const bool ends_here = std::any_of(part.hops.begin(), part.hops.end(),
                                        [](const HopSpec& hop) { return !hop.stored_rows.empty(); });
     if (!ends_here || part.probe) return absl::OkStatus();
-    return absl::InvalidArgumentError("rows end here, and no block is named for them");
+    return absl::InvalidArgumentError("the part stores rows but names no block to store them in");
   }
   session->store = kept_.Take(part.repair_id, part.attempt);
   session->goes_on = session->store != nullptr && session->store->Resume(part).ok();
   if (session->goes_on) return absl::OkStatus();
   if (!BringsAll(part)) {
-    return absl::FailedPreconditionError("of block " + part.stores[0].block_id +
-                                         " nothing is kept for attempt " +
-                                         std::to_string(part.attempt) + " to go on from");
+    return absl::FailedPreconditionError(
+        "attempt " + std::to_string(part.attempt) + " cannot go on with block " +
+        part.stores[0].block_id + ": this helper no longer has the slices of an earlier attempt");
   }
   session->store.reset();  // room on disk first
   ECPIPE_ASSIGN_OR_RETURN(session->store, StoreSink::Create(part, store_));
@@ -84,17 +84,19 @@ absl::Status SessionManager::Admit(const RepairPart& part, uint64_t buffer_bytes
     const SessionKey& key = std::prev(newest)->first;
     if (key.first == part.repair_id && key.second >= part.attempt) {
       return absl::AlreadyExistsError("attempt " + std::to_string(key.second) + " of repair " +
-                                      RepairIdText(part.repair_id) + " runs here");
+                                      RepairIdText(part.repair_id) + " is already running here");
     }
   }
   if (sessions_.size() >= max_sessions_) {
-    return absl::ResourceExhaustedError("the helper runs its limit of " +
-                                        std::to_string(max_sessions_) + " sessions");
+    return absl::ResourceExhaustedError("the helper is at its limit of " +
+                                        std::to_string(max_sessions_) +
+                                        " sessions ([limits] max_sessions)");
   }
   if (counts_.buffer_bytes + buffer_bytes > options_.max_buffer_bytes) {
     return absl::ResourceExhaustedError(
-        "the part needs " + std::to_string(buffer_bytes) + " bytes of slice buffers, " +
-        std::to_string(options_.max_buffer_bytes - counts_.buffer_bytes) + " are free");
+        "the part needs " + std::to_string(buffer_bytes) + " bytes of slice buffers, but only " +
+        std::to_string(options_.max_buffer_bytes - counts_.buffer_bytes) +
+        " are free ([limits] max_buffer_bytes)");
   }
   return part.background ? AdmitBackground(buffer_bytes) : absl::OkStatus();
 }
@@ -110,15 +112,16 @@ absl::Status SessionManager::AdmitBackground(uint64_t buffer_bytes) {
   const auto most_sessions =
       std::max<uint32_t>(1, static_cast<uint32_t>(kBackgroundShare * max_sessions_));
   if (sessions >= most_sessions) {
-    return absl::ResourceExhaustedError("the helper runs its limit of " +
+    return absl::ResourceExhaustedError("the helper is at its limit of " +
                                         std::to_string(most_sessions) +
-                                        " sessions in the background");
+                                        " background sessions, three quarters of max_sessions");
   }
   if (static_cast<double>(buffers) >
       kBackgroundShare * static_cast<double>(options_.max_buffer_bytes)) {
     return absl::ResourceExhaustedError(
         "the part needs " + std::to_string(buffer_bytes) +
-        " bytes of slice buffers, which is more than is left to the background");
+        " bytes of slice buffers, more than background repairs may still take; they may take three "
+        "quarters of max_buffer_bytes");
   }
   return absl::OkStatus();
 }
@@ -137,7 +140,8 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
   JoinEnded();
   Transport* const transport = part.transport == TransportKind::kTcp ? tcp_ : redis_;
   if (transport == nullptr) {
-    return absl::FailedPreconditionError("this helper has no redis-server configured");
+    return absl::FailedPreconditionError(
+        "this helper has no redis-server configured ([redis] address)");
   }
   const SessionKey key{part.repair_id, part.attempt};
   const uint64_t buffer_bytes = PartBufferBytes(part, options_.part) + StoreSink::TallyBytes(part);
@@ -288,7 +292,7 @@ absl::StatusOr<PartProgress> SessionManager::Progress(RepairId repair_id, uint32
     } else {
       const auto end = std::find_if(ends_.rbegin(), ends_.rend(),
                                     [&](const auto& ended) { return ended.first == key; });
-      if (end == ends_.rend()) return absl::NotFoundError("no such part runs here");
+      if (end == ends_.rend()) return absl::NotFoundError("this part is not running here");
       progress.ended = end->second;
       progress.missing = kept_.Missing(repair_id, attempt);
       return progress;

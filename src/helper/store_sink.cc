@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<StoreSink>> StoreSink::Create(const RepairPart& p
 
 absl::Status StoreSink::Resume(const RepairPart& part) {
   if (part.grid != grid_ || part.layout != layout_ || part.stores.size() != blocks_.size()) {
-    return absl::FailedPreconditionError("the attempt cuts its blocks in another way");
+    return absl::FailedPreconditionError(
+        "the attempt cuts its blocks into other slices than the attempt before it");
   }
   std::map<Row, Row> first_rows;  // now, by before
   for (const StoredBlock& stored : part.stores) {
@@ -54,7 +55,8 @@ absl::Status StoreSink::Resume(const RepairPart& part) {
     };
     const auto found = std::find_if(blocks_.begin(), blocks_.end(), same);
     if (found == blocks_.end() || !first_rows.emplace(found->first, stored.row).second) {
-      return absl::FailedPreconditionError("the attempt stores other blocks");
+      return absl::FailedPreconditionError(
+          "the attempt stores other blocks than the attempt before it");
     }
   }
   std::map<Row, Block> blocks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the rows of a hosted requestor end: blocks of the helper's own store.
+// The sink of a part that stores its rows as blocks of the helper's own store.
 #pragma once
 
 #include <atomic>
@@ -16,36 +16,36 @@
 
 namespace ecpipe {
 
-// May live through several attempts of a repair, one after the other: a slice that is verified is
-// kept, and the next attempt brings the others, or more. Used by one thread at a time. Destroyed
-// before its blocks are stored it leaves nothing.
+// A sink may live through several attempts of a repair, one after the other: it keeps verified
+// slices, and the next attempt brings at least the others. Used by one thread at a time. If it is
+// destroyed before its blocks are stored, it leaves nothing behind.
 class StoreSink : public SliceSink {
  public:
-  // What it remembers of a part's slices, beside the blocks on disk.
+  // The memory that a part's slices take, beside the blocks on disk.
   static uint64_t TallyBytes(const RepairPart& part);
 
   // Begins every block that the part stores.
   static absl::StatusOr<std::unique_ptr<StoreSink>> Create(const RepairPart& part,
                                                            BlockStore* store);
 
-  // Another attempt begins. FAILED_PRECONDITION: it stores other blocks, or cuts them in another
-  // way; the sink is as before.
+  // Begins another attempt. FAILED_PRECONDITION: it stores other blocks, or cuts them into other
+  // slices; the sink is unchanged then.
   absl::Status Resume(const RepairPart& part);
 
   bool Ready(Row, uint32_t) override { return true; }
   absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override;
 
-  // After a success: stores the blocks; DATA_LOSS when slices are missing, or when a block is not
-  // the one that its manifest knows, and then none is stored. After an error it
-  // returns that one, and has what it had; after one of its own it has nothing any more.
+  // If `outcome` is OK: stores the blocks. DATA_LOSS: slices are missing, or a block has another
+  // SHA-256 than its manifest says; no block is stored then, and the slices are discarded. If
+  // `outcome` is an error: returns it and keeps the slices.
   absl::Status End(const absl::Status& outcome);
-  // Leaves nothing.
+  // Discards all slices.
   void Discard() { blocks_.clear(); }
 
   bool HasBlocks() const { return !blocks_.empty(); }
   // As MissingRuns (common/slice_runs.h).
   std::vector<SliceRun> Missing() const;
-  // Of each block, in whole slices. From any thread.
+  // What each block lacks, in whole slices. Any thread.
   uint64_t missing_bytes() const {
     return uint64_t{slices_left_} * grid_.slice_bytes * layout_.sub_blocks;
   }
@@ -55,7 +55,7 @@ class StoreSink : public SliceSink {
     std::unique_ptr<BlockWriter> writer;
     std::string block_id;
     uint64_t bytes = 0;
-    std::string sha256;  // that it must have; empty: not known
+    std::string sha256;  // the SHA-256 that the block must have; empty: not known
   };
 
   StoreSink(const SliceGrid& grid, const BlockLayout& layout) : grid_(grid), layout_(layout) {}
@@ -68,7 +68,7 @@ class StoreSink : public SliceSink {
   std::map<Row, Block> blocks_;     // by first row of this attempt
   std::vector<uint8_t> rows_left_;  // of each slice, in this attempt; 0: verified
   std::atomic<uint32_t> slices_left_ = 0;
-  bool broken_ = false;  // a write failed: what it left on disk is not known
+  bool broken_ = false;  // a write failed, so the bytes on disk are not known
 };
 
 }  // namespace ecpipe

@@ -19,7 +19,8 @@ class BlockReader {
   // Length of the block's data, without what the store adds to it.
   virtual uint64_t bytes() const = 0;
 
-  // What the storage system keeps of it, if whoever writes a block like it wants to know.
+  // The kind of checksums that the storage system keeps of the block, if it does. A program that
+  // writes the rebuilt block wants to know.
   virtual std::optional<ChecksumKind> checksum() const { return std::nullopt; }
 
   // Fills `out` from `offset` on; the caller asks only for bytes below bytes(). May block on a
@@ -27,8 +28,8 @@ class BlockReader {
   // become shorter. Any other error: it could not be read; `out` is undefined then.
   virtual absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
 
-  // The same if it can be done at once, from memory; false, and `out` undefined, if it would have
-  // to wait for a disk, or cannot tell.
+  // The same, but only if the bytes are in memory. False if the read would have to wait for a disk,
+  // or if that cannot be told; `out` is undefined then.
   virtual absl::StatusOr<bool> TryReadAt(uint64_t /*offset*/, std::span<uint8_t> /*out*/) {
     return false;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one hop: moves slices from its local block and its input streams through the accumulators to
-// its outputs. It knows no scheme; what it does is written in the HopSpec.
+// its outputs. It knows no scheme and does what the HopSpec says.
 #pragma once
 
 #include <poll.h>
@@ -31,10 +31,10 @@ namespace ecpipe {
 // amount of memory whatever the slice size.
 uint32_t RingSlots(const SliceGrid& grid, uint32_t slice_count, size_t ring_bytes);
 
-// The slice buffers that a hop will hold. For limits, before the hop is made.
+// The memory for slice buffers that a hop will take. For limits, before the hop is made.
 uint64_t HopBufferBytes(const SliceGrid& grid, const HopSpec& spec, size_t ring_bytes);
 
-// Used by one thread, the part's.
+// Used only by the thread of the part.
 class HopRunner {
  public:
   struct Context {
@@ -51,19 +51,20 @@ class HopRunner {
                                                            const HopSpec& spec,
                                                            std::unique_ptr<BlockReader> block);
 
-  // Does what can be done without blocking, and sends no slice from index `send_limit` on. True
-  // when anything moved.
+  // Moves slices as far as that is possible without blocking, and sends no slice whose index is
+  // `send_limit` or more. Returns whether anything moved.
   absl::StatusOr<bool> Step(uint32_t send_limit);
-  // How long the rate limit held frames back in the last Step, which is no stall; none if it did
-  // not.
+  // How long the rate limit held frames back in the last Step; nothing if it did not. Such a wait
+  // is not a stall.
   std::optional<Duration> HeldBackFor() const;
   bool Done() const;
-  // The index of the first slice that has not been sent everywhere; the largest number if all have.
+  // The index of the first slice that some output has not sent yet; the largest number if there is
+  // none.
   uint32_t FirstUnsent() const;
 
-  // Adds what the hop waits for. Call when Step() returned false.
+  // Adds the descriptors that the hop waits for. Call it when Step() returned false.
   void AddPollFds(std::vector<pollfd>* fds) const;
-  // An error when an output's receiver has gone. Call when poll() reported a hang-up.
+  // Returns an error if the receiver of an output has gone. Call it when poll() reported a hang-up.
   absl::Status CheckOutputs();
   // Tells the receivers why the hop ends. Best effort.
   void SendError(const absl::Status& status);
@@ -76,14 +77,14 @@ class HopRunner {
   uint64_t bytes_sent() const;
   uint64_t bytes_received() const;
   uint64_t block_bytes_read() const { return block_bytes_read_; }
-  // Of the outputs that were to be measured and have ended.
+  // The timings of outputs that the plan wants measured and that have ended.
   const std::vector<LinkTiming>& link_timings() const { return link_timings_; }
 
  private:
   struct Input {
     std::unique_ptr<SliceReceiver> receiver;  // null once all frames have come
-    std::vector<size_t> targets;             // of each row of the stream: index into the hop's rows
-    std::vector<CoefficientColumn> columns;  // raw inputs only: of each row of the stream
+    std::vector<size_t> targets;  // for each row of the stream: index into the hop's rows
+    std::vector<CoefficientColumn> columns;  // raw inputs only: for each row of the stream
     bool drained = false;                    // nothing to read; not tried again in this Step
     AlignedBuffer ring;
     uint64_t closed_bytes = 0;  // received before the receiver was closed
@@ -92,7 +93,7 @@ class HopRunner {
     explicit Output(SendTurn first) : turn(std::move(first)) {}
 
     std::unique_ptr<SliceSender> sender;  // null for the sink, and once the stream has ended
-    std::vector<size_t> sources;          // of each row of the stream: index into the hop's rows
+    std::vector<size_t> sources;          // for each row of the stream: index into the hop's rows
     bool is_sink = false;
     bool full = false;  // takes no more; not tried again in this Step
     bool finished = false;
@@ -113,11 +114,11 @@ class HopRunner {
   void Combine(uint32_t ordinal);
   // The frame to send now on an output, if there is one.
   std::optional<SlicePipeline::Position> NextSend(size_t index) const;
-  // Whether another frame goes out at once behind this one.
+  // Whether another frame goes out at once after this one.
   bool SendsMoreAfter(size_t index, SlicePipeline::Position position) const;
   absl::StatusOr<bool> SendSome();
   absl::StatusOr<bool> SendNext(size_t index);
-  // Whether the other end or the network is all that an output waits for.
+  // Whether an output waits only for the other end or the network.
   bool WaitsToSend(size_t index) const;
   SendTurn FirstTurn() const;
   absl::StatusOr<bool> Finish(size_t index);
@@ -140,8 +141,8 @@ class HopRunner {
   uint64_t block_bytes_read_ = 0;
   std::vector<LinkTiming> link_timings_;
 
-  // Where rows are summed up: in the buffers of an input that brings all of them (base_input_), in
-  // the local slice itself (when it is sent as it is), or in a ring of their own.
+  // The place where rows are summed up: the buffers of an input that brings all rows (base_input_),
+  // the local slice itself (if it is sent unchanged), or a ring of their own.
   int base_input_ = -1;
   bool local_is_row_ = false;
   AlignedBuffer rows_ring_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a hop's local block for the pipeline; behind the block's end there are zeros. What the page
-// cache has is read at once, on the part's own thread, just before it is needed. From the first
-// slice on that would have to wait for a disk, a thread reads ahead: a slow disk then overlaps with
-// the network, and a disk that hangs does not hang the repair.
+// Reads a hop's local block for the pipeline; beyond the end of the block it gives zeros. Bytes in
+// the page cache are read on the thread of the part, just before they are needed. As soon as a
+// slice would have to wait for a disk, a thread of its own reads ahead: a slow disk then overlaps
+// with the network, and a disk that hangs does not hang the repair.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@
 
 namespace ecpipe {
 
-// Used by one thread, the part's; the reading thread, if there is one, is its own affair.
+// Used only by the thread of the part. It starts and ends its reading thread itself.
 class LocalReader {
  public:
-  // Until when the pipeline needs a slice's bytes.
+  // How long the pipeline needs the bytes of a slice.
   enum class Slots { kFreeOnceCombined, kHeldUntilSent };
   struct Options {
     SliceGrid grid;
     LaneSlices slices;
     BlockLayout layout;
-    std::vector<uint32_t> sub_blocks = {0};  // those that are read
+    std::vector<uint32_t> sub_blocks = {0};  // the sub-blocks to read
     uint32_t ring_slots = 0;
     Slots slots = Slots::kHeldUntilSent;
   };
@@ -37,20 +37,20 @@ class LocalReader {
   // Progress() said that there were none.
   LocalReader(std::unique_ptr<BlockReader> block, const Options& options,
               std::shared_ptr<Wakeup> wakeup);
-  // Stops reading. Waits for a read under way a short while only: a read that hangs keeps its
+  // Stops reading. It waits only a short time for a running read: a read that hangs keeps its
   // buffers until the disk answers, and its thread ends then.
   ~LocalReader();
 
   // Slices below `ordinal` may be read: their slots are free. Monotonic.
   void Allow(uint32_t ordinal);
 
-  // How many slices have been read, `seen` or more. All before `seen` have been combined. Reads the
-  // next one if that needs no waiting. When the result is `seen`, the wakeup is signalled as soon
-  // as there is more. An error when the block could not be read.
+  // Returns how many slices have been read, at least `seen`; all slices before `seen` have been
+  // combined. Reads the next slice if that needs no waiting. If the result is `seen`, the wakeup is
+  // signalled as soon as there are more. An error if the block could not be read.
   absl::StatusOr<uint32_t> Progress(uint32_t seen);
 
-  // The bytes of a slice that has been read and whose slot has not been allowed again, of one of
-  // the sub-blocks that are read, by its place in Options::sub_blocks.
+  // The bytes of a slice of one sub-block, which is named by its place in Options::sub_blocks. The
+  // slice must have been read, and its slot must not have been allowed for another slice since.
   uint8_t* Slice(uint32_t ordinal, size_t which);
 
  private:
@@ -60,9 +60,9 @@ class LocalReader {
 
   // Shared with the reading thread, which may outlive the reader when a disk hangs.
   const std::shared_ptr<State> state_;
-  uint32_t allowed_ = 0;         // by the pipeline
-  uint32_t thread_allowed_ = 0;  // as the thread has been told
-  Thread thread_;                // once something had to wait
+  uint32_t allowed_ = 0;         // what the pipeline has allowed
+  uint32_t thread_allowed_ = 0;  // what the thread was told last
+  Thread thread_;                // started when a read first had to wait
 };
 
 }  // namespace ecpipe

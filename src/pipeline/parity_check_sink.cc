@@ -53,18 +53,19 @@ absl::Status ParityCheckSink::Check(uint32_t slice_index, std::span<const uint8_
   corrupt_slice_ = slice_index;
   const std::string where = "slice " + std::to_string(slice_index);
   if (check_.rows == 1) {
-    return absl::DataLossError(where + ": a block that was read is corrupt, parity does not hold");
+    return absl::DataLossError(
+        where + ": a block that was read is corrupt: the blocks do not fit their parity");
   }
   std::vector<std::vector<uint8_t>> columns;
   for (const ParityCheck::Source& source : check_.sources) columns.push_back(source.column);
   const auto found = LocateCorrupt(columns, sums.first(bytes), sums.subspan(bytes, bytes));
   if (!found) {
-    return absl::DataLossError(where + ": more than one block that was read is corrupt");
+    return absl::DataLossError(where + ": more than one of the blocks that were read is corrupt");
   }
   const ParityCheck::Source& source = check_.sources[*found];
   return CorruptBlockError(source.block_id, where + ": block " + source.block_id + " on node " +
                                                 source.node +
-                                                " is corrupt, it does not fit to the others");
+                                                " is corrupt: it does not fit the others");
 }
 
 }  // namespace ecpipe

@@ -24,13 +24,13 @@
 namespace ecpipe {
 
 struct PartOptions {
-  // Without a byte moved on any stream for this long the part gives up.
+  // The part gives up if no byte moves on any stream for this long.
   Duration stall_timeout = std::chrono::seconds(10);
-  // Memory of each ring of slice buffers: one for a local block, one a row of each input. The hops
-  // of a part share it.
+  // Memory of each ring of slice buffers: there is one ring for a local block, and one for each row
+  // of each input. The hops of a part share it.
   size_t ring_bytes = 512u << 10;
-  // What all parts of the process send over the network, probes aside; outlives them. Null: not
-  // limited. Waiting for it is no stall.
+  // Limits what all parts of the process send over the network, except probes; outlives them. Null:
+  // no limit. Waiting for the limiter does not count as a stall.
   RateLimiter* limiter = nullptr;
 };
 
@@ -41,7 +41,7 @@ struct PartTraffic {
   uint64_t block_bytes_read = 0;
 };
 
-// The slice buffers that a part will hold.
+// The memory for slice buffers that a part will take.
 uint64_t PartBufferBytes(const RepairPart& part, const PartOptions& options);
 
 class PartRunner {
@@ -55,22 +55,22 @@ class PartRunner {
                                                             Transport* transport, SliceSink* sink,
                                                             const PartOptions& options);
 
-  // Returns when every hop has sent and stored all its slices, or with the first error; then all
-  // streams are closed, which cancels the hops upstream, and the hops downstream have been told
-  // why. DEADLINE_EXCEEDED names what the part was waiting for. Call once.
+  // Returns when every hop has sent and stored all its slices, or with the first error. After an
+  // error all streams are closed, which cancels the hops upstream, and the hops downstream have
+  // been told why. DEADLINE_EXCEEDED names what the part was waiting for. Call it once.
   absl::Status Run();
 
   // Makes Run() return `reason`, soon. Any thread; before, during or after Run().
   void Cancel(absl::Status reason);
 
-  // How far the part has come; false if its thread does not come round to say so within `timeout`,
-  // because a disk that it writes to hangs, or has ended. Any thread.
+  // How far the part has come. Returns false if its thread does not answer within `timeout`,
+  // because it has ended, or because a disk that it writes to hangs. Any thread.
   bool Progress(Duration timeout, std::vector<HopProgress>* progress);
 
   const RepairPart& part() const { return part_; }
   // Any thread.
   PartTraffic traffic() const;
-  // After Run(): of the streams that were to be measured; none after an error.
+  // After Run(): the timings of the streams that the plan wants measured; none after an error.
   const std::vector<LinkTiming>& link_timings() const { return link_timings_; }
 
  private:
@@ -80,7 +80,7 @@ class PartRunner {
   absl::Status Loop();
   uint32_t SendLimit() const;
   absl::StatusOr<bool> StepAll();
-  // How long until the rate limit may let a frame go that it holds back; none if there is none.
+  // How long until the rate limit may release a frame that it holds back; nothing if it holds none.
   std::optional<Duration> HeldBackFor() const;
   absl::Status WaitForEvents(TimePoint deadline);
   absl::Status Stalled() const;
@@ -97,8 +97,8 @@ class PartRunner {
   std::atomic<uint64_t> bytes_sent_{0};
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<uint64_t> block_bytes_read_{0};
-  std::atomic<uint32_t> progress_asked_{0};  // how often
-  uint32_t progress_given_ = 0;              // of that, answered; the part's thread's own
+  std::atomic<uint32_t> progress_asked_{0};  // questions so far
+  uint32_t progress_given_ = 0;              // questions answered; used by the part's thread only
   Mutex mutex_;
   CondVar progress_answered_;
   absl::Status cancel_reason_ ABSL_GUARDED_BY(mutex_);

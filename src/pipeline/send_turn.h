@@ -8,8 +8,8 @@
 
 namespace ecpipe {
 
-// The turns of one stream's frames at the rate limiter, one after the other. A turn that was not
-// used is given back. Used by one thread.
+// The turn of one stream's next frame at the rate limiter. A turn that was not used is given back.
+// Used by one thread.
 class SendTurn {
  public:
   // `limiter` outlives the turn; null: frames need not wait.
@@ -36,7 +36,7 @@ class SendTurn {
   // How long until it is worth asking again; 0: nothing was held back since Forget().
   Duration held_back() const { return held_back_; }
   void Forget() { held_back_ = Duration(0); }
-  // Whether the frame that goes now had to queue, as the one after it will.
+  // Whether the frame that goes now had to wait; then the next one will have to wait as well.
   bool limited() const { return turn_ && turn_->bytes > 0; }
 
  private:

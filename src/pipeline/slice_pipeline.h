@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of one hop's pipeline: which slice may be read, received, combined and sent next. It is
-// pure: no buffers, sockets or time. The engine asks what is possible, does it, and says so.
+// pure: no buffers, sockets or time. The engine asks what is possible, does it, and reports it.
 //
-// All streams of a lane carry its slices in one order, so the whole state is one position a stream.
+// All streams of a lane carry its slices in one order, so the state of a stream is one position.
 // Slices live in a ring of `ring_slots`; a slot is free again when every output has sent its slice.
 // Invariants: combined <= every input position (in whole slices) <= released + ring_slots, and
 // every output position <= combined.
@@ -20,8 +20,8 @@ class SlicePipeline {
     uint32_t slice_count = 0;
     uint32_t ring_slots = 0;
     bool has_local_block = false;
-    std::vector<uint32_t> input_rows;   // frames a slice on each input stream
-    std::vector<uint32_t> output_rows;  // frames a slice on each output (a sink is one, too)
+    std::vector<uint32_t> input_rows;   // for each input stream: frames of a slice
+    std::vector<uint32_t> output_rows;  // for each output, sinks included: frames of a slice
   };
 
   // A frame of a stream: which slice, in the lane's order, and which of the stream's rows.
@@ -34,7 +34,7 @@ class SlicePipeline {
 
   explicit SlicePipeline(Shape shape);
 
-  // The frame that input `input` must bring next; nothing when it has brought all, or the ring is
+  // The frame that input `input` must bring next; nothing if it has brought all, or the ring is
   // full.
   std::optional<Position> NextReceive(size_t input) const;
   void Received(size_t input);
@@ -43,7 +43,7 @@ class SlicePipeline {
   uint32_t ReadLimit() const;
   // The local block has been read up to here (monotonic, at most ReadLimit()).
   void LocalRead(uint32_t slices);
-  // Whether the next slice to combine lacks nothing but the local block's bytes.
+  // Whether the next slice to combine lacks only the bytes of the local block.
   bool WaitsForLocal() const;
 
   // The slice whose inputs are all there, if it has not been combined yet.
@@ -60,9 +60,9 @@ class SlicePipeline {
   // Slices that every output has sent.
   uint32_t released() const { return released_; }
   bool Done() const;
-  // Where in the ring a slice is kept. Of the free slots the one used last is given first: its
-  // bytes are the likeliest to be in the cache. For slices below ReadLimit() that have not been
-  // sent everywhere.
+  // The slot of the ring that holds a slice. The slot that became free last is given first, because
+  // its bytes are the likeliest to be in the cache. For slices below ReadLimit() that some output
+  // has not sent yet.
   uint32_t SlotOf(uint32_t ordinal);
 
  private:

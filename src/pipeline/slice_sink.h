@@ -14,8 +14,8 @@ class SliceSink {
  public:
   virtual ~SliceSink() = default;
 
-  // Whether this slice may be written now. A sink that hands bytes on in order says no until all
-  // before have come; the pipeline then holds the slice in its ring and stops reading more.
+  // Whether this slice may be written now. A sink that hands bytes on in order refuses it until all
+  // slices before it have come; the pipeline then holds the slice in its ring and reads no more.
   virtual bool Ready(Row row, uint32_t slice_index) = 0;
 
   // Takes one verified slice. `bytes` is valid during the call. An error ends the part with it.

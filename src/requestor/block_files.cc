@@ -39,7 +39,7 @@ absl::StatusOr<std::string> FindBlock(const std::string& directory, const std::s
   std::string path = directory + "/" + block_id;
   if (::access(path.c_str(), F_OK) == 0) return path;
   return absl::NotFoundError("block " + block_id + " is not in " + directory +
-                             (node.empty() ? "" : ", nor in its directory " + node));
+                             (node.empty() ? "" : " or in " + directory + "/" + node));
 }
 
 void BlockFile::Reject(BlockState why, std::string text) {

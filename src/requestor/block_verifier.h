@@ -19,9 +19,8 @@ struct VerifiedBlock {
   std::string detail;  // why the state is not kOk
 };
 
-// Whether the parity blocks are what the code makes of the data blocks, by computing them anew. It
-// does not rest on the manifest's checksums. kUnknown: a data block, or all parity blocks, could
-// not be read.
+// Whether the parity blocks match the data blocks; they are computed anew, without the checksums of
+// the manifest. kUnknown: a data block, or all parity blocks, could not be read.
 enum class ParityState { kMatches, kDiffers, kUnknown };
 
 // "matches", "differs", "unknown".
@@ -40,9 +39,9 @@ struct VerifyReport {
   bool ok() const;
 };
 
-// Reads each block of the manifest below `blocks_dir` once. What is wrong with blocks is in the
-// report; an error is returned only for a manifest that does not hold together. `progress` is told
-// of the bytes of all blocks and may be null.
+// Reads each block of the manifest below `blocks_dir` once. The report says what is wrong with
+// blocks; an error is returned only for a bad manifest. `progress` is told of the bytes of all
+// blocks and may be null.
 absl::StatusOr<VerifyReport> VerifyBlocks(const Manifest& manifest, const std::string& blocks_dir,
                                           const ProgressFn& progress = nullptr);
 

@@ -58,7 +58,7 @@ inline ProgressStyle ProgressStyleOf(const CommonArguments& common) {
   return common.quiet || common.json ? ProgressStyle::kNone : StyleFor(STDERR_FILENO);
 }
 
-// What people read; everything else counts bytes.
+// Rates are shown in Mb/s; everything else counts bytes.
 inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6; }
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
@@ -69,11 +69,12 @@ absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arg
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,
                      const std::vector<std::string>& to, PlanFormat format);
 
-// If the node is a DataNode of HDFS: shows what became of its blocks, and true. Follows that until
-// nothing is outstanding unless `detach`. False otherwise; nothing was printed then.
+// If the node is an HDFS DataNode, shows what became of its blocks and returns true; unless
+// `detach` is set it follows that until no block is outstanding. Otherwise prints nothing and
+// returns false.
 absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common, const RecoverySpec& spec,
                                     bool even_if_live, bool detach);
-// Follows the recovery to its end unless `detach`. Of a DataNode: ShowIfDataNode.
+// Follows the recovery to its end unless `detach` is set. For a DataNode it calls ShowIfDataNode.
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& spec,
                             bool even_if_live, bool detach);
 absl::Status RunRecoveries(const CommonArguments& common);
@@ -82,19 +83,20 @@ absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_
                                RecoveryChange change);
 
 struct ProbeArguments {
-  std::vector<std::string> nodes;  // empty: all that live
-  uint64_t bytes = 8u << 20;       // over each link
+  std::vector<std::string> nodes;  // empty: all live nodes
+  uint64_t bytes = 8u << 20;       // bytes to send over each link
 };
 
 // Measures each link among the nodes, both ways.
 absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& arguments);
 absl::Status RunLinks(const CommonArguments& common);
 
-// Of the cluster, or of each node that is named; only what is given changes. A rate of 0 is none.
+// The limits of the cluster, or of each named node. Only limits that are set here change. A rate of
+// 0 is no limit.
 struct LimitsArguments {
   bool cluster = false;
   std::vector<std::string> nodes;
-  bool reset = false;  // back to what the configurations say
+  bool reset = false;  // go back to the limits in the configurations
   std::optional<double> repair_mbit;
   std::optional<uint32_t> max_running;
   std::optional<uint32_t> max_sessions;

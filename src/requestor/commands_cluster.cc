@@ -79,11 +79,11 @@ Json CorruptBlockJson(const CorruptBlockStatus& block) {
 
 void PrintCorruptBlocks(const std::vector<CorruptBlockStatus>& blocks) {
   if (blocks.empty()) return;
-  std::printf("\ncorrupt blocks, not read until they are repaired:\n");
+  std::printf("\ncorrupt blocks; repairs do not read them until they are repaired:\n");
   for (const CorruptBlockStatus& block : blocks) {
-    std::printf("%s on %s: %s\n    %s\n", block.block_id.c_str(), block.node.c_str(),
-                block.reason.c_str(),
-                block.hdfs() ? "HDFS rebuilds it once it knows" : block.RepairCommand().c_str());
+    std::printf(
+        "%s on %s: %s\n    %s\n", block.block_id.c_str(), block.node.c_str(), block.reason.c_str(),
+        block.hdfs() ? "HDFS rebuilds the block once it knows" : block.RepairCommand().c_str());
   }
 }
 
@@ -102,21 +102,21 @@ Json HdfsJson(const HdfsClusterStatus& hdfs) {
 void PrintHdfs(const HdfsClusterStatus& hdfs) {
   const auto count = [](uint64_t number) { return static_cast<unsigned long long>(number); };
   const HdfsFactsStatus& facts = hdfs.facts;
-  std::printf("\nHDFS: %llu blocks of groups on %llu DataNodes\n", count(hdfs.blocks),
+  std::printf("\nHDFS: %llu blocks of block groups on %llu DataNodes\n", count(hdfs.blocks),
               count(hdfs.nodes));
   if (!facts.configured) {
-    std::printf("  no NameNode is configured ([hdfs] namenodes): groups are not known\n");
+    std::printf("  block groups are not known: no NameNode is configured ([hdfs] namenodes)\n");
   } else if (facts.age_seconds) {
     std::printf(
-        "  %llu groups, as of %.0f s ago; %llu lack a block, %llu of these more than their "
-        "parity\n",
+        "  %llu block groups, as of %.0f s ago; %llu lack a block, and %llu of these lack more "
+        "blocks than their parity makes up for\n",
         count(facts.groups), *facts.age_seconds, count(hdfs.degraded_groups),
         count(hdfs.lost_groups));
   } else {
-    std::printf("  the NameNode has not told of groups yet\n");
+    std::printf("  the NameNode has not listed its block groups yet\n");
   }
   if (!facts.last_error.empty()) {
-    std::printf("  the NameNode cannot be asked: %s\n", facts.last_error.c_str());
+    std::printf("  the last question to the NameNode failed: %s\n", facts.last_error.c_str());
   }
 }
 

@@ -27,26 +27,29 @@ std::vector<std::string> HintsOf(const NodeLossView& loss) {
   if (loss.outstanding.blocks == 0) return hints;
   if (loss.repairs_running == 0) {
     hints.push_back(
-        "no repair is under way: the NameNode gives a silent node up after 10.5 minutes by "
-        "default, and its DataNodes need the plugin to repair through ECPipe");
+        "no repair is running: by default the NameNode waits 10.5 minutes before it gives up a "
+        "silent node, and DataNodes need the plugin to repair through ECPipe");
   }
   if (loss.unreported_nodes > 0) {
-    hints.push_back(std::to_string(loss.unreported_nodes) +
-                    " live DataNodes have yet to tell of their blocks: these count as missing");
+    hints.push_back(
+        std::to_string(loss.unreported_nodes) +
+        " live DataNodes have not reported their blocks yet; these blocks count as missing");
   } else if (loss.beyond_repair > 0) {
     hints.push_back(
-        "some groups lack more blocks than their parity: they are lost unless a node "
-        "comes back");
+        "some block groups lack more blocks than their parity makes up for: they are lost unless "
+        "a node comes back");
   }
   if (!loss.facts.configured) {
     hints.push_back(
-        "no NameNode is configured ([hdfs] namenodes): blocks of deleted files stay "
-        "outstanding here");
+        "no NameNode is configured ([hdfs] namenodes), so blocks of deleted files count as "
+        "outstanding");
   } else if (!loss.facts.age_seconds) {
-    hints.push_back("the NameNode has not answered yet: " +
-                    (loss.facts.last_error.empty() ? "wait" : loss.facts.last_error));
+    hints.push_back("the NameNode has not answered yet: " + (loss.facts.last_error.empty()
+                                                                 ? "the first answer is on its way"
+                                                                 : loss.facts.last_error));
   } else if (!loss.facts.last_error.empty()) {
-    hints.push_back("the NameNode's answer grows old: " + loss.facts.last_error);
+    hints.push_back("the NameNode's last answer is out of date; asking again failed: " +
+                    loss.facts.last_error);
   }
   return hints;
 }
@@ -78,11 +81,11 @@ LossJson JsonOf(const NodeLossView& loss) {
 
 void PrintLoss(const NodeLossView& loss) {
   if (loss.state != "dead") {
-    std::printf("DataNode %s is %s: nothing of it is lost\n", loss.node.c_str(),
+    std::printf("DataNode %s is %s, so none of its blocks is lost\n", loss.node.c_str(),
                 loss.state.c_str());
     return;
   }
-  std::printf("DataNode %s: dead for %.0f s; HDFS rebuilds what it had\n", loss.node.c_str(),
+  std::printf("DataNode %s has been dead for %.0f s; HDFS rebuilds its blocks\n", loss.node.c_str(),
               loss.seconds_since_heartbeat);
   std::printf("  %llu of %llu blocks rebuilt, %s of %s; %llu no longer wanted\n",
               Shown(loss.rebuilt.blocks), Shown(loss.lost.blocks),
@@ -90,18 +93,19 @@ void PrintLoss(const NodeLossView& loss) {
               Shown(loss.gone.blocks));
   if (loss.outstanding.blocks > 0) {
     std::printf(
-        "  %llu outstanding, %s: %llu of groups that lack 1 block, %llu 2, %llu 3 or more, "
-        "%llu not known\n",
+        "  %llu blocks outstanding, %s: %llu in groups that lack 1 block, %llu in groups that "
+        "lack 2, %llu in groups that lack 3 or more, %llu in unknown groups\n",
         Shown(loss.outstanding.blocks), FormatSize(loss.outstanding.bytes).c_str(),
         Shown(loss.by_missing[0]), Shown(loss.by_missing[1]), Shown(loss.by_missing[2]),
         Shown(loss.of_unknown_groups));
   }
-  std::printf("  %llu repairs under way; reports are up to %.0f s old, the NameNode's answer ",
-              Shown(loss.repairs_running), loss.report_age_seconds);
+  std::printf(
+      "  %llu repairs running; reports of blocks are up to %.0f s old, the NameNode's answer ",
+      Shown(loss.repairs_running), loss.report_age_seconds);
   if (loss.facts.age_seconds) {
-    std::printf("%.0f s\n", *loss.facts.age_seconds);
+    std::printf("is %.0f s old\n", *loss.facts.age_seconds);
   } else {
-    std::printf("is not there\n");
+    std::printf("has not come yet\n");
   }
   for (const std::string& hint : HintsOf(loss)) std::printf("  hint: %s\n", hint.c_str());
 }
@@ -145,7 +149,7 @@ absl::StatusOr<NodeLossView> FollowLoss(const CommonArguments& common, HdfsClien
     } else if (!absl::IsUnavailable(next.status()) ||
                now - last_answer > FromSeconds(common.timeout_s)) {
       if (!next.ok()) return next.status();
-      return absl::NotFoundError("the coordinator no longer knows node " + loss.node);
+      return absl::NotFoundError("the coordinator no longer knows DataNode " + loss.node);
     }
   }
   return loss;
@@ -170,7 +174,7 @@ absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common, const Recover
   if (!loss) return false;
   if (SaysHowToRecover(spec, even_if_live)) {
     return absl::InvalidArgumentError("node " + spec.node + " is a DataNode: HDFS decides how " +
-                                      "its blocks are rebuilt; only --detach applies");
+                                      "its blocks are rebuilt; leave out all options but --detach");
   }
   if (!detach) {
     ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, client.get(), *std::move(loss)));

@@ -63,8 +63,8 @@ absl::Status RunLimits(const CommonArguments& common) {
   std::printf("cluster: repair Mb/s %s (%s), repairs at once %u (%s)\n\n",
               RateText(view.repair_bytes_per_second).c_str(), Origin(view.rate_is_set),
               view.max_running, Origin(view.max_running_is_set));
-  std::printf("%-20s %-9s %13s %13s %9s %9s\n", "node", "state", "repair Mb/s", "set",
-              "sessions", "set");
+  std::printf("%-20s %-9s %13s %13s %9s %9s\n", "node", "state", "repair Mb/s", "set", "sessions",
+              "set");
   for (const ClusterLimitsView::Node& node : view.nodes) {
     const auto& rate = node.set_repair_bytes_per_second;
     std::printf("%-20s %-9s %13s %13s %9u %9s\n", node.node.c_str(), node.state.c_str(),
@@ -83,10 +83,11 @@ absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& 
   change.max_sessions = arguments.max_sessions;
   const bool changes = change.repair_bytes_per_second || change.max_running || change.max_sessions;
   if (!changes && !change.reset) {
-    return absl::InvalidArgumentError("name a limit: --repair-mbit, --max-running, --max-sessions");
+    return absl::InvalidArgumentError(
+        "no limit is named; use --repair-mbit, --max-running or --max-sessions");
   }
   if (arguments.cluster != arguments.nodes.empty()) {
-    return absl::InvalidArgumentError("say whose limits: --cluster, or --node NODE");
+    return absl::InvalidArgumentError("say whose limits to change: --cluster, or --node NODE");
   }
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<LimitsClient> client, ConnectLimits(common));
   if (arguments.cluster) return client->Set(change);

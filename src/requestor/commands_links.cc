@@ -60,7 +60,7 @@ absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& argum
   if (nodes.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(nodes, LiveNodes(coordinator.get()));
   }
-  if (nodes.size() < 2) return absl::InvalidArgumentError("probes need two nodes or more");
+  if (nodes.size() < 2) return absl::InvalidArgumentError("a probe needs at least two nodes");
   std::vector<LinkSpeed> measured;
   absl::Status failed;
   for (size_t round = 1; round < nodes.size(); ++round) {
@@ -76,7 +76,8 @@ absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& argum
     }
     const ProbeReport& report = *answer;
     if (report.outcomes.size() != links.size()) {
-      return absl::InternalError("the coordinator answered for other links than were asked for");
+      return absl::InternalError(
+          "the coordinator answered for other links than this command asked for");
     }
     for (size_t i = 0; i < links.size(); ++i) {
       const ProbeOutcome& outcome = report.outcomes[i];

@@ -63,7 +63,7 @@ void PrintRecovery(const RecoveryStatus& recovery) {
                 recovery.begins_in_seconds);
   }
   if (!recovery.ended()) {
-    std::printf("  %llu under way, %llu waiting, %s/s", Count(recovery.running_blocks),
+    std::printf("  %llu running, %llu waiting, %s/s", Count(recovery.running_blocks),
                 Count(recovery.waiting_blocks),
                 FormatSize(static_cast<uint64_t>(recovery.bytes_per_second)).c_str());
     if (recovery.eta_seconds >= 0) std::printf(", about %.0f s to go", recovery.eta_seconds);
@@ -73,7 +73,7 @@ void PrintRecovery(const RecoveryStatus& recovery) {
                 static_cast<double>(recovery.ended_unix_ms - recovery.started_unix_ms) / 1000);
   }
   if (recovery.state == "returned") {
-    std::printf("  the node came back; the other blocks are there again\n");
+    std::printf("  the node came back, and with it the blocks that were not rebuilt yet\n");
   }
   if (recovery.failed_blocks != 0) {
     std::printf("  %llu blocks could not be repaired\n", Count(recovery.failed_blocks));
@@ -86,7 +86,7 @@ void PrintRecovery(const RecoveryStatus& recovery) {
 
 absl::StatusOr<RecoveryStatus> Fetch(CoordinatorApi* coordinator, uint64_t recovery_id) {
   ECPIPE_ASSIGN_OR_RETURN(std::vector<RecoveryStatus> found, coordinator->Recoveries(recovery_id));
-  if (found.empty()) return absl::InternalError("the coordinator answered with no recovery");
+  if (found.empty()) return absl::InternalError("the coordinator's answer has no recovery");
   return std::move(found.front());
 }
 
@@ -151,7 +151,8 @@ absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& s
     if (common.json) {
       std::printf("%s\n", Json{{"recovery_id", id}}.dump().c_str());
     } else {
-      std::printf("recovery %llu has begun; ecpipe recovery show %llu\n", Count(id), Count(id));
+      std::printf("recovery %llu has begun; to follow it: ecpipe recovery show %llu\n", Count(id),
+                  Count(id));
     }
     return absl::OkStatus();
   }

@@ -77,11 +77,11 @@ absl::StatusOr<std::shared_ptr<Requestor>> Connect(const CommonArguments& common
 
 absl::Status WriteAll(int fd, std::span<const uint8_t> bytes, const CancelOnSignal& cancel) {
   while (!bytes.empty()) {
-    if (cancel.cancelled()) return absl::CancelledError("the requestor gave up");
+    if (cancel.cancelled()) return absl::CancelledError("the requestor cancelled the repair");
     const ssize_t put = ::write(fd, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EPIPE) {  // no peer of the repair: not UNAVAILABLE
-      return absl::InternalError("standard output: its reader has ended");
+      return absl::InternalError("the reader of standard output has closed it");
     }
     if (put < 0) return ErrnoStatus(errno, "write to standard output");
     bytes = bytes.subspan(static_cast<size_t>(put));
@@ -173,16 +173,18 @@ absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arg
   const RepairTarget& target = arguments.target;
   if (target.block_ids.size() > 1 && !(arguments.output.empty() && target.sha256.empty())) {
     return absl::InvalidArgumentError(
-        "--output and --sha256 are for a single block; use --output-dir or --to");
+        "--output and --sha256 take a single block; for several use --output-dir or --to");
   }
   if (!arguments.to.empty()) {
     if (target.sha256.empty()) return ToNodes(common, target, arguments.to);
-    return absl::InvalidArgumentError("--sha256 needs the bytes here; nodes take them with --to");
+    return absl::InvalidArgumentError(
+        "--sha256 cannot be used with --to: the bytes go to the nodes and do not come here");
   }
   if (!arguments.output.empty()) return ToFiles(common, target, {arguments.output});
   std::vector<std::string> paths;
   for (const std::string& id : target.block_ids) {
-    ECPIPE_RETURN_IF_ERROR(ValidateBlockId(id));  // before it becomes a path
+    // Before it becomes a path.
+    ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(id), "block id '" + id + "'"));
     paths.push_back(arguments.output_directory + "/" + id);
   }
   return ToFiles(common, target, paths);
@@ -192,7 +194,8 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
   if (arguments.output != "-") return ToFiles(common, arguments.target, {arguments.output});
   if (common.json) {
     return absl::InvalidArgumentError(
-        "--json and bytes cannot both go to standard output; use -o FILE");
+        "--json and the block's bytes cannot both go to standard output; write the bytes to a file "
+        "with -o FILE");
   }
   // Who takes the bytes may end first: an error then, so that the coordinator hears of the end.
   ::signal(SIGPIPE, SIG_IGN);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a requestor, and the `ecpipe` command, ask of the coordinator. coordinator_client.h speaks
-// it over gRPC; tests speak it with a fake.
+// The calls to the coordinator that requestors and the `ecpipe` command make. coordinator_client.h
+// makes them over gRPC; tests use a fake.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,23 @@
 
 namespace ecpipe {
 
-// Which bytes are wanted, and how. Zeros and empty strings stand for the coordinator's defaults.
+// Which bytes are wanted, and how. Zeros and empty strings mean the coordinator's defaults.
 struct RepairTarget {
-  std::vector<std::string> block_ids;  // of one stripe; the range is that of each
-  std::optional<StripeFacts> facts;    // of that stripe; none: the coordinator's catalog has it
+  std::vector<std::string> block_ids;  // all of one stripe; the range holds for each of them
+  std::optional<StripeFacts> facts;    // describes that stripe; none: it is in the catalog
   uint64_t offset = 0;
   uint64_t bytes = 0;  // 0: to the end of the block
-  std::string scheme;  // "auto" or empty: the best by expected time
+  std::string scheme;  // "auto": the scheme with the least expected time
   uint32_t slice_bytes = 0;
   std::string transport;  // "tcp" or "redis"
-  std::string rack;       // where the requestor is, for schemes that look at racks
-  // "none"; "parity": one more survivor is read, and no slice is handed over in which the blocks do
-  // not fit together; "locate": two more, and the corrupt one is named.
+  std::string rack;       // the requestor's rack, for the schemes rp-rack and auto
+  // "none"; "parity": the repair reads one more survivor and hands over no slice whose blocks do
+  // not fit together; "locate": it reads two more and names the corrupt block.
   std::string verify;
-  bool background = false;  // nobody waits for it: reads that somebody waits for go before it
-  // That the bytes of each block must have, 64 hexadecimal digits or empty; none: as the catalog
-  // has it, of whole blocks, where it is known.
+  bool background = false;  // nobody waits for the bytes, so reads that somebody waits for go first
+  // The SHA-256 that the bytes of each block must have: 64 hexadecimal digits, or empty for none.
+  // If it is not set, whole blocks are compared with the SHA-256 in the catalog, where there is
+  // one.
   std::vector<std::string> sha256 = {};
 };
 
@@ -54,12 +55,12 @@ struct RepairCost {
 
 struct GrantedRepair {
   RepairId repair_id = 0;
-  std::optional<RepairPart> part;  // valid: it has passed ValidatePart; none: nodes take the blocks
+  std::optional<RepairPart> part;  // has passed ValidatePart; none: nodes store the blocks
   std::string scheme;
   std::string stripe_id;
-  uint64_t block_bytes = 0;  // of the shortest block
+  uint64_t block_bytes = 0;  // length of the shortest wanted block
   RepairCost cost;
-  std::optional<ChecksumKind> checksum;  // that a survivor's store keeps, if it does
+  std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
 };
 
 struct RepairPrediction {
@@ -73,10 +74,10 @@ struct ExplainedRepair {
   RepairPlan plan;
   std::string stripe_id;
   std::string code;
-  std::map<int, std::string> block_ids;      // by block index, of the blocks that the plan reads
+  std::map<int, std::string> block_ids;      // of the blocks that the plan reads, by block index
   std::map<std::string, std::string> racks;  // by node id
   RepairCost cost;
-  std::vector<RepairPrediction> predictions;  // one a scheme; none for a direct read
+  std::vector<RepairPrediction> predictions;  // one for each scheme; none for a direct read
 };
 
 struct StripeBlock {
@@ -113,7 +114,7 @@ struct NodeStatus {
   double seconds_since_heartbeat = 0;
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
-  bool answers = false;  // whether `counters` could be had from the helper
+  bool answers = false;  // whether the helper has answered with `counters`
   HelperCounters counters;
 };
 struct RepairStatus {
@@ -127,55 +128,55 @@ struct RepairStatus {
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;
   std::string detail;
-  std::vector<std::string> hosts;  // that store the blocks; empty: the requestor takes them
+  std::vector<std::string> hosts;  // nodes that store the blocks; empty: the requestor takes them
   uint64_t recovery_id = 0;        // 0: none
 };
-// A block that must not be read until it has been repaired.
+// A corrupt block. Repairs do not read it until it has been repaired.
 struct CorruptBlockStatus {
   std::string block_id;
   std::string node;
   std::string reason;
   int64_t found_unix_ms = 0;
 
-  // Whether it is HDFS's: nobody else may store it anew.
+  // Whether the block belongs to HDFS, which alone may store it anew.
   bool hdfs() const { return ParseHdfsBlock(block_id).ok(); }
-  // The command that repairs it where it is, unless it is HDFS's.
+  // The command that repairs the block on its node. Not for blocks of HDFS.
   std::string RepairCommand() const { return "ecpipe repair " + block_id + " --to " + node; }
 };
-// What is known from HDFS's NameNode.
+// What the coordinator knows from HDFS's NameNode.
 struct HdfsFactsStatus {
   bool configured = false;
-  std::optional<double> age_seconds;  // of its answer; none: there is none yet
+  std::optional<double> age_seconds;  // age of its last answer; none: no answer yet
   uint64_t groups = 0;
-  std::string last_error;  // why there is no newer one; empty: it is as new as it should be
+  std::string last_error;  // why there is no newer answer; empty: it is as new as it should be
 };
 struct HdfsClusterStatus {
   HdfsFactsStatus facts;
-  uint64_t nodes = 0;            // DataNodes whose blocks are known
-  uint64_t blocks = 0;           // that they report
-  uint64_t degraded_groups = 0;  // that lack a block on a live node
-  uint64_t lost_groups = 0;      // that lack more than their parity
+  uint64_t nodes = 0;            // DataNodes that have reported their blocks
+  uint64_t blocks = 0;           // blocks that these DataNodes report
+  uint64_t degraded_groups = 0;  // groups with a block that no live node has
+  uint64_t lost_groups = 0;      // groups that lack more blocks than their parity
 };
 struct ClusterStatus {
   std::string version;
   uint64_t stripe_count = 0;
   std::vector<NodeStatus> nodes;
   std::vector<RepairStatus> repairs;               // newest first
-  std::vector<CorruptBlockStatus> corrupt_blocks;  // the oldest finding first
-  std::optional<HdfsClusterStatus> hdfs;           // none: there is no HDFS
+  std::vector<CorruptBlockStatus> corrupt_blocks;  // oldest finding first
+  std::optional<HdfsClusterStatus> hdfs;           // none: the coordinator knows of no HDFS
 };
 
-// The rebuilding of all that a node had. Zeros and empty strings stand for the coordinator's
-// defaults, and so does a negative delay.
+// The recovery of all blocks of a node. Zeros, empty strings and a negative delay mean the
+// coordinator's defaults.
 struct RecoverySpec {
   std::string node;
-  std::vector<std::string> to;  // nodes that take blocks; empty: all that are live
+  std::vector<std::string> to;  // nodes that may store rebuilt blocks; empty: all live nodes
   std::string scheme;
   std::string policy;  // "in-order", "least-recent" or "balanced"
   uint32_t slice_bytes = 0;
   std::string transport;          // "tcp" or "redis"
-  uint32_t streams_per_node = 0;  // repairs in which a node takes part at once
-  double delay_seconds = -1;      // that the node is silent before anything is rebuilt
+  uint32_t streams_per_node = 0;  // most repairs in which a node takes part at once
+  double delay_seconds = -1;      // how long the node must be silent before blocks are rebuilt
 };
 struct BlockedRepair {
   std::string block_id;
@@ -197,7 +198,7 @@ struct RecoveryStatus {
   uint64_t failed_blocks = 0;
   double bytes_per_second = 0;
   double eta_seconds = -1;       // -1: not known
-  double begins_in_seconds = 0;  // while the node may still come back
+  double begins_in_seconds = 0;  // time that the node still has to come back
   std::vector<BlockedRepair> blocked;
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;
@@ -206,34 +207,34 @@ struct RecoveryStatus {
 };
 enum class RecoveryChange { kPause, kResume, kCancel };
 
-// The speed of a link, from node to node; of racks where the operator wrote it down so.
+// The speed of a link from node to node, or from rack to rack if it is from the operator's file.
 struct LinkSpeed {
   std::string from;
   std::string to;
   double bytes_per_second = 0;
-  uint64_t samples = 0;    // measurements; 0: written down
+  uint64_t samples = 0;    // number of measurements; 0: the speed is from the operator's file
   double age_seconds = 0;  // of the latest measurement
 };
 struct ProbeOutcome {
   double bytes_per_second = 0;
-  std::string error;  // empty: it was measured
+  std::string error;  // why the link was not measured; empty: it was
 };
 struct ProbeReport {
-  std::vector<ProbeOutcome> outcomes;  // one a link, in order
-  double rest_seconds = 0;             // before the next round may begin
+  std::vector<ProbeOutcome> outcomes;  // one for each link, in the order of the request
+  double rest_seconds = 0;             // until the next round may begin
 };
 
-// An attempt of a repair that has failed, and where it has left it.
+// A failed attempt of a repair, and what it has left missing.
 struct FailedAttempt {
   RepairId repair_id = 0;
   uint32_t attempt = 0;
   SliceGrid grid;
   std::vector<SliceRun> missing;
-  std::string scheme;    // that it ran by
-  absl::Status failure;  // with the blame (common/blame.h)
+  std::string scheme;    // the scheme of that attempt
+  absl::Status failure;  // why it failed, with the blame (common/blame.h)
 };
 struct RepairAdvice {
-  bool replan = false;  // give the attempt up, and resume
+  bool replan = false;  // end the attempt, and resume the repair
   std::string reason;
 };
 
@@ -243,44 +244,46 @@ class CoordinatorApi {
  public:
   virtual ~CoordinatorApi() = default;
 
-  // With `to`, which names a node for each block, their helpers store the blocks.
+  // `to` names a node for each block whose helper stores the block; empty: the requestor takes the
+  // bytes.
   virtual absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                                     const std::vector<std::string>& to,
                                                     const std::string& requestor) = 0;
-  // Another attempt, over what is missing; the requestor takes the bytes.
+  // Asks for another attempt for the missing slices. The requestor takes the bytes.
   virtual absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
                                                      const std::string& requestor,
                                                      const FailedAttempt& from) = 0;
-  // Whether an attempt is worth going on with. `quiet`: nothing has come for a while. It answers
-  // within two seconds.
+  // Asks whether to go on with an attempt. `quiet`: no bytes have come for a while. Answers within
+  // two seconds.
   virtual absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
                                                      uint64_t missing_bytes, bool quiet) = 0;
-  // The verdict. If the status names a block as corrupt (corrupt_block.h) the coordinator hears it.
+  // Reports how the repair ended. If the status names a corrupt block (corrupt_block.h), the
+  // coordinator learns of it.
   virtual absl::Status FinishRepair(RepairId repair_id, uint32_t attempt,
                                     const absl::Status& status, uint64_t verified_bytes) = 0;
   virtual absl::StatusOr<RepairStatus> Repair(RepairId repair_id) = 0;
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
                                                   const std::vector<std::string>& to,
                                                   const std::string& requestor) = 0;
-  // In batches, each one transaction; after an error the batches before it are stored. `progress`
-  // is told of stripes and may be null.
+  // Stores the stripes in batches, each in one transaction. After an error the batches before it
+  // are stored. `progress` is told of stripes and may be null.
   virtual absl::Status PutStripes(const std::vector<StripeInfo>& stripes,
                                   const ProgressFn& progress) = 0;
   virtual absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string& after_stripe_id,
                                                               uint32_t limit) = 0;
   virtual absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string& block_id) = 0;
-  // The recovery's id. The coordinator goes on by itself.
+  // Returns the id of the recovery. The coordinator goes on by itself.
   virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec& spec, bool even_if_live) = 0;
   virtual absl::Status ChangeRecovery(uint64_t recovery_id, RecoveryChange change) = 0;
-  // The newest first; only the one that is named unless `recovery_id` is 0.
+  // The recovery with this id, or for 0 all recoveries, newest first.
   virtual absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t recovery_id) = 0;
-  // Measures these links, from node to node, all at once: a round in which each node sends once and
-  // receives once at most. RESOURCE_EXHAUSTED: not now.
+  // Measures these links at the same time, in one round in which each node may send once and
+  // receive once. RESOURCE_EXHAUSTED: not now, try again later.
   virtual absl::StatusOr<ProbeReport> ProbeLinks(
       const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) = 0;
-  // What was measured, and then what is written down.
+  // The measured speeds, then those of the operator's file.
   virtual absl::StatusOr<std::vector<LinkSpeed>> Links() = 0;
-  // Asks each live helper for its counters, too.
+  // Also asks each live helper for its counters.
   virtual absl::StatusOr<ClusterStatus> Status() = 0;
 };
 

@@ -20,8 +20,8 @@ constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 // Says so if the socket takes it; a client of TLS only sees the end.
 void Refuse(const UniqueFd& fd, bool plain) {
   if (!plain) return;
-  const std::string text =
-      EndpointErrorText(absl::ResourceExhaustedError("the endpoint has its limit of connections"));
+  const std::string text = EndpointErrorText(absl::ResourceExhaustedError(
+      "the endpoint is at its limit of connections ([endpoint] max_connections)"));
   const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(text.data()),
                                          text.size());
   const EndpointFrameHeaderBytes header = EncodeEndpointHeader(EndpointFrame::kError, payload);
@@ -42,7 +42,8 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Start(const Options& options
     used.tls = nullptr;
   } else if (options.tls == nullptr && !options.insecure) {
     return absl::InvalidArgumentError("endpoint " + options.address +
-                                      " is not on loopback: give [tls], or set insecure = true");
+                                      " is not a loopback address; set up [tls], or set insecure = "
+                                      "true if only trusted hosts can reach it");
   }
   return std::unique_ptr<Endpoint>(new Endpoint(used, std::move(socket), std::move(factory)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requestor endpoint: lets the processes of a storage system on this host have blocks repaired,
-// by a small protocol of its own (docs/wire.md) over a Unix socket, or TCP.
+// The requestor endpoint: processes of a storage system on this host ask it for repairs, by a small
+// protocol of its own (docs/wire.md) over a Unix socket or TCP.
 #pragma once
 
 #include <list>
@@ -19,18 +19,18 @@
 
 namespace ecpipe {
 
-// Since the start.
+// Counted since the start.
 struct EndpointCounts {
-  uint32_t connections = 0;   // that are open now
+  uint32_t connections = 0;   // connections that are open now
   uint64_t refused = 0;       // connections beyond the limit
-  uint64_t bad_requests = 0;  // connections without a request that could be read
+  uint64_t bad_requests = 0;  // connections without a valid request
   uint64_t repairs_done = 0;
-  uint64_t repairs_failed = 0;  // those that clients gave up among them
-  uint64_t bytes_sent = 0;      // of blocks
+  uint64_t repairs_failed = 0;  // repairs that clients gave up included
+  uint64_t bytes_sent = 0;      // bytes of blocks
 };
 
-// One thread accepts, and watches what clients do while they wait; each connection has a thread of
-// its own. Thread-safe.
+// One thread accepts connections and watches clients while they wait; each connection has a thread
+// of its own. Thread-safe.
 class Endpoint {
  public:
   struct Options {
@@ -46,8 +46,8 @@ class Endpoint {
   // EndpointSocket::Listen.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Start(const Options& options,
                                                          RepairSourceFactory factory);
-  // Ends all connections with UNAVAILABLE, and waits for their threads: as long as a call to the
-  // coordinator takes to end.
+  // Ends all connections with UNAVAILABLE and waits for their threads, which can take as long as a
+  // call to the coordinator.
   ~Endpoint();
 
   const std::string& address() const { return socket_.address(); }
@@ -62,7 +62,7 @@ class Endpoint {
 
   Endpoint(const Options& options, EndpointSocket socket, RepairSourceFactory factory);
   void Run();
-  // Until something happens; false when it is time to stop.
+  // Waits until something happens; returns false when it is time to stop.
   bool Await();
   void AcceptSome();
   void Open(UniqueFd fd);

@@ -19,7 +19,7 @@ absl::Status Await(int fd, short events, TimePoint deadline) {
   while (true) {
     const auto rest =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::System().Now());
-    if (rest.count() <= 0) return absl::DeadlineExceededError("nothing came in time");
+    if (rest.count() <= 0) return absl::DeadlineExceededError("no bytes came in time");
     pollfd polled{fd, events, 0};
     const int count = ::poll(&polled, 1, static_cast<int>(rest.count()));
     if (count > 0) return absl::OkStatus();
@@ -79,7 +79,10 @@ absl::Status EndpointSession::ReadFully(std::span<uint8_t> out, TimePoint deadli
   while (!out.empty()) {
     const iovec part = Part(out);
     const ssize_t got = socket_.Read(&part, 1);
-    if (got == 0) return absl::CancelledError("the client closed before its request was whole");
+    if (got == 0) {
+      return absl::CancelledError(
+          "the client closed the connection before its request was complete");
+    }
     if (got > 0) {
       out = out.subspan(static_cast<size_t>(got));
     } else if (!WouldBlock()) {
@@ -96,7 +99,7 @@ absl::StatusOr<EndpointRequest> EndpointSession::ReadRequest(TimePoint deadline)
   ECPIPE_RETURN_IF_ERROR(ReadFully(bytes, deadline));
   ECPIPE_ASSIGN_OR_RETURN(const EndpointFrameHeader header, DecodeEndpointHeader(bytes));
   if (header.type != EndpointFrame::kRepair) {
-    return absl::InvalidArgumentError("a client sends REPAIR and nothing else");
+    return absl::InvalidArgumentError("a client may send only REPAIR frames");
   }
   std::vector<uint8_t> payload(header.bytes);
   ECPIPE_RETURN_IF_ERROR(ReadFully(payload, deadline));
@@ -108,14 +111,19 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
   const TimePoint begun_at = Clock::System().Now();
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<RepairSource> source, (*factory_)(request));
   const Duration left = request.timeout - (Clock::System().Now() - begun_at);
-  if (!BeginWaiting(source.get(), left)) return absl::CancelledError("the endpoint stops");
+  if (!BeginWaiting(source.get(), left)) {
+    return absl::CancelledError("the endpoint is shutting down");
+  }
   std::optional<RepairReport> begun;
   const ByteSink sink = [&](std::span<const uint8_t> bytes) -> absl::Status {
     if (outcome->bytes == 0) {
       if (!begun || !begun->checksum) {
-        return absl::FailedPreconditionError("what checksums the survivors have is not known");
+        return absl::FailedPreconditionError(
+            "the survivors did not tell which checksums their store keeps");
       }
-      if (!BeginStreaming()) return absl::CancelledError("nobody waits for it any more");
+      if (!BeginStreaming()) {
+        return absl::CancelledError("the client no longer waits for the repair");
+      }
       ECPIPE_RETURN_IF_ERROR(
           SendText(EndpointFrame::kHeader,
                    EndpointHeaderText(request.bytes, *begun->checksum, begun->repair_id)));

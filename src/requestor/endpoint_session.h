@@ -16,65 +16,66 @@
 
 namespace ecpipe {
 
-// One connection of an endpoint, which is one repair. Run() is its thread; what the peer does while
-// that waits for bytes somebody else watches, and says so by PeerHasGone() and Expire().
+// One connection of an endpoint, which is one repair. Run() is its thread. While that waits for
+// bytes the owner watches the peer, and reports by PeerHasGone() and Expire().
 class EndpointSession {
  public:
   struct Options {
-    Duration request_timeout = std::chrono::seconds(5);  // until the request is whole
-    Duration write_timeout = std::chrono::seconds(60);   // in which the client reads nothing
+    Duration request_timeout = std::chrono::seconds(5);  // until the request is complete
+    Duration write_timeout = std::chrono::seconds(60);   // without the client reading a byte
   };
   struct Outcome {
     bool repair = false;  // a request has come
     absl::Status status;
-    uint64_t bytes = 0;  // that were sent of the block
+    uint64_t bytes = 0;  // bytes of the block that were sent
   };
 
-  // `on_change` is called from Run() when there is something else to watch. All outlive the
-  // session.
+  // Run() calls `on_change` when the result of the function that says what to watch changes. All
+  // pointers outlive the session.
   EndpointSession(StreamSocket socket, const Options& options, const RepairSourceFactory* factory,
                   std::function<void()> on_change);
 
-  // Serves the client to the end. Once.
+  // Serves the client to the end. Call it once.
   Outcome Run();
 
-  // What is to be watched, from any thread: the socket, while a repair is under way, else -1; and
-  // until when it must have brought its first byte.
+  // What the owner has to watch, from any thread: the socket while a repair is running, otherwise
+  // -1; and the time by which the first byte must have come.
   int watched_fd();
   std::optional<TimePoint> deadline();
 
-  // The client has closed, or says something that it has no right to: the repair is cancelled.
+  // The client has closed the connection, or has sent bytes that it must not send: cancels the
+  // repair.
   void PeerHasGone();
-  // Nothing has come in time: the client is told so at once, and the repair is cancelled.
+  // No byte has come in time: tells the client at once, and cancels the repair.
   void Expire(TimePoint now);
-  // Ends it, whatever it does, with this error. For the owner that stops.
+  // Ends the session with this error, whatever it does. For an owner that stops.
   void Stop(const absl::Status& why);
 
  private:
-  // Who may write on the socket: until the first byte of the repair anybody who has taken the
-  // session out of kWaiting, then Run() only. While it tells of an error, what the client sends is
-  // of no interest: it may be the very reason.
+  // Says who may write on the socket: until the first byte of the repair the thread that has taken
+  // the session out of kWaiting, after that only Run(). While an error is being sent, bytes from
+  // the client are ignored: they may be the reason for the error.
   enum class Phase { kRequest, kWaiting, kStreaming, kTellingError, kOver };
 
   absl::Status Handshake(TimePoint deadline);
   absl::StatusOr<EndpointRequest> ReadRequest(TimePoint deadline);
   absl::Status ReadFully(std::span<uint8_t> out, TimePoint deadline);
   absl::Status Repair(const EndpointRequest& request, Outcome* outcome);
-  // False when somebody else has ended the session.
+  // Returns false if another thread has ended the session.
   bool BeginWaiting(RepairSource* source, Duration timeout);
   bool BeginStreaming();
   absl::Status SendFrame(EndpointFrame type, std::span<const uint8_t> payload);
   absl::Status SendText(EndpointFrame type, const std::string& text);
-  // Tells the client why, unless somebody has ended the session.
+  // Sends the error to the client, unless another thread has ended the session.
   void SendError(const absl::Status& status);
-  // Says why, as far as the socket takes it at once, and ends all that waits.
+  // Sends the error as far as the socket takes it at once, and ends all waiting.
   void EndNow(const absl::Status& why, bool tell) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   StreamSocket socket_;
   const Options options_;
   const RepairSourceFactory* const factory_;
   const std::function<void()> on_change_;
-  bool broken_ = false;  // a frame was not sent whole: no other may follow. Run()'s own
+  bool broken_ = false;  // a frame was not sent whole, so no other may follow; used only by Run()
 
   Mutex mutex_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kRequest;

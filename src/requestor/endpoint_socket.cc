@@ -37,13 +37,16 @@ absl::Status RemoveStale(const std::string& path, const sockaddr_un& address) {
   if (::lstat(path.c_str(), &info) != 0) {
     return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "stat " + path);
   }
-  if (!S_ISSOCK(info.st_mode)) return absl::AlreadyExistsError(path + " is not a socket");
+  if (!S_ISSOCK(info.st_mode)) {
+    return absl::AlreadyExistsError(
+        path + " exists and is not a socket; remove it, or set another [endpoint] address");
+  }
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!probe.valid()) return ErrnoStatus(errno, "socket");
   const int dialled =
       ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   if (dialled == 0 || errno != ECONNREFUSED) {
-    return absl::AlreadyExistsError("somebody listens on " + path);
+    return absl::AlreadyExistsError("another process listens on " + path);
   }
   return ::unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "remove " + path);
 }
@@ -73,7 +76,7 @@ absl::Status ValidateEndpointAddress(const std::string& address) {
                     path.size() < sizeof(sockaddr_un::sun_path);
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "'" + address + "' is neither unix:/path, of at most 107 bytes, nor tcp:host:port");
+      "'" + address + "' is neither unix:/path with a path of at most 107 bytes nor tcp:host:port");
 }
 
 absl::StatusOr<EndpointSocket> EndpointSocket::Listen(const std::string& address, uint32_t mode) {

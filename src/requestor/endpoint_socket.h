@@ -12,16 +12,17 @@ namespace ecpipe {
 // Where an endpoint listens. Destroying it closes the socket, and removes the file of a Unix one.
 class EndpointSocket {
  public:
-  // "unix:/path" or "tcp:host:port"; port 0 picks a free one. `mode` is that of the file, which
-  // says who may connect. What a killed process has left there is replaced. INVALID_ARGUMENT:
-  // another form. ALREADY_EXISTS: somebody listens there, or the file is no socket.
+  // `address` is "unix:/path" or "tcp:host:port"; port 0 picks a free one. `mode` is the mode of
+  // the socket file, which says who may connect. A socket that a killed process has left is
+  // replaced. INVALID_ARGUMENT: another form. ALREADY_EXISTS: another process listens there, or the
+  // file is not a socket.
   static absl::StatusOr<EndpointSocket> Listen(const std::string& address, uint32_t mode);
   EndpointSocket(EndpointSocket&& other) noexcept = default;
   EndpointSocket& operator=(EndpointSocket&&) = delete;
   ~EndpointSocket();
 
   int fd() const { return fd_.get(); }
-  // As in Listen(), with the port that was picked.
+  // The address as in Listen(), with the port that was picked.
   const std::string& address() const { return address_; }
   // Whether only this host can reach it.
   bool local() const { return local_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who makes the repairs that the connections of an endpoint ask for.
+// The source of the repairs that the connections of an endpoint ask for.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ class RepairSource {
   // As Requestor::Read. Called once.
   virtual absl::StatusOr<RepairReport> Read(const EndpointRequest& request, const ByteSink& sink,
                                             const BegunFn& begun) = 0;
-  // Ends a Read() that is under way, soon. Any thread. One that begins later may not hear of it,
-  // and ends with the first error of its sink.
+  // Soon ends a running Read(). Any thread. A Read() that begins later may miss it, and ends with
+  // the first error of its sink.
   virtual void Cancel() = 0;
 };
 
@@ -28,8 +28,8 @@ class RepairSource {
 using RepairSourceFactory =
     std::function<absl::StatusOr<std::unique_ptr<RepairSource>>(const EndpointRequest& request)>;
 
-// Repairs by a Requestor of each one's own, with these options but for name and call timeout, which
-// follow from the request.
+// Makes each repair with a Requestor of its own. It has these options, except for the name and the
+// call timeout, which follow from the request.
 RepairSourceFactory RequestorSources(RequestorOptions options);
 
 }  // namespace ecpipe

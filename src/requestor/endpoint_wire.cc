@@ -37,7 +37,7 @@ class Fields {
     for (size_t at = 0; at < text.size() && status_.ok();) {
       const size_t end = text.find('\n', at);
       if (end == std::string::npos) {
-        Refuse("the last line does not end");
+        Refuse("the last line has no line end");
         break;
       }
       AddLine(text.substr(at, end - at));
@@ -60,7 +60,7 @@ class Fields {
   Integer Number(const std::string& key, std::optional<Integer> fallback = std::nullopt) {
     if (fallback && !values_.contains(key)) return *fallback;
     Integer value{};
-    if (!Read(Text(key), &value)) Refuse("'" + key + "' is not a number that is possible there");
+    if (!Read(Text(key), &value)) Refuse("'" + key + "' is not a number, or is out of its range");
     return value;
   }
 
@@ -71,7 +71,7 @@ class Fields {
       const size_t blank = line.find(' ');
       StripeFacts::Source& source = sources.emplace_back();
       if (blank == std::string::npos || !Read(line.substr(0, blank), &source.index)) {
-        Refuse("a source is not an index and a UUID");
+        Refuse("a source is not a block index followed by a UUID");
         break;
       }
       source.storage_id = line.substr(blank + 1);
@@ -85,7 +85,7 @@ class Fields {
 
   // After all keys have been asked for.
   absl::Status Finish() {
-    if (!values_.empty()) Refuse("'" + values_.begin()->first + "' is not a key");
+    if (!values_.empty()) Refuse("'" + values_.begin()->first + "' is not a known key");
     return status_;
   }
 
@@ -100,15 +100,17 @@ class Fields {
   void AddLine(const std::string& line) {
     const size_t blank = line.find(' ');
     if (!IsPrintable(line) || blank == 0 || blank == std::string::npos) {
-      return Refuse("a line is not a key and a value");
+      return Refuse("a line is not a key followed by a value");
     }
     const std::string key = line.substr(0, blank);
     std::string value = line.substr(blank + 1);
     if (key == "source") {
       sources_.push_back(std::move(value));
-      if (sources_.size() > StripeFacts::kMaxSources) Refuse("there are too many sources");
+      if (sources_.size() > StripeFacts::kMaxSources) {
+        Refuse("there are more than " + std::to_string(StripeFacts::kMaxSources) + " sources");
+      }
     } else if (!values_.emplace(key, std::move(value)).second) {
-      Refuse("'" + key + "' is there twice");
+      Refuse("'" + key + "' is given twice");
     }
   }
 
@@ -120,7 +122,7 @@ class Fields {
 absl::Status CheckRange(const EndpointRequest& request) {
   const StripeFacts& facts = request.facts;
   if (request.target < 0 || request.target >= facts.blocks()) {
-    return Bad("the group has no block " + std::to_string(request.target));
+    return Bad("the block group has no block " + std::to_string(request.target));
   }
   const uint64_t block_bytes = facts.BlockBytes(request.target);
   if (request.bytes == 0 || request.offset >= block_bytes ||
@@ -146,14 +148,19 @@ EndpointFrameHeaderBytes EncodeEndpointHeader(EndpointFrame type,
 absl::StatusOr<EndpointFrameHeader> DecodeEndpointHeader(std::span<const uint8_t> bytes) {
   if (bytes.size() != kEndpointFrameHeaderBytes ||
       !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
-    return Bad("these are no frames of a requestor endpoint");
+    return Bad("the bytes are not a frame of the requestor endpoint's protocol");
   }
-  if (bytes[4] != kVersion) return Bad("version " + std::to_string(bytes[4]) + " is not known");
+  if (bytes[4] != kVersion) {
+    return Bad("protocol version " + std::to_string(bytes[4]) +
+               " is not supported; this endpoint speaks version " + std::to_string(kVersion));
+  }
   const auto type = static_cast<EndpointFrame>(bytes[5]);
   if (type < EndpointFrame::kRepair || type > EndpointFrame::kError) {
-    return Bad("a frame of type " + std::to_string(bytes[5]) + " is not known");
+    return Bad("frame type " + std::to_string(bytes[5]) + " is not known");
   }
-  if (GetLittleEndian<uint16_t>(bytes, 6) != 0) return Bad("bytes that must be 0 are not");
+  if (GetLittleEndian<uint16_t>(bytes, 6) != 0) {
+    return Bad("reserved bytes of the frame header are not 0");
+  }
   const auto length = GetLittleEndian<uint32_t>(bytes, 8);
   if (length > LimitOf(type)) {
     return Bad("a frame of " + std::to_string(length) + " bytes is over the limit");
@@ -185,15 +192,17 @@ absl::StatusOr<EndpointRequest> ParseEndpointRequest(const std::string& text) {
   request.offset = fields.Number<uint64_t>("offset");
   request.bytes = fields.Number<uint64_t>("bytes");
   const auto millis = fields.Number<uint32_t>("timeout-ms", 2000);
-  if (millis == 0 || millis > kMostMillis) fields.Refuse("'timeout-ms' is not 1 to 600000");
+  if (millis == 0 || millis > kMostMillis) fields.Refuse("'timeout-ms' must be 1 to 600000");
   request.timeout = std::chrono::milliseconds(millis);
   request.scheme = fields.Text("scheme", "");
   request.client = fields.Text("client", "");
   const int background = fields.Number<int>("background", 0);
-  if (background != 0 && background != 1) fields.Refuse("'background' is neither 0 nor 1");
+  if (background != 0 && background != 1) fields.Refuse("'background' must be 0 or 1");
   request.background = background == 1;
   for (const std::string* word : {&request.scheme, &request.client}) {
-    if (word->size() > kMaxWordBytes) fields.Refuse("a value is too long");
+    if (word->size() > kMaxWordBytes) {
+      fields.Refuse("a value is longer than " + std::to_string(kMaxWordBytes) + " bytes");
+    }
   }
   ECPIPE_RETURN_IF_ERROR(fields.Finish());
   ECPIPE_RETURN_IF_ERROR(request.facts.Validate());

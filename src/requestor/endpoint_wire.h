@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a storage system's process and the requestor endpoint say to each other. docs/wire.md has
-// the whole of it.
+// The protocol between a process of a storage system and the requestor endpoint. docs/wire.md
+// describes it in full.
 #pragma once
 
 #include <array>
@@ -34,14 +34,14 @@ using EndpointFrameHeaderBytes = std::array<uint8_t, kEndpointFrameHeaderBytes>;
 
 // The header of a frame with this payload, which is within the limit of its type.
 EndpointFrameHeaderBytes EncodeEndpointHeader(EndpointFrame type, std::span<const uint8_t> payload);
-// INVALID_ARGUMENT: no header, of another version, of an unknown type, or of a payload over the
-// limit.
+// INVALID_ARGUMENT: the bytes are not a header, or it has another version, an unknown type, or a
+// payload over the limit.
 absl::StatusOr<EndpointFrameHeader> DecodeEndpointHeader(std::span<const uint8_t> bytes);
-// INVALID_ARGUMENT: the payload is not the one of this header.
+// INVALID_ARGUMENT: the payload does not belong to this header.
 absl::Status CheckEndpointPayload(const EndpointFrameHeader& header,
                                   std::span<const uint8_t> payload);
 
-// What a client asks for: a range of an internal block of HDFS.
+// The request of a client: a range of a block of an HDFS block group.
 struct EndpointRequest {
   StripeFacts facts;
   int target = 0;  // index of the block
@@ -53,15 +53,15 @@ struct EndpointRequest {
   bool background = false;                     // as in RepairTarget
 };
 
-// INVALID_ARGUMENT, naming the key, for a text that is not exactly a request: an unknown key, one
-// twice, one that is missing, a value that cannot be, facts that contradict each other, a range
-// that is not within the block.
+// INVALID_ARGUMENT, naming the key, for a text that is not exactly a request: an unknown, repeated
+// or missing key, a bad value, facts that contradict each other, or a range that is not within the
+// block.
 absl::StatusOr<EndpointRequest> ParseEndpointRequest(const std::string& text);
 
 // The payloads that the endpoint sends.
 std::string EndpointHeaderText(uint64_t bytes, const ChecksumKind& checksum, RepairId repair_id);
 std::string EndpointEndText(uint64_t bytes, uint32_t attempts);
-// Of a status that is not OK. The message is cut, and has no line ends, and nothing but ASCII.
+// For a status that is not OK. The message is cut, and has no line ends and only ASCII characters.
 std::string EndpointErrorText(const absl::Status& status);
 
 }  // namespace ecpipe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a file into erasure-coded block files, and puts it together again. Memory is bounded (some
-// 64 MiB), whatever the file and block sizes are.
+// Encodes a file into blocks, and decodes it again. Memory is bounded (some 64 MiB), whatever the
+// sizes of file and blocks.
 #pragma once
 
 #include <cstdint>

@@ -191,8 +191,8 @@ absl::Status CheckWhole(const Manifest& manifest, const AtomicFile& output, Work
   }
   const std::string digest = sha256.FinishHex();
   if (digest == manifest.file_sha256) return absl::OkStatus();
-  return absl::DataLossError("the result has the SHA-256 " + digest + ", but the file had " +
-                             manifest.file_sha256 + "; nothing is written");
+  return absl::DataLossError("the decoded file has SHA-256 " + digest + ", but the manifest says " +
+                             manifest.file_sha256 + "; no file was written");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ absl::Status CheckNodes(const std::vector<std::string>& nodes, int n) {
   if (distinct.size() != nodes.size()) return absl::InvalidArgumentError("a node is named twice");
   if (nodes.empty() || nodes.size() >= static_cast<size_t>(n)) return absl::OkStatus();
   return absl::InvalidArgumentError("a stripe has " + std::to_string(n) +
-                                    " blocks, so at least as many nodes are needed; there are " +
+                                    " blocks, so it needs at least as many nodes; there are " +
                                     std::to_string(nodes.size()));
 }
 
@@ -160,24 +160,26 @@ class Encoder {
   uint64_t BlocksBytes() const { return stripe_count() * n() * options_.block_bytes; }
 
   absl::Status Changed() const {
-    return absl::AbortedError(options_.input_path + " changed while it was read; nothing is kept");
+    return absl::AbortedError(options_.input_path +
+                              " changed while it was read; all blocks written so far were removed");
   }
 
   absl::Status CheckSize() const {
     if (stripe_count() > kMaxManifestBlocks / n()) {
-      return absl::InvalidArgumentError(std::to_string(stripe_count()) + " stripes of " +
-                                        std::to_string(n()) + " blocks are over the limit of " +
-                                        std::to_string(kMaxManifestBlocks) +
-                                        " blocks a file; use larger blocks");
+      return absl::InvalidArgumentError(
+          std::to_string(stripe_count()) + " stripes of " + std::to_string(n()) +
+          " blocks each are over the limit of " + std::to_string(kMaxManifestBlocks) +
+          " blocks a file; use larger blocks");
     }
     const size_t last = stripe_count() == 0 ? 0 : stripe_count() - 1;
     const std::string longest = BlockId(StripeId(options_.name, last), n() - 1);
     if (absl::Status valid = ValidateBlockId(longest); !valid.ok()) {
-      return Annotate(valid, "the name makes block ids such as '" + longest + "'");
+      return Annotate(valid, "the name gives block ids such as '" + longest + "'");
     }
     if (WritesChecksums() && !CanHaveChecksumFile(longest)) {
-      return absl::InvalidArgumentError("the name makes block ids such as '" + longest +
-                                        "', too long for the names of checksum files");
+      return absl::InvalidArgumentError(
+          "the name gives block ids such as '" + longest +
+          "', which are too long for the names of checksum files; use a shorter name");
     }
     return absl::OkStatus();
   }
@@ -309,7 +311,8 @@ absl::StatusOr<Manifest> EncodeFile(const EncodeOptions& options) {
                                       std::to_string(kMaxBlockBytes) + " bytes");
   }
   if (!code->layout().Fits(options.block_bytes)) {
-    return absl::InvalidArgumentError("blocks of " + code->name() + " are multiples of " +
+    return absl::InvalidArgumentError("the block size of code " + code->name() +
+                                      " must be a multiple of " +
                                       std::to_string(code->layout().group_bytes()) + " bytes");
   }
   ECPIPE_RETURN_IF_ERROR(

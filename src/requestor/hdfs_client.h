@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operators look at what HDFS has lost.
+// Shows operators the blocks that HDFS has lost with a DataNode.
 #pragma once
 
 #include <array>
@@ -21,21 +21,21 @@ struct LostCount {
   uint64_t bytes = 0;
 };
 
-// What became of the blocks that a DataNode had. Of one that is not dead nothing is lost.
+// What became of the blocks of a DataNode. A DataNode that is not dead has lost no blocks.
 struct NodeLossView {
   std::string node;
   std::string state;  // as in NodeStatus
   double seconds_since_heartbeat = 0;
-  LostCount lost;  // the next three make it up
+  LostCount lost;  // the sum of the next three
   LostCount rebuilt;
-  LostCount gone;  // not wanted any more
+  LostCount gone;  // blocks that need no repair: their group was deleted or written anew
   LostCount outstanding;
-  std::array<uint64_t, 3> by_missing{};  // outstanding, of groups that lack 1, 2, 3 and more
+  std::array<uint64_t, 3> by_missing{};  // outstanding blocks in groups that lack 1, 2, 3 or more
   uint64_t of_unknown_groups = 0;
   uint64_t beyond_repair = 0;
   uint64_t repairs_running = 0;
   double report_age_seconds = 0;
-  uint64_t unreported_nodes = 0;  // live, but what they have is not known yet
+  uint64_t unreported_nodes = 0;  // live DataNodes that have not reported their blocks yet
   HdfsFactsStatus facts;
 };
 
@@ -43,8 +43,8 @@ struct NodeLossView {
 class HdfsClient {
  public:
   virtual ~HdfsClient() = default;
-  // Nullopt: it is not a DataNode of HDFS, or the coordinator knows no such node. NOT_FOUND: one
-  // that has told nothing of its blocks. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator.
+  // Nullopt: the node is not an HDFS DataNode, or the coordinator does not know it. NOT_FOUND: the
+  // DataNode never reported its blocks. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator.
   virtual absl::StatusOr<std::optional<NodeLossView>> Loss(const std::string& node) = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operators read and set the limits of repairs.
+// Reads and sets the limits on repairs, for operators.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace ecpipe {
 
-// Rates are bytes per second of what repairs send over the network; 0 is no limit.
+// Rates are in bytes per second that repairs send over the network; 0 is no limit.
 struct ClusterLimitsView {
   struct Node {
     std::string node;
     std::string state;                        // as in NodeStatus
-    double repair_bytes_per_second = 0;       // that holds there, by its latest heartbeat
-    uint32_t max_sessions = 0;                // likewise
+    double repair_bytes_per_second = 0;       // the limit at the helper, by its latest heartbeat
+    uint32_t max_sessions = 0;                // the limit at the helper, by its latest heartbeat
     std::optional<double> set_repair_bytes_per_second;  // by SetLimits
     std::optional<uint32_t> set_max_sessions;
   };
   double repair_bytes_per_second = 0;  // of all helpers together
-  bool rate_is_set = false;            // by SetLimits; otherwise it is as configured
+  bool rate_is_set = false;            // set by SetLimits; false: as configured
   uint32_t max_running = 0;            // repairs at once
   bool max_running_is_set = false;
   std::vector<Node> nodes;             // by id
 };
 
-// Only what is given changes.
+// Only limits that are set here change.
 struct LimitsChange {
   std::string node;    // empty: the cluster's limits
-  bool reset = false;  // first forget what was set: configurations hold again
+  bool reset = false;  // first go back to the limits in the configurations
   std::optional<double> repair_bytes_per_second;
   std::optional<uint32_t> max_running;   // of the cluster
   std::optional<uint32_t> max_sessions;  // of a node
@@ -46,7 +46,7 @@ class LimitsClient {
  public:
   virtual ~LimitsClient() = default;
   virtual absl::StatusOr<ClusterLimitsView> Get() = 0;
-  // It holds once this returns, and for repairs under way within about a second.
+  // The new limits hold when this returns; for running repairs they hold within about a second.
   virtual absl::Status Set(const LimitsChange& change) = 0;
 };
 

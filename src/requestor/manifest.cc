@@ -119,9 +119,11 @@ class Inspector : public nlohmann::json_sax<SortedJson> {
     why_ = std::move(why);
     return false;
   }
-  bool Count() { return ++values_ <= kMostValues || Refuse("too many values for a manifest"); }
+  bool Count() {
+    return ++values_ <= kMostValues || Refuse("the file has too many values for a manifest");
+  }
   bool Open() {
-    if (open_.size() >= kDeepest) return Refuse("nested too deeply");
+    if (open_.size() >= kDeepest) return Refuse("the file is nested too deeply for a manifest");
     open_.emplace_back();
     return Count();
   }
@@ -236,8 +238,8 @@ class Reader {
 };
 
 absl::Status TooLong(uint64_t bytes) {
-  return absl::InvalidArgumentError("a manifest of " + std::to_string(bytes) +
-                                    " bytes is over the limit of " +
+  return absl::InvalidArgumentError("the manifest's " + std::to_string(bytes) +
+                                    " bytes are over the limit of " +
                                     std::to_string(kMaxManifestBytes));
 }
 

@@ -13,11 +13,12 @@ absl::Status RepairSink::Begin(const RepairPart& part, uint64_t offset, uint64_t
                                size_t blocks) {
   const uint32_t unit = part.layout.unit_bytes;
   if (unit > 0 && (part.grid.offset % unit != 0 || part.grid.slice_bytes % unit != 0)) {
-    return absl::InternalError("the part's slices are not whole units");
+    return absl::InternalError("the slices of the part are not whole units of the code");
   }
   const size_t rows = blocks * part.layout.sub_blocks;
   if (rows == 0 || rows > kMaxRows) {
-    return absl::InternalError("a part of " + std::to_string(rows) + " rows");
+    return absl::InternalError("the part has an impossible number of rows: " +
+                               std::to_string(rows));
   }
   if (rows_left_.empty()) {
     grid_ = part.grid;
@@ -32,7 +33,8 @@ absl::Status RepairSink::Begin(const RepairPart& part, uint64_t offset, uint64_t
     return absl::OkStatus();
   }
   if (part.grid != grid_ || part.layout != layout_) {
-    return absl::InternalError("the attempt cuts the block in another way than the one before it");
+    return absl::InternalError(
+        "the attempt cuts the block into other slices than the attempt before it");
   }
   for (uint8_t& left : rows_left_) {
     if (left != 0) left = static_cast<uint8_t>(rows);
@@ -46,7 +48,7 @@ bool RepairSink::Ready(Row, uint32_t slice_index) {
 
 absl::Status RepairSink::Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) {
   const uint32_t block = row / layout_.sub_blocks;
-  if (block >= blocks_) return absl::InternalError("a row that nobody asked for");
+  if (block >= blocks_) return absl::InternalError("the part brought a row that was not asked for");
   if (rows_left_[slice_index] == 0) return absl::OkStatus();
   absl::Status written;
   layout_.ForEachPiece(row % layout_.sub_blocks, grid_.SliceOffset(slice_index), bytes.size(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a repair's rows end at a requestor: the bytes that were asked for, handed on in order to a
-// function, or in any order to a file for each block; and which slices are still missing.
+// The sink of a repair at a requestor: hands the wanted bytes on, in order to a function or in any
+// order to a file for each block, and knows which slices are still missing.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ namespace ecpipe {
 // Takes bytes in the order of the range, slice by slice. An error ends the repair with it.
 using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;
 
-// Lives through all attempts of a repair: a slice that is verified is kept, and the next attempt
-// brings the others only. Used by one thread at a time; byte counts by any.
+// It lives through all attempts of a repair: verified slices are kept, and the next attempt brings
+// only the others. Used by one thread at a time; any thread may read byte counts.
 class RepairSink : public SliceSink {
  public:
   // All of these outlive the sink.
@@ -31,31 +31,31 @@ class RepairSink : public SliceSink {
   RepairSink(std::vector<AtomicFile>* files, const ProgressFn& progress)
       : files_(files), progress_(progress) {}
 
-  // An attempt begins. Its part brings bytes [offset, offset + bytes) of each of `blocks` blocks,
-  // or what is missing of them, and perhaps some around them. INTERNAL: it does not fit, or not
-  // with the attempts before it.
+  // Begins an attempt. Its part brings bytes [offset, offset + bytes) of each of `blocks` blocks,
+  // or the missing ones of these, and perhaps more around them. INTERNAL: the part does not fit the
+  // range, or the attempts before it.
   absl::Status Begin(const RepairPart& part, uint64_t offset, uint64_t bytes, size_t blocks);
 
   bool Ready(Row row, uint32_t slice_index) override;
   absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override;
 
-  // The slices that the next attempt must bring, ascending. Where verified ones lie scattered
-  // between them some of those may be named again.
+  // The slices that the next attempt must bring, ascending. Verified slices that lie scattered
+  // between them may be named again.
   std::vector<SliceRun> Missing() const;
   const SliceGrid& grid() const { return grid_; }
 
   uint64_t verified_bytes() const { return verified_bytes_; }
   uint64_t total_bytes() const { return bytes_ * blocks_; }
   uint64_t bytes_of_each() const { return bytes_; }
-  // Of each block.
+  // What is missing of each block.
   uint64_t missing_bytes() const { return bytes_ - verified_bytes_ / blocks_; }
 
  private:
-  // What of a piece of the block was asked for.
+  // The part of a piece of the block that was asked for.
   std::span<const uint8_t> Wanted(uint64_t place, std::span<const uint8_t> piece) const;
   absl::Status Take(size_t block, uint32_t slice_index, uint64_t place,
                     std::span<const uint8_t> piece);
-  // All rows of the slice are there.
+  // Called when all rows of the slice have come.
   absl::Status Complete(uint32_t slice_index);
   void ShowProgress();
 
@@ -67,9 +67,9 @@ class RepairSink : public SliceSink {
   uint64_t offset_ = 0;
   uint64_t bytes_ = 0;
   size_t blocks_ = 0;
-  std::vector<uint8_t> rows_left_;  // of each slice, in this attempt; 0: verified
-  uint32_t next_slice_ = 0;         // in order: the one to hand on
-  std::vector<uint8_t> held_;       // in order and of several sub-blocks: the slice that is coming
+  std::vector<uint8_t> rows_left_;  // rows that each slice still needs in this attempt; 0: verified
+  uint32_t next_slice_ = 0;         // for bytes in order: the next slice to hand on
+  std::vector<uint8_t> held_;       // for bytes in order of several sub-blocks: the current slice
   std::atomic<uint64_t> verified_bytes_{0};
   TimePoint next_progress_{};
 };

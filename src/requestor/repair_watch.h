@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has the coordinator look after an attempt that brings nothing, or takes long, and gives it up
-// when the coordinator says so.
+// Asks the coordinator about an attempt that brings no bytes, or takes long, and ends the attempt
+// if the coordinator says so.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace ecpipe {
 
-// One attempt, from construction to destruction; a thread of its own. Destruction may wait for a
-// call to the coordinator that is under way.
+// Watches one attempt from construction to destruction, on a thread of its own. Destruction may
+// wait for a running call to the coordinator.
 class RepairWatch {
  public:
   struct Options {
@@ -29,7 +29,7 @@ class RepairWatch {
 
  private:
   void Run();
-  // False when it is time to stop.
+  // Returns false when it is time to stop.
   bool WaitUntil(TimePoint next);
   bool WaitsForHelpers();
   void Inspect(bool quiet);

@@ -37,7 +37,8 @@ RequestorOptions WithName(RequestorOptions options) {
 absl::Status CheckPart(const RepairPart& part) {
   for (const HopSpec& hop : part.hops) {
     if (hop.block || !hop.outputs.empty()) {
-      return absl::InternalError("the coordinator gave the requestor a helper's part");
+      return absl::InternalError(
+          "the coordinator gave this requestor a part that is meant for a helper");
     }
   }
   return absl::OkStatus();
@@ -129,7 +130,7 @@ Requestor::~Requestor() = default;
 absl::StatusOr<RepairReport> Requestor::Read(const RepairTarget& target, const ByteSink& sink,
                                              const ProgressFn& progress, const BegunFn& begun) {
   if (target.block_ids.size() != 1) {
-    return absl::InvalidArgumentError("one block can be read in order, not " +
+    return absl::InvalidArgumentError("only one block at a time can be read in order, not " +
                                       std::to_string(target.block_ids.size()));
   }
   std::optional<Sha256> sha256;
@@ -188,7 +189,9 @@ absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target
 
 absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target,
                                                       const std::vector<std::string>& nodes) {
-  if (nodes.empty()) return absl::InvalidArgumentError("no node is named");
+  if (nodes.empty()) {
+    return absl::InvalidArgumentError("no node is named that should store the block");
+  }
   Registration registration(this);
   ECPIPE_ASSIGN_OR_RETURN(const GrantedRepair granted,
                           coordinator_->BeginRepair(target, nodes, options_.name));
@@ -226,7 +229,7 @@ absl::StatusOr<RepairStatus> Requestor::AwaitEnd(RepairId repair_id, const Call&
           absl::IsUnavailable(repair.status()) || absl::IsDeadlineExceeded(repair.status());
       if (!silent || clock.Now() - answered > options_.call_timeout) return repair;
     }
-    if (!Pause(call, pause)) return absl::CancelledError("the requestor gave up");
+    if (!Pause(call, pause)) return absl::CancelledError("the requestor cancelled the repair");
     pause = std::min(2 * pause, kLongestPause);
   }
 }
@@ -274,8 +277,8 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
   report.seconds = Seconds(Clock::System().Now() - started);
   report.bytes = sink->verified_bytes();
   if (status.ok() && report.bytes != sink->total_bytes()) {
-    status = absl::InternalError("the plan brought " + std::to_string(report.bytes) + " of " +
-                                 std::to_string(sink->total_bytes()) + " bytes");
+    status = absl::InternalError("the repair brought only " + std::to_string(report.bytes) +
+                                 " of " + std::to_string(sink->total_bytes()) + " bytes");
   }
   if (status.ok()) status = hooks.check(*granted.part, &report);
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
@@ -297,14 +300,14 @@ absl::StatusOr<GrantedRepair> Requestor::Resume(const RepairTarget& target,
     const bool silent =
         absl::IsUnavailable(granted.status()) || absl::IsDeadlineExceeded(granted.status());
     if (granted.ok() && (!granted->part || granted->repair_id != failed.repair_id)) {
-      return absl::InternalError("the coordinator resumed another repair");
+      return absl::InternalError("the coordinator resumed another repair than the one asked for");
     }
     if (!silent || Clock::System().Now() + pause > give_up) {
       if (granted.ok()) return granted;
       return Annotate(granted.status(), "attempt " + std::to_string(failed.attempt) + " failed (" +
                                             std::string(failed.failure.message()) + ")");
     }
-    if (!Pause(call, pause)) return absl::CancelledError("the requestor gave up");
+    if (!Pause(call, pause)) return absl::CancelledError("the requestor cancelled the repair");
     pause = std::min(2 * pause, kLongestPause);
   }
 }
@@ -333,8 +336,9 @@ absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const Rep
         granted->repair_id, granted->part->attempt, located, slice.bytes * slice.block_ids.size());
   }
   if (!CorruptBlockOf(located).empty()) return located;
-  const std::string why = located.ok() ? "with other survivors it holds" : StatusText(located);
-  return absl::DataLossError(std::string(found.message()) + "; which one is not known: " + why);
+  const std::string why = located.ok() ? "with other survivors parity holds" : StatusText(located);
+  return absl::DataLossError(std::string(found.message()) +
+                             "; it is not known which block: " + why);
 }
 
 absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* call,
@@ -349,7 +353,7 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
   {
     MutexLock lock(&mutex_);
     call->runner = runner.get();
-    if (call->cancelled) runner->Cancel(absl::CancelledError("the requestor gave up"));
+    if (call->cancelled) runner->Cancel(absl::CancelledError("the requestor cancelled the repair"));
   }
   absl::Status status;
   {
@@ -371,7 +375,7 @@ void Requestor::Cancel() {
   for (Call* call : calls_) {
     call->cancelled = true;
     if (call->runner != nullptr) {
-      call->runner->Cancel(absl::CancelledError("the requestor gave up"));
+      call->runner->Cancel(absl::CancelledError("the requestor cancelled the repair"));
     }
   }
   cancelled_.NotifyAll();

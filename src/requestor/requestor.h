@@ -28,9 +28,10 @@
 
 namespace ecpipe {
 
-// What a repair took. `seconds` runs from the call to the last verified byte, the coordinator's
-// planning and handing out included; `commit_seconds` is what making files durable took after
-// that. Of blocks that nodes take, `seconds` is the coordinator's count, to the last block stored.
+// The result of a repair, and its cost. `seconds` is the time from the call to the last verified
+// byte, with the coordinator's planning and handing out; `commit_seconds` is the time after that in
+// which files were made durable. If nodes store the blocks, `seconds` is the coordinator's measure,
+// up to the last stored block.
 struct RepairReport {
   RepairId repair_id = 0;
   uint32_t attempts = 0;
@@ -39,27 +40,27 @@ struct RepairReport {
   std::string stripe_id;
   uint64_t block_bytes = 0;
   uint64_t offset = 0;
-  uint64_t bytes = 0;           // verified and handed over, of all blocks together
+  uint64_t bytes = 0;           // bytes verified and handed over, all blocks together
   uint64_t bytes_received = 0;  // on the data plane, with frame headers
   double seconds = 0;
   double commit_seconds = 0;
-  std::vector<std::string> sha256;  // of each block's bytes, where they were compared; else empty
-  RepairCost cost;                  // of the plan that ran
-  std::optional<ChecksumKind> checksum;  // that a survivor's store keeps, if it does
+  std::vector<std::string> sha256;       // of the bytes of each block; empty if it was not computed
+  RepairCost cost;                       // of the plan that ran
+  std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
 };
 
-// Told once, on the caller's thread, when helpers run the plan and before the first byte: what is
-// known of the repair by then.
+// Called once on the caller's thread, when helpers run the plan and before the first byte, with
+// what is known of the repair by then.
 using BegunFn = std::function<void(const RepairReport& report)>;
 
 struct RequestorOptions {
   std::string coordinator;  // host:port
   std::string name;         // for logs and status; empty: host name and process id
   Duration call_timeout = std::chrono::seconds(15);  // of each call to the coordinator
-  std::shared_ptr<TlsContext> tls;                   // who it is; null: plain text
+  std::shared_ptr<TlsContext> tls;                   // its certificate; null: plain text
   PartOptions part;
   RepairWatch::Options watch;
-  bool sha256_of_files = false;  // in the report, even where there is none to compare with
+  bool sha256_of_files = false;  // compute it for the report, even with nothing to compare it with
 };
 
 // Thread-safe: several repairs may run at once, each on its caller's thread.
@@ -67,50 +68,51 @@ class Requestor {
  public:
   // Checks the options; the coordinator is dialled when it is first needed.
   static absl::StatusOr<std::unique_ptr<Requestor>> Connect(RequestorOptions options);
-  // The same with a given way to the coordinator, and to the helpers (null: over TCP).
+  // The same with a given client of the coordinator and a given transport to helpers (null: TCP).
   Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptions options,
             std::unique_ptr<Transport> tcp = nullptr);
   ~Requestor();
 
-  // Degraded read of one block: hands the target's bytes to `sink` in order, as they arrive.
-  // Nothing unverified is ever handed over: after an error what was handed over before is what the
-  // survivors give. A corrupt one of which neither checksums nor parity tell is found at the end of
-  // a whole block: its bytes count when the call has succeeded. Blocks until the end.
+  // Degraded read of one block: hands the target's bytes to `sink` in order, as they arrive, and
+  // blocks until the end. Only verified bytes are handed over, also before an error. One thing can
+  // be noticed only at the end of a whole block: a corrupt survivor that neither checksums nor
+  // parity can reveal. So use the bytes of a whole block only if the call succeeds.
   //
-  // NOT_FOUND: the coordinator knows no such block. INVALID_ARGUMENT: blocks that are not of one
-  // stripe, or more than the call takes; bad range, slice size, scheme or transport.
-  // A node that fails, hangs, sends damaged bytes or is very slow is left out, and what is missing
-  // is brought by others: another attempt, unseen but for `attempts` in the report.
-  // DATA_LOSS: all bytes came, and they are not the block that the target or its manifest knows by
-  // its SHA-256.
-  // FAILED_PRECONDITION: too few survivors, each named with the reason. ABORTED: too many attempts.
-  // UNAVAILABLE, DEADLINE_EXCEEDED: the coordinator does not answer. CANCELLED: by Cancel(). In all
-  // these cases the call may be made again.
+  // A node that fails, hangs, sends damaged bytes or is very slow is left out, and other nodes
+  // bring the missing slices in another attempt; only `attempts` in the report shows that.
+  //
+  // NOT_FOUND: the coordinator does not know the block. INVALID_ARGUMENT: the blocks belong to
+  // several stripes, or are more than the call takes; or the range, slice size, scheme or transport
+  // is bad. DATA_LOSS: all bytes came, but their SHA-256 is not the one in the target or in the
+  // manifest. FAILED_PRECONDITION: too few survivors; the message names each refused one with the
+  // reason. ABORTED: too many attempts. UNAVAILABLE, DEADLINE_EXCEEDED: the coordinator does not
+  // answer. CANCELLED: Cancel() was called. After any of these errors the call may be repeated.
   absl::StatusOr<RepairReport> Read(const RepairTarget& target, const ByteSink& sink,
                                     const ProgressFn& progress = nullptr,
                                     const BegunFn& begun = nullptr);
 
-  // Repair to disk: writes the bytes of each of the target's blocks into a temporary file beside
-  // its path, and when all are there makes each durable and renames it. After an error a path has
-  // its whole block, or there is no trace of it and an older file is untouched.
+  // Repair to files: writes the bytes of each of the target's blocks to a temporary file beside its
+  // path; when all blocks are complete, makes each file durable and renames it. After an error a
+  // path has either its whole block, or what was there before.
   absl::StatusOr<RepairReport> RepairToFiles(const RepairTarget& target,
                                              const std::vector<std::string>& paths,
                                              const ProgressFn& progress = nullptr);
 
-  // Has the helpers of these nodes, one for each block, store the target's blocks, whole; the
-  // catalog then names the new places. ABORTED: it failed there; the message has the reason, and
-  // how many blocks were stored all the same. If the caller dies the repair goes on.
+  // Repair to nodes: the helpers of these nodes, one for each block, store the target's whole
+  // blocks, and the catalog then has the new places. ABORTED: the repair failed; the message has
+  // the reason, and how many blocks were stored nevertheless. If the caller dies, the repair goes
+  // on.
   absl::StatusOr<RepairReport> RepairToNodes(const RepairTarget& target,
                                              const std::vector<std::string>& nodes);
 
-  // Ends the calls that are under way with CANCELLED. Any thread, also a signal-waiting one.
+  // Ends all running calls with CANCELLED. Any thread, also one that waits for signals.
   void Cancel();
 
-  // The coordinator, for what is no repair: plans, catalog, status.
+  // The coordinator, for all that is not a repair: plans, catalog, status.
   CoordinatorApi& coordinator() { return *coordinator_; }
 
  private:
-  // A call under way. Cancel() may come before its part runs.
+  // A running call. Cancel() may come before its part runs.
   struct Call {
     PartRunner* runner = nullptr;
     bool cancelled = false;
@@ -122,24 +124,25 @@ class Requestor {
 
   struct Hooks {
     std::function<void(const RepairPart& part, const RepairReport& report)> begun;
-    // When all bytes are there, for a last look at them. Sets `sha256` of the report.
+    // Called when all bytes have come, to check them. Sets `sha256` of the report.
     std::function<absl::Status(const RepairPart& part, RepairReport* report)> check;
   };
   absl::StatusOr<RepairReport> Run(const RepairTarget& target, RepairSink* sink,
                                    const Hooks& hooks);
-  // `missing_bytes`: what each block lacks, from any thread.
+  // `missing_bytes` says what each block lacks; called from any thread.
   absl::Status RunPart(const RepairPart& part, SliceSink* sink, Call* call, RepairReport* report,
                        const std::function<uint64_t()>& missing_bytes);
-  // The next attempt. Waits for a coordinator that does not answer.
+  // Gets the next attempt. Waits for a coordinator that does not answer.
   absl::StatusOr<GrantedRepair> Resume(const RepairTarget& target, const FailedAttempt& failed,
                                        const Call& call);
-  // False when the call is cancelled.
+  // Returns false if the call is cancelled.
   bool Pause(const Call& call, Duration pause);
-  // After a parity check that did not hold: has this slice alone rebuilt with one more survivor, to
-  // learn which block is corrupt. Returns `found`, with the block's name if it could be learnt.
+  // After a parity check that did not hold: rebuilds this slice alone with one more survivor, to
+  // learn which block is corrupt. Returns `found`, with the name of the block if it could be
+  // learnt.
   absl::Status LocateCorruptBlock(const RepairTarget& target, const RepairPart& part,
                                   const absl::Status& found, Call* call);
-  // Until the coordinator says that the repair has ended. CANCELLED: by Cancel().
+  // Waits until the coordinator says that the repair has ended. CANCELLED: Cancel() was called.
   absl::StatusOr<RepairStatus> AwaitEnd(RepairId repair_id, const Call& call);
 
   const std::unique_ptr<CoordinatorApi> coordinator_;

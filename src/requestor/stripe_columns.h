@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole stripes are coded in columns: the same byte range of all blocks, small enough for memory
-// whatever the block size.
+// Whole stripes are coded in columns. A column is the same byte range of all blocks, small enough
+// for memory whatever the block size.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ class ColumnBuffers {
   std::vector<uint8_t*> rows_;  // into sums_
 };
 
-// What columns of one block add to columns of others.
+// What the columns of one block add to the columns of other blocks.
 class BlockColumn {
  public:
   BlockColumn() = default;
@@ -50,7 +50,7 @@ class BlockColumn {
               size_t rows, const BlockLayout& layout);
 
   bool empty() const { return columns_.empty(); }
-  // `blocks` points to a column of each of the others, `source` to the same one of this block.
+  // `blocks` points to a column of each other block, `source` to the same column of this block.
   void MultiplyAdd(std::span<uint8_t* const> blocks, const uint8_t* source, size_t bytes) const;
 
  private:

@@ -72,8 +72,8 @@ PeerIdentity IdentityOf(const grpc::AuthContext& context) {
 }
 
 std::string Holder(const PeerIdentity& caller) {
-  return "the certificate of '" + caller.node +
-         "' is for: " + (caller.roles.empty() ? "none" : RoleNames(caller.roles));
+  return "the certificate of '" + caller.node + "' has " +
+         (caller.roles.empty() ? "none" : RoleNames(caller.roles));
 }
 
 class AccessCheck : public grpc::AuthMetadataProcessor {
@@ -83,7 +83,7 @@ class AccessCheck : public grpc::AuthMetadataProcessor {
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
                        OutputMetadata*) override {
     const auto path = metadata.find(":path");
-    if (path == metadata.end()) return ToGrpc(absl::PermissionDeniedError("a call of no name"));
+    if (path == metadata.end()) return ToGrpc(absl::PermissionDeniedError("the call has no name"));
     return ToGrpc(CheckAccess({path->second.data(), path->second.size()}, IdentityOf(*context)));
   }
 };
@@ -93,13 +93,13 @@ class AccessCheck : public grpc::AuthMetadataProcessor {
 absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller) {
   const auto found = Table().find(call);
   if (found == Table().end()) {
-    return absl::PermissionDeniedError(call + " may be called by nobody");
+    return absl::PermissionDeniedError("no role may call " + call);
   }
   const Roles& allowed = found->second;
   const bool may = std::any_of(caller.roles.begin(), caller.roles.end(),
                                [&](Role role) { return allowed.contains(role); });
   if (may) return absl::OkStatus();
-  return absl::PermissionDeniedError(call + " is for the roles " + RoleNames(allowed) + "; " +
+  return absl::PermissionDeniedError(call + " needs one of the roles " + RoleNames(allowed) + "; " +
                                      Holder(caller));
 }
 
@@ -120,14 +120,15 @@ std::optional<PeerIdentity> CallerOf(const grpc::ServerContext* context) {
 absl::Status CheckSpeaksFor(const grpc::ServerContext* context, const std::string& node) {
   const std::optional<PeerIdentity> caller = CallerOf(context);
   if (!caller || (!node.empty() && caller->node == node)) return absl::OkStatus();
-  return absl::PermissionDeniedError("node '" + node + "' speaks for itself only; " +
-                                     Holder(*caller));
+  return absl::PermissionDeniedError("only a certificate of '" + node +
+                                     "' may speak for that node; the caller's is of '" +
+                                     caller->node + "'");
 }
 
 absl::Status CheckHasRole(const grpc::ServerContext* context, Role role, const std::string& what) {
   const std::optional<PeerIdentity> caller = CallerOf(context);
   if (!caller || caller->roles.contains(role)) return absl::OkStatus();
-  return absl::PermissionDeniedError(what + " is for the role " + RoleName(role) + "; " +
+  return absl::PermissionDeniedError(what + " needs the role " + RoleName(role) + "; " +
                                      Holder(*caller));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may make which call of the control plane. The roles come from the caller's certificate; a
-// server without TLS knows no callers and asks nothing.
+// Which roles may make which call of the control plane. The roles come from the caller's
+// certificate. A server without TLS does not know its callers and allows every call.
 #pragma once
 
 #include <grpcpp/security/auth_context.h>
@@ -20,23 +20,23 @@ class AuthMetadataProcessor;
 namespace ecpipe {
 
 // Whether a caller with this identity may make the call "/package.Service/Method".
-// PERMISSION_DENIED names the call, the roles that may make it and those of the caller. Calls that
-// the table does not have are nobody's.
+// PERMISSION_DENIED names the call, the roles that may make it and those of the caller. No role may
+// make a call that is not in the table.
 absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller);
 
-// Makes a server do that for each call, before its arguments are looked at.
+// Makes a server check each call in this way, before it reads the arguments.
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck();
 
-// The caller's identity, from its certificate; none without TLS, nor without a context: then the
-// call comes from this process, since gRPC gives every call one.
+// The caller's identity, from its certificate. Nothing without TLS, and nothing for a null context:
+// then the call comes from this process, because gRPC gives every call a context.
 std::optional<PeerIdentity> CallerOf(const grpc::ServerContext* context);
 
-// A node speaks for itself only: PERMISSION_DENIED unless the caller's certificate is that of
-// `node`. OK without TLS.
+// For calls in which a node speaks for itself: PERMISSION_DENIED unless the caller's certificate is
+// that of `node`. OK without TLS.
 absl::Status CheckSpeaksFor(const grpc::ServerContext* context, const std::string& node);
 
-// For calls of which some forms need more than the table says: PERMISSION_DENIED unless the caller
-// has `role`; `what` is that form, for the message. OK without TLS.
+// For forms of a call that need another role than the table says: PERMISSION_DENIED unless the
+// caller has `role`; `what` names the form in the message. OK without TLS.
 absl::Status CheckHasRole(const grpc::ServerContext* context, Role role, const std::string& what);
 
 }  // namespace ecpipe

@@ -69,7 +69,8 @@ class PieceWriter {
 
 absl::Status CheckId(int64_t id) {
   if (id < 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(std::to_string(id) + " is not the id of a group's block");
+  return absl::InvalidArgumentError(std::to_string(id) +
+                                    " is not the id of a block of an HDFS block group");
 }
 
 }  // namespace
@@ -104,12 +105,14 @@ absl::Status ReportAssembler::Add(const v1::ReportBlocksRequest& piece) {
     report_.sequence = piece.sequence();
     report_.after = piece.after();
     if (report_.sequence == 0 || report_.after >= report_.sequence) {
-      return absl::InvalidArgumentError("reports are numbered from 1, each after one before it");
+      return absl::InvalidArgumentError(
+          "the number of a report must be at least 1 and above that of the report before it");
     }
   } else if (complete_ || piece.node_id() != report_.node ||
              piece.incarnation() != report_.incarnation || piece.sequence() != report_.sequence ||
              piece.after() != report_.after) {
-    return absl::InvalidArgumentError("a piece of another report");
+    return absl::InvalidArgumentError(
+        "the message belongs to another report than the messages before it");
   }
   for (const v1::ReportBlocksRequest::Pool& pool : piece.pools()) {
     ECPIPE_RETURN_IF_ERROR(AddPool(pool));
@@ -122,12 +125,13 @@ absl::Status ReportAssembler::AddPool(const v1::ReportBlocksRequest::Pool& pool)
   ECPIPE_RETURN_IF_ERROR(ValidateHdfsPool(pool.pool()));
   const int added = pool.ids_size();
   if (pool.stamps_size() != added || pool.bytes_size() != added || pool.ages_ms_size() != added) {
-    return absl::InvalidArgumentError("the lists of a pool are of different lengths");
+    return absl::InvalidArgumentError(
+        "the lists of ids, generation stamps, lengths and ages of a pool differ in length");
   }
   blocks_ += static_cast<uint64_t>(added) + static_cast<uint64_t>(pool.removed_size());
   // What was there may go while as much comes.
   if (blocks_ > 2 * BlockReport::kMaxBlocks) {
-    return absl::ResourceExhaustedError("a report tells of at most " +
+    return absl::ResourceExhaustedError("a report lists at most " +
                                         std::to_string(2 * BlockReport::kMaxBlocks) + " blocks");
   }
   BlockChanges& changes = report_.pools[pool.pool()];

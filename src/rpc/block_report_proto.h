@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report of blocks (common/block_report.h) as the row of pieces in which it travels.
+// A report of blocks (common/block_report.h) as the sequence of messages in which it is sent.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace ecpipe {
 
-// Hands the pieces over, in order, each far below gRPC's 4 MiB. False if `write` returned false,
-// and nothing was written after that.
+// Passes the messages to `write` in order; each is far below gRPC's limit of 4 MiB. Stops and
+// returns false as soon as `write` does.
 bool WriteReport(const BlockReport& report,
                  const std::function<bool(const v1::ReportBlocksRequest&)>& write);
 
-// Puts the pieces together again. Used by one thread.
+// Puts the messages of a report together again. Used by one thread.
 class ReportAssembler {
  public:
-  // INVALID_ARGUMENT for what is no piece of this report, RESOURCE_EXHAUSTED for one that goes
-  // beyond the limits of BlockReport; after an error the report is worth nothing.
+  // INVALID_ARGUMENT: the message does not belong to this report. RESOURCE_EXHAUSTED: the report
+  // goes beyond the limits of BlockReport. After an error the report must not be used.
   absl::Status Add(const v1::ReportBlocksRequest& piece);
-  // Whether the last piece has come.
+  // Whether the last message has come.
   bool complete() const { return complete_; }
-  // As far as it has come; its node, incarnation and numbers with the first piece.
+  // The report so far. Its node, incarnation and numbers are set by the first message.
   BlockReport& report() { return report_; }
 
  private:

@@ -19,11 +19,11 @@ namespace ecpipe {
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const RpcSecurity& security,
                                            Role server);
 
-// To be called before a call that may be one of many attempts: gives a connection that was lost up
-// to `patience` to come back, and returns at once from any other channel. gRPC looks at its sockets
-// from threads that are in a call (and otherwise every five seconds, which is as long as an attempt
-// to connect may take), but a call over a connection that was lost fails at once. A process that
-// serves no calls itself, and pauses between such calls, would hardly ever connect again.
+// Call this before a call that is repeated until it succeeds: it waits up to `patience` for a lost
+// connection to come back, and returns at once if the connection is not lost. Without it a process
+// that serves no calls and pauses between its own would hardly ever connect again: gRPC handles its
+// sockets only from threads that are in a call (and otherwise every five seconds, which is as long
+// as an attempt to connect may take), and a call over a lost connection fails at once.
 void AwaitReconnection(grpc::Channel* channel, Duration patience = std::chrono::milliseconds(200));
 
 // Sets the deadline of one call.

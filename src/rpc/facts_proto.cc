@@ -46,7 +46,7 @@ absl::StatusOr<StripeFacts> FactsFromProto(const v1::StripeFacts& proto) {
   for (const v1::StripeFacts::Source& source : proto.sources()) {
     facts.sources.push_back({SmallNumber(source.index()), source.storage_id()});
   }
-  ECPIPE_RETURN_IF_ERROR(Annotate(facts.Validate(), "facts of a stripe"));
+  ECPIPE_RETURN_IF_ERROR(Annotate(facts.Validate(), "the facts of the stripe"));
   return facts;
 }
 

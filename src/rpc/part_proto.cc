@@ -62,7 +62,7 @@ template <typename EndPoint>
 absl::Status EdgeFromProto(const v1::Edge& proto, const RepairPart& part, uint32_t lane,
                            EndPoint* end) {
   if (proto.token().size() != end->token.size()) {
-    return absl::InvalidArgumentError("a token has another length than 16 bytes");
+    return absl::InvalidArgumentError("a token is not 16 bytes long");
   }
   end->edge = {part.repair_id, part.attempt, lane, proto.from_hop(), proto.output()};
   std::copy(proto.token().begin(), proto.token().end(), end->token.begin());

@@ -20,7 +20,7 @@ absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto);
 inline std::vector<uint8_t> BytesOf(const std::string& text) { return {text.begin(), text.end()}; }
 
 v1::ChecksumKind ChecksumToProto(const ChecksumKind& kind);
-// Nothing for one that is absent, or of a type that this build does not know.
+// Returns nothing if it is absent, or has a type that this build does not know.
 std::optional<ChecksumKind> ChecksumFromProto(const v1::ChecksumKind& proto);
 
 v1::Transport TransportToProto(TransportKind kind);

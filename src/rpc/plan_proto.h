@@ -8,7 +8,7 @@
 
 namespace ecpipe {
 
-// INVALID_ARGUMENT for what no plan can hold, INTERNAL for anything else that ValidatePlan refuses.
+// INVALID_ARGUMENT: a value is out of range. INTERNAL: ValidatePlan refuses the plan.
 absl::StatusOr<RepairPlan> PlanFromProto(const v1::ExplainRepairResponse& proto);
 
 }  // namespace ecpipe

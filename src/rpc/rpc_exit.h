@@ -3,9 +3,9 @@
 
 namespace ecpipe {
 
-// For the end of main(), when nothing of gRPC is in use any more: waits until its threads have
-// ended, two seconds at most. One that is still at a handshake would use OpenSSL beside, or after,
-// what OpenSSL cleans up at exit.
+// Call it at the end of main(), when gRPC is no longer used: waits at most two seconds until gRPC's
+// threads have ended. A thread that is still in a handshake would use OpenSSL while, or after,
+// OpenSSL cleans up at exit.
 void AwaitRpcExit();
 
 }  // namespace ecpipe

@@ -28,11 +28,12 @@ class RoleVerifier : public tls::ExternalCertificateVerifier {
       uris.emplace_back(uri.data(), uri.size());
     }
     const PeerIdentity peer = IdentityFromUris(uris);
-    *status = peer.roles.contains(wanted_)
-                  ? grpc::Status::OK
-                  : grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                                 "the server is no " + RoleName(wanted_) +
-                                     ": its certificate is for: " + RoleNames(peer.roles));
+    *status =
+        peer.roles.contains(wanted_)
+            ? grpc::Status::OK
+            : grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                           "the server's certificate lacks the role " + RoleName(wanted_) +
+                               "; it has " + (peer.roles.empty() ? "none" : RoleNames(peer.roles)));
     return true;
   }
   void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}

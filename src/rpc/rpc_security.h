@@ -11,8 +11,8 @@
 
 namespace ecpipe {
 
-// How a process proves itself on the control plane, and to whom it speaks: mutual TLS, or nothing.
-// Changed files are taken up by new connections within two seconds. Thread-safe.
+// The security of the control plane: mutual TLS, or none. New connections use changed certificate
+// files within two seconds. Thread-safe.
 class RpcSecurity {
  public:
   // Null: plain text.

@@ -38,8 +38,8 @@ absl::Status CheckListenAddress(const std::string& address, bool allowed) {
   if (IsLoopback(host_port.host) || allowed) return absl::OkStatus();
   return absl::InvalidArgumentError(
       address +
-      " is not a loopback address, and nothing protects it; give a certificate in [tls], "
-      "or set insecure = true if only trusted hosts can reach it");
+      " is not a loopback address, and TLS does not protect it; set up [tls], "
+      "or set insecure = true if only trusted hosts can reach the address");
 }
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& address,

@@ -13,13 +13,13 @@
 
 namespace ecpipe {
 
-// INVALID_ARGUMENT unless `address` is host:port and loopback, or `allowed` off loopback: because
-// TLS protects it, or by the operator's word that the network is private.
+// INVALID_ARGUMENT unless `address` is host:port, and is a loopback address or `allowed` is set. It
+// is set if TLS protects the address, or if the operator says that the network is private.
 absl::Status CheckListenAddress(const std::string& address, bool allowed);
 
 // A gRPC server with one service, health checking and reflection. With TLS each call is checked
-// against the table of access.h. What a peer can make it hold is bounded: calls, message sizes, and
-// the time until a connection has shown that it speaks the protocol.
+// against the table of access.h. Calls, message sizes, and the time until a new connection speaks
+// the protocol are bounded, so a peer can make the server hold only so much.
 class RpcServer {
  public:
   // Listens on `address` (port 0 picks a free one). `service` outlives the server. UNAVAILABLE when

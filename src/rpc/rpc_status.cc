@@ -17,8 +17,9 @@ grpc::Status ToGrpc(const absl::Status& status) {
 absl::Status FromGrpc(const grpc::Status& status, const std::string& peer) {
   if (status.ok()) return absl::OkStatus();
   if (status.error_code() == grpc::StatusCode::CANCELLED) {
-    return absl::UnavailableError(peer + ": it is shutting down; the call may have been done (" +
-                                  status.error_message() + ")");
+    return absl::UnavailableError(
+        peer + ": it is shutting down, and may or may not have carried out the call (" +
+        status.error_message() + ")");
   }
   return StatusFromWire(status.error_code(), peer + ": " + status.error_message());
 }

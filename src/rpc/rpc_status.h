@@ -9,13 +9,13 @@
 
 namespace ecpipe {
 
-// The codes of absl and gRPC are the same numbers; only the types differ. But no service of ours
-// answers CANCELLED, it says ABORTED instead: gRPC itself answers that for a server that is
-// shutting down. The message is cut to what fits an HTTP/2 trailer.
+// Converts a status to gRPC's type; the codes are the same numbers. CANCELLED becomes ABORTED,
+// because gRPC itself answers CANCELLED for a server that is shutting down. The message is cut to
+// what fits an HTTP/2 trailer.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// A failed call: the message says which peer it was, since gRPC's own does not always. UNAVAILABLE
-// for CANCELLED: whoever cancels a call of his own knows it.
+// The status of a failed call. The message names the peer, which gRPC's own does not always do.
+// CANCELLED becomes UNAVAILABLE: a caller that cancels its own call knows that it did.
 absl::Status FromGrpc(const grpc::Status& status, const std::string& peer);
 
 // From a code and message that travelled in a proto; 0 is OK, an unknown code becomes UNKNOWN. The

@@ -227,7 +227,7 @@ class RealBuilds(GuardRun):
 
         code, text = self.compare("HEAD", "no-such-revision")
         self.assertEqual(code, 2, text)
-        self.assertIn("no such revision", text)
+        self.assertIn("has no revision", text)
 
 
 if __name__ == "__main__":

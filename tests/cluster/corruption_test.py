@@ -273,8 +273,8 @@ class FewSurvivors(CorruptionCase):
         said = self.fails(FAILED, "repair", lost["block_id"], "-o", self.work / "never",
                           "--verify", "parity")
         self.assertIn("is corrupt", said)
-        self.assertIn("which one is not known", said)
-        self.assertIn("6 survivors are needed, 5 can be used", said)
+        self.assertIn("it is not known which block", said)
+        self.assertIn("needs 6 survivors, but only 5 can be used", said)
         self.assertFalse((self.work / "never").exists())
         self.assertEqual(self.corrupt_blocks(), [])
         self.fails(NO_SURVIVORS, "repair", lost["block_id"], "-o", self.work / "never",
@@ -282,7 +282,7 @@ class FewSurvivors(CorruptionCase):
         self.cluster.helpers[self.block(0, 5)["node"]].stop()
         said = self.fails(NO_SURVIVORS, "repair", lost["block_id"], "-o", self.work / "never",
                           "--verify", "parity")
-        self.assertIn("5 survivors are needed, 4 can be used", said)
+        self.assertIn("needs 5 survivors, but only 4 can be used", said)
         self.assert_nothing_left()
 
 

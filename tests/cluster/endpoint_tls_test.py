@@ -88,7 +88,7 @@ class EndpointOverTls(unittest.TestCase):
         plain = self.make_endpoint("plain", {})
         plain.launch()
         self.assertNotEqual(plain.reap(30), 0)
-        self.assertIn("not on loopback", plain.log_tail())
+        self.assertIn("not a loopback address", plain.log_tail())
 
 
 if __name__ == "__main__":

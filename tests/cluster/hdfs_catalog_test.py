@@ -93,9 +93,9 @@ class HdfsCatalog(unittest.TestCase):
                    "the new group known")
         self.assertEqual(self.repair(new, 0), new.blocks[0])
         unknown = Group(ROW, cell=CELL, number=9)
-        self.refuses(unknown.name(0), "the NameNode does not know its group")
+        self.refuses(unknown.name(0), "the NameNode does not know its block group")
         groups[0].stamp -= 1
-        self.refuses(groups[0].name(0), "its group is of generation 1001")
+        self.refuses(groups[0].name(0), "its block group has generation stamp 1001")
         self.assertIn("HDFS stores its blocks itself", self.cluster.cli(
             "repair", new.name(0), "--to", self.nodes[9], check=False).stderr)
 
@@ -119,7 +119,7 @@ class HdfsCatalog(unittest.TestCase):
         self.await_blocks(9)
         self.namenode.cut_off = True
         self.make(ROW, 2)
-        wait_until(lambda: "not whole" in self.hdfs()["namenode_error"], HANG, "an error told")
+        wait_until(lambda: "is incomplete" in self.hdfs()["namenode_error"], HANG, "an error told")
         asked = len(self.namenode.queries)
         wait_until(lambda: len(self.namenode.queries) > asked + 1, HANG, "more attempts")
         hdfs = self.hdfs()
@@ -155,7 +155,7 @@ class HdfsCatalog(unittest.TestCase):
         node, spare = self.nodes[4], self.nodes[9]
         live = self.loss(node)
         self.assertEqual((live["state"], live["lost"]["blocks"]), ("live", 0))
-        self.assertIn("nothing of it is lost", self.cluster.cli("recover-node", node).stdout)
+        self.assertIn("none of its blocks is lost", self.cluster.cli("recover-node", node).stdout)
         lost_twice.file(self.volume(self.nodes[0]), 0).unlink()
         self.await_blocks(3 * 9 - 1)
         self.kill(node)
@@ -164,7 +164,7 @@ class HdfsCatalog(unittest.TestCase):
         self.assertEqual(loss["lost"], {"blocks": 3, "bytes": 3 * block_bytes})
         self.assertEqual(loss["outstanding"]["blocks"], 3)
         self.assertEqual(loss["by_missing"], [2, 1, 0])
-        self.assertTrue(any("no repair is under way" in hint for hint in loss["hints"]))
+        self.assertTrue(any("no repair is running" in hint for hint in loss["hints"]))
         wait_until(lambda: self.hdfs()["degraded_groups"] == 3, HANG, "three degraded groups")
         refused = self.cluster.cli("recover-node", node, "--to", spare, check=False)
         self.assertIn("HDFS decides", refused.stderr)
@@ -238,7 +238,7 @@ class HdfsCatalog(unittest.TestCase):
         corrupt = self.cluster.status()["corrupt_blocks"]
         self.assertEqual([block["block_id"] for block in corrupt], [group.name(5)])
         self.assertIsNone(corrupt[0]["repair"])
-        self.assertIn("HDFS rebuilds it", self.cluster.cli("status").stdout)
+        self.assertIn("HDFS rebuilds the block", self.cluster.cli("status").stdout)
         file.unlink()
         wait_until(lambda: not self.cluster.status()["corrupt_blocks"], HANG, "the block forgotten")
         group.put(self.volume(self.nodes[5]), 5)

@@ -223,7 +223,7 @@ class HdfsBlocks(unittest.TestCase):
             with self.assertRaises(EndpointError) as failed:
                 read(self.endpoint, group, 2, sources, background=1)
             self.assertEqual(failed.exception.code, "RESOURCE_EXHAUSTED")
-            self.assertIn("3 repairs in the background", str(failed.exception))
+            self.assertIn("3 background repairs", str(failed.exception))
             self.assertEqual(read(self.endpoint, group, 2, sources).content, group.blocks[2])
         self.assert_nothing_left()
 

@@ -57,7 +57,7 @@ class Links(ClusterCase):
         self.fails(USAGE, "probe", "--bytes", "9MiB")
         self.fails(USAGE, "probe", "--bytes", "1")
         said = self.fails(UNAVAILABLE, "probe", "--nodes", "node-1,node-2,nobody")
-        self.assertIn("node nobody is not known", said)
+        self.assertIn("node nobody is not registered", said)
         self.assertIn(("node-1", "node-2"), self.links(), "the others were measured")
 
     def test_a_helper_that_is_gone_is_named(self) -> None:

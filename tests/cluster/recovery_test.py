@@ -166,7 +166,7 @@ class Unrepairable(RecoveryCase):
         self.assertEqual(blocked["block_id"], lost["block_id"])
         self.assertTrue(blocked["given_up"])
         self.assertEqual(blocked["attempts"], 3)
-        for said in (lost["block_id"], "k = 4", others[0]["node"], "none of the block roots"):
+        for said in (lost["block_id"], "k = 4", others[0]["node"], "none of the directories"):
             self.assertIn(said, blocked["reason"])
         self.assertEqual(self.blocks_on("node-1"), [lost["block_id"]])
         self.assert_nothing_left()

@@ -146,7 +146,7 @@ class RotatedRs(ClusterCase):
     def test_blocks_are_whole_groups(self) -> None:
         said = self.fails(USAGE, "encode", self.source, "--out", self.work / "elsewhere", "--code",
                           self.code, "--block-size", str(GROUP + 1), "--name", "odd")
-        self.assertIn(f"multiples of {GROUP}", said)
+        self.assertIn(f"a multiple of {GROUP}", said)
 
 
 if __name__ == "__main__":

@@ -112,19 +112,19 @@ class Roles(TlsCase):
                             "--sha256", lost["sha256"])
         self.assertEqual(done.returncode, 0, done.stderr)
         said = self.refused("app", "recover-node", "node-1", "--detach")
-        self.assertIn("GetNodeLoss is for the roles operator", said)  # its first call
-        self.assertIn("'app' is for: requestor", said)
+        self.assertIn("GetNodeLoss needs one of the roles operator", said)  # its first call
+        self.assertIn("'app' has requestor", said)
         self.assertIn("PutStripes", self.refused("app", "catalog", "load",
                                                  str(self.manifest_path)))
         self.assertIn("GetStatus", self.refused("app", "status"))
-        self.assertIn("nodes store", self.refused("app", "repair", lost["block_id"],
+        self.assertIn("stores blocks on nodes", self.refused("app", "repair", lost["block_id"],
                                                   "--to", "node-7"))
 
     def test_helper_orders_nothing(self) -> None:
         for words in (["recover-node", "node-1", "--detach"], ["recovery", "list"],
                       ["repair", self.block(0, 0)["block_id"], "-o", str(self.work / "no")],
                       ["catalog", "load", str(self.manifest_path)], ["status"]):
-            self.assertIn("'node-3' is for: helper", self.refused("node-3", *words))
+            self.assertIn("'node-3' has helper", self.refused("node-3", *words))
 
     def test_operator(self) -> None:
         self.assertEqual(self.as_name("ann", "status").returncode, 0)
@@ -154,7 +154,7 @@ class Roles(TlsCase):
             address = ready.read_text().split('"')[3]
             done = self.as_name("ann", "status", coordinator=address)
             self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
-            self.assertIn("no coordinator", done.stderr)
+            self.assertIn("lacks the role coordinator", done.stderr)
         finally:
             daemon.stop()
 

@@ -23,7 +23,7 @@ class BadInput(ClusterCase):
     def test_arguments(self) -> None:
         block = self.block(0, 0)["block_id"]
         self.assertIn("no-such", self.repair_fails(NOT_FOUND, "no-such-block"))
-        self.assertIn("not an id", self.repair_fails(USAGE, "../../etc/passwd"))
+        self.assertIn("not a valid id", self.repair_fails(USAGE, "../../etc/passwd"))
         said = self.repair_fails(USAGE, block, "--offset", str(self.block_bytes))
         self.assertIn(str(self.block_bytes), said)
         self.repair_fails(USAGE, block, "--offset", "1", "--length", str(self.block_bytes))
@@ -69,7 +69,7 @@ class DamagedBlocks(ClusterCase):
         self.cluster.block_file(self.block(0, 2)["block_id"]).unlink()
         said = self.fails(NO_SURVIVORS, "repair", lost["block_id"], "-o", self.work / "never")
         for expected in (lost["block_id"], "k = 4", "3 survivors", self.block(0, 1)["node"],
-                         "1000002 bytes", self.block(0, 2)["node"], "none of the block roots"):
+                         "1000002 bytes", self.block(0, 2)["node"], "none of the directories"):
             self.assertIn(expected, said)
         self.assertFalse((self.work / "never").exists())
         self.assert_nothing_left()

@@ -93,7 +93,7 @@ class ClusterOverSsh(unittest.TestCase):
     def test_more_nodes_than_machines(self) -> None:
         done = run(self.words("single", "--n", "5", "--k", "2"), check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("needs 5 nodes, the inventory has 4", done.stderr)
+        self.assertIn("needs 5 nodes, but the inventory has 4", done.stderr)
 
     def test_a_machine_that_does_not_let_us_in(self) -> None:
         closed = self.folder / "closed.toml"

@@ -41,24 +41,28 @@ HELPER_SETTINGS = {"timeouts": {"drain_seconds": 5.0}}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=1, help="of all that is drawn (default 1)")
-    parser.add_argument("--minutes", type=float, default=30.0, help="of faults (default 30)")
-    parser.add_argument("--nodes", type=int, default=14, help="helpers (default 14)")
-    parser.add_argument("--n", type=int, default=9, help="blocks a stripe (default 9)")
-    parser.add_argument("--k", type=int, default=6, help="data blocks (default 6)")
-    parser.add_argument("--stripes", type=int, default=10, help="default 10")
-    parser.add_argument("--block-mib", type=int, default=4, help="default 4")
-    parser.add_argument("--rate-mbit", type=float, default=100, help="of each link (default 100)")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="seed of all random choices (default 1)")
+    parser.add_argument("--minutes", type=float, default=30.0,
+                        help="how long faults go on (default 30)")
+    parser.add_argument("--nodes", type=int, default=14, help="number of helpers (default 14)")
+    parser.add_argument("--n", type=int, default=9, help="blocks in a stripe (default 9)")
+    parser.add_argument("--k", type=int, default=6, help="data blocks in a stripe (default 6)")
+    parser.add_argument("--stripes", type=int, default=10, help="number of stripes (default 10)")
+    parser.add_argument("--block-mib", type=int, default=4, help="block size in MiB (default 4)")
+    parser.add_argument("--rate-mbit", type=float, default=100,
+                        help="rate of each link in Mb/s (default 100)")
     parser.add_argument("--workers", type=int, default=4, help="operations at once (default 4)")
     parser.add_argument("--loopback", action="store_true",
-                        help="without namespaces and root: no faults of links")
+                        help="run on loopback, which needs no root; no faults of links then")
 
 
 def run(arguments: argparse.Namespace, work_dir: Path, keep: bool,
         repository: Path) -> bool:
     """Whether all was well. The result is printed, and written to --json."""
     if not 2 <= arguments.n - arguments.k or arguments.n >= arguments.nodes:
-        raise LabError("needs n - k >= 2, and more nodes than n")
+        raise LabError(f"--nodes {arguments.nodes} --n {arguments.n} --k {arguments.k}: chaos "
+                       "needs n - k of at least 2, and more nodes than n")
     ledger = Ledger(arguments.n - arguments.k - 1)
     begun, load = time.monotonic(), LoadWatch()
     try:

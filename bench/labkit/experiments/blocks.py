@@ -21,8 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser, default_blocks: str = "1,4,16
                   default_schemes: str = "conventional,ppr,rp") -> None:
     add_code_arguments(parser)
     parser.add_argument("--block-mib", default=default_blocks,
-                        help="block sizes, comma-separated (default %(default)s)")
-    parser.add_argument("--slice-kib", type=int, default=32, help="slice size (default 32)")
+                        help="block sizes in MiB, separated by commas (default %(default)s)")
+    parser.add_argument("--slice-kib", type=int, default=32,
+                        help="slice size in KiB (default 32)")
     add_rate_argument(parser)
     add_scheme_arguments(parser, default_schemes)
     add_runs_argument(parser)

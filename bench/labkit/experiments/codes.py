@@ -25,7 +25,7 @@ OPTIONAL_FAMILIES = ("rotated-rs",)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--codes", default=DEFAULT_CODES,
-                        help="comma-separated (default %(default)s)")
+                        help="codes to measure, separated by commas (default %(default)s)")
     add_size_arguments(parser, block_mib=64)
     add_rate_argument(parser)
     add_scheme_arguments(parser, "conventional,ppr,rp")
@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     check_arguments(arguments)
     codes = re.findall(r"[a-z-]+\([0-9,]+\)", arguments.codes)
     if ",".join(codes) != arguments.codes:
-        raise LabError(f"--codes {arguments.codes}: not codes, comma-separated")
+        raise LabError(f"--codes {arguments.codes}: give codes separated by commas, such as "
+                       "rs(9,6),lrc(12,2,2)")
     nodes = node_names(max(code_shape(code)[0] for code in codes))
     with testbed.cluster(nodes, Links(arguments.rate_mbit or None)) as cluster:
         recorder = Recorder(EXPERIMENT, {

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_size_arguments(parser, block_mib=64)
     add_rate_argument(parser, default=1000)
     parser.add_argument("--edge-mbit", default="1000,500,200,100",
-                        help="rates of the links to the requestor, comma-separated "
+                        help="rates of the links from helpers to the requestor in Mb/s, separated "
+                             "by commas "
                              "(default %(default)s)")
     add_scheme_arguments(parser, "rp,rp-cyclic")
     add_runs_argument(parser)

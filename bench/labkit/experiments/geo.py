@@ -31,12 +31,14 @@ PROBE_BYTES = 4 * MIB
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--matrix", default="north-america",
-                        help="north-america or asia (Table 1), or a file (default %(default)s)")
+                        help="link rates: north-america or asia (the paper's Table 1), or a file "
+                             "like those in bench/labkit/matrices (default %(default)s)")
     add_code_arguments(parser, n=16, k=12)
     add_size_arguments(parser, block_mib=64)
     parser.add_argument("--scale", type=float, default=1.0,
-                        help="multiplies all rates of the matrix (default 1)")
-    parser.add_argument("--regions", help="of the requestor, comma-separated (default: each)")
+                        help="factor for all rates of the matrix (default 1)")
+    parser.add_argument("--regions", help="regions of the requestor, separated by commas "
+                                          "(default: each region in turn)")
     add_scheme_arguments(parser, "ppr-rounds,ppr,rp,rp-weighted")
     add_runs_argument(parser)
 
@@ -47,7 +49,8 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
         return on_links_as_they_are(arguments, testbed)
     matrix = read_matrix(arguments.matrix).scaled(arguments.scale)
     if arguments.n % len(matrix.regions):
-        raise LabError(f"--n {arguments.n}: does not divide into {len(matrix.regions)} regions")
+        raise LabError(f"--n {arguments.n} must be a multiple of the number of regions, "
+                       f"{len(matrix.regions)}")
     nodes, size = node_names(arguments.n), arguments.n // len(matrix.regions)
     rows = []
     for region in chosen_regions(arguments, matrix.regions):

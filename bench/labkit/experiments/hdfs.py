@@ -50,16 +50,17 @@ RECOVERY, LOST_BLOCK, WHOLE_GROUP = "recovery", "lost block", "whole group"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hadoop", default=NEWEST, metavar="VERSION",
-                        help="the release (default %(default)s)")
+                        help="release of Hadoop (default %(default)s)")
     parser.add_argument("--policies", default="RS-6-3,RS-10-4",
                         help="of HDFS, comma-separated, without their cell size, which is 1 MiB "
                              "(default %(default)s)")
     parser.add_argument("--groups", type=int, default=8,
-                        help="block groups, each of which loses a block (default %(default)s)")
+                        help="number of block groups; each loses a block (default %(default)s)")
     parser.add_argument("--block-mib", type=int, default=8,
-                        help="MiB of an internal block (default %(default)s)")
+                        help="size of a block of a group in MiB (default %(default)s)")
     parser.add_argument("--schemes", default=f"{NATIVE},conventional,rp",
-                        help="comma-separated; `hdfs` is HDFS without us (default %(default)s)")
+                        help="schemes to measure, separated by commas; hdfs is HDFS without ECPipe "
+                             "(default %(default)s)")
     add_rate_argument(parser, default=100)
     add_runs_argument(parser)
 
@@ -80,7 +81,7 @@ def shape(policy: str) -> tuple[int, int]:
     """k and the blocks of a group."""
     words = policy.split("-")
     if len(words) != 3 or words[0] != "RS" or not all(word.isdigit() for word in words[1:]):
-        raise LabError(f"--policies {policy}: needs names such as RS-6-3")
+        raise LabError(f"--policies {policy}: give names of HDFS policies such as RS-6-3")
     return int(words[1]), int(words[1]) + int(words[2])
 
 
@@ -174,7 +175,7 @@ class Lost:
             if self._lost_index < self.k:
                 break
         else:
-            raise LabError(f"{READ_FILES} files without data on {LOST_NODE}")
+            raise LabError(f"HDFS placed no data of {READ_FILES} files in a row on {LOST_NODE}")
         self.blocks = {self._node.replica(group.pool, group.group_id + self._index(group)): group
                        for group in groups}
         self.sha256 = {old.name: self._checksums(old, group)
@@ -246,7 +247,7 @@ class Lost:
             whole = self._timed(scheme, self._whole)
             used = self._reader.counters() - before
             if used.fallbacks or (used.repairs > 0) == (scheme == NATIVE):
-                raise LabError(f"reads with {scheme}: {used}")
+                raise LabError(f"reads by {scheme} did not go as they should: {used}")
             add(LOST_BLOCK, scheme, lost, float(self._received(scheme)))
             # The other data blocks, and what stands for the lost one.
             add(WHOLE_GROUP, scheme, whole, float(

@@ -32,10 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_size_arguments(parser, block_mib=64)
     add_runs_argument(parser)
     parser.add_argument("--failed", default="1,2,3,4",
-                        help="how many blocks are lost, comma-separated (default %(default)s)")
+                        help="numbers of lost blocks to measure, separated by commas (default "
+                             "%(default)s)")
     add_rate_argument(parser)
     parser.add_argument("--schemes", default="conventional,rp,mixed",
-                        help="comma-separated (default %(default)s)")
+                        help="schemes to measure, separated by commas (default %(default)s)")
 
 
 def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]:
@@ -43,7 +44,8 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     check_arguments(arguments)
     counts = numbers(arguments, "failed")
     if max(counts) > arguments.n - arguments.k:
-        raise LabError(f"--failed: at most n - k = {arguments.n - arguments.k}")
+        raise LabError(f"--failed {arguments.failed}: at most n - k = "
+                       f"{arguments.n - arguments.k} blocks can be lost")
     nodes, slice_bytes = node_names(arguments.n), arguments.slice_kib * 1024
     with testbed.cluster(nodes, Links(arguments.rate_mbit or None)) as cluster:
         rate = cluster.network.links.rate_mbit

@@ -59,21 +59,23 @@ POLICIES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--nodes", type=int, default=16, help="storage nodes (default 16)")
-    parser.add_argument("--stripes", type=int, default=32, help="stripes (default 32)")
+    parser.add_argument("--nodes", type=int, default=16,
+                        help="number of storage nodes (default 16)")
+    parser.add_argument("--stripes", type=int, default=32, help="number of stripes (default 32)")
     add_code_arguments(parser)
     add_size_arguments(parser, block_mib=4)
     add_runs_argument(parser)
     add_rate_argument(parser)
     parser.add_argument("--requestors", default=ALL,
-                        help="how many nodes of their own take blocks, comma-separated; `all`: the "
-                             "storage nodes that are left (default all)")
+                        help="how many extra nodes take the rebuilt blocks, separated by commas; "
+                             "all: the storage nodes that are left (default all)")
     parser.add_argument("--policies", default="rp,rp-greedy,rp-balanced",
-                        help=f"comma-separated, of {', '.join(POLICIES)}; pipe-rep and rp-single "
-                             "have one requestor, pipe-sur and rp-all have `all` "
-                             "(default %(default)s)")
+                        help=f"policies to measure, separated by commas: {', '.join(POLICIES)}; "
+                             "pipe-rep and rp-single have one requestor, pipe-sur and rp-all "
+                             "have all (default %(default)s)")
     parser.add_argument("--streams", type=int, default=0,
-                        help="repairs in which a node takes part at once; 0: as configured")
+                        help="most repairs in which a node takes part at once; 0: the "
+                             "coordinator's default")
 
 
 def check(arguments: argparse.Namespace) -> list[tuple[str, str]]:
@@ -85,12 +87,12 @@ def check(arguments: argparse.Namespace) -> list[tuple[str, str]]:
                        f"{', '.join(POLICIES)}")
     asked = arguments.requestors.split(",")
     if any(text != ALL and not (text.isdigit() and int(text) > 0) for text in asked):
-        raise LabError(f"--requestors {arguments.requestors}: needs numbers from 1 on, or `all`")
+        raise LabError(f"--requestors {arguments.requestors}: give numbers of at least 1, or all")
     chosen = [(name, count) for name in policies
               for count in ([POLICIES[name].requestors] if POLICIES[name].requestors else asked)]
     if arguments.nodes < arguments.n or arguments.stripes < 1:
-        raise LabError(f"--nodes {arguments.nodes} --stripes {arguments.stripes}: needs "
-                       f"{arguments.n} nodes and a stripe")
+        raise LabError(f"--nodes {arguments.nodes} --stripes {arguments.stripes}: there must be "
+                       f"at least {arguments.n} nodes and one stripe")
     if arguments.nodes == arguments.n and any(count == ALL for _, count in chosen):
         raise LabError(f"--nodes {arguments.nodes}: a lost block needs a node beside the "
                        f"{arguments.n} of its stripe, or requestors of their own")

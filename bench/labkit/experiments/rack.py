@@ -29,7 +29,8 @@ NEEDS_SHAPING = True
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_code_arguments(parser, n=9, k=6)
     add_size_arguments(parser, block_mib=64)
-    parser.add_argument("--racks", type=int, default=3, help="racks of equal size (default 3)")
+    parser.add_argument("--racks", type=int, default=3,
+                        help="number of racks, all of equal size (default 3)")
     parser.add_argument("--cross-mbit", default="400,800",
                         help="rates at which a rack sends to all others, and receives, "
                              "comma-separated (default %(default)s)")
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     """Where links have rates of their own, one round with those and with the machines' racks."""
     check_arguments(arguments)
     if arguments.racks < 1 or arguments.n % arguments.racks:
-        raise LabError(f"--racks {arguments.racks}: does not divide the {arguments.n} nodes")
+        raise LabError(f"--racks {arguments.racks} must divide the number of nodes, {arguments.n}")
     nodes, rows = node_names(arguments.n), []
     size = arguments.n // arguments.racks
     racks = {node: f"/rack-{i // size + 1}" for i, node in enumerate(nodes)}
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
 def check_racks(cluster: Cluster) -> None:
     if missing := [node for node in (REQUESTOR, *cluster.node_ids)
                    if not cluster.network.rack(node)]:
-        raise LabError(f"{', '.join(missing)}: no rack in the inventory")
+        raise LabError(f"the inventory gives no rack for {', '.join(missing)}")
 
 
 def shuffled_stripe(cluster: Cluster, code: str, block_bytes: int, number: int,

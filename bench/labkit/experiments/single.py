@@ -33,14 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_size_arguments(parser, block_mib=64)
     add_runs_argument(parser)
     parser.add_argument("--rate-mbit", type=float, default=1000,
-                        help="rate of each node's up- and downlink; 0: not shaped (default 1000)")
+                        help="rate of each node's uplink and downlink in Mb/s; 0: not limited "
+                             "(default 1000)")
     parser.add_argument("--requestor-mbit", type=float,
-                        help="rate of the requestor's links (default: as the others)")
+                        help="rate of the requestor's links in Mb/s (default: as the others)")
     add_scheme_arguments(parser, "direct,conventional,ppr,rp")
     parser.add_argument("--verify", choices=VERIFICATIONS,
-                        help="measure each scheme also with its sources verified by parity")
+                        help="also measure each scheme with its blocks verified by parity")
     parser.add_argument("--checksums", action="store_true",
-                        help="give the blocks checksum files, by which helpers check them")
+                        help="write checksum files, so that helpers check the blocks they read")
     parser.epilog = ("Further schemes: engine-direct reads a healthy block through ECPipe, "
                      "bare-chain is the least that RP's path costs on this machine.")
 

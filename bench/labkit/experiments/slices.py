@@ -22,14 +22,16 @@ FIXED_SLICE_BYTES = 32 * 1024  # the paper's, for the schemes whose slice size i
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_code_arguments(parser)
-    parser.add_argument("--block-mib", type=int, default=64, help="block size (default 64)")
+    parser.add_argument("--block-mib", type=int, default=64,
+                        help="block size in MiB (default 64)")
     parser.add_argument("--slice-kib", default="1,4,8,16,32,64,128,256,512,1024",
-                        help="slice sizes, comma-separated (default %(default)s)")
+                        help="slice sizes in KiB, separated by commas (default %(default)s)")
     add_rate_argument(parser)
     parser.add_argument("--schemes", default="rp",
-                        help="those whose slice size varies (default %(default)s)")
+                        help="schemes measured with each slice size (default %(default)s)")
     parser.add_argument("--fixed-schemes", default="conventional,ppr",
-                        help="those with slices of 32 KiB; `none` for none (default %(default)s)")
+                        help="schemes measured with slices of 32 KiB only, or none (default "
+                             "%(default)s)")
     add_runs_argument(parser)
 
 
@@ -37,7 +39,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     check_arguments(arguments)
     sizes = [kib * 1024 for kib in numbers(arguments, "slice_kib")]
     if max(sizes) > arguments.block_mib * MIB:
-        raise LabError("--slice-kib: no larger than a block")
+        raise LabError("--slice-kib: a slice must not be larger than a block")
     fixed = arguments.fixed_schemes.split(",") if arguments.fixed_schemes != "none" else []
     with testbed.cluster(node_names(arguments.n), Links(arguments.rate_mbit or None)) as cluster:
         recorder = Recorder(EXPERIMENT, {

@@ -55,7 +55,7 @@ def await_state(condition: Callable[[], bool], seconds: float, what: str) -> Non
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise LabError(f"{what}: not within {seconds:g} s")
+            raise LabError(f"waited {seconds:g} s in vain for: {what}")
         threading.Event().wait(POLL_SECONDS)
 
 

@@ -131,7 +131,7 @@ TEST(CheckRows, TooFewSurvivorsAreAFailedPrecondition) {
   const RepairEquation before = equation;
   const absl::Status two = AddCheckRows(*code, survivors, 2, &equation);
   EXPECT_TRUE(absl::IsFailedPrecondition(two)) << two;
-  EXPECT_THAT(std::string(two.message()), HasSubstr("6 survivors are needed, 5 can be used"));
+  EXPECT_THAT(std::string(two.message()), HasSubstr("needs 6 survivors, but only 5 can be used"));
   EXPECT_EQ(equation, before);
   EXPECT_TRUE(AddCheckRows(*code, survivors, 1, &equation).ok());
 }

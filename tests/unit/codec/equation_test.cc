@@ -186,7 +186,7 @@ TEST(Equation, RefusesABadQuestion) {
     return std::string(equation.status().message());
   };
   EXPECT_THAT(error({}, good), HasSubstr("no failed block"));
-  EXPECT_THAT(error({6}, good), HasSubstr("block index 6 is not from 0 to 5"));
+  EXPECT_THAT(error({6}, good), HasSubstr("block index 6 is not in the range 0 to 5"));
   EXPECT_THAT(error({-1}, good), HasSubstr("block index -1"));
   EXPECT_THAT(error({0}, {1, 2, 3, 6}), HasSubstr("block index 6"));
   EXPECT_THAT(error({0}, {1, 2, 3, -4}), HasSubstr("block index -4"));
@@ -201,7 +201,8 @@ TEST(Equation, SaysWhenTooFewSurvive) {
     const auto equation = code->Equation(Indices{0}, survivors);
     ASSERT_EQ(equation.status().code(), absl::StatusCode::kFailedPrecondition);
     const std::string message(equation.status().message());
-    EXPECT_THAT(message, HasSubstr("the " + std::to_string(survivors.size()) + " surviving"));
+    EXPECT_THAT(message, HasSubstr(std::to_string(survivors.size()) +
+                                   " survivors are not enough to rebuild 1 failed block;"));
     EXPECT_THAT(message, HasSubstr("rs-cauchy(6,4) needs up to 4"));
   }
 }

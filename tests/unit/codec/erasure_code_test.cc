@@ -89,7 +89,7 @@ TEST(CreateErasureCode, RefusesWhatIsNotAName) {
                            "14,10",
                            "rs(a,b)",
                            "rs 14 10"}) {
-    EXPECT_THAT(ErrorOf(name), HasSubstr("write e.g. rs(14,10)")) << name;
+    EXPECT_THAT(ErrorOf(name), HasSubstr("write for example rs(14,10)")) << name;
   }
 }
 

@@ -135,7 +135,7 @@ TEST(RotatedReedSolomon, RefusesWhatIsNotPossible) {
   for (const char* name :
        {"rotated-rs(5,4)", "rotated-rs(9,4)", "rotated-rs(3,1)", "rotated-rs(6,4,3,512)",
         "rotated-rs(34,30)", "rotated-rs(16,12,6,512)", "rotated-rs(2,-1)"}) {
-    EXPECT_THAT(ErrorOf(name), HasSubstr("2 to 4 parities")) << name;
+    EXPECT_THAT(ErrorOf(name), HasSubstr("2 to 4 parity blocks")) << name;
   }
   for (const char* name : {"rotated-rs(6,4,2,0)", "rotated-rs(6,4,1,512)", "rotated-rs(6,4,0,0)",
                            "rotated-rs(6,4,18,512)", "rotated-rs(6,4,2,2000000)"}) {

@@ -78,18 +78,19 @@ TEST(StripeFacts, RefusesWhatCannotBe) {
   refused([](StripeFacts* f) { f->data = 0; }, "0 + 3");
   refused([](StripeFacts* f) { f->parity = 0; }, "6 + 0");
   refused([](StripeFacts* f) { f->data = 14; }, "14 + 3");
-  refused([](StripeFacts* f) { f->data = INT32_MAX; }, "not possible");
+  refused([](StripeFacts* f) { f->data = INT32_MAX; }, "at most 16");
   refused([](StripeFacts* f) { f->cell_bytes = 0; }, "cell");
   refused([](StripeFacts* f) { f->cell_bytes = uint64_t{1} << 40; }, "cell");
   refused([](StripeFacts* f) { f->bytes = 0; }, "0 bytes");
-  refused([](StripeFacts* f) { f->bytes = UINT64_MAX; }, "not possible");
-  refused([](StripeFacts* f) { f->bytes = kMaxBlockBytes * 6 + 1; }, "not possible");
-  refused([](StripeFacts* f) { f->sources[0].index = 9; }, "block 9 of 9");
+  refused([](StripeFacts* f) { f->bytes = UINT64_MAX; }, "out of range");
+  refused([](StripeFacts* f) { f->bytes = kMaxBlockBytes * 6 + 1; }, "out of range");
+  refused([](StripeFacts* f) { f->sources[0].index = 9; },
+          "names block 9, but the group has blocks 0 to 8");
   refused([](StripeFacts* f) { f->sources[0].index = -1; }, "block -1");
   refused([](StripeFacts* f) { f->sources[0].storage_id = "a b"; }, "UUID");
-  refused([](StripeFacts* f) { f->sources.resize(129, {0, "dn"}); }, "too many");
+  refused([](StripeFacts* f) { f->sources.resize(129, {0, "dn"}); }, "129 sources");
   refused([](StripeFacts* f) { f->bytes = 2 * kCell, f->sources[0].index = 2; },
-          "which a group of 2097152 bytes does not have");
+          "which is empty in a group of 2097152 bytes");
 }
 
 }  // namespace

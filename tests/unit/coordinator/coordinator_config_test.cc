@@ -94,7 +94,7 @@ TEST_F(CoordinatorConfigTest, EveryMistakeIsNamedWithItsLine) {
       {"[defaults]\nlink_mbit = 0\n",
        ":4: defaults.link_mbit must be an integer from 1 to 10000000"},
       {"[timeouts]\nhandout_seconds = 61\n",
-       ":4: timeouts.handout_seconds must be a number of seconds from 0.001 to 60.000000"},
+       ":4: timeouts.handout_seconds must be a number of seconds from 0.001 to 60"},
       {"[limits]\nmax_running = 0\n",
        ":4: limits.max_running must be an integer from 1 to 1000000"},
       {"[limits]\n\njournal_keep = -1\n",

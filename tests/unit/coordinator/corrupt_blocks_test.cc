@@ -104,7 +104,7 @@ TEST_F(CorruptReports, VerificationReadsMoreSurvivorsOrSaysWhyItCannot) {
   request.verify = Verification::kLocate;
   const absl::Status two = coordinator_.BeginRepair(request).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(two)) << two;
-  EXPECT_TRUE(Says(two, "6 survivors are needed, 5 can be used")) << two;
+  EXPECT_TRUE(Says(two, "needs 6 survivors, but only 5 can be used")) << two;
   request.scheme = "direct";
   EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.BeginRepair(request).status()));
   EXPECT_FALSE(VerificationNamed("maybe").ok());

@@ -117,7 +117,7 @@ TEST_F(FactsRepairs, ADatanodeWithoutHelperIsNamed) {
   const absl::Status later = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(later)) << later;
   EXPECT_TRUE(Says(later, "datanode:stranger: its helper has not registered")) << later;
-  EXPECT_TRUE(Says(later, "BP-1.blk_-28_7: nobody is known to have it")) << later;
+  EXPECT_TRUE(Says(later, "BP-1.blk_-28_7: no node is known to have it")) << later;
 }
 
 TEST_F(FactsRepairs, ANodeThatDiedBeforeTheStartMayStillRegister) {
@@ -157,7 +157,7 @@ TEST_F(FactsRepairs, ANodeIsReadForOneBlock) {
   facts.sources = {{1, "dn1"}, {2, "dn1"}, {3, "dn1"}, {4, "dn4"}};
   const absl::Status status = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
   EXPECT_FALSE(status.ok());
-  EXPECT_TRUE(Says(status, "its node has another block")) << status;
+  EXPECT_TRUE(Says(status, "its node already gives another block")) << status;
 }
 
 TEST_F(FactsRepairs, AFailedAttemptIsResumedFromTheSameFacts) {

@@ -50,7 +50,7 @@ class HdfsCatalogTest : public testing::Test {
   }
   absl::StatusOr<GroupTable> Fetch() {
     ++fetches_;
-    if (!answers_) return absl::UnavailableError("fsck's answer is not whole");
+    if (!answers_) return absl::UnavailableError("the NameNode's fsck answer is incomplete");
     GroupTable table;
     if (known_) {
       EXPECT_TRUE(table.Add(kPool, kGroup, kStamp, 3 * kBlockBytes, "RS-3-2-1024k").ok());
@@ -126,7 +126,7 @@ TEST_F(HdfsCatalogTest, SaysWhatIsMissing) {
   AwaitFetch();
   const absl::Status stale = catalog_.FactsOf(NameOf(1, kStamp - 1)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(stale)) << stale;
-  EXPECT_THAT(std::string(stale.message()), HasSubstr("its group is of generation 1001"));
+  EXPECT_THAT(std::string(stale.message()), HasSubstr("its block group has generation stamp 1001"));
   const absl::Status unknown =
       catalog_.FactsOf(HdfsBlock{kPool, kGroup + 16, kStamp}.Name()).status();
   EXPECT_TRUE(absl::IsNotFound(unknown)) << unknown;
@@ -145,7 +145,7 @@ TEST_F(HdfsCatalogTest, AnAnswerThatFailsChangesNothing) {
       namenode_.GetSince(Clock::System().Now() + std::chrono::hours(1), std::chrono::seconds(20));
   ASSERT_NE(groups.table, nullptr);
   EXPECT_EQ(groups.table->size(), 1u);
-  EXPECT_THAT(groups.last_error, HasSubstr("not whole"));
+  EXPECT_THAT(groups.last_error, HasSubstr("is incomplete"));
   EXPECT_GE(fetches_, 2);
 }
 

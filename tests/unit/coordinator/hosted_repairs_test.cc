@@ -269,9 +269,9 @@ TEST_F(TwoHosts, WhichHostsFit) {
     request.hosts = std::move(hosts);
     return coordinator_.BeginRepair(request).status();
   };
-  EXPECT_TRUE(Says(refusal({"spare"}), "1 nodes are to take 2 blocks"));
-  EXPECT_TRUE(Says(refusal({"spare", "spare"}), "it takes another of the blocks"));
-  EXPECT_TRUE(Says(refusal({"n3", "n1"}), "n1 cannot take block b3: it has a block"));
+  EXPECT_TRUE(Says(refusal({"spare"}), "there are 1 nodes for 2 blocks"));
+  EXPECT_TRUE(Says(refusal({"spare", "spare"}), "it takes another block of this repair"));
+  EXPECT_TRUE(Says(refusal({"n3", "n1"}), "n1 cannot take block b3: it already has a block"));
   EXPECT_TRUE(refusal({"n3", "n0"}).ok()) << "the places of lost blocks are free";
   request.bytes = 10;
   EXPECT_TRUE(absl::IsInvalidArgument(refusal({"n3", "n0"}))) << "only whole blocks are stored";

@@ -117,7 +117,7 @@ TEST_F(LinkProberTest, NodesRestAfterARound) {
   ASSERT_TRUE(running.get().ok());
   const absl::Status resting = prober_->Probe({{"b", "c"}}, 10).status();
   EXPECT_TRUE(absl::IsResourceExhausted(resting));
-  EXPECT_THAT(std::string(resting.message()), HasSubstr("rest for 5.00 s"));
+  EXPECT_THAT(std::string(resting.message()), HasSubstr("allows the next probes in 5.00 s"));
   clock_.Advance(std::chrono::milliseconds(5001));
   for (const char* node : {"a", "b", "c"}) ASSERT_TRUE(nodes_.Heartbeat(node, 1, {}).ok());
   running = Begin({{"b", "c"}}, 10);
@@ -144,7 +144,7 @@ TEST_F(LinkProberTest, ANodeThatCannotTakePartDoesNotEndTheRound) {
   const auto round = running.get();
   ASSERT_TRUE(round.ok());
   EXPECT_TRUE(round->links[0].status.ok());
-  EXPECT_THAT(std::string(round->links[1].status.message()), HasSubstr("nobody is not known"));
+  EXPECT_THAT(std::string(round->links[1].status.message()), HasSubstr("nobody is not registered"));
 }
 
 TEST_F(LinkProberTest, FaultsAreNamedAndTheOtherEndIsToldToStop) {

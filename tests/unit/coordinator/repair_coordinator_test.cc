@@ -120,7 +120,7 @@ TEST_F(Repairs, TheBackgroundHasItsShareOfRoom) {
   }
   const absl::Status refused = coordinator_.BeginRepair(background).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-  EXPECT_TRUE(Says(refused, "3 repairs in the background")) << refused;
+  EXPECT_TRUE(Says(refused, "3 background repairs")) << refused;
   ASSERT_TRUE(coordinator_.BeginRepair(Request("b0")).ok());
   for (const auto& handout : helpers_.last) EXPECT_FALSE(handout.part.background);
   EXPECT_TRUE(Says(coordinator_.BeginRepair(Request("b0")).status(), "its limit of 4 repairs"));

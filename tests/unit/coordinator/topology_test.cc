@@ -40,7 +40,7 @@ TEST(Topology, NamesTheLineOfAMistake) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("links:")) << bad;
   }
   EXPECT_THAT(std::string(ParseLinkTable("a b 1\na b 2", "links").status().message()),
-              HasSubstr("links:2: the link from a to b comes twice"));
+              HasSubstr("links:2: the link from a to b is already in an earlier line"));
 }
 
 TEST(Topology, WhatEcpipeLinksPrintsIsATable) {

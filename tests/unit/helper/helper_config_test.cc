@@ -87,19 +87,20 @@ TEST_F(HelperConfigTest, EachRequiredKeyIsMissed) {
 
 TEST_F(HelperConfigTest, EveryMistakeIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
-      {"store = \"zfs\"\n", ":5: helper.store: 'zfs' is not one of: plain, hdfs"},
+      {"store = \"zfs\"\n", ":5: helper.store: 'zfs' is not one of plain, hdfs"},
       {"report_seconds = 0.05\n",
-       ":5: helper.report_seconds: use at least 0.1: each scan looks at all directories"},
+       ":5: helper.report_seconds: must be at least 0.1: each scan looks at all directories"},
       {"[endpoint]\naddress = \"/run/x\"\n",
        ":6: endpoint.address: '/run/x' is neither unix:/path nor tcp:host:port"},
-      {"[endpoint]\nmode = \"rw\"\n", ":6: endpoint.mode: 'rw' is not a mode such as \"0660\""},
+      {"[endpoint]\nmode = \"rw\"\n",
+       ":6: endpoint.mode: 'rw' is not an octal file mode such as \"0660\""},
       {"[redis]\naddress = \"nowhere\"\n",
        ":6: redis.address: 'nowhere' is not an address of the form host:port"},
       {"[listen]\nadvertise_data = \"h:x\"\n",
        ":6: listen.advertise_data: 'h:x' is not an address of the form host:port"},
       {"[limits]\nmax_sessions = 0\n", ":6: limits.max_sessions must be an integer from 1 to 4096"},
       {"[timeouts]\n\nstall_seconds = 0\n",
-       ":7: timeouts.stall_seconds must be a number of seconds from 0.001 to 3600.000000"},
+       ":7: timeouts.stall_seconds must be a number of seconds from 0.001 to 3600"},
       {"insecure = 1\n", ":5: helper.insecure must be true or false"},
       {"[log]\nlevel = \"loud\"\n",
        ":6: log.level: log level 'loud' is not one of debug, info, warning, error"},
@@ -109,7 +110,8 @@ TEST_F(HelperConfigTest, EveryMistakeIsNamedWithItsLine) {
   }
   EXPECT_EQ(LoadExactly("[helper]\nnode_id = \"a/b\"\ncoordinator = \"h:1\"\nroots = [\"/b\"]\n")
                 .status(),
-            At(":2: helper.node_id: use letters, digits, '.', '_' and '-' only"));
+            At(":2: helper.node_id: not a valid id; an id is 1 to 255 letters, digits, '.', '_' or "
+               "'-', and does not begin with '.'"));
   EXPECT_EQ(
       LoadExactly("[helper]\nnode_id = \"n\"\ncoordinator = \"h\"\nroots = [\"/b\"]\n").status(),
       At(":3: helper.coordinator: 'h' is not an address of the form host:port"));

@@ -113,7 +113,7 @@ TEST_F(KeptParts, TheyExpire) {
   Await([&] { return store_.writers == 0 && manager_->counts().kept_parts == 0; });
   EXPECT_FALSE(manager_->Progress(1, 0)->missing);
   ExpectRefused(Hosting(1, 1, {{5, 5, 1}}), absl::StatusCode::kFailedPrecondition,
-                "of block new nothing is kept");
+                "cannot go on with block new: this helper no longer has the slices");
   ASSERT_TRUE(manager_->Start(Hosting(1, 1, {{0, 10, 1}})).ok()) << "one that brings all";
   EXPECT_TRUE(WaitForReports(2)[1].status.ok());
 }
@@ -163,7 +163,7 @@ TEST_F(KeptParts, OtherBlocksOrSlicesDoNotGoOn) {
   KeepHalf(1);
   RepairPart other = Hosting(1, 1, {{5, 5, 1}});
   other.stores[0].block_id = "another";
-  ExpectRefused(other, absl::StatusCode::kFailedPrecondition, "nothing is kept");
+  ExpectRefused(other, absl::StatusCode::kFailedPrecondition, "no longer has the slices");
   EXPECT_EQ(store_.writers, 0) << "and nobody else will ask for it";
 }
 

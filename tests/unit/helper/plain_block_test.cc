@@ -113,14 +113,14 @@ TEST_F(PlainBlockTest, AFlippedBitIsFoundByEveryReadOfItsChunkAndByNoOther) {
 
 TEST_F(PlainBlockTest, AnotherLengthIsFoundAsItIsOpened) {
   std::filesystem::resize_file(path_, kBytes - 1);
-  ExpectCorrupt(store_->Open("b").status(), "its checksum file is of a block of");
+  ExpectCorrupt(store_->Open("b").status(), "its checksum file is for a block of");
 }
 
 TEST_F(PlainBlockTest, ABlockThatShrinksWhileItIsReadIsCorrupt) {
   auto block = store_->Open("b").value();
   std::filesystem::resize_file(path_, 9'000);
   std::vector<uint8_t> out(100);
-  ExpectCorrupt(block->ReadAt(10'000, out), "shorter");
+  ExpectCorrupt(block->ReadAt(10'000, out), "it was longer when it was opened");
 }
 
 TEST_F(PlainBlockTest, ADamagedChecksumFileMakesTheBlockSuspect) {

@@ -68,7 +68,7 @@ TEST_F(SessionManagerTest, RecoveriesLeaveAQuarterOfTheSessionsToReads) {
     ASSERT_TRUE(manager_->Start(recovery).ok()) << id;
   }
   recovery.repair_id = 4;
-  ExpectRefused(recovery, absl::StatusCode::kResourceExhausted, "3 sessions in the background");
+  ExpectRefused(recovery, absl::StatusCode::kResourceExhausted, "3 background sessions");
   EXPECT_TRUE(manager_->Start(Part(5)).ok());
   ExpectRefused(Part(6), absl::StatusCode::kResourceExhausted, "4 sessions");
 }
@@ -83,7 +83,8 @@ TEST_F(SessionManagerTest, RecoveriesLeaveAQuarterOfTheBuffersToReads) {
     ASSERT_TRUE(manager_->Start(recovery).ok()) << id;
   }
   recovery.repair_id = 4;
-  ExpectRefused(recovery, absl::StatusCode::kResourceExhausted, "left to the background");
+  ExpectRefused(recovery, absl::StatusCode::kResourceExhausted,
+                "more than background repairs may still take");
   EXPECT_TRUE(manager_->Start(Part(5)).ok());
 }
 
@@ -101,7 +102,7 @@ TEST_F(SessionManagerTest, TheSameOrAnOlderAttemptIsRefused) {
   ASSERT_TRUE(manager_->Start(Part(1, 1)).ok());
   for (const uint32_t attempt : {0u, 1u}) {
     ExpectRefused(Part(1, attempt), absl::StatusCode::kAlreadyExists,
-                  "attempt 1 of repair 0000000000000001 runs here");
+                  "attempt 1 of repair 0000000000000001 is already running here");
   }
   EXPECT_TRUE(manager_->Start(Part(2, 0)).ok()) << "another repair is not concerned";
 }
@@ -120,7 +121,7 @@ TEST_F(SessionManagerTest, BuffersAreLimited) {
   Make({.max_buffer_bytes = 2 * one - 1});
   ASSERT_TRUE(manager_->Start(Part(1)).ok());
   ExpectRefused(Part(2), absl::StatusCode::kResourceExhausted,
-                "the part needs " + std::to_string(one) + " bytes of slice buffers, " +
+                "the part needs " + std::to_string(one) + " bytes of slice buffers, but only " +
                     std::to_string(one - 1) + " are free");
 }
 
@@ -134,12 +135,12 @@ TEST_F(SessionManagerTest, ABlockOfAnotherLengthIsRefused) {
   RepairPart part = Part(1);
   part.hops[0].block->bytes = 1001;
   ExpectRefused(part, absl::StatusCode::kFailedPrecondition,
-                "block block has 1000 bytes, the catalog says 1001");
+                "block block has 1000 bytes here, but the coordinator expects 1001");
 }
 
 TEST_F(SessionManagerTest, AStreamThatCannotBeOfferedLeavesNothing) {
   tcp_.refuse = true;
-  ExpectRefused(Part(1), absl::StatusCode::kAlreadyExists, "expected already");
+  ExpectRefused(Part(1), absl::StatusCode::kAlreadyExists, "already expects");
   tcp_.refuse = false;
   EXPECT_TRUE(manager_->Start(Part(1)).ok()) << "and nothing stands in the way afterwards";
 }
@@ -147,7 +148,7 @@ TEST_F(SessionManagerTest, AStreamThatCannotBeOfferedLeavesNothing) {
 TEST_F(SessionManagerTest, RequestorsAndRedisAreNotServedWithoutBeingSetUp) {
   RepairPart requestor = Part(1);
   requestor.hops[0].stored_rows = {0};
-  ExpectRefused(requestor, absl::StatusCode::kInvalidArgument, "no block is named");
+  ExpectRefused(requestor, absl::StatusCode::kInvalidArgument, "names no block to store");
   RepairPart redis = Part(1);
   redis.transport = TransportKind::kRedis;
   ExpectRefused(redis, absl::StatusCode::kFailedPrecondition, "no redis-server");
@@ -202,7 +203,7 @@ TEST_F(SessionManagerTest, AProbeNeedsNoBlockAndReportsItsLink) {
   RepairPart receiver = Part(2);
   receiver.hops[0].outputs.clear();
   receiver.hops[0].stored_rows = {0};
-  ExpectRefused(receiver, absl::StatusCode::kInvalidArgument, "no block is named");
+  ExpectRefused(receiver, absl::StatusCode::kInvalidArgument, "names no block to store");
   receiver.probe = true;
   ASSERT_TRUE(manager_->Start(receiver).ok());
   EXPECT_TRUE(WaitForReports(2)[1].status.ok());

@@ -25,7 +25,7 @@ class IdleTransport : public Transport {
   }
   absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput&, const StreamShape&,
                                                      std::shared_ptr<Wakeup>) override {
-    if (refuse) return absl::AlreadyExistsError("the edge is expected already");
+    if (refuse) return absl::AlreadyExistsError("the data port already expects this stream");
     return std::make_unique<Sender>(this);
   }
 

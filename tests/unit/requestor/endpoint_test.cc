@@ -220,9 +220,9 @@ TEST_F(EndpointTest, GarbageIsRefused) {
   std::string damaged = Request(1000);
   damaged.back() ^= 1;
   const std::pair<std::string, std::string> cases[] = {
-      {std::string(16, 'x'), "no frames"},
-      {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "no frames"},
-      {EndpointClient::FrameOf(3, "bytes"), "REPAIR and nothing else"},
+      {std::string(16, 'x'), "not a frame"},
+      {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "not a frame"},
+      {EndpointClient::FrameOf(3, "bytes"), "only REPAIR frames"},
       {EndpointClient::FrameOf(1, ""), "missing"},
       {EndpointClient::FrameOf(1, std::string(65537, 'x')).substr(0, 16), "over the limit"},
       {damaged, "checksum"},

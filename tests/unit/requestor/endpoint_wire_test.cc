@@ -75,11 +75,11 @@ TEST(EndpointWire, RefusesWhatIsNotExactlyARequest) {
       {std::string(kRequest) + "timeout-ms 0\n", "timeout-ms"},
       {std::string(kRequest) + "timeout-ms 600001\n", "timeout-ms"},
       {std::string(kRequest) + "background 2\n", "'background'"},
-      {std::string(kRequest) + "client x", "does not end"},
-      {std::string(kRequest) + "client\n", "a key and a value"},
-      {std::string(kRequest) + " x\n", "a key and a value"},
-      {std::string(kRequest) + "client \x80\n", "a key and a value"},
-      {std::string(kRequest) + "client " + std::string(300, 'x') + "\n", "too long"},
+      {std::string(kRequest) + "client x", "no line end"},
+      {std::string(kRequest) + "client\n", "a key followed by a value"},
+      {std::string(kRequest) + " x\n", "a key followed by a value"},
+      {std::string(kRequest) + "client \x80\n", "a key followed by a value"},
+      {std::string(kRequest) + "client " + std::string(300, 'x') + "\n", "a value is longer than"},
   };
   for (const auto& [text, why] : cases) {
     const absl::Status status = ParseEndpointRequest(text).status();
@@ -88,7 +88,8 @@ TEST(EndpointWire, RefusesWhatIsNotExactlyARequest) {
   }
   std::string many = kRequest;
   for (int i = 0; i < 129; ++i) many += "source 1 dn\n";
-  EXPECT_THAT(std::string(ParseEndpointRequest(many).status().message()), HasSubstr("too many"));
+  EXPECT_THAT(std::string(ParseEndpointRequest(many).status().message()),
+              HasSubstr("more than 128 sources"));
 }
 
 TEST(EndpointWire, FramesAreAsTheDocumentSays) {

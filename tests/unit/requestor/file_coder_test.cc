@@ -164,7 +164,7 @@ TEST_F(FileCoder, RefusesBadOptions) {
   EXPECT_THAT(error([](auto& o) { o.nodes = {"a", "b", "c", "d"}; }), HasSubstr("there are 4"));
   EXPECT_THAT(error([](auto& o) { o.nodes = {"a", "b", "c", "d", "a"}; }), HasSubstr("twice"));
   EXPECT_THAT(error([](auto& o) { o.nodes = {"a", "b", "c", "d", "../e"}; }),
-              HasSubstr("node id '../e'"));
+              HasSubstr("node id '../e': not a valid id"));
 }
 
 TEST_F(FileCoder, RefusesMoreBlocksThanAManifestMayHave) {
@@ -236,7 +236,7 @@ TEST_F(FileCoder, SaysWhatIsWrongWhenTooFewBlocksAreGood) {
   const absl::Status status = Decode(manifest);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   const std::string message(status.message());
-  EXPECT_THAT(message, HasSubstr("stripe x-s00000: the 2 surviving blocks do not determine"));
+  EXPECT_THAT(message, HasSubstr("stripe x-s00000: 2 survivors are not enough to rebuild"));
   EXPECT_THAT(message, HasSubstr("x-s00000-b00: missing"));
   EXPECT_THAT(message, HasSubstr("x-s00000-b01: wrong checksum"));
   EXPECT_THAT(message, HasSubstr("x-s00000-b04: wrong length"));

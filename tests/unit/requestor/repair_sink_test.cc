@@ -61,7 +61,7 @@ TEST_F(SinkInOrder, RefusesAnAttemptThatCutsOtherwise) {
   SliceGrid other = kGrid;
   other.slice_bytes = 11;
   EXPECT_TRUE(absl::IsInternal(sink_.Begin(PartOf(other), 105, 85, 1)));
-  EXPECT_TRUE(absl::IsInternal(Write(0, 1))) << "a row that nobody asked for";
+  EXPECT_TRUE(absl::IsInternal(Write(0, 1))) << "a row that was not asked for";
 }
 
 // With sub-blocks a slice is whole when all its rows are; half a slice counts for nothing.

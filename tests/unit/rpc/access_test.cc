@@ -75,9 +75,10 @@ TEST(Access, ARefusalNamesCallRolesAndHolder) {
   const absl::Status status =
       CheckAccess("/ecpipe.v1.CoordinatorService/BeginRecovery", {{Role::kHelper}, "node-7"});
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("BeginRecovery is for the roles operator; the certificate of 'node-7' is "
-                        "for: helper"));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr(
+          "BeginRecovery needs one of the roles operator; the certificate of 'node-7' has helper"));
 }
 
 TEST(Access, SeveralRolesAddUp) {

@@ -81,7 +81,8 @@ TEST_F(RpcSecurityTest, WhoHasNotTheRoleIsToldSo) {
   for (const char* name : {"ann", "the-receiver", "the-sender"}) {
     const grpc::Status status = CallWith(Shared().Context(name));
     EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << status.error_message();
-    EXPECT_THAT(status.error_message(), HasSubstr("CancelRepair is for the roles coordinator"));
+    EXPECT_THAT(status.error_message(),
+                HasSubstr("CancelRepair needs one of the roles coordinator"));
     EXPECT_THAT(status.error_message(), HasSubstr(name));
   }
   EXPECT_EQ(helper_.seen_, "") << "no call came through";
@@ -111,7 +112,7 @@ TEST_F(RpcSecurityTest, AServerOfAnotherRoleIsNotSpokenTo) {
   Serve(Shared().Context("ann"));
   const grpc::Status status = CallWith(Shared().Context("head"));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(status.error_message(), HasSubstr("no helper"));
+  EXPECT_THAT(status.error_message(), HasSubstr("lacks the role helper; it has operator"));
   EXPECT_EQ(helper_.seen_, "");
 }
 

@@ -73,7 +73,7 @@ public final class EndpointAddress {
     String host = text.substring(TCP.length(), colon);
     InetAddress address = InetAddress.getByName(host);
     if (!address.isLoopbackAddress()) {
-      throw new IOException(text + ": plain TCP is for loopback only");
+      throw new IOException(text + ": plain TCP is allowed to loopback addresses only");
     }
     return new InetSocketAddress(address, Integer.parseInt(text.substring(colon + 1)));
   }

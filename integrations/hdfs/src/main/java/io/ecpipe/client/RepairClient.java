@@ -62,7 +62,7 @@ public final class RepairClient {
    */
   public RepairStream begin(RepairRequest request) throws IOException {
     if (!failures.mayTry()) {
-      throw new IOException(address + " has failed lately and is left alone for a while");
+      throw new IOException(address + " failed recently and is not tried again yet");
     }
     Deadline deadline = Deadline.after(options.timeoutMillis);
     try {

@@ -80,7 +80,7 @@ public final class RepairRequest {
     public RepairRequest build() {
       if (target < 0 || target >= blocks || offset < 0 || bytes <= 0) {
         throw new IllegalArgumentException("block " + target + " of " + blocks + ", bytes "
-            + offset + " + " + bytes + ": not a range that can be repaired");
+            + offset + " + " + bytes + ": not a range of a block of the group");
       }
       return new RepairRequest(this);
     }

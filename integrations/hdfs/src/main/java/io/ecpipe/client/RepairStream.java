@@ -80,7 +80,7 @@ public final class RepairStream extends InputStream {
 
   private void parseHeader() throws IOException {
     if (Frame.number(payload, payloadBytes, "bytes") != wantedBytes) {
-      throw new IOException("the endpoint promises another number of bytes than were asked for");
+      throw new IOException("the endpoint announced another number of bytes than requested");
     }
     String[] checksum = Frame.value(payload, payloadBytes, "checksum").split(" ");
     try {
@@ -139,7 +139,7 @@ public final class RepairStream extends InputStream {
   /** Waits for the endpoint's word that all bytes are there, when all bytes have been read. */
   public void awaitEnd() throws IOException {
     if (fetch(Deadline.after(timeoutMillis))) {
-      throw new IOException("awaitEnd before all bytes were read");
+      throw new IOException("awaitEnd() was called before all bytes were read");
     }
   }
 
@@ -171,7 +171,7 @@ public final class RepairStream extends InputStream {
     expect(nextFrame(deadline), all ? Frame.END : Frame.DATA);
     if (all) {
       if (Frame.number(payload, payloadBytes, "bytes") != wantedBytes) {
-        throw new IOException("the endpoint ends with another number of bytes");
+        throw new IOException("the endpoint ended with another number of bytes than requested");
       }
       ended = true;
       return;
@@ -179,7 +179,7 @@ public final class RepairStream extends InputStream {
     receivedBytes += payloadBytes;
     consumedBytes = 0;
     if (receivedBytes > wantedBytes || payloadBytes == 0) {
-      throw new IOException("the endpoint sent more than was asked for, or nothing");
+      throw new IOException("the endpoint sent more bytes than requested, or an empty frame");
     }
   }
 

@@ -31,9 +31,9 @@ public final class Counters implements CountersMXBean {
       ManagementFactory.getPlatformMBeanServer()
           .registerMBean(counters, new ObjectName("ecpipe:name=" + name));
     } catch (InstanceAlreadyExistsException e) {
-      LOG.info("ecpipe: the MBean {} is another class loader's, this one's is not shown", name);
+      LOG.info("ecpipe: another class loader has the MBean {}; these counters are hidden", name);
     } catch (JMException e) {
-      LOG.warn("ecpipe: no MBean {}", name, e);
+      LOG.warn("ecpipe: cannot register the MBean {}", name, e);
     }
     return counters;
   }
@@ -74,7 +74,7 @@ public final class Counters implements CountersMXBean {
       long begun = myRepairs.getAndSet(0);
       long natively = myFallbacks.getAndSet(0);
       if (begun + natively > 0) {
-        LOG.info("ecpipe: {}: {} bytes of lost blocks by {} repairs, {} fallbacks to HDFS",
+        LOG.info("ecpipe: {}: rebuilt {} bytes of lost blocks in {} repairs, {} fallbacks to HDFS",
             file, bytes, begun, natively);
       }
     }

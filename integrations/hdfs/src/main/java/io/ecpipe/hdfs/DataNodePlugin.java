@@ -26,7 +26,7 @@ public final class DataNodePlugin implements ServicePlugin {
       installed = EcpipeReconstruction.install(dataNode, client);
       LOG.info("ecpipe: reconstruction goes through {}", client.address());
     } catch (RuntimeException | LinkageError e) {
-      LOG.error("ecpipe: not installed, reconstruction stays with HDFS: {}", e.toString());
+      LOG.error("ecpipe: not installed, HDFS reconstructs blocks itself: {}", e.toString());
     }
   }
 

@@ -22,7 +22,7 @@ public class EcpipeFileSystem extends DistributedFileSystem {
     try {
       EcpipeDFSClient.install(this, uri, conf, statistics);
     } catch (RuntimeException | LinkageError e) {
-      LOG.error("ecpipe: not installed, degraded reads stay with HDFS: {}", e.toString());
+      LOG.error("ecpipe: not installed, HDFS decodes degraded reads itself: {}", e.toString());
     }
   }
 }

@@ -21,7 +21,7 @@ public abstract class EcpipeHdfs extends Hdfs {
       dfs = new EcpipeDFSClient(uri, conf, getStatistics());
       stock.close();
     } catch (RuntimeException | LinkageError e) {
-      LOG.error("ecpipe: not installed, degraded reads stay with HDFS: {}", e.toString());
+      LOG.error("ecpipe: not installed, HDFS decodes degraded reads itself: {}", e.toString());
     }
   }
 }

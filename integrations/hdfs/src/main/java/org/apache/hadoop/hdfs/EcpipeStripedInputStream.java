@@ -141,7 +141,7 @@ final class EcpipeStripedInputStream extends DFSStripedInputStream {
         client.reportChecksumFailure(src, new LocatedBlock[] {
             new LocatedBlock(block, new DatanodeInfo[] {node}, null, null, -1, true, null)});
       } catch (RuntimeException e) {
-        DFSClient.LOG.warn("ecpipe: the NameNode was not told of corrupt {}", block, e);
+        DFSClient.LOG.warn("ecpipe: cannot tell the NameNode that {} is corrupt", block, e);
       }
     }
 

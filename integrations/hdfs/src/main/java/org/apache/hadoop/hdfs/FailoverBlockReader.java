@@ -113,7 +113,7 @@ final class FailoverBlockReader implements BlockReader {
   }
 
   private void leaveStock(IOException failure) {
-    DFSClient.LOG.info("ecpipe: {} is not readable from byte {} on: {}", source, position,
+    DFSClient.LOG.info("ecpipe: cannot read {} from byte {} on: {}", source, position,
         failure.toString());
     stockFailure = failure;
     closeStock();
@@ -141,7 +141,7 @@ final class FailoverBlockReader implements BlockReader {
     } catch (IOException e) {
       boolean begun = closeRepair();
       session.failed(begun);
-      DFSClient.LOG.info("ecpipe: HDFS reads around {}: {}", source, e.toString());
+      DFSClient.LOG.info("ecpipe: HDFS decodes {} itself: {}", source, e.toString());
       throw stockFailure != null ? stockFailure : e;
     }
   }
@@ -164,7 +164,7 @@ final class FailoverBlockReader implements BlockReader {
     if (stockFailure instanceof ChecksumException) {
       // HDFS would have reported it, had it seen the failure.
       source.reportCorrupt();
-      stockFailure = new IOException("corrupt, and reported", stockFailure);
+      stockFailure = new IOException("the block is corrupt; the NameNode was told", stockFailure);
     }
     return keep(opened);
   }

@@ -156,7 +156,7 @@ final class RepairTask implements Runnable {
       fillTargetBuffers(count);
       writer.updateRealTargetBuffers(count);
       if (writer.transferData2Targets() == 0) {
-        throw new IOException("no target takes data any more");
+        throw new IOException("all targets have failed; none takes data any more");
       }
       task.updatePositionInBlock(count);
       writer.clearBuffers();
@@ -190,7 +190,7 @@ final class RepairTask implements Runnable {
       writer.close();
     } catch (RuntimeException e) {
       // Hadoop 3.1 does not expect a target that could not be opened.
-      LOG.warn("ecpipe: closing the writers of {}", task.getBlockGroup(), e);
+      LOG.warn("ecpipe: cannot close the writers of {}", task.getBlockGroup(), e);
     }
     task.cleanup();
   }
