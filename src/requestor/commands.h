@@ -45,8 +45,8 @@ struct EncodeArguments {
   std::string input;
   std::string output_directory;
   std::string name;  // empty: the input's file name
-  std::string code;
-  uint64_t block_bytes = 0;
+  std::string code = "rs(14,10)";
+  uint64_t block_bytes = 64 << 20;
   std::vector<std::string> nodes;
   bool no_checksums = false;
 };

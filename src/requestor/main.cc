@@ -399,8 +399,9 @@ class CommandLine {
                      "number of all blocks of a stripe, k that of its\n"
                      "data blocks")
         ->type_name("CODE")
-        ->default_val("rs(14,10)");
-    AddSize(encode, "--block-size", &encode_.block_bytes, "Bytes in a block")->default_val("64MiB");
+        ->capture_default_str();
+    // A default_val() would be shown and would not reach the function that parses sizes.
+    AddSize(encode, "--block-size", &encode_.block_bytes, "Bytes in a block")->default_str("64MiB");
     encode
         ->add_option("--name", encode_.name,
                      "How the ids of blocks begin; default: the name of\n"

@@ -30,6 +30,11 @@ class Repairs(ClusterCase):
                 self.assertEqual(report["blocks"][0]["sha256"], sha256(want))
         self.assert_nothing_left()
 
+    def test_encode_has_defaults(self) -> None:
+        """It gets as far as its file without a code and a block size."""
+        said = self.fails(case.NOT_FOUND, "encode", self.work / "no-such-file", "-o", self.work)
+        self.assertIn("no-such-file", said)
+
     def test_every_block_of_a_stripe(self) -> None:
         for index in range(6):
             block = self.block(1, index)
