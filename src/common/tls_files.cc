@@ -11,13 +11,4 @@ absl::Status CheckComplete(const TlsFiles& files) {
       "TLS needs all three of the CA's certificate, the own certificate and its key");
 }
 
-TlsFiles ReadTlsFiles(Config& config) {
-  TlsFiles files{config.String("tls.ca", ""), config.String("tls.certificate", ""),
-                 config.String("tls.key", "")};
-  if (absl::Status complete = CheckComplete(files); !complete.ok()) {
-    config.Reject("tls", std::string(complete.message()));
-  }
-  return files;
-}
-
 }  // namespace ecpipe

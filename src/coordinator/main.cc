@@ -10,6 +10,7 @@
 #include "common/fault_points.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "common/version.h"
 #include "coordinator/coordinator_config.h"
 #include "coordinator/server.h"
 #include "rpc/rpc_exit.h"
@@ -51,10 +52,12 @@ int Run(const std::string& config_path, const std::string& ready_path) {
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
+  ecpipe::PrepareRpcExit();
   CLI::App app{"The ECPipe coordinator daemon: plans repairs and hands them to the helpers."};
   app.footer(
       "Signals: SIGTERM and SIGINT end it; SIGHUP reloads the log level.\n"
       "Exit codes: 0 ended as asked, 1 could not serve, 2 bad arguments or configuration.");
+  app.set_version_flag("--version", std::string("ecpipe-coordinator ") + ecpipe::Version());
   std::string config_path;
   std::string ready_path;
   app.add_option("--config", config_path, "Configuration file (TOML)")->required();

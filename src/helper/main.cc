@@ -10,6 +10,7 @@
 #include "common/fault_points.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "common/version.h"
 #include "helper/helper_config.h"
 #include "helper/server.h"
 #include "rpc/rpc_exit.h"
@@ -75,12 +76,14 @@ int RunRequestorOnly(const std::string& config_path, const std::string& ready_pa
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
+  ecpipe::PrepareRpcExit();
   CLI::App app{
       "The ECPipe helper daemon: runs beside a storage node and serves its blocks to repairs."};
   app.footer(
       "Signals: SIGTERM and SIGINT finish running repairs, then end; SIGHUP reloads the log "
       "level.\n"
       "Exit codes: 0 ended as asked, 1 could not serve, 2 bad arguments or configuration.");
+  app.set_version_flag("--version", std::string("ecpipe-helper ") + ecpipe::Version());
   std::string config_path;
   std::string ready_path;
   bool requestor_only = false;

@@ -8,6 +8,7 @@
 #include "common/sha256.h"
 #include "common/size_text.h"
 #include "common/status.h"
+#include "common/version.h"
 #include "requestor/commands.h"
 #include "requestor/exit_codes.h"
 #include "rpc/rpc_exit.h"
@@ -53,7 +54,7 @@ class CommandLine {
                     "Give up after so many seconds without progress or answer")
         ->check(CLI::Range(0.05, 86400.0))
         ->capture_default_str();
-    app_.set_version_flag("--version", std::string("ecpipe ") + ECPIPE_VERSION);
+    app_.set_version_flag("--version", std::string("ecpipe ") + Version());
     AddRepairCommands();
     AddRecoveryCommands();
     AddLimitsCommands();
@@ -335,6 +336,7 @@ class CommandLine {
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
+  ecpipe::PrepareRpcExit();
   const int code = ecpipe::CommandLine().Run(argc, argv);
   ecpipe::AwaitRpcExit();
   return code;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
@@ -62,7 +63,8 @@ struct RequestorOptions {
   bool sha256_of_files = false;  // in the report, even where there is none to compare with
 };
 
-// Thread-safe: several repairs may run at once, each on its caller's thread.
+// Thread-safe: several repairs may run at once, each on its caller's thread. A call that is given a
+// stop token ends with CANCELLED when that is asked to stop, as by Cancel().
 class Requestor {
  public:
   // Checks the options; the coordinator is dialled when it is first needed.
@@ -88,20 +90,23 @@ class Requestor {
   // these cases the call may be made again.
   absl::StatusOr<RepairReport> Read(const RepairTarget& target, const ByteSink& sink,
                                     const ProgressFn& progress = nullptr,
-                                    const BegunFn& begun = nullptr);
+                                    const BegunFn& begun = nullptr,
+                                    const std::stop_token& stop = {});
 
   // Repair to disk: writes the bytes of each of the target's blocks into a temporary file beside
   // its path, and when all are there makes each durable and renames it. After an error a path has
   // its whole block, or there is no trace of it and an older file is untouched.
   absl::StatusOr<RepairReport> RepairToFiles(const RepairTarget& target,
                                              const std::vector<std::string>& paths,
-                                             const ProgressFn& progress = nullptr);
+                                             const ProgressFn& progress = nullptr,
+                                             const std::stop_token& stop = {});
 
   // Has the helpers of these nodes, one for each block, store the target's blocks, whole; the
   // catalog then names the new places. ABORTED: it failed there; the message has the reason, and
   // how many blocks were stored all the same. If the caller dies the repair goes on.
   absl::StatusOr<RepairReport> RepairToNodes(const RepairTarget& target,
-                                             const std::vector<std::string>& nodes);
+                                             const std::vector<std::string>& nodes,
+                                             const std::stop_token& stop = {});
 
   // Ends the calls that are under way with CANCELLED. Any thread, also a signal-waiting one.
   void Cancel();
@@ -112,13 +117,15 @@ class Requestor {
  private:
   // A call under way. Cancel() may come before its part runs.
   struct Call {
-    PartRunner* runner = nullptr;
-    bool cancelled = false;
+    PartRunner* runner = nullptr;  // guarded by mutex_
+    std::stop_source given_up;
     // The slice in which the part's check rows were not zero.
     std::optional<uint32_t> corrupt_slice;
   };
   // Keeps a call among calls_.
   class Registration;
+  // Has Cancel() find the call's runner.
+  class Running;
 
   struct Hooks {
     std::function<void(const RepairPart& part, const RepairReport& report)> begun;
@@ -126,20 +133,21 @@ class Requestor {
     std::function<absl::Status(const RepairPart& part, RepairReport* report)> check;
   };
   absl::StatusOr<RepairReport> Run(const RepairTarget& target, RepairSink* sink,
-                                   const Hooks& hooks);
+                                   const Hooks& hooks, const std::stop_token& stop);
   // `missing_bytes`: what each block lacks, from any thread.
   absl::Status RunPart(const RepairPart& part, SliceSink* sink, Call* call, RepairReport* report,
                        const std::function<uint64_t()>& missing_bytes);
   // The next attempt. Waits for a coordinator that does not answer.
   absl::StatusOr<GrantedRepair> Resume(const RepairTarget& target, const FailedAttempt& failed,
                                        const Call& call);
+  void GiveUp(Call* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False when the call is cancelled.
   bool Pause(const Call& call, Duration pause);
   // After a parity check that did not hold: has this slice alone rebuilt with one more survivor, to
   // learn which block is corrupt. Returns `found`, with the block's name if it could be learnt.
   absl::Status LocateCorruptBlock(const RepairTarget& target, const RepairPart& part,
                                   const absl::Status& found, Call* call);
-  // Until the coordinator says that the repair has ended. CANCELLED: by Cancel().
+  // Until the coordinator says that the repair has ended. CANCELLED: the call is.
   absl::StatusOr<RepairStatus> AwaitEnd(RepairId repair_id, const Call& call);
 
   const std::unique_ptr<CoordinatorApi> coordinator_;
