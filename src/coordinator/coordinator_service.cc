@@ -228,8 +228,9 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
       request->has_resume() ? repairs_->ResumeRepair(*wanted, ResumePointOf(request->resume()))
                             : repairs_->BeginRepair(*wanted);
   if (!grant.ok()) return ToGrpc(grant.status());
-  // A requestor that has given up meanwhile does not know the repair, so nobody else would end it.
-  if (context != nullptr && context->IsCancelled() && wanted->hosts.empty()) {
+  // A requestor that has given up meanwhile does not know the new repair: nobody else would end it.
+  const bool unknown = !request->has_resume() && wanted->hosts.empty();
+  if (unknown && context != nullptr && context->IsCancelled()) {
     repairs_->FinishRepair(grant->repair_id, absl::CancelledError("the requestor gave up"), 0);
   }
   response->set_repair_id(grant->repair_id);
