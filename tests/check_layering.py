@@ -28,8 +28,9 @@ ROOMS: dict[str, frozenset[str]] = {
     "helper": frozenset({"pipeline", "codec", "common"}),
     "requestor": frozenset({"pipeline", "codec", "common"}),
 }
-# Edge files talk to the network through gRPC; nothing else sees its headers.
-EDGE_STEM = re.compile(r"^(.+_service|.+_client|server|main)$")
+# Edge files talk to the network through gRPC; nothing else sees its headers. ecpipe.cc is the main
+# of libecpipe.
+EDGE_STEM = re.compile(r"^(.+_service|.+_client|server|main|ecpipe)$")
 # The helper daemon hosts requestors, and its composition root is where they meet.
 COMPOSITION_STEMS = frozenset({"server", "main"})
 GRPC_HEADER = re.compile(r"^(grpc|grpcpp|grpc\+\+)/|\.pb\.h$")
@@ -63,7 +64,7 @@ SLEEP_CALL = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep|absl::SleepF
 SLEEP_TAG = "sleep-ok:"
 
 CHECKED_FOLDERS = ("src", "proto", "tests", "bench", "deploy", "integrations", "cmake")
-CPP_SUFFIXES = frozenset({".h", ".cc", ".c"})
+CPP_SUFFIXES = frozenset({".h", ".hpp", ".cc", ".c"})
 SOURCE_SUFFIXES = CPP_SUFFIXES | {".proto", ".py", ".sh", ".java"}
 SKIPPED_PARTS = frozenset({"build", "testdata", "__pycache__"})
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -38,7 +38,7 @@ class DataServer::Loop {
       : server_(*server),
         epoll_(::epoll_create1(EPOLL_CLOEXEC)),
         unmatched_(server->options_.max_unmatched) {
-    ECPIPE_CHECK(epoll_.valid());
+    ECPIPE_CHECK(epoll_.valid() && server_.wakeup_.valid());
     Control(EPOLL_CTL_ADD, server_.wakeup_.fd(), EPOLLIN, &server_.wakeup_);
     Control(EPOLL_CTL_ADD, server_.listener_.get(), EPOLLIN, &accept_pause_);
   }

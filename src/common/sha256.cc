@@ -5,15 +5,18 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
+#include <stdexcept>
 #include <vector>
 
-#include "common/check.h"
 #include "common/status.h"
 
 namespace ecpipe {
 
 struct Sha256::State {
-  State() : context(EVP_MD_CTX_new()) { ECPIPE_CHECK(context != nullptr); }
+  State() : context(EVP_MD_CTX_new()) {
+    if (context == nullptr) throw std::bad_alloc();
+  }
   ~State() { EVP_MD_CTX_free(context); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -26,22 +29,31 @@ bool IsSha256Hex(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// OpenSSL's calls fail only when memory is gone or SHA-256 is not compiled in.
+namespace {
+
+// OpenSSL's calls fail only when memory is gone, or where OpenSSL is configured so that it has no
+// SHA-256. Of that no caller can make anything.
+void Require(int done) {
+  if (done != 1) throw std::runtime_error("OpenSSL does not compute SHA-256");
+}
+
+}  // namespace
+
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  ECPIPE_CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1);
+  Require(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr));
 }
 
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
 
 void Sha256::Update(std::span<const uint8_t> bytes) {
-  ECPIPE_CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
+  Require(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()));
 }
 
 std::string Sha256::FinishHex() {
   std::array<uint8_t, EVP_MAX_MD_SIZE> digest;
   unsigned int digest_bytes = 0;
-  ECPIPE_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &digest_bytes) == 1);
+  Require(EVP_DigestFinal_ex(state_->context, digest.data(), &digest_bytes));
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
   for (unsigned int i = 0; i < digest_bytes; ++i) {

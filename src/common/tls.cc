@@ -2,7 +2,6 @@
 #include "common/tls.h"
 
 #include <openssl/bio.h>
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -11,12 +10,12 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <new>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "common/check.h"
 #include "common/log.h"
 #include "common/status.h"
 
@@ -34,10 +33,6 @@ using SslPtr = std::unique_ptr<SSL, FreeWith<SSL_free>>;
 using SslContextPtr = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
 using CertificatePtr = std::unique_ptr<X509, FreeWith<X509_free>>;
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
-
-// Threads of gRPC are at work with OpenSSL till the process ends; what it frees at exit, they would
-// miss. That is to be said before OpenSSL is used for the first time, by whichever library.
-[[maybe_unused]] const int kNoCleanupAtExit = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 // The first of the errors that OpenSSL has queued, which is the cause; the rest are dropped.
 std::string QueuedError() {
@@ -112,7 +107,7 @@ long SocketControl(BIO* bio, int command, long, void*) {
 const BIO_METHOD* SocketMethod() {
   static const BIO_METHOD* const method = [] {
     BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "ecpipe socket");
-    ECPIPE_CHECK(made != nullptr);
+    if (made == nullptr) throw std::bad_alloc();
     BIO_meth_set_write(made, SocketWrite);
     BIO_meth_set_read(made, SocketRead);
     BIO_meth_set_ctrl(made, SocketControl);
@@ -284,8 +279,9 @@ std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, std::shared_ptr<const 
   state->roles = roles;
   state->node = node.value_or("");
   state->ssl.reset(SSL_new(context));
+  if (state->ssl == nullptr) throw std::bad_alloc();
   BIO* bio = BIO_new(SocketMethod());
-  ECPIPE_CHECK(state->ssl != nullptr && bio != nullptr);
+  if (bio == nullptr) throw std::bad_alloc();
   BIO_set_data(bio, state.get());
   BIO_set_init(bio, 1);
   SSL_set_bio(state->ssl.get(), bio, bio);
@@ -312,7 +308,7 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const
   loaded->stamp = StampOf(files);  // before reading: what changes meanwhile is read again
   loaded->ssl.reset(SSL_CTX_new(TLS_method()));
   SSL_CTX* const ssl = loaded->ssl.get();
-  ECPIPE_CHECK(ssl != nullptr);
+  if (ssl == nullptr) throw std::bad_alloc();
   ERR_clear_error();
   const auto bad = [](const std::string& what) {
     return absl::InvalidArgumentError("TLS: cannot use " + what + ": " + QueuedError());

@@ -12,13 +12,4 @@ absl::Status CheckComplete(const TlsFiles& files) {
       "and its key (key); give all three, or none to run without TLS");
 }
 
-TlsFiles ReadTlsFiles(Config& config) {
-  TlsFiles files{config.String("tls.ca", ""), config.String("tls.certificate", ""),
-                 config.String("tls.key", "")};
-  if (absl::Status complete = CheckComplete(files); !complete.ok()) {
-    config.Reject("tls", std::string(complete.message()));
-  }
-  return files;
-}
-
 }  // namespace ecpipe

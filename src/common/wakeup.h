@@ -5,17 +5,18 @@
 
 #include <cstdint>
 
-#include "common/check.h"
 #include "common/simulator.h"
 #include "common/unique_fd.h"
 
 namespace ecpipe {
 
 // Lets any thread end another thread's poll(). Signals collapse: one Drain takes all of them.
+// Whoever makes one asks valid() before it waits: a process may have too many open files for it.
 class Wakeup {
  public:
-  Wakeup() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) { ECPIPE_CHECK(fd_.valid()); }
+  Wakeup() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
+  bool valid() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
   void Signal() {
     const uint64_t one = 1;

@@ -5,6 +5,7 @@
 
 #include "common/block_id.h"
 #include "common/status.h"
+#include "common/version.h"
 #include "rpc/access.h"
 #include "rpc/facts_proto.h"
 #include "rpc/part_proto.h"
@@ -228,6 +229,11 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
       request->has_resume() ? repairs_->ResumeRepair(*wanted, ResumePointOf(request->resume()))
                             : repairs_->BeginRepair(*wanted);
   if (!grant.ok()) return ToGrpc(grant.status());
+  // A requestor that has given up meanwhile does not know the new repair: nobody else would end it.
+  const bool unknown = !request->has_resume() && wanted->hosts.empty();
+  if (unknown && context != nullptr && context->IsCancelled()) {
+    repairs_->FinishRepair(grant->repair_id, absl::CancelledError("the requestor gave up"), 0);
+  }
   response->set_repair_id(grant->repair_id);
   if (wanted->hosts.empty()) *response->mutable_part() = PartToProto(grant->part);
   response->set_scheme(grant->planned.plan.scheme);
@@ -389,7 +395,7 @@ grpc::Status CoordinatorServiceImpl::ListLinks(grpc::ServerContext*, const v1::L
 
 grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
                                                v1::GetStatusResponse* response) {
-  response->set_version(ECPIPE_VERSION);
+  response->set_version(Version());
   const absl::StatusOr<uint64_t> stripe_count = catalog_->CountStripes();
   if (!stripe_count.ok()) return ToGrpc(stripe_count.status());
   response->set_stripe_count(*stripe_count);

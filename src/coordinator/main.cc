@@ -11,6 +11,7 @@
 #include "common/fault_points.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "common/version.h"
 #include "coordinator/coordinator_config.h"
 #include "coordinator/server.h"
 #include "rpc/rpc_exit.h"
@@ -60,6 +61,7 @@ int Run(const std::string& config_path, const std::string& ready_path) {
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
+  ecpipe::PrepareRpcExit();
   CLI::App app{
       "The ECPipe coordinator daemon. It keeps the catalog of stripes, plans repairs\n"
       "and hands them to the helpers. Run one in a cluster."};
@@ -69,6 +71,7 @@ int main(int argc, char** argv) {
       "configuration.\n"
       "\n"
       "Example: ecpipe-coordinator --config /etc/ecpipe/coordinator.toml");
+  app.set_version_flag("--version", std::string("ecpipe-coordinator ") + ecpipe::Version());
   std::string config_path;
   std::string ready_path;
   app.add_option("--config", config_path,

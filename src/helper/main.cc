@@ -11,6 +11,7 @@
 #include "common/fault_points.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "common/version.h"
 #include "helper/helper_config.h"
 #include "helper/server.h"
 #include "rpc/rpc_exit.h"
@@ -86,6 +87,7 @@ int RunRequestorOnly(const std::string& config_path, const std::string& ready_pa
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
+  ecpipe::PrepareRpcExit();
   CLI::App app{
       "The ECPipe helper daemon. It runs beside a storage node, serves the node's\n"
       "blocks to repairs and stores repaired blocks there."};
@@ -96,6 +98,7 @@ int main(int argc, char** argv) {
       "configuration.\n"
       "\n"
       "Example: ecpipe-helper --config /etc/ecpipe/helper.toml");
+  app.set_version_flag("--version", std::string("ecpipe-helper ") + ecpipe::Version());
   std::string config_path;
   std::string ready_path;
   bool requestor_only = false;

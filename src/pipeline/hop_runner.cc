@@ -205,8 +205,12 @@ absl::StatusOr<bool> HopRunner::Step(uint32_t send_limit) {
     output.full = false;
     output.turn.Forget();
   }
+  // Where frames come faster than they are dealt with, the part's loop must come round all the
+  // same: to see that it is cancelled, and to tell how far it is.
+  constexpr int kRoundsATime = 16;
   bool moved = false;
-  for (bool again = true; again;) {
+  bool again = true;
+  for (int round = 0; again && round < kRoundsATime; ++round) {
     ECPIPE_ASSIGN_OR_RETURN(const bool received, ReceiveSome());
     ECPIPE_ASSIGN_OR_RETURN(const bool combined, CombineSome());
     ECPIPE_ASSIGN_OR_RETURN(const bool sent, SendSome());

@@ -32,6 +32,9 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
                                                                SliceSink* sink,
                                                                const PartOptions& options) {
   std::unique_ptr<PartRunner> runner(new PartRunner(std::move(part), options));
+  if (!runner->wakeup_->valid()) {
+    return absl::ResourceExhaustedError("too many open files: raise the limit (ulimit -n)");
+  }
   const HopRunner::Context context{&runner->part_, transport, sink, runner->wakeup_,
                                    RingBytesOfHop(runner->part_, options),
                                    runner->part_.probe ? nullptr : options.limiter};

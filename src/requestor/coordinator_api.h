@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -239,7 +240,8 @@ struct RepairAdvice {
 };
 
 // Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator;
-// other errors are the coordinator's own.
+// other errors are the coordinator's own. A call that is given a stop token ends soon with
+// CANCELLED when that is asked to stop; the coordinator may have done it all the same.
 class CoordinatorApi {
  public:
   virtual ~CoordinatorApi() = default;
@@ -248,20 +250,22 @@ class CoordinatorApi {
   // bytes.
   virtual absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                                     const std::vector<std::string>& to,
-                                                    const std::string& requestor) = 0;
+                                                    const std::string& requestor,
+                                                    const std::stop_token& stop) = 0;
   // Asks for another attempt for the missing slices. The requestor takes the bytes.
   virtual absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
                                                      const std::string& requestor,
-                                                     const FailedAttempt& from) = 0;
+                                                     const FailedAttempt& from,
+                                                     const std::stop_token& stop) = 0;
   // Asks whether to go on with an attempt. `quiet`: no bytes have come for a while. Answers within
   // two seconds.
   virtual absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
                                                      uint64_t missing_bytes, bool quiet) = 0;
   // Reports how the repair ended. If the status names a corrupt block (corrupt_block.h), the
-  // coordinator learns of it.
+  // coordinator learns of it. A CANCELLED repair is reported within two seconds or not at all.
   virtual absl::Status FinishRepair(RepairId repair_id, uint32_t attempt,
                                     const absl::Status& status, uint64_t verified_bytes) = 0;
-  virtual absl::StatusOr<RepairStatus> Repair(RepairId repair_id) = 0;
+  virtual absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token& stop) = 0;
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
                                                   const std::vector<std::string>& to,
                                                   const std::string& requestor) = 0;

@@ -9,7 +9,7 @@
 #include "common/tcp_socket.h"
 #include "common/utf8_text.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
-#include "ecpipe/v1/helper.grpc.pb.h"
+#include "requestor/helper_status_client.h"
 #include "rpc/channel.h"
 #include "rpc/facts_proto.h"
 #include "rpc/part_proto.h"
@@ -26,8 +26,8 @@ constexpr int kStripesInPut = 1000;
 constexpr auto kProbeTimeout = std::chrono::seconds(120);
 // The coordinator asks helpers, and waits half a second for them.
 constexpr auto kInspectTimeout = std::chrono::milliseconds(1500);
-// A helper that is slow to answer must not hold up the status of the others for long.
-constexpr auto kHelperTimeout = std::chrono::seconds(1);
+// Nobody who cancels waits for long for a coordinator that does not answer.
+constexpr Duration kFarewellTimeout = std::chrono::seconds(2);
 
 absl::StatusOr<v1::Transport> TransportNamed(const std::string& name) {
   if (name.empty()) return v1::TRANSPORT_UNSPECIFIED;
@@ -151,18 +151,6 @@ StripeInfo StripeOf(const v1::Stripe& proto) {
   return stripe;
 }
 
-HelperCounters CountersOf(const v1::HelperStatus& proto) {
-  return {.active_sessions = proto.active_sessions(),
-          .buffer_bytes = proto.buffer_bytes(),
-          .data_bytes_sent = proto.data_bytes_sent(),
-          .data_bytes_received = proto.data_bytes_received(),
-          .block_bytes_read = proto.block_bytes_read(),
-          .parts_done = proto.parts_done(),
-          .parts_failed = proto.parts_failed(),
-          .cpu_seconds = proto.cpu_seconds(),
-          .peak_resident_bytes = proto.peak_resident_bytes()};
-}
-
 NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   NodeStatus node;
   node.node = proto.info().node_id();
@@ -217,16 +205,18 @@ class CoordinatorGrpcClient : public CoordinatorApi {
 
   absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                             const std::vector<std::string>& to,
-                                            const std::string& requestor) override {
+                                            const std::string& requestor,
+                                            const std::stop_token& stop) override {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
     request.set_requestor(requestor);
-    return Begin(request);
+    return Begin(request, stop);
   }
 
   absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
                                              const std::string& requestor,
-                                             const FailedAttempt& from) override {
+                                             const FailedAttempt& from,
+                                             const std::stop_token& stop) override {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, {}));
     request.set_requestor(requestor);
@@ -247,7 +237,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     resume->set_status_message(std::string(from.failure.message()));
     resume->set_blamed_node(BlamedBy(from.failure));
     resume->set_corrupt_block_id(CorruptBlockOf(from.failure));
-    return Begin(request);
+    return Begin(request, stop);
   }
 
   absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
@@ -272,14 +262,16 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     request.set_verified_bytes(verified_bytes);
     request.set_corrupt_block_id(CorruptBlockOf(status));
     v1::FinishRepairResponse response;
-    return Call(&Stub::FinishRepair, request, &response);
+    const bool cancelled = absl::IsCancelled(status);
+    return Call(&Stub::FinishRepair, request, &response,
+                cancelled ? std::min(timeout_, kFarewellTimeout) : timeout_);
   }
 
-  absl::StatusOr<RepairStatus> Repair(RepairId repair_id) override {
+  absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token& stop) override {
     v1::GetRepairRequest request;
     request.set_repair_id(repair_id);
     v1::GetRepairResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetRepair, request, &response));
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetRepair, request, &response, timeout_, stop));
     return RepairOf(response.repair());
   }
 
@@ -403,16 +395,17 @@ class CoordinatorGrpcClient : public CoordinatorApi {
           {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms()});
     }
     if (response.has_hdfs()) status.hdfs = HdfsOf(response.hdfs());
-    AskHelpers(&status.nodes);
+    AskHelpers(security_, &status.nodes);
     return status;
   }
 
  private:
   using Stub = v1::CoordinatorService::Stub;
 
-  absl::StatusOr<GrantedRepair> Begin(const v1::BeginRepairRequest& request) {
+  absl::StatusOr<GrantedRepair> Begin(const v1::BeginRepairRequest& request,
+                                      const std::stop_token& stop) {
     v1::BeginRepairResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRepair, request, &response));
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRepair, request, &response, timeout_, stop));
     GrantedRepair granted;
     granted.repair_id = response.repair_id();
     if (request.target().to().empty()) {
@@ -431,52 +424,26 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return Call(method, request, response, timeout_);
   }
   template <typename Method, typename Request, typename Response>
-  absl::Status Call(Method method, const Request& request, Response* response, Duration timeout) {
+  absl::Status Call(Method method, const Request& request, Response* response, Duration timeout,
+                    const std::stop_token& stop = {}) {
     AwaitReconnection(channel_.get());
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
-    const grpc::Status status = (stub_.get()->*method)(&context, request, response);
+    grpc::Status status;
+    {
+      // Also of a call that has not begun yet.
+      const std::stop_callback on_stop(stop, [&context] { context.TryCancel(); });
+      status = (stub_.get()->*method)(&context, request, response);
+    }
+    if (stop.stop_requested() && !status.ok()) {
+      return absl::CancelledError("the requestor gave up");
+    }
     // What the coordinator itself says needs no address before it.
     const bool transport_trouble = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                                    status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
                                    status.error_code() == grpc::StatusCode::CANCELLED;
     if (transport_trouble) return FromGrpc(status, "coordinator " + address_);
     return StatusFromWire(status.error_code(), status.error_message());
-  }
-
-  // All live helpers at once: each call gets a queue of its own and the slowest decides.
-  void AskHelpers(std::vector<NodeStatus>* nodes) const {
-    struct Question {
-      std::unique_ptr<v1::HelperService::Stub> stub;
-      grpc::ClientContext context;
-      grpc::CompletionQueue queue;
-      v1::HelperStatus response;
-      grpc::Status status;
-      std::unique_ptr<grpc::ClientAsyncResponseReader<v1::HelperStatus>> reader;
-    };
-    std::vector<std::unique_ptr<Question>> questions;
-    for (const NodeStatus& node : *nodes) {
-      auto question = std::make_unique<Question>();
-      if (node.state != "dead") {
-        question->stub =
-            v1::HelperService::NewStub(MakeChannel(node.control_address, security_, Role::kHelper));
-        SetTimeout(&question->context, kHelperTimeout);
-        question->reader = question->stub->AsyncGetHelperStatus(
-            &question->context, v1::GetHelperStatusRequest(), &question->queue);
-        question->reader->Finish(&question->response, &question->status, nullptr);
-      }
-      questions.push_back(std::move(question));
-    }
-    for (size_t i = 0; i < questions.size(); ++i) {
-      Question& question = *questions[i];
-      if (question.reader == nullptr) continue;
-      void* tag = nullptr;
-      bool ok = false;
-      question.queue.Next(&tag, &ok);
-      (*nodes)[i].answers = ok && question.status.ok();
-      if ((*nodes)[i].answers) (*nodes)[i].counters = CountersOf(question.response);
-      question.queue.Shutdown();
-    }
   }
 
   const std::string address_;

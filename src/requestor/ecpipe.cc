@@ -1,123 +1,329 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "requestor/ecpipe.h"
 
-#include <algorithm>
-#include <cstring>
-#include <exception>
-#include <memory>
-#include <string>
+#include <sys/eventfd.h>
 
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/blocked_signals.h"
+#include "common/check.h"
+#include "common/mutex.h"
 #include "common/status.h"
+#include "common/unique_fd.h"
+#include "common/version.h"
+#include "requestor/c_structs.h"
 #include "requestor/requestor.h"
+#include "requestor/submitted_call.h"
+#include "rpc/rpc_exit.h"
+
+namespace {
+
+using ecpipe::CallThreads;
+using ecpipe::RepairReport;
+using ecpipe::RepairTarget;
+using ecpipe::Requestor;
+using ecpipe::SubmittedCall;
+
+// What a client has of gRPC. The process's last one waits for gRPC's threads, which use OpenSSL: it
+// may clean up as soon as main() returns. Where others use gRPC as well, its threads are theirs.
+class RpcUse {
+ public:
+  RpcUse() {
+    ecpipe::MutexLock lock(&mutex_);
+    if (clients_++ == 0) of_others_ = ecpipe::RpcInUse();
+  }
+  ~RpcUse() {
+    ecpipe::MutexLock lock(&mutex_);
+    if (--clients_ == 0 && !of_others_) ecpipe::AwaitRpcExit();
+  }
+
+ private:
+  static inline ecpipe::Mutex mutex_;
+  static inline int clients_ ABSL_GUARDED_BY(mutex_) = 0;
+  static inline bool of_others_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
 
 struct ecpipe_client {
-  std::unique_ptr<ecpipe::Requestor> requestor;
+  RpcUse rpc;
+  std::unique_ptr<Requestor> requestor;
+  CallThreads submitted{ECPIPE_MOST_SUBMITTED};  // last: its threads use the requestor
+};
+
+struct ecpipe_canceller {
+  std::stop_source stop;
+};
+
+struct ecpipe_call {
+  std::shared_ptr<SubmittedCall> submitted;  // shared with the thread that does the work
 };
 
 namespace {
 
-using ecpipe::RepairReport;
-
-int Tell(const absl::Status& status, ecpipe_error* error) {
-  const int code = static_cast<int>(status.code());
-  if (error == nullptr) return code;
-  error->code = code;
-  const size_t length = std::min(status.message().size(), sizeof error->message - 1);
-  if (length > 0) std::memcpy(error->message, status.message().data(), length);
-  error->message[length] = '\0';
-  return code;
-}
-
-std::string Text(const char* text) { return text == nullptr ? std::string() : std::string(text); }
-
-// Runs a call and keeps exceptions (of memory, in practice) inside the library.
-template <typename Call>
-int Guard(ecpipe_error* error, Call call) {
-  try {
-    return Tell(call(), error);
-  } catch (const std::bad_alloc&) {
-    return Tell(absl::ResourceExhaustedError("out of memory"), error);
-  } catch (const std::exception& failure) {
-    return Tell(absl::InternalError(failure.what()), error);
-  }
-}
-
-absl::StatusOr<ecpipe::RepairTarget> TargetOf(const ecpipe_client* client,
-                                              const ecpipe_target* target) {
-  if (client == nullptr || target == nullptr || target->block_id == nullptr) {
-    return absl::InvalidArgumentError("client, target and block_id must not be NULL");
-  }
-  return ecpipe::RepairTarget{.block_ids = {target->block_id},
-                              .offset = target->offset,
-                              .bytes = target->bytes,
-                              .scheme = Text(target->scheme),
-                              .slice_bytes = target->slice_bytes,
-                              .transport = Text(target->transport)};
-}
-
-absl::Status Fill(const absl::StatusOr<RepairReport>& result, ecpipe_report* report) {
-  if (!result.ok()) return result.status();
-  if (report != nullptr) {
-    *report = {result->repair_id, result->block_bytes, result->bytes, result->bytes_received,
-               result->seconds};
+// gRPC ends the process where it gets no descriptors as it begins, and OpenSSL does not say why it
+// cannot read a file.
+absl::Status CheckDescriptorsAreLeft() {
+  std::array<ecpipe::UniqueFd, 16> spare;
+  for (ecpipe::UniqueFd& fd : spare) {
+    fd = ecpipe::UniqueFd(::eventfd(0, EFD_CLOEXEC));
+    if (!fd.valid()) {
+      return ecpipe::ErrnoStatus(errno, "a client needs some descriptors (ulimit -n)");
+    }
   }
   return absl::OkStatus();
 }
 
 absl::Status Open(const ecpipe_options* options, ecpipe_client** client) {
-  if (options == nullptr || client == nullptr || options->coordinator == nullptr) {
-    return absl::InvalidArgumentError("options, coordinator and client must not be NULL");
-  }
-  ecpipe::RequestorOptions requestor_options;
-  requestor_options.coordinator = options->coordinator;
-  requestor_options.name = Text(options->name);
-  if (options->call_timeout_s > 0) {
-    requestor_options.call_timeout = ecpipe::FromSeconds(options->call_timeout_s);
-  }
-  if (options->stall_timeout_s > 0) {
-    requestor_options.part.stall_timeout = ecpipe::FromSeconds(options->stall_timeout_s);
-  }
-  ECPIPE_ASSIGN_OR_RETURN(
-      requestor_options.tls,
-      ecpipe::TlsContext::CreateIfEnabled(
-          {Text(options->tls_ca), Text(options->tls_certificate), Text(options->tls_key)}));
-  ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<ecpipe::Requestor> requestor,
-                          ecpipe::Requestor::Connect(std::move(requestor_options)));
-  *client = new ecpipe_client{std::move(requestor)};
+  if (client == nullptr) return absl::InvalidArgumentError("client must not be NULL");
+  ecpipe::ThrowOnBrokenInvariants();
+  ECPIPE_RETURN_IF_ERROR(CheckDescriptorsAreLeft());
+  ECPIPE_ASSIGN_OR_RETURN(ecpipe::RequestorOptions wanted, ecpipe::OptionsOf(options));
+  const ecpipe::BlockedSignals for_rpc_threads;
+  auto opened = std::make_unique<ecpipe_client>();
+  ECPIPE_ASSIGN_OR_RETURN(opened->requestor, Requestor::Connect(std::move(wanted)));
+  *client = opened.release();
   return absl::OkStatus();
+}
+
+// A call as C has put it.
+struct Wanted {
+  RepairTarget target;
+  ecpipe::ByteSink sink;  // of a read
+  ecpipe::ProgressFn progress;
+  std::stop_token stop;
+};
+// Does it. Outlives what C has lent.
+using Make = std::function<absl::StatusOr<RepairReport>(Requestor*, const Wanted&)>;
+// A Make for that target.
+using MakeFor = std::function<absl::StatusOr<Make>(const RepairTarget&)>;
+
+absl::StatusOr<Make> Read(const RepairTarget&) {
+  return [](Requestor* requestor, const Wanted& wanted) {
+    return requestor->Read(wanted.target, wanted.sink, wanted.progress, nullptr, wanted.stop);
+  };
+}
+
+MakeFor RepairToFiles(const char* const* paths) {
+  return [paths](const RepairTarget& target) -> absl::StatusOr<Make> {
+    ECPIPE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                            ecpipe::PlacesOf(paths, target.block_ids.size(), "path"));
+    return [files](Requestor* requestor, const Wanted& wanted) {
+      return requestor->RepairToFiles(wanted.target, files, wanted.progress, wanted.stop);
+    };
+  };
+}
+
+MakeFor RepairToNodes(const char* const* nodes) {
+  return [nodes](const RepairTarget& target) -> absl::StatusOr<Make> {
+    ECPIPE_ASSIGN_OR_RETURN(const std::vector<std::string> hosts,
+                            ecpipe::PlacesOf(nodes, target.block_ids.size(), "node"));
+    return [hosts](Requestor* requestor, const Wanted& wanted) {
+      return requestor->RepairToNodes(wanted.target, hosts, wanted.stop);
+    };
+  };
+}
+
+absl::StatusOr<RepairTarget> TargetFor(const ecpipe_client* client, const ecpipe_target* target) {
+  if (client == nullptr) return absl::InvalidArgumentError("client must not be NULL");
+  return ecpipe::TargetOf(target);
+}
+
+// Makes a call on this thread. `sink`: of a read.
+int CallNow(ecpipe_client* client, const ecpipe_target* target, const MakeFor& make_for,
+            const ecpipe::ByteSink& sink, const ecpipe_call_options* options,
+            ecpipe_report* report, ecpipe_error* error) {
+  const absl::Status status = ecpipe::Guarded([&]() -> absl::Status {
+    ECPIPE_RETURN_IF_ERROR(ecpipe::CheckOutStructs(report, error));
+    ECPIPE_ASSIGN_OR_RETURN(const ecpipe_call_options given, ecpipe::CallOptionsOf(options));
+    Wanted wanted;
+    ECPIPE_ASSIGN_OR_RETURN(wanted.target, TargetFor(client, target));
+    ECPIPE_ASSIGN_OR_RETURN(const Make make, make_for(wanted.target));
+    wanted.sink = sink;
+    std::stop_source stop;
+    if (given.progress != nullptr) {
+      wanted.progress = [given, &stop](uint64_t verified, uint64_t total) {
+        if (given.progress(verified, total, given.progress_context) != 0) stop.request_stop();
+      };
+    }
+    wanted.stop = stop.get_token();
+    const std::stop_callback on_cancel(
+        given.canceller == nullptr ? std::stop_token() : given.canceller->stop.get_token(),
+        [&stop] { stop.request_stop(); });
+    ECPIPE_ASSIGN_OR_RETURN(const RepairReport made, make(client->requestor.get(), wanted));
+    ecpipe::Fill(made, report);
+    return absl::OkStatus();
+  });
+  return ecpipe::Tell(status, error);
+}
+
+// What a call leaves for ecpipe_call_take.
+enum class Brings { kBytes, kNothing };
+
+// Has a thread make the call.
+int Submit(ecpipe_client* client, const ecpipe_target* target, const MakeFor& make_for,
+           Brings brings, const ecpipe_submit_options* options, ecpipe_call** call,
+           ecpipe_error* error) {
+  const absl::Status status = ecpipe::Guarded([&]() -> absl::Status {
+    ECPIPE_RETURN_IF_ERROR(ecpipe::CheckOutStructs(nullptr, error));
+    if (call == nullptr) return absl::InvalidArgumentError("call must not be NULL");
+    ECPIPE_ASSIGN_OR_RETURN(const size_t buffer_bytes, ecpipe::BufferBytesOf(options));
+    ECPIPE_ASSIGN_OR_RETURN(const RepairTarget wanted, TargetFor(client, target));
+    ECPIPE_ASSIGN_OR_RETURN(const Make make, make_for(wanted));
+    auto made = std::make_unique<ecpipe_call>();
+    ECPIPE_ASSIGN_OR_RETURN(
+        made->submitted, SubmittedCall::Create(brings == Brings::kBytes ? buffer_bytes : 0));
+    ECPIPE_RETURN_IF_ERROR(client->submitted.Start(
+        made->submitted, [requestor = client->requestor.get(), wanted, make](SubmittedCall* own) {
+          const auto put = [own](std::span<const uint8_t> bytes) { return own->Put(bytes); };
+          const auto show = [own](uint64_t verified, uint64_t total) {
+            own->ShowProgress(verified, total);
+          };
+          return make(requestor, {wanted, put, show, own->stop()});
+        }));
+    *call = made.release();
+    return absl::OkStatus();
+  });
+  return ecpipe::Tell(status, error);
 }
 
 }  // namespace
 
+const char* ecpipe_version(void) { return ecpipe::Version(); }
+
 int ecpipe_open(const ecpipe_options* options, ecpipe_client** client, ecpipe_error* error) {
-  return Guard(error, [&] { return Open(options, client); });
-}
-
-int ecpipe_read(ecpipe_client* client, const ecpipe_target* target, ecpipe_bytes_fn take,
-                void* context, ecpipe_report* report, ecpipe_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    ECPIPE_ASSIGN_OR_RETURN(const ecpipe::RepairTarget wanted, TargetOf(client, target));
-    if (take == nullptr) return absl::InvalidArgumentError("the callback must not be NULL");
-    const auto sink = [&](std::span<const uint8_t> bytes) {
-      return take(bytes.data(), bytes.size(), context) == 0
-                 ? absl::OkStatus()
-                 : absl::CancelledError("the callback refused the bytes");
-    };
-    return Fill(client->requestor->Read(wanted, sink), report);
+  const absl::Status status = ecpipe::Guarded([&]() -> absl::Status {
+    ECPIPE_RETURN_IF_ERROR(ecpipe::CheckOutStructs(nullptr, error));
+    return Open(options, client);
   });
-}
-
-int ecpipe_repair_to_file(ecpipe_client* client, const ecpipe_target* target, const char* path,
-                          ecpipe_report* report, ecpipe_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    ECPIPE_ASSIGN_OR_RETURN(const ecpipe::RepairTarget wanted, TargetOf(client, target));
-    if (path == nullptr) return absl::InvalidArgumentError("the path must not be NULL");
-    return Fill(client->requestor->RepairToFiles(wanted, {path}), report);
-  });
+  return ecpipe::Tell(status, error);
 }
 
 void ecpipe_cancel(ecpipe_client* client) {
-  if (client != nullptr) client->requestor->Cancel();
+  if (client == nullptr) return;
+  client->submitted.CancelAll();
+  client->requestor->Cancel();
 }
 
 void ecpipe_close(ecpipe_client* client) { delete client; }
+
+int ecpipe_canceller_new(ecpipe_canceller** canceller, ecpipe_error* error) {
+  const absl::Status status = ecpipe::Guarded([&]() -> absl::Status {
+    ECPIPE_RETURN_IF_ERROR(ecpipe::CheckOutStructs(nullptr, error));
+    if (canceller == nullptr) return absl::InvalidArgumentError("canceller must not be NULL");
+    *canceller = new ecpipe_canceller;
+    return absl::OkStatus();
+  });
+  return ecpipe::Tell(status, error);
+}
+
+void ecpipe_canceller_cancel(ecpipe_canceller* canceller) {
+  if (canceller != nullptr) canceller->stop.request_stop();
+}
+
+void ecpipe_canceller_free(ecpipe_canceller* canceller) { delete canceller; }
+
+int ecpipe_read(ecpipe_client* client, const ecpipe_target* target, ecpipe_bytes_fn take,
+                void* context, const ecpipe_call_options* options, ecpipe_report* report,
+                ecpipe_error* error) {
+  const auto make_for = [&](const RepairTarget& wanted) -> absl::StatusOr<Make> {
+    if (take == nullptr) return absl::InvalidArgumentError("the callback must not be NULL");
+    return Read(wanted);
+  };
+  const auto sink = [&](std::span<const uint8_t> bytes) {
+    return take(bytes.data(), bytes.size(), context) == 0
+               ? absl::OkStatus()
+               : absl::CancelledError("the callback refused the bytes");
+  };
+  return CallNow(client, target, make_for, sink, options, report, error);
+}
+
+int ecpipe_repair_to_files(ecpipe_client* client, const ecpipe_target* target,
+                           const char* const* paths, const ecpipe_call_options* options,
+                           ecpipe_report* report, ecpipe_error* error) {
+  return CallNow(client, target, RepairToFiles(paths), nullptr, options, report, error);
+}
+
+int ecpipe_repair_to_nodes(ecpipe_client* client, const ecpipe_target* target,
+                           const char* const* nodes, const ecpipe_call_options* options,
+                           ecpipe_report* report, ecpipe_error* error) {
+  return CallNow(client, target, RepairToNodes(nodes), nullptr, options, report, error);
+}
+
+int ecpipe_submit_read(ecpipe_client* client, const ecpipe_target* target,
+                       const ecpipe_submit_options* options, ecpipe_call** call,
+                       ecpipe_error* error) {
+  return Submit(client, target, Read, Brings::kBytes, options, call, error);
+}
+
+int ecpipe_submit_repair_to_files(ecpipe_client* client, const ecpipe_target* target,
+                                  const char* const* paths, const ecpipe_submit_options* options,
+                                  ecpipe_call** call, ecpipe_error* error) {
+  return Submit(client, target, RepairToFiles(paths), Brings::kNothing, options, call, error);
+}
+
+int ecpipe_submit_repair_to_nodes(ecpipe_client* client, const ecpipe_target* target,
+                                  const char* const* nodes, const ecpipe_submit_options* options,
+                                  ecpipe_call** call, ecpipe_error* error) {
+  return Submit(client, target, RepairToNodes(nodes), Brings::kNothing, options, call, error);
+}
+
+int ecpipe_call_descriptor(const ecpipe_call* call) {
+  return call == nullptr ? -1 : call->submitted->descriptor();
+}
+
+int ecpipe_call_take(ecpipe_call* call, void* buffer, size_t size, size_t* taken,
+                     ecpipe_error* error) {
+  bool pending = false;
+  const absl::Status status = ecpipe::Guarded([&]() -> absl::Status {
+    ECPIPE_RETURN_IF_ERROR(ecpipe::CheckOutStructs(nullptr, error));
+    if (call == nullptr || buffer == nullptr || size == 0 || taken == nullptr) {
+      return absl::InvalidArgumentError("call, buffer, size and taken must not be 0");
+    }
+    ECPIPE_ASSIGN_OR_RETURN(const std::optional<size_t> count,
+                            call->submitted->Take({static_cast<uint8_t*>(buffer), size}));
+    pending = !count.has_value();
+    *taken = count.value_or(0);
+    return absl::OkStatus();
+  });
+  return pending ? ECPIPE_PENDING : ecpipe::Tell(status, error);
+}
+
+int ecpipe_call_result(ecpipe_call* call, ecpipe_report* report, ecpipe_error* error) {
+  bool pending = false;
+  const absl::Status status = ecpipe::Guarded([&]() -> absl::Status {
+    ECPIPE_RETURN_IF_ERROR(ecpipe::CheckOutStructs(report, error));
+    if (call == nullptr) return absl::InvalidArgumentError("call must not be NULL");
+    const auto result = call->submitted->result();
+    pending = !result.has_value();
+    if (pending) return absl::OkStatus();
+    ECPIPE_RETURN_IF_ERROR(result->status());
+    ecpipe::Fill(**result, report);
+    return absl::OkStatus();
+  });
+  return pending ? ECPIPE_PENDING : ecpipe::Tell(status, error);
+}
+
+void ecpipe_call_progress(const ecpipe_call* call, uint64_t* verified_bytes,
+                          uint64_t* total_bytes) {
+  *verified_bytes = *total_bytes = 0;
+  if (call != nullptr) call->submitted->GetProgress(verified_bytes, total_bytes);
+}
+
+void ecpipe_call_cancel(ecpipe_call* call) {
+  if (call != nullptr) call->submitted->Cancel();
+}
+
+void ecpipe_call_free(ecpipe_call* call) {
+  ecpipe_call_cancel(call);
+  delete call;
+}

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/check.h"
 #include "common/log.h"
 #include "common/status.h"
 
@@ -85,6 +86,7 @@ std::vector<EndpointSession*> Endpoint::Sessions() {
 }
 
 void Endpoint::Run() {
+  ECPIPE_CHECK(wakeup_.valid());
   while (Await()) {
     AcceptSome();
     JoinDone();

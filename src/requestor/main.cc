@@ -9,6 +9,7 @@
 #include "common/sha256.h"
 #include "common/size_text.h"
 #include "common/status.h"
+#include "common/version.h"
 #include "requestor/commands.h"
 #include "requestor/exit_codes.h"
 #include "rpc/rpc_exit.h"
@@ -63,7 +64,7 @@ class CommandLine {
         ->type_name("SECONDS")
         ->check(CLI::Range(0.05, 86400.0))
         ->capture_default_str();
-    app_.set_version_flag("--version", std::string("ecpipe ") + ECPIPE_VERSION);
+    app_.set_version_flag("--version", std::string("ecpipe ") + Version());
     AddRepairCommands();
     AddRecoverNodeCommand();
     AddRecoveryCommands();
@@ -465,6 +466,7 @@ class CommandLine {
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
+  ecpipe::PrepareRpcExit();
   const int code = ecpipe::CommandLine().Run(argc, argv);
   ecpipe::AwaitRpcExit();
   return code;

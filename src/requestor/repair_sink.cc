@@ -30,6 +30,7 @@ absl::Status RepairSink::Begin(const RepairPart& part, uint64_t offset, uint64_t
     if (in_order_ != nullptr && layout_.sub_blocks > 1) {
       held_.resize(std::min<uint64_t>(grid_.slice_bytes, grid_.bytes) * layout_.sub_blocks);
     }
+    ShowProgress();
     return absl::OkStatus();
   }
   if (part.grid != grid_ || part.layout != layout_) {

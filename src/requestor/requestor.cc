@@ -10,6 +10,7 @@
 
 #include "codec/kernel_check.h"
 #include "common/blame.h"
+#include "common/blocked_signals.h"
 #include "common/corrupt_block.h"
 #include "common/redis_transport.h"
 #include "common/sha256.h"
@@ -95,11 +96,18 @@ RepairReport ReportOf(const GrantedRepair& granted, const RepairTarget& target) 
 
 class Requestor::Registration {
  public:
-  explicit Registration(Requestor* requestor) : requestor_(requestor) {
-    MutexLock lock(&requestor_->mutex_);
-    requestor_->calls_.insert(&call);
+  Registration(Requestor* requestor, const std::stop_token& stop) : requestor_(requestor) {
+    {
+      MutexLock lock(&requestor_->mutex_);
+      requestor_->calls_.insert(&call);
+    }
+    on_stop_.emplace(stop, [this] {
+      MutexLock lock(&requestor_->mutex_);
+      requestor_->GiveUp(&call);
+    });
   }
   ~Registration() {
+    on_stop_.reset();
     MutexLock lock(&requestor_->mutex_);
     requestor_->calls_.erase(&call);
   }
@@ -108,6 +116,25 @@ class Requestor::Registration {
 
  private:
   Requestor* const requestor_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+};
+
+class Requestor::Running {
+ public:
+  Running(Requestor* requestor, Call* call, PartRunner* runner)
+      : requestor_(requestor), call_(call) {
+    MutexLock lock(&requestor_->mutex_);
+    call_->runner = runner;
+    if (call_->given_up.stop_requested()) requestor_->GiveUp(call_);
+  }
+  ~Running() {
+    MutexLock lock(&requestor_->mutex_);
+    call_->runner = nullptr;
+  }
+
+ private:
+  Requestor* const requestor_;
+  Call* const call_;
 };
 
 absl::StatusOr<std::unique_ptr<Requestor>> Requestor::Connect(RequestorOptions options) {
@@ -128,7 +155,8 @@ Requestor::Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptio
 Requestor::~Requestor() = default;
 
 absl::StatusOr<RepairReport> Requestor::Read(const RepairTarget& target, const ByteSink& sink,
-                                             const ProgressFn& progress, const BegunFn& begun) {
+                                             const ProgressFn& progress, const BegunFn& begun,
+                                             const std::stop_token& stop) {
   if (target.block_ids.size() != 1) {
     return absl::InvalidArgumentError("only one block at a time can be read in order, not " +
                                       std::to_string(target.block_ids.size()));
@@ -149,12 +177,13 @@ absl::StatusOr<RepairReport> Requestor::Read(const RepairTarget& target, const B
     return ExpectedSha256(target, part, report->block_bytes, 0)
         .Check(target.block_ids[0], report->sha256[0], report->scheme == kDirectScheme);
   };
-  return Run(target, &in_order, {on_begun, check});
+  return Run(target, &in_order, {on_begun, check}, stop);
 }
 
 absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target,
                                                       const std::vector<std::string>& paths,
-                                                      const ProgressFn& progress) {
+                                                      const ProgressFn& progress,
+                                                      const std::stop_token& stop) {
   if (paths.size() != target.block_ids.size()) {
     return absl::InvalidArgumentError(std::to_string(paths.size()) + " files for " +
                                       std::to_string(target.block_ids.size()) + " blocks");
@@ -180,7 +209,7 @@ absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target
     }
     return absl::OkStatus();
   };
-  ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_files, {nullptr, check}));
+  ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_files, {nullptr, check}, stop));
   const TimePoint verified = Clock::System().Now();
   for (AtomicFile& file : files) ECPIPE_RETURN_IF_ERROR(file.Commit());
   report.commit_seconds = Seconds(Clock::System().Now() - verified);
@@ -188,13 +217,15 @@ absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target
 }
 
 absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target,
-                                                      const std::vector<std::string>& nodes) {
+                                                      const std::vector<std::string>& nodes,
+                                                      const std::stop_token& stop) {
   if (nodes.empty()) {
     return absl::InvalidArgumentError("no node is named that should store the block");
   }
-  Registration registration(this);
+  Registration registration(this, stop);
   ECPIPE_ASSIGN_OR_RETURN(const GrantedRepair granted,
-                          coordinator_->BeginRepair(target, nodes, options_.name));
+                          coordinator_->BeginRepair(target, nodes, options_.name,
+                                                    registration.call.given_up.get_token()));
   RepairReport report = ReportOf(granted, target);
   const absl::StatusOr<RepairStatus> ended = AwaitEnd(granted.repair_id, registration.call);
   if (absl::IsCancelled(ended.status())) {
@@ -219,7 +250,8 @@ absl::StatusOr<RepairStatus> Requestor::AwaitEnd(RepairId repair_id, const Call&
   Duration pause = std::chrono::milliseconds(5);
   TimePoint answered = clock.Now();
   while (true) {
-    absl::StatusOr<RepairStatus> repair = coordinator_->Repair(repair_id);
+    absl::StatusOr<RepairStatus> repair =
+        coordinator_->Repair(repair_id, call.given_up.get_token());
     if (repair.ok()) {
       if (repair->state != "running") return repair;
       answered = clock.Now();
@@ -237,17 +269,18 @@ absl::StatusOr<RepairStatus> Requestor::AwaitEnd(RepairId repair_id, const Call&
 bool Requestor::Pause(const Call& call, Duration pause) {
   MutexLock lock(&mutex_);
   const TimePoint till = Clock::System().Now() + pause;
-  while (!call.cancelled && cancelled_.WaitUntil(lock, till)) {
+  while (!call.given_up.stop_requested() && cancelled_.WaitUntil(lock, till)) {
   }
-  return !call.cancelled;
+  return !call.given_up.stop_requested();
 }
 
 absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSink* sink,
-                                            const Hooks& hooks) {
-  Registration registration(this);
+                                            const Hooks& hooks, const std::stop_token& stop) {
+  Registration registration(this, stop);
+  const std::stop_token given_up = registration.call.given_up.get_token();
   const TimePoint started = Clock::System().Now();
   ECPIPE_ASSIGN_OR_RETURN(GrantedRepair granted,
-                          coordinator_->BeginRepair(target, {}, options_.name));
+                          coordinator_->BeginRepair(target, {}, options_.name, given_up));
   RepairReport report = ReportOf(granted, target);
   report.transport = TransportName(granted.part->transport);
   if (hooks.begun) hooks.begun(*granted.part, report);
@@ -295,7 +328,7 @@ absl::StatusOr<GrantedRepair> Requestor::Resume(const RepairTarget& target,
   Duration pause = std::chrono::milliseconds(50);
   while (true) {
     absl::StatusOr<GrantedRepair> granted =
-        coordinator_->ResumeRepair(target, options_.name, failed);
+        coordinator_->ResumeRepair(target, options_.name, failed, call.given_up.get_token());
     // A coordinator that is being restarted will take the repair up.
     const bool silent =
         absl::IsUnavailable(granted.status()) || absl::IsDeadlineExceeded(granted.status());
@@ -325,7 +358,8 @@ absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const Rep
   slice.offset = part.grid.SliceOffset(*call->corrupt_slice);
   slice.bytes = part.grid.SliceBytes(*call->corrupt_slice);
   slice.verify = "locate";
-  const absl::StatusOr<GrantedRepair> granted = coordinator_->BeginRepair(slice, {}, options_.name);
+  const absl::StatusOr<GrantedRepair> granted =
+      coordinator_->BeginRepair(slice, {}, options_.name, call->given_up.get_token());
   absl::Status located = granted.status();
   if (granted.ok()) {
     Nowhere nowhere;
@@ -350,19 +384,15 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
   Transport* const transport = part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<PartRunner> runner,
                           PartRunner::Create(part, {}, transport, sink, options_.part));
-  {
-    MutexLock lock(&mutex_);
-    call->runner = runner.get();
-    if (call->cancelled) runner->Cancel(absl::CancelledError("the requestor cancelled the repair"));
-  }
   absl::Status status;
   {
-    const RepairWatch watch(coordinator_.get(), runner.get(), missing_bytes, options_.watch);
+    const Running running(this, call, runner.get());
+    std::optional<RepairWatch> watch;
+    {
+      const BlockedSignals for_its_thread;
+      watch.emplace(coordinator_.get(), runner.get(), missing_bytes, options_.watch);
+    }
     status = runner->Run();
-  }
-  {
-    MutexLock lock(&mutex_);
-    call->runner = nullptr;
   }
   report->bytes_received += runner->traffic().bytes_received;
   if (check) call->corrupt_slice = check->corrupt_slice();
@@ -370,15 +400,17 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
   return absl::IsCancelled(status) ? status : Blame(status, kBlameNobody);
 }
 
-void Requestor::Cancel() {
-  MutexLock lock(&mutex_);
-  for (Call* call : calls_) {
-    call->cancelled = true;
-    if (call->runner != nullptr) {
-      call->runner->Cancel(absl::CancelledError("the requestor cancelled the repair"));
-    }
+void Requestor::GiveUp(Call* call) {
+  call->given_up.request_stop();
+  if (call->runner != nullptr) {
+    call->runner->Cancel(absl::CancelledError("the requestor cancelled the repair"));
   }
   cancelled_.NotifyAll();
+}
+
+void Requestor::Cancel() {
+  MutexLock lock(&mutex_);
+  for (Call* call : calls_) GiveUp(call);
 }
 
 }  // namespace ecpipe

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
@@ -63,7 +64,8 @@ struct RequestorOptions {
   bool sha256_of_files = false;  // compute it for the report, even with nothing to compare it with
 };
 
-// Thread-safe: several repairs may run at once, each on its caller's thread.
+// Thread-safe: several repairs may run at once, each on its caller's thread. A call that is given a
+// stop token ends with CANCELLED when that is asked to stop, as by Cancel().
 class Requestor {
  public:
   // Checks the options; the coordinator is dialled when it is first needed.
@@ -89,21 +91,24 @@ class Requestor {
   // answer. CANCELLED: Cancel() was called. After any of these errors the call may be repeated.
   absl::StatusOr<RepairReport> Read(const RepairTarget& target, const ByteSink& sink,
                                     const ProgressFn& progress = nullptr,
-                                    const BegunFn& begun = nullptr);
+                                    const BegunFn& begun = nullptr,
+                                    const std::stop_token& stop = {});
 
   // Repair to files: writes the bytes of each of the target's blocks to a temporary file beside its
   // path; when all blocks are complete, makes each file durable and renames it. After an error a
   // path has either its whole block, or what was there before.
   absl::StatusOr<RepairReport> RepairToFiles(const RepairTarget& target,
                                              const std::vector<std::string>& paths,
-                                             const ProgressFn& progress = nullptr);
+                                             const ProgressFn& progress = nullptr,
+                                             const std::stop_token& stop = {});
 
   // Repair to nodes: the helpers of these nodes, one for each block, store the target's whole
   // blocks, and the catalog then has the new places. ABORTED: the repair failed; the message has
   // the reason, and how many blocks were stored nevertheless. If the caller dies, the repair goes
   // on.
   absl::StatusOr<RepairReport> RepairToNodes(const RepairTarget& target,
-                                             const std::vector<std::string>& nodes);
+                                             const std::vector<std::string>& nodes,
+                                             const std::stop_token& stop = {});
 
   // Ends all running calls with CANCELLED. Any thread, also one that waits for signals.
   void Cancel();
@@ -114,13 +119,15 @@ class Requestor {
  private:
   // A running call. Cancel() may come before its part runs.
   struct Call {
-    PartRunner* runner = nullptr;
-    bool cancelled = false;
+    PartRunner* runner = nullptr;  // guarded by mutex_
+    std::stop_source given_up;
     // The slice in which the part's check rows were not zero.
     std::optional<uint32_t> corrupt_slice;
   };
   // Keeps a call among calls_.
   class Registration;
+  // Has Cancel() find the call's runner.
+  class Running;
 
   struct Hooks {
     std::function<void(const RepairPart& part, const RepairReport& report)> begun;
@@ -128,13 +135,14 @@ class Requestor {
     std::function<absl::Status(const RepairPart& part, RepairReport* report)> check;
   };
   absl::StatusOr<RepairReport> Run(const RepairTarget& target, RepairSink* sink,
-                                   const Hooks& hooks);
+                                   const Hooks& hooks, const std::stop_token& stop);
   // `missing_bytes` says what each block lacks; called from any thread.
   absl::Status RunPart(const RepairPart& part, SliceSink* sink, Call* call, RepairReport* report,
                        const std::function<uint64_t()>& missing_bytes);
   // Gets the next attempt. Waits for a coordinator that does not answer.
   absl::StatusOr<GrantedRepair> Resume(const RepairTarget& target, const FailedAttempt& failed,
                                        const Call& call);
+  void GiveUp(Call* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns false if the call is cancelled.
   bool Pause(const Call& call, Duration pause);
   // After a parity check that did not hold: rebuilds this slice alone with one more survivor, to
@@ -142,7 +150,7 @@ class Requestor {
   // learnt.
   absl::Status LocateCorruptBlock(const RepairTarget& target, const RepairPart& part,
                                   const absl::Status& found, Call* call);
-  // Waits until the coordinator says that the repair has ended. CANCELLED: Cancel() was called.
+  // Waits until the coordinator says that the repair has ended. CANCELLED: the call was cancelled.
   absl::StatusOr<RepairStatus> AwaitEnd(RepairId repair_id, const Call& call);
 
   const std::unique_ptr<CoordinatorApi> coordinator_;

@@ -121,15 +121,6 @@ class Repairs(ClusterCase):
         self.assertEqual(located["block_index"], 4)
         self.assertEqual(located["blocks"][4]["node"], self.block(1, 4)["node"])
 
-    def test_c_interface(self) -> None:
-        lost = self.block(0, 1)
-        output = self.work / "from-c"
-        done = subprocess.run(
-            [case.BIN_DIR / "c_api_client", self.cluster.coordinator.address, lost["block_id"],
-             output], capture_output=True, text=True, timeout=HANG)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual(output.read_bytes(), self.bytes_of(lost["block_id"]))
-
 
 if __name__ == "__main__":
     case.main()

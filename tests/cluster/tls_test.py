@@ -75,16 +75,6 @@ class Repairs(TlsCase):
                          self.bytes_of(lost["block_id"])[100:1100])
         self.assert_nothing_left()
 
-    def test_c_library(self) -> None:
-        lost = self.block(1, 2)
-        files = self.certificates().settings(REQUESTOR)
-        done = subprocess.run(
-            [case.BIN_DIR / "c_api_client", self.cluster.coordinator.address, lost["block_id"],
-             self.work / "c-out", files["ca"], files["certificate"], files["key"]],
-            capture_output=True, text=True, timeout=HANG)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual((self.work / "c-out").read_bytes(), self.bytes_of(lost["block_id"]))
-
     def test_data_port_answers_no_plain_tcp(self) -> None:
         host, port = self.cluster.node_status()["node-1"]["data_address"].rsplit(":", 1)
         with socket.create_connection((host, int(port)), timeout=HANG) as stranger:

@@ -46,7 +46,8 @@ class RequestorHost::Api : public CoordinatorApi {
 
   absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                             const std::vector<std::string>& to,
-                                            const std::string& requestor) override {
+                                            const std::string& requestor,
+                                            const std::stop_token&) override {
     return network_->Call<GrantedRepair>(
         *host_, kCoordinatorNode, kRequestTimeout,
         [request = RequestOf(target, to, requestor)](Host* host) -> absl::StatusOr<GrantedRepair> {
@@ -58,7 +59,8 @@ class RequestorHost::Api : public CoordinatorApi {
 
   absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
                                              const std::string& requestor,
-                                             const FailedAttempt& from) override {
+                                             const FailedAttempt& from,
+                                             const std::stop_token&) override {
     const ResumePoint point{
         from.repair_id, from.attempt, {from.grid, from.missing}, from.scheme, from.failure};
     return network_->Call<GrantedRepair>(
@@ -95,7 +97,7 @@ class RequestorHost::Api : public CoordinatorApi {
         .status();
   }
 
-  absl::StatusOr<RepairStatus> Repair(RepairId repair_id) override {
+  absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token&) override {
     return network_->Call<RepairStatus>(
         *host_, kCoordinatorNode, kRequestTimeout,
         [repair_id](Host* host) -> absl::StatusOr<RepairStatus> {

@@ -77,7 +77,7 @@ def hadoop_jars(version: str) -> list[Path]:
 
 def own_classes() -> list[Path]:
     """Our jar, and the test classes, which have the driver and the stand-in."""
-    jar = BUILD / "maven" / "ecpipe-hdfs-1.0.0.jar"
+    jar = BUILD / "maven" / "ecpipe-hdfs-0.1.0.jar"
     sources = [MODULE / "pom.xml", *MODULE.glob("src/**/*.java")]
     if not jar.exists() or jar.stat().st_mtime < max(file.stat().st_mtime for file in sources):
         maven("-DskipTests", "package")

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -350,6 +351,58 @@ TEST_F(Engines, CancelEndsARunThatWaits) {
   runner->Cancel(absl::CancelledError("enough"));
   thread.join();
   EXPECT_EQ(status, absl::CancelledError("enough"));
+}
+
+// Calls a function at its first slice, and counts.
+class FirstWriteSink : public SliceSink {
+ public:
+  explicit FirstWriteSink(std::function<void()> at_first) : at_first_(std::move(at_first)) {}
+  bool Ready(Row, uint32_t) override { return true; }
+  absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override {
+    if (writes++ == 0) at_first_();
+    return absl::OkStatus();
+  }
+  int writes = 0;
+
+ private:
+  const std::function<void()> at_first_;
+};
+
+TEST_F(Engines, CancelEndsARunThatAlwaysHasSomethingToDo) {
+  constexpr uint32_t kSliceBytes = 200;
+  RepairPlan plan = Plan("rp", {0}, {0, kBlockBytes, kSliceBytes});
+  PartContext context;
+  context.repair_id = 101;
+  context.stripe = &stripe_;
+  context.new_token = [] { return EdgeToken{}; };
+  for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
+  std::map<std::string, std::unique_ptr<PartRunner>> runners;
+  std::vector<std::thread> helpers;
+  FirstWriteSink sink([&] {
+    // All that there is to come waits in the socket from then on.
+    const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(10);
+    for (const auto& [node, runner] : runners) {
+      if (node == "r0") continue;
+      while (runner->traffic().bytes_sent < kBlockBytes && Clock::System().Now() < give_up) {
+        std::this_thread::yield();
+      }
+      EXPECT_GE(runner->traffic().bytes_sent, kBlockBytes) << node;
+    }
+    runners.at("r0")->Cancel(absl::CancelledError("enough"));
+  });
+  const auto parts = BuildParts(plan, context);
+  for (const auto& [node, part] : *parts) {
+    runners[node] =
+        *PartRunner::Create(part, Open(part), transport_.get(), node == "r0" ? &sink : nullptr,
+                            options_);
+  }
+  for (const auto& [node, runner] : runners) {
+    if (node == "r0") continue;
+    helpers.emplace_back([raw = runner.get()] { static_cast<void>(raw->Run()); });
+  }
+  EXPECT_EQ(runners.at("r0")->Run(), absl::CancelledError("enough"));
+  for (std::thread& helper : helpers) helper.join();
+  EXPECT_LT(sink.writes, static_cast<int>(kBlockBytes / kSliceBytes / 2));
 }
 
 TEST_F(Engines, FaultsInTheMiddleLeaveNoDescriptors) {

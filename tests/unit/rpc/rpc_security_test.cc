@@ -8,6 +8,7 @@
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "rpc/access.h"
 #include "rpc/channel.h"
+#include "rpc/rpc_exit.h"
 #include "rpc/rpc_server.h"
 #include "unit/common/test_certificates.h"
 
@@ -36,6 +37,9 @@ class FakeHelper : public v1::HelperService::Service {
 };
 
 class RpcSecurityTest : public testing::Test {
+ public:
+  static void SetUpTestSuite() { PrepareRpcExit(); }
+
  protected:
   void Serve(std::shared_ptr<TlsContext> tls) {
     server_ = RpcServer::Start("127.0.0.1:0", RpcSecurity(tls), &helper_).value();

@@ -1,0 +1,30 @@
+# Three components: programs; library (libecpipe.so); development (headers, CMake package,
+# ecpipe.pc). All with `cmake --install BUILD`, one with `--component NAME`.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS ecpipe ecpipe-coordinator ecpipe-helper
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+install(FILES deploy/coordinator.toml deploy/helper.toml deploy/requestor.toml
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
+
+install(TARGETS ecpipe_c EXPORT ecpipe
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development
+  PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(DIRECTORY docs/examples
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
+
+# find_package(ecpipe), then link ecpipe::ecpipe.
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ecpipe)
+install(EXPORT ecpipe NAMESPACE ecpipe:: FILE ecpipe-config.cmake
+  DESTINATION ${package_dir} COMPONENT development)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/ecpipe-config-version.cmake
+  COMPATIBILITY SameMajorVersion)
+# The folders are found from where ecpipe.pc lies, so that an installation can be moved.
+set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/ecpipe.pc.in ecpipe.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ecpipe-config-version.cmake
+  DESTINATION ${package_dir} COMPONENT development)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ecpipe.pc
+  DESTINATION ${pc_dir} COMPONENT development)
