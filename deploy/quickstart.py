@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import shutil
 import signal
 import subprocess
@@ -102,14 +103,15 @@ def encode(cluster: Cluster, file: Path) -> Path:
     return cluster.data_dir() / f"{NAME}.manifest.json"
 
 
-def lose_node(cluster: Cluster) -> list[Path]:
-    """Stops a node and takes its blocks away, as a dead machine would."""
-    lost_dir = cluster.work_dir / "lost"
-    lost_dir.mkdir()
+def lose_node(cluster: Cluster, manifest: Path) -> list[Path]:
+    """Stops a node and takes away all that it had, as a dead machine would. Its blocks, by the
+    manifest: beside them it has files with their checksums."""
     helper = cluster.helpers[LOST_NODE]
     helper.stop()
-    blocks = sorted(helper.root.iterdir())
-    return [block.rename(lost_dir / block.name) for block in blocks]
+    lost_dir = helper.root.rename(cluster.work_dir / "lost")
+    stripes = json.loads(manifest.read_text())["stripes"]
+    return [lost_dir / block["block_id"] for stripe in stripes for block in stripe["blocks"]
+            if block["node"] == LOST_NODE]
 
 
 def repair_by_all_schemes(cluster: Cluster, lost: Path) -> list[Sample]:
@@ -180,7 +182,7 @@ def run(arguments: argparse.Namespace, work: Path) -> bool:
         with step("Loading the catalog"):
             cluster.cli("catalog", "load", manifest)
         with step(f"Losing {LOST_NODE}"):
-            lost = lose_node(cluster)
+            lost = lose_node(cluster, manifest)
         samples = repair_by_all_schemes(cluster, lost[0])
         print_samples(samples, lost[0])
         print_next_steps(cluster, arguments, lost[0])
