@@ -29,9 +29,10 @@ struct PartOptions {
   // Memory of each ring of slice buffers: one for a local block, one a row of each input. The hops
   // of a part share it.
   size_t ring_bytes = 512u << 10;
-  // What all parts of the process send over the network, probes aside; outlives them. Null: not
-  // limited. Waiting for it is no stall.
-  RateLimiter* limiter = nullptr;
+  // What all parts of the process send over the network, probes aside, and what they receive. The
+  // limiters outlive the parts. Null: not limited. Waiting for them is no stall.
+  RateLimiter* send_limiter = nullptr;
+  RateLimiter* receive_limiter = nullptr;
 };
 
 // Totals of one part. Wire bytes include frame headers.

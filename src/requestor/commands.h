@@ -26,8 +26,9 @@ struct CommonArguments {
 };
 
 struct ReadArguments {
-  RepairTarget target;  // of one block
-  std::string output;   // a path; "-" is standard output
+  RepairTarget target;    // of one block
+  std::string output;     // a path; "-" is standard output
+  double limit_mbit = 0;  // of what comes over the network; 0: no limit
 };
 
 // Exactly one of `output`, `output_directory` and `to` is given.
@@ -36,6 +37,7 @@ struct RepairArguments {
   std::string output;            // the file of a single block
   std::string output_directory;  // each block under its id
   std::vector<std::string> to;   // nodes that store the blocks, one for each
+  double limit_mbit = 0;         // as in ReadArguments; not with `to`
 };
 
 struct EncodeArguments {
@@ -52,6 +54,7 @@ enum class PlanFormat { kText, kJson, kDot };
 
 // What people read; everything else counts bytes.
 inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6; }
+inline double BytesPerSecond(double mbit) { return mbit * 1e6 / 8; }
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
 

@@ -123,6 +123,17 @@ class CommandLine {
     AddSize(app, "--slice-size", bytes, "Bytes of a slice, e.g. 32KiB")->check(positive);
   }
 
+  // Helpers that have sent all wait for the requestor to empty its sockets, and take it for dead
+  // after ten seconds: half a MiB of each of a dozen helpers must be through by then.
+  static constexpr double kLeastLimitMbit = 10;
+
+  static void AddLimit(CLI::App* app, double* mbit) {
+    app->add_option("--limit-mbit", *mbit,
+                    "Receive at most so many megabits a second, so that other traffic of this host "
+                    "has the rest; default: no limit")
+        ->check(CLI::Range(kLeastLimitMbit, 1e6));
+  }
+
   static void AddSha256(CLI::App* app, RepairTarget& target) {
     const auto check = [](const std::string& text) {
       return IsSha256Hex(text) ? "" : "must be 64 lower-case hexadecimal digits";
@@ -140,6 +151,7 @@ class CommandLine {
     AddTarget(read, read_.target, Blocks::kOne);
     read->add_option("-o,--output", read_.output, "A file, or - for standard output")
         ->capture_default_str();
+    AddLimit(read, &read_.limit_mbit);
     AddSha256(read, read_.target);
 
     CLI::App* repair =
@@ -154,6 +166,7 @@ class CommandLine {
                       "A directory, in which each block is named after its id");
     AddHosts(where, &repair_.to);
     where->require_option(1);
+    AddLimit(repair, &repair_.limit_mbit);
     AddSha256(repair, repair_.target);
 
     CLI::App* plan =
