@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator of storage wants to see next: a degraded read of a range, a helper that is
+killed in mid-repair, and the recovery of the lost node. Each returns whether it held."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Sequence
+
+from labkit.cluster import REQUESTOR, Cluster
+from labkit.host import sha256_of
+from labkit.measure import total
+from labkit.process import LabError, die_with_parent, wait_until
+from labkit.stripes import MIB
+
+from .screen import LiveLine, say
+from .setup import K, LOST_NODE, SLICE_BYTES, Setup
+
+WAIT_SECONDS = 60.0
+RECOVERY_SECONDS = 300.0
+POLL_SECONDS = 0.1
+KILL_AT = 1 / 3     # of the block that has passed the helper
+KILL_ATTEMPTS = 3   # on a busy machine the repair may be over before the helper is killed
+
+
+def read_range(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Sequence[str]) -> bool:
+    length = min(MIB, setup.block_bytes // 4)
+    offset = setup.block_bytes // 2 + 4097  # not at the beginning of anything
+    say(f"\n==> A degraded read: {length // 1024} KiB of the lost block, from byte {offset} on")
+    output = cluster.work_dir / "range"
+    before = cluster.link_bytes()
+    report = cluster.cli_json("read", lost.name, "--offset", offset, "--length", length,
+                              "--scheme", "rp", "-o", output, *receive_limit)
+    carried = cluster.traffic_since(before)
+    with lost.open("rb") as file:
+        file.seek(offset)
+        right = file.read(length) == output.read_bytes()
+    output.unlink()
+    say(f"    {'the same bytes as the original' if right else 'WRONG BYTES'}, in "
+        f"{report['seconds']:.3f} s; {carried[REQUESTOR].down / MIB:.2f} MiB came to the reader, "
+        f"{total(carried) / MIB:.1f} MiB\n    went over all links "
+        f"(the whole block: {setup.block_bytes // MIB} and {K * setup.block_bytes // MIB})")
+    return right
+
+
+def kill_helper(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Sequence[str]) -> bool:
+    say("\n==> A helper killed in the middle of a repair")
+    for _ in range(KILL_ATTEMPTS):
+        killed = _repair_and_kill(cluster, setup, lost, receive_limit)
+        if killed:
+            break
+    else:
+        raise LabError(f"{KILL_ATTEMPTS} repairs were over before a helper could be killed: the "
+                       "machine is too busy, try again")
+    victim, percent, report, read_before = killed
+    right = sha256_of(cluster.work_dir / "repaired") == sha256_of(lost)
+    # Who took part before and after read the block, and some of its slices twice.
+    read = {name: node["block_bytes_read"] - read_before[name]
+            for name, node in cluster.wait_idle().items() if name != victim}
+    repeated = max(0, max(read.values()) - setup.block_bytes) / SLICE_BYTES
+    say(f"    {victim} got SIGKILL at {percent:.0f} %; {_verdict(right)}, in "
+        f"{report['seconds']:.3f} s and {report['attempts']} attempts;\n"
+        f"    {repeated:.0f} of {setup.slices} slices were repeated, and "
+        f"{report['bytes_received'] / setup.block_bytes:.2f} blocks came to the reader")
+    cluster.helpers[victim].restart()
+    cluster.wait_live([victim])
+    return right and report["attempts"] > 1
+
+
+def _repair_and_kill(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Sequence[str],
+                     ) -> tuple[str, float, dict[str, Any], dict[str, int]] | None:
+    """Whom it killed, at which part of the block, the command's report, and what each helper had
+    read before; None when the repair was over first."""
+    before = cluster.wait_idle()
+    command = cluster.command("--json", "repair", lost.name, "-o", cluster.work_dir / "repaired",
+                              "--scheme", "rp", "--slice-size", str(SLICE_BYTES), *receive_limit)
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True,
+                          preexec_fn=die_with_parent) as repair:
+        try:
+            victim, sent = "", 0
+
+            def far_enough() -> bool:
+                nonlocal victim, sent
+                nodes = cluster.node_status()
+                at_work = [name for name, node in nodes.items() if node.get("active_sessions")]
+                if len(at_work) == K and not victim:
+                    victim = at_work[K // 2]
+                if victim:
+                    sent = nodes[victim]["data_bytes_sent"] - before[victim]["data_bytes_sent"]
+                return repair.poll() is not None or sent >= KILL_AT * setup.block_bytes
+            wait_until(far_enough, WAIT_SECONDS, "a part of the block repaired")
+            if repair.poll() is not None:
+                return None
+            cluster.helpers[victim].kill()
+            told, said = repair.communicate(timeout=WAIT_SECONDS)
+        finally:
+            repair.kill()
+    if repair.returncode != 0:
+        raise LabError(f"the repair failed after {victim} was killed: {said.strip()}")
+    read = {name: node["block_bytes_read"] for name, node in before.items()}
+    return victim, min(100.0, 100 * sent / setup.block_bytes), json.loads(told), read
+
+
+def recover_node(cluster: Cluster, stripes: Sequence[dict[str, Any]]) -> bool:
+    wanted = {block["block_id"]: block["sha256"] for stripe in stripes
+              for block in stripe["blocks"] if block["node"] == LOST_NODE}
+    others = len(cluster.node_ids) - 1
+    say(f"\n==> Recovering {LOST_NODE}: its {len(wanted)} blocks, on the {others} other nodes")
+    wait_until(lambda: cluster.node_status()[LOST_NODE]["state"] == "dead", WAIT_SECONDS,
+               f"the coordinator takes {LOST_NODE} for dead")
+    number = cluster.cli_json("recover-node", LOST_NODE, "--delay", "0", "--detach")["recovery_id"]
+    report = _follow(cluster, number)
+    places = {block["block_id"]: block["node"]
+              for stripe in cluster.cli_json("catalog", "list", "--limit", "1000")
+              for block in stripe["blocks"]}
+    right = [name for name, sha256 in wanted.items() if places[name] != LOST_NODE
+             and sha256_of(cluster.block_path(places[name], name)) == sha256]
+    seconds = (report["ended_unix_ms"] - report["started_unix_ms"]) / 1000
+    say(f"    {len(right)} of {len(wanted)} blocks {_verdict(len(right) == len(wanted))}, in "
+        f"{seconds:.1f} s: {report['done_bytes'] / MIB / seconds:.1f} MiB/s, "
+        f"on {len({places[name] for name in right})} nodes")
+    return report["state"] == "done" and len(right) == len(wanted)
+
+
+def _follow(cluster: Cluster, number: int) -> dict[str, Any]:
+    """Shows how the recovery goes until it has ended."""
+    deadline = time.monotonic() + RECOVERY_SECONDS
+    with LiveLine() as line:
+        while True:
+            report = cluster.cli_json("recovery", "show", number)
+            if report["ended_unix_ms"]:
+                return report
+            if time.monotonic() > deadline:
+                raise LabError(f"the recovery of {LOST_NODE} has not ended within "
+                               f"{RECOVERY_SECONDS:g} s: {report}")
+            eta = report["eta_seconds"]
+            line.show(f"{report['done_blocks']} of {report['blocks']} blocks, "
+                      f"{report['done_bytes'] / MIB:.0f} of {report['bytes'] / MIB:.0f} MiB, "
+                      f"{report['bytes_per_second'] / MIB:.1f} MiB/s, "
+                      + (f"{eta:.0f} s left" if eta is not None else "about to begin"))
+            time.sleep(POLL_SECONDS)
+
+
+def _verdict(right: bool) -> str:
+    return "sha256 ok" if right else "WRONG BYTES"
