@@ -19,13 +19,14 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY / "bench"))
 sys.dont_write_bytecode = True  # the checkout may be somebody else's
+os.environ["PATH"] += ":/usr/sbin:/sbin"  # tc is there, and not every user looks there
 
 from labkit.cluster import Cluster  # noqa: E402
 from labkit.command_line import check_programs, default_bin_dir  # noqa: E402
 from labkit.process import LabError, interruptible  # noqa: E402
 from labkit.stripes import MIB  # noqa: E402
 from quickstartkit import hold, links, schemes, trials, workplace  # noqa: E402
-from quickstartkit.screen import say, step  # noqa: E402
+from quickstartkit.screen import say, say_wrapped, step  # noqa: E402
 from quickstartkit.setup import (  # noqa: E402
     K, LOST_NODE, N, NAME, NODES, Setup, parse_arguments, setup_of)
 
@@ -54,7 +55,8 @@ def run(arguments: argparse.Namespace, stack: contextlib.ExitStack) -> bool:
     work = (workplace.given_folder(stack, arguments.work_dir) if arguments.work_dir
             else workplace.temporary_folder(stack, arguments.keep))
     place = links.choose(setup, stack)
-    say(f"==> A cluster of 1 coordinator and {NODES} helpers,\n    {place.text}")
+    say(f"==> A cluster of 1 coordinator and {NODES} helpers on this machine")
+    say_wrapped(place.text)
     with step(f"Making a real file: {setup.file_bytes // MIB} MiB of a tar of "
               f"{workplace.tar_folders()}"):
         file = workplace.make_file(work, setup)
@@ -100,7 +102,8 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if not held:
-        print("\nquickstart: not all bytes were right, see above", file=sys.stderr)
+        print("\nquickstart: WRONG BYTES, or a recovery that did not end well: see above",
+              file=sys.stderr)
         return 1
     say(f"\nDone in {time.monotonic() - start:.0f} s; nothing is left running.")
     return 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import textwrap
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
@@ -16,6 +17,8 @@ from labkit.links import Links
 from labkit.namespace import enter_user_namespace
 
 from .setup import LINK_MBIT, NODES, Setup
+
+OBSTACLE_CHARACTERS = 240
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,14 @@ class Place:
 def choose(setup: Setup, stack: contextlib.ExitStack) -> Place:
     if not setup.limited:
         return Place(Loopback(), "on loopback, where no link is slow")
-    in_user_namespace = os.geteuid() != 0
-    obstacle = (enter_user_namespace() if in_user_namespace else None) or netns.why_not()
+    obstacle, in_user_namespace = netns.why_not(), False
+    if obstacle and not enter_user_namespace():
+        obstacle, in_user_namespace = netns.why_not(), True
     if obstacle:
         # A helper limits what it sends; what a requestor receives is limited by the command.
         return Place(Loopback(),
-                     f"on loopback; helpers send, and the requestor receives, {LINK_MBIT} Mb/s\n"
-                     f"    at most ({obstacle.splitlines()[0]})",
+                     f"on loopback; helpers send, and the requestor receives, {LINK_MBIT} Mb/s at "
+                     f"most, since {shortened(obstacle)}",
                      helper_settings={"limits": {"repair_mbit": LINK_MBIT}},
                      receive_limit=("--limit-mbit", str(LINK_MBIT)))
     network = netns.Network([COORDINATOR, REQUESTOR, *node_names(NODES)], Links(LINK_MBIT))
@@ -49,6 +53,10 @@ def choose(setup: Setup, stack: contextlib.ExitStack) -> Place:
         enter.insert(0, "sudo")
     return Place(network, f"each in a network namespace, behind links of {LINK_MBIT} Mb/s",
                  enter=enter)
+
+
+def shortened(obstacle: str) -> str:
+    return textwrap.shorten(obstacle, OBSTACLE_CHARACTERS, placeholder=" ...")
 
 
 def command_text(words: Sequence[object]) -> str:

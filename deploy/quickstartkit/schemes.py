@@ -16,6 +16,7 @@ from .setup import K, LOST_NODE, N, NAME, REPAIRS, SLICE_BYTES, Setup
 
 COLUMNS = (("scheme", -12), ("transport", -9), ("seconds", 7), ("x direct", 8), ("theory", 6),
            ("link MiB", 8), ("CPU s", 5), ("result", -11))
+OF_LIMITED_LINKS = ("x direct", "theory")
 
 
 def repair_by_each(cluster: Cluster, setup: Setup, lost: Path,
@@ -25,23 +26,27 @@ def repair_by_each(cluster: Cluster, setup: Setup, lost: Path,
     say(f"\nBlock {lost.name}, {setup.block_bytes // MIB} MiB of a rs({N},{K}) stripe, was lost "
         f"with {LOST_NODE}.\nBy each scheme, in slices of {SLICE_BYTES // 1024} KiB, it is rebuilt "
         "in:\n")
-    table, samples = Table(COLUMNS), []
+    columns = [column for column in COLUMNS if setup.limited or column[0] not in OF_LIMITED_LINKS]
+    table, samples = Table(columns), []
     for scheme, transport in REPAIRS:
         original = healthy if scheme == "direct" else lost
         block = Block(original.name, LOST_NODE, sha256_of(original), original.stat().st_size)
         sample = measure_repair(cluster, block, scheme=scheme, transport=transport,
                                 slice_bytes=SLICE_BYTES, arguments=receive_limit)
         samples.append(sample)
-        table.add(row_of(sample, samples[0], setup))
+        row = row_of(sample, samples[0], setup)
+        table.add([row[name] for name, _ in columns])
     return samples
 
 
-def row_of(sample: Sample, direct: Sample, setup: Setup) -> list[str]:
-    theory = setup.theory(sample.scheme)
-    return [sample.scheme, sample.transport, f"{sample.seconds:.3f}",
-            f"{sample.seconds / direct.seconds:.2f}", "-" if theory is None else f"{theory:.2f}",
-            f"{sample.busiest_link_bytes / MIB:.1f}", f"{sample.cpu_seconds:.2f}",
-            "sha256 ok" if sample.sha256_ok else "WRONG BYTES"]
+def row_of(sample: Sample, direct: Sample, setup: Setup) -> dict[str, str]:
+    return {"scheme": sample.scheme, "transport": sample.transport,
+            "seconds": f"{sample.seconds:.3f}",
+            "x direct": f"{sample.seconds / direct.seconds:.2f}",
+            "theory": f"{setup.theory(sample.scheme):.2f}",
+            "link MiB": f"{sample.busiest_link_bytes / MIB:.1f}",
+            "CPU s": f"{sample.cpu_seconds:.2f}",
+            "result": "sha256 ok" if sample.sha256_ok else "WRONG BYTES"}
 
 
 def print_reading(samples: Sequence[Sample], setup: Setup) -> None:

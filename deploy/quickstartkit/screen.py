@@ -5,15 +5,22 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import textwrap
 import time
 from typing import Iterator, Sequence
 
+WIDTH = 80
 LINE_SECONDS = 1.0  # between lines that cannot be rewritten
 ERASE = "\r\033[K"
 
 
 def say(text: str = "") -> None:
     print(text, flush=True)
+
+
+def say_wrapped(text: str) -> None:
+    """Below a step, over as many lines as it takes."""
+    say(textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="    "))
 
 
 @contextlib.contextmanager

@@ -28,16 +28,15 @@ class Setup:
     block_bytes: int
     file_bytes: int  # of the real file; it does not fill the last stripe
     limited: bool    # whether links have a rate
+    kill_mbit: int   # so slow that a small block's repair has a middle; 0: as fast as links are
 
     @property
     def slices(self) -> int:
         return self.block_bytes // SLICE_BYTES
 
-    def theory(self, scheme: str) -> float | None:
-        """Block times over links of one rate. PPR: a binomial tree of k helpers and the requestor;
+    def theory(self, scheme: str) -> float:
+        """Times a direct read, over links of one rate. PPR: a binomial tree of k helpers and the requestor;
         RP: the last slice leaves when the k - 1 links before the last one have carried one each."""
-        if not self.limited:
-            return None
         return {"direct": 1.0, "conventional": float(K), "ppr": float(K.bit_length()),
                 "rp": 1 + (K - 1) / self.slices}[scheme]
 
@@ -45,10 +44,10 @@ class Setup:
 def setup_of(arguments: argparse.Namespace) -> Setup:
     """On loopback a block takes no time to speak of unless it is large. Any system that can build
     has so much in its folders of programs."""
-    block_mib, file_mib = (64, 600) if arguments.loopback else (16, 600)
+    limited = not arguments.loopback
     if arguments.quick:
-        block_mib, file_mib = block_mib // 4, 72
-    return Setup(block_mib * MIB, file_mib * MIB, limited=not arguments.loopback)
+        return Setup((4 if limited else 8) * MIB, 72 * MIB, limited, LINK_MBIT // 4)
+    return Setup((16 if limited else 64) * MIB, 600 * MIB, limited, 0)
 
 
 def parse_arguments() -> argparse.Namespace:

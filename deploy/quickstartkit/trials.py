@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Sequence
 
@@ -16,7 +17,7 @@ from labkit.measure import total
 from labkit.process import LabError, die_with_parent, wait_until
 from labkit.stripes import MIB
 
-from .screen import LiveLine, say
+from .screen import LiveLine, say, say_wrapped
 from .setup import K, LOST_NODE, SLICE_BYTES, Setup
 
 WAIT_SECONDS = 60.0
@@ -39,10 +40,11 @@ def read_range(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Sequen
         file.seek(offset)
         right = file.read(length) == output.read_bytes()
     output.unlink()
-    say(f"    {'the same bytes as the original' if right else 'WRONG BYTES'}, in "
+    say_wrapped(
+        f"{'the same bytes as the original' if right else 'WRONG BYTES'}, in "
         f"{report['seconds']:.3f} s; {carried[REQUESTOR].down / MIB:.2f} MiB came to the reader, "
-        f"{total(carried) / MIB:.1f} MiB\n    went over all links "
-        f"(the whole block: {setup.block_bytes // MIB} and {K * setup.block_bytes // MIB})")
+        f"{total(carried) / MIB:.1f} MiB went over all links (the whole block: "
+        f"{setup.block_bytes // MIB} and {K * setup.block_bytes // MIB})")
     return right
 
 
@@ -51,30 +53,42 @@ def kill_helper(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Seque
     for _ in range(KILL_ATTEMPTS):
         killed = _repair_and_kill(cluster, setup, lost, receive_limit)
         if killed:
-            break
-    else:
-        raise LabError(f"{KILL_ATTEMPTS} repairs were over before a helper could be killed: the "
-                       "machine is too busy, try again")
-    victim, percent, report, read_before = killed
+            return _report_killed(cluster, setup, lost, killed)
+    raise LabError(f"{KILL_ATTEMPTS} repairs were over before a helper could be killed: the machine "
+                   "is too busy, try again")
+
+
+@dataclass(frozen=True)
+class Killed:
+    victim: str
+    percent: float             # of the block, that had passed it
+    report: dict[str, Any]     # of the command
+    read_before: dict[str, int]  # bytes, by each helper
+
+
+def _report_killed(cluster: Cluster, setup: Setup, lost: Path, killed: Killed) -> bool:
     right = sha256_of(cluster.work_dir / "repaired") == sha256_of(lost)
     # Who took part before and after read the block, and some of its slices twice.
-    read = {name: node["block_bytes_read"] - read_before[name]
-            for name, node in cluster.wait_idle().items() if name != victim}
+    read = {name: node["block_bytes_read"] - killed.read_before[name]
+            for name, node in cluster.wait_idle().items() if name != killed.victim}
     repeated = max(0, max(read.values()) - setup.block_bytes) / SLICE_BYTES
-    say(f"    {victim} got SIGKILL at {percent:.0f} %; {_verdict(right)}, in "
-        f"{report['seconds']:.3f} s and {report['attempts']} attempts;\n"
-        f"    {repeated:.0f} of {setup.slices} slices were repeated, and "
+    report = killed.report
+    say_wrapped(
+        f"{killed.victim} got SIGKILL at {killed.percent:.0f} %; {_verdict(right)}, in "
+        f"{report['seconds']:.3f} s and {report['attempts']} attempts; "
+        f"{repeated:.0f} of {setup.slices} slices were repeated, and "
         f"{report['bytes_received'] / setup.block_bytes:.2f} blocks came to the reader")
-    cluster.helpers[victim].restart()
-    cluster.wait_live([victim])
-    return right and report["attempts"] > 1
+    cluster.helpers[killed.victim].restart()
+    cluster.wait_live([killed.victim])
+    return right
 
 
-def _repair_and_kill(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Sequence[str],
-                     ) -> tuple[str, float, dict[str, Any], dict[str, int]] | None:
-    """Whom it killed, at which part of the block, the command's report, and what each helper had
-    read before; None when the repair was over first."""
+def _repair_and_kill(cluster: Cluster, setup: Setup, lost: Path,
+                     receive_limit: Sequence[str]) -> Killed | None:
+    """None when the repair was over before, or did not need the helper any more."""
     before = cluster.wait_idle()
+    if setup.kill_mbit:
+        receive_limit = ("--limit-mbit", str(setup.kill_mbit))
     command = cluster.command("--json", "repair", lost.name, "-o", cluster.work_dir / "repaired",
                               "--scheme", "rp", "--slice-size", str(SLICE_BYTES), *receive_limit)
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -101,8 +115,13 @@ def _repair_and_kill(cluster: Cluster, setup: Setup, lost: Path, receive_limit: 
             repair.kill()
     if repair.returncode != 0:
         raise LabError(f"the repair failed after {victim} was killed: {said.strip()}")
-    read = {name: node["block_bytes_read"] for name, node in before.items()}
-    return victim, min(100.0, 100 * sent / setup.block_bytes), json.loads(told), read
+    report = json.loads(told)
+    if report["attempts"] == 1:
+        cluster.helpers[victim].restart()
+        cluster.wait_live([victim])
+        return None
+    return Killed(victim, min(100.0, 100 * sent / setup.block_bytes), report,
+                  {name: node["block_bytes_read"] for name, node in before.items()})
 
 
 def recover_node(cluster: Cluster, stripes: Sequence[dict[str, Any]]) -> bool:
@@ -120,7 +139,8 @@ def recover_node(cluster: Cluster, stripes: Sequence[dict[str, Any]]) -> bool:
     right = [name for name, sha256 in wanted.items() if places[name] != LOST_NODE
              and sha256_of(cluster.block_path(places[name], name)) == sha256]
     seconds = (report["ended_unix_ms"] - report["started_unix_ms"]) / 1000
-    say(f"    {len(right)} of {len(wanted)} blocks {_verdict(len(right) == len(wanted))}, in "
+    say_wrapped(
+        f"{len(right)} of {len(wanted)} blocks {_verdict(len(right) == len(wanted))}, in "
         f"{seconds:.1f} s: {report['done_bytes'] / MIB / seconds:.1f} MiB/s, "
         f"on {len({places[name] for name in right})} nodes")
     return report["state"] == "done" and len(right) == len(wanted)
