@@ -16,12 +16,12 @@ from .setup import LOST_NODE
 def print_next_steps() -> None:
     say("""
 Look further:
-  build/release/bin/ecpipe --help          the command: plan, read, repair, status, ...
-  deploy/quickstart.sh --hold              the same, and leaves the cluster to you until ctrl-C
-  deploy/quickstart.sh --keep              keeps blocks, configs and logs
-  sudo bench/lab.py single --runs 3        the schemes, measured several times
-  tests/run.sh                             all tests
-  README.md, docs/                         what it is, and how it works""")
+  build/release/bin/ecpipe --help     the command: plan, repair, status, ...
+  deploy/quickstart.sh --hold         leaves the cluster to you until ctrl-C
+  deploy/quickstart.sh --keep         keeps blocks, configs and logs
+  sudo bench/lab.py single --runs 3   the schemes, measured several times
+  tests/run.sh                        all tests
+  README.md, docs/                    what it is, and how it works""")
 
 
 def print_how_to_use(cluster: Cluster, block_id: str, enter: Sequence[str]) -> None:

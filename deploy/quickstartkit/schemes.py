@@ -11,7 +11,7 @@ from labkit.host import sha256_of
 from labkit.measure import Sample, measure_repair
 from labkit.stripes import MIB, Block
 
-from .screen import Table, say
+from .screen import Table, say, say_wrapped
 from .setup import K, LOST_NODE, N, NAME, REPAIRS, SLICE_BYTES, Setup
 
 COLUMNS = (("scheme", -12), ("transport", -9), ("seconds", 7), ("x direct", 8), ("theory", 6),
@@ -54,14 +54,16 @@ def print_reading(samples: Sequence[Sample], setup: Setup) -> None:
     by_name = {(sample.scheme, sample.transport): sample for sample in samples}
     direct, rp = by_name["direct", "tcp"], by_name["rp", "tcp"]
     conventional = by_name["conventional", "tcp"]
+    say()
     if not setup.limited:
-        say(f"""
-On loopback no link is slow, so the seconds are those of the CPU. In a network the
-busiest link counts: the conventional way loads one with {K} blocks, rp loads each with
-one. Without --loopback links have a rate, and the seconds show it.""")
+        say_wrapped(f"""On loopback no link is slow, so the seconds are those of the CPU. In a
+                    network the busiest link counts: the conventional way loads one with {K} blocks,
+                    rp loads each with one. Without --loopback links have a rate, and the seconds
+                    show it.""", "")
         return
-    say(f"""
-By rp a lost block is read in {rp.seconds / direct.seconds:.2f} times the time of a healthy one (direct), the
-conventional way takes {conventional.seconds / direct.seconds:.1f} times as long: it pulls {K} blocks over one link.
-(theory: block times on equal links. link MiB: what the busiest link carried. CPU s: all
-daemons, the redis-servers and the command.)""")
+    say_wrapped(f"""By rp a lost block is read in {rp.seconds / direct.seconds:.2f} times the time of
+                a healthy one (direct). The conventional way takes
+                {conventional.seconds / direct.seconds:.1f} times as long: it pulls {K} blocks over
+                one link.""", "")
+    say_wrapped("""theory: block times on equal links. link MiB: what the busiest link carried.
+                CPU s: all daemons, the redis-servers and the command.""", "")

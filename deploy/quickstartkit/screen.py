@@ -18,9 +18,10 @@ def say(text: str = "") -> None:
     print(text, flush=True)
 
 
-def say_wrapped(text: str) -> None:
-    """Below a step, over as many lines as it takes."""
-    say(textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="    "))
+def say_wrapped(text: str, indent: str = "    ") -> None:
+    """Over as many lines as it takes; below a step, unless `indent` says otherwise."""
+    say(textwrap.fill(" ".join(text.split()), WIDTH, initial_indent=indent,
+                      subsequent_indent=indent, break_on_hyphens=False))
 
 
 @contextlib.contextmanager

@@ -28,9 +28,9 @@ KILL_ATTEMPTS = 3   # on a busy machine the repair may be over before the helper
 
 
 def read_range(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Sequence[str]) -> bool:
-    length = min(MIB, setup.block_bytes // 4)
+    length = MIB
     offset = setup.block_bytes // 2 + 4097  # not at the beginning of anything
-    say(f"\n==> A degraded read: {length // 1024} KiB of the lost block, from byte {offset} on")
+    say(f"\n==> A degraded read: {length // MIB} MiB of the lost block, from byte {offset} on")
     output = cluster.work_dir / "range"
     before = cluster.link_bytes()
     report = cluster.cli_json("read", lost.name, "--offset", offset, "--length", length,
