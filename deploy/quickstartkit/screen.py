@@ -61,9 +61,13 @@ class LiveLine:
             with contextlib.suppress(OSError):
                 print(ERASE, end="", flush=True)
 
-    def show(self, text: str) -> None:
+    def hint(self, text: str) -> None:
+        """Only on a terminal."""
         if self._terminal:
-            print(f"{ERASE}    {text}", end="", flush=True)
-        elif time.monotonic() >= self._next_line:
+            print(f"{ERASE}{text}", end="", flush=True)
+
+    def show(self, text: str) -> None:
+        self.hint(f"    {text}")
+        if not self._terminal and time.monotonic() >= self._next_line:
             self._next_line += LINE_SECONDS
             say(f"    {text}")

@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 from labkit.cluster import REQUESTOR, Cluster
 from labkit.host import sha256_of
@@ -24,7 +25,7 @@ WAIT_SECONDS = 60.0
 RECOVERY_SECONDS = 300.0
 POLL_SECONDS = 0.1
 KILL_AT = 1 / 3     # of the block that has passed the helper
-KILL_ATTEMPTS = 3   # on a busy machine the repair may be over before the helper is killed
+KILL_ATTEMPTS = 5   # on a busy machine the repair may be over before the helper is killed
 
 
 def read_range(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Sequence[str]) -> bool:
@@ -49,13 +50,31 @@ def read_range(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Sequen
 
 
 def kill_helper(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Sequence[str]) -> bool:
-    say("\n==> A helper killed in the middle of a repair")
-    for _ in range(KILL_ATTEMPTS):
-        killed = _repair_and_kill(cluster, setup, lost, receive_limit)
-        if killed:
-            return _report_killed(cluster, setup, lost, killed)
+    slow = setup.kill_mbit
+    say("\n==> A helper killed in the middle of a repair"
+        + (f" (at {slow} Mb/s, to have a middle)" if slow else ""))
+    with _send_limit(cluster, slow) if slow else nullcontext():
+        for _ in range(KILL_ATTEMPTS):
+            killed = _repair_and_kill(cluster, setup, lost, receive_limit)
+            if killed:
+                return _report_killed(cluster, setup, lost, killed)
     raise LabError(f"{KILL_ATTEMPTS} repairs were over before a helper could be killed: the machine "
                    "is too busy, try again")
+
+
+@contextmanager
+def _send_limit(cluster: Cluster, mbit: int) -> Iterator[None]:
+    """Of each helper that lives."""
+    nodes = [name for name in cluster.node_ids if name != LOST_NODE]
+
+    def limited() -> list[str]:
+        return [node["node"] for node in cluster.cli_json("limits")["nodes"]
+                if node["node"] in nodes and node["repair_mbit"] == mbit]
+    cluster.cli("limits", "set", "--node", ",".join(nodes), "--repair-mbit", str(mbit))
+    wait_until(lambda: len(limited()) == len(nodes), WAIT_SECONDS, "the helpers' limits")
+    yield
+    cluster.cli("limits", "reset", "--node", ",".join(nodes))
+    wait_until(lambda: not limited(), WAIT_SECONDS, "the helpers without limits")
 
 
 @dataclass(frozen=True)
@@ -87,8 +106,6 @@ def _repair_and_kill(cluster: Cluster, setup: Setup, lost: Path,
                      receive_limit: Sequence[str]) -> Killed | None:
     """None when the repair was over before, or did not need the helper any more."""
     before = cluster.wait_idle()
-    if setup.kill_mbit:
-        receive_limit = ("--limit-mbit", str(setup.kill_mbit))
     command = cluster.command("--json", "repair", lost.name, "-o", cluster.work_dir / "repaired",
                               "--scheme", "rp", "--slice-size", str(SLICE_BYTES), *receive_limit)
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -157,12 +174,19 @@ def _follow(cluster: Cluster, number: int) -> dict[str, Any]:
             if time.monotonic() > deadline:
                 raise LabError(f"the recovery of {LOST_NODE} has not ended within "
                                f"{RECOVERY_SECONDS:g} s: {report}")
-            eta = report["eta_seconds"]
-            line.show(f"{report['done_blocks']} of {report['blocks']} blocks, "
-                      f"{report['done_bytes'] / MIB:.0f} of {report['bytes'] / MIB:.0f} MiB, "
-                      f"{report['bytes_per_second'] / MIB:.1f} MiB/s, "
-                      + (f"{eta:.0f} s left" if eta is not None else "about to begin"))
+            line.show(_progress_text(report))
             time.sleep(POLL_SECONDS)
+
+
+def _progress_text(report: dict[str, Any]) -> str:
+    """The rate is known when the first block is done."""
+    text = (f"{report['done_blocks']} of {report['blocks']} blocks, "
+            f"{report['running_blocks']} under way")
+    if report["bytes_per_second"] > 0:
+        text += f", {report['bytes_per_second'] / MIB:.1f} MiB/s"
+    if report["eta_seconds"] is not None:
+        text += f", {report['eta_seconds']:.0f} s left"
+    return text
 
 
 def _verdict(right: bool) -> str:
