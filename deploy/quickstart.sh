@@ -49,6 +49,7 @@ leave() {
     kill -TERM -- "-$build_pid" "$pause_pid" 2>/dev/null || true
     wait "$build_pid" 2>/dev/null || true
   fi
+  echo >&2
   echo "quickstart: ended by SIG$1" >&2
   exit "$2"
 }
