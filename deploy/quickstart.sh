@@ -61,8 +61,8 @@ check_free_space() {
     die "cannot write in $folder: name another place with --work-dir DIR or TMPDIR"
   free_mib=$(df --output=avail --block-size=1M "$folder" | tail -n 1 | tr -d ' ')
   if ((free_mib < needed_mib)); then
-    die "$folder has $free_mib MiB free and $needed_mib MiB are needed: free some, or name another" \
-      "place with --work-dir DIR or TMPDIR"
+    die "$folder has $free_mib MiB free and $needed_mib MiB are needed: free some, or name" \
+      "another place with --work-dir DIR or TMPDIR"
   fi
 }
 

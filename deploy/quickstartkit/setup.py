@@ -37,8 +37,9 @@ class Setup:
         return self.block_bytes // SLICE_BYTES
 
     def theory(self, scheme: str) -> float:
-        """Times a direct read, over links of one rate. PPR: a binomial tree of k helpers and the requestor;
-        RP: the last slice leaves when the k - 1 links before the last one have carried one each."""
+        """Times a direct read, over links of one rate. PPR: a binomial tree of k helpers and the
+        requestor. RP: the first slice takes a slice's time on each of k links, and then the last
+        link is busy until all have come."""
         return {"direct": 1.0, "conventional": float(K), "ppr": float(K.bit_length()),
                 "rp": 1 + (K - 1) / self.slices}[scheme]
 

@@ -58,8 +58,8 @@ def kill_helper(cluster: Cluster, setup: Setup, lost: Path, receive_limit: Seque
             killed = _repair_and_kill(cluster, setup, lost, receive_limit)
             if killed:
                 return _report_killed(cluster, setup, lost, killed)
-    raise LabError(f"{KILL_ATTEMPTS} repairs were over before a helper could be killed: the machine "
-                   "is too busy, try again")
+    raise LabError(f"{KILL_ATTEMPTS} repairs were over before a helper could be killed: the "
+                   "machine is too busy, try again")
 
 
 @contextmanager

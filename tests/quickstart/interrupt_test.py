@@ -87,8 +87,8 @@ class Interrupted(unittest.TestCase):
                     self.assert_ends(run, number)
 
     def test_in_the_installation(self) -> None:
-        """apt-get is a stand-in: it is let to its end. Of the policy against services, only one that
-        was there before is left."""
+        """apt-get is a stand-in, which is let to its end. Of policies against services, only one
+        that was there before is left."""
         if os.geteuid() != 0:
             self.skipTest("the installation needs root")
         policy = policy_text()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/quickstart.sh from the checkout, to its end: the table and the three trials, in each of the
-places where the nodes can be, and nothing left behind."""
+"""deploy/quickstart.sh from the checkout, to its end: the table and the three trials, in each of
+the places where the nodes can be, and nothing left behind."""
 
 from __future__ import annotations
 
