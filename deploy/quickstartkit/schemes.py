@@ -72,10 +72,10 @@ def print_reading(samples: Sequence[Sample], setup: Setup) -> None:
                     rp loads each with one. Without --loopback links have a rate, and the seconds
                     show it.""", "")
         return
-    rp_ratio, conventional_ratio = (sample.seconds / direct.seconds for sample in (rp, conventional))
-    say_wrapped(f"""By rp a lost block is read in {rp_ratio:.2f} times the time of a healthy one
-                (direct). The conventional way takes {conventional_ratio:.1f} times as long: it
-                pulls {K} blocks over one link.""", "")
+    by_rp, by_convention = (sample.seconds / direct.seconds for sample in (rp, conventional))
+    say_wrapped(f"""By rp a lost block is read in {by_rp:.2f} times the time of a healthy one
+                (direct). The conventional way takes {by_convention:.1f} times as long: it pulls
+                {K} blocks over one link.""", "")
     say_wrapped(f"""direct, and rp over tcp: the median of {RUNS} runs. theory: block times on equal
                 links. link MiB: what the busiest link carried. CPU s: all daemons, the
                 redis-servers and the command.""", "")
