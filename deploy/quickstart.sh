@@ -70,8 +70,8 @@ install() {
   local missing
   mapfile -t missing < <("$repository/deploy/install-deps.sh" --missing build run)
   if ((${#missing[@]} > 0)); then
-    echo "==> Installing ${#missing[@]} Debian packages: ${missing[*]}"
-    echo "    1 to 3 minutes, depending on the network. They stay installed."
+    echo "==> Installing ${#missing[@]} Debian packages and what they need; they stay installed."
+    echo "    1 to 3 minutes, depending on the network"
   fi
   "$repository/deploy/install-deps.sh" build run
 }
