@@ -16,14 +16,13 @@ import unittest
 from pathlib import Path
 
 from labkit.process import interruptible
-from running import REPOSITORY, Run, sleep
+from running import HELD, REPOSITORY, Run, sleep
 
 # What it prints when the step begins, and how many seconds it is then on its way.
 STEPS = (("==> Making a real file", 0.0), ("==> Starting the coordinator", 0.3),
          ("==> Encoding", 0.2), ("==> Loading", 0.0), ("==> Losing", 0.0), ("result", 0.4),
          ("\ndirect", 1.0), ("\nconventional", 0.7), ("\nppr", 0.4), ("\nrp            tcp", 0.3),
          ("==> A degraded read", 0.1), ("==> A helper killed", 0.6), ("==> Recovering", 0.5))
-HELD = "ctrl-C ends it all"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_SECONDS = 45.0
 RUNS_AT_ONCE = 3

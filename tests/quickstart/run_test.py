@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,13 +15,14 @@ import unittest
 from pathlib import Path
 
 from labkit.process import interruptible
-from running import NOBODY, Run
+from running import HELD, NOBODY, Run
 
 COLUMNS = 80
 SCHEMES = [("direct", "tcp"), ("conventional", "tcp"), ("ppr", "tcp"), ("rp", "tcp"),
            ("rp", "redis")]
 # A machine that does something else at the time makes a repair slower, seldom faster.
 MOST_OF_RP, LEAST_OF_CONVENTIONAL = 2.5, 5.0
+PASTED_SECONDS = 60.0
 IN_NAMESPACES, BY_PROGRAMS = "in a network namespace", "helpers send, and the requestor receives"
 # Makes a process root where neither network nor user namespaces are to be had.
 WITHOUT_NAMESPACES = ("unshare", "--user", "--map-root-user", "sh", "-c",
@@ -112,7 +114,7 @@ class Quickstart(unittest.TestCase):
 
     def test_without_root(self) -> None:
         prefix = () if os.geteuid() else NOBODY
-        if not works([*prefix, "build/release/bin/ecpipe", "--version"]):
+        if prefix and not self.unprivileged_can_read():
             self.skipTest("an unprivileged user cannot read this checkout")
         with Run("--quick", prefix=prefix, environment={"PATH": "/usr/local/bin:/usr/bin:/bin"},
                  ) as run:
@@ -121,6 +123,26 @@ class Quickstart(unittest.TestCase):
         self.assertIn(IN_NAMESPACES if allowed else BY_PROGRAMS, " ".join(output.split()))
         self.assert_table(output)
         self.assert_trials(output)
+
+    def test_what_it_says_to_paste_works(self) -> None:
+        """In another terminal, which knows nothing of this one."""
+        for prefix in ((), NOBODY) if self.unprivileged_can_read() else ((),):
+            with Run("--quick", "--hold", prefix=prefix) as run:
+                run.wait_for(HELD)
+                commands = "\n".join(line for line in run.output().splitlines()
+                                     if line.startswith("  ecpipe"))
+                pasted = subprocess.run(
+                    [*prefix, "env", "-i", "PATH=/usr/bin:/bin", "bash", "-e", "-c", commands],
+                    capture_output=True, text=True, timeout=PASTED_SECONDS, cwd="/")
+                self.assertEqual(pasted.returncode, 0, commands + pasted.stdout + pasted.stderr)
+                self.assertRegex(pasted.stdout, r"4 MiB by rp over tcp in .*/mine")
+                os.killpg(run.process.pid, signal.SIGINT)
+                self.assertEqual(run.wait(), 128 + signal.SIGINT)
+                self.assertEqual(run.leftovers(), [])
+
+    @staticmethod
+    def unprivileged_can_read() -> bool:
+        return os.geteuid() == 0 and works([*NOBODY, "build/release/bin/ecpipe", "--version"])
 
     def test_what_cannot_be_is_refused(self) -> None:
         for options, words in ((("--fast",), "unknown argument: --fast"),
