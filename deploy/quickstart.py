@@ -94,9 +94,13 @@ def main() -> int:
     try:
         with interruptible() as stack:
             held = run(arguments, stack)
+    except workplace.Refused as error:
+        print(f"quickstart: {error}", file=sys.stderr)
+        return 1
     except LabError as error:
-        print(f"\nquickstart: {error}\n"
-              "quickstart: run it again with --keep to look at the logs", file=sys.stderr)
+        where = (f"the logs are in {arguments.work_dir}/logs" if arguments.work_dir
+                 else "run it again with --keep to look at the logs")
+        print(f"\nquickstart: {error}\nquickstart: {where}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # who reads this has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

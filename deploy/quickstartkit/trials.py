@@ -118,9 +118,9 @@ def _repair_and_kill(cluster: Cluster, setup: Setup, lost: Path,
                 nonlocal victim, sent
                 nodes = cluster.node_status()
                 at_work = [name for name, node in nodes.items() if node.get("active_sessions")]
-                if len(at_work) == K and not victim:
-                    victim = at_work[K // 2]
-                if victim:
+                if at_work and not victim:
+                    victim = at_work[len(at_work) // 2]
+                if victim and nodes[victim]["answers"]:
                     sent = nodes[victim]["data_bytes_sent"] - before[victim]["data_bytes_sent"]
                 return repair.poll() is not None or sent >= KILL_AT * setup.block_bytes
             wait_until(far_enough, WAIT_SECONDS, "a part of the block repaired")
@@ -128,6 +128,9 @@ def _repair_and_kill(cluster: Cluster, setup: Setup, lost: Path,
                 return None
             cluster.helpers[victim].kill()
             told, said = repair.communicate(timeout=WAIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise LabError(f"the repair did not end within {WAIT_SECONDS:g} s after {victim} was "
+                           "killed") from None
         finally:
             repair.kill()
     if repair.returncode != 0:

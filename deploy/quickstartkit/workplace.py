@@ -29,6 +29,10 @@ CHUNK_BYTES = 4 * MIB
 REMOVE_SECONDS = 5.0
 
 
+class Refused(LabError):
+    """Nothing was begun."""
+
+
 def temporary_folder(stack: contextlib.ExitStack, keep: bool) -> Path:
     """It goes when the stack does, unless it is kept."""
     folder = Path(tempfile.gettempdir(), f"ecpipe-quickstart-{os.getpid()}-{secrets.token_hex(4)}")
@@ -50,13 +54,13 @@ def given_folder(stack: contextlib.ExitStack, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     marker = folder / MARKER
     if not marker.exists() and any(folder.iterdir()):
-        raise LabError(f"{folder} has files that are not of a quickstart: name an empty directory")
+        raise Refused(f"{folder} has files that are not of a quickstart: name an empty directory")
     lock = stack.enter_context(marker.open("w"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise LabError(f"another quickstart works in {folder}: end it, or name another "
-                       "directory") from None
+        raise Refused(f"another quickstart works in {folder}: end it, or name another "
+                      "directory") from None
     for name in OF_A_CLUSTER:
         _remove_entry(folder / name)
     return folder
