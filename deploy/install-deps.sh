@@ -12,10 +12,10 @@ build_packages=(
   libspdlog-dev libtomlplusplus-dev libcli11-dev libsqlite3-dev libcurl4-openssl-dev
   nlohmann-json3-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
-# What the daemons, the quickstart, make-certs.sh and the tests run.
-run_packages=(redis-server python3 procps openssl)
-# Network namespaces, traffic shaping and plots for bench/lab.py; ssh for bench/cluster.py.
-lab_packages=(iproute2 python3-matplotlib openssh-client)
+# What the daemons, the quickstart, make-certs.sh and the tests run. iproute2: links with a rate.
+run_packages=(redis-server python3 procps openssl iproute2)
+# Plots for bench/lab.py; ssh for bench/cluster.py.
+lab_packages=(python3-matplotlib openssh-client)
 # What only tests need: an sshd of their own; clang with libFuzzer and a symbolizer for
 # the preset `fuzz`.
 test_packages=(openssh-server clang-19 libclang-rt-19-dev llvm-19)
@@ -24,10 +24,11 @@ hdfs_packages=(openjdk-17-jdk-headless maven)
 
 usage() {
   cat <<'USAGE'
-Usage: deploy/install-deps.sh [--list] [build] [run] [lab] [test] [hdfs]
+Usage: deploy/install-deps.sh [--list | --missing] [build] [run] [lab] [test] [hdfs]
 
 Installs the Debian packages of the named groups (default: all but hdfs).
-  --list   print the packages and install nothing
+  --list     print the packages and install nothing
+  --missing  the same, of those that are not installed
 Needs root, or sudo, only when a package is missing.
 USAGE
 }
@@ -66,6 +67,7 @@ forbid_service_start() {
   trap remove_our_policy EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM
+  trap 'exit 129' HUP
   our_policy=yes
   printf '#!/bin/sh\nexit 101\n' >"$policy_file"
   chmod 755 "$policy_file"
@@ -90,7 +92,7 @@ install_packages() {
 }
 
 main() {
-  local packages=() list_only=no argument
+  local packages=() list=no argument
   for argument in "$@"; do
     case $argument in
       build) packages+=("${build_packages[@]}") ;;
@@ -98,7 +100,7 @@ main() {
       lab) packages+=("${lab_packages[@]}") ;;
       test) packages+=("${test_packages[@]}") ;;
       hdfs) packages+=("${hdfs_packages[@]}") ;;
-      --list) list_only=yes ;;
+      --list | --missing) list=${argument#--} ;;
       -h | --help) usage && exit 0 ;;
       *) usage >&2 && die "unknown argument: $argument" ;;
     esac
@@ -107,7 +109,7 @@ main() {
     packages=("${build_packages[@]}" "${run_packages[@]}" "${lab_packages[@]}"
       "${test_packages[@]}")
   fi
-  if [[ $list_only == yes ]]; then
+  if [[ $list == list ]]; then
     printf '%s\n' "${packages[@]}"
     exit 0
   fi
@@ -116,6 +118,10 @@ main() {
 
   local missing
   mapfile -t missing < <(missing_of "${packages[@]}")
+  if [[ $list == missing ]]; then
+    ((${#missing[@]} == 0)) || printf '%s\n' "${missing[@]}"
+    exit 0
+  fi
   if [[ ${#missing[@]} -eq 0 ]]; then
     echo "install-deps: all ${#packages[@]} packages are installed"
     exit 0

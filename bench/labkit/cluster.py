@@ -184,6 +184,7 @@ class Cluster:
             self._make_directories(name)
         self.coordinator = self._make_coordinator(coordinator_settings or {}, links_table)
         self.helpers: dict[str, Helper] = {}
+        self._redis_servers: list[Daemon] = []
         self.endpoint: EcpipeDaemon | None = None
 
     # ---- Life ------------------------------------------------------------------------------
@@ -191,19 +192,24 @@ class Cluster:
     def __enter__(self) -> Cluster:
         try:
             self.start()
-        except BaseException:
-            self.print_logs()
+        except BaseException as error:
+            if not isinstance(error, SystemExit):  # somebody interrupted it
+                self.print_logs()
             self.stop()
             raise
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        interrupted = error_type is not None and issubclass(error_type, SystemExit)
-        if error_type is not None and not interrupted:
+        if error_type is not None and not issubclass(error_type, SystemExit):
             self.print_logs()
         self.stop()
+        if error_type is None:
+            self.check_ends()
+
+    def check_ends(self) -> None:
+        """LabError when a daemon ended with an error of its own."""
         bad = [daemon for daemon in self.daemons() if daemon.ended_badly()]
-        if bad and error_type is None:
+        if bad:
             raise LabError("\n".join(
                 f"{daemon.name} ended with exit code {daemon.exit_code()}\n{daemon.log_tail()}"
                 for daemon in bad))
@@ -237,11 +243,10 @@ class Cluster:
         """Stops what still runs: helpers first, so that they can take their leave."""
         stop_all([*self.helpers.values(), *([self.endpoint] if self.endpoint else [])])
         stop_all([self.coordinator])
-        stop_all([helper.redis for helper in self.helpers.values() if helper.redis])
+        stop_all(self._redis_servers)
 
     def daemons(self) -> list[Daemon]:
-        redis = [helper.redis for helper in self.helpers.values() if helper.redis]
-        return [self.coordinator, *self.helpers.values(), *redis,
+        return [self.coordinator, *self.helpers.values(), *self._redis_servers,
                 *([self.endpoint] if self.endpoint else [])]
 
     # ---- Use -------------------------------------------------------------------------------
@@ -453,6 +458,7 @@ class Cluster:
                 "--save", "", "--appendonly", "no", "--dir", folder, "--protected-mode", "no",
                 "--daemonize", "no"], log, host=host)
             host.remove(log)
+            self._redis_servers.append(daemon)
             daemon.start()
             try:
                 daemon.wait_ready(lambda: "Ready to accept connections" in host.read_text(log),
@@ -460,6 +466,7 @@ class Cluster:
                 return daemon, f"{address}:{port}"
             except LabError as error:
                 daemon.kill()
+                self._redis_servers.remove(daemon)
                 last_error = error
         raise LabError(f"redis-server of {node}: {last_error}")
 

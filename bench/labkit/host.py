@@ -86,9 +86,10 @@ class LocalHost:
                 start_new_session=True, preexec_fn=die_with_parent)
 
     def run(self, words: Sequence[Word], *, timeout: float = COMMAND_SECONDS, check: bool = True,
-            environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+            environment: Mapping[str, str] | None = None,
+            text_input: str | None = None) -> subprocess.CompletedProcess[str]:
         return run(self.command(words), timeout=timeout, check=check,
-                   environment=dict(environment or {}))
+                   environment=dict(environment or {}), text_input=text_input)
 
     def cpu_seconds(self, pid: int) -> float:
         return cpu_seconds(pid)

@@ -5,7 +5,6 @@ other, a link at a part of its rate."""
 from __future__ import annotations
 
 from .netns import Network
-from .process import run
 from .shaping import one_rate
 
 # No node has it: the bridge finds nobody to hand such packets to.
@@ -18,10 +17,10 @@ class LinkFaults:
 
     def unplug(self, node: str) -> None:
         """The switch's end goes down: nothing passes, and the node's end loses its carrier."""
-        run(["ip", "-n", self._network.switch, "link", "set", node, "down"])
+        self._network.switch.run(["ip", "link", "set", node, "down"])
 
     def plug(self, node: str) -> None:
-        run(["ip", "-n", self._network.switch, "link", "set", node, "up"])
+        self._network.switch.run(["ip", "link", "set", node, "up"])
 
     def cut(self, one: str, other: str) -> None:
         """Packets between the two vanish, and neither is told. Each believes that the other has an
@@ -34,8 +33,8 @@ class LinkFaults:
             self._neighbour("del", sender, receiver)
 
     def _neighbour(self, command: str, sender: str, receiver: str, *words: str) -> None:
-        run(["ip", "-n", self._network.namespace(sender), "neigh", command,
-             self._network.address(receiver), *words, "dev", "eth0"])
+        self._network.host(sender).run(["ip", "neigh", command, self._network.address(receiver),
+                                        *words, "dev", "eth0"])
 
     def rate_of_uplink(self, node: str, mbit: float) -> None:
-        run(["tc", "-n", self._network.namespace(node), *one_rate("eth0", mbit)[0].split()])
+        self._network.host(node).run(["tc", *one_rate("eth0", mbit)[0].split()])

@@ -9,35 +9,32 @@
 A node of a rack is on the rack's own bridge, which one shared link joins to the others. Rates are
 tbf's; an uplink with rates of its own for some destinations is htb with a leaf for each.
 
-Nothing appears in the machine's own namespace, so there is nothing to collide with, and deleting
-the namespaces removes everything. Names carry the pid of this process: deleting is asynchronous,
-and a fresh name never meets a link that is still going away. There is no IPv6 (addrgenmode none):
-its solicitations would show in the byte counts.
+Nothing appears in the machine's own namespace, and the namespaces have no names (namespace.py):
+there is nothing to collide with, and all of it goes with the process that made it. There is no
+IPv6 (addrgenmode none): its solicitations would show in the byte counts.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
 import shutil
-from pathlib import Path
-from typing import Iterable, Sequence
+from typing import Sequence
 
 from .cluster import Ports
 from .host import LocalHost
 from .links import LinkBytes, Links
-from .process import LabError, run, wait_until
-from .shaping import one_rate, rate_per_destination, tbf_arguments
+from .namespace import Namespace
+from .process import LabError
+from .shaping import one_rate, rate_per_destination
 from .timeline import CountedLink, WatchPoint
 
-NAME_PREFIX = "ecpipe"
 # Addresses from a private range; they exist inside the namespaces only.
 ADDRESS_FORMAT = "10.213.{high}.{low}"
 ADDRESS_BITS = 16
 MAX_NODES = 1000        # the bridge takes 1024 ports
 MAX_NAME_CHARACTERS = 15  # of a network interface
+_SWITCH = ""  # no node is called so
 # The first that the machine allows to namespaces. Not the machine's own choice: BBR holds each hop
 # below its rate for a part of the time and paces with a timer a packet, and ten hops in a row
 # show it (RP 1.26-1.36 x a direct send with BBR, 1.14-1.19 x without, on the same two busy cores).
@@ -55,20 +52,14 @@ def why_not() -> str | None:
     """Why namespaces cannot be used here; None when they can."""
     if os.geteuid() != 0:
         return "network namespaces need root (try sudo)"
-    for tool in ("ip", "tc"):
+    for tool in ("ip", "tc", "nsenter"):
         if shutil.which(tool) is None:
-            return f"{tool} is missing: deploy/install-deps.sh lab installs it"
-    probe = f"{NAME_PREFIX}{os.getpid()}-probe"
+            return f"{tool} is missing: deploy/install-deps.sh run installs it"
     try:
-        run(["ip", "netns", "add", probe])
-        try:
-            run(["tc", "-n", probe, "qdisc", "add", "dev", "lo", "root", "tbf",
-                 *tbf_arguments(1000)])
-        finally:
-            run(["ip", "netns", "del", probe])
+        with Network(["one", "other"], Links(1000)):
+            return None
     except LabError as error:
         return f"this machine does not allow network namespaces with tbf shaping: {error}"
-    return None
 
 
 class Network:
@@ -91,11 +82,10 @@ class Network:
         # racks without a shared link are only names
         self._bridges = ({rack: f"rack-{i}" for i, rack in enumerate(racks, 1)}
                          if links.rack_mbit else {})
-        self._prefix = f"{NAME_PREFIX}{os.getpid()}-"
-        self.switch = self._prefix + "switch"  # the namespace in which all links end
+        self.switch = LocalHost()  # set on entry: the namespace in which all links end
+        self._namespaces: dict[str, Namespace] = {}
 
     def __enter__(self) -> Network:
-        delete_leftovers()
         try:
             self._create()
         except BaseException:
@@ -106,16 +96,12 @@ class Network:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def namespace(self, node: str) -> str:
-        return self._prefix + node
-
     def address(self, node: str) -> str:
         number = self.nodes.index(node) + 1
         return ADDRESS_FORMAT.format(high=number // 250, low=number % 250 + 1)
 
     def host(self, node: str) -> LocalHost:
-        """`ip netns exec` becomes the command without a fork, so a child's pid is the command's."""
-        return LocalHost(["ip", "netns", "exec", self.namespace(node)])
+        return self._namespaces[node].host()
 
     def rack(self, node: str) -> str | None:
         return self.links.racks.get(node)
@@ -123,7 +109,7 @@ class Network:
     def link_bytes(self) -> dict[str, LinkBytes]:
         """Counters of each node's link, from the switch's end: what it receives has left the node's
         uplink, what it sends has passed the downlink's shaping."""
-        listed = json.loads(run(["ip", "-n", self.switch, "-s", "-j", "link", "show"]).stdout)
+        listed = json.loads(self.switch.run(["ip", "-s", "-j", "link", "show"]).stdout)
         counters = {link["ifname"]: link["stats64"] for link in listed if "stats64" in link}
         return {node: LinkBytes(counters[node]["rx"]["bytes"], counters[node]["tx"]["bytes"])
                 for node in self.nodes}
@@ -142,23 +128,24 @@ class Network:
                       for bridge in self._bridges.values() for end in ("up", "down")]
         if not links:
             return None
-        return WatchPoint(LocalHost(["ip", "netns", "exec", self.switch]), links)
+        return WatchPoint(self.switch, links)
 
     def close(self) -> None:
-        """Deletes what exists of the namespaces; the processes in them must have ended."""
-        _delete_namespaces(name for name in list_namespaces() if name.startswith(self._prefix))
+        """The processes in the namespaces must have ended."""
+        for namespace in self._namespaces.values():
+            namespace.close()
 
     def _create(self) -> None:
-        names = [self.switch, *map(self.namespace, self.nodes)]
-        _batch(["ip"], [f"netns add {name}" for name in names])
+        for name in (_SWITCH, *self.nodes):
+            self._namespaces[name] = Namespace()
+        self.switch = self._namespaces[_SWITCH].host()
         # A switch is no firewall: passing each packet through netfilter is a tenth of the CPU time
         # of a whole repair. The setting is the namespace's own; without the module it is not there.
-        run(["ip", "netns", "exec", self.switch, "sh", "-c",
-             "cd /proc/sys/net/bridge 2>/dev/null || exit 0; "
-             "for file in bridge-nf-call-*; do echo 0 > $file; done"])
+        self.switch.run(["sh", "-c", "cd /proc/sys/net/bridge 2>/dev/null || exit 0; "
+                         "for file in bridge-nf-call-*; do echo 0 > $file; done"], check=False)
         self._create_switch()
         for node in self.nodes:
-            _batch(["ip", "-n", self.namespace(node)], [
+            _batch(self.host(node), "ip", [
                 "link set lo up",
                 f"addr add {self.address(node)}/{ADDRESS_BITS} dev eth0",
                 "link set eth0 addrgenmode none up"])
@@ -172,17 +159,18 @@ class Network:
                  f"link set {bridge} addrgenmode none up" for bridge in bridges]
         for node in self.nodes:
             bridge = self._bridges.get(self.links.racks.get(node, ""), "bridge")
-            lines += [f"link add {node} type veth peer name eth0 netns {self.namespace(node)}",
+            lines += [f"link add {node} type veth peer name eth0 netns "
+                      f"{self._namespaces[node].path}",
                       f"link set {node} master {bridge} addrgenmode none up"]
         for bridge in self._bridges.values():
             up, down = f"up-{bridge}", f"down-{bridge}"
             lines += [f"link add {up} type veth peer name {down}",
                       f"link set {up} master {bridge} addrgenmode none up",
                       f"link set {down} master bridge addrgenmode none up"]
-        _batch(["ip", "-n", self.switch], lines)
+        _batch(self.switch, "ip", lines)
         if self.links.rack_mbit:
             # What a device sends is shaped: up-X carries what leaves the rack, down-X what enters.
-            _batch(["tc", "-n", self.switch], [
+            _batch(self.switch, "tc", [
                 line for bridge in self._bridges.values() for end in ("up", "down")
                 for line in one_rate(f"{end}-{bridge}", self.links.rack_mbit)])
 
@@ -191,37 +179,13 @@ class Network:
         pairs = {self.address(receiver): mbit for (sender, receiver), mbit
                  in self.links.pair_mbit.items() if sender == node}
         if pairs:
-            _batch(["tc", "-n", self.namespace(node)], rate_per_destination("eth0", up, pairs))
+            _batch(self.host(node), "tc", rate_per_destination("eth0", up, pairs))
         elif up:
-            _batch(["tc", "-n", self.namespace(node)], one_rate("eth0", up))
+            _batch(self.host(node), "tc", one_rate("eth0", up))
         if down:
-            _batch(["tc", "-n", self.switch], one_rate(node, down))
+            _batch(self.switch, "tc", one_rate(node, down))
 
 
-def _batch(tool: list[str], lines: Sequence[str]) -> None:
+def _batch(where: LocalHost, tool: str, lines: Sequence[str]) -> None:
     """Many commands for one process: a start of `ip` costs more than its work."""
-    run([*tool, "-batch", "-"], timeout=COMMAND_SECONDS, text_input="\n".join(lines) + "\n")
-
-
-def list_namespaces() -> list[str]:
-    folder = Path("/run/netns")
-    return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-
-
-def _delete_namespaces(names: Iterable[str]) -> None:
-    doomed = list(names)
-    for name in doomed:
-        # One that resists must not keep the others alive.
-        run(["ip", "netns", "del", name], check=False)
-    with contextlib.suppress(LabError):
-        wait_until(lambda: not set(doomed) & set(list_namespaces()), 5.0, "namespaces deleted")
-
-
-def delete_leftovers() -> None:
-    """Namespaces of earlier runs that were killed before they could clean up: their process is
-    gone, or has had our own pid."""
-    owned = re.compile(rf"^{NAME_PREFIX}(\d+)-")
-    _delete_namespaces(
-        name for name in list_namespaces()
-        if (match := owned.match(name)) and (int(match.group(1)) == os.getpid()
-                                             or not Path("/proc", match.group(1)).exists()))
+    where.run([tool, "-batch", "-"], timeout=COMMAND_SECONDS, text_input="\n".join(lines) + "\n")

@@ -106,20 +106,35 @@ def run(command: Sequence[str | Path], timeout: float = 60.0, check: bool = True
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible() -> Iterator[contextlib.ExitStack]:
     """Turns the first SIGINT, SIGTERM or SIGHUP into SystemExit, so that every `with` cleans up,
-    and ignores the ones after it, so that the cleaning up is not interrupted as well."""
+    and ignores the ones after it. What is on the stack that it yields is cleaned up even when the
+    signal comes at the body's very end: nothing is raised there any more. Put a clean-up there
+    before its object exists, and nothing can be left."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    caught: list[int] = []
+    raising = False
 
     def leave(number: int, _frame: object) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_IGN)
-        print(f"\n{signal.Signals(number).name}: cleaning up", file=sys.stderr)
-        raise SystemExit(128 + number)
+        nonlocal raising
+        if not caught:
+            caught.append(number)
+            with contextlib.suppress(OSError):  # the terminal may have gone
+                print(f"\n{signal.Signals(number).name}: cleaning up", file=sys.stderr)
+        if raising:
+            raising = False
+            raise SystemExit(128 + caught[0])
 
     before = {number: signal.signal(number, leave) for number in numbers}
     try:
-        yield
+        with contextlib.ExitStack() as stack:
+            try:
+                raising = True
+                yield stack
+            finally:
+                raising = False
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if caught:
+        raise SystemExit(128 + caught[0])

@@ -116,7 +116,7 @@ absl::Status HelperServer::StartDataPlane() {
   }
   limiter_.SetRate(config_.repair_bytes_per_second);
   SessionManager::Options options = config_.sessions;
-  options.part.limiter = &limiter_;
+  options.part.send_limiter = &limiter_;
   sessions_ = std::make_unique<SessionManager>(
       store_.get(), tcp_.get(), redis_.get(), options,
       [this](const PartReport& report) { coordinator_->Report(report); });

@@ -31,7 +31,7 @@ HopProgress HopRunner::Progress() const {
     if (inputs_[i].receiver == nullptr) continue;
     progress.inputs.push_back({.node = spec_.inputs[i].node,
                                .bytes = inputs_[i].receiver->bytes_received(),
-                               .waiting = pipeline_.NextReceive(i).has_value()});
+                               .waiting = WaitsToReceive(i)});
   }
   for (size_t i = 0; i < spec_.outputs.size(); ++i) {
     if (outputs_[i].sender == nullptr) continue;

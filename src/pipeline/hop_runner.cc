@@ -142,7 +142,7 @@ std::vector<size_t> HopRunner::RowIndices(const std::vector<Row>& rows) const {
 
 absl::Status HopRunner::OpenInputs() {
   for (const HopInput& spec : spec_.inputs) {
-    Input& input = inputs_.emplace_back();
+    Input& input = inputs_.emplace_back(FirstTurn(context_.receive_limiter));
     const StreamShape shape{uint64_t{spec_.slices.count()} * spec.rows.size(),
                             static_cast<uint32_t>(slot_bytes_)};
     absl::StatusOr<std::unique_ptr<SliceReceiver>> receiver =
@@ -156,21 +156,21 @@ absl::Status HopRunner::OpenInputs() {
   return absl::OkStatus();
 }
 
-SendTurn HopRunner::FirstTurn() const {
+StreamTurn HopRunner::FirstTurn(RateLimiter* limiter) const {
   const bool background = context_.part->background;
-  return {context_.limiter, background ? TrafficClass::kBackground : TrafficClass::kForeground};
+  return {limiter, background ? TrafficClass::kBackground : TrafficClass::kForeground};
 }
 
 absl::Status HopRunner::OpenOutputs() {
   for (const HopOutput& spec : spec_.outputs) {
-    Output& output = outputs_.emplace_back(FirstTurn());
+    Output& output = outputs_.emplace_back(FirstTurn(context_.send_limiter));
     const StreamShape shape{uint64_t{spec_.slices.count()} * spec.rows.size(),
                             static_cast<uint32_t>(slot_bytes_)};
     ECPIPE_ASSIGN_OR_RETURN(output.sender, context_.transport->Offer(spec, shape, context_.wakeup));
     output.sources = RowIndices(spec.rows);
   }
   if (!spec_.stored_rows.empty()) {
-    Output& output = outputs_.emplace_back(FirstTurn());
+    Output& output = outputs_.emplace_back(FirstTurn(context_.send_limiter));
     output.is_sink = true;
     output.sources = RowIndices(spec_.stored_rows);
   }
@@ -200,7 +200,10 @@ uint8_t* HopRunner::Accumulator(uint32_t ordinal, size_t row_index) {
 
 absl::StatusOr<bool> HopRunner::Step(uint32_t send_limit) {
   send_limit_ = send_limit;
-  for (Input& input : inputs_) input.drained = false;
+  for (Input& input : inputs_) {
+    input.drained = false;
+    input.turn.Forget();
+  }
   for (Output& output : outputs_) {
     output.full = false;
     output.turn.Forget();
@@ -242,6 +245,10 @@ absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
   if (!next || input.receiver == nullptr || input.drained) return false;
   const FrameHeader expected =
       Header(spec.rows[next->row_index], spec_.slices.SliceIndex(next->ordinal));
+  if (!input.turn.MayPass(kFrameHeaderBytes + expected.payload_bytes)) {
+    input.drained = true;
+    return false;
+  }
   const absl::StatusOr<bool> complete = input.receiver->TryReceive(
       expected, {InputSlice(input, next->ordinal, next->row_index), expected.payload_bytes});
   if (!complete.ok()) return BlameSender(complete.status(), spec.node);
@@ -249,6 +256,7 @@ absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
     input.drained = true;
     return false;
   }
+  input.turn.Passed();
   pipeline_.Received(index);
   const bool last =
       next->ordinal + 1 == spec_.slices.count() && next->row_index + 1 == spec.rows.size();
@@ -368,13 +376,13 @@ absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
   const FrameHeader header = Header(spec_.rows[source], slice_index);
   const std::span<const uint8_t> bytes(Accumulator(next.ordinal, source), header.payload_bytes);
   if (!output.is_sink) {
-    if (!output.turn.MaySend(kFrameHeaderBytes + header.payload_bytes)) return false;
+    if (!output.turn.MayPass(kFrameHeaderBytes + header.payload_bytes)) return false;
     ECPIPE_RETURN_IF_ERROR(FaultPoint("hop.send_slice"));
     // A frame that may have to wait for its turn cannot share packets with the one before it.
     const bool more = !output.turn.limited() && SendsMoreAfter(index, next);
     const auto after = more ? SliceSender::Next::kFrame : SliceSender::Next::kUnknown;
     ECPIPE_ASSIGN_OR_RETURN(const bool sent, output.sender->TrySend(header, bytes, after));
-    if (sent) output.turn.Sent();
+    if (sent) output.turn.Passed();
     return sent;
   }
   if (!context_.sink->Ready(header.row, slice_index)) return false;
@@ -385,11 +393,17 @@ absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
 
 std::optional<Duration> HopRunner::HeldBackFor() const {
   std::optional<Duration> shortest;
-  for (const Output& output : outputs_) {
-    const Duration time = output.turn.held_back();
+  const auto add = [&shortest](Duration time) {
     if (time > Duration(0)) shortest = std::min(shortest.value_or(time), time);
-  }
+  };
+  for (const Input& input : inputs_) add(input.turn.held_back());
+  for (const Output& output : outputs_) add(output.turn.held_back());
   return shortest;
+}
+
+bool HopRunner::WaitsToReceive(size_t index) const {
+  return inputs_[index].receiver != nullptr && pipeline_.NextReceive(index).has_value() &&
+         inputs_[index].turn.held_back() == Duration(0);
 }
 
 bool HopRunner::WaitsToSend(size_t index) const {
@@ -420,8 +434,7 @@ bool HopRunner::Done() const {
 
 void HopRunner::AddPollFds(std::vector<pollfd>* fds) const {
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].receiver == nullptr || !pipeline_.NextReceive(i)) continue;
-    fds->push_back(inputs_[i].receiver->poll_fd());
+    if (WaitsToReceive(i)) fds->push_back(inputs_[i].receiver->poll_fd());
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].sender == nullptr) continue;

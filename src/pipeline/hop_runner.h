@@ -21,9 +21,9 @@
 #include "common/transport.h"
 #include "pipeline/block_reader.h"
 #include "pipeline/local_reader.h"
-#include "pipeline/send_turn.h"
 #include "pipeline/slice_pipeline.h"
 #include "pipeline/slice_sink.h"
+#include "pipeline/stream_turn.h"
 
 namespace ecpipe {
 
@@ -43,7 +43,9 @@ class HopRunner {
     SliceSink* sink = nullptr;         // outlives the runner; may be null when no hop stores rows
     std::shared_ptr<Wakeup> wakeup;
     size_t ring_bytes = 0;
-    RateLimiter* limiter = nullptr;  // outlives the runner; null: streams are not limited
+    // Of what is sent, and of what is received. They outlive the runner; null: not limited.
+    RateLimiter* send_limiter = nullptr;
+    RateLimiter* receive_limiter = nullptr;
   };
 
   // Opens the hop's streams and starts to read its block (`block` is null for a hop without one).
@@ -54,8 +56,8 @@ class HopRunner {
   // Moves slices as far as that is possible without blocking, and sends no slice whose index is
   // `send_limit` or more. Returns whether anything moved.
   absl::StatusOr<bool> Step(uint32_t send_limit);
-  // How long the rate limit held frames back in the last Step; nothing if it did not. Such a wait
-  // is not a stall.
+  // How long a rate limit held frames back in the last Step; nothing if it did not. Such a wait is
+  // not a stall.
   std::optional<Duration> HeldBackFor() const;
   bool Done() const;
   // The index of the first slice that some output has not sent yet; the largest number if there is
@@ -82,22 +84,25 @@ class HopRunner {
 
  private:
   struct Input {
+    explicit Input(StreamTurn first) : turn(std::move(first)) {}
+
     std::unique_ptr<SliceReceiver> receiver;  // null once all frames have come
     std::vector<size_t> targets;  // for each row of the stream: index into the hop's rows
     std::vector<CoefficientColumn> columns;  // raw inputs only: for each row of the stream
     bool drained = false;                    // nothing to read; not tried again in this Step
     AlignedBuffer ring;
+    StreamTurn turn;
     uint64_t closed_bytes = 0;  // received before the receiver was closed
   };
   struct Output {
-    explicit Output(SendTurn first) : turn(std::move(first)) {}
+    explicit Output(StreamTurn first) : turn(std::move(first)) {}
 
     std::unique_ptr<SliceSender> sender;  // null for the sink, and once the stream has ended
     std::vector<size_t> sources;          // for each row of the stream: index into the hop's rows
     bool is_sink = false;
     bool full = false;  // takes no more; not tried again in this Step
     bool finished = false;
-    SendTurn turn;
+    StreamTurn turn;
     uint64_t closed_bytes = 0;  // sent before the sender was closed
   };
 
@@ -118,9 +123,10 @@ class HopRunner {
   bool SendsMoreAfter(size_t index, SlicePipeline::Position position) const;
   absl::StatusOr<bool> SendSome();
   absl::StatusOr<bool> SendNext(size_t index);
-  // Whether an output waits only for the other end or the network.
+  // Whether an input, or an output, waits only for the other end or the network.
+  bool WaitsToReceive(size_t index) const;
   bool WaitsToSend(size_t index) const;
-  SendTurn FirstTurn() const;
+  StreamTurn FirstTurn(RateLimiter* limiter) const;
   absl::StatusOr<bool> Finish(size_t index);
 
   FrameHeader Header(Row row, uint32_t slice_index) const;

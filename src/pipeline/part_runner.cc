@@ -37,7 +37,8 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
   }
   const HopRunner::Context context{&runner->part_, transport, sink, runner->wakeup_,
                                    RingBytesOfHop(runner->part_, options),
-                                   runner->part_.probe ? nullptr : options.limiter};
+                                   runner->part_.probe ? nullptr : options.send_limiter,
+                                   options.receive_limiter};
   for (size_t i = 0; i < runner->part_.hops.size(); ++i) {
     ECPIPE_ASSIGN_OR_RETURN(
         std::unique_ptr<HopRunner> hop,

@@ -29,9 +29,10 @@ struct PartOptions {
   // Memory of each ring of slice buffers: there is one ring for a local block, and one for each row
   // of each input. The hops of a part share it.
   size_t ring_bytes = 512u << 10;
-  // Limits what all parts of the process send over the network, except probes; outlives them. Null:
-  // no limit. Waiting for the limiter does not count as a stall.
-  RateLimiter* limiter = nullptr;
+  // Limit what all parts of the process send over the network, except probes, and what they
+  // receive. The limiters outlive the parts. Null: no limit. Waiting for them is not a stall.
+  RateLimiter* send_limiter = nullptr;
+  RateLimiter* receive_limiter = nullptr;
 };
 
 // Totals of one part. Wire bytes include frame headers.

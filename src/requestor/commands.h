@@ -29,8 +29,9 @@ struct CommonArguments {
 };
 
 struct ReadArguments {
-  RepairTarget target;  // of one block
-  std::string output;   // a path; "-" is standard output
+  RepairTarget target;    // of one block
+  std::string output;     // a path; "-" is standard output
+  double limit_mbit = 0;  // of what comes over the network; 0: no limit
 };
 
 // Exactly one of `output`, `output_directory` and `to` is given.
@@ -39,6 +40,7 @@ struct RepairArguments {
   std::string output;            // the file of a single block
   std::string output_directory;  // each block under its id
   std::vector<std::string> to;   // nodes that store the blocks, one for each
+  double limit_mbit = 0;         // as in ReadArguments; not with `to`
 };
 
 struct EncodeArguments {
@@ -60,6 +62,7 @@ inline ProgressStyle ProgressStyleOf(const CommonArguments& common) {
 
 // Rates are shown in Mb/s; everything else counts bytes.
 inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6; }
+inline double BytesPerSecond(double mbit) { return mbit * 1e6 / 8; }
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
 

@@ -66,12 +66,14 @@ class CancelOnSignal {
   const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-absl::StatusOr<std::shared_ptr<Requestor>> Connect(const CommonArguments& common) {
+absl::StatusOr<std::shared_ptr<Requestor>> Connect(const CommonArguments& common,
+                                                  double limit_mbit = 0) {
   RequestorOptions options;
   options.coordinator = common.coordinator;
   ECPIPE_ASSIGN_OR_RETURN(options.tls, TlsContext::CreateIfEnabled(common.tls));
   options.part.stall_timeout = FromSeconds(common.timeout_s);
   options.sha256_of_files = common.json;
+  options.receive_bytes_per_second = BytesPerSecond(limit_mbit);
   return Requestor::Connect(std::move(options));
 }
 
@@ -131,9 +133,9 @@ ProgressOptions ProgressOf(const RepairTarget& target, ProgressStyle style) {
 }
 
 absl::Status ToFiles(const CommonArguments& common, const RepairTarget& target,
-                     const std::vector<std::string>& paths) {
+                     const std::vector<std::string>& paths, double limit_mbit) {
   CancelOnSignal cancel;
-  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common, limit_mbit));
   cancel.Watch(requestor);
   std::optional<ProgressDisplay> display(ProgressOf(target, ProgressStyleOf(common)));
   const ProgressFn show = display->Callback();
@@ -176,22 +178,31 @@ absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arg
         "--output and --sha256 take a single block; for several use --output-dir or --to");
   }
   if (!arguments.to.empty()) {
+    if (arguments.limit_mbit > 0) {
+      return absl::InvalidArgumentError(
+          "--limit-mbit limits what this command receives, and with --to helpers receive the "
+          "bytes: limit those with `ecpipe limits set`");
+    }
     if (target.sha256.empty()) return ToNodes(common, target, arguments.to);
     return absl::InvalidArgumentError(
         "--sha256 cannot be used with --to: the bytes go to the nodes and do not come here");
   }
-  if (!arguments.output.empty()) return ToFiles(common, target, {arguments.output});
+  if (!arguments.output.empty()) {
+    return ToFiles(common, target, {arguments.output}, arguments.limit_mbit);
+  }
   std::vector<std::string> paths;
   for (const std::string& id : target.block_ids) {
     // Before it becomes a path.
     ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(id), "block id '" + id + "'"));
     paths.push_back(arguments.output_directory + "/" + id);
   }
-  return ToFiles(common, target, paths);
+  return ToFiles(common, target, paths, arguments.limit_mbit);
 }
 
 absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments) {
-  if (arguments.output != "-") return ToFiles(common, arguments.target, {arguments.output});
+  if (arguments.output != "-") {
+    return ToFiles(common, arguments.target, {arguments.output}, arguments.limit_mbit);
+  }
   if (common.json) {
     return absl::InvalidArgumentError(
         "--json and the block's bytes cannot both go to standard output; write the bytes to a file "
@@ -200,7 +211,8 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
   // Who takes the bytes may end first: an error then, so that the coordinator hears of the end.
   ::signal(SIGPIPE, SIG_IGN);
   CancelOnSignal cancel;
-  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor,
+                          Connect(common, arguments.limit_mbit));
   cancel.Watch(requestor);
   // On a terminal the bytes are what people look at.
   const bool shown = ::isatty(STDOUT_FILENO) == 0;

@@ -175,6 +175,19 @@ class CommandLine {
         ->check(positive);
   }
 
+  // Helpers that have sent all wait for the requestor to empty its sockets, and take it for dead
+  // after ten seconds: half a MiB of each of a dozen helpers must be through by then.
+  static constexpr double kLeastLimitMbit = 10;
+
+  static void AddLimit(CLI::App* app, double* mbit) {
+    app->add_option("--limit-mbit", *mbit,
+                    "Receive at most so many megabits a second, so that\n"
+                    "other traffic of this host has the rest; default:\n"
+                    "no limit")
+        ->type_name("MBIT")
+        ->check(CLI::Range(kLeastLimitMbit, 1e6));
+  }
+
   static void AddSha256(CLI::App* app, RepairTarget& target) {
     const auto check = [](const std::string& text) {
       return IsSha256Hex(text) ? "" : "must be 64 lower-case hexadecimal digits";
@@ -197,6 +210,7 @@ class CommandLine {
     read->add_option("-o,--output", read_.output, "Output file, or - for standard output")
         ->type_name("FILE")
         ->capture_default_str();
+    AddLimit(read, &read_.limit_mbit);
     AddSha256(read, read_.target);
     AddExample(read, "ecpipe read BLOCK --offset 4096 --length 1MiB -o part.bin");
 
@@ -216,6 +230,7 @@ class CommandLine {
         ->type_name("DIR");
     AddHosts(where, &repair_.to);
     where->require_option(1);
+    AddLimit(repair, &repair_.limit_mbit);
     AddSha256(repair, repair_.target);
     AddExample(repair,
                "ecpipe repair BLOCK -o block.bin\n"

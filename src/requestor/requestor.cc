@@ -150,7 +150,9 @@ Requestor::Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptio
     : coordinator_(std::move(coordinator)),
       options_(WithName(std::move(options))),
       tcp_(tcp != nullptr ? std::move(tcp) : MakeTcpTransport(nullptr, options_.tls)),
-      redis_(MakeRedisTransport("", 2 * options_.part.stall_timeout)) {}
+      redis_(MakeRedisTransport("", 2 * options_.part.stall_timeout)) {
+  receive_limiter_.SetRate(options_.receive_bytes_per_second);
+}
 
 Requestor::~Requestor() = default;
 
@@ -382,8 +384,10 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
   std::optional<ParityCheckSink> check;
   if (part.check.rows > 0) sink = &check.emplace(part, sink);
   Transport* const transport = part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
+  PartOptions options = options_.part;
+  options.receive_limiter = &receive_limiter_;
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<PartRunner> runner,
-                          PartRunner::Create(part, {}, transport, sink, options_.part));
+                          PartRunner::Create(part, {}, transport, sink, options));
   absl::Status status;
   {
     const Running running(this, call, runner.get());

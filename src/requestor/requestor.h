@@ -60,6 +60,8 @@ struct RequestorOptions {
   Duration call_timeout = std::chrono::seconds(15);  // of each call to the coordinator
   std::shared_ptr<TlsContext> tls;                   // its certificate; null: plain text
   PartOptions part;
+  // Of what all calls together receive of blocks; 0: no limit.
+  double receive_bytes_per_second = 0;
   RepairWatch::Options watch;
   bool sha256_of_files = false;  // compute it for the report, even with nothing to compare it with
 };
@@ -157,6 +159,7 @@ class Requestor {
   const RequestorOptions options_;
   const std::unique_ptr<Transport> tcp_;
   const std::unique_ptr<Transport> redis_;
+  RateLimiter receive_limiter_{&Clock::System()};
 
   Mutex mutex_;
   CondVar cancelled_;

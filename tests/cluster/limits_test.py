@@ -154,6 +154,26 @@ class PerNode(LimitsCase):
         self.assertFalse(self.limits()["cluster"]["repair_mbit_is_set"])
 
 
+class OfARequestor(LimitsCase):
+    def test_it_holds_for_all_that_comes(self) -> None:
+        """Of a star: four streams share it, and helpers wait for it longer than for a dead peer."""
+        block, length, mbit = self.block(0, 1), 4 << 20, 20
+        report = self.cluster.cli_json(
+            "repair", block["block_id"], "-o", self.work / "range", "--length", str(length),
+            "--scheme", "conventional", "--limit-mbit", str(mbit))
+        self.assertGreater(report["seconds"], 0.95 * 4 * length / (mbit * MBIT))
+        self.assertEqual(report["attempts"], 1)
+        self.assertEqual((self.work / "range").read_bytes(),
+                         self.bytes_of(block["block_id"])[:length])
+
+    def test_what_is_refused(self) -> None:
+        block = self.block(0, 1)["block_id"]
+        said = self.fails(USAGE, "repair", block, "--to", "node-7", "--limit-mbit", "20")
+        self.assertIn("ecpipe limits set", said)
+        self.fails(USAGE, "repair", block, "-o", self.work / "x", "--limit-mbit", "9")
+        self.fails(USAGE, "read", block, "--limit-mbit", "0")
+
+
 class ClusterWide(LimitsCase):
     def test_all_together_keep_to_the_limit(self) -> None:
         total = 4 * SLOWER  # of four helpers on the path

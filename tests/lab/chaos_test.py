@@ -18,7 +18,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "bench"))
 
-from labkit import netns  # noqa: E402
+from labkit import namespace, netns  # noqa: E402
 from labkit.process import interruptible, run  # noqa: E402
 
 EXIT_SKIPPED = 77
@@ -54,11 +54,12 @@ class Chaos(unittest.TestCase):
                                stderr=subprocess.DEVNULL, text=True)
         try:
             self.assertTrue(lab.stdout.readline(), "the first fault")
+            its_own = namespace.opened_by(lab.pid)
+            self.assertTrue(its_own)
             lab.send_signal(signal.SIGINT)
             lab.communicate(timeout=STOP_SECONDS)
             self.assertEqual(lab.returncode, 128 + signal.SIGINT)
-            self.assertEqual([name for name in netns.list_namespaces()
-                              if name.startswith(f"{netns.NAME_PREFIX}{lab.pid}-")], [])
+            self.assertEqual(namespace.in_use(its_own), set())
         finally:
             lab.kill()
             lab.communicate()

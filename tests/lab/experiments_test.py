@@ -18,7 +18,7 @@ import unittest
 from pathlib import Path
 
 from lab_command import REPOSITORY, rows_of
-from labkit import netns, plots
+from labkit import namespace, netns, plots
 from labkit.process import interruptible, run
 
 EXIT_SKIPPED = 77
@@ -143,10 +143,11 @@ class Experiments(unittest.TestCase):
                     if line.startswith("run 1: rp"):
                         break
             for index, lab in enumerate(labs):
-                self.assertTrue(namespaces_of(lab.pid))
+                its_own = namespace.opened_by(lab.pid)
+                self.assertTrue(its_own)
                 lab.send_signal(signal.SIGINT)
                 self.assertEqual(drain(lab), 128 + signal.SIGINT)
-                self.assertEqual(namespaces_of(lab.pid), [])
+                self.assertEqual(namespace.in_use(its_own), set())
                 for other in labs[index + 1:]:
                     self.assertTrue(other.stdout.readline().startswith("run "))
         finally:
@@ -164,11 +165,6 @@ class Experiments(unittest.TestCase):
                         "--bin-dir", BIN_DIR], check=False)
             self.assertEqual(done.returncode, 1, words)
             self.assertNotIn("Traceback", done.stderr)
-
-
-def namespaces_of(pid: int) -> list[str]:
-    return [name for name in netns.list_namespaces()
-            if name.startswith(f"{netns.NAME_PREFIX}{pid}-")]
 
 
 def drain(lab: subprocess.Popen[str]) -> int:

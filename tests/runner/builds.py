@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
@@ -22,11 +21,6 @@ SANITIZER_OPTIONS = {
                     f"suppressions={REPOSITORY / 'tests' / 'tsan.supp'}",
     "ASAN_OPTIONS": "detect_leaks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
-}
-# What ccache has of one clone serves every other one; what the user has set is kept.
-CCACHE_OPTIONS = {
-    "CCACHE_BASEDIR": str(REPOSITORY), "CCACHE_NOHASHDIR": "1",
-    "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime",
 }
 # Tests that run beside a build watch the clock, and a compiler does not.
 BESIDE_TESTS = ("nice", "-n", "19")
@@ -47,15 +41,12 @@ def build(session: Session, preset: str, targets: Sequence[str]) -> bool:
     has a time."""
     tier, start = Tier(f"build {preset}"), time.monotonic()
     configure = ["cmake", "--preset", preset]
-    if shutil.which("ccache"):
-        configure += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
     # The build runs the test programs once, to list their tests.
     compile_them = [*BESIDE_TESTS, *under_fixed_layout(preset), "cmake", "--build", "--preset",
                     preset, *(["--target", *targets] if targets else [])]
     for number, command in enumerate((configure, compile_them)):
         log = session.logs / f"build-{preset}-{number}.log"
-        code = session.children.run(command, log, BUILD_SECONDS,
-                                    {**CCACHE_OPTIONS, **os.environ, **SANITIZER_OPTIONS})
+        code = session.children.run(command, log, BUILD_SECONDS, SANITIZER_OPTIONS)
         if code:
             tier.fail(f"{' '.join(command)} (exit code {code})", log.read_text(errors="replace"))
             break

@@ -191,7 +191,7 @@ TEST_F(Engines, LanesThatInterleaveArriveInOrder) {
 TEST_F(Engines, WaitingForTheRateLimitIsNoStall) {
   RateLimiter limiter(&Clock::System());
   options_.stall_timeout = std::chrono::milliseconds(300);
-  options_.limiter = &limiter;
+  options_.send_limiter = &limiter;
   limiter.SetRate(100'000);
   const TimePoint begun = Clock::System().Now();
   RepairPlan plan = Plan("rp", {0}, {0, 50'000, 1000});
@@ -202,9 +202,32 @@ TEST_F(Engines, WaitingForTheRateLimitIsNoStall) {
             std::vector<uint8_t>(blocks_[0].begin(), blocks_[0].begin() + 50'000));
 }
 
+// The requestor of a star takes what four helpers send at once.
+TEST_F(Engines, ALimitOfWhatIsReceivedHoldsForAllInputsTogether) {
+  RateLimiter limiter(&Clock::System());
+  options_.receive_limiter = &limiter;
+  limiter.SetRate(100'000);
+  const TimePoint begun = Clock::System().Now();
+  RepairPlan plan = Plan("conventional", {0}, {0, 25'000, 1000});
+  for (const auto& [node, status] : Run(plan)) EXPECT_TRUE(status.ok()) << node << ": " << status;
+  // 25 frames of each; the first 20 ms come at once, and of the last frame the turn is enough.
+  EXPECT_GT(Seconds(Clock::System().Now() - begun), (4 * 25 * 1040 - 10'000) / 100e3);
+  EXPECT_EQ(sinks_.at("r0")->rows().at(0),
+            std::vector<uint8_t>(blocks_[0].begin(), blocks_[0].begin() + 25'000));
+}
+
+TEST_F(Engines, EverySchemeUnderALimitOfWhatIsReceived) {
+  RateLimiter limiter(&Clock::System());
+  options_.receive_limiter = &limiter;
+  limiter.SetRate(20e6);
+  for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic", "rp-all", "mixed"}) {
+    ExpectRepaired(scheme, {2, 5}, {0, kBlockBytes, 5000});
+  }
+}
+
 TEST_F(Engines, ARaisedLimitReachesPartsUnderWay) {
   RateLimiter limiter(&Clock::System());
-  options_.limiter = &limiter;
+  options_.send_limiter = &limiter;
   limiter.SetRate(1000);  // 400 s
   std::thread raise([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // sleep-ok: parts run meanwhile
@@ -216,7 +239,7 @@ TEST_F(Engines, ARaisedLimitReachesPartsUnderWay) {
 
 TEST_F(Engines, EverySchemeUnderALimit) {
   RateLimiter limiter(&Clock::System());
-  options_.limiter = &limiter;
+  options_.send_limiter = &limiter;
   limiter.SetRate(20e6);
   for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic", "rp-all", "mixed"}) {
     ExpectRepaired(scheme, {2, 5}, {0, kBlockBytes, 5000});

@@ -8,30 +8,30 @@
 
 namespace ecpipe {
 
-// The turn of one stream's next frame at the rate limiter. A turn that was not used is given back.
-// Used by one thread.
-class SendTurn {
+// The turns of one stream's frames at the rate limiter, one after the other. A turn that was not
+// used is given back. Used by one thread.
+class StreamTurn {
  public:
   // `limiter` outlives the turn; null: frames need not wait.
-  SendTurn(RateLimiter* limiter, TrafficClass traffic) : limiter_(limiter), traffic_(traffic) {}
-  SendTurn(SendTurn&& other) noexcept
+  StreamTurn(RateLimiter* limiter, TrafficClass traffic) : limiter_(limiter), traffic_(traffic) {}
+  StreamTurn(StreamTurn&& other) noexcept
       : limiter_(other.limiter_),
         traffic_(other.traffic_),
         turn_(std::exchange(other.turn_, std::nullopt)),
         held_back_(other.held_back_) {}
-  SendTurn& operator=(SendTurn&&) = delete;
-  ~SendTurn() {
+  StreamTurn& operator=(StreamTurn&&) = delete;
+  ~StreamTurn() {
     if (turn_) limiter_->GiveBack(traffic_, *turn_);
   }
 
-  // Whether the next frame may go now; it keeps its place until Sent().
-  bool MaySend(uint64_t wire_bytes) {
+  // Whether the next frame may be sent, or received, now; it keeps its place until Passed().
+  bool MayPass(uint64_t wire_bytes) {
     if (limiter_ == nullptr) return true;
     if (!turn_) turn_ = limiter_->Queue(traffic_, wire_bytes);
     held_back_ = limiter_->Wait(traffic_, *turn_);
     return held_back_ == Duration(0);
   }
-  void Sent() { turn_.reset(); }
+  void Passed() { turn_.reset(); }
 
   // How long until it is worth asking again; 0: nothing was held back since Forget().
   Duration held_back() const { return held_back_; }
