@@ -25,6 +25,8 @@
 namespace ecpipe {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 // Ctrl-C and SIGTERM end the repair in good order: the helpers are told, the temporary file goes. A
 // second one ends the process.
 class CancelOnSignal {
@@ -94,7 +96,6 @@ absl::Status WriteAll(int fd, std::span<const uint8_t> bytes, const CancelOnSign
 // `places` has one for each block.
 void PrintJson(const RepairTarget& target, const RepairReport& report,
                const std::vector<std::string>& places, double cpu_seconds) {
-  using Json = nlohmann::ordered_json;
   Json blocks = Json::array();
   for (size_t i = 0; i < target.block_ids.size(); ++i) {
     blocks.push_back(

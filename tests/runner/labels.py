@@ -53,9 +53,8 @@ LABELS = (
     Label("host", ("release",), Phase.ALONE, 1, retried=True),
 )
 QUICK = {"dev": ("unit", "script", "sim", "fuzz")}
-# The build of release has what these tests start; its unit tests would tell nothing that those of
-# asan and tsan do not.
-BUILD_TARGETS = {"release": ("system_tests",)}
+# Of release what tests start, of the sanitizers what runs in a test's own process.
+BUILD_TARGETS = {"release": ("system_tests",), "asan": ("unit_tests",), "tsan": ("unit_tests",)}
 PRESET_ORDER = ("release", "dev", "asan", "tsan", "fuzz")
 
 Plan = dict[str, list[Label]]

@@ -133,7 +133,9 @@ class Plans(unittest.TestCase):
         by_name = {label.name: label for label in LABELS}
         self.assertEqual(targets_of("release", [by_name["cluster"]]), ("system_tests",))
         self.assertEqual(targets_of("release", [by_name["unit"]]), ())
-        self.assertEqual(targets_of("asan", [by_name["unit"]]), ())
+        self.assertEqual(targets_of("asan", [by_name["unit"]]), ("unit_tests",))
+        self.assertEqual(targets_of("asan", [by_name["unit"], by_name["cluster"]]), ())
+        self.assertEqual(targets_of("fuzz", [by_name["libfuzzer"]]), ())
 
 
 if __name__ == "__main__":
