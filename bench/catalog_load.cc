@@ -170,6 +170,11 @@ void Run(const Options& options) {
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
+  if (argc < 2 || std::strcmp(argv[1], "--help") == 0) {
+    std::printf("Usage: catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random]\n"
+                "                    [--lookups=100000]\n");
+    return argc < 2 ? 2 : 0;
+  }
   ecpipe::Run(ecpipe::ParseOptions(argc, argv));
   return 0;
 }

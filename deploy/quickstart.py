@@ -99,6 +99,7 @@ def main() -> int:
         return 1
     except LabError as error:
         where = (f"the logs are in {arguments.work_dir}/logs" if arguments.work_dir
+                 else "the logs are in the kept folder's logs/" if arguments.keep
                  else "run it again with --keep to look at the logs")
         print(f"\nquickstart: {error}\nquickstart: {where}", file=sys.stderr)
         return 1

@@ -4,13 +4,14 @@
 
 Three phases, so that two cores are busy and nothing that watches the clock is disturbed:
   1. The preset release is built: the programs, as deploy/quickstart.sh builds them.
-  2. Tests that start those programs (cluster, docs, install) run beside the builds of asan, tsan
-     and fuzz, which give way to them. As soon as one of these stands, its tests (unit, script, sim,
-     fuzz, libfuzzer) run.
+  2. Tests that start those programs (cluster, docs, install, bench) run beside the builds of asan,
+     tsan and fuzz, which give way to them. As soon as one of these stands, its tests (unit, script,
+     sim, fuzz, libfuzzer) run.
   3. What measures, or fills the machine, runs alone: quickstart, lab and host tests.
 
-A test of phase 3, or one that starts programs, runs once more, alone, if it fails. When it passes
-then it counts as passed and is listed as "flaky: NAME". More than two of these fail the run.
+A test of phase 3, or one that starts programs, runs once more, alone, if it fails, unless more than
+four of its label have failed. When it passes then it counts as passed and is listed as "flaky:
+NAME". More than two of these fail the run.
 
 The last line is "N passed, N failed" (and ", N skipped"). Exit code 0 only when nothing failed and
 something ran.
@@ -31,7 +32,7 @@ from typing import Callable, Sequence
 
 from runner.builds import build
 from runner.children import REPOSITORY, Children
-from runner.ctest import TierPlan, run_tier, tests_by_label
+from runner.ctest import FirstTry, TierPlan, run_once, settle, tests_by_label
 from runner.labels import LABELS, PRESET_ORDER, Label, Phase, Plan, make_plan, targets_of
 from runner.static_checks import run_static
 from runner.tier import Session, Tier
@@ -57,10 +58,17 @@ def build_and_list(session: Session, preset: str, labels: Sequence[Label]) -> Te
     return tests
 
 
-def run_labels(session: Session, preset: str, labels: Sequence[Label], tests: Tests) -> None:
+def run_labels(session: Session, preset: str, labels: Sequence[Label], tests: Tests,
+               later: list[FirstTry] | None = None) -> None:
+    """`later` takes the tiers with tests that may try again, for when nothing else runs."""
     for label in labels:
-        run_tier(session, TierPlan(preset, label.name, REPOSITORY / "build" / preset, label.jobs(),
-                                   label.retried), tests.get(label.name, []))
+        plan = TierPlan(preset, label.name, REPOSITORY / "build" / preset, label.jobs(),
+                        label.retried)
+        first = run_once(session, plan, tests.get(label.name, []))
+        if later is not None and first.may_try_again():
+            later.append(first)
+        else:
+            settle(session, first)
 
 
 def run_presets(session: Session, plan: Plan) -> None:
@@ -69,6 +77,7 @@ def run_presets(session: Session, plan: Plan) -> None:
         return [label for label in plan[preset] if label.phase is phase]
 
     built: dict[str, Tests] = {}
+    later: list[FirstTry] = []
     with ThreadPoolExecutor(1) as processes, ThreadPoolExecutor(1) as sanitized:
         jobs = []
         for preset, labels in plan.items():
@@ -78,8 +87,10 @@ def run_presets(session: Session, plan: Plan) -> None:
             built[preset] = tests
             for runs, phase in ((processes, Phase.PROCESSES), (sanitized, Phase.SANITIZED)):
                 jobs.append(runs.submit(run_labels, session, preset, of_phase(preset, phase),
-                                        tests))
+                                        tests, later))
         wait_for(jobs)
+    for first in later:
+        settle(session, first)
     for preset, tests in built.items():
         run_labels(session, preset, of_phase(preset, Phase.ALONE), tests)
 

@@ -78,14 +78,15 @@ absl::StatusOr<std::shared_ptr<const ErasureCode>> RotatedReedSolomonCode::Creat
                            std::to_string(layout.sub_blocks) + "," +
                            std::to_string(layout.unit_bytes) + ")";
   constexpr int kMostRows = 64;
+  constexpr int kMostBlocks = 24;  // IsMds looks at 2^k sets
   ECPIPE_RETURN_IF_ERROR(Annotate(layout.Validate(), name));
   const int r = static_cast<int>(layout.sub_blocks);
-  const bool in_range = k >= 2 && n <= kMostRows && 2 <= n - k && n - k <= 4 && r % 2 == 0;
+  const bool in_range = k >= 2 && n <= kMostBlocks && 2 <= n - k && n - k <= 4 && r % 2 == 0;
   if (!in_range || n * r > kMostRows) {
     return absl::InvalidArgumentError(name +
                                       " is not a valid code: rotated-rs(n,k,rows,unit) needs 2 to "
-                                      "4 parity blocks, k >= 2, an even number "
-                                      "of rows, and n * rows <= 64");
+                                      "4 parity blocks, k >= 2, n <= 24, an even "
+                                      "number of rows, and n * rows <= 64");
   }
   Matrix generator = Generator(n, k, r);
   if (!IsMds(generator, n, k, r)) {

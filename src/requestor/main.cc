@@ -268,7 +268,9 @@ class CommandLine {
         ->option_text("NODE,...")
         ->delimiter(',')
         ->allow_extra_args(false);
-    recover->add_option("--scheme", recovery_.scheme, "As for `ecpipe repair`; default: auto")
+    recover->add_option("--scheme", recovery_.scheme,
+                        "As for `ecpipe repair`; default: the\n"
+                        "coordinator's")
         ->type_name("SCHEME");
     recover
         ->add_option("--policy", recovery_.policy,
@@ -409,7 +411,8 @@ class CommandLine {
         ->required();
     encode
         ->add_option("--code", encode_.code,
-                     "rs(n,k), rs-vandermonde(n,k), xor(n,k),\n"
+                     "rs(n,k), rs-vandermonde(n,k), rs-legacy(n,k),\n"
+                     "xor(n,k), hdfs:RS-6-3 (or another of HDFS's names),\n"
                      "lrc(k,groups,global) or rotated-rs(n,k), whose\n"
                      "block size must be a multiple of 64KiB. n is the\n"
                      "number of all blocks of a stripe, k that of its\n"

@@ -23,7 +23,7 @@ class BrokenLibrary(unittest.TestCase):
                 [helper, "--requestor-only", "--config", str(samples / "requestor.toml")],
                 [ecpipe, "status"],
                 [ecpipe, "verify", "no.manifest.json", "--blocks", "."],
-                [c_client, "127.0.0.1:1", "no-such-block", os.devnull]]
+                [c_client, "127.0.0.1:1", os.devnull, "node-1", "block-1", "block-2"]]
 
     def assert_refused(self, what: str) -> None:
         environment = {**os.environ, "BROKEN_ISAL": what,

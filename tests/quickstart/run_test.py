@@ -38,8 +38,10 @@ def rows_of(output: str) -> list[list[str]]:
 class Quickstart(unittest.TestCase):
     def finish(self, run: Run) -> str:
         """Its output, when it has ended well and left nothing."""
+        run.wait_for("Encoding")  # the cluster runs, in its namespaces if it has any
+        namespaces = run.namespaces()
         self.assertEqual(run.wait(), 0, run.output())
-        self.assertEqual(run.leftovers(), [])
+        self.assertEqual(run.leftovers(namespaces), [])
         for line in run.output().splitlines():
             self.assertLessEqual(len(line), COLUMNS, line)
         return run.output()

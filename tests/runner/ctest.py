@@ -55,15 +55,32 @@ def tests_by_label(build_folder: Path) -> dict[str, list[str]]:
     return names
 
 
-def run_tier(session: Session, plan: TierPlan, expected: Sequence[str]) -> Tier:
+@dataclass
+class FirstTry:
+    """The tests of a tier have run once."""
+
+    plan: TierPlan
+    tier: Tier
+    outcomes: dict[str, Outcome]
+    start: float
+
+    def may_try_again(self) -> bool:
+        failed = sum(outcome.result == "failed" for outcome in self.outcomes.values())
+        return self.plan.retried and 0 < failed <= MOST_TRIED_AGAIN
+
+
+def run_once(session: Session, plan: TierPlan, expected: Sequence[str]) -> FirstTry:
     tier, start = Tier(f"{plan.preset} {plan.label}"), time.monotonic()
-    if not expected:
-        tier.fail("no test", f"the preset has no test with the label {plan.label!r}")
-        return session.record(tier, start)
-    outcomes = run_ctest(session, plan, expected)
-    failed = [name for name, outcome in outcomes.items() if outcome.result == "failed"]
-    try_again = plan.retried and len(failed) <= MOST_TRIED_AGAIN
-    for name, outcome in outcomes.items():
+    outcomes = run_ctest(session, plan, expected) if expected else {
+        "no test": Outcome("failed", f"the preset has no test with the label {plan.label!r}")}
+    return FirstTry(plan, tier, outcomes, start)
+
+
+def settle(session: Session, first: FirstTry) -> Tier:
+    """Counts a tier and records it. Those of its tests that may try again do so now, one by one:
+    nothing else should run."""
+    tier, plan, try_again = first.tier, first.plan, first.may_try_again()
+    for name, outcome in first.outcomes.items():
         if outcome.result == "passed":
             tier.passed += 1
         elif outcome.result == "skipped":
@@ -72,7 +89,7 @@ def run_tier(session: Session, plan: TierPlan, expected: Sequence[str]) -> Tier:
             tier.pass_after_failure(name, outcome.text)
         else:
             tier.fail(name, outcome.text)
-    return session.record(tier, start)
+    return session.record(tier, first.start)
 
 
 def passes_alone(session: Session, plan: TierPlan, name: str) -> bool:

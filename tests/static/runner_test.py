@@ -13,7 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from runner.ctest import MOST_TRIED_AGAIN, TierPlan, run_tier, tests_by_label  # noqa: E402
+from runner.ctest import (  # noqa: E402
+    MOST_TRIED_AGAIN, TierPlan, run_once, settle, tests_by_label)
 from runner.labels import LABELS, make_plan, targets_of  # noqa: E402
 from runner.tier import MOST_FLAKY, Session, Tier  # noqa: E402
 
@@ -43,8 +44,9 @@ class Runner(unittest.TestCase):
 
     def run_tests(self, retried: bool, expected: list[str] | None = None) -> Tier:
         listed = tests_by_label(self.folder)["some"]
-        return run_tier(self.session, TierPlan("preset", "some", self.folder, 2, retried),
-                        listed if expected is None else expected)
+        return settle(self.session, run_once(
+            self.session, TierPlan("preset", "some", self.folder, 2, retried),
+            listed if expected is None else expected))
 
     def counts(self, tier: Tier) -> tuple[int, int, int, int]:
         return tier.passed, tier.failed, tier.skipped, len(tier.flaky)
