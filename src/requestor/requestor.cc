@@ -232,7 +232,8 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
   const absl::StatusOr<RepairStatus> ended = AwaitEnd(granted.repair_id, registration.call);
   if (absl::IsCancelled(ended.status())) {
     [[maybe_unused]] const absl::Status told =
-        coordinator_->FinishRepair(granted.repair_id, 0, ended.status(), 0);
+        coordinator_->FinishRepair(granted.repair_id, 0, ended.status(), 0,
+                                   registration.call.given_up.get_token());
   }
   if (!ended.ok()) return Annotate(ended.status(), "repair " + RepairIdText(granted.repair_id));
   if (ended->state != "done") {
@@ -317,8 +318,8 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
   }
   if (status.ok()) status = hooks.check(*granted.part, &report);
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
-  [[maybe_unused]] const absl::Status told =
-      coordinator_->FinishRepair(report.repair_id, report.attempts - 1, status, report.bytes);
+  [[maybe_unused]] const absl::Status told = coordinator_->FinishRepair(
+      report.repair_id, report.attempts - 1, status, report.bytes, given_up);
   if (!status.ok()) return Annotate(status, "repair " + RepairIdText(report.repair_id));
   return report;
 }
@@ -369,7 +370,8 @@ absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const Rep
     located =
         RunPart(*granted->part, &nowhere, call, &report, [bytes = slice.bytes] { return bytes; });
     [[maybe_unused]] const absl::Status told = coordinator_->FinishRepair(
-        granted->repair_id, granted->part->attempt, located, slice.bytes * slice.block_ids.size());
+        granted->repair_id, granted->part->attempt, located, slice.bytes * slice.block_ids.size(),
+        call->given_up.get_token());
   }
   if (!CorruptBlockOf(located).empty()) return located;
   const std::string why = located.ok() ? "with other survivors parity holds" : StatusText(located);
