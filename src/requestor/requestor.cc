@@ -18,6 +18,7 @@
 #include "common/tcp_transport.h"
 #include "pipeline/parity_check_sink.h"
 #include "requestor/coordinator_client.h"
+#include "requestor/receive_limit.h"
 
 namespace ecpipe {
 namespace {
@@ -385,6 +386,8 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
                                 RepairReport* report,
                                 const std::function<uint64_t()>& missing_bytes) {
   ECPIPE_RETURN_IF_ERROR(CheckPart(part));
+  ECPIPE_RETURN_IF_ERROR(CheckReceiveLimit(part, options_.receive_bytes_per_second,
+                                           options_.part.stall_timeout));
   std::optional<ParityCheckSink> check;
   if (part.check.rows > 0) sink = &check.emplace(part, sink);
   Transport* const transport = part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
