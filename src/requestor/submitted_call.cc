@@ -135,15 +135,13 @@ void CallThreads::Run(Worker* worker, const Work& work) {
   call->End(std::move(result));
 }
 
+// Under the lock, because a copy of the list takes memory: what listens for a call's stop ends
+// waits and calls of requestors, and knows nothing of these threads.
 void CallThreads::CancelAll() {
-  std::vector<std::shared_ptr<SubmittedCall>> calls;
-  {
-    MutexLock lock(&mutex_);
-    for (const Worker& worker : workers_) {
-      if (!worker.done) calls.push_back(worker.call);
-    }
+  MutexLock lock(&mutex_);
+  for (const Worker& worker : workers_) {
+    if (!worker.done) worker.call->Cancel();
   }
-  for (const auto& call : calls) call->Cancel();
 }
 
 void CallThreads::JoinDone() {

@@ -76,6 +76,7 @@ class CallThreads {
   // Has a thread of its own do `work` and end the call with what it returns, or throws.
   // RESOURCE_EXHAUSTED: as many calls as may be are under way, or no thread can be had.
   absl::Status Start(const std::shared_ptr<SubmittedCall>& call, Work work);
+  // Needs no memory.
   void CancelAll();
 
  private:
