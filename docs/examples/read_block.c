@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   ecpipe_client* client = NULL;
   const char* block = NULL;
   int code = ECPIPE_OK;
+  int written = 0;
   if (argc != 3) {
     fprintf(stderr, "usage: read_block COORDINATOR BLOCK\n");
     return 2;
@@ -28,11 +29,14 @@ int main(int argc, char** argv) {
     target.block_count = 1;
     code = ecpipe_read(client, &target, write_out, stdout, NULL, &report, &error);
   }
-  if (code == ECPIPE_OK) {
+  written = fflush(stdout) == 0 && !ferror(stdout);
+  if (!written) {
+    fprintf(stderr, "error: standard output could not be written\n");
+  } else if (code == ECPIPE_OK) {
     fprintf(stderr, "%llu bytes in %.3f s\n", (unsigned long long)report.bytes, report.seconds);
   } else {
     fprintf(stderr, "error %d: %s\n", code, error.message);
   }
   ecpipe_close(client);
-  return code == ECPIPE_OK ? 0 : 1;
+  return code == ECPIPE_OK && written ? 0 : 1;
 }

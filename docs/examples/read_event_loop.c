@@ -6,6 +6,9 @@
 #include <poll.h>
 #include <stdio.h>
 
+/* None of the library's codes. */
+enum { NOT_WRITTEN = 1000 };
+
 /* Takes what has come. ECPIPE_PENDING: there will be more. ECPIPE_OK: that was all. */
 static int take_all(ecpipe_call* call, ecpipe_error* error) {
   static char buffer[1 << 16];
@@ -14,7 +17,7 @@ static int take_all(ecpipe_call* call, ecpipe_error* error) {
   do {
     code = ecpipe_call_take(call, buffer, sizeof buffer, &taken, error);
     if (code != ECPIPE_OK) return code;
-    if (fwrite(buffer, 1, taken, stdout) != taken) ecpipe_call_cancel(call);
+    if (fwrite(buffer, 1, taken, stdout) != taken) return NOT_WRITTEN;
   } while (taken > 0);
   return ECPIPE_OK;
 }
@@ -48,8 +51,13 @@ int main(int argc, char** argv) {
       code = take_all(call, &error);
     }
   }
-  if (code != ECPIPE_OK) fprintf(stderr, "error %d: %s\n", code, error.message);
-  ecpipe_call_free(call);
+  if (code == ECPIPE_OK && fflush(stdout) != 0) code = NOT_WRITTEN;
+  if (code == NOT_WRITTEN) {
+    fprintf(stderr, "error: standard output could not be written\n");
+  } else if (code != ECPIPE_OK) {
+    fprintf(stderr, "error %d: %s\n", code, error.message);
+  }
+  ecpipe_call_free(call); /* cancels it if it is under way */
   ecpipe_close(client);
   return code == ECPIPE_OK ? 0 : 1;
 }

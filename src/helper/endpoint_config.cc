@@ -4,16 +4,12 @@
 #include <charconv>
 
 #include "common/daemon.h"
+#include "common/endpoint_address.h"
 #include "common/status.h"
 #include "common/tcp_socket.h"
 
 namespace ecpipe {
 namespace {
-
-bool IsEndpointAddress(const std::string& address) {
-  if (address.rfind("unix:/", 0) == 0) return true;
-  return address.rfind("tcp:", 0) == 0 && ParseHostPort(address.substr(4)).ok();
-}
 
 // As chmod takes it: "0660".
 bool ReadMode(const std::string& text, uint32_t* mode) {
@@ -30,9 +26,9 @@ EndpointConfig ReadEndpointConfig(Config& config) {
   const std::string mode = config.String("endpoint.mode", "0660");
   endpoint.max_connections = static_cast<uint32_t>(
       config.Integer("endpoint.max_connections", endpoint.max_connections, 1, 4096));
-  if (!endpoint.address.empty() && !IsEndpointAddress(endpoint.address)) {
-    config.Reject("endpoint.address",
-                  "'" + endpoint.address + "' is neither unix:/path nor tcp:host:port");
+  if (!endpoint.address.empty()) {
+    const absl::Status form = ParseEndpointAddress(endpoint.address).status();
+    if (!form.ok()) config.Reject("endpoint.address", std::string(form.message()));
   }
   if (!ReadMode(mode, &endpoint.mode)) {
     config.Reject("endpoint.mode", "'" + mode + "' is not an octal file mode such as \"0660\"");

@@ -11,7 +11,7 @@ namespace ecpipe {
 
 // The table [endpoint], in which deploy/helper.toml explains each key.
 struct EndpointConfig {
-  std::string address;  // "unix:/path" or "tcp:host:port"; empty: no endpoint
+  std::string address;  // as in common/endpoint_address.h; empty: no endpoint
   uint32_t mode = 0660;
   uint32_t max_connections = 64;
 };

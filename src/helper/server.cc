@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/endpoint_address.h"
 #include "common/log.h"
 #include "common/process_stats.h"
 #include "common/redis_transport.h"
@@ -71,7 +72,8 @@ absl::Status HelperServer::Check(const HelperConfig& config) {
     if (address.empty()) continue;
     ECPIPE_RETURN_IF_ERROR(Annotate(CheckListenAddress(address, config.insecure), key));
   }
-  return absl::OkStatus();
+  if (config.endpoint.address.empty()) return absl::OkStatus();
+  return CheckEndpointAddress(config.endpoint.address, config.insecure || protected_by_tls);
 }
 
 absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperConfig& config) {
@@ -227,6 +229,8 @@ void HelperServer::Drain() {
 
 absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
   ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
+  ECPIPE_RETURN_IF_ERROR(
+      CheckEndpointAddress(config.endpoint.address, config.insecure || config.tls.enabled()));
   if (config.metrics_address.empty()) return absl::OkStatus();
   return Annotate(CheckListenAddress(config.metrics_address, config.insecure), "metrics.listen");
 }

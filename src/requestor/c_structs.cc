@@ -34,8 +34,14 @@ static_assert(sizeof(ecpipe_submit_options) == kSubmitOptionsBytes);
 constexpr double kMostSeconds = 1e6;
 // Far beyond any code's parity; the coordinator knows the right number.
 constexpr size_t kMostBlocks = 256;
+// Told where there is no memory for another text.
+constexpr char kOutOfMemory[] = "out of memory";
 constexpr size_t kDefaultBufferBytes = 1 << 20;
 constexpr size_t kMostBufferBytes = 1 << 30;
+
+bool CanBeStruct(size_t struct_bytes, size_t least) {
+  return struct_bytes >= least && struct_bytes <= kMostStructBytes;
+}
 
 absl::StatusOr<std::string> Text(const char* text, const std::string& name) {
   if (text == nullptr) return std::string();
@@ -62,7 +68,7 @@ absl::Status SetSeconds(double seconds, const char* name, Duration* duration) {
 }  // namespace
 
 absl::Status CheckStructBytes(const char* name, size_t struct_bytes, size_t least) {
-  if (struct_bytes >= least && struct_bytes <= kMostStructBytes) return absl::OkStatus();
+  if (CanBeStruct(struct_bytes, least)) return absl::OkStatus();
   return absl::InvalidArgumentError(std::string(name) + ".struct_bytes is " +
                                     std::to_string(struct_bytes) + ": set it to sizeof(ecpipe_" +
                                     name + ")");
@@ -176,15 +182,20 @@ absl::Status CheckOutStructs(const ecpipe_report* report, const ecpipe_error* er
 }
 
 int Tell(const absl::Status& status, ecpipe_error* error) {
-  const int code = CodeOf(status.code());
-  if (error == nullptr || !CheckOutStructs(nullptr, error).ok()) return code;
   ecpipe_error told{};
-  told.code = code;
-  const std::string message = CleanText(std::string(status.message()));
-  const std::string_view cut = CutText(message, sizeof told.message - 1);
-  std::memcpy(told.message, cut.data(), cut.size());
+  told.code = CodeOf(status.code());
+  if (error == nullptr || !CanBeStruct(error->struct_bytes, kErrorBytes)) return told.code;
+  try {
+    const std::string message = CleanText(std::string(status.message()));
+    const std::string_view cut = CutText(message, sizeof told.message - 1);
+    std::memcpy(told.message, cut.data(), cut.size());
+  } catch (const std::bad_alloc&) {
+    told.code = ECPIPE_RESOURCE_EXHAUSTED;
+  }
+  const bool out_of_memory = told.code == ECPIPE_RESOURCE_EXHAUSTED && told.message[0] == '\0';
+  if (out_of_memory) std::memcpy(told.message, kOutOfMemory, sizeof kOutOfMemory);
   FillKnown(told, error);
-  return code;
+  return told.code;
 }
 
 void Fill(const RepairReport& report, ecpipe_report* filled) {
@@ -201,13 +212,18 @@ void Fill(const RepairReport& report, ecpipe_report* filled) {
 
 absl::Status StatusOfException() {
   try {
-    throw;
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::system_error& failure) {  // a thread could not be started
+      return absl::ResourceExhaustedError(failure.what());
+    } catch (const std::exception& failure) {
+      return absl::InternalError(failure.what());
+    }
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory");
-  } catch (const std::system_error& failure) {  // a thread could not be started
-    return absl::ResourceExhaustedError(failure.what());
-  } catch (const std::exception& failure) {
-    return absl::InternalError(failure.what());
+    // Its text takes memory as well; Tell() has it.
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
   }
 }
 

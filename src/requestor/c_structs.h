@@ -66,10 +66,13 @@ absl::StatusOr<size_t> BufferBytesOf(const ecpipe_submit_options* options);
 int CodeOf(absl::StatusCode code);
 // Null is fine for both; their sizes have been checked.
 absl::Status CheckOutStructs(const ecpipe_report* report, const ecpipe_error* error);
+// Fills the error and returns its code. Does not throw: where there is no memory for the message,
+// that is the error.
 int Tell(const absl::Status& status, ecpipe_error* error);
 void Fill(const RepairReport& report, ecpipe_report* filled);
 
-// In a handler: what the exception says. RESOURCE_EXHAUSTED for memory and threads, else INTERNAL.
+// In a handler: what the exception says. RESOURCE_EXHAUSTED for memory (without a message) and
+// threads, else INTERNAL. Does not throw.
 absl::Status StatusOfException();
 
 // Runs what a C function does, and keeps exceptions inside the library.

@@ -262,9 +262,11 @@ class CoordinatorApi {
   virtual absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
                                                      uint64_t missing_bytes, bool quiet) = 0;
   // Reports how the repair ended. If the status names a corrupt block (corrupt_block.h), the
-  // coordinator learns of it. A CANCELLED repair is reported within two seconds or not at all.
+  // coordinator learns of it. A CANCELLED repair, or one for which `stop` was asked to stop before,
+  // is reported within a second or not at all, and the token does not end the call.
   virtual absl::Status FinishRepair(RepairId repair_id, uint32_t attempt,
-                                    const absl::Status& status, uint64_t verified_bytes) = 0;
+                                    const absl::Status& status, uint64_t verified_bytes,
+                                    const std::stop_token& stop) = 0;
   virtual absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token& stop) = 0;
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
                                                   const std::vector<std::string>& to,

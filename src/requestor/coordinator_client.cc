@@ -26,8 +26,10 @@ constexpr int kStripesInPut = 1000;
 constexpr auto kProbeTimeout = std::chrono::seconds(120);
 // The coordinator asks helpers, and waits half a second for them.
 constexpr auto kInspectTimeout = std::chrono::milliseconds(1500);
-// Nobody who cancels waits for long for a coordinator that does not answer.
-constexpr Duration kFarewellTimeout = std::chrono::seconds(2);
+// Nobody who cancels waits for long for a coordinator that does not answer: ecpipe.h promises four
+// seconds, and there may be two farewells (of a repair, and of the search for its corrupt block)
+// after a call of kInspectTimeout.
+constexpr Duration kFarewellTimeout = std::chrono::seconds(1);
 
 absl::StatusOr<v1::Transport> TransportNamed(const std::string& name) {
   if (name.empty()) return v1::TRANSPORT_UNSPECIFIED;
@@ -253,7 +255,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::Status FinishRepair(RepairId repair_id, uint32_t attempt, const absl::Status& status,
-                            uint64_t verified_bytes) override {
+                            uint64_t verified_bytes, const std::stop_token& stop) override {
     v1::FinishRepairRequest request;
     request.set_repair_id(repair_id);
     request.set_attempt(attempt);
@@ -262,9 +264,10 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     request.set_verified_bytes(verified_bytes);
     request.set_corrupt_block_id(CorruptBlockOf(status));
     v1::FinishRepairResponse response;
-    const bool cancelled = absl::IsCancelled(status);
-    return Call(&Stub::FinishRepair, request, &response,
-                cancelled ? std::min(timeout_, kFarewellTimeout) : timeout_);
+    if (absl::IsCancelled(status) || stop.stop_requested()) {
+      return Call(&Stub::FinishRepair, request, &response, std::min(timeout_, kFarewellTimeout));
+    }
+    return Call(&Stub::FinishRepair, request, &response, timeout_, stop);
   }
 
   absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token& stop) override {

@@ -172,7 +172,8 @@ ECPIPE_API int ecpipe_repair_to_files(ecpipe_client* client, const ecpipe_target
                                       ecpipe_report* report, ecpipe_error* error);
 
 /* Has the helpers of `nodes`, one for each block of the target, store the blocks, whole; the
- * catalog then names the new places. ECPIPE_ABORTED: it failed there. */
+ * catalog then names the new places. ECPIPE_ABORTED: it failed there. ECPIPE_CANCELLED: the nodes
+ * may store the blocks nevertheless; the catalog says whether they did. */
 ECPIPE_API int ecpipe_repair_to_nodes(ecpipe_client* client, const ecpipe_target* target,
                                       const char* const* nodes, const ecpipe_call_options* options,
                                       ecpipe_report* report, ecpipe_error* error);

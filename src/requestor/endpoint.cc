@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/endpoint_address.h"
 #include "common/log.h"
 #include "common/status.h"
 
@@ -36,16 +37,14 @@ void Refuse(const UniqueFd& fd, bool plain) {
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Start(const Options& options,
                                                           RepairSourceFactory factory) {
+  const bool allowed = options.tls != nullptr || options.insecure;
+  ECPIPE_RETURN_IF_ERROR(CheckEndpointAddress(options.address, allowed));
   ECPIPE_ASSIGN_OR_RETURN(EndpointSocket socket,
                           EndpointSocket::Listen(options.address, options.mode));
+  // "localhost" may turn out to be any address.
+  ECPIPE_RETURN_IF_ERROR(CheckEndpointAddress(socket.address(), allowed));
   Options used = options;
-  if (socket.local()) {
-    used.tls = nullptr;
-  } else if (options.tls == nullptr && !options.insecure) {
-    return absl::InvalidArgumentError("endpoint " + options.address +
-                                      " is not a loopback address; set up [tls], or set insecure = "
-                                      "true if only trusted hosts can reach it");
-  }
+  if (socket.local()) used.tls = nullptr;
   return std::unique_ptr<Endpoint>(new Endpoint(used, std::move(socket), std::move(factory)));
 }
 

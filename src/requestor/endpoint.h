@@ -34,7 +34,7 @@ struct EndpointCounts {
 class Endpoint {
  public:
   struct Options {
-    std::string address;   // "unix:/path" or "tcp:host:port"
+    std::string address;   // as in common/endpoint_address.h
     uint32_t mode = 0660;  // of the file of a Unix socket
     uint32_t max_connections = 64;
     bool insecure = false;            // plain TCP off loopback
@@ -42,8 +42,7 @@ class Endpoint {
     EndpointSession::Options session;
   };
 
-  // INVALID_ARGUMENT: an address off loopback without TLS. The other errors are those of
-  // EndpointSocket::Listen.
+  // The errors are those of CheckEndpointAddress and EndpointSocket::Listen.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Start(const Options& options,
                                                          RepairSourceFactory factory);
   // Ends all connections with UNAVAILABLE and waits for their threads, which can take as long as a

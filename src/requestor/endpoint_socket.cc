@@ -10,19 +10,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/endpoint_address.h"
 #include "common/status.h"
-#include "common/tcp_socket.h"
 
 namespace ecpipe {
 namespace {
-
-constexpr char kUnix[] = "unix:";
-constexpr char kTcp[] = "tcp:";
-
-bool Begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
-
-// What follows the scheme.
-std::string Rest(const std::string& address) { return address.substr(address.find(':') + 1); }
 
 sockaddr_un UnixAddress(const std::string& path) {
   sockaddr_un address{};
@@ -68,31 +60,19 @@ absl::StatusOr<UniqueFd> ListenUnix(const std::string& path, uint32_t mode) {
 
 }  // namespace
 
-absl::Status ValidateEndpointAddress(const std::string& address) {
-  if (Begins(address, kTcp)) return ParseHostPort(Rest(address)).status();
-  const std::string path = Rest(address);
-  const bool good = Begins(address, kUnix) && Begins(path, "/") &&
-                    path.find('\0') == std::string::npos &&
-                    path.size() < sizeof(sockaddr_un::sun_path);
-  if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "'" + address + "' is neither unix:/path with a path of at most 107 bytes nor tcp:host:port");
-}
-
 absl::StatusOr<EndpointSocket> EndpointSocket::Listen(const std::string& address, uint32_t mode) {
-  ECPIPE_RETURN_IF_ERROR(ValidateEndpointAddress(address));
-  if (Begins(address, kUnix)) {
-    ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, ListenUnix(Rest(address), mode));
-    return EndpointSocket(std::move(fd), address, true);
+  ECPIPE_ASSIGN_OR_RETURN(const EndpointAddress wanted, ParseEndpointAddress(address));
+  if (!wanted.tcp) {
+    ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, ListenUnix(wanted.path, mode));
+    return EndpointSocket(std::move(fd), address, wanted.path, true);
   }
-  ECPIPE_ASSIGN_OR_RETURN(const HostPort wanted, ParseHostPort(Rest(address)));
-  ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, ecpipe::Listen(wanted));
+  ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, ecpipe::Listen(*wanted.tcp));
   ECPIPE_ASSIGN_OR_RETURN(const HostPort bound, BoundAddress(fd.get()));
-  return EndpointSocket(std::move(fd), kTcp + FormatHostPort(bound), IsLoopback(bound.host));
+  return EndpointSocket(std::move(fd), "tcp:" + FormatHostPort(bound), "", IsLoopback(bound.host));
 }
 
 EndpointSocket::~EndpointSocket() {
-  if (fd_.valid() && Begins(address_, kUnix)) ::unlink(Rest(address_).c_str());
+  if (fd_.valid() && !path_.empty()) ::unlink(path_.c_str());
 }
 
 }  // namespace ecpipe

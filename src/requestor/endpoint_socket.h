@@ -12,7 +12,7 @@ namespace ecpipe {
 // Where an endpoint listens. Destroying it closes the socket, and removes the file of a Unix one.
 class EndpointSocket {
  public:
-  // `address` is "unix:/path" or "tcp:host:port"; port 0 picks a free one. `mode` is the mode of
+  // `address` as in common/endpoint_address.h; port 0 picks a free one. `mode` is the mode of
   // the socket file, which says who may connect. A socket that a killed process has left is
   // replaced. INVALID_ARGUMENT: another form. ALREADY_EXISTS: another process listens there, or the
   // file is not a socket.
@@ -28,15 +28,13 @@ class EndpointSocket {
   bool local() const { return local_; }
 
  private:
-  EndpointSocket(UniqueFd fd, std::string address, bool local)
-      : fd_(std::move(fd)), address_(std::move(address)), local_(local) {}
+  EndpointSocket(UniqueFd fd, std::string address, std::string path, bool local)
+      : fd_(std::move(fd)), address_(std::move(address)), path_(std::move(path)), local_(local) {}
 
   UniqueFd fd_;
   std::string address_;
+  std::string path_;  // of the socket file; empty: TCP
   bool local_;
 };
-
-// INVALID_ARGUMENT unless the text is of the form that Listen() takes.
-absl::Status ValidateEndpointAddress(const std::string& address);
 
 }  // namespace ecpipe

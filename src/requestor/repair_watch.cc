@@ -2,6 +2,7 @@
 #include "requestor/repair_watch.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "common/blame.h"
@@ -15,7 +16,14 @@ RepairWatch::RepairWatch(CoordinatorApi* coordinator, PartRunner* runner,
       runner_(runner),
       missing_bytes_(std::move(missing_bytes)),
       options_(options),
-      thread_([this] { Run(); }) {}
+      thread_([this] {
+        // It only asks for advice: where that fails, for want of memory say, the attempt goes on
+        // without it, and the process that uses the library does too.
+        try {
+          Run();
+        } catch (const std::exception&) {
+        }
+      }) {}
 
 RepairWatch::~RepairWatch() {
   {

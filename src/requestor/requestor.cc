@@ -18,6 +18,7 @@
 #include "common/tcp_transport.h"
 #include "pipeline/parity_check_sink.h"
 #include "requestor/coordinator_client.h"
+#include "requestor/receive_limit.h"
 
 namespace ecpipe {
 namespace {
@@ -173,7 +174,7 @@ absl::StatusOr<RepairReport> Requestor::Read(const RepairTarget& target, const B
     if (ExpectedSha256(target, part, report.block_bytes, 0).known()) sha256.emplace();
     if (begun) begun(report);
   };
-  const auto check = [&](const RepairPart& part, RepairReport* report) {
+  const auto check = [&](const RepairPart& part, const std::stop_token&, RepairReport* report) {
     if (!sha256) return absl::OkStatus();
     report->sha256[0] = sha256->FinishHex();
     return ExpectedSha256(target, part, report->block_bytes, 0)
@@ -198,12 +199,13 @@ absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target
     files.push_back(std::move(file));
   }
   RepairSink to_files(&files, progress);
-  const auto check = [&](const RepairPart& part, RepairReport* report) {
+  const auto check = [&](const RepairPart& part, const std::stop_token& given_up,
+                         RepairReport* report) {
     for (size_t i = 0; i < files.size(); ++i) {
       const ExpectedSha256 expected(target, part, report->block_bytes, i);
       if (!expected.known() && !options_.sha256_of_files) continue;
       const auto read_back = [&](uint64_t offset, std::span<uint8_t> out) {
-        return files[i].ReadAt(offset, out);
+        return given_up.stop_requested() ? cancelled_error_ : files[i].ReadAt(offset, out);
       };
       ECPIPE_ASSIGN_OR_RETURN(report->sha256[i], Sha256Of(read_back, to_files.bytes_of_each()));
       ECPIPE_RETURN_IF_ERROR(
@@ -232,7 +234,8 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
   const absl::StatusOr<RepairStatus> ended = AwaitEnd(granted.repair_id, registration.call);
   if (absl::IsCancelled(ended.status())) {
     [[maybe_unused]] const absl::Status told =
-        coordinator_->FinishRepair(granted.repair_id, 0, ended.status(), 0);
+        coordinator_->FinishRepair(granted.repair_id, 0, ended.status(), 0,
+                                   registration.call.given_up.get_token());
   }
   if (!ended.ok()) return Annotate(ended.status(), "repair " + RepairIdText(granted.repair_id));
   if (ended->state != "done") {
@@ -263,7 +266,7 @@ absl::StatusOr<RepairStatus> Requestor::AwaitEnd(RepairId repair_id, const Call&
           absl::IsUnavailable(repair.status()) || absl::IsDeadlineExceeded(repair.status());
       if (!silent || clock.Now() - answered > options_.call_timeout) return repair;
     }
-    if (!Pause(call, pause)) return absl::CancelledError("the requestor cancelled the repair");
+    if (!Pause(call, pause)) return cancelled_error_;
     pause = std::min(2 * pause, kLongestPause);
   }
 }
@@ -315,10 +318,10 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
     status = absl::InternalError("the repair brought only " + std::to_string(report.bytes) +
                                  " of " + std::to_string(sink->total_bytes()) + " bytes");
   }
-  if (status.ok()) status = hooks.check(*granted.part, &report);
+  if (status.ok()) status = hooks.check(*granted.part, given_up, &report);
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
-  [[maybe_unused]] const absl::Status told =
-      coordinator_->FinishRepair(report.repair_id, report.attempts - 1, status, report.bytes);
+  [[maybe_unused]] const absl::Status told = coordinator_->FinishRepair(
+      report.repair_id, report.attempts - 1, status, report.bytes, given_up);
   if (!status.ok()) return Annotate(status, "repair " + RepairIdText(report.repair_id));
   return report;
 }
@@ -342,7 +345,7 @@ absl::StatusOr<GrantedRepair> Requestor::Resume(const RepairTarget& target,
       return Annotate(granted.status(), "attempt " + std::to_string(failed.attempt) + " failed (" +
                                             std::string(failed.failure.message()) + ")");
     }
-    if (!Pause(call, pause)) return absl::CancelledError("the requestor cancelled the repair");
+    if (!Pause(call, pause)) return cancelled_error_;
     pause = std::min(2 * pause, kLongestPause);
   }
 }
@@ -369,9 +372,11 @@ absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const Rep
     located =
         RunPart(*granted->part, &nowhere, call, &report, [bytes = slice.bytes] { return bytes; });
     [[maybe_unused]] const absl::Status told = coordinator_->FinishRepair(
-        granted->repair_id, granted->part->attempt, located, slice.bytes * slice.block_ids.size());
+        granted->repair_id, granted->part->attempt, located, slice.bytes * slice.block_ids.size(),
+        call->given_up.get_token());
   }
   if (!CorruptBlockOf(located).empty()) return located;
+  if (call->given_up.stop_requested()) return cancelled_error_;
   const std::string why = located.ok() ? "with other survivors parity holds" : StatusText(located);
   return absl::DataLossError(std::string(found.message()) +
                              "; it is not known which block: " + why);
@@ -381,6 +386,8 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
                                 RepairReport* report,
                                 const std::function<uint64_t()>& missing_bytes) {
   ECPIPE_RETURN_IF_ERROR(CheckPart(part));
+  ECPIPE_RETURN_IF_ERROR(CheckReceiveLimit(part, options_.receive_bytes_per_second,
+                                           options_.part.stall_timeout));
   std::optional<ParityCheckSink> check;
   if (part.check.rows > 0) sink = &check.emplace(part, sink);
   Transport* const transport = part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
@@ -406,9 +413,7 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
 
 void Requestor::GiveUp(Call* call) {
   call->given_up.request_stop();
-  if (call->runner != nullptr) {
-    call->runner->Cancel(absl::CancelledError("the requestor cancelled the repair"));
-  }
+  if (call->runner != nullptr) call->runner->Cancel(cancelled_error_);
   cancelled_.NotifyAll();
 }
 

@@ -133,8 +133,11 @@ class Requestor {
 
   struct Hooks {
     std::function<void(const RepairPart& part, const RepairReport& report)> begun;
-    // Called when all bytes have come, to check them. Sets `sha256` of the report.
-    std::function<absl::Status(const RepairPart& part, RepairReport* report)> check;
+    // Called when all bytes have come, to check them. Sets `sha256` of the report. `given_up`: the
+    // call is cancelled.
+    std::function<absl::Status(const RepairPart& part, const std::stop_token& given_up,
+                               RepairReport* report)>
+        check;
   };
   absl::StatusOr<RepairReport> Run(const RepairTarget& target, RepairSink* sink,
                                    const Hooks& hooks, const std::stop_token& stop);
@@ -149,7 +152,7 @@ class Requestor {
   bool Pause(const Call& call, Duration pause);
   // After a parity check that did not hold: rebuilds this slice alone with one more survivor, to
   // learn which block is corrupt. Returns `found`, with the name of the block if it could be
-  // learnt.
+  // learnt. CANCELLED: the call was cancelled.
   absl::Status LocateCorruptBlock(const RepairTarget& target, const RepairPart& part,
                                   const absl::Status& found, Call* call);
   // Waits until the coordinator says that the repair has ended. CANCELLED: the call was cancelled.
@@ -159,6 +162,10 @@ class Requestor {
   const RequestorOptions options_;
   const std::unique_ptr<Transport> tcp_;
   const std::unique_ptr<Transport> redis_;
+  // What a cancelled call ends with. Copying it takes no memory: GiveUp() runs in callbacks that
+  // must not throw.
+  const absl::Status cancelled_error_ =
+      absl::CancelledError("the requestor cancelled the repair");
   RateLimiter receive_limiter_{&Clock::System()};
 
   Mutex mutex_;

@@ -21,12 +21,11 @@ absl::StatusOr<std::shared_ptr<SubmittedCall>> SubmittedCall::Create(size_t buff
 absl::Status SubmittedCall::Put(std::span<const uint8_t> bytes) {
   MutexLock lock(&mutex_);
   while (!bytes.empty()) {
-    while (held_ == buffer_.size() && !stop_.stop_requested()) room_.Wait(lock);
+    while (held_ == buffer_bytes_ && !stop_.stop_requested()) room_.Wait(lock);
     if (stop_.stop_requested()) return absl::CancelledError("the caller gave up");
-    const size_t at = (first_ + held_) % buffer_.size();
-    const size_t count =
-        std::min({bytes.size(), buffer_.size() - held_, buffer_.size() - at});
-    std::memcpy(buffer_.data() + at, bytes.data(), count);
+    const size_t at = (first_ + held_) % buffer_bytes_;
+    const size_t count = std::min({bytes.size(), buffer_bytes_ - held_, buffer_bytes_ - at});
+    std::memcpy(buffer_.get() + at, bytes.data(), count);
     held_ += count;
     bytes = bytes.subspan(count);
     ShowReady();
@@ -53,9 +52,9 @@ absl::StatusOr<std::optional<size_t>> SubmittedCall::Take(std::span<uint8_t> out
   if (held_ == 0) return result_ ? std::optional<size_t>(0) : std::nullopt;
   size_t taken = 0;
   while (taken < out.size() && held_ > 0) {
-    const size_t count = std::min({out.size() - taken, held_, buffer_.size() - first_});
-    std::memcpy(out.data() + taken, buffer_.data() + first_, count);
-    first_ = (first_ + count) % buffer_.size();
+    const size_t count = std::min({out.size() - taken, held_, buffer_bytes_ - first_});
+    std::memcpy(out.data() + taken, buffer_.get() + first_, count);
+    first_ = (first_ + count) % buffer_bytes_;
     held_ -= count;
     taken += count;
   }
@@ -135,15 +134,13 @@ void CallThreads::Run(Worker* worker, const Work& work) {
   call->End(std::move(result));
 }
 
+// Under the lock, because a copy of the list takes memory: what listens for a call's stop ends
+// waits and calls of requestors, and knows nothing of these threads.
 void CallThreads::CancelAll() {
-  std::vector<std::shared_ptr<SubmittedCall>> calls;
-  {
-    MutexLock lock(&mutex_);
-    for (const Worker& worker : workers_) {
-      if (!worker.done) calls.push_back(worker.call);
-    }
+  MutexLock lock(&mutex_);
+  for (const Worker& worker : workers_) {
+    if (!worker.done) worker.call->Cancel();
   }
-  for (const auto& call : calls) call->Cancel();
 }
 
 void CallThreads::JoinDone() {

@@ -10,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <stop_token>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -47,7 +46,9 @@ class SubmittedCall {
   void Cancel();
 
  private:
-  explicit SubmittedCall(size_t buffer_bytes) : buffer_(buffer_bytes) {}
+  explicit SubmittedCall(size_t buffer_bytes)
+      : buffer_bytes_(buffer_bytes),
+        buffer_(std::make_unique_for_overwrite<uint8_t[]>(buffer_bytes)) {}
   // Makes the descriptor say what is so.
   void ShowReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -56,8 +57,10 @@ class SubmittedCall {
   CondVar room_;
   Wakeup ready_;
   bool shown_ready_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<uint8_t> buffer_ ABSL_GUARDED_BY(mutex_);  // a ring
-  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;             // of the bytes that it holds
+  const size_t buffer_bytes_;
+  // A ring. It is not zeroed: submitting does not wait for the kernel to give a GiB.
+  const std::unique_ptr<uint8_t[]> buffer_ ABSL_PT_GUARDED_BY(mutex_);
+  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // of the bytes that it holds
   size_t held_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t verified_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -76,6 +79,7 @@ class CallThreads {
   // Has a thread of its own do `work` and end the call with what it returns, or throws.
   // RESOURCE_EXHAUSTED: as many calls as may be are under way, or no thread can be had.
   absl::Status Start(const std::shared_ptr<SubmittedCall>& call, Work work);
+  // Needs no memory.
   void CancelAll();
 
  private:

@@ -86,10 +86,11 @@ class Configs(unittest.TestCase):
             return subprocess.run([case.BIN_DIR / program, "--config", path, *options],
                                   capture_output=True, text=True, timeout=HANG)
 
-    def refuses(self, program: str, text: str, *expected: str, looks_at_disk: bool = False) -> None:
+    def refuses(self, program: str, text: str, *expected: str, looks_at_disk: bool = False,
+                options: tuple[str, ...] = ()) -> None:
         """So does --check-config, but for what only a look at the disk shows."""
-        for options in ([], ["--check-config"])[:1 if looks_at_disk else 2]:
-            done = self.run_with(program, text, *options)
+        for checks in ([], ["--check-config"])[:1 if looks_at_disk else 2]:
+            done = self.run_with(program, text, *options, *checks)
             self.assertEqual(done.returncode, USAGE, done.stderr)
             for part in expected:
                 self.assertIn(part, done.stderr)
@@ -123,6 +124,17 @@ class Configs(unittest.TestCase):
         self.refuses("ecpipe-helper", good + '[listen]\ncontrol="0.0.0.0:0"\n', "insecure")
         self.refuses("ecpipe-helper", good.replace("DIR", "/no/such/root"), "/no/such/root",
                      looks_at_disk=True)
+
+    def test_addresses_of_endpoints(self) -> None:
+        helper = '[helper]\nnode_id="n"\ncoordinator="127.0.0.1:1"\nroots=["DIR"]\n'
+        requestor = '[requestor]\ncoordinator="127.0.0.1:1"\n\n\n'
+        cases = (("/run/x", "config.toml:6", "endpoint.address", "unix:/path"),
+                 (f"unix:/{'x' * 107}", "config.toml:6", "endpoint.address", "107 bytes"),
+                 ("tcp:0.0.0.0:0", "endpoint tcp:0.0.0.0:0", "insecure"))
+        for text, options in ((helper, ()), (requestor, ("--requestor-only",))):
+            for address, *expected in cases:
+                self.refuses("ecpipe-helper", text + f'[endpoint]\naddress="{address}"\n',
+                             *expected, options=options)
 
     def test_coordinator(self) -> None:
         good = '[coordinator]\ndata_directory="DIR"\nlisten="127.0.0.1:0"\n'

@@ -79,6 +79,11 @@ class InstallTest(ClusterCase):
                                   capture_output=True, env=environment, timeout=60)
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"no-such-block", done.stderr)
+            with Path("/dev/full").open("wb") as full:
+                done = subprocess.run([folder / reader, coordinator, blocks[0]], stdout=full,
+                                      stderr=subprocess.PIPE, env=environment, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"standard output could not be written", done.stderr)
         with tempfile.TemporaryDirectory() as output:
             run(folder / "repair_blocks", coordinator, output, *blocks, env=environment)
             for block in blocks:

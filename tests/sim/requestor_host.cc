@@ -86,7 +86,7 @@ class RequestorHost::Api : public CoordinatorApi {
   }
 
   absl::Status FinishRepair(RepairId repair_id, uint32_t, const absl::Status& status,
-                            uint64_t verified_bytes) override {
+                            uint64_t verified_bytes, const std::stop_token&) override {
     return network_
         ->Call<bool>(*host_, kCoordinatorNode, kRequestTimeout,
                      [=](Host* host) -> absl::StatusOr<bool> {

@@ -91,7 +91,8 @@ TEST_F(HelperConfigTest, EveryMistakeIsNamedWithItsLine) {
       {"report_seconds = 0.05\n",
        ":5: helper.report_seconds: must be at least 0.1: each scan looks at all directories"},
       {"[endpoint]\naddress = \"/run/x\"\n",
-       ":6: endpoint.address: '/run/x' is neither unix:/path nor tcp:host:port"},
+       ":6: endpoint.address: '/run/x' is neither unix:/path with a path of at most 107 bytes nor "
+       "tcp:host:port"},
       {"[endpoint]\nmode = \"rw\"\n",
        ":6: endpoint.mode: 'rw' is not an octal file mode such as \"0660\""},
       {"[redis]\naddress = \"nowhere\"\n",

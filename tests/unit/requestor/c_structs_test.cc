@@ -3,15 +3,41 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <limits>
 #include <new>
 #include <string>
 #include <system_error>
 
 #include "common/utf8_text.h"
+#include "requestor/submitted_call.h"
+
+namespace {
+thread_local bool no_memory = false;
+}  // namespace
+
+// For the whole test program. Aligned memory is not taken from it.
+void* operator new(size_t bytes) {
+  if (no_memory) throw std::bad_alloc();
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return no_memory ? nullptr : std::malloc(bytes);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace ecpipe {
 namespace {
+
+// While it lives, this thread gets no memory from operator new.
+class NoMemory {
+ public:
+  NoMemory() { no_memory = true; }
+  ~NoMemory() { no_memory = false; }
+};
 
 template <typename Struct>
 Struct Sized() {
@@ -116,6 +142,54 @@ TEST(Errors, ExceptionsBecomeStatuses) {
   EXPECT_EQ(thrown(std::system_error(EAGAIN, std::generic_category())),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(thrown(std::runtime_error("x")), absl::StatusCode::kInternal);
+}
+
+TEST(Errors, WithoutMemoryThatIsTheError) {
+  ecpipe_error error = Sized<ecpipe_error>();
+  const auto out_of_memory = [&] {
+    EXPECT_EQ(error.code, ECPIPE_RESOURCE_EXHAUSTED);
+    EXPECT_STREQ(error.message, "out of memory");
+    error = Sized<ecpipe_error>();
+  };
+  // The text takes no memory.
+  const absl::Status thrown = Guarded([]() -> absl::Status { throw std::bad_alloc(); });
+  EXPECT_EQ(thrown.message(), "");
+  EXPECT_EQ(Tell(thrown, &error), ECPIPE_RESOURCE_EXHAUSTED);
+  out_of_memory();
+  // Longer than any string keeps within itself.
+  const absl::Status aborted = absl::AbortedError(std::string(1000, 'x'));
+  int code = ECPIPE_OK;
+  {
+    const NoMemory none;
+    code = Tell(aborted, &error);
+  }
+  EXPECT_EQ(code, ECPIPE_RESOURCE_EXHAUSTED);
+  out_of_memory();
+  {
+    const NoMemory none;
+    code = Tell(absl::OkStatus(), &error);
+  }
+  EXPECT_EQ(code, ECPIPE_OK);
+}
+
+TEST(Errors, CancelNeedsNoMemory) {
+  CallThreads threads(2);
+  std::vector<std::shared_ptr<SubmittedCall>> calls;
+  for (int i = 0; i < 2; ++i) {
+    calls.push_back(SubmittedCall::Create(1).value());
+    ASSERT_TRUE(threads
+                    .Start(calls.back(),
+                           [](SubmittedCall* own) -> absl::StatusOr<RepairReport> {
+                             const std::vector<uint8_t> bytes(2);
+                             return own->Put(bytes);
+                           })
+                    .ok());
+  }
+  {
+    const NoMemory none;
+    threads.CancelAll();
+  }
+  for (const auto& call : calls) EXPECT_TRUE(call->stop().stop_requested());
 }
 
 TEST(COptions, TimesThatAreNoneAreRefused) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <thread>
 
+#include "common/endpoint_address.h"
 #include "unit/coordinator/scratch_directory.h"
 #include "unit/requestor/endpoint_client.h"
 
@@ -406,8 +407,14 @@ TEST_F(EndpointTest, RefusesAddressesThatAreNone) {
   for (const std::string& address :
        {std::string("unix:relative"), std::string("unix:"), std::string("127.0.0.1:5"),
         std::string("tcp:127.0.0.1"), "unix:/" + std::string(200, 'x'), std::string("")}) {
-    EXPECT_TRUE(absl::IsInvalidArgument(ValidateEndpointAddress(address))) << address;
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckEndpointAddress(address, true))) << address;
+    EXPECT_TRUE(absl::IsInvalidArgument(EndpointSocket::Listen(address, 0600).status())) << address;
   }
+  EXPECT_TRUE(CheckEndpointAddress("unix:/" + std::string(106, 'x'), false).ok());
+  EXPECT_FALSE(CheckEndpointAddress("unix:/" + std::string(107, 'x'), false).ok());
+  EXPECT_TRUE(CheckEndpointAddress("tcp:[::1]:0", false).ok());
+  EXPECT_FALSE(CheckEndpointAddress("tcp:0.0.0.0:0", false).ok());
+  EXPECT_TRUE(CheckEndpointAddress("tcp:0.0.0.0:0", true).ok());
   const absl::Status open = Endpoint::Start({.address = "tcp:0.0.0.0:0"}, nullptr).status();
   EXPECT_TRUE(absl::IsInvalidArgument(open)) << "off loopback, without TLS";
 }
