@@ -46,14 +46,18 @@ std::string BlamedByPart(const PartAnswers& answers, const std::string& node) {
   return answers.contains(blamed) ? blamed : "";
 }
 
-// All that moves, in one number.
+// All that moves, in one number. A stream's receiver tells what has come. The sender's socket takes
+// bytes for seconds after the receiver has stopped, as its buffer grows, so the sender is believed
+// only where the receiver is not asked.
 uint64_t BytesMoved(const PartAnswers& answers) {
   uint64_t bytes = 0;
   for (const auto& [node, answer] : answers) {
     if (!answer.ok()) continue;
     for (const HopProgress& hop : answer->hops) {
       for (const StreamProgress& stream : hop.inputs) bytes += stream.bytes;
-      for (const StreamProgress& stream : hop.outputs) bytes += stream.bytes;
+      for (const StreamProgress& stream : hop.outputs) {
+        if (!answers.contains(stream.node)) bytes += stream.bytes;
+      }
     }
   }
   return bytes;

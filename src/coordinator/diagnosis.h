@@ -37,7 +37,7 @@ Suspects WhoFailed(const PartAnswers& answers, const absl::Status& failure,
 
 // The suspects of an attempt whose requestor receives no bytes. `before` has the answers of a
 // moment ago, when it received none either; null at the first look. There are no suspects while
-// bytes move anywhere.
+// bytes come in anywhere.
 Suspects WhoIsStuck(const PartAnswers& answers, const PartAnswers* before);
 
 // What senders report of their streams, by sender, lane, hop and receiver.

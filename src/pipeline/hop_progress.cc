@@ -4,6 +4,10 @@
 
 namespace ecpipe {
 
+bool HopRunner::WaitsForDisk() const {
+  return pipeline_.WaitsForLocal() && local_->WaitsForDisk(local_seen_);
+}
+
 std::string HopRunner::WaitingFor() const {
   std::string text;
   const auto add = [&](const std::string& reason) { text += (text.empty() ? "" : "; ") + reason; };
@@ -13,7 +17,7 @@ std::string HopRunner::WaitingFor() const {
     add("slice " + std::to_string(spec_.slices.SliceIndex(next->ordinal)) + " from node " +
         spec_.inputs[i].node);
   }
-  if (pipeline_.WaitsForLocal()) {
+  if (WaitsForDisk()) {
     add("the disk that holds block " + spec_.block->block_id);
   }
   for (size_t i = 0; i < spec_.outputs.size(); ++i) {
@@ -26,7 +30,7 @@ std::string HopRunner::WaitingFor() const {
 
 HopProgress HopRunner::Progress() const {
   HopProgress progress{.lane = spec_.lane, .hop = spec_.hop};
-  progress.waits_for_disk = pipeline_.WaitsForLocal();
+  progress.waits_for_disk = WaitsForDisk();
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].receiver == nullptr) continue;
     progress.inputs.push_back({.node = spec_.inputs[i].node,

@@ -126,6 +126,8 @@ class HopRunner {
   // Whether an input, or an output, waits only for the other end or the network.
   bool WaitsToReceive(size_t index) const;
   bool WaitsToSend(size_t index) const;
+  // Whether the next slice lacks only bytes that the disk has been asked for.
+  bool WaitsForDisk() const;
   StreamTurn FirstTurn(RateLimiter* limiter) const;
   absl::StatusOr<bool> Finish(size_t index);
 

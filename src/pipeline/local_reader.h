@@ -49,6 +49,10 @@ class LocalReader {
   // signalled as soon as there are more. An error if the block could not be read.
   absl::StatusOr<uint32_t> Progress(uint32_t seen);
 
+  // Whether slices from `seen` on are with the disk. The reader may not have asked it for a slice
+  // that is allowed: it asks for half a ring at a time.
+  bool WaitsForDisk(uint32_t seen) const { return thread_allowed_ > seen; }
+
   // The bytes of a slice of one sub-block, which is named by its place in Options::sub_blocks. The
   // slice must have been read, and its slot must not have been allowed for another slice since.
   uint8_t* Slice(uint32_t ordinal, size_t which);

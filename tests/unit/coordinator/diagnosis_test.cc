@@ -118,6 +118,19 @@ TEST(WhoIsStuck, ALinkThatPassesNothing) {
   EXPECT_TRUE(suspects.contains("c"));
 }
 
+TEST(WhoIsStuck, WhatOnlyASocketHasTakenHasNotMoved) {
+  PartAnswers now = Path();
+  HopOf(now, "a").outputs[0].waiting = true;
+  HopOf(now, "b").outputs[0].waiting = true;
+  HopOf(now, "c").inputs[0].waiting = true;
+  PartAnswers before = now;
+  HopOf(before, "a").outputs[0].bytes -= 1;
+  EXPECT_TRUE(WhoIsStuck(now, &before).contains("b")) << "b has not received it";
+  before = now;
+  HopOf(before, "c").outputs[0].bytes -= 1;
+  EXPECT_TRUE(WhoIsStuck(now, &before).empty()) << "whether the requestor has is not known";
+}
+
 TEST(WhoIsStuck, OneThatDoesNotAnswerAtOnce) {
   PartAnswers now = Path();
   now.at("b") = absl::DeadlineExceededError("nothing");

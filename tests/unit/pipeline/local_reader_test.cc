@@ -242,6 +242,7 @@ TEST_F(LocalReaderTest, TheThreadIsToldOfHalfARingAtATime) {
   for (uint32_t limit = 9; limit < 12; ++limit) {
     reader_->Allow(limit);
     EXPECT_EQ(reader_->Progress(8).value(), 8u);
+    EXPECT_FALSE(reader_->WaitsForDisk(8)) << "nobody has asked it";
   }
   EXPECT_EQ(watch_->waiting_reads, 8);
   reader_->Allow(12);
@@ -281,6 +282,7 @@ TEST_F(LocalReaderTest, AHungReadNeitherHoldsTheEndNorTouchesFreedMemory) {
   reader_->Allow(4);
   ASSERT_EQ(ProgressTo(0, 2).value(), 2u);
   watch_->entered.get_future().wait();
+  EXPECT_TRUE(reader_->WaitsForDisk(2));
   const auto begin = std::chrono::steady_clock::now();
   reader_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));

@@ -428,6 +428,44 @@ TEST_F(Engines, CancelEndsARunThatAlwaysHasSomethingToDo) {
   EXPECT_LT(sink.writes, static_cast<int>(kBlockBytes / kSliceBytes / 2));
 }
 
+// Takes one slice, and no other.
+class OneSliceSink : public SliceSink {
+ public:
+  bool Ready(Row, uint32_t slice_index) override { return slice_index == 0; }
+  absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override { return absl::OkStatus(); }
+};
+
+TEST_F(Engines, AnOutputThatTakesNoMoreIsNoDiskThatHangs) {
+  RepairPlan plan = Plan("rp", {0}, {0, kBlockBytes, 1000});
+  PartContext context;
+  context.repair_id = 102;
+  context.stripe = &stripe_;
+  context.new_token = [] { return EdgeToken{}; };
+  for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
+  RepairPart part = BuildParts(plan, context)->at(plan.lanes[0].hops[0].node);
+  HopSpec& hop = part.hops[0];
+  ASSERT_TRUE(hop.inputs.empty() && hop.block);
+  hop.outputs.clear();
+  hop.stored_rows = hop.rows;
+  options_.ring_bytes = 8 * 1000;
+  PartRunner::Blocks blocks;
+  blocks[0] = std::make_unique<MemoryBlock>(blocks_[1], MemoryBlock::Options{.cached = false});
+  OneSliceSink sink;
+  auto runner = *PartRunner::Create(part, std::move(blocks), transport_.get(), &sink, options_);
+  std::thread thread([&] { static_cast<void>(runner->Run()); });
+  // The ring is full again but for the slot of the slice that was taken.
+  const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(10);
+  while (runner->traffic().block_bytes_read < 8 * 1000 && Clock::System().Now() < give_up) {
+    std::this_thread::yield();
+  }
+  std::vector<HopProgress> progress;
+  EXPECT_TRUE(runner->Progress(std::chrono::seconds(10), &progress));
+  EXPECT_EQ(runner->traffic().block_bytes_read, 8u * 1000);
+  EXPECT_TRUE(progress.size() == 1 && !progress[0].waits_for_disk);
+  runner->Cancel(absl::CancelledError("enough"));
+  thread.join();
+}
+
 TEST_F(Engines, FaultsInTheMiddleLeaveNoDescriptors) {
   const auto descriptors = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
