@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from labkit.hdfs.driver import Driver, DriverError
-from labkit.hdfs.hadoop import FILE_SYSTEM, PLUGIN, Hdfs
+from labkit.hdfs.hadoop import FILE_SYSTEM, PLUGIN, Hdfs, Resources
 from labkit.hdfs.toolchain import OLDEST, REPOSITORY, Toolchain, Unavailable
 from labkit.host import LocalHost
 from labkit.process import LabError, interruptible
@@ -52,11 +52,12 @@ class Report:
 
 
 def run_checks(scenario: Scenario, report: Report) -> None:
-    """A check builds on the state that those before it left, so the first failure ends the run."""
-    baseline: dict[str, tuple[int, int]] = {}
+    """A check builds on the state that those before it left, so the first failure ends the run but
+    for the look at the logs."""
+    baseline: dict[str, Resources] = {}
 
     def remember() -> dict[str, Any]:
-        baseline.update({node.name: node.resources() for node in scenario.hdfs.live()})
+        baseline.update(checks.open_now(scenario))
         return {}
     steps: list[tuple[str, Callable[[Scenario], dict[str, Any]]]] = [
         ("healthy reads", checks.healthy_reads),
@@ -71,6 +72,7 @@ def run_checks(scenario: Scenario, report: Report) -> None:
         ("DataNode removed from the NameNode", checks.removed_from_namenode),
         ("blocks repaired by name", checks.repaired_by_name),
         ("node rebuilt", checks.node_rebuilt),
+        ("blocks of short groups lost", checks.short_groups_rebuilt),
         ("two blocks of a group lost", checks.several_lost(2)),
         ("three blocks of a group lost", checks.several_lost(3)),
         ("corrupt replica", checks.corrupt_replica),
@@ -83,7 +85,8 @@ def run_checks(scenario: Scenario, report: Report) -> None:
     ]
     for name, check in steps:
         if not report.run(name, lambda: check(scenario)):
-            return
+            break
+    report.run("no stack trace in the logs", lambda: checks.no_stack_traces(scenario))
 
 
 def helper_killed(scenario: Scenario) -> dict[str, Any]:

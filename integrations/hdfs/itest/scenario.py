@@ -150,6 +150,14 @@ class Scenario:
                        for file in self.files for group in self.driver.groups(file.path))
         await_state(lambda: not listed(), RECOVERED_SECONDS, f"{node.name} to be forgotten")
 
+    def await_listed(self, file: File) -> None:
+        """Until the NameNode lists each block of the file, and only where it is."""
+        def listed() -> bool:
+            return all(len(group.nodes) == expected_blocks(file, group) and all(
+                self.hdfs.by_uuid(uuid).replica(group.pool, group.group_id + index).exists()
+                for index, uuid in group.nodes.items()) for group in self.driver.groups(file.path))
+        await_state(listed, RECOVERED_SECONDS, f"the NameNode to know where {file.path} is")
+
     def lose(self, group: Group, indices: list[int]) -> dict[int, Path]:
         """Takes block files away from under their DataNodes; returns where they are kept, each
         with its .meta file beside it."""

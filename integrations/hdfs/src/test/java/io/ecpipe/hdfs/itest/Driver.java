@@ -115,7 +115,8 @@ public final class Driver {
         return Groups.describe(conf, words[1]);
       case "counters":
         Counters counters = Counters.READS;
-        return counters.getRepairs() + " " + counters.getRepairedBytes() + " "
+        return counters.getRepairs() + " " + counters.getRequestedBytes() + " "
+            + counters.getRepairedBytes() + " "
             + counters.getFallbacks() + " " + counters.getBrokenRepairs();
       case "admin":
         return String.valueOf(ToolRunner.run(new DFSAdmin(conf), rest(words)));
