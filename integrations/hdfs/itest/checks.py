@@ -252,14 +252,16 @@ def silent_endpoint(scenario: Scenario) -> Result:
     scenario.await_listed(scenario.big)
     scenario.driver.do("admin", "-safemode", "enter")
     group = scenario.driver.groups(scenario.big.path)[1]
-    scenario.lose(group, [scenario.data_index_to_lose(group)])
+    lost = scenario.data_index_to_lose(group)
+    scenario.lose(group, [lost])
+    blocks = scenario.data_blocks_on(group.nodes[lost], scenario.big)
     endpoint = scenario.client_node.socket
-    native = timed_fallback(scenario)
+    native = timed_fallback(scenario, blocks)
     endpoint.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(endpoint))
         listener.listen(64)
-        late = timed_fallback(scenario)
+        late = timed_fallback(scenario, blocks)
     endpoint.unlink()
     # Most of a second timeout is for a busy machine.
     expect(late < native + 1.7 * TIMEOUT_SECONDS,
@@ -268,13 +270,15 @@ def silent_endpoint(scenario: Scenario) -> Result:
     return {"native_seconds": round(native, 2), "silent_seconds": round(late, 2)}
 
 
-def timed_fallback(scenario: Scenario) -> float:
+def timed_fallback(scenario: Scenario, blocks: int) -> float:
+    """`blocks`: of the file on the node that lacks one. Who has been refused that one does not ask
+    the node for the others. However often HDFS asks for a block, it falls back once."""
     before, start = scenario.driver.counters(), time.monotonic()
     scenario.cat(scenario.big)
     seconds = time.monotonic() - start
     used = scenario.driver.counters() - before
-    # One block is lost, in whatever number of reads HDFS asks for it.
-    expect(used.repairs == 0 and used.fallbacks == 1, f"without ECPipe: {used}")
+    expect(used.repairs == 0 and 1 <= used.fallbacks <= blocks,
+           f"{blocks} blocks without ECPipe: {used}")
     return seconds
 
 

@@ -25,6 +25,7 @@ from labkit.host import LocalHost
 from labkit.process import LabError, interruptible
 
 import checks
+import latency
 from middleware import Daemons, Middleware, StandIn
 from scenario import BLOCK_BYTES, TIMEOUT_SECONDS, CheckFailed, Scenario
 
@@ -118,6 +119,11 @@ def run(arguments: argparse.Namespace, work: Path, report: Report) -> None:
         middleware.start()
         driver = Driver(hdfs, LocalHost(), client, work / "logs" / "driver.log")
         scenario = Scenario(hdfs, driver, middleware, hdfs.datanodes[-1])
+        if arguments.latency:
+            latency.put_files(scenario)
+            report.run("latency", lambda: {"rows": latency.measure(
+                scenario, arguments.latency, arguments.read_bytes, arguments.schemes.split(","))})
+            return
         scenario.put_files()
         print(f"cluster up with files after {time.monotonic() - start:.1f} s", flush=True)
         run_checks(scenario, report)
@@ -143,6 +149,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--stand-in", action="store_true",
                         help="test the Java side alone: no daemons of ECPipe, a process that "
                              "decodes with Hadoop's own coder answers in their place")
+    parser.add_argument("--latency", type=int, metavar="READS",
+                        help="no test: measure so many positional reads of a lost block, through "
+                             "ECPipe and by HDFS's own decoding")
+    parser.add_argument("--read-bytes", type=int, default=64 << 10, metavar="BYTES",
+                        help="of each read that --latency measures (default 65536)")
+    parser.add_argument("--schemes", default="auto",
+                        help="that --latency measures, comma-separated (default auto)")
     parser.add_argument("--keep", action="store_true", help="keep the work directory")
     return parser.parse_args()
 

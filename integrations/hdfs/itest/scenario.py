@@ -115,6 +115,11 @@ class Scenario:
                     if index not in other_than and self.node_of(group, index) is not
                     self.client_node)
 
+    def data_blocks_on(self, uuid: str, file: File) -> int:
+        return sum(holder == uuid and index < file.data
+                   for group in self.driver.groups(file.path)
+                   for index, holder in group.nodes.items())
+
     def node_with_data_of_most_files(self) -> tuple[DataNode, list[str]]:
         """Of the big file in any case; with the files whose data it has."""
         held: dict[str, list[str]] = defaultdict(list)
