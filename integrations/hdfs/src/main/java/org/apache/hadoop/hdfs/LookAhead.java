@@ -3,11 +3,11 @@ package org.apache.hadoop.hdfs;
 
 /**
  * How far the repairs of one reader of an internal block go. Who has just sought gets the cell,
- * which HDFS reads to its end in any case. Who reads on gets more each time, and so has few repairs;
- * who seeks away has not set much in motion. Not thread-safe.
+ * which HDFS reads to its end in any case. Who reads on gets more each time, and so has few
+ * repairs; who seeks away has not set much in motion. Not thread-safe.
  */
 final class LookAhead {
-  /** Until `sequential` bytes are asked for at once no more is asked for than was read before. */
+  /** While a repair is shorter than `sequential`. */
   private static final int CAREFUL_GROWTH = 2;
   private static final int GROWTH = 4;
 
