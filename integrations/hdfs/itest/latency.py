@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long small positional reads of a lost block take, through ECPipe and by HDFS's own decoding:
-`itest.sh --latency READS`. On loopback, so that what is measured is the work of all processes."""
+`itest.sh --latency READS`. On loopback, so that what is measured is the work of all processes: each
+row has their CPU time a read beside the time that the reader waits."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
+
+from labkit.process import cpu_seconds
 
 from scenario import BLOCK_BYTES, CELL, File, Scenario
 
@@ -40,17 +43,32 @@ def measure(scenario: Scenario, reads: int, read_bytes: int,
     rows = []
     for file in scenario.files:
         nanos: dict[str, list[int]] = defaultdict(list)
+        cpu: dict[str, Counter[str]] = defaultdict(Counter)
         for round_of_all in range(ROUNDS + 1):
             for way in ways:
                 count = WARM_UP if round_of_all == 0 else reads // ROUNDS
+                before = cpu_millis(scenario)
                 taken = read(scenario, file, way, cells[file.path], count, read_bytes)
-                nanos[way] += taken if round_of_all > 0 else []
+                if round_of_all > 0:
+                    nanos[way] += taken
+                    cpu[way].update(cpu_millis(scenario))
+                    cpu[way].subtract(before)
         for way in ways:
             row = {"file": file.path, "way": way, **quantiles(nanos[way])}
             row["of_hdfs"] = round(row["median_ms"] / quantiles(nanos[NATIVE])["median_ms"], 2)
+            row["cpu_ms"] = {who: round(millis / len(nanos[way]), 2)
+                             for who, millis in cpu[way].items()}
             print(row, flush=True)
             rows.append(row)
     return rows
+
+
+def cpu_millis(scenario: Scenario) -> Counter[str]:
+    """Of all processes so far, by their kind."""
+    return Counter({who: 1000 * seconds for who, seconds in {
+        "client": scenario.driver.cpu_seconds(),
+        "DataNodes": sum(cpu_seconds(node.daemon.pid) for node in scenario.hdfs.live()),
+        **scenario.middleware.cpu_seconds()}.items()})
 
 
 def cells_on(scenario: Scenario, file: File, uuid: str) -> list[int]:
