@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "absl/synchronization/mutex.h"
 #include "common/log.h"
 #include "common/status.h"
 
@@ -42,6 +43,10 @@ void RaiseFileLimit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);  // best effort: less room for floods is no reason to refuse
+}
+
+void SkipLockOrderChecks() {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 
 std::string ReadLogLevel(Config& config) {

@@ -26,6 +26,10 @@ void RaiseFileLimit();
 // this setting it stays at 30 MiB. Call it before any thread exists.
 void ReturnFreedBuffers();
 
+// Turns off the search for lock cycles in Abseil's mutexes, which gRPC uses. Debian's build does it
+// at every lock, under a lock of its own, and aborts where it finds one; a release has it off.
+void SkipLockOrderChecks();
+
 // The key log.level. A name that is not a level is kept for Config::Finish().
 std::string ReadLogLevel(Config& config);
 

@@ -94,6 +94,7 @@ int main(int argc, char** argv) {
   if (check_config) return ecpipe::CheckConfig(config_path);
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
+  ecpipe::SkipLockOrderChecks();
   const int code = ecpipe::Run(config_path, ready_path);
   ecpipe::AwaitRpcExit();
   return code;

@@ -129,6 +129,7 @@ int main(int argc, char** argv) {
   }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
+  ecpipe::SkipLockOrderChecks();
   ecpipe::ReturnFreedBuffers();
   const int code = requestor_only ? ecpipe::RunRequestorOnly(config_path, ready_path)
                                   : ecpipe::Run(config_path, ready_path);

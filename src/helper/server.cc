@@ -25,13 +25,14 @@ absl::StatusOr<std::unique_ptr<BlockStore>> OpenStore(const HelperConfig& config
 
 absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config, bool insecure,
                                                         const RequestorOptions& requestor) {
+  ECPIPE_ASSIGN_OR_RETURN(RepairSourceFactory sources, RequestorSources(requestor));
   return Endpoint::Start({.address = config.address,
                           .mode = config.mode,
                           .max_connections = config.max_connections,
                           .insecure = insecure,
                           .tls = requestor.tls,
                           .session = {}},
-                         RequestorSources(requestor));
+                         std::move(sources));
 }
 
 void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {

@@ -195,15 +195,23 @@ RepairStatus RepairOf(const v1::Repair& proto) {
   return repair;
 }
 
+struct GrpcConnection {
+  GrpcConnection(const std::string& address, const std::shared_ptr<TlsContext>& tls)
+      : address(address),
+        security(tls),
+        channel(MakeChannel(address, security, Role::kCoordinator)),
+        stub(v1::CoordinatorService::NewStub(channel)) {}
+
+  const std::string address;
+  const RpcSecurity security;
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<v1::CoordinatorService::Stub> stub;
+};
+
 class CoordinatorGrpcClient : public CoordinatorApi {
  public:
-  CoordinatorGrpcClient(const std::string& address, Duration timeout,
-                        const std::shared_ptr<TlsContext>& tls)
-      : address_(address),
-        timeout_(timeout),
-        security_(tls),
-        channel_(MakeChannel(address, security_, Role::kCoordinator)),
-        stub_(v1::CoordinatorService::NewStub(channel_)) {}
+  CoordinatorGrpcClient(std::shared_ptr<const GrpcConnection> connection, Duration timeout)
+      : connection_(std::move(connection)), timeout_(timeout) {}
 
   absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                             const std::vector<std::string>& to,
@@ -398,7 +406,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
           {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms()});
     }
     if (response.has_hdfs()) status.hdfs = HdfsOf(response.hdfs());
-    AskHelpers(security_, &status.nodes);
+    AskHelpers(connection_->security, &status.nodes);
     return status;
   }
 
@@ -429,14 +437,14 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   template <typename Method, typename Request, typename Response>
   absl::Status Call(Method method, const Request& request, Response* response, Duration timeout,
                     const std::stop_token& stop = {}) {
-    AwaitReconnection(channel_.get());
+    AwaitReconnection(connection_->channel.get());
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
     grpc::Status status;
     {
       // Also of a call that has not begun yet.
       const std::stop_callback on_stop(stop, [&context] { context.TryCancel(); });
-      status = (stub_.get()->*method)(&context, request, response);
+      status = (connection_->stub.get()->*method)(&context, request, response);
     }
     if (stop.stop_requested() && !status.ok()) {
       return absl::CancelledError("the requestor gave up");
@@ -445,23 +453,39 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     const bool transport_trouble = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                                    status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
                                    status.error_code() == grpc::StatusCode::CANCELLED;
-    if (transport_trouble) return FromGrpc(status, "coordinator " + address_);
+    if (transport_trouble) return FromGrpc(status, "coordinator " + connection_->address);
     return StatusFromWire(status.error_code(), status.error_message());
   }
 
-  const std::string address_;
+  const std::shared_ptr<const GrpcConnection> connection_;  // shared by the clients that use it
   const Duration timeout_;
-  const RpcSecurity security_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<Stub> stub_;
+};
+
+class SharedConnection : public CoordinatorConnection {
+ public:
+  explicit SharedConnection(std::shared_ptr<const GrpcConnection> connection)
+      : connection_(std::move(connection)) {}
+
+  std::unique_ptr<CoordinatorApi> Client(Duration timeout) override {
+    return std::make_unique<CoordinatorGrpcClient>(connection_, timeout);
+  }
+
+ private:
+  const std::shared_ptr<const GrpcConnection> connection_;  // shared with its clients
 };
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<CoordinatorConnection>> CoordinatorConnection::Open(
+    const std::string& address, const std::shared_ptr<TlsContext>& tls) {
+  ECPIPE_RETURN_IF_ERROR(ParseHostPort(address).status());
+  return std::make_shared<SharedConnection>(std::make_shared<const GrpcConnection>(address, tls));
+}
+
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> MakeCoordinatorClient(
     const std::string& address, Duration timeout, const std::shared_ptr<TlsContext>& tls) {
-  ECPIPE_RETURN_IF_ERROR(ParseHostPort(address).status());
-  return std::make_unique<CoordinatorGrpcClient>(address, timeout, tls);
+  ECPIPE_ASSIGN_OR_RETURN(const auto connection, CoordinatorConnection::Open(address, tls));
+  return connection->Client(timeout);
 }
 
 }  // namespace ecpipe

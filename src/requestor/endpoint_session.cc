@@ -128,6 +128,8 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
           SendText(EndpointFrame::kHeader,
                    EndpointHeaderText(request.bytes, *begun->checksum, begun->repair_id)));
     }
+    // Before they go: the client may leave as soon as it has them.
+    if (outcome->bytes + bytes.size() == request.bytes) Complete();
     while (!bytes.empty()) {
       const size_t step = std::min<size_t>(bytes.size(), kMaxEndpointDataBytes);
       ECPIPE_RETURN_IF_ERROR(SendFrame(EndpointFrame::kData, bytes.first(step)));
@@ -148,7 +150,10 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
     return absl::InternalError("the repair brought " + std::to_string(outcome->bytes) + " of " +
                                std::to_string(request.bytes) + " bytes");
   }
-  return SendText(EndpointFrame::kEnd, EndpointEndText(outcome->bytes, report->attempts));
+  // A client that does not wait for it has all that it wants.
+  [[maybe_unused]] const absl::Status told =
+      SendText(EndpointFrame::kEnd, EndpointEndText(outcome->bytes, report->attempts));
+  return absl::OkStatus();
 }
 
 bool EndpointSession::BeginWaiting(RepairSource* source, Duration timeout) {
@@ -168,6 +173,14 @@ bool EndpointSession::BeginStreaming() {
   if (phase_ != Phase::kWaiting) return false;
   phase_ = Phase::kStreaming;
   return true;
+}
+
+// A report that is cancelled on its way would leave the repair running in the coordinator.
+void EndpointSession::Complete() {
+  MutexLock lock(&mutex_);
+  if (phase_ != Phase::kStreaming) return;
+  phase_ = Phase::kComplete;
+  source_ = nullptr;
 }
 
 absl::Status EndpointSession::SendFrame(EndpointFrame type, std::span<const uint8_t> payload) {
@@ -238,7 +251,8 @@ std::optional<TimePoint> EndpointSession::deadline() {
 void EndpointSession::PeerHasGone() {
   MutexLock lock(&mutex_);
   // An endpoint that looked a moment ago may come late.
-  if (phase_ == Phase::kTellingError || phase_ == Phase::kOver || peer_gone_) return;
+  const bool waits_for_bytes = phase_ == Phase::kWaiting || phase_ == Phase::kStreaming;
+  if (!waits_for_bytes || peer_gone_) return;
   peer_gone_ = true;
   EndNow(absl::CancelledError("the client has closed the connection"), /*tell=*/false);
 }

@@ -44,7 +44,7 @@ class EndpointSession {
   std::optional<TimePoint> deadline();
 
   // The client has closed the connection, or has sent bytes that it must not send: cancels the
-  // repair.
+  // repair, unless its last bytes are being sent.
   void PeerHasGone();
   // No byte has come in time: tells the client at once, and cancels the repair.
   void Expire(TimePoint now);
@@ -55,7 +55,8 @@ class EndpointSession {
   // Says who may write on the socket: until the first byte of the repair the thread that has taken
   // the session out of kWaiting, after that only Run(). While an error is being sent, bytes from
   // the client are ignored: they may be the reason for the error.
-  enum class Phase { kRequest, kWaiting, kStreaming, kTellingError, kOver };
+  // In kComplete the last bytes are sent: the client may leave, and nothing is cancelled any more.
+  enum class Phase { kRequest, kWaiting, kStreaming, kComplete, kTellingError, kOver };
 
   absl::Status Handshake(TimePoint deadline);
   absl::StatusOr<EndpointRequest> ReadRequest(TimePoint deadline);
@@ -64,6 +65,7 @@ class EndpointSession {
   // Returns false if another thread has ended the session.
   bool BeginWaiting(RepairSource* source, Duration timeout);
   bool BeginStreaming();
+  void Complete();
   absl::Status SendFrame(EndpointFrame type, std::span<const uint8_t> payload);
   absl::Status SendText(EndpointFrame type, const std::string& text);
   // Sends the error to the client, unless another thread has ended the session.

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "codec/kernel_check.h"
 #include "common/status.h"
+#include "requestor/coordinator_client.h"
 
 namespace ecpipe {
 namespace {
 
-// One of its own, since a Requestor cancels all of its calls. Channels to one coordinator share
-// their connection.
+// One of its own, since a Requestor cancels all of its calls.
 class RequestorSource : public RepairSource {
  public:
   explicit RequestorSource(std::unique_ptr<Requestor> requestor)
@@ -36,16 +37,19 @@ class RequestorSource : public RepairSource {
 
 }  // namespace
 
-RepairSourceFactory RequestorSources(RequestorOptions options) {
-  return [options = std::move(options)](
+absl::StatusOr<RepairSourceFactory> RequestorSources(RequestorOptions options) {
+  ECPIPE_RETURN_IF_ERROR(CheckKernel());
+  ECPIPE_ASSIGN_OR_RETURN(const auto connection,
+                          CoordinatorConnection::Open(options.coordinator, options.tls));
+  return [options = std::move(options), connection](
              const EndpointRequest& request) -> absl::StatusOr<std::unique_ptr<RepairSource>> {
     RequestorOptions own = options;
     // A client that does not wait that long for its first byte is better served by an error.
     own.call_timeout = std::min(own.call_timeout, request.timeout);
     if (!request.client.empty()) own.name = request.client;
-    ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<Requestor> requestor,
-                            Requestor::Connect(std::move(own)));
-    return std::make_unique<RequestorSource>(std::move(requestor));
+    std::unique_ptr<CoordinatorApi> coordinator = connection->Client(own.call_timeout);
+    return std::make_unique<RequestorSource>(
+        std::make_unique<Requestor>(std::move(coordinator), std::move(own)));
   };
 }
 

@@ -29,7 +29,8 @@ using RepairSourceFactory =
     std::function<absl::StatusOr<std::unique_ptr<RepairSource>>(const EndpointRequest& request)>;
 
 // Makes each repair with a Requestor of its own. It has these options, except for the name and the
-// call timeout, which follow from the request.
-RepairSourceFactory RequestorSources(RequestorOptions options);
+// call timeout, which follow from the request. All share one connection to the coordinator, which
+// is dialled when it is first needed. The errors are those of Requestor::Connect.
+absl::StatusOr<RepairSourceFactory> RequestorSources(RequestorOptions options);
 
 }  // namespace ecpipe

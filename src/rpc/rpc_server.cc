@@ -24,7 +24,12 @@ constexpr int kHandshakeMillis = 5000;
 // Peers then connect again, which with TLS those cannot whose certificate has expired meanwhile.
 constexpr int kMaxConnectionAgeMillis = 3600 * 1000;
 
+// Threads that wait for the next call. Where more are done with theirs than may wait, they end, and
+// the next calls that come together start threads anew.
+constexpr int kMaxWaitingThreads = 16;
+
 void SetLimits(grpc::ServerBuilder* builder) {
+  builder->SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, kMaxWaitingThreads);
   builder->SetResourceQuota(grpc::ResourceQuota("rpc").SetMaxThreads(kMaxThreads));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsOfAConnection);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);

@@ -23,12 +23,14 @@ class DriverError(LabError):
 @dataclass(frozen=True)
 class ReadCounters:
     repairs: int
+    requested_bytes: int
     repaired_bytes: int
     fallbacks: int
     broken: int
 
     def __sub__(self, other: ReadCounters) -> ReadCounters:
         return ReadCounters(self.repairs - other.repairs,
+                            self.requested_bytes - other.requested_bytes,
                             self.repaired_bytes - other.repaired_bytes,
                             self.fallbacks - other.fallbacks, self.broken - other.broken)
 

@@ -84,6 +84,20 @@ def link_target(link: Path) -> str:
         return ""  # closed in the meantime
 
 
+@dataclass(frozen=True)
+class Resources:
+    """What a process has open."""
+
+    sockets: int      # Unix and TCP
+    descriptors: int  # these included
+    threads: int
+
+    def least(self, other: Resources) -> Resources:
+        return Resources(min(self.sockets, other.sockets),
+                         min(self.descriptors, other.descriptors),
+                         min(self.threads, other.threads))
+
+
 @dataclass
 class DataNode:
     name: str
@@ -108,13 +122,11 @@ class DataNode:
     def counters(self) -> dict[str, int]:
         return jmx(self.host, self.http, "ecpipe:name=Reconstruction")
 
-    def resources(self) -> tuple[int, int]:
-        """Unix sockets, of which each connection to an endpoint is one, and threads."""
+    def resources(self) -> Resources:
         base = Path("/proc") / str(self.daemon.pid)
-        unix = {f"socket:[{line.split()[6]}]"
-                for line in (base / "net" / "unix").read_text().splitlines()[1:]}
-        return (sum(link_target(link) in unix for link in (base / "fd").iterdir()),
-                len(list((base / "task").iterdir())))
+        links = [link_target(link) for link in (base / "fd").iterdir()]
+        return Resources(sum(link.startswith("socket:") for link in links), len(links),
+                         len(list((base / "task").iterdir())))
 
 
 class Hdfs:

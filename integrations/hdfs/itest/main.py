@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any, Callable
 
 from labkit.hdfs.driver import Driver, DriverError
-from labkit.hdfs.hadoop import FILE_SYSTEM, PLUGIN, Hdfs
+from labkit.hdfs.hadoop import FILE_SYSTEM, PLUGIN, Hdfs, Resources
 from labkit.hdfs.toolchain import OLDEST, REPOSITORY, Toolchain, Unavailable
 from labkit.host import LocalHost
 from labkit.process import LabError, interruptible
 
 import checks
+import latency
 from middleware import Daemons, Middleware, StandIn
 from scenario import BLOCK_BYTES, TIMEOUT_SECONDS, CheckFailed, Scenario
 
@@ -52,11 +53,12 @@ class Report:
 
 
 def run_checks(scenario: Scenario, report: Report) -> None:
-    """A check builds on the state that those before it left, so the first failure ends the run."""
-    baseline: dict[str, tuple[int, int]] = {}
+    """A check builds on the state that those before it left, so the first failure ends the run but
+    for the look at the logs."""
+    baseline: dict[str, Resources] = {}
 
     def remember() -> dict[str, Any]:
-        baseline.update({node.name: node.resources() for node in scenario.hdfs.live()})
+        baseline.update(checks.open_now(scenario))
         return {}
     steps: list[tuple[str, Callable[[Scenario], dict[str, Any]]]] = [
         ("healthy reads", checks.healthy_reads),
@@ -71,6 +73,7 @@ def run_checks(scenario: Scenario, report: Report) -> None:
         ("DataNode removed from the NameNode", checks.removed_from_namenode),
         ("blocks repaired by name", checks.repaired_by_name),
         ("node rebuilt", checks.node_rebuilt),
+        ("blocks of short groups lost", checks.short_groups_rebuilt),
         ("two blocks of a group lost", checks.several_lost(2)),
         ("three blocks of a group lost", checks.several_lost(3)),
         ("corrupt replica", checks.corrupt_replica),
@@ -83,7 +86,8 @@ def run_checks(scenario: Scenario, report: Report) -> None:
     ]
     for name, check in steps:
         if not report.run(name, lambda: check(scenario)):
-            return
+            break
+    report.run("no stack trace in the logs", lambda: checks.no_stack_traces(scenario))
 
 
 def helper_killed(scenario: Scenario) -> dict[str, Any]:
@@ -115,6 +119,11 @@ def run(arguments: argparse.Namespace, work: Path, report: Report) -> None:
         middleware.start()
         driver = Driver(hdfs, LocalHost(), client, work / "logs" / "driver.log")
         scenario = Scenario(hdfs, driver, middleware, hdfs.datanodes[-1])
+        if arguments.latency:
+            latency.put_files(scenario)
+            report.run("latency", lambda: {"rows": latency.measure(
+                scenario, arguments.latency, arguments.read_bytes, arguments.schemes.split(","))})
+            return
         scenario.put_files()
         print(f"cluster up with files after {time.monotonic() - start:.1f} s", flush=True)
         run_checks(scenario, report)
@@ -140,6 +149,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--stand-in", action="store_true",
                         help="test the Java side alone: no daemons of ECPipe, a process that "
                              "decodes with Hadoop's own coder answers in their place")
+    parser.add_argument("--latency", type=int, metavar="READS",
+                        help="no test: measure so many positional reads of a lost block, through "
+                             "ECPipe and by HDFS's own decoding")
+    parser.add_argument("--read-bytes", type=int, default=64 << 10, metavar="BYTES",
+                        help="of each read that --latency measures (default 65536)")
+    parser.add_argument("--schemes", default="auto",
+                        help="that --latency measures, comma-separated (default auto)")
     parser.add_argument("--keep", action="store_true", help="keep the work directory")
     return parser.parse_args()
 

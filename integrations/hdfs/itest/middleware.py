@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from labkit.cluster import Cluster
 from labkit.daemon import Daemon
 from labkit.hdfs.hadoop import DataNode, Hdfs
+from labkit.process import cpu_seconds
 
 READY_SECONDS = 30
 
@@ -27,6 +28,8 @@ class Middleware(Protocol):
         """Repairs that are going on; 0 when nobody can tell."""
     def bytes_read(self) -> int:
         """Of blocks, by the helpers that live; 0 when nobody counts."""
+    def cpu_seconds(self) -> dict[str, float]:
+        """So far, by kind of daemon; of those that live."""
     def repair_by_name(self, block: str, output: Path) -> None: ...
     def reported_blocks(self) -> int:
         """That the coordinator has heard of."""
@@ -77,6 +80,11 @@ class Daemons:
     def bytes_read(self) -> int:
         return self._sum("block_bytes_read")
 
+    def cpu_seconds(self) -> dict[str, float]:
+        helpers = [helper for helper in self._cluster.helpers.values() if helper.running()]
+        return {"coordinator": cpu_seconds(self._cluster.coordinator.pid),
+                "helpers": sum(cpu_seconds(helper.pid) for helper in helpers)}
+
     def _sum(self, counter: str) -> int:
         return sum(node[counter] for node in self._cluster.node_status().values()
                    if node["answers"])
@@ -117,6 +125,9 @@ class StandIn:
 
     def bytes_read(self) -> int:
         return 0
+
+    def cpu_seconds(self) -> dict[str, float]:
+        return {}
 
     def repair_by_name(self, block: str, output: Path) -> None:
         raise NotImplementedError("the stand-in takes facts only")

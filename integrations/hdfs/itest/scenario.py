@@ -115,6 +115,11 @@ class Scenario:
                     if index not in other_than and self.node_of(group, index) is not
                     self.client_node)
 
+    def data_blocks_on(self, uuid: str, file: File) -> int:
+        return sum(holder == uuid and index < file.data
+                   for group in self.driver.groups(file.path)
+                   for index, holder in group.nodes.items())
+
     def node_with_data_of_most_files(self) -> tuple[DataNode, list[str]]:
         """Of the big file in any case; with the files whose data it has."""
         held: dict[str, list[str]] = defaultdict(list)
@@ -149,6 +154,14 @@ class Scenario:
             return any(node.uuid in group.nodes.values()
                        for file in self.files for group in self.driver.groups(file.path))
         await_state(lambda: not listed(), RECOVERED_SECONDS, f"{node.name} to be forgotten")
+
+    def await_listed(self, file: File) -> None:
+        """Until the NameNode lists each block of the file, and only where it is."""
+        def listed() -> bool:
+            return all(len(group.nodes) == expected_blocks(file, group) and all(
+                self.hdfs.by_uuid(uuid).replica(group.pool, group.group_id + index).exists()
+                for index, uuid in group.nodes.items()) for group in self.driver.groups(file.path))
+        await_state(listed, RECOVERED_SECONDS, f"the NameNode to know where {file.path} is")
 
     def lose(self, group: Group, indices: list[int]) -> dict[int, Path]:
         """Takes block files away from under their DataNodes; returns where they are kept, each

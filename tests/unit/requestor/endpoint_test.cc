@@ -35,12 +35,14 @@ struct Script {
   size_t step = 100;      // at once
   absl::Status end;       // after them
   bool hangs = false;     // until it is cancelled, before the first byte
+  bool lingers = false;   // until it is cancelled or released, after the last byte
   std::optional<ChecksumKind> checksum = ChecksumKind{};
 
   Mutex mutex;
   CondVar changed;
   int cancelled ABSL_GUARDED_BY(mutex) = 0;
   int ended ABSL_GUARDED_BY(mutex) = 0;
+  bool released ABSL_GUARDED_BY(mutex) = false;
 
   template <typename Done>
   bool AwaitUntil(const Done& done) {
@@ -95,6 +97,11 @@ class ScriptedSource : public RepairSource {
       for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(at + i);
       if (absl::Status taken = sink(bytes); !taken.ok()) return taken;
       at += count;
+    }
+    if (script_->lingers) {
+      script_->AwaitUntil([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        return script_->cancelled > 0 || script_->released;
+      });
     }
     return script_->end;
   }
@@ -290,6 +297,30 @@ TEST_F(EndpointTest, WhoClosesCancelsTheRepair) {
     return script_.cancelled == 1 && script_.ended == 1;
   }));
   EXPECT_EQ(Settled().repairs_failed, 1u);
+}
+
+TEST_F(EndpointTest, WhoLeavesWithAllBytesCancelsNothing) {
+  Start();
+  script_.lingers = true;
+  const auto take_all = [](EndpointClient* client) {
+    ASSERT_TRUE(client->Send(Request(1000)));
+    for (int frame = 0; frame < 11; ++frame) ASSERT_EQ(client->Receive().type, frame == 0 ? 2 : 3);
+  };
+  {
+    EndpointClient leaves(endpoint_->address());
+    take_all(&leaves);
+  }
+  // The endpoint takes no other connection before it has looked at those that it has.
+  EndpointClient other(endpoint_->address());
+  take_all(&other);
+  {
+    MutexLock lock(&script_.mutex);
+    EXPECT_EQ(script_.cancelled, 0);
+    script_.released = true;
+  }
+  script_.changed.NotifyAll();
+  EXPECT_EQ(other.Receive().type, 4);
+  EXPECT_EQ(Settled().repairs_done, 2u);
 }
 
 TEST_F(EndpointTest, WhoSpeaksAfterItsRequestCancelsTheRepair) {

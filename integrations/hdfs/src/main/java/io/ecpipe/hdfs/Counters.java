@@ -2,6 +2,8 @@
 package io.ecpipe.hdfs;
 
 import java.lang.management.ManagementFactory;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.management.InstanceAlreadyExistsException;
 import javax.management.JMException;
@@ -19,6 +21,7 @@ public final class Counters implements CountersMXBean {
   public static final Counters RECONSTRUCTION = register("Reconstruction");
 
   public final AtomicLong repairs = new AtomicLong();
+  public final AtomicLong requestedBytes = new AtomicLong();
   public final AtomicLong repairedBytes = new AtomicLong();
   public final AtomicLong fallbacks = new AtomicLong();
   public final AtomicLong brokenRepairs = new AtomicLong();
@@ -42,11 +45,14 @@ public final class Counters implements CountersMXBean {
   public final class Session {
     private final AtomicLong myRepairs = new AtomicLong();
     private final AtomicLong myBytes = new AtomicLong();
-    private final AtomicLong myFallbacks = new AtomicLong();
+    /** Ids of the blocks that HDFS has had to deal with itself, each however often it was read. */
+    private final Set<Long> myFallbacks = ConcurrentHashMap.newKeySet();
 
-    public void begun() {
+    /** A repair of so many bytes has its first ones. */
+    public void begun(long bytes) {
       repairs.incrementAndGet();
       myRepairs.incrementAndGet();
+      requestedBytes.addAndGet(bytes);
     }
 
     public void repaired(long bytes) {
@@ -54,25 +60,27 @@ public final class Counters implements CountersMXBean {
       myBytes.addAndGet(bytes);
     }
 
-    /** ECPipe was not asked. */
-    public void fallback() {
-      fallbacks.incrementAndGet();
-      myFallbacks.incrementAndGet();
+    /** ECPipe was not asked for bytes of the block. */
+    public void fallback(long block) {
+      if (myFallbacks.add(block)) {
+        fallbacks.incrementAndGet();
+      }
     }
 
     /** ECPipe was asked and failed, before or after the repair had begun. */
-    public void failed(boolean begun) {
+    public void failed(long block, boolean begun) {
       if (begun) {
         brokenRepairs.incrementAndGet();
       }
-      fallback();
+      fallback(block);
     }
 
     /** Says in one line what ECPipe did for the file, if anything, and starts from zero. */
     public void logOnce(String file) {
       long bytes = myBytes.getAndSet(0);
       long begun = myRepairs.getAndSet(0);
-      long natively = myFallbacks.getAndSet(0);
+      int natively = myFallbacks.size();
+      myFallbacks.clear();
       if (begun + natively > 0) {
         LOG.info("ecpipe: {}: rebuilt {} bytes of lost blocks in {} repairs, {} fallbacks to HDFS",
             file, bytes, begun, natively);
@@ -87,6 +95,11 @@ public final class Counters implements CountersMXBean {
   @Override
   public long getRepairs() {
     return repairs.get();
+  }
+
+  @Override
+  public long getRequestedBytes() {
+    return requestedBytes.get();
   }
 
   @Override

@@ -6,10 +6,16 @@ public interface CountersMXBean {
   /** Repairs whose bytes were used, wholly or in part. */
   long getRepairs();
 
-  /** Bytes that came through ECPipe. */
+  /** Bytes that these repairs were asked for, whether or not they were used. */
+  long getRequestedBytes();
+
+  /** Bytes that came through ECPipe and were used. */
   long getRepairedBytes();
 
-  /** Lost blocks that HDFS had to deal with itself, because ECPipe could not or did not. */
+  /**
+   * Lost blocks that HDFS had to deal with itself, because ECPipe could not or did not: in a client
+   * once for each stream that reads such a block, in a DataNode once for each task.
+   */
   long getFallbacks();
 
   /** Repairs that failed after bytes of them were used. */

@@ -30,12 +30,14 @@ import org.apache.hadoop.hdfs.util.StripedBlockUtil;
 final class EcpipeStripedInputStream extends DFSStripedInputStream {
   /** createBlockReader() with `readTo`: Hadoop 3.3 and newer; null on 3.1 and 3.2. */
   private static final MethodHandle STOCK_WITH_END = findStockWithEnd();
-  private static final long NO_END = -1;
+  private static final long NONE = -1;
 
   private final EcpipeDFSClient client;
   private final ErasureCodingPolicy policy;
-  /** Where the positional read of this thread ends in its internal blocks (Hadoop 3.1, 3.2). */
-  private final ThreadLocal<Long> endOfPositionalRead = ThreadLocal.withInitial(() -> NO_END);
+  /** The last byte of the group that the positional read of this thread needs (to Hadoop 3.4). */
+  private final ThreadLocal<Long> lastOfPositionalRead = ThreadLocal.withInitial(() -> NONE);
+  /** Since when the file is read in order; NONE: from its begin on, without a seek. */
+  private long soughtTo = NONE;
   private final Counters.Session session = Counters.READS.newSession();
 
   EcpipeStripedInputStream(EcpipeDFSClient client, String src, boolean verifyChecksum,
@@ -61,7 +63,10 @@ final class EcpipeStripedInputStream extends DFSStripedInputStream {
       BlockReaderInfo[] readers, int index) throws IOException {
     boolean readable = hasLocation(block)
         && super.createBlockReader(block, offset, targets, readers, index);
-    return addFailover(block, offset, readers, index, endOfPositionalRead.get(), readable);
+    // Positional reads do not say here where they end; they do not go beyond their last row.
+    long last = lastOfPositionalRead.get();
+    long readTo = last == NONE ? NONE : (row(last) + 1) * policy.getCellSize();
+    return addFailover(block, offset, readers, index, readTo, readable);
   }
 
   /** Overrides the method of Hadoop 3.3 and newer. */
@@ -92,19 +97,52 @@ final class EcpipeStripedInputStream extends DFSStripedInputStream {
       return readable;
     }
     if (!readable && !client.repairs().looksAlive()) {
-      session.fallback();
+      session.fallback(block.getBlock().getBlockId());
       return false;
     }
     DatanodeInfo node = readable ? readers[index].datanode : null;
     BlockReader stock = readable ? readers[index].reader : null;
     Lost lost = new Lost(block, node, index);
-    long end = lost.length;
-    FailoverBlockReader.Range range = readTo >= 0 && readTo < end
-        ? new FailoverBlockReader.Range(offset, readTo, readTo - offset)
-        : new FailoverBlockReader.Range(offset, end, client.lookAheadBytes());
-    readers[index] = new BlockReaderInfo(
-        new FailoverBlockReader(stock, lost, range, session), node, offset);
+    readers[index] = new BlockReaderInfo(new FailoverBlockReader(
+        stock, lost, rangeOf(index, offset, lost.length, readTo), session), node, offset);
     return true;
+  }
+
+  /** `readTo` is negative for a sequential read. */
+  private FailoverBlockReader.Range rangeOf(int index, long offset, long length, long readTo) {
+    if (readTo >= 0) {
+      long end = Math.min(length, readTo);
+      return FailoverBlockReader.Range.positional(offset, end, Math.min(end, needed(index, end)));
+    }
+    LookAhead lookAhead = new LookAhead(policy.getCellSize(), client.lookAheadBytes());
+    boolean inOrder = soughtTo == NONE
+        || pos - soughtTo >= client.lookAheadBytes() * policy.getNumDataUnits();
+    return FailoverBlockReader.Range.sequential(
+        offset, length, inOrder ? lookAhead.inOrder() : lookAhead);
+  }
+
+  /** Behind the last byte of block `index` that this thread's positional read needs. */
+  private long needed(int index, long end) {
+    long last = lastOfPositionalRead.get();
+    if (last == NONE) {
+      return end;
+    }
+    int cell = policy.getCellSize();
+    long inLastRow = last - row(last) * cell * policy.getNumDataUnits() - (long) index * cell + 1;
+    return row(last) * cell + Math.max(0, Math.min(cell, inLastRow));
+  }
+
+  /** Of a byte of the group. */
+  private long row(long byteOfGroup) {
+    return byteOfGroup / ((long) policy.getCellSize() * policy.getNumDataUnits());
+  }
+
+  @Override
+  public synchronized void seek(long target) throws IOException {
+    if (target != pos) {
+      soughtTo = target;
+    }
+    super.seek(target);
   }
 
   /** An internal block that is lost or may be. */
@@ -136,6 +174,11 @@ final class EcpipeStripedInputStream extends DFSStripedInputStream {
     }
 
     @Override
+    public long block() {
+      return block.getBlockId();
+    }
+
+    @Override
     public void reportCorrupt() {
       try {
         client.reportChecksumFailure(src, new LocatedBlock[] {
@@ -151,20 +194,15 @@ final class EcpipeStripedInputStream extends DFSStripedInputStream {
     }
   }
 
-  /** Positional reads; Hadoop 3.1 to 3.4. Only 3.1 and 3.2 do not say where they end. */
+  /** Positional reads; Hadoop 3.1 to 3.4. Of those only 3.1 and 3.2 do not say where they end. */
   @Override
   protected void fetchBlockByteRange(LocatedBlock block, long start, long end, ByteBuffer buffer,
       CorruptedBlocks corrupted) throws IOException {
-    // A range that ends in row r needs no internal block beyond the end of that row's cells.
-    long row = end / ((long) policy.getCellSize() * policy.getNumDataUnits());
-    long lastCellStart = row * policy.getCellSize();
-    boolean oneCell = start / policy.getCellSize() == end / policy.getCellSize();
-    endOfPositionalRead.set(oneCell
-        ? lastCellStart + end % policy.getCellSize() + 1 : lastCellStart + policy.getCellSize());
+    lastOfPositionalRead.set(end);
     try {
       super.fetchBlockByteRange(block, start, end, buffer, corrupted);
     } finally {
-      endOfPositionalRead.set(NO_END);
+      lastOfPositionalRead.remove();
     }
   }
 

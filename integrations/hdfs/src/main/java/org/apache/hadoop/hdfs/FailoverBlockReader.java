@@ -20,38 +20,47 @@ import org.apache.hadoop.util.DataChecksum;
  * buffers that a failed read has moved. One thread reads; close() may come from any.
  */
 final class FailoverBlockReader implements BlockReader {
-  private static final int WINDOW_GROWTH = 4;
-
   /** Where the bytes of a lost block come from. */
   interface Source {
     RepairStream open(long offset, long bytes) throws IOException;
+
+    /** The block's id. */
+    long block();
 
     /** Tells the NameNode that the replica that was read is corrupt. */
     void reportCorrupt();
   }
 
-  /** What is read, in bytes of the internal block; `window` is the first repair's length. */
+  /** What is read, in bytes of the internal block. */
   static final class Range {
     private final long start;
     private final long end;
-    private final long window;
+    private final long sure;
+    private final LookAhead lookAhead;
 
-    Range(long start, long end, long window) {
+    private Range(long start, long end, long sure, LookAhead lookAhead) {
       this.start = start;
       this.end = end;
-      this.window = window;
+      this.sure = sure;
+      this.lookAhead = lookAhead;
+    }
+
+    /** HDFS says that it reads up to `end`, and it needs no byte from `sure` on. */
+    static Range positional(long start, long end, long sure) {
+      return new Range(start, end, sure, new LookAhead(1, 0));
+    }
+
+    /** HDFS reads on until somebody seeks away, whole cells each time. */
+    static Range sequential(long start, long end, LookAhead lookAhead) {
+      return new Range(start, end, start, lookAhead);
     }
   }
 
   private final Source source;
   private final Counters.Session session;
+  private final Range range;
   private final long end;
   private long position;
-  /**
-   * How much the next repair asks for. It grows, so that who reads on has few repairs and who
-   * seeks away has not set much in motion.
-   */
-  private long window;
   private BlockReader stock;  // null once it has failed
   private IOException stockFailure;
   private RepairStream repair;  // guarded by this, as is `closed`
@@ -62,9 +71,9 @@ final class FailoverBlockReader implements BlockReader {
     this.stock = stock;
     this.source = source;
     this.session = session;
+    this.range = range;
     position = range.start;
     end = range.end;
-    window = range.window;
   }
 
   @Override
@@ -130,7 +139,7 @@ final class FailoverBlockReader implements BlockReader {
 
   private void readRepair(ByteBuffer buffer) throws IOException {
     try {
-      RepairStream stream = currentRepair();
+      RepairStream stream = currentRepair(buffer.remaining());
       int limit = buffer.limit();
       int count = (int) Math.min(buffer.remaining(), repairEnd - position);
       buffer.limit(buffer.position() + count);
@@ -140,13 +149,13 @@ final class FailoverBlockReader implements BlockReader {
       session.repaired(count);
     } catch (IOException e) {
       boolean begun = closeRepair();
-      session.failed(begun);
+      session.failed(source.block(), begun);
       DFSClient.LOG.info("ecpipe: HDFS decodes {} itself: {}", source, e.toString());
       throw stockFailure != null ? stockFailure : e;
     }
   }
 
-  private RepairStream currentRepair() throws IOException {
+  private RepairStream currentRepair(int wanted) throws IOException {
     if (repair != null && position < repairEnd) {
       return repair;
     }
@@ -154,13 +163,10 @@ final class FailoverBlockReader implements BlockReader {
       repair.awaitEnd();
       closeRepair();
     }
-    long bytes = Math.min(end - position, window);
-    RepairStream opened = source.open(position, bytes);
-    if (window < end) {
-      window *= WINDOW_GROWTH;
-    }
-    repairEnd = position + bytes;
-    session.begun();
+    long next = Math.max(range.sure, range.lookAhead.next(position, wanted));
+    repairEnd = Math.min(end, next);
+    RepairStream opened = source.open(position, repairEnd - position);
+    session.begun(repairEnd - position);
     if (stockFailure instanceof ChecksumException) {
       // HDFS would have reported it, had it seen the failure.
       source.reportCorrupt();
@@ -216,6 +222,7 @@ final class FailoverBlockReader implements BlockReader {
     if (left > 0) {
       position += left;
       closeRepair();  // the next one begins behind what is skipped
+      range.lookAhead.restart();
     }
     return count;
   }

@@ -104,6 +104,9 @@ public final class Driver {
       case "cells":
         return cells(words[1], Long.parseLong(words[2]), Integer.parseInt(words[3]),
             Long.parseLong(words[4]), Long.parseLong(words[5]), Integer.parseInt(words[6]));
+      case "latencies":
+        return latencies(words[1], Long.parseLong(words[2]), Integer.parseInt(words[3]),
+            Integer.parseInt(words[4]), Integer.parseInt(words[5]), rest(words, 6));
       case "whole":
         return whole(words[1], Long.parseLong(words[2]));
       case "dfs-cat":
@@ -115,10 +118,11 @@ public final class Driver {
         return Groups.describe(conf, words[1]);
       case "counters":
         Counters counters = Counters.READS;
-        return counters.getRepairs() + " " + counters.getRepairedBytes() + " "
+        return counters.getRepairs() + " " + counters.getRequestedBytes() + " "
+            + counters.getRepairedBytes() + " "
             + counters.getFallbacks() + " " + counters.getBrokenRepairs();
       case "admin":
-        return String.valueOf(ToolRunner.run(new DFSAdmin(conf), rest(words)));
+        return String.valueOf(ToolRunner.run(new DFSAdmin(conf), rest(words, 1)));
       case "fsck":
         return fsck(words[1]);
       default:
@@ -126,8 +130,8 @@ public final class Driver {
     }
   }
 
-  private static String[] rest(String[] words) {
-    return java.util.Arrays.copyOfRange(words, 1, words.length);
+  private static String[] rest(String[] words, int from) {
+    return java.util.Arrays.copyOfRange(words, from, words.length);
   }
 
   private interface Use<T> {
@@ -300,6 +304,32 @@ public final class Driver {
         }
       }
       return String.valueOf((end - start) / 1e9);
+    });
+  }
+
+  /**
+   * The nanoseconds of each of `count` positional reads of `bytes`, at random places within the
+   * cells that begin at these offsets of the file.
+   */
+  private String latencies(String path, long seed, int bytes, int cellBytes, int count,
+      String[] cells) throws Exception {
+    return with(fs -> {
+      Random random = new Random(count);
+      byte[] buffer = new byte[bytes];
+      StringBuilder nanos = new StringBuilder();
+      try (FSDataInputStream in = fs.open(new Path(path))) {
+        for (int i = 0; i < count; i++) {
+          long at = Long.parseLong(cells[random.nextInt(cells.length)])
+              + random.nextInt(cellBytes - bytes + 1);
+          long start = System.nanoTime();
+          in.readFully(at, buffer);
+          nanos.append(i == 0 ? "" : " ").append(System.nanoTime() - start);
+          if (!Content.matches(seed, at, buffer, bytes)) {
+            throw new IOException("WRONG BYTES at " + at);
+          }
+        }
+      }
+      return nanos.toString();
     });
   }
 

@@ -22,6 +22,7 @@ import org.junit.Test;
 
 public class FailoverBlockReaderTest {
   private static final int BYTES = 10_000;
+  private static final int CELL = 1000;
   private static final byte[] BLOCK = new byte[BYTES];
 
   static {
@@ -39,6 +40,11 @@ public class FailoverBlockReaderTest {
         opened.add(offset + "+" + bytes);
         return client.open(new RepairRequest.Builder().group("BP", -16, 1, BYTES)
             .policy("rs", 6, 3, 1 << 20).target(0, offset, bytes).build());
+      }
+
+      @Override
+      public long block() {
+        return -16;
       }
 
       @Override
@@ -96,8 +102,13 @@ public class FailoverBlockReaderTest {
   }
 
   private FailoverBlockReader reader(BlockReader stock, FakeEndpoint endpoint, long window) {
-    return new FailoverBlockReader(stock, source(endpoint),
-        new FailoverBlockReader.Range(0, BYTES, window), Counters.READS.newSession());
+    return reader(stock, endpoint, FailoverBlockReader.Range.sequential(
+        0, BYTES, new LookAhead(CELL, window).inOrder()));
+  }
+
+  private FailoverBlockReader reader(BlockReader stock, FakeEndpoint endpoint,
+      FailoverBlockReader.Range range) {
+    return new FailoverBlockReader(stock, source(endpoint), range, Counters.READS.newSession());
   }
 
   @Test
@@ -130,6 +141,43 @@ public class FailoverBlockReaderTest {
       assertEquals(Arrays.asList("0+1000", "1000+4000", "5000+5000"), opened);
       reader.close();
     }
+  }
+
+  @Test
+  public void whoHasSoughtGetsTheCellAndMoreWhenReadingOn() throws IOException {
+    try (FakeEndpoint endpoint = new FakeEndpoint(FailoverBlockReaderTest::serve)) {
+      FailoverBlockReader reader = reader(null, endpoint,
+          FailoverBlockReader.Range.sequential(1300, BYTES, new LookAhead(CELL, 4000)));
+      for (int count : new int[] {300, 400, 1000, 1000, 1000, 1000, 1000}) {
+        assertEquals(count, reader.read(ByteBuffer.allocate(count)));
+      }
+      assertEquals(Arrays.asList("1300+700", "2000+2000", "4000+4000"), opened);
+      reader.close();
+    }
+  }
+
+  @Test
+  public void aPositionalReadAsksForWhatItNeedsAndGetsWhatItWants() throws IOException {
+    try (FakeEndpoint endpoint = new FakeEndpoint(FailoverBlockReaderTest::serve)) {
+      FailoverBlockReader reader =
+          reader(null, endpoint, FailoverBlockReader.Range.positional(100, 2000, 1700));
+      for (int count : new int[] {600, 1000, 300}) {
+        assertEquals(count, reader.read(ByteBuffer.allocate(count)));
+      }
+      assertEquals(-1, reader.read(ByteBuffer.allocate(1)));
+      assertEquals(Arrays.asList("100+1600", "1700+300"), opened);
+      reader.close();
+    }
+  }
+
+  @Test
+  public void aSessionCountsABlockThatFallsBackOnce() {
+    Counters.Session session = Counters.READS.newSession();
+    long before = Counters.READS.getFallbacks();
+    session.fallback(-16);
+    session.failed(-16, true);
+    session.fallback(-15);
+    assertEquals(2, Counters.READS.getFallbacks() - before);
   }
 
   @Test

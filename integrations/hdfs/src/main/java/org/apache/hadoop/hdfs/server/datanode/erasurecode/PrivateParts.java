@@ -19,6 +19,7 @@ final class PrivateParts {
   final Field writer = field(StripedBlockReconstructor.class, "stripedWriter",
       StripedWriter.class);
   final Field policy = field(StripedReconstructor.class, "ecPolicy", ErasureCodingPolicy.class);
+  final Field writers = field(StripedWriter.class, "writers", StripedBlockWriter[].class);
   final Field targetIndices = field(StripedWriter.class, "targetIndices", short[].class);
   final Field sources = field(StripedReader.class, "sources", DatanodeInfo[].class);
   final Field liveIndices = field(StripedReader.class, "liveIndices", byte[].class);
@@ -36,8 +37,10 @@ final class PrivateParts {
     method(writerType, int.class, "transferData2Targets");
     method(writerType, void.class, "endTargetBlocks");
     method(writerType, void.class, "clearBuffers");
-    method(writerType, void.class, "close");
-    method(StripedReader.class, void.class, "close");
+    Class<?> targetType = StripedBlockWriter.class;
+    method(targetType, java.nio.ByteBuffer.class, "getTargetBuffer");
+    method(targetType, void.class, "freeTargetBuffer");
+    method(targetType, void.class, "close");
     Class<?> taskType = StripedReconstructor.class;
     method(taskType, void.class, "initDecoderIfNecessary");
     method(taskType, long.class, "getPositionInBlock");
@@ -45,6 +48,7 @@ final class PrivateParts {
     method(taskType, long.class, "getMaxTargetLength");
     method(taskType, long.class, "getBlockLen", int.class);
     method(taskType, int.class, "getXmits");
+    method(taskType, void.class, "freeBuffer", java.nio.ByteBuffer.class);
     method(taskType, void.class, "cleanup");
     method(DataNode.class, void.class, "decrementXmitsInProgress", int.class);
   }

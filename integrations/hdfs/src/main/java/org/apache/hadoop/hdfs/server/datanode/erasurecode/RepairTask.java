@@ -61,6 +61,9 @@ final class RepairTask implements Runnable {
     try {
       openStreams();
       adoptChecksum();
+      for (int index : streams.keySet()) {
+        counters.requestedBytes.addAndGet(task.getBlockLen(index));
+      }
       return true;
     } catch (IOException | RuntimeException e) {
       LOG.info("ecpipe: HDFS reconstructs {} itself: {}", task.getBlockGroup(), e.toString());
@@ -133,8 +136,8 @@ final class RepairTask implements Runnable {
           task.getBlockGroup(), client.address(), repairIds());
     } catch (Throwable e) {
       counters.brokenRepairs.addAndGet(streams.size());
-      LOG.warn("ecpipe: failed to repair {} of {}, repair ids {}", streams.keySet(),
-          task.getBlockGroup(), repairIds(), e);
+      LOG.warn("ecpipe: failed to repair {} of {}, repair ids {}: {}", streams.keySet(),
+          task.getBlockGroup(), repairIds(), e.toString(), e instanceof IOException ? null : e);
       task.getDatanode().getMetrics().incrECFailedReconstructionTasks();
     } finally {
       finish();
@@ -186,13 +189,31 @@ final class RepairTask implements Runnable {
     metrics.incrECReconstructionBytesWritten(task.getBytesWritten());
     closeStreams();
     try {
-      reader.close();
-      writer.close();
-    } catch (RuntimeException e) {
-      // Hadoop 3.1 does not expect a target that could not be opened.
-      LOG.warn("ecpipe: cannot close the writers of {}", task.getBlockGroup(), e);
+      closeWriters();
+    } finally {
+      task.cleanup();
     }
-    task.cleanup();
+  }
+
+  /**
+   * Each for itself: StripedWriter.close() of Hadoop 3.1 stops at a target that could not be
+   * opened. The reader has nothing to close: its init(), which opens sources and allocates buffers,
+   * was never called, and its close() does not expect that.
+   */
+  private void closeWriters() {
+    for (StripedBlockWriter target : parts.get(parts.writers, writer, StripedBlockWriter[].class)) {
+      if (target == null) {
+        continue;
+      }
+      try {
+        if (target.getTargetBuffer() != null) {
+          task.freeBuffer(target.getTargetBuffer());
+          target.freeTargetBuffer();
+        }
+      } finally {
+        target.close();
+      }
+    }
   }
 
   private void closeStreams() {
