@@ -171,12 +171,14 @@ final class RepairTask implements Runnable {
       filled[Arrays.binarySearch(lost, indices[i])] = buffers[i].duplicate();
     }
     for (int i = 0; i < lost.length; i++) {
-      if (filled[i] == null) {
-        filled[i] = ByteBuffer.allocate(count);  // of a target that could not be opened
-      }
       long left = Math.max(0, task.getBlockLen(lost[i]) - task.getPositionInBlock());
-      filled[i].limit(filled[i].position() + (int) Math.min(left, count));
-      counters.repairedBytes.addAndGet(filled[i].remaining());
+      int wanted = (int) Math.min(left, count);
+      if (filled[i] == null) {
+        filled[i] = ByteBuffer.allocate(wanted);  // of a target that could not be opened
+      } else {
+        filled[i].limit(filled[i].position() + wanted);
+        counters.repairedBytes.addAndGet(wanted);
+      }
     }
     stream.readFully(filled);
   }
