@@ -421,6 +421,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     granted.stripe_id = response.stripe_id();
     granted.block_bytes = response.block_bytes();
     granted.checksum = ChecksumFromProto(response.checksum());
+    granted.corrupt = SourcesFromProto(response.corrupt());
     granted.cost = CostOf(response.cost());
     return granted;
   }

@@ -49,7 +49,8 @@ def several_lost(count: int) -> Callable[[Scenario], Result]:
         result = {"seconds": round(time.monotonic() - start, 2), "lost": lost}
         if scenario.middleware.real:
             result["helpers_read_bytes"] = scenario.middleware.bytes_read() - read_before
-            longest = max(file.stat().st_size for file in replicas(scenario, group).values())
+            now = replicas(scenario, scenario.driver.groups(path)[-1])
+            longest = max(file.stat().st_size for file in now.values())
             expect(result["helpers_read_bytes"] <= scenario.big.data * longest,
                    f"survivors were read more than once: {result}")
         return result
