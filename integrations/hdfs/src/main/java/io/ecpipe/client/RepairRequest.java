@@ -23,7 +23,7 @@ public final class RepairRequest {
 
   /** Hears of each source of the request whose replica ECPipe has found corrupt. */
   public interface CorruptListener {
-    /** Called once for each, on the thread that reads the repair. */
+    /** Called once for each, by the thread that reads the repair, or after close() by another. */
     void corrupt(int index, String dataNodeUuid);
   }
 

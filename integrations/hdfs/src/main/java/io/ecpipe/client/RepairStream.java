@@ -9,6 +9,7 @@ import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.Semaphore;
 
 /**
  * The bytes of a repair, in order, each frame of them checked. read() returns -1 only after the
@@ -20,7 +21,8 @@ import java.util.Set;
  * them back, and at most one frame of each is held.
  *
  * A read may take the client's timeout altogether. One thread reads; close() may come from any
- * thread, ends a wait at once, and cancels the repair if it still runs.
+ * thread, ends a wait at once, and cancels the repair if it still runs. When all bytes have come it
+ * does not wait, but the endpoint's last word is still heard.
  */
 public final class RepairStream extends InputStream {
   private final Connection connection;
@@ -35,6 +37,7 @@ public final class RepairStream extends InputStream {
   private int textBytes;  // of the frame that is in `text`
   private boolean ended;
   private volatile boolean closed;
+  private final Semaphore connectionInUse = new Semaphore(1);
   private String checksumType;
   private int bytesPerChecksum;
   private String repairId;
@@ -222,11 +225,16 @@ public final class RepairStream extends InputStream {
     if (ended) {
       return false;
     }
+    if (!connectionInUse.tryAcquire()) {
+      throw new IOException("the repair was closed");
+    }
     try {
       fetchFrame(deadline);
     } catch (IOException e) {
       report(e, deadline.remainingMillis() > timeoutMillis / 2);
       throw e;
+    } finally {
+      connectionInUse.release();
     }
     if (ended) {
       tellOfCorrupt();
@@ -234,11 +242,17 @@ public final class RepairStream extends InputStream {
     return !ended;
   }
 
-  private void fetchFrame(Deadline deadline) throws IOException {
-    boolean all = true;
+  private boolean hasAllBytes() {
     for (Part part : parts) {
-      all &= part.receivedBytes == part.wantedBytes;
+      if (part.receivedBytes < part.wantedBytes) {
+        return false;
+      }
     }
+    return true;
+  }
+
+  private void fetchFrame(Deadline deadline) throws IOException {
+    boolean all = hasAllBytes();
     expect(nextFrame(deadline), all ? Frame.END : Frame.DATA);
     if (!all) {
       return;
@@ -301,7 +315,30 @@ public final class RepairStream extends InputStream {
 
   @Override
   public void close() throws IOException {
+    boolean first = !closed;
     closed = true;
+    // Whoever takes the connection here keeps it: nobody reads any more.
+    if (first && connectionInUse.tryAcquire() && !ended && hasAllBytes()) {
+      Deadline deadline = Deadline.after(timeoutMillis);
+      if (Farewells.take(() -> hearEnd(deadline))) {
+        return;
+      }
+    }
     connection.close();
+  }
+
+  private void hearEnd(Deadline deadline) {
+    try {
+      fetchFrame(deadline);
+      tellOfCorrupt();
+    } catch (IOException e) {
+      return;  // the bytes had come, and their reader has gone
+    } finally {
+      try {
+        connection.close();
+      } catch (IOException e) {
+        return;  // nor does anybody wait for this
+      }
+    }
   }
 }

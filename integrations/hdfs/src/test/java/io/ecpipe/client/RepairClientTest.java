@@ -104,7 +104,7 @@ public class RepairClientTest {
 
   /** Those that are read to the end, and those that are closed before. */
   @Test
-  public void closedRepairsLeaveNoDescriptor() throws IOException {
+  public void closedRepairsLeaveNoDescriptor() throws Exception {
     try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> sendAll(peer))) {
       RepairClient client = client(endpoint, 5000);
       client.open(request()).close();
@@ -116,7 +116,7 @@ public class RepairClientTest {
           }
         }
       }
-      assertEquals(before, selectors());
+      awaitSelectors(before);
     }
   }
 
@@ -275,6 +275,62 @@ public class RepairClientTest {
       stream.awaitEnd();
       assertEquals(Arrays.asList("8 uuid-8", "1 uuid-1"), told);
     }
+  }
+
+  /** Who has all bytes leaves without waiting, and hears what the end says all the same. */
+  @Test
+  public void closingAfterTheLastByteHearsTheEnd() throws Exception {
+    CountDownLatch closed = new CountDownLatch(1);
+    CountDownLatch told = new CountDownLatch(1);
+    RepairRequest request = facts().target(0, 0, 10)
+        .onCorrupt((index, uuid) -> told.countDown()).build();
+    try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> {
+      peer.header(10);
+      peer.data(new byte[10]);
+      try {
+        closed.await(10, TimeUnit.SECONDS);
+      } catch (InterruptedException e) {
+        throw new IOException(e);
+      }
+      peer.end("10", "corrupt 8 uuid-8\n");
+    })) {
+      RepairStream stream = client(endpoint, 20000).open(request);
+      stream.readFully(ByteBuffer.allocate(10));
+      long start = System.nanoTime();
+      stream.close();
+      assertTrue(System.nanoTime() - start < TimeUnit.SECONDS.toNanos(5));
+      assertEquals(1, told.getCount());
+      closed.countDown();
+      assertTrue(told.await(10, TimeUnit.SECONDS));
+    }
+  }
+
+  /** An end that never comes holds nothing for longer than the timeout, and nobody up. */
+  @Test
+  public void anEndThatNeverComesLeavesNoDescriptor() throws Exception {
+    try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> {
+      peer.header(10);
+      peer.data(new byte[10]);
+      peer.awaitClose();
+    })) {
+      RepairClient client = client(endpoint, 300);
+      int before = selectors();
+      for (int i = 0; i < 100; i++) {
+        try (RepairStream stream = client.open(facts().target(0, 0, 10).build())) {
+          stream.readFully(ByteBuffer.allocate(10));
+        }
+      }
+      assertTrue(client.looksAlive());
+      awaitSelectors(before);
+    }
+  }
+
+  private static void awaitSelectors(int count) throws Exception {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+    while (selectors() > count && System.nanoTime() < deadline) {
+      Thread.sleep(20);
+    }
+    assertEquals(count, selectors());
   }
 
   @Test
