@@ -232,11 +232,6 @@ class Hdfs:
     def state(self) -> dict[str, Any]:
         return jmx(self._host, self.http, "Hadoop:service=NameNode,name=FSNamesystemState")
 
-    def corrupt_groups(self) -> int:
-        """Blocks and groups of which the NameNode knows a corrupt replica."""
-        return int(jmx(self._host, self.http, "Hadoop:service=NameNode,name=FSNamesystem")[
-            "CorruptBlocks"])
-
     def exclude(self, nodes: Sequence[DataNode]) -> None:
         """These are to be decommissioned, and no others, from the next -refreshNodes on."""
         (self._site / "excluded").write_text("".join(f"{node.data_address}\n" for node in nodes))
