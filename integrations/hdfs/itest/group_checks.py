@@ -16,7 +16,7 @@ from checks import Result, served
 from scenario import CELL, RECOVERED_SECONDS, CheckFailed, Scenario, expect, meta_of
 
 TRIES = 5                 # until a repair has read a survivor that it may leave out
-RUNS = 5                  # of each measurement
+RUNS = 3                  # of each measurement
 LIMIT_MBIT = 100          # of each helper, for measurements
 
 
