@@ -240,6 +240,7 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
   response->set_stripe_id(grant->planned.stripe.stripe_id);
   response->set_block_bytes(grant->planned.block_bytes);
   if (grant->checksum) *response->mutable_checksum() = ChecksumToProto(*grant->checksum);
+  SourcesToProto(repairs_->CorruptSources(grant->repair_id), response->mutable_corrupt());
   CostToProto(grant->planned.cost, response->mutable_cost());
   return grpc::Status::OK;
 }
@@ -257,11 +258,12 @@ grpc::Status CoordinatorServiceImpl::InspectRepair(grpc::ServerContext*,
 
 grpc::Status CoordinatorServiceImpl::FinishRepair(grpc::ServerContext*,
                                                   const v1::FinishRepairRequest* request,
-                                                  v1::FinishRepairResponse*) {
+                                                  v1::FinishRepairResponse* response) {
   if (!request->corrupt_block_id().empty()) {
     repairs_->ReportCorrupt("", request->repair_id(), request->corrupt_block_id(),
                             request->status_message());
   }
+  SourcesToProto(repairs_->CorruptSources(request->repair_id()), response->mutable_corrupt());
   repairs_->FinishRepair(request->repair_id(),
                          StatusFromWire(request->status_code(), request->status_message()),
                          request->verified_bytes());

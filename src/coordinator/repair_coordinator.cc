@@ -253,7 +253,7 @@ void RepairCoordinator::ReportLinks(const std::string& node, RepairId repair_id,
 void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_id,
                                       const std::string& block_id, const std::string& reason) {
   if (const std::string at = PlaceByFacts(repair_id, block_id, node); !at.empty()) {
-    return NoteCorrupt({block_id, at, reason, clock_->UnixMillis()},
+    return NoteCorrupt({block_id, at, reason, clock_->UnixMillis(), !node.empty()},
                        "HDFS rebuilds the block once it knows; until then repairs do not read it");
   }
   const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
@@ -270,8 +270,28 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
         hosts.empty() ? node.empty() : std::find(hosts.begin(), hosts.end(), node) != hosts.end();
   }
   if (!heard) return;
-  NoteCorrupt({block_id, holder, reason, clock_->UnixMillis()},
+  NoteCorrupt({block_id, holder, reason, clock_->UnixMillis(), node == holder},
               "ecpipe repair " + block_id + " --to " + holder);
+}
+
+std::vector<StripeFacts::Source> RepairCoordinator::CorruptSources(RepairId repair_id) {
+  std::optional<StripeFacts> facts;
+  {
+    MutexLock lock(&mutex_);
+    const auto running = running_.find(repair_id);
+    if (running != running_.end()) facts = running->second.request.facts;
+  }
+  std::vector<StripeFacts::Source> corrupt;
+  if (!facts) return corrupt;
+  for (const StripeFacts::Source& source : facts->sources) {
+    const std::string block_id = facts->BlockName(source.index);
+    for (const std::string& node : nodes_.WithStorage(source.storage_id)) {
+      if (!corrupt_.ByHolder(block_id, node)) continue;
+      corrupt.push_back(source);
+      break;
+    }
+  }
+  return corrupt;
 }
 
 std::string RepairCoordinator::PlaceByFacts(RepairId repair_id, const std::string& block_id,

@@ -175,6 +175,10 @@ class RepairCoordinator {
   void ReportCorrupt(const std::string& node, RepairId repair_id, const std::string& block_id,
                      const std::string& reason);
 
+  // The sources in the facts of a running repair whose own helpers have found their replicas
+  // corrupt. HDFS, which named them, does not know yet; nobody else's word is good enough for it.
+  std::vector<StripeFacts::Source> CorruptSources(RepairId repair_id);
+
   // Ends abandoned repairs. Call it every few seconds.
   void Expire();
 

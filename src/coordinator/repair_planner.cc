@@ -74,6 +74,12 @@ uint64_t ShortestOf(const LostBlocks& lost) {
   return bytes;
 }
 
+uint64_t LongestOf(const LostBlocks& lost) {
+  uint64_t bytes = 0;
+  for (const int index : lost.indices) bytes = std::max(bytes, lost.stripe.BytesOf(index));
+  return bytes;
+}
+
 // The code, as far as it matters to bytes from `offset` on: blocks that end before are zero there.
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CodeFrom(
     uint64_t offset, const Stripe& stripe, std::shared_ptr<const ErasureCode> code) {
@@ -100,7 +106,8 @@ absl::StatusOr<Verification> VerificationNamed(const std::string& name) {
 }
 
 absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
-                                                 uint64_t block_bytes) const {
+                                                 const LostBlocks& lost) const {
+  const uint64_t block_bytes = request.bytes == 0 ? ShortestOf(lost) : LongestOf(lost);
   if (request.offset >= block_bytes || request.bytes > block_bytes - request.offset) {
     return absl::InvalidArgumentError(
         (request.bytes == 0 ? "the range"
@@ -288,7 +295,7 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
                                code->name() + " needs " + std::to_string(code->n()));
   }
   planned->block_bytes = ShortestOf(placed);
-  ECPIPE_ASSIGN_OR_RETURN(const SliceGrid range, GridFor(request, planned->block_bytes));
+  ECPIPE_ASSIGN_OR_RETURN(const SliceGrid range, GridFor(request, placed));
   ECPIPE_ASSIGN_OR_RETURN(code, CodeFrom(range.offset, stripe, std::move(code)));
   planned->stripe = stripe;
   planned->offset = range.offset;

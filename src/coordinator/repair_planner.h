@@ -90,8 +90,9 @@ class RepairPlanner {
                                           const Refused& refused, PlannedRepair* planned);
   absl::Status Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
                    PlannedRepair* planned);
-  // The wanted range of each block.
-  absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, uint64_t block_bytes) const;
+  // The wanted range of each block: without a length to the end of the shortest, and in any case
+  // within the longest.
+  absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, const LostBlocks& lost) const;
   // The same blocks, but each block with several replicas is placed at a usable replica if there is
   // one, and no two blocks at one node.
   LostBlocks AtUsableReplicas(const RepairRequest& request, const LostBlocks& lost,

@@ -22,10 +22,12 @@ namespace ecpipe {
 
 // Which bytes are wanted, and how. Zeros and empty strings mean the coordinator's defaults.
 struct RepairTarget {
-  std::vector<std::string> block_ids;  // all of one stripe; the range holds for each of them
+  // All of one stripe; the range holds for each of them. A block that is shorter has zeros behind
+  // its end.
+  std::vector<std::string> block_ids;
   std::optional<StripeFacts> facts;    // describes that stripe; none: it is in the catalog
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // 0: to the end of the block
+  uint64_t bytes = 0;  // 0: to the end of the shortest of the blocks
   std::string scheme;  // "auto": the scheme with the least expected time
   uint32_t slice_bytes = 0;
   std::string transport;  // "tcp" or "redis"
@@ -62,6 +64,8 @@ struct GrantedRepair {
   uint64_t block_bytes = 0;  // length of the shortest wanted block
   RepairCost cost;
   std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
+  // Sources of the target's facts whose replicas are known to be corrupt.
+  std::vector<StripeFacts::Source> corrupt;
 };
 
 struct RepairPrediction {
@@ -263,10 +267,11 @@ class CoordinatorApi {
                                                      uint64_t missing_bytes, bool quiet) = 0;
   // Reports how the repair ended. If the status names a corrupt block (corrupt_block.h), the
   // coordinator learns of it. A CANCELLED repair, or one for which `stop` was asked to stop before,
-  // is reported within a second or not at all, and the token does not end the call.
-  virtual absl::Status FinishRepair(RepairId repair_id, uint32_t attempt,
-                                    const absl::Status& status, uint64_t verified_bytes,
-                                    const std::stop_token& stop) = 0;
+  // is reported within a second or not at all, and the token does not end the call. Returns the
+  // sources of the target's facts whose replicas are known to be corrupt by now.
+  virtual absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
+      RepairId repair_id, uint32_t attempt, const absl::Status& status, uint64_t verified_bytes,
+      const std::stop_token& stop) = 0;
   virtual absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token& stop) = 0;
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
                                                   const std::vector<std::string>& to,

@@ -262,8 +262,9 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return RepairAdvice{response.replan(), response.reason()};
   }
 
-  absl::Status FinishRepair(RepairId repair_id, uint32_t attempt, const absl::Status& status,
-                            uint64_t verified_bytes, const std::stop_token& stop) override {
+  absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
+      RepairId repair_id, uint32_t attempt, const absl::Status& status, uint64_t verified_bytes,
+      const std::stop_token& stop) override {
     v1::FinishRepairRequest request;
     request.set_repair_id(repair_id);
     request.set_attempt(attempt);
@@ -272,10 +273,12 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     request.set_verified_bytes(verified_bytes);
     request.set_corrupt_block_id(CorruptBlockOf(status));
     v1::FinishRepairResponse response;
-    if (absl::IsCancelled(status) || stop.stop_requested()) {
-      return Call(&Stub::FinishRepair, request, &response, std::min(timeout_, kFarewellTimeout));
-    }
-    return Call(&Stub::FinishRepair, request, &response, timeout_, stop);
+    const bool farewell = absl::IsCancelled(status) || stop.stop_requested();
+    ECPIPE_RETURN_IF_ERROR(
+        farewell
+            ? Call(&Stub::FinishRepair, request, &response, std::min(timeout_, kFarewellTimeout))
+            : Call(&Stub::FinishRepair, request, &response, timeout_, stop));
+    return SourcesFromProto(response.corrupt());
   }
 
   absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token& stop) override {
@@ -426,6 +429,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     granted.stripe_id = response.stripe_id();
     granted.block_bytes = response.block_bytes();
     granted.checksum = ChecksumFromProto(response.checksum());
+    granted.corrupt = SourcesFromProto(response.corrupt());
     granted.cost = CostOf(response.cost());
     return granted;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "common/status.h"
 
 namespace ecpipe {
@@ -35,6 +36,16 @@ std::span<const uint8_t> AsBytes(const std::string& text) {
 
 iovec Part(std::span<const uint8_t> bytes) {
   return {const_cast<uint8_t*>(bytes.data()), bytes.size()};
+}
+
+// Those that the request names: what a client did not say it is not told.
+std::vector<StripeFacts::Source> NamedIn(const EndpointRequest& request,
+                                         const std::vector<StripeFacts::Source>& corrupt) {
+  std::vector<StripeFacts::Source> named;
+  for (const StripeFacts::Source& source : corrupt) {
+    if (absl::c_linear_search(request.facts.sources, source)) named.push_back(source);
+  }
+  return named;
 }
 
 }  // namespace
@@ -115,27 +126,13 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
     return absl::CancelledError("the endpoint is shutting down");
   }
   std::optional<RepairReport> begun;
-  const ByteSink sink = [&](std::span<const uint8_t> bytes) -> absl::Status {
-    if (outcome->bytes == 0) {
-      if (!begun || !begun->checksum) {
-        return absl::FailedPreconditionError(
-            "the survivors did not tell which checksums their store keeps");
-      }
-      if (!BeginStreaming()) {
-        return absl::CancelledError("the client no longer waits for the repair");
-      }
-      ECPIPE_RETURN_IF_ERROR(
-          SendText(EndpointFrame::kHeader,
-                   EndpointHeaderText(request.bytes, *begun->checksum, begun->repair_id)));
-    }
+  uint64_t taken = 0;  // of the range
+  const PiecesSink sink = [&](std::span<const std::span<const uint8_t>> pieces) -> absl::Status {
+    if (taken == 0) ECPIPE_RETURN_IF_ERROR(SendHeader(request, begun));
     // Before they go: the client may leave as soon as it has them.
-    if (outcome->bytes + bytes.size() == request.bytes) Complete();
-    while (!bytes.empty()) {
-      const size_t step = std::min<size_t>(bytes.size(), kMaxEndpointDataBytes);
-      ECPIPE_RETURN_IF_ERROR(SendFrame(EndpointFrame::kData, bytes.first(step)));
-      outcome->bytes += step;
-      bytes = bytes.subspan(step);
-    }
+    if (taken + pieces[0].size() == request.bytes()) Complete();
+    ECPIPE_RETURN_IF_ERROR(SendPieces(request, taken, pieces, &outcome->bytes));
+    taken += pieces[0].size();
     return absl::OkStatus();
   };
   const absl::StatusOr<RepairReport> report =
@@ -146,13 +143,46 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
     source_ = nullptr;
   }
   ECPIPE_RETURN_IF_ERROR(report.status());
-  if (outcome->bytes != request.bytes) {
-    return absl::InternalError("the repair brought " + std::to_string(outcome->bytes) + " of " +
-                               std::to_string(request.bytes) + " bytes");
+  if (taken != request.bytes()) {
+    return absl::InternalError("the repair brought " + std::to_string(taken) + " of " +
+                               std::to_string(request.bytes()) + " bytes");
   }
   // A client that does not wait for it has all that it wants.
-  [[maybe_unused]] const absl::Status told =
-      SendText(EndpointFrame::kEnd, EndpointEndText(outcome->bytes, report->attempts));
+  [[maybe_unused]] const absl::Status told = SendText(
+      EndpointFrame::kEnd,
+      EndpointEndText(request.targets, report->attempts, NamedIn(request, report->corrupt)));
+  return absl::OkStatus();
+}
+
+absl::Status EndpointSession::SendHeader(const EndpointRequest& request,
+                                         const std::optional<RepairReport>& begun) {
+  if (!begun || !begun->checksum) {
+    return absl::FailedPreconditionError(
+        "the survivors did not tell which checksums their store keeps");
+  }
+  if (!BeginStreaming()) return absl::CancelledError("the client no longer waits for the repair");
+  return SendText(EndpointFrame::kHeader,
+                  EndpointHeaderText(request.targets, *begun->checksum, begun->repair_id,
+                                     NamedIn(request, begun->corrupt)));
+}
+
+// In rounds of one frame of each target: then a client that reads the targets evenly holds one
+// frame of each at most.
+absl::Status EndpointSession::SendPieces(const EndpointRequest& request, uint64_t taken,
+                                         std::span<const std::span<const uint8_t>> pieces,
+                                         uint64_t* sent) {
+  const uint64_t end = taken + pieces[0].size();
+  for (uint64_t at = taken; at < end; at += kMaxEndpointDataBytes) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const uint64_t bytes = request.targets[i].bytes;
+      const uint64_t round_end = std::min({at + kMaxEndpointDataBytes, end, bytes});
+      if (round_end <= at) continue;  // this block ends before
+      ECPIPE_RETURN_IF_ERROR(SendFrame(EndpointFrame::kData,
+                                       pieces[i].subspan(at - taken, round_end - at),
+                                       static_cast<uint16_t>(i)));
+      *sent += round_end - at;
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -183,8 +213,9 @@ void EndpointSession::Complete() {
   source_ = nullptr;
 }
 
-absl::Status EndpointSession::SendFrame(EndpointFrame type, std::span<const uint8_t> payload) {
-  const EndpointFrameHeaderBytes header = EncodeEndpointHeader(type, payload);
+absl::Status EndpointSession::SendFrame(EndpointFrame type, std::span<const uint8_t> payload,
+                                        uint16_t target) {
+  const EndpointFrameHeaderBytes header = EncodeEndpointHeader(type, payload, target);
   size_t sent = 0;
   const size_t total = header.size() + payload.size();
   while (sent < total) {

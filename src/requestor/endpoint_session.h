@@ -66,7 +66,14 @@ class EndpointSession {
   bool BeginWaiting(RepairSource* source, Duration timeout);
   bool BeginStreaming();
   void Complete();
-  absl::Status SendFrame(EndpointFrame type, std::span<const uint8_t> payload);
+  absl::Status SendHeader(const EndpointRequest& request, const std::optional<RepairReport>& begun);
+  // Sends the same piece of each target, from `taken` bytes of the range on, as far as each
+  // reaches. Adds what was sent to `sent`.
+  absl::Status SendPieces(const EndpointRequest& request, uint64_t taken,
+                          std::span<const std::span<const uint8_t>> pieces, uint64_t* sent);
+  // `target` is as in EndpointFrameHeader.
+  absl::Status SendFrame(EndpointFrame type, std::span<const uint8_t> payload,
+                         uint16_t target = 0);
   absl::Status SendText(EndpointFrame type, const std::string& text);
   // Sends the error to the client, unless another thread has ended the session.
   void SendError(const absl::Status& status);

@@ -17,16 +17,18 @@ class RequestorSource : public RepairSource {
   explicit RequestorSource(std::unique_ptr<Requestor> requestor)
       : requestor_(std::move(requestor)) {}
 
-  absl::StatusOr<RepairReport> Read(const EndpointRequest& request, const ByteSink& sink,
+  absl::StatusOr<RepairReport> Read(const EndpointRequest& request, const PiecesSink& sink,
                                     const BegunFn& begun) override {
     RepairTarget target;
-    target.block_ids = {request.facts.BlockName(request.target)};
+    for (const EndpointRequest::Target& block : request.targets) {
+      target.block_ids.push_back(request.facts.BlockName(block.index));
+    }
     target.facts = request.facts;
     target.offset = request.offset;
-    target.bytes = request.bytes;
+    target.bytes = request.bytes();
     target.scheme = request.scheme;
     target.background = request.background;
-    return requestor_->Read(target, sink, nullptr, begun);
+    return requestor_->ReadSeveral(target, sink, nullptr, begun);
   }
 
   void Cancel() override { requestor_->Cancel(); }

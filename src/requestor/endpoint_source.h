@@ -16,8 +16,9 @@ class RepairSource {
  public:
   virtual ~RepairSource() = default;
 
-  // As Requestor::Read. Called once.
-  virtual absl::StatusOr<RepairReport> Read(const EndpointRequest& request, const ByteSink& sink,
+  // As Requestor::ReadSeveral, of the request's targets over the longest of their ranges. Called
+  // once.
+  virtual absl::StatusOr<RepairReport> Read(const EndpointRequest& request, const PiecesSink& sink,
                                             const BegunFn& begun) = 0;
   // Soon ends a running Read(). Any thread. A Read() that begins later may miss it, and ends with
   // the first error of its sink.

@@ -64,6 +64,22 @@ class Fields {
     return value;
   }
 
+  // Numbers with a blank between them; one at least, since a value is never empty.
+  template <typename Integer>
+  std::vector<Integer> Numbers(const std::string& key) {
+    const std::string text = Text(key);
+    std::vector<Integer> numbers;
+    for (size_t at = 0; at <= text.size() && numbers.size() <= StripeFacts::kMaxBlocks;) {
+      const size_t end = std::min(text.find(' ', at), text.size());
+      if (!Read(text.substr(at, end - at), &numbers.emplace_back())) {
+        Refuse("'" + key + "' is not a list of numbers, or one is out of its range");
+        break;
+      }
+      at = end + 1;
+    }
+    return numbers;
+  }
+
   // "INDEX UUID", of each line.
   std::vector<StripeFacts::Source> Sources() {
     std::vector<StripeFacts::Source> sources;
@@ -119,27 +135,76 @@ class Fields {
   absl::Status status_;
 };
 
-absl::Status CheckRange(const EndpointRequest& request) {
-  const StripeFacts& facts = request.facts;
-  if (request.target < 0 || request.target >= facts.blocks()) {
-    return Bad("the block group has no block " + std::to_string(request.target));
+// Pairs the targets' indices with their lengths.
+std::vector<EndpointRequest::Target> TargetsOf(Fields* fields) {
+  const std::vector<int> indices = fields->Numbers<int>("target");
+  const std::vector<uint64_t> bytes = fields->Numbers<uint64_t>("bytes");
+  if (indices.size() != bytes.size()) fields->Refuse("'bytes' must have a number for each target");
+  std::vector<EndpointRequest::Target> targets;
+  for (size_t i = 0; i < std::min(indices.size(), bytes.size()); ++i) {
+    targets.push_back({indices[i], bytes[i]});
   }
-  const uint64_t block_bytes = facts.BlockBytes(request.target);
-  if (request.bytes == 0 || request.offset >= block_bytes ||
-      request.bytes > block_bytes - request.offset) {
-    return Bad("the range is not within the block's " + std::to_string(block_bytes) + " bytes");
+  return targets;
+}
+
+absl::Status CheckRange(const EndpointRequest& request, const EndpointRequest::Target& target) {
+  const StripeFacts& facts = request.facts;
+  if (target.index < 0 || target.index >= facts.blocks()) {
+    return Bad("the block group has no block " + std::to_string(target.index));
+  }
+  const uint64_t block_bytes = facts.BlockBytes(target.index);
+  if (target.bytes == 0 || request.offset >= block_bytes ||
+      target.bytes > block_bytes - request.offset) {
+    return Bad("the range is not within the " + std::to_string(block_bytes) + " bytes of block " +
+               std::to_string(target.index));
   }
   return absl::OkStatus();
 }
 
+absl::Status CheckTargets(const EndpointRequest& request) {
+  if (request.targets.size() > static_cast<size_t>(request.facts.parity)) {
+    return Bad("there are more targets than the " + std::to_string(request.facts.parity) +
+               " blocks that the group can lose");
+  }
+  for (size_t i = 0; i < request.targets.size(); ++i) {
+    ECPIPE_RETURN_IF_ERROR(CheckRange(request, request.targets[i]));
+    if (i > 0 && request.targets[i].index <= request.targets[i - 1].index) {
+      return Bad("the targets are not in ascending order");
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string BytesLine(const std::vector<EndpointRequest::Target>& targets) {
+  std::string line = "bytes";
+  for (const EndpointRequest::Target& target : targets) line += " " + std::to_string(target.bytes);
+  return line + "\n";
+}
+
+std::string CorruptLines(const std::vector<StripeFacts::Source>& corrupt) {
+  std::string lines;
+  for (const StripeFacts::Source& source : corrupt) {
+    lines += "corrupt " + std::to_string(source.index) + " " + source.storage_id + "\n";
+  }
+  return lines;
+}
+
 }  // namespace
 
+uint64_t EndpointRequest::bytes() const {
+  uint64_t longest = 0;
+  for (const Target& target : targets) longest = std::max(longest, target.bytes);
+  return longest;
+}
+
 EndpointFrameHeaderBytes EncodeEndpointHeader(EndpointFrame type,
-                                              std::span<const uint8_t> payload) {
+                                              std::span<const uint8_t> payload,
+                                              uint16_t target) {
   EndpointFrameHeaderBytes bytes{};
   std::copy(kMagic.begin(), kMagic.end(), bytes.begin());
   bytes[4] = kVersion;
   bytes[5] = static_cast<uint8_t>(type);
+  PutLittleEndian(bytes, 6, target);
   PutLittleEndian(bytes, 8, static_cast<uint32_t>(payload.size()));
   PutLittleEndian(bytes, 12, Crc32c(payload));
   return bytes;
@@ -158,14 +223,15 @@ absl::StatusOr<EndpointFrameHeader> DecodeEndpointHeader(std::span<const uint8_t
   if (type < EndpointFrame::kRepair || type > EndpointFrame::kError) {
     return Bad("frame type " + std::to_string(bytes[5]) + " is not known");
   }
-  if (GetLittleEndian<uint16_t>(bytes, 6) != 0) {
-    return Bad("reserved bytes of the frame header are not 0");
+  const auto target = GetLittleEndian<uint16_t>(bytes, 6);
+  if (target != 0 && type != EndpointFrame::kData) {
+    return Bad("a frame that is of no target names one");
   }
   const auto length = GetLittleEndian<uint32_t>(bytes, 8);
   if (length > LimitOf(type)) {
     return Bad("a frame of " + std::to_string(length) + " bytes is over the limit");
   }
-  return EndpointFrameHeader{type, length, GetLittleEndian<uint32_t>(bytes, 12)};
+  return EndpointFrameHeader{type, length, GetLittleEndian<uint32_t>(bytes, 12), target};
 }
 
 absl::Status CheckEndpointPayload(const EndpointFrameHeader& header,
@@ -188,9 +254,8 @@ absl::StatusOr<EndpointRequest> ParseEndpointRequest(const std::string& text) {
   request.facts.parity = fields.Number<int>("parity");
   request.facts.cell_bytes = fields.Number<uint64_t>("cell");
   request.facts.sources = fields.Sources();
-  request.target = fields.Number<int>("target");
+  request.targets = TargetsOf(&fields);
   request.offset = fields.Number<uint64_t>("offset");
-  request.bytes = fields.Number<uint64_t>("bytes");
   const auto millis = fields.Number<uint32_t>("timeout-ms", 2000);
   if (millis == 0 || millis > kMostMillis) fields.Refuse("'timeout-ms' must be 1 to 600000");
   request.timeout = std::chrono::milliseconds(millis);
@@ -206,18 +271,23 @@ absl::StatusOr<EndpointRequest> ParseEndpointRequest(const std::string& text) {
   }
   ECPIPE_RETURN_IF_ERROR(fields.Finish());
   ECPIPE_RETURN_IF_ERROR(request.facts.Validate());
-  ECPIPE_RETURN_IF_ERROR(CheckRange(request));
+  ECPIPE_RETURN_IF_ERROR(CheckTargets(request));
   return request;
 }
 
-std::string EndpointHeaderText(uint64_t bytes, const ChecksumKind& checksum, RepairId repair_id) {
+std::string EndpointHeaderText(const std::vector<EndpointRequest::Target>& targets,
+                               const ChecksumKind& checksum, RepairId repair_id,
+                               const std::vector<StripeFacts::Source>& corrupt) {
   const bool crc32 = checksum.type == ChecksumKind::Type::kCrc32;
-  return "bytes " + std::to_string(bytes) + "\nchecksum " + (crc32 ? "crc32 " : "crc32c ") +
-         std::to_string(checksum.bytes_per_checksum) + "\nrepair " + RepairIdText(repair_id) + "\n";
+  return BytesLine(targets) + "checksum " + (crc32 ? "crc32 " : "crc32c ") +
+         std::to_string(checksum.bytes_per_checksum) + "\nrepair " + RepairIdText(repair_id) +
+         "\n" + CorruptLines(corrupt);
 }
 
-std::string EndpointEndText(uint64_t bytes, uint32_t attempts) {
-  return "bytes " + std::to_string(bytes) + "\nattempts " + std::to_string(attempts) + "\n";
+std::string EndpointEndText(const std::vector<EndpointRequest::Target>& targets, uint32_t attempts,
+                            const std::vector<StripeFacts::Source>& corrupt) {
+  return BytesLine(targets) + "attempts " + std::to_string(attempts) + "\n" +
+         CorruptLines(corrupt);
 }
 
 std::string EndpointErrorText(const absl::Status& status) {

@@ -27,9 +27,7 @@ absl::Status RepairSink::Begin(const RepairPart& part, uint64_t offset, uint64_t
     bytes_ = bytes;
     blocks_ = blocks;
     rows_left_.assign(grid_.slice_count(), static_cast<uint8_t>(rows));
-    if (in_order_ != nullptr && layout_.sub_blocks > 1) {
-      held_.resize(std::min<uint64_t>(grid_.slice_bytes, grid_.bytes) * layout_.sub_blocks);
-    }
+    if (in_order_ != nullptr && rows > 1) held_.resize(HeldBytes() * blocks);
     ShowProgress();
     return absl::OkStatus();
   }
@@ -74,12 +72,13 @@ absl::Status RepairSink::Take(size_t block, uint32_t slice_index, uint64_t place
                               std::span<const uint8_t> piece) {
   if (!held_.empty()) {
     const uint64_t begin = grid_.SliceOffset(slice_index) * layout_.sub_blocks;
-    std::copy(piece.begin(), piece.end(), held_.begin() + static_cast<ptrdiff_t>(place - begin));
+    const uint64_t at = block * HeldBytes() + (place - begin);
+    std::copy(piece.begin(), piece.end(), held_.begin() + static_cast<ptrdiff_t>(at));
     return absl::OkStatus();
   }
   const std::span<const uint8_t> wanted = Wanted(place, piece);
   if (wanted.empty()) return absl::OkStatus();
-  if (in_order_ != nullptr) return (*in_order_)(wanted);
+  if (in_order_ != nullptr) return (*in_order_)({&wanted, 1});
   return (*files_)[block].WriteAt(std::max(place, offset_) - offset_, wanted);
 }
 
@@ -89,12 +88,20 @@ absl::Status RepairSink::Complete(uint32_t slice_index) {
   const uint64_t first = std::clamp(offset_, begin, begin + slice_bytes);
   const uint64_t end = std::clamp(offset_ + bytes_, first, begin + slice_bytes);
   if (!held_.empty() && first < end) {
-    ECPIPE_RETURN_IF_ERROR(
-        (*in_order_)(std::span<const uint8_t>(held_).subspan(first - begin, end - first)));
+    std::vector<std::span<const uint8_t>> pieces;
+    for (size_t block = 0; block < blocks_; ++block) {
+      const uint64_t at = block * HeldBytes() + (first - begin);
+      pieces.push_back(std::span<const uint8_t>(held_).subspan(at, end - first));
+    }
+    ECPIPE_RETURN_IF_ERROR((*in_order_)(pieces));
   }
   verified_bytes_ += (end - first) * blocks_;
   next_slice_ = slice_index + 1;
   return absl::OkStatus();
+}
+
+uint64_t RepairSink::HeldBytes() const {
+  return std::min<uint64_t>(grid_.slice_bytes, grid_.bytes) * layout_.sub_blocks;
 }
 
 std::vector<SliceRun> RepairSink::Missing() const { return MissingRuns(rows_left_); }

@@ -18,15 +18,20 @@
 
 namespace ecpipe {
 
-// Takes bytes in the order of the range, slice by slice. An error ends the repair with it.
+// Takes the bytes of one block in the order of the range. An error ends the repair with it.
 using ByteSink = std::function<absl::Status(std::span<const uint8_t> bytes)>;
+
+// Takes the bytes of several blocks in the order of the range. Each call brings the same piece of
+// the range of every block: `pieces` has one for each, all equally long. An error ends the repair
+// with it.
+using PiecesSink = std::function<absl::Status(std::span<const std::span<const uint8_t>> pieces)>;
 
 // It lives through all attempts of a repair: verified slices are kept, and the next attempt brings
 // only the others. Used by one thread at a time; any thread may read byte counts.
 class RepairSink : public SliceSink {
  public:
   // All of these outlive the sink.
-  RepairSink(const ByteSink* in_order, const ProgressFn& progress)
+  RepairSink(const PiecesSink* in_order, const ProgressFn& progress)
       : in_order_(in_order), progress_(progress) {}
   RepairSink(std::vector<AtomicFile>* files, const ProgressFn& progress)
       : files_(files), progress_(progress) {}
@@ -55,11 +60,13 @@ class RepairSink : public SliceSink {
   std::span<const uint8_t> Wanted(uint64_t place, std::span<const uint8_t> piece) const;
   absl::Status Take(size_t block, uint32_t slice_index, uint64_t place,
                     std::span<const uint8_t> piece);
+  // What held_ has of each block.
+  uint64_t HeldBytes() const;
   // Called when all rows of the slice have come.
   absl::Status Complete(uint32_t slice_index);
   void ShowProgress();
 
-  const ByteSink* const in_order_ = nullptr;
+  const PiecesSink* const in_order_ = nullptr;
   std::vector<AtomicFile>* const files_ = nullptr;
   const ProgressFn& progress_;
   SliceGrid grid_;
@@ -69,7 +76,8 @@ class RepairSink : public SliceSink {
   size_t blocks_ = 0;
   std::vector<uint8_t> rows_left_;  // rows that each slice still needs in this attempt; 0: verified
   uint32_t next_slice_ = 0;         // for bytes in order: the next slice to hand on
-  std::vector<uint8_t> held_;       // for bytes in order of several sub-blocks: the current slice
+  // For bytes in order of several rows: the current slice of each block, one after the other.
+  std::vector<uint8_t> held_;
   std::atomic<uint64_t> verified_bytes_{0};
   TimePoint next_progress_{};
 };

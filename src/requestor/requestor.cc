@@ -164,21 +164,42 @@ absl::StatusOr<RepairReport> Requestor::Read(const RepairTarget& target, const B
     return absl::InvalidArgumentError("only one block at a time can be read in order, not " +
                                       std::to_string(target.block_ids.size()));
   }
-  std::optional<Sha256> sha256;
-  const ByteSink hashed = [&](std::span<const uint8_t> bytes) {
-    if (sha256) sha256->Update(bytes);
-    return sink(bytes);
+  const PiecesSink one = [&](std::span<const std::span<const uint8_t>> pieces) {
+    return sink(pieces[0]);
+  };
+  return ReadSeveral(target, one, progress, begun, stop);
+}
+
+absl::StatusOr<RepairReport> Requestor::ReadSeveral(const RepairTarget& target,
+                                                    const PiecesSink& sink,
+                                                    const ProgressFn& progress,
+                                                    const BegunFn& begun,
+                                                    const std::stop_token& stop) {
+  std::vector<std::optional<Sha256>> sha256(target.block_ids.size());
+  const PiecesSink hashed = [&](std::span<const std::span<const uint8_t>> pieces) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (sha256[i]) sha256[i]->Update(pieces[i]);
+    }
+    return sink(pieces);
   };
   RepairSink in_order(&hashed, progress);
+  bool hashing = false;
   const auto on_begun = [&](const RepairPart& part, const RepairReport& report) {
-    if (ExpectedSha256(target, part, report.block_bytes, 0).known()) sha256.emplace();
+    for (size_t i = 0; !hashing && i < sha256.size(); ++i) {
+      if (ExpectedSha256(target, part, report.block_bytes, i).known()) sha256[i].emplace();
+    }
+    hashing = true;
     if (begun) begun(report);
   };
   const auto check = [&](const RepairPart& part, const std::stop_token&, RepairReport* report) {
-    if (!sha256) return absl::OkStatus();
-    report->sha256[0] = sha256->FinishHex();
-    return ExpectedSha256(target, part, report->block_bytes, 0)
-        .Check(target.block_ids[0], report->sha256[0], report->scheme == kDirectScheme);
+    for (size_t i = 0; i < sha256.size(); ++i) {
+      if (!sha256[i]) continue;
+      report->sha256[i] = sha256[i]->FinishHex();
+      ECPIPE_RETURN_IF_ERROR(ExpectedSha256(target, part, report->block_bytes, i)
+                                 .Check(target.block_ids[i], report->sha256[i],
+                                        report->scheme == kDirectScheme));
+    }
+    return absl::OkStatus();
   };
   return Run(target, &in_order, {on_begun, check}, stop);
 }
@@ -233,7 +254,7 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
   RepairReport report = ReportOf(granted, target);
   const absl::StatusOr<RepairStatus> ended = AwaitEnd(granted.repair_id, registration.call);
   if (absl::IsCancelled(ended.status())) {
-    [[maybe_unused]] const absl::Status told =
+    [[maybe_unused]] const auto told =
         coordinator_->FinishRepair(granted.repair_id, 0, ended.status(), 0,
                                    registration.call.given_up.get_token());
   }
@@ -288,12 +309,13 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
                           coordinator_->BeginRepair(target, {}, options_.name, given_up));
   RepairReport report = ReportOf(granted, target);
   report.transport = TransportName(granted.part->transport);
-  if (hooks.begun) hooks.begun(*granted.part, report);
   const uint64_t bytes = target.bytes == 0 ? granted.block_bytes - target.offset : target.bytes;
   absl::Status status;
   while (true) {
     const RepairPart& part = *granted.part;
     report.attempts = part.attempt + 1;
+    report.corrupt = granted.corrupt;
+    if (hooks.begun) hooks.begun(part, report);
     status = sink->Begin(part, target.offset, bytes, target.block_ids.size());
     if (!status.ok()) break;
     status =
@@ -320,8 +342,9 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
   }
   if (status.ok()) status = hooks.check(*granted.part, given_up, &report);
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
-  [[maybe_unused]] const absl::Status told = coordinator_->FinishRepair(
+  absl::StatusOr<std::vector<StripeFacts::Source>> corrupt = coordinator_->FinishRepair(
       report.repair_id, report.attempts - 1, status, report.bytes, given_up);
+  if (corrupt.ok()) report.corrupt = *std::move(corrupt);
   if (!status.ok()) return Annotate(status, "repair " + RepairIdText(report.repair_id));
   return report;
 }
@@ -371,7 +394,7 @@ absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const Rep
     RepairReport report;
     located =
         RunPart(*granted->part, &nowhere, call, &report, [bytes = slice.bytes] { return bytes; });
-    [[maybe_unused]] const absl::Status told = coordinator_->FinishRepair(
+    [[maybe_unused]] const auto told = coordinator_->FinishRepair(
         granted->repair_id, granted->part->attempt, located, slice.bytes * slice.block_ids.size(),
         call->given_up.get_token());
   }

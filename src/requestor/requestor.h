@@ -48,10 +48,12 @@ struct RepairReport {
   std::vector<std::string> sha256;       // of the bytes of each block; empty if it was not computed
   RepairCost cost;                       // of the plan that ran
   std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
+  // Sources of the target's facts whose replicas are known to be corrupt.
+  std::vector<StripeFacts::Source> corrupt;
 };
 
-// Called once on the caller's thread, when helpers run the plan and before the first byte, with
-// what is known of the repair by then.
+// Called on the caller's thread for each attempt, when helpers run its plan and before its first
+// byte, with what is known of the repair by then.
 using BegunFn = std::function<void(const RepairReport& report)>;
 
 struct RequestorOptions {
@@ -95,6 +97,14 @@ class Requestor {
                                     const ProgressFn& progress = nullptr,
                                     const BegunFn& begun = nullptr,
                                     const std::stop_token& stop = {});
+
+  // The same for all blocks of the target at once; each survivor is read once. `sink` takes a piece
+  // of every block at a time, so no block runs ahead of another, and at most one slice of each is
+  // held.
+  absl::StatusOr<RepairReport> ReadSeveral(const RepairTarget& target, const PiecesSink& sink,
+                                           const ProgressFn& progress = nullptr,
+                                           const BegunFn& begun = nullptr,
+                                           const std::stop_token& stop = {});
 
   // Repair to files: writes the bytes of each of the target's blocks to a temporary file beside its
   // path; when all blocks are complete, makes each file durable and renames it. After an error a

@@ -15,6 +15,24 @@ int SmallNumber(uint32_t value) {
 
 }  // namespace
 
+std::vector<StripeFacts::Source> SourcesFromProto(
+    const google::protobuf::RepeatedPtrField<v1::StripeFacts::Source>& proto) {
+  std::vector<StripeFacts::Source> sources;
+  for (const v1::StripeFacts::Source& source : proto) {
+    sources.push_back({SmallNumber(source.index()), source.storage_id()});
+  }
+  return sources;
+}
+
+void SourcesToProto(const std::vector<StripeFacts::Source>& sources,
+                    google::protobuf::RepeatedPtrField<v1::StripeFacts::Source>* proto) {
+  for (const StripeFacts::Source& source : sources) {
+    v1::StripeFacts::Source* added = proto->Add();
+    added->set_index(static_cast<uint32_t>(source.index));
+    added->set_storage_id(source.storage_id);
+  }
+}
+
 v1::StripeFacts FactsToProto(const StripeFacts& facts) {
   v1::StripeFacts proto;
   proto.set_pool(facts.pool);
@@ -25,11 +43,7 @@ v1::StripeFacts FactsToProto(const StripeFacts& facts) {
   proto.set_data(static_cast<uint32_t>(facts.data));
   proto.set_parity(static_cast<uint32_t>(facts.parity));
   proto.set_cell_bytes(facts.cell_bytes);
-  for (const StripeFacts::Source& source : facts.sources) {
-    v1::StripeFacts::Source* added = proto.add_sources();
-    added->set_index(static_cast<uint32_t>(source.index));
-    added->set_storage_id(source.storage_id);
-  }
+  SourcesToProto(facts.sources, proto.mutable_sources());
   return proto;
 }
 
@@ -43,9 +57,7 @@ absl::StatusOr<StripeFacts> FactsFromProto(const v1::StripeFacts& proto) {
   facts.data = SmallNumber(proto.data());
   facts.parity = SmallNumber(proto.parity());
   facts.cell_bytes = proto.cell_bytes();
-  for (const v1::StripeFacts::Source& source : proto.sources()) {
-    facts.sources.push_back({SmallNumber(source.index()), source.storage_id()});
-  }
+  facts.sources = SourcesFromProto(proto.sources());
   ECPIPE_RETURN_IF_ERROR(Annotate(facts.Validate(), "the facts of the stripe"));
   return facts;
 }

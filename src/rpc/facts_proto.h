@@ -7,6 +7,11 @@
 
 namespace ecpipe {
 
+// Sources that no facts may have stay such.
+std::vector<StripeFacts::Source> SourcesFromProto(
+    const google::protobuf::RepeatedPtrField<v1::StripeFacts::Source>& proto);
+void SourcesToProto(const std::vector<StripeFacts::Source>& sources,
+                    google::protobuf::RepeatedPtrField<v1::StripeFacts::Source>* proto);
 v1::StripeFacts FactsToProto(const StripeFacts& facts);
 
 // INVALID_ARGUMENT for anything that StripeFacts::Validate refuses.

@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 from dataclasses import dataclass, field
+from typing import Sequence
 
 from hdfs_group import Group, crc32c
 
@@ -26,11 +27,20 @@ class EndpointError(Exception):
 class Answer:
     header: dict[str, str] = field(default_factory=dict)
     end: dict[str, str] = field(default_factory=dict)
-    content: bytes = b""
+    content: bytes = b""        # of the first target
+    contents: list[bytes] = field(default_factory=list)
+    corrupt: dict[str, list[str]] = field(default_factory=dict)  # by the frame: "header", "end"
 
 
 def fields_of(payload: bytes) -> dict[str, str]:
-    return dict(line.split(" ", 1) for line in payload.decode("ascii").splitlines())
+    return dict(line.split(" ", 1) for line in payload.decode("ascii").splitlines()
+                if not line.startswith("corrupt "))
+
+
+def corrupt_of(payload: bytes) -> list[str]:
+    """INDEX UUID of each corrupt source."""
+    return [line.split(" ", 1)[1] for line in payload.decode("ascii").splitlines()
+            if line.startswith("corrupt ")]
 
 
 class Connection:
@@ -59,21 +69,29 @@ class Connection:
                             + struct.pack("<II", len(payload), crc32c(payload)) + payload)
 
     def receive(self, *, checked: bool = True) -> tuple[int, bytes]:
+        kind, target, payload = self._frame(checked)
+        assert target == 0, target
+        return kind, payload
+
+    def _frame(self, checked: bool) -> tuple[int, int, bytes]:
         header = self._exactly(16)
-        assert header[:5] == b"ECPR\x01" and header[6:8] == b"\0\0", header
-        length, crc = struct.unpack("<II", header[8:])
+        assert header[:5] == b"ECPR\x01", header
+        target, length, crc = struct.unpack("<HII", header[6:])
         payload = self._exactly(length)
         assert not checked or crc32c(payload) == crc
-        return header[5], payload
+        return header[5], target, payload
 
-    def ask(self, group: Group, target: int, sources: dict[int, list[str]], *, offset: int = 0,
-            length: int | None = None, **more: str | int) -> None:
+    def ask(self, group: Group, target: int | Sequence[int], sources: dict[int, list[str]], *,
+            offset: int = 0, length: int | None = None, **more: str | int) -> None:
+        """`target`: a block, or several."""
+        targets = [target] if isinstance(target, int) else list(target)
+        lengths = [len(group.blocks[each]) - offset if length is None else length
+                   for each in targets]
         lines = {"store": "hdfs", "pool": group.pool, "group": group.group_id,
                  "stamp": group.stamp, "group-bytes": group.group_bytes, "codec": group.codec,
                  "data": group.data, "parity": group.parity, "cell": group.cell,
-                 "target": target, "offset": offset,
-                 "bytes": len(group.blocks[target]) - offset if length is None else length,
-                 "timeout-ms": 20000}
+                 "target": " ".join(map(str, targets)), "offset": offset,
+                 "bytes": " ".join(map(str, lengths)), "timeout-ms": 20000}
         lines.update((key.replace("_", "-"), value) for key, value in more.items())
         text = "".join(f"{key} {value}\n" for key, value in lines.items())
         for index, nodes in sources.items():
@@ -82,19 +100,24 @@ class Connection:
 
     def answer(self) -> Answer:
         answer = Answer()
-        pieces = []
+        pieces: dict[int, list[bytes]] = {}
+        frames = 0
         while True:
             # Every 16th frame in full: CRC32C takes its time here.
-            kind, payload = self.receive(checked=len(pieces) % 16 == 0)
+            kind, target, payload = self._frame(frames % 16 == 0)
+            frames += 1
             if kind == ERROR:
                 raise EndpointError(fields_of(payload))
             if kind == HEADER:
                 answer.header = fields_of(payload)
+                answer.corrupt["header"] = corrupt_of(payload)
             elif kind == DATA:
-                pieces.append(payload)
+                pieces.setdefault(target, []).append(payload)
             elif kind == END:
                 answer.end = fields_of(payload)
-                answer.content = b"".join(pieces)
+                answer.corrupt["end"] = corrupt_of(payload)
+                answer.contents = [b"".join(pieces[key]) for key in sorted(pieces)]
+                answer.content = answer.contents[0]
                 return answer
             else:
                 raise AssertionError(f"frame of type {kind}")
@@ -109,7 +132,7 @@ class Connection:
         return data
 
 
-def read(address: str, group: Group, target: int, sources: dict[int, list[str]],
+def read(address: str, group: Group, target: int | Sequence[int], sources: dict[int, list[str]],
          **options: str | int) -> Answer:
     with Connection(address) as connection:
         connection.ask(group, target, sources, **options)  # type: ignore[arg-type]

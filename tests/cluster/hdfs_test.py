@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -155,8 +156,70 @@ class HdfsBlocks(unittest.TestCase):
         corrupt = {block["block_id"]: block["node"]
                    for block in self.cluster.status()["corrupt_blocks"]}
         self.assertEqual(corrupt.get(group.name(5)), self.nodes[5])
+        # The client learns which replica it was: with the end, and before the first byte of what
+        # comes later.
+        found = [f"5 {uuid_of(self.nodes[5])}"]
+        self.assertEqual(answer.corrupt["end"], found)
         answer = read(self.endpoint, group, 0, self.sources(group, 0), scheme="rp")
         self.assertEqual(answer.end["attempts"], "1")
+        self.assertEqual(answer.corrupt, {"header": found, "end": found})
+        answer = read(self.endpoint, group, 0, self.sources(group, 0, 5), scheme="rp")
+        self.assertEqual(answer.corrupt, {"header": [], "end": []}, "it is named as a source")
+
+    def test_several_blocks_in_one_repair(self) -> None:
+        """Of different lengths, each survivor read once for all of them."""
+        group = self.put(Group(3 * ROW + 2 * CELL + 777, cell=CELL, number=140))
+        self.cluster.wait_settled()
+        for targets in ((0, 8), (1, 2, 5), (2, 4), (6, 7, 8)):
+            with self.subTest(targets=targets):
+                before = self.bytes_read()
+                answer = read(self.endpoint, group, targets, self.sources(group, *targets))
+                self.assertEqual(list(map(sha256, answer.contents)),
+                                 [sha256(group.blocks[target]) for target in targets])
+                lengths = " ".join(str(len(group.blocks[target])) for target in targets)
+                self.assertEqual(answer.header["bytes"], lengths)
+                self.assertEqual(answer.end, {"bytes": lengths, "attempts": "1"})
+                self.cluster.wait_idle()
+                self.assertLessEqual(self.bytes_read() - before, 6 * len(group.blocks[0]))
+        answer = read(self.endpoint, group, (0, 3), self.sources(group, 0, 3), offset=12345,
+                      length=2 * CELL)
+        self.assertEqual(answer.contents, [group.blocks[index][12345:12345 + 2 * CELL]
+                                           for index in (0, 3)])
+        self.assert_nothing_left()
+
+    def test_several_blocks_with_a_corrupt_survivor(self) -> None:
+        group = self.put(Group(4 * ROW, cell=CELL, number=150))
+        file = group.file(self.volume(self.nodes[3]), 3)
+        content = bytearray(file.read_bytes())
+        content[3 * CELL] ^= 1
+        file.write_bytes(content)
+        self.cluster.wait_settled()
+        answer = read(self.endpoint, group, (0, 1), self.sources(group, 0, 1), scheme="rp")
+        self.assertEqual(answer.contents, group.blocks[:2])
+        self.assertEqual(answer.end["attempts"], "2")
+        self.assertEqual(answer.corrupt["end"], [f"3 {uuid_of(self.nodes[3])}"])
+
+    def test_who_leaves_one_of_several_unread_holds_all_back(self) -> None:
+        """The repair waits with a bounded number of bytes under way, and goes on."""
+        group = self.put(Group(64 * ROW, cell=CELL, number=160))
+        with Connection(self.endpoint) as connection:
+            connection.ask(group, (1, 2), self.sources(group, 1, 2))
+            before = self.bytes_read()
+            self.assertEqual(connection.receive()[0], HEADER)
+            time.sleep(1.0)
+            self.assertLess(self.bytes_read() - before, 6 * len(group.blocks[0]) * 3 // 4)
+            answer = connection.answer()
+        self.assertEqual(list(map(sha256, answer.contents)),
+                         [sha256(group.blocks[index]) for index in (1, 2)])
+        self.assert_nothing_left()
+
+    def test_more_blocks_than_the_group_can_lose_are_refused(self) -> None:
+        group = self.put(Group(ROW, cell=CELL, number=170))
+        for targets, why in (((0, 1, 2, 3), "more targets than the 3"), ((2, 1), "ascending")):
+            with self.assertRaises(EndpointError) as failed:
+                read(self.endpoint, group, targets, self.sources(group, *targets))
+            self.assertEqual(failed.exception.code, "INVALID_ARGUMENT")
+            self.assertIn(why, str(failed.exception))
 
     def test_too_many_losses_name_each_survivor(self) -> None:
         group = self.put(Group(ROW, cell=CELL, number=80))
@@ -240,6 +303,10 @@ class HdfsBlocks(unittest.TestCase):
             self.cluster.wait_live(self.nodes)
         self.assertEqual(read(self.endpoint, group, 2, self.sources(group, 2)).content,
                          group.blocks[2])
+
+    def bytes_read(self) -> int:
+        return sum(node["block_bytes_read"] for node in self.cluster.node_status().values()
+                   if node["answers"])
 
     def assert_nothing_left(self) -> None:
         for name, node in self.cluster.wait_idle().items():

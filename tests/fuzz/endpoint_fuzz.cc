@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a client of a requestor endpoint sends: a frame's header, and a request. Refused, or within
-// the limits, with a range within the block.
+// the limits, with a range within each block.
 #include <algorithm>
 #include <string>
 
@@ -21,6 +21,24 @@ void CheckHeader(std::span<const uint8_t> bytes) {
   const uint32_t most =
       header->type == EndpointFrame::kData ? kMaxEndpointDataBytes : kMaxEndpointTextBytes;
   ECPIPE_CHECK(header->bytes <= most);
+  ECPIPE_CHECK(header->target == 0 || header->type == EndpointFrame::kData);
+}
+
+void CheckTargets(const EndpointRequest& request) {
+  const StripeFacts& facts = request.facts;
+  ECPIPE_CHECK(!request.targets.empty());
+  ECPIPE_CHECK(request.targets.size() <= static_cast<size_t>(facts.parity));
+  int before = -1;
+  uint64_t longest = 0;
+  for (const EndpointRequest::Target& target : request.targets) {
+    ECPIPE_CHECK(target.index > before && target.index < facts.blocks());
+    const uint64_t block_bytes = facts.BlockBytes(target.index);
+    ECPIPE_CHECK(target.bytes >= 1 && target.bytes <= block_bytes);
+    ECPIPE_CHECK(request.offset <= block_bytes - target.bytes);
+    before = target.index;
+    longest = std::max(longest, target.bytes);
+  }
+  ECPIPE_CHECK(request.bytes() == longest);
 }
 
 void CheckRequest(const std::string& text) {
@@ -33,10 +51,7 @@ void CheckRequest(const std::string& text) {
   }
   const StripeFacts& facts = request->facts;
   ECPIPE_CHECK(facts.Validate().ok() && facts.blocks() <= StripeFacts::kMaxBlocks);
-  ECPIPE_CHECK(request->target >= 0 && request->target < facts.blocks());
-  const uint64_t block_bytes = facts.BlockBytes(request->target);
-  ECPIPE_CHECK(request->bytes >= 1 && request->bytes <= block_bytes);
-  ECPIPE_CHECK(request->offset <= block_bytes - request->bytes);
+  CheckTargets(*request);
   ECPIPE_CHECK(request->timeout > Duration(0) && request->timeout <= std::chrono::minutes(10));
   uint64_t data_bytes = 0;
   for (int i = 0; i < facts.blocks(); ++i) {

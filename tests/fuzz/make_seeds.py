@@ -181,8 +181,11 @@ def endpoint_inputs() -> dict[str, bytes]:
                "group-bytes 13300001\ncodec rs\ndata 6\nparity 3\ncell 1048576\ntarget 2\n"
                "offset 5\nbytes 2097147\nsource 0 dn-1\nsource 0 dn-2\nsource 8 dn-3\n").encode()
     more = request + b"timeout-ms 50\nscheme rp\nclient reader 1\n"
+    several = request.replace(b"target 2", b"target 0 4 8").replace(
+        b"bytes 2097147", b"bytes 2814236 2097147 1")
     header = b"ECPR" + bytes([1, 1, 0, 0]) + struct.pack("<II", len(request), 0)
-    return {"request": bytes(16) + request, "more": header + more}
+    data = b"ECPR" + bytes([1, 3, 2, 0]) + struct.pack("<II", 4096, 0)
+    return {"request": bytes(16) + request, "more": header + more, "several": data + several}
 
 
 def block_reports() -> dict[str, bytes]:

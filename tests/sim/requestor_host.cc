@@ -85,16 +85,17 @@ class RequestorHost::Api : public CoordinatorApi {
         });
   }
 
-  absl::Status FinishRepair(RepairId repair_id, uint32_t, const absl::Status& status,
-                            uint64_t verified_bytes, const std::stop_token&) override {
-    return network_
-        ->Call<bool>(*host_, kCoordinatorNode, kRequestTimeout,
-                     [=](Host* host) -> absl::StatusOr<bool> {
-                       static_cast<CoordinatorHost*>(host)->repairs().FinishRepair(
-                           repair_id, status, verified_bytes);
-                       return true;
-                     })
-        .status();
+  absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
+      RepairId repair_id, uint32_t, const absl::Status& status, uint64_t verified_bytes,
+      const std::stop_token&) override {
+    using Sources = std::vector<StripeFacts::Source>;
+    return network_->Call<Sources>(
+        *host_, kCoordinatorNode, kRequestTimeout, [=](Host* host) -> absl::StatusOr<Sources> {
+          RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
+          Sources corrupt = repairs.CorruptSources(repair_id);
+          repairs.FinishRepair(repair_id, status, verified_bytes);
+          return corrupt;
+        });
   }
 
   absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token&) override {

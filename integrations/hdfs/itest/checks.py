@@ -15,7 +15,7 @@ from labkit.process import LabError
 
 from scenario import (
     BLOCK_BYTES, CELL, RECOVERED_SECONDS, TIMEOUT_SECONDS, CheckFailed, File, Scenario, expect,
-    meta_of, same)
+    same)
 
 Result = dict[str, Any]
 SEEKS = 240
@@ -207,43 +207,6 @@ def node_rebuilt(scenario: Scenario) -> Result:
         expect(loss["rebuilt"]["blocks"] == loss["lost"]["blocks"] == rebuilt,
                f"{rebuilt} blocks, but recover-node says {loss}")
     return {"seconds": round(seconds, 2), "blocks": rebuilt, **totals}
-
-
-def several_lost(count: int) -> Callable[[Scenario], Result]:
-    def check(scenario: Scenario) -> Result:
-        before, start = scenario.hdfs.totals(), time.monotonic()
-        group = scenario.driver.groups(scenario.big.path)[-1]
-        lost = sorted(group.nodes)[1:1 + count] if count < 3 else [0, 5, 8]
-        scenario.await_same(group, scenario.lose(group, lost))
-        scenario.await_complete()
-        after = scenario.hdfs.totals()
-        expect(after["Repairs"] - before["Repairs"] >= count, f"{before} -> {after}")
-        return {"seconds": round(time.monotonic() - start, 2), "lost": lost}
-    return check
-
-
-def corrupt_replica(scenario: Scenario) -> Result:
-    """A survivor rots. What is rebuilt beside it is right all the same; who reads the rotten block
-    gets the right bytes, and tells the NameNode, which has it rebuilt too."""
-    group = scenario.driver.groups(scenario.big.path)[0]
-    rotten, lost = sorted(group.nodes)[:2]
-    file = scenario.node_of(group, rotten).replica(group.pool, group.group_id + rotten)
-    good = scenario.hdfs.work / "good"
-    good.mkdir()
-    for part in (file, meta_of(file, group)):
-        (good / part.name).write_bytes(part.read_bytes())
-    with file.open("r+b") as block:
-        block.seek(CELL + 12345)
-        byte = block.read(1)[0]
-        block.seek(CELL + 12345)
-        block.write(bytes([byte ^ 0x40]))
-    if scenario.middleware.real:  # the stand-in checks nothing
-        scenario.await_same(group, scenario.lose(group, [lost]))
-    result = served(scenario, lambda: scenario.cat(scenario.big))
-    await_state(lambda: not file.exists() or file.read_bytes() == (good / file.name).read_bytes(),
-                RECOVERED_SECONDS, "the corrupt replica to go")
-    scenario.await_same(group, {rotten: good / file.name})
-    return result
 
 
 def silent_endpoint(scenario: Scenario) -> Result:

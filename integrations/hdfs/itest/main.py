@@ -25,6 +25,7 @@ from labkit.host import LocalHost
 from labkit.process import LabError, interruptible
 
 import checks
+import group_checks
 import latency
 from middleware import Daemons, Middleware, StandIn
 from scenario import BLOCK_BYTES, TIMEOUT_SECONDS, CheckFailed, Scenario
@@ -74,9 +75,13 @@ def run_checks(scenario: Scenario, report: Report) -> None:
         ("blocks repaired by name", checks.repaired_by_name),
         ("node rebuilt", checks.node_rebuilt),
         ("blocks of short groups lost", checks.short_groups_rebuilt),
-        ("two blocks of a group lost", checks.several_lost(2)),
-        ("three blocks of a group lost", checks.several_lost(3)),
-        ("corrupt replica", checks.corrupt_replica),
+        ("two blocks of a group lost", group_checks.several_lost(2)),
+        ("three blocks of a group lost", group_checks.several_lost(3)),
+        ("one repair of several blocks, or one of each", group_checks.one_repair_or_one_each),
+        ("corrupt replica", group_checks.corrupt_replica),
+        ("corrupt survivor of a read", group_checks.corrupt_survivor_of_a_read),
+        ("corrupt survivor of a reconstruction",
+         group_checks.corrupt_survivor_of_a_reconstruction),
         ("DataNode decommissioned", checks.decommissioned),
         ("no session left", checks.no_sessions),
         ("helper killed in mid-read", helper_killed),
@@ -105,7 +110,9 @@ def helper_killed(scenario: Scenario) -> dict[str, Any]:
 def run(arguments: argparse.Namespace, work: Path, report: Report) -> None:
     tools = Toolchain(arguments.hadoop)
     hdfs = Hdfs(tools, work, settings={
-        "dfs.blocksize": BLOCK_BYTES, "ecpipe.timeout-ms": TIMEOUT_SECONDS * 1000})
+        "dfs.blocksize": BLOCK_BYTES, "ecpipe.timeout-ms": TIMEOUT_SECONDS * 1000,
+        # What is rotten is found by those who read it, or not at all.
+        "dfs.block.scanner.volume.bytes.per.second": 0})
     for i in range(arguments.nodes):
         hdfs.add_datanode(f"dn-{i + 1}", PLUGIN)
     client = hdfs.configuration("client", {

@@ -35,6 +35,10 @@ class Middleware(Protocol):
         """That the coordinator has heard of."""
     def loss(self, node: DataNode) -> dict[str, Any]:
         """What `ecpipe recover-node --json` says of it."""
+    def corrupt_blocks(self) -> set[str]:
+        """That the coordinator knows, by name."""
+    def limit_helpers(self, mbit: int | None) -> None:
+        """What each may send for repairs; None: anything."""
 
 
 class Daemons:
@@ -73,6 +77,17 @@ class Daemons:
 
     def loss(self, node: DataNode) -> dict[str, Any]:
         return self._cluster.cli_json("recover-node", node.name, "--detach")
+
+    def corrupt_blocks(self) -> set[str]:
+        return {block["block_id"] for block in self._cluster.status()["corrupt_blocks"]}
+
+    def limit_helpers(self, mbit: int | None) -> None:
+        nodes = ("--node", ",".join(node for node, status in self._cluster.node_status().items()
+                                    if status["answers"]))
+        if mbit is None:
+            self._cluster.cli("limits", "reset", *nodes)
+        else:
+            self._cluster.cli("limits", "set", *nodes, "--repair-mbit", str(mbit))
 
     def sessions(self) -> int:
         return self._sum("active_sessions")
@@ -137,3 +152,9 @@ class StandIn:
 
     def loss(self, node: DataNode) -> dict[str, Any]:
         raise NotImplementedError("the stand-in knows no nodes")
+
+    def corrupt_blocks(self) -> set[str]:
+        raise NotImplementedError("the stand-in checks nothing")
+
+    def limit_helpers(self, mbit: int | None) -> None:
+        raise NotImplementedError("the stand-in has no limits")

@@ -167,9 +167,10 @@ class Scenario:
         """Takes block files away from under their DataNodes; returns where they are kept, each
         with its .meta file beside it."""
         kept = {}
-        folder = self.hdfs.work / "lost" / f"{group.group_id}-{len(list(self.hdfs.work.iterdir()))}"
-        folder = folder.with_name(f"{folder.name}-{'-'.join(map(str, indices))}")
-        folder.mkdir(parents=True)
+        folders = self.hdfs.work / "lost"
+        folders.mkdir(exist_ok=True)
+        folder = folders / str(len(list(folders.iterdir())))
+        folder.mkdir()
         for index in indices:
             file = self.node_of(group, index).replica(group.pool, group.group_id + index)
             for part in (file, meta_of(file, group)):

@@ -208,6 +208,47 @@ TEST_F(FactsRepairs, ACorruptReplicaIsLeftOut) {
   EXPECT_EQ(coordinator_.corrupt().Reason("BP-1.blk_-31_7", "n1"), "does not fit");
 }
 
+// HDFS is to hear what a helper found on its own disks, of the replicas that HDFS counts on.
+TEST_F(FactsRepairs, NamesTheSourcesWhoseHelpersFoundThemCorrupt) {
+  const RepairRequest request = RequestOf(Facts(), 0);
+  const RepairId first = coordinator_.BeginRepair(request)->repair_id;
+  EXPECT_TRUE(coordinator_.CorruptSources(first).empty());
+  coordinator_.ReportCorrupt("", first, "BP-1.blk_-31_7", "says the requestor's parity");
+  EXPECT_TRUE(coordinator_.CorruptSources(first).empty()) << "nobody else can accuse a replica";
+  coordinator_.ReportCorrupt("n1", first, "BP-1.blk_-31_7", "its bytes differ");
+  coordinator_.ReportCorrupt("n2", first, "BP-1.blk_-30_7", "its bytes differ");
+  const std::vector<StripeFacts::Source> corrupt = {{1, "dn1"}, {2, "dn2"}};
+  EXPECT_EQ(coordinator_.CorruptSources(first), corrupt);
+  coordinator_.FinishRepair(first, absl::OkStatus(), 250);
+  EXPECT_TRUE(coordinator_.CorruptSources(first).empty()) << "the repair is over";
+  // Later repairs of the group name them again, as long as HDFS does.
+  StripeFacts facts = Facts();
+  Without(2, &facts);
+  facts.sources.push_back({1, "dn6"});
+  facts.sources.push_back({2, "dn5"});
+  const auto grant = coordinator_.BeginRepair(RequestOf(facts, 0));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(coordinator_.CorruptSources(grant->repair_id),
+            (std::vector<StripeFacts::Source>{{1, "dn1"}}));
+}
+
+// Blocks 0, 1 and 4 have 250, 200 and 250 bytes.
+TEST_F(FactsRepairs, SeveralBlocksAreRepairedOverTheLongestOfTheirRanges) {
+  RepairRequest request = RequestOf(Facts(), 0);
+  request.block_ids.push_back(request.facts->BlockName(1));
+  const auto shortest = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(shortest.ok()) << shortest.status();
+  EXPECT_EQ(shortest->planned.bytes, 200u) << "without a length";
+  request.bytes = 250;
+  const auto longest = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(longest.ok()) << longest.status();
+  EXPECT_EQ(longest->planned.bytes, 250u);
+  EXPECT_EQ(longest->part.hops[0].stored_rows, (std::vector<Row>{0, 1}));
+  EXPECT_EQ(Reads().size(), 3u) << "each survivor once";
+  request.bytes = 251;
+  EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.BeginRepair(request).status()));
+}
+
 TEST_F(FactsRepairs, WhatCannotBeIsRefused) {
   RepairRequest request = RequestOf(Facts(), 0);
   request.block_ids = {"b0"};

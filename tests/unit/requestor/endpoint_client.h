@@ -22,6 +22,7 @@ class EndpointClient {
   struct Frame {
     int type = 0;  // 0: the connection has ended
     std::string payload;
+    int target = 0;
   };
 
   // "unix:/path" or "tcp:host:port".
@@ -40,11 +41,12 @@ class EndpointClient {
   bool connected() const { return connected_; }
   int fd() const { return fd_.get(); }
 
-  static std::string FrameOf(int type, const std::string& payload) {
+  static std::string FrameOf(int type, const std::string& payload, int target = 0) {
     std::string frame = "ECPR";
     frame += '\1';
     frame += static_cast<char>(type);
-    frame += std::string(2, '\0');
+    frame += static_cast<char>(target);
+    frame += '\0';
     Append(static_cast<uint32_t>(payload.size()), &frame);
     Append(Crc32c({reinterpret_cast<const uint8_t*>(payload.data()), payload.size()}), &frame);
     return frame + payload;
@@ -66,10 +68,13 @@ class EndpointClient {
   Frame Receive() {
     const std::string header = Read(16);
     if (header.size() < 16) return {};
-    Frame frame{static_cast<uint8_t>(header[5]), Read(Number(header, 8))};
+    Frame frame{static_cast<uint8_t>(header[5]), Read(Number(header, 8)),
+                static_cast<uint8_t>(header[6])};
     const uint32_t crc =
         Crc32c({reinterpret_cast<const uint8_t*>(frame.payload.data()), frame.payload.size()});
-    if (header.substr(0, 5) != std::string("ECPR\1") || crc != Number(header, 12)) return {-1, ""};
+    if (header.substr(0, 5) != std::string("ECPR\1") || crc != Number(header, 12)) {
+      return {-1, "", 0};
+    }
     return frame;
   }
 

@@ -20,15 +20,23 @@ std::span<const uint8_t> Bytes(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
+std::string With(const std::string& line, const std::string& instead,
+                 std::string text = kRequest) {
+  const size_t at = text.find(line);
+  EXPECT_NE(at, std::string::npos) << line;
+  return text.replace(at, line.size(), instead);
+}
+
 TEST(EndpointWire, ReadsARequest) {
   const auto request = ParseEndpointRequest(kRequest);
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->facts.group, INT64_MIN + 16);
   EXPECT_EQ(request->facts.sources.size(), 3u);
   EXPECT_EQ(request->facts.sources[1], (StripeFacts::Source{0, "dn-2"}));
-  EXPECT_EQ(request->target, 2);
+  ASSERT_EQ(request->targets.size(), 1u);
+  EXPECT_EQ(request->targets[0].index, 2);
   EXPECT_EQ(request->offset, 5u);
-  EXPECT_EQ(request->bytes, 2097147u);
+  EXPECT_EQ(request->bytes(), 2097147u);
   EXPECT_EQ(request->timeout, std::chrono::seconds(2));
   const auto more = ParseEndpointRequest(std::string(kRequest) +
                                          "timeout-ms 50\nscheme rp\nclient a b c\nbackground 1\n");
@@ -40,11 +48,48 @@ TEST(EndpointWire, ReadsARequest) {
   EXPECT_FALSE(request->background);
 }
 
-std::string With(const std::string& line, const std::string& instead) {
-  std::string text = kRequest;
-  const size_t at = text.find(line);
-  EXPECT_NE(at, std::string::npos) << line;
-  return text.replace(at, line.size(), instead);
+// Block 0 and the parity blocks end in the third row, and block 4 in the second.
+TEST(EndpointWire, ReadsSeveralTargetsWithRangesOfTheirOwnLength) {
+  const auto request = ParseEndpointRequest(
+      With("target 2", "target 0 4 8", With("bytes 2097147", "bytes 2814236 2097147 1")));
+  ASSERT_TRUE(request.ok()) << request.status();
+  ASSERT_EQ(request->targets.size(), 3u);
+  EXPECT_EQ(request->targets[1].index, 4);
+  EXPECT_EQ(request->targets[1].bytes, 2097147u);
+  EXPECT_EQ(request->targets[2].bytes, 1u);
+  EXPECT_EQ(request->bytes(), 2814236u);
+}
+
+TEST(EndpointWire, RefusesTargetsThatDoNotFit) {
+  struct Case {
+    std::string targets;
+    std::string bytes;
+    std::string why;
+  };
+  const Case cases[] = {
+      {"0 1 2 3", "9 9 9 9", "more targets than the 3"},
+      {"1 0", "9 9", "ascending"},
+      {"1 1", "9 9", "ascending"},
+      {"0 1", "9", "a number for each target"},
+      {"0", "9 9", "a number for each target"},
+      {"0 9", "9 9", "no block 9"},
+      {"0 4", "9 2097148", "within the 2097152 bytes of block 4"},
+      {"0 4", "9 0", "not within"},
+      {"0  1", "9 9", "'target'"},
+      {"0 1 ", "9 9", "'target'"},
+      {" 0 1", "9 9", "'target'"},
+      {"0 01", "9 9", "'target'"},
+      {"0,1", "9 9", "'target'"},
+      {"0 1", "9 x", "'bytes'"},
+  };
+  for (const auto& [targets, bytes, why] : cases) {
+    const absl::Status status =
+        ParseEndpointRequest(With("target 2", "target " + targets,
+                                  With("bytes 2097147", "bytes " + bytes)))
+            .status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << targets;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why)) << targets;
+  }
 }
 
 TEST(EndpointWire, RefusesWhatIsNotExactlyARequest) {
@@ -97,13 +142,25 @@ TEST(EndpointWire, FramesAreAsTheDocumentSays) {
   const EndpointFrameHeaderBytes header = EncodeEndpointHeader(EndpointFrame::kEnd, Bytes(payload));
   EXPECT_EQ(std::string(header.begin(), header.end()) + payload,
             EndpointClient::FrameOf(4, payload));
-  EXPECT_EQ(EndpointEndText(5, 1), payload);
+  EXPECT_EQ(EndpointEndText({{0, 5}}, 1, {}), payload);
   const auto read = DecodeEndpointHeader(header);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->type, EndpointFrame::kEnd);
   EXPECT_TRUE(CheckEndpointPayload(*read, Bytes(payload)).ok());
   EXPECT_FALSE(CheckEndpointPayload(*read, Bytes("bytes 6\nattempts 1\n")).ok());
   EXPECT_FALSE(CheckEndpointPayload(*read, Bytes("bytes 5\n")).ok());
+}
+
+// The dump of docs/wire.md.
+TEST(EndpointWire, ADataFrameNamesItsTarget) {
+  const EndpointFrameHeaderBytes header =
+      EncodeEndpointHeader(EndpointFrame::kData, Bytes("hello"), 1);
+  const uint8_t dump[] = {0x45, 0x43, 0x50, 0x52, 0x01, 0x03, 0x01, 0x00,
+                          0x05, 0x00, 0x00, 0x00, 0x4c, 0xbb, 0x71, 0x9a};
+  EXPECT_TRUE(std::equal(header.begin(), header.end(), std::begin(dump), std::end(dump)));
+  const auto read = DecodeEndpointHeader(header);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->target, 1);
 }
 
 TEST(EndpointWire, RefusesHeadersThatAreNone) {
@@ -119,8 +176,14 @@ TEST(EndpointWire, RefusesHeadersThatAreNone) {
 }
 
 TEST(EndpointWire, Answers) {
-  EXPECT_EQ(EndpointHeaderText(7, {ChecksumKind::Type::kCrc32, 512}, 255),
+  EXPECT_EQ(EndpointHeaderText({{2, 7}}, {ChecksumKind::Type::kCrc32, 512}, 255, {}),
             "bytes 7\nchecksum crc32 512\nrepair 00000000000000ff\n");
+  EXPECT_EQ(EndpointHeaderText({{2, 7}, {8, 9}}, {ChecksumKind::Type::kCrc32, 512}, 255,
+                               {{0, "dn-2"}, {8, "dn-3"}}),
+            "bytes 7 9\nchecksum crc32 512\nrepair 00000000000000ff\ncorrupt 0 dn-2\n"
+            "corrupt 8 dn-3\n");
+  EXPECT_EQ(EndpointEndText({{2, 7}, {8, 9}}, 3, {{0, "dn-2"}}),
+            "bytes 7 9\nattempts 3\ncorrupt 0 dn-2\n");
   EXPECT_EQ(EndpointErrorText(absl::UnavailableError("a\nb\xff")),
             "code UNAVAILABLE\nmessage a?b?\n");
   EXPECT_EQ(EndpointErrorText(absl::Status(absl::StatusCode::kNotFound, "")),

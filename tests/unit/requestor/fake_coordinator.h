@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "common/status.h"
 #include "requestor/coordinator_api.h"
 
 namespace ecpipe {
@@ -14,6 +15,8 @@ class FakeCoordinator : public CoordinatorApi {
   std::function<absl::StatusOr<RepairAdvice>()> inspect = [] { return RepairAdvice{}; };
   std::function<absl::Status(const absl::Status& ended, const std::stop_token& stop)> finish =
       [](const absl::Status&, const std::stop_token&) { return absl::OkStatus(); };
+
+  std::vector<StripeFacts::Source> corrupt;  // what FinishRepair returns
 
   absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
                                             const std::vector<std::string>&, const std::string&,
@@ -28,9 +31,11 @@ class FakeCoordinator : public CoordinatorApi {
   absl::StatusOr<RepairAdvice> InspectRepair(RepairId, uint32_t, uint64_t, bool) override {
     return inspect();
   }
-  absl::Status FinishRepair(RepairId, uint32_t, const absl::Status& status, uint64_t,
-                            const std::stop_token& stop) override {
-    return finish(status, stop);
+  absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
+      RepairId, uint32_t, const absl::Status& status, uint64_t,
+      const std::stop_token& stop) override {
+    ECPIPE_RETURN_IF_ERROR(finish(status, stop));
+    return corrupt;
   }
   absl::StatusOr<RepairStatus> Repair(RepairId, const std::stop_token&) override {
     return NotFaked();

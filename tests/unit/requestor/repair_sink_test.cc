@@ -30,8 +30,8 @@ class SinkInOrder : public ::testing::Test {
 
   std::vector<uint8_t> block_;
   std::vector<uint8_t> taken_;
-  ByteSink take_ = [this](std::span<const uint8_t> bytes) {
-    taken_.insert(taken_.end(), bytes.begin(), bytes.end());
+  PiecesSink take_ = [this](std::span<const std::span<const uint8_t>> pieces) {
+    taken_.insert(taken_.end(), pieces[0].begin(), pieces[0].end());
     return absl::OkStatus();
   };
   ProgressFn no_progress_;
@@ -69,8 +69,8 @@ TEST(Sink, OfSubBlocksBeginsAHalfSliceAgain) {
   const BlockLayout layout{.sub_blocks = 2, .unit_bytes = 4};
   const SliceGrid grid{.offset = 0, .bytes = 16, .slice_bytes = 8};
   std::vector<uint8_t> taken;
-  const ByteSink take = [&](std::span<const uint8_t> bytes) {
-    taken.insert(taken.end(), bytes.begin(), bytes.end());
+  const PiecesSink take = [&](std::span<const std::span<const uint8_t>> pieces) {
+    taken.insert(taken.end(), pieces[0].begin(), pieces[0].end());
     return absl::OkStatus();
   };
   const ProgressFn no_progress;
@@ -96,6 +96,65 @@ TEST(Sink, OfSubBlocksBeginsAHalfSliceAgain) {
   std::vector<uint8_t> expected(27);
   std::iota(expected.begin(), expected.end(), uint8_t{3});
   EXPECT_EQ(taken, expected);
+}
+
+// Three blocks, whose byte i is i, i + 1 and i + 2, in slices of 10.
+class SinkOfSeveral : public ::testing::Test {
+ protected:
+  static constexpr SliceGrid kGrid{.offset = 5, .bytes = 25, .slice_bytes = 10};
+
+  absl::Status Write(uint32_t slice, Row row) {
+    std::vector<uint8_t> bytes(kGrid.SliceBytes(slice));
+    std::iota(bytes.begin(), bytes.end(), static_cast<uint8_t>(kGrid.SliceOffset(slice) + row));
+    return sink_.Write(row, slice, bytes);
+  }
+
+  std::vector<size_t> sizes_;  // of the pieces
+  std::vector<std::vector<uint8_t>> taken_{3};
+  PiecesSink take_ = [this](std::span<const std::span<const uint8_t>> pieces) {
+    EXPECT_EQ(pieces.size(), 3u);
+    sizes_.push_back(pieces[0].size());
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      EXPECT_EQ(pieces[i].size(), pieces[0].size());
+      taken_[i].insert(taken_[i].end(), pieces[i].begin(), pieces[i].end());
+    }
+    return absl::OkStatus();
+  };
+  ProgressFn no_progress_;
+  RepairSink sink_{&take_, no_progress_};
+};
+
+TEST_F(SinkOfSeveral, HandsOnTheSamePieceOfEachBlock) {
+  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 5, 25, 3).ok());
+  for (uint32_t slice = 0; slice < 3; ++slice) {
+    EXPECT_FALSE(sink_.Ready(0, slice + 1)) << "nothing is gathered beyond one slice";
+    for (const Row row : {2, 0, 1}) {
+      EXPECT_EQ(sizes_.size(), slice) << "not before all rows are there";
+      ASSERT_TRUE(sink_.Ready(row, slice));
+      ASSERT_TRUE(Write(slice, row).ok());
+    }
+  }
+  EXPECT_EQ(sizes_, (std::vector<size_t>{10, 10, 5}));
+  for (size_t i = 0; i < 3; ++i) {
+    std::vector<uint8_t> expected(25);
+    std::iota(expected.begin(), expected.end(), static_cast<uint8_t>(5 + i));
+    EXPECT_EQ(taken_[i], expected) << i;
+  }
+  EXPECT_EQ(sink_.verified_bytes(), 75u);
+}
+
+TEST_F(SinkOfSeveral, AnAttemptThatEndsWithinASliceBringsItAgain) {
+  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 5, 25, 3).ok());
+  for (const Row row : {0, 1, 2}) ASSERT_TRUE(Write(0, row).ok());
+  ASSERT_TRUE(Write(1, 0).ok());
+  EXPECT_EQ(sink_.Missing(), (std::vector<SliceRun>{{1, 2, 1}}));
+  EXPECT_EQ(sink_.missing_bytes(), 15u);
+  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 5, 25, 3).ok());
+  for (uint32_t slice = 1; slice < 3; ++slice) {
+    for (const Row row : {0, 1, 2}) ASSERT_TRUE(Write(slice, row).ok());
+  }
+  EXPECT_EQ(sizes_, (std::vector<size_t>{10, 10, 5}));
+  EXPECT_EQ(taken_[2].size(), 25u);
 }
 
 TEST(Sink, OfFilesNamesTheHolesAndBoundsTheirNumber) {

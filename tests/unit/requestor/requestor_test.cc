@@ -109,6 +109,51 @@ class RequestorTest : public testing::Test {
   std::unique_ptr<Requestor> requestor_;
 };
 
+TEST_F(RequestorTest, ReadsSeveralBlocksInStepAndComparesEach) {
+  coordinator_->begin = [](const RepairTarget& target) {
+    EXPECT_EQ(target.block_ids.size(), 2u);
+    GrantedRepair granted = Granted(1);
+    granted.part->check.rows = 0;  // both rows are blocks
+    return granted;
+  };
+  std::vector<size_t> sizes;
+  const PiecesSink take = [&](std::span<const std::span<const uint8_t>> pieces) {
+    EXPECT_EQ(pieces.size(), 2u);
+    for (const auto& piece : pieces) sizes.push_back(piece.size());
+    return absl::OkStatus();
+  };
+  RepairTarget target{.block_ids = {"a", "b"}};
+  const auto report = requestor().ReadSeveral(target, take);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->bytes, 2 * kBlockBytes);
+  EXPECT_EQ(sizes, (std::vector<size_t>{500, 500, 500, 500}));
+  Sha256 ones;
+  ones.Update(std::vector<uint8_t>(kBlockBytes, 1));
+  target.sha256 = {ones.FinishHex(), std::string(64, '0')};
+  const absl::Status differs = requestor().ReadSeveral(target, take).status();
+  EXPECT_TRUE(absl::IsDataLoss(differs)) << differs;
+  EXPECT_NE(differs.message().find("block b"), std::string::npos) << differs;
+}
+
+TEST_F(RequestorTest, SaysWhichSourcesAreCorrupt) {
+  const std::vector<StripeFacts::Source> early = {{1, "dn1"}};
+  const std::vector<StripeFacts::Source> late = {{1, "dn1"}, {2, "dn2"}};
+  coordinator_->begin = [&](const RepairTarget&) {
+    GrantedRepair granted = Granted(0);
+    granted.corrupt = early;
+    return granted;
+  };
+  coordinator_->corrupt = late;
+  std::vector<StripeFacts::Source> begun;
+  const auto take = [](std::span<const uint8_t>) { return absl::OkStatus(); };
+  const auto report =
+      requestor().Read({.block_ids = {"b"}}, take, nullptr,
+                       [&](const RepairReport& so_far) { begun = so_far.corrupt; });
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(begun, early);
+  EXPECT_EQ(report->corrupt, late);
+}
+
 TEST_F(RequestorTest, ACancelReachesTheReportOfTheEnd) {
   bool told = false;
   coordinator_->finish = [&](const absl::Status& ended, const std::stop_token& stop) {

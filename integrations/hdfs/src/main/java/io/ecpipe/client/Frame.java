@@ -5,10 +5,12 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
- * The frames of the requestor endpoint; docs/design/013-hdfs.md draws them. 16 bytes little-endian:
- * "ECPR", version, type, two zero bytes, payload length, CRC32C of the payload.
+ * The frames of the requestor endpoint; docs/wire.md draws them. 16 bytes little-endian:
+ * "ECPR", version, type, target (16 bits; of DATA only), payload length, CRC32C of the payload.
  */
 final class Frame {
   static final int HEADER_BYTES = 16;
@@ -24,20 +26,27 @@ final class Frame {
   private static final int MAGIC = 'E' | 'C' << 8 | 'P' << 16 | 'R' << 24;
 
   final byte type;
+  /** Whose bytes these are, by its place among the request's targets. */
+  final int target;
   final int payloadBytes;
   final int crc;
 
-  private Frame(byte type, int payloadBytes, int crc) {
+  private Frame(byte type, int target, int payloadBytes, int crc) {
     this.type = type;
+    this.target = target;
     this.payloadBytes = payloadBytes;
     this.crc = crc;
   }
 
   /** A whole frame, ready to be written. */
   static ByteBuffer encode(byte type, byte[] payload) {
+    return encode(type, 0, payload);
+  }
+
+  static ByteBuffer encode(byte type, int target, byte[] payload) {
     ByteBuffer frame = ByteBuffer.allocate(HEADER_BYTES + payload.length);
     frame.order(ByteOrder.LITTLE_ENDIAN).putInt(MAGIC).put(VERSION).put(type);
-    frame.putShort((short) 0).putInt(payload.length);
+    frame.putShort((short) target).putInt(payload.length);
     frame.putInt(Checksums.crc32c(payload, 0, payload.length)).put(payload).flip();
     return frame;
   }
@@ -48,17 +57,18 @@ final class Frame {
     int magic = bytes.getInt();
     byte version = bytes.get();
     byte type = bytes.get();
-    short reserved = bytes.getShort();
+    int target = bytes.getShort() & 0xFFFF;
     int payloadBytes = bytes.getInt();
     int crc = bytes.getInt();
-    if (magic != MAGIC || version != VERSION || reserved != 0 || type < REPAIR || type > ERROR) {
+    if (magic != MAGIC || version != VERSION || type < REPAIR || type > ERROR
+        || (target != 0 && type != DATA)) {
       throw new IOException("the endpoint does not speak version 1 of the repair protocol");
     }
     int limit = type == DATA ? MAX_DATA_BYTES : MAX_TEXT_BYTES;
     if (payloadBytes < 0 || payloadBytes > limit) {
       throw new IOException("the endpoint sent a frame longer than " + limit + " bytes");
     }
-    return new Frame(type, payloadBytes, crc);
+    return new Frame(type, target, payloadBytes, crc);
   }
 
   void verify(byte[] payload) throws IOException {
@@ -67,30 +77,25 @@ final class Frame {
     }
   }
 
-  /** The value of a key in a payload of lines `key SP value LF`; IOException without it. */
-  static String value(byte[] payload, int bytes, String key) throws IOException {
+  /** The values of a key in a payload of lines `key SP value LF`. */
+  static List<String> values(byte[] payload, int bytes, String key) {
     String text = new String(payload, 0, bytes, StandardCharsets.US_ASCII);
-    String found = null;
+    List<String> found = new ArrayList<>();
     for (String line : text.split("\n")) {
       if (line.startsWith(key + " ")) {
-        if (found != null) {
-          throw new IOException("the endpoint sent '" + key + "' twice");
-        }
-        found = line.substring(key.length() + 1);
+        found.add(line.substring(key.length() + 1));
       }
-    }
-    if (found == null) {
-      throw new IOException("the endpoint sent no '" + key + "'");
     }
     return found;
   }
 
-  static long number(byte[] payload, int bytes, String key) throws IOException {
-    String text = value(payload, bytes, key);
-    try {
-      return Long.parseLong(text);
-    } catch (NumberFormatException e) {
-      throw new IOException("the endpoint sent '" + key + " " + text + "'", e);
+  /** The only value of a key; IOException without it. */
+  static String value(byte[] payload, int bytes, String key) throws IOException {
+    List<String> found = values(payload, bytes, key);
+    if (found.size() != 1) {
+      throw new IOException("the endpoint sent "
+          + (found.isEmpty() ? "no '" + key + "'" : "'" + key + "' twice"));
     }
+    return found.get(0);
   }
 }

@@ -56,11 +56,8 @@ public final class RepairClient {
     }
   }
 
-  /**
-   * Sends the request and returns. The timeout runs from now on; awaitHeader() of the stream waits
-   * for the rest of it. So several repairs can begin together.
-   */
-  public RepairStream begin(RepairRequest request) throws IOException {
+  /** Sends the request. The timeout runs from now on; awaitHeader() has the rest of it. */
+  private RepairStream begin(RepairRequest request) throws IOException {
     if (!failures.mayTry()) {
       throw new IOException(address + " failed recently and is not tried again yet");
     }
@@ -68,7 +65,7 @@ public final class RepairClient {
     try {
       Connection connection = Connection.open(address, deadline);
       RepairStream stream = new RepairStream(
-          connection, request.bytes(), options.timeoutMillis, deadline, failures);
+          connection, request, options.timeoutMillis, deadline, failures);
       stream.send(request.encode(options));
       return stream;
     } catch (IOException | RuntimeException e) {

@@ -47,15 +47,28 @@ public final class FakeEndpoint implements AutoCloseable {
     }
 
     public void header(long bytes) throws IOException {
-      text(Frame.HEADER, "bytes " + bytes + "\nchecksum crc32c 512\nrepair 2a\n");
+      header(String.valueOf(bytes), "");
+    }
+
+    /** Of several targets, and with lines behind. */
+    public void header(String bytes, String more) throws IOException {
+      text(Frame.HEADER, "bytes " + bytes + "\nchecksum crc32c 512\nrepair 2a\n" + more);
     }
 
     public void data(byte[] payload) throws IOException {
-      frame(Frame.DATA, payload);
+      data(0, payload);
+    }
+
+    public void data(int target, byte[] payload) throws IOException {
+      raw(Frame.encode(Frame.DATA, target, payload).array());
     }
 
     public void end(long bytes) throws IOException {
-      text(Frame.END, "bytes " + bytes + "\nattempts 1\n");
+      end(String.valueOf(bytes), "");
+    }
+
+    public void end(String bytes, String more) throws IOException {
+      text(Frame.END, "bytes " + bytes + "\nattempts 1\n" + more);
     }
 
     public void error(String code, String message) throws IOException {

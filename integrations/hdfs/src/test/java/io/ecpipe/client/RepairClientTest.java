@@ -16,7 +16,9 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -30,7 +32,7 @@ public class RepairClientTest {
     new Random(7).nextBytes(CONTENT);
   }
 
-  private static RepairRequest.Builder facts() {
+  static RepairRequest.Builder facts() {
     return new RepairRequest.Builder().group("BP-1", -9223372036854775792L, 1001, 17_000_000)
         .policy("rs", 6, 3, 1 << 20).source(1, "uuid-1").source(8, "uuid-8");
   }
@@ -39,7 +41,7 @@ public class RepairClientTest {
     return facts().target(0, 0, BYTES).build();
   }
 
-  private static RepairClient client(FakeEndpoint endpoint, long timeoutMillis) {
+  static RepairClient client(FakeEndpoint endpoint, long timeoutMillis) {
     RepairClient.Options options = new RepairClient.Options();
     options.timeoutMillis = timeoutMillis;
     return new RepairClient(endpoint.address(), options);
@@ -102,7 +104,7 @@ public class RepairClientTest {
 
   /** Those that are read to the end, and those that are closed before. */
   @Test
-  public void closedRepairsLeaveNoDescriptor() throws IOException {
+  public void closedRepairsLeaveNoDescriptor() throws Exception {
     try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> sendAll(peer))) {
       RepairClient client = client(endpoint, 5000);
       client.open(request()).close();
@@ -114,7 +116,7 @@ public class RepairClientTest {
           }
         }
       }
-      assertEquals(before, selectors());
+      awaitSelectors(before);
     }
   }
 
@@ -143,6 +145,80 @@ public class RepairClientTest {
       assertArrayEquals(CONTENT, buffer.array());
       assertThrows(EOFException.class, () -> stream.readFully(ByteBuffer.allocate(1)));
     }
+  }
+
+  @Test
+  public void tellsOnceOfEachCorruptSourceOfTheRequest() throws IOException {
+    List<String> told = new ArrayList<>();
+    RepairRequest request = facts().target(0, 0, 10)
+        .onCorrupt((index, uuid) -> told.add(index + " " + uuid)).build();
+    try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> {
+      peer.header("10", "corrupt 8 uuid-8\ncorrupt 1 uuid-8\ncorrupt x\n");
+      peer.data(new byte[10]);
+      peer.end("10", "corrupt 8 uuid-8\ncorrupt 1 uuid-1\n");
+    }); RepairStream stream = client(endpoint, 5000).open(request)) {
+      assertEquals(Arrays.asList("8 uuid-8"), told);
+      stream.readFully(ByteBuffer.allocate(10));
+      assertEquals(1, told.size());
+      stream.awaitEnd();
+      assertEquals(Arrays.asList("8 uuid-8", "1 uuid-1"), told);
+    }
+  }
+
+  /** Who has all bytes leaves without waiting, and hears what the end says all the same. */
+  @Test
+  public void closingAfterTheLastByteHearsTheEnd() throws Exception {
+    CountDownLatch closed = new CountDownLatch(1);
+    CountDownLatch told = new CountDownLatch(1);
+    RepairRequest request = facts().target(0, 0, 10)
+        .onCorrupt((index, uuid) -> told.countDown()).build();
+    try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> {
+      peer.header(10);
+      peer.data(new byte[10]);
+      try {
+        closed.await(10, TimeUnit.SECONDS);
+      } catch (InterruptedException e) {
+        throw new IOException(e);
+      }
+      peer.end("10", "corrupt 8 uuid-8\n");
+    })) {
+      RepairStream stream = client(endpoint, 20000).open(request);
+      stream.readFully(ByteBuffer.allocate(10));
+      long start = System.nanoTime();
+      stream.close();
+      assertTrue(System.nanoTime() - start < TimeUnit.SECONDS.toNanos(5));
+      assertEquals(1, told.getCount());
+      closed.countDown();
+      assertTrue(told.await(10, TimeUnit.SECONDS));
+    }
+  }
+
+  /** An end that never comes holds nothing for longer than the timeout, and nobody up. */
+  @Test
+  public void anEndThatNeverComesLeavesNoDescriptor() throws Exception {
+    try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> {
+      peer.header(10);
+      peer.data(new byte[10]);
+      peer.awaitClose();
+    })) {
+      RepairClient client = client(endpoint, 300);
+      int before = selectors();
+      for (int i = 0; i < 100; i++) {
+        try (RepairStream stream = client.open(facts().target(0, 0, 10).build())) {
+          stream.readFully(ByteBuffer.allocate(10));
+        }
+      }
+      assertTrue(client.looksAlive());
+      awaitSelectors(before);
+    }
+  }
+
+  private static void awaitSelectors(int count) throws Exception {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+    while (selectors() > count && System.nanoTime() < deadline) {
+      Thread.sleep(20);
+    }
+    assertEquals(count, selectors());
   }
 
   @Test
@@ -308,6 +384,11 @@ public class RepairClientTest {
     assertThrows(IllegalArgumentException.class, () -> facts().target(9, 0, 1).build());
     assertThrows(IllegalArgumentException.class, () -> facts().target(0, 0, 0).build());
     assertThrows(IllegalArgumentException.class, () -> facts().target(0, -1, 5).build());
+    assertThrows(IllegalArgumentException.class, () -> facts().build());
+    assertThrows(IllegalArgumentException.class, () -> facts().target(1, 0, 5).target(0, 0, 5));
+    assertThrows(IllegalArgumentException.class, () -> facts().target(1, 0, 5).target(2, 1, 5));
+    assertThrows(IllegalArgumentException.class, () -> facts().target(0, 0, 5).target(1, 0, 5)
+        .target(2, 0, 5).target(3, 0, 5).build());
     assertThrows(IllegalArgumentException.class, () -> EndpointAddress.parse("unix:relative"));
     assertThrows(IllegalArgumentException.class, () -> EndpointAddress.parse("tcp:host"));
     RepairClient far = new RepairClient(

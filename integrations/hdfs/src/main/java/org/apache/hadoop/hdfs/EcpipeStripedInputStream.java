@@ -11,6 +11,8 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.nio.ByteBuffer;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.hdfs.DFSUtilClient.CorruptedBlocks;
 import org.apache.hadoop.hdfs.StripeReader.BlockReaderInfo;
 import org.apache.hadoop.hdfs.protocol.DatanodeInfo;
@@ -39,6 +41,8 @@ final class EcpipeStripedInputStream extends DFSStripedInputStream {
   /** Since when the file is read in order; NONE: from its begin on, without a seek. */
   private long soughtTo = NONE;
   private final Counters.Session session = Counters.READS.newSession();
+  /** Block and DataNode of each corrupt survivor: every repair of its group names it again. */
+  private final Set<String> reportedSurvivors = ConcurrentHashMap.newKeySet();
 
   EcpipeStripedInputStream(EcpipeDFSClient client, String src, boolean verifyChecksum,
       ErasureCodingPolicy policy, LocatedBlocks blocks) throws IOException {
@@ -166,7 +170,8 @@ final class EcpipeStripedInputStream extends DFSStripedInputStream {
       RepairRequest request;
       try {
         request = GroupFacts.of(group.getBlock(), policy, group.getBlockIndices(),
-            Locations.of(group), index).target(index, offset, bytes).build();
+            Locations.of(group), index).target(index, offset, bytes)
+            .onCorrupt(this::reportSurvivor).build();
       } catch (IllegalArgumentException e) {
         throw new IOException(e.getMessage(), e);
       }
@@ -180,11 +185,27 @@ final class EcpipeStripedInputStream extends DFSStripedInputStream {
 
     @Override
     public void reportCorrupt() {
+      report(block, node);
+    }
+
+    /** Of another block of the group, which the repair would have read. */
+    private void reportSurvivor(int survivor, String uuid) {
+      ExtendedBlock corrupt =
+          StripedBlockUtil.constructInternalBlock(group.getBlock(), policy, survivor);
+      if (reportedSurvivors.add(corrupt.getBlockId() + " " + uuid)) {
+        DFSClient.LOG.warn("ecpipe: {} on DataNode {} is corrupt; telling the NameNode", corrupt,
+            uuid);
+        report(corrupt,
+            GroupFacts.node(group.getBlockIndices(), Locations.of(group), survivor, uuid));
+      }
+    }
+
+    private void report(ExtendedBlock corrupt, DatanodeInfo holder) {
       try {
         client.reportChecksumFailure(src, new LocatedBlock[] {
-            new LocatedBlock(block, new DatanodeInfo[] {node}, null, null, -1, true, null)});
+            new LocatedBlock(corrupt, new DatanodeInfo[] {holder}, null, null, -1, true, null)});
       } catch (RuntimeException e) {
-        DFSClient.LOG.warn("ecpipe: cannot tell the NameNode that {} is corrupt", block, e);
+        DFSClient.LOG.warn("ecpipe: cannot tell the NameNode that {} is corrupt", corrupt, e);
       }
     }
 

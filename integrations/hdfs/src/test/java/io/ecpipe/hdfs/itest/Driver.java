@@ -116,6 +116,9 @@ public final class Driver {
         return "";
       case "blocks":
         return Groups.describe(conf, words[1]);
+      case "rebuild":
+        return Repairs.run(conf, words[1], Integer.parseInt(words[2]), words[3].equals("one"),
+            java.util.Arrays.stream(words, 4, words.length).mapToInt(Integer::parseInt).toArray());
       case "counters":
         Counters counters = Counters.READS;
         return counters.getRepairs() + " " + counters.getRequestedBytes() + " "

@@ -45,8 +45,8 @@ public final class StandIn {
     Map<String, String> fields = new HashMap<>();
     Map<Integer, Path> survivors = new TreeMap<>();
     for (String line : request.split("\n")) {
-      String[] words = line.split(" ");
-      fields.put(words[0], words[1]);
+      String[] pair = line.split(" ", 2);
+      fields.put(pair[0], pair[1]);
     }
     for (String line : request.split("\n")) {
       String[] words = line.split(" ");
@@ -85,10 +85,14 @@ public final class StandIn {
     RawErasureDecoder decoder = CodecUtil.createRawDecoder(new Configuration(false),
         fields.get("codec"), new ErasureCoderOptions(data, parity));
     long offset = Long.parseLong(fields.get("offset"));
-    long bytes = Long.parseLong(fields.get("bytes"));
-    peer.header(bytes);
-    for (long at = 0; at < bytes; at += PIECE_BYTES) {
-      int count = (int) Math.min(PIECE_BYTES, bytes - at);
+    int[] targets = Arrays.stream(fields.get("target").split(" "))
+        .mapToInt(Integer::parseInt).toArray();
+    long[] bytes = Arrays.stream(fields.get("bytes").split(" "))
+        .mapToLong(Long::parseLong).toArray();
+    long longest = Arrays.stream(bytes).max().getAsLong();
+    peer.header(fields.get("bytes"), "");
+    for (long at = 0; at < longest; at += PIECE_BYTES) {
+      int count = (int) Math.min(PIECE_BYTES, longest - at);
       byte[][] inputs = new byte[data + parity][];
       int used = 0;
       for (Map.Entry<Integer, Path> survivor : survivors.entrySet()) {
@@ -96,12 +100,16 @@ public final class StandIn {
           inputs[survivor.getKey()] = read(survivor.getValue(), offset + at, count);
         }
       }
-      byte[] lost = new byte[count];
-      decoder.decode(inputs, new int[] {Integer.parseInt(fields.get("target"))},
-          new byte[][] {lost});
-      peer.data(lost);
+      byte[][] lost = new byte[targets.length][count];
+      decoder.decode(inputs, targets, lost);
+      for (int i = 0; i < targets.length; i++) {
+        int wanted = (int) Math.max(0, Math.min(count, bytes[i] - at));
+        if (wanted > 0) {
+          peer.data(i, Arrays.copyOf(lost[i], wanted));
+        }
+      }
     }
-    peer.end(bytes);
+    peer.end(fields.get("bytes"), "");
   }
 
   /** With zeros behind the end of the file. */

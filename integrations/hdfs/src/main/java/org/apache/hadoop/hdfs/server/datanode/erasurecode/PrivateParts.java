@@ -5,6 +5,7 @@ import java.lang.reflect.Field;
 import java.util.concurrent.ThreadPoolExecutor;
 import org.apache.hadoop.hdfs.protocol.DatanodeInfo;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
+import org.apache.hadoop.hdfs.protocol.ExtendedBlock;
 import org.apache.hadoop.hdfs.server.datanode.DataNode;
 import org.apache.hadoop.util.DataChecksum;
 
@@ -47,10 +48,13 @@ final class PrivateParts {
     method(taskType, void.class, "updatePositionInBlock", long.class);
     method(taskType, long.class, "getMaxTargetLength");
     method(taskType, long.class, "getBlockLen", int.class);
+    method(taskType, ExtendedBlock.class, "getBlock", int.class);
     method(taskType, int.class, "getXmits");
     method(taskType, void.class, "freeBuffer", java.nio.ByteBuffer.class);
     method(taskType, void.class, "cleanup");
     method(DataNode.class, void.class, "decrementXmitsInProgress", int.class);
+    method(DataNode.class, void.class, "reportRemoteBadBlock", DatanodeInfo.class,
+        ExtendedBlock.class);
   }
 
   private static Field field(Class<?> owner, String name, Class<?> type) {

@@ -2,15 +2,17 @@
 package org.apache.hadoop.hdfs.server.datanode.erasurecode;
 
 import io.ecpipe.client.RepairClient;
+import io.ecpipe.client.RepairRequest;
 import io.ecpipe.client.RepairStream;
 import io.ecpipe.hdfs.Counters;
 import io.ecpipe.hdfs.GroupFacts;
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.util.Map;
-import java.util.TreeMap;
+import java.util.Arrays;
+import java.util.stream.IntStream;
 import org.apache.hadoop.hdfs.protocol.DatanodeInfo;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
+import org.apache.hadoop.hdfs.protocol.ExtendedBlock;
 import org.apache.hadoop.hdfs.server.datanode.metrics.DataNodeMetrics;
 import org.apache.hadoop.util.DataChecksum;
 import org.slf4j.Logger;
@@ -19,9 +21,10 @@ import org.slf4j.LoggerFactory;
 /**
  * A reconstruction task whose bytes come through ECPipe; HDFS writes them to the targets as always.
  *
- * No target is touched before every repair has its first bytes. Until then any failure means that
- * the task runs as if ECPipe were not there. Afterwards there is no way back, for the targets have
- * replicas in the making: the task fails, the targets drop them, and the NameNode tries again.
+ * One repair brings the bytes of all targets. No target is touched before it has its first bytes.
+ * Until then any failure means that the task runs as if ECPipe were not there. Afterwards there is
+ * no way back, for the targets have replicas in the making: the task fails, the targets drop them,
+ * and the NameNode tries again.
  */
 final class RepairTask implements Runnable {
   private static final Logger LOG = LoggerFactory.getLogger(RepairTask.class);
@@ -34,8 +37,9 @@ final class RepairTask implements Runnable {
   private final Counters counters;
   private final StripedReader reader;
   private final StripedWriter writer;
-  /** The repairs by their index in the group. */
-  private final Map<Integer, RepairStream> streams = new TreeMap<>();
+  /** The blocks to be repaired, ascending. */
+  private final int[] lost;
+  private RepairStream stream;
 
   RepairTask(StripedBlockReconstructor task, PrivateParts parts, RepairClient client,
       Counters counters) {
@@ -45,12 +49,14 @@ final class RepairTask implements Runnable {
     this.counters = counters;
     reader = task.getStripedReader();
     writer = parts.get(parts.writer, task, StripedWriter.class);
+    short[] targets = parts.get(parts.targetIndices, writer, short[].class);
+    lost = IntStream.range(0, targets.length).map(i -> targets[i]).sorted().toArray();
   }
 
   @Override
   public void run() {
     if (begin()) {
-      runRepairs();
+      runRepair();
     } else {
       counters.fallbacks.incrementAndGet();
       task.run();
@@ -59,41 +65,51 @@ final class RepairTask implements Runnable {
 
   private boolean begin() {
     try {
-      openStreams();
+      openStream();
       adoptChecksum();
-      for (int index : streams.keySet()) {
+      for (int index : lost) {
         counters.requestedBytes.addAndGet(task.getBlockLen(index));
       }
       return true;
     } catch (IOException | RuntimeException e) {
       LOG.info("ecpipe: HDFS reconstructs {} itself: {}", task.getBlockGroup(), e.toString());
-      closeStreams();
+      closeStream();
       return false;
     }
   }
 
-  private void openStreams() throws IOException {
-    for (short index : targetIndices()) {
+  private void openStream() throws IOException {
+    RepairRequest.Builder request = GroupFacts.of(task.getBlockGroup(),
+        parts.get(parts.policy, task, ErasureCodingPolicy.class), liveIndices(), sources(), lost)
+        .onCorrupt(this::reportCorrupt);
+    for (int i = 0; i < lost.length; i++) {
       // With more targets than lost blocks HDFS leaves zeros in the rest.
-      if (isLive(index) || streams.containsKey((int) index)) {
+      if (isLive(lost[i]) || (i > 0 && lost[i] == lost[i - 1])) {
         throw new IOException("there are more targets than lost blocks");
       }
-      streams.put((int) index, client.begin(GroupFacts.of(task.getBlockGroup(),
-          parts.get(parts.policy, task, ErasureCodingPolicy.class), liveIndices(),
-          parts.get(parts.sources, reader, DatanodeInfo[].class), index)
-          .target(index, 0, task.getBlockLen(index)).build()));
+      request.target(lost[i], 0, task.getBlockLen(lost[i]));
     }
-    for (RepairStream stream : streams.values()) {
-      stream.awaitHeader();
-    }
+    stream = client.open(request.build());
   }
 
-  private short[] targetIndices() {
-    return parts.get(parts.targetIndices, writer, short[].class);
+  /** As the stock task does with what it finds itself. */
+  private void reportCorrupt(int index, String uuid) {
+    DatanodeInfo node = GroupFacts.node(liveIndices(), sources(), index, uuid);
+    ExtendedBlock block = task.getBlock(index);
+    LOG.warn("ecpipe: {} on {} is corrupt; telling the NameNode", block, node);
+    try {
+      task.getDatanode().reportRemoteBadBlock(node, block);
+    } catch (IOException e) {
+      LOG.warn("ecpipe: cannot tell the NameNode that {} is corrupt: {}", block, e.toString());
+    }
   }
 
   private byte[] liveIndices() {
     return parts.get(parts.liveIndices, reader, byte[].class);
+  }
+
+  private DatanodeInfo[] sources() {
+    return parts.get(parts.sources, reader, DatanodeInfo[].class);
   }
 
   private boolean isLive(int index) {
@@ -105,51 +121,35 @@ final class RepairTask implements Runnable {
     return false;
   }
 
-  /** What the stock task learns from its first source, here from the first repair. */
-  private void adoptChecksum() throws IOException {
-    RepairStream first = streams.values().iterator().next();
-    for (RepairStream stream : streams.values()) {
-      if (stream.bytesPerChecksum() != first.bytesPerChecksum()
-          || !stream.checksumType().equals(first.checksumType())) {
-        throw new IOException("the survivors have different kinds of checksums");
-      }
-    }
-    DataChecksum.Type type = first.checksumType().equals("crc32")
+  /** What the stock task learns from its first source. */
+  private void adoptChecksum() {
+    DataChecksum.Type type = stream.checksumType().equals("crc32")
         ? DataChecksum.Type.CRC32 : DataChecksum.Type.CRC32C;
-    int chunk = first.bytesPerChecksum();
+    int chunk = stream.bytesPerChecksum();
     int wanted = parts.get(parts.wantedBufferSize, reader, Integer.class);
     parts.set(parts.checksum, reader, DataChecksum.newDataChecksum(type, chunk));
     parts.set(parts.bufferSize, reader, wanted < chunk ? chunk : wanted - wanted % chunk);
   }
 
-  private void runRepairs() {
+  private void runRepair() {
     try {
       task.initDecoderIfNecessary();  // it decides between heap and direct buffers
       writer.init();
       transferAll();
-      for (RepairStream stream : streams.values()) {
-        stream.awaitEnd();
-      }
+      stream.awaitEnd();
       writer.endTargetBlocks();
-      counters.repairs.addAndGet(streams.size());
-      LOG.info("ecpipe: repaired {} of {} through {}, repair ids {}", streams.keySet(),
-          task.getBlockGroup(), client.address(), repairIds());
+      counters.repairs.incrementAndGet();
+      LOG.info("ecpipe: repaired {} of {} through {}, repair id {}", Arrays.toString(lost),
+          task.getBlockGroup(), client.address(), stream.repairId());
     } catch (Throwable e) {
-      counters.brokenRepairs.addAndGet(streams.size());
-      LOG.warn("ecpipe: failed to repair {} of {}, repair ids {}: {}", streams.keySet(),
-          task.getBlockGroup(), repairIds(), e.toString(), e instanceof IOException ? null : e);
+      counters.brokenRepairs.incrementAndGet();
+      LOG.warn("ecpipe: failed to repair {} of {}, repair id {}: {}", Arrays.toString(lost),
+          task.getBlockGroup(), stream.repairId(), e.toString(),
+          e instanceof IOException ? null : e);
       task.getDatanode().getMetrics().incrECFailedReconstructionTasks();
     } finally {
       finish();
     }
-  }
-
-  private String repairIds() {
-    StringBuilder ids = new StringBuilder();
-    for (RepairStream stream : streams.values()) {
-      ids.append(ids.length() == 0 ? "" : " ").append(stream.repairId());
-    }
-    return ids.toString();
   }
 
   private void transferAll() throws IOException {
@@ -166,18 +166,25 @@ final class RepairTask implements Runnable {
     }
   }
 
+  /** One step of all targets, so that the slowest of them holds the repair back. */
   private void fillTargetBuffers(int count) throws IOException {
     int[] indices = writer.getRealTargetIndices();
     ByteBuffer[] buffers = writer.getRealTargetBuffers(count);
+    ByteBuffer[] filled = new ByteBuffer[lost.length];
     for (int i = 0; i < indices.length; i++) {
-      long left = task.getBlockLen(indices[i]) - task.getPositionInBlock();
-      if (left > 0) {
-        ByteBuffer part = buffers[i].duplicate();
-        part.limit(part.position() + (int) Math.min(left, count));
-        counters.repairedBytes.addAndGet(part.remaining());
-        streams.get(indices[i]).readFully(part);
+      filled[Arrays.binarySearch(lost, indices[i])] = buffers[i].duplicate();
+    }
+    for (int i = 0; i < lost.length; i++) {
+      long left = Math.max(0, task.getBlockLen(lost[i]) - task.getPositionInBlock());
+      int wanted = (int) Math.min(left, count);
+      if (filled[i] == null) {
+        filled[i] = ByteBuffer.allocate(wanted);  // of a target that could not be opened
+      } else {
+        filled[i].limit(filled[i].position() + wanted);
+        counters.repairedBytes.addAndGet(wanted);
       }
     }
+    stream.readFully(filled);
   }
 
   /** What the stock task does at its end, whatever that was. */
@@ -187,7 +194,7 @@ final class RepairTask implements Runnable {
     DataNodeMetrics metrics = task.getDatanode().getMetrics();
     metrics.incrECReconstructionTasks();
     metrics.incrECReconstructionBytesWritten(task.getBytesWritten());
-    closeStreams();
+    closeStream();
     try {
       closeWriters();
     } finally {
@@ -216,13 +223,14 @@ final class RepairTask implements Runnable {
     }
   }
 
-  private void closeStreams() {
-    for (RepairStream stream : streams.values()) {
-      try {
-        stream.close();
-      } catch (IOException e) {
-        LOG.debug("ecpipe: closing a repair", e);
-      }
+  private void closeStream() {
+    if (stream == null) {
+      return;
+    }
+    try {
+      stream.close();
+    } catch (IOException e) {
+      LOG.debug("ecpipe: closing a repair", e);
     }
   }
 }
