@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/block_id.h"
+#include "common/hdfs_block.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "rpc/access.h"
@@ -189,7 +190,9 @@ grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext* context,
 absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
     const v1::RepairTarget& target, const std::string& requestor) const {
   RepairRequest request;
-  request.block_ids = {target.block_ids().begin(), target.block_ids().end()};
+  for (const std::string& id : target.block_ids()) {
+    request.block_ids.push_back(CanonicalBlockId(id));
+  }
   request.hosts = {target.to().begin(), target.to().end()};
   request.offset = target.offset();
   request.bytes = target.bytes();

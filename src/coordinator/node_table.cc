@@ -41,6 +41,10 @@ absl::Status CheckRecord(const NodeRecord& record) {
   }
   ECPIPE_RETURN_IF_ERROR(CheckAddress(record.control_address, "control_address"));
   ECPIPE_RETURN_IF_ERROR(CheckAddress(record.data_address, "data_address"));
+  if (record.control_address == record.data_address) {
+    return absl::InvalidArgumentError("the node's control_address and data_address are both " +
+                                      record.data_address + ", but a port serves one of them");
+  }
   if (record.redis_address.empty()) return absl::OkStatus();
   return CheckAddress(record.redis_address, "redis_address");
 }
@@ -61,7 +65,39 @@ const char* NodeStateName(NodeState state) {
 
 absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint now) {
   ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
-  record.last_heartbeat = now;
+  ECPIPE_RETURN_IF_ERROR(CheckAddressesAreFree(record, now));
+  return Put(std::move(record), now, now);
+}
+
+absl::Status NodeTable::CheckAddressesAreFree(const NodeRecord& record, TimePoint now) const {
+  for (const std::string& address : {record.control_address, record.data_address}) {
+    for (auto entry = by_address_.lower_bound({address, ""});
+         entry != by_address_.end() && entry->first == address; ++entry) {
+      const std::string& other = entry->second;
+      if (other == record.node_id || State(other, now) == NodeState::kDead) continue;
+      return absl::AlreadyExistsError(
+          "register node " + record.node_id + ": node " + other + ", which is live, has address " +
+          address + " already; set [listen] control and data (or advertise_control and " +
+          "advertise_data) of each helper to a name or address that leads to that helper alone");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void NodeTable::Index(const NodeRecord& record) {
+  by_storage_.insert({record.storage_id, record.node_id});
+  by_address_.insert({record.control_address, record.node_id});
+  by_address_.insert({record.data_address, record.node_id});
+}
+
+void NodeTable::Unindex(const NodeRecord& record) {
+  by_storage_.erase({record.storage_id, record.node_id});
+  by_address_.erase({record.control_address, record.node_id});
+  by_address_.erase({record.data_address, record.node_id});
+}
+
+absl::StatusOr<RegisterOutcome> NodeTable::Put(NodeRecord record, TimePoint heard, TimePoint now) {
+  record.last_heartbeat = heard;
   const auto found = nodes_.find(record.node_id);
   if (found != nodes_.end()) {
     NodeRecord& old = found->second;
@@ -69,8 +105,8 @@ absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint
     if (old.incarnation != record.incarnation) {
       outcome = Dead(old, now) ? RegisterOutcome::kReplaced : RegisterOutcome::kReplacedLive;
     }
-    by_storage_.erase({old.storage_id, old.node_id});
-    by_storage_.insert({record.storage_id, record.node_id});
+    Unindex(old);
+    Index(record);
     old = std::move(record);
     return outcome;
   }
@@ -81,15 +117,16 @@ absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint
                                         " nodes are live already, which is the limit");
   }
   std::string node_id = record.node_id;
-  by_storage_.insert({record.storage_id, node_id});
+  Index(record);
   nodes_.emplace(std::move(node_id), std::move(record));
   return RegisterOutcome::kAdded;
 }
 
 absl::Status NodeTable::AddDead(NodeRecord record, Duration silent, TimePoint now) {
   record.remembered = true;
+  ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
   const Duration longer = std::max(silent, dead_after_ + std::chrono::milliseconds(1));
-  return Register(std::move(record), now - longer).status();
+  return Put(std::move(record), now - longer, now).status();
 }
 
 absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnation,
@@ -127,7 +164,7 @@ const NodeRecord* NodeTable::Find(const std::string& node_id) const {
 void NodeTable::ForgetDead(TimePoint now) {
   std::erase_if(nodes_, [&](const auto& entry) {
     const bool dead = Dead(entry.second, now);
-    if (dead) by_storage_.erase({entry.second.storage_id, entry.first});
+    if (dead) Unindex(entry.second);
     return dead;
   });
 }

@@ -68,12 +68,14 @@ class NodeTable {
   explicit NodeTable(Duration dead_after) : dead_after_(dead_after) {}
 
   // Adds the node, or replaces its record. INVALID_ARGUMENT, naming the field: a bad node id
-  // (block_id.h), an address that is not host:port, or a text that is too long. RESOURCE_EXHAUSTED:
-  // the node is new, and the table is full. Dead nodes are forgotten only when the table is full.
+  // (block_id.h), an address that is not host:port, or a text that is too long. ALREADY_EXISTS: a
+  // node that is not dead has one of the addresses. RESOURCE_EXHAUSTED: the node is new, and the
+  // table is full. Dead nodes are forgotten only when the table is full.
   absl::StatusOr<RegisterOutcome> Register(NodeRecord record, TimePoint now);
 
   // Adds a dead node, or replaces its record. Its last heartbeat was so long ago; the node counts
-  // as dead even if that is less than `dead_after`. The errors are those of Register.
+  // as dead even if that is less than `dead_after`. The errors are those of Register, without
+  // ALREADY_EXISTS.
   absl::Status AddDead(NodeRecord record, Duration silent, TimePoint now);
 
   // NOT_FOUND: the node is unknown or has another incarnation; the helper must register.
@@ -98,10 +100,16 @@ class NodeTable {
  private:
   bool Dead(const NodeRecord& node, TimePoint now) const;
   void ForgetDead(TimePoint now);
+  absl::Status CheckAddressesAreFree(const NodeRecord& record, TimePoint now) const;
+  // Adds or replaces a record that has been checked, with the time of its last sign of life.
+  absl::StatusOr<RegisterOutcome> Put(NodeRecord record, TimePoint heard, TimePoint now);
+  void Index(const NodeRecord& record);
+  void Unindex(const NodeRecord& record);
 
   const Duration dead_after_;
   std::map<std::string, NodeRecord> nodes_;
   std::set<std::pair<std::string, std::string>> by_storage_;  // storage id, node id
+  std::set<std::pair<std::string, std::string>> by_address_;  // control or data address, node id
 };
 
 }  // namespace ecpipe

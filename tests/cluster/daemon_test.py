@@ -125,6 +125,24 @@ class Configs(unittest.TestCase):
         self.refuses("ecpipe-helper", good.replace("DIR", "/no/such/root"), "/no/such/root",
                      looks_at_disk=True)
 
+    def test_a_coordinator_elsewhere_wants_addresses_that_it_reaches(self) -> None:
+        text = ('[helper]\nnode_id="n"\ncoordinator="192.0.2.1:7700"\nroots=["DIR"]\n'
+                'insecure=true\n[listen]\n')
+        node = 'control="192.0.2.2:7711"\ndata="192.0.2.2:7712"\n'
+        for listen, key, host in (
+                ("", "control", "127.0.0.1"),
+                (node.replace("192.0.2.2:7711", "localhost:7711"), "control", "localhost"),
+                (node.replace("192.0.2.2:7712", "[::1]:7712"), "data", "::1"),
+                (node.replace("192.0.2.2:7712", "0.0.0.0:7712"), "data", "every address"),
+                (node + 'advertise_data="127.0.1.1:7712"\n', "data", "127.0.1.1")):
+            self.refuses("ecpipe-helper", text + listen, host, f"set [listen] {key}",
+                         f"advertise_{key}")
+        advertised = ('control="127.0.0.1:0"\ndata="0.0.0.0:0"\nadvertise_control="node-1:1"\n'
+                      'advertise_data="192.0.2.2:2"\n')
+        for listen in (node, advertised):
+            done = self.run_with("ecpipe-helper", text + listen, "--check-config")
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_addresses_of_endpoints(self) -> None:
         helper = '[helper]\nnode_id="n"\ncoordinator="127.0.0.1:1"\nroots=["DIR"]\n'
         requestor = '[requestor]\ncoordinator="127.0.0.1:1"\n\n\n'

@@ -82,6 +82,10 @@ class HdfsCatalog(unittest.TestCase):
             for index in (0, 1, 7):
                 with self.subTest(group=group.number, index=index):
                     self.assertEqual(self.repair(group, index), group.blocks[index])
+        # As HDFS's own logs, and its fsck, print it.
+        printed = groups[0].name(1).replace(".blk_", ":blk_")
+        self.cluster.cli("repair", printed, "-o", self.work / "out")
+        self.assertEqual((self.work / "out").read_bytes(), groups[0].blocks[1])
         plan = json.loads(self.cluster.cli("plan", groups[0].name(2), "--json").stdout)
         self.assertEqual(plan["stripe_id"], f"hdfs.{groups[0].pool}.{groups[0].group_id}")
         self.assertNotIn("locations", self.namenode.queries[0])  # the key alone asks for them
