@@ -7,6 +7,7 @@
 #include "common/block_id.h"
 #include "common/status.h"
 #include "common/tcp_socket.h"
+#include "common/utf8_text.h"
 
 namespace ecpipe {
 
@@ -17,6 +18,16 @@ absl::Status CheckText(const std::string& text, const char* field, size_t max_by
   return absl::InvalidArgumentError("the node's " + std::string(field) + " is " +
                                     std::to_string(text.size()) + " bytes; at most " +
                                     std::to_string(max_bytes) + " are allowed");
+}
+
+std::vector<std::string> Bounded(std::vector<std::string> failed_roots) {
+  if (failed_roots.size() > NodeTable::kMaxFailedRoots) {
+    failed_roots.resize(NodeTable::kMaxFailedRoots);
+  }
+  for (std::string& root : failed_roots) {
+    root = CleanText(CutText(root, NodeTable::kMaxFailedRootBytes));
+  }
+  return failed_roots;
 }
 
 absl::Status CheckNotEmpty(const std::string& text, const char* field) {
@@ -98,6 +109,7 @@ void NodeTable::Unindex(const NodeRecord& record) {
 
 absl::StatusOr<RegisterOutcome> NodeTable::Put(NodeRecord record, TimePoint heard, TimePoint now) {
   record.last_heartbeat = heard;
+  record.failed_roots = Bounded(std::move(record.failed_roots));
   const auto found = nodes_.find(record.node_id);
   if (found != nodes_.end()) {
     NodeRecord& old = found->second;
@@ -146,8 +158,14 @@ absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnati
   node.draining = report.draining;
   node.repair_bytes_per_second = report.repair_bytes_per_second;
   node.max_sessions = report.max_sessions;
+  node.failed_roots = Bounded(report.failed_roots);
   node.last_heartbeat = now;
   return absl::OkStatus();
+}
+
+void NodeTable::Heard(const std::string& node_id, TimePoint now) {
+  const auto found = nodes_.find(node_id);
+  if (found != nodes_.end() && !Dead(found->second, now)) found->second.last_heartbeat = now;
 }
 
 NodeState NodeTable::State(const std::string& node_id, TimePoint now) const {
@@ -185,8 +203,24 @@ std::vector<NodeRecord> NodeTable::All() const {
   return all;
 }
 
+void NodeTable::Tick(TimePoint now) {
+  const Duration stalled = Stalled(now);
+  if (stalled > Duration(0)) {
+    for (auto& [node_id, node] : nodes_) {
+      // One that was dead when the stall began stays dead.
+      if (!Dead(node, now)) node.last_heartbeat = std::min(now, node.last_heartbeat + stalled);
+    }
+  }
+  last_tick_ = now;
+}
+
+Duration NodeTable::Stalled(TimePoint now) const {
+  if (!last_tick_) return Duration(0);
+  return std::max<Duration>(Duration(0), now - *last_tick_ - kLatestTick);
+}
+
 bool NodeTable::Dead(const NodeRecord& node, TimePoint now) const {
-  return now - node.last_heartbeat > dead_after_;
+  return now - node.last_heartbeat - Stalled(now) > dead_after_;
 }
 
 }  // namespace ecpipe

@@ -202,6 +202,8 @@ absl::Status HelperServer::StartControlPlane() {
     Log(LogLevel::kWarning, "store.inventory_failed", {{"status", StatusText(inventory.status())}});
     return StoreInventory{};
   };
+  // This store counts by itself, and answers at once.
+  if (config_.store == StoreKind::kHdfs) options.inventory_interval = std::chrono::seconds(1);
   BlockReportClient::Options reports;
   reports.coordinator = config_.coordinator;
   reports.tls = tls_;
@@ -267,6 +269,11 @@ void HelperServer::Drain() {
   // Flip first, tell the coordinator, then wait: it must not plan with this node any more.
   sessions_->StopAdmitting();
   coordinator_->Hurry();
+  // Its successor may start at once. The coordinator goes on asking over the connections it has.
+  rpc_->StopListening();
+  data_server_->StopListening();
+  if (endpoint_ != nullptr) endpoint_->StopListening();
+  metrics_.reset();
   sessions_->Drain(config_.drain_patience);
 }
 

@@ -90,6 +90,48 @@ TEST(NodeTableTest, StateFollowsTime) {
   EXPECT_STREQ(NodeStateName(NodeState::kDead), "dead");
 }
 
+TEST(NodeTableTest, AnyCallOfALiveNodeIsASignOfLife) {
+  NodeTable table(kDeadAfter);
+  table.Heard("a", At(0));
+  EXPECT_EQ(table.Find("a"), nullptr);
+  ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());
+  table.Heard("a", At(9));
+  EXPECT_EQ(table.State("a", At(19)), NodeState::kLive);
+  EXPECT_EQ(table.State("a", At(20)), NodeState::kDead);
+  table.Heard("a", At(20));
+  EXPECT_EQ(table.State("a", At(20)), NodeState::kDead);
+}
+
+TEST(NodeTableTest, WhatTheCoordinatorSleptThroughIsNoSilence) {
+  NodeTable table(kDeadAfter);
+  ASSERT_TRUE(table.Register(Node("dead"), At(0)).ok());
+  table.Tick(At(0));
+  for (int second = 1; second <= 20; ++second) table.Tick(At(second));
+  ASSERT_TRUE(table.Register(Node("a"), At(20)).ok());
+  // It did not run from here to second 60: nobody can tell who was silent.
+  EXPECT_EQ(table.State("a", At(59)), NodeState::kLive);
+  EXPECT_EQ(table.State("dead", At(59)), NodeState::kDead);
+  table.Tick(At(60));
+  EXPECT_EQ(table.State("a", At(60)), NodeState::kLive);
+  EXPECT_EQ(table.State("dead", At(60)), NodeState::kDead);
+  // One that is really gone is noticed in the usual time from then on.
+  for (int second = 61; second <= 67; ++second) table.Tick(At(second));
+  EXPECT_EQ(table.State("a", At(67)), NodeState::kLive);
+  table.Tick(At(68));
+  EXPECT_EQ(table.State("a", At(68)), NodeState::kDead);
+}
+
+TEST(NodeTableTest, FailedRootsAreKeptWithinBounds) {
+  NodeTable table(kDeadAfter);
+  NodeRecord node = Node("a");
+  node.failed_roots.assign(NodeTable::kMaxFailedRoots + 1, std::string(1000, 'x'));
+  ASSERT_TRUE(table.Register(node, At(0)).ok());
+  EXPECT_EQ(table.Find("a")->failed_roots.size(), NodeTable::kMaxFailedRoots);
+  EXPECT_EQ(table.Find("a")->failed_roots[0].size(), NodeTable::kMaxFailedRootBytes);
+  ASSERT_TRUE(table.Heartbeat("a", 1, {.failed_roots = {"/d: gone"}}, At(1)).ok());
+  EXPECT_EQ(table.Find("a")->failed_roots, std::vector<std::string>{"/d: gone"});
+}
+
 TEST(NodeTableTest, BadRecordsAreRefusedAndNamed) {
   const std::string long_id(NodeTable::kMaxNodeIdBytes + 1, 'x');
   const std::string long_address(NodeTable::kMaxAddressBytes + 1, 'x');
