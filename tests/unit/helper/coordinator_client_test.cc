@@ -13,6 +13,12 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(20);
 
+PartReport ReportOf(RepairId repair) {
+  PartReport report;
+  report.repair_id = repair;
+  return report;
+}
+
 // A coordinator that a test can hold up in the middle of a call.
 class HeldCoordinator : public v1::CoordinatorService::Service {
  public:
@@ -118,7 +124,7 @@ class CoordinatorClientTest : public testing::Test {
 TEST_F(CoordinatorClientTest, HeartbeatsGoOnWhileReportsAreHeldUp) {
   coordinator_.HoldReports(true);
   CoordinatorClient client(Options());
-  for (RepairId repair = 1; repair <= 50; ++repair) client.Report({.repair_id = repair});
+  for (RepairId repair = 1; repair <= 50; ++repair) client.Report(ReportOf(repair));
   ASSERT_TRUE(coordinator_.Await([](const auto& seen) { return seen.reports_begun == 1; }));
   const int before = coordinator_.seen().heartbeats;
   ASSERT_TRUE(
@@ -178,7 +184,7 @@ TEST_F(CoordinatorClientTest, OneThatIsForgottenRegistersAgainUnlessItDrains) {
   }));
   const int registrations = coordinator_.seen().registrations;
   coordinator_.Forget(true);
-  client.Report({.repair_id = 1});
+  client.Report(ReportOf(1));
   EXPECT_TRUE(coordinator_.Await([was = coordinator_.seen().heartbeats](const auto& seen) {
     return seen.heartbeats > was + 5 && seen.reports == 1;
   }));
