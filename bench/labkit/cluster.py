@@ -239,6 +239,15 @@ class Cluster:
         self.wait_live([node])
         return helper
 
+    def add_successor(self, node: str) -> Helper:
+        """A helper with the settings of the one there, which may still drain."""
+        old = self.helpers[node]
+        helper = self.helpers[node] = self._make_helper(node)
+        helper.settings = old.settings
+        helper.launch()
+        helper.await_ready()
+        return helper
+
     def stop(self) -> None:
         """Stops what still runs: helpers first, so that they can take their leave."""
         stop_all([*self.helpers.values(), *([self.endpoint] if self.endpoint else [])])

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "common/check.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "common/tcp_socket.h"
@@ -35,10 +34,7 @@ StreamSocket ConnectionSlot::Take() {
 class DataServer::Loop {
  public:
   explicit Loop(DataServer* server)
-      : server_(*server),
-        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-        unmatched_(server->options_.max_unmatched) {
-    ECPIPE_CHECK(epoll_.valid() && server_.wakeup_.valid());
+      : server_(*server), unmatched_(server->options_.max_unmatched) {
     Control(EPOLL_CTL_ADD, server_.wakeup_.fd(), EPOLLIN, &server_.wakeup_);
     Control(EPOLL_CTL_ADD, server_.listener_.get(), EPOLLIN, &accept_pause_);
   }
@@ -46,7 +42,8 @@ class DataServer::Loop {
   void Run() {
     while (!server_.stopping()) {
       std::array<epoll_event, 64> events;
-      const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), TimeoutMillis());
+      const int count =
+          ::epoll_wait(server_.epoll_.get(), events.data(), events.size(), TimeoutMillis());
       if (accept_pause_) PauseAccepting(false);
       // Each of these connections closes at its own event only; the others that are closed are
       // closed after all events.
@@ -59,6 +56,7 @@ class DataServer::Loop {
       server_.wakeup_.Drain();
       MatchWaiting();
       AcceptSome();
+      CloseListener(Clock::System().Now());
       DropLate(Clock::System().Now());
     }
   }
@@ -69,7 +67,16 @@ class DataServer::Loop {
     event.events = events;
     event.data.ptr = what;
     // It fails only without memory; then the connection ends at its deadline.
-    ::epoll_ctl(epoll_.get(), operation, fd, &event);
+    ::epoll_ctl(server_.epoll_.get(), operation, fd, &event);
+  }
+
+  // When the port is to be given up and everybody has come. What is in the queue has been accepted.
+  void CloseListener(TimePoint now) {
+    const std::optional<TimePoint> last = server_.LastAccept();
+    if (!server_.listener_.valid() || !last || now < *last) return;
+    Control(EPOLL_CTL_DEL, server_.listener_.get(), 0, nullptr);
+    server_.listener_.reset();
+    accept_pause_ = false;
   }
 
   // With no descriptors left accept() would fail at once for ever: rest a moment instead.
@@ -81,8 +88,9 @@ class DataServer::Loop {
   int TimeoutMillis() {
     constexpr Duration kPause = std::chrono::milliseconds(100);
     constexpr Duration kRefusalsInterval = std::chrono::seconds(1);
-    if (unmatched_.empty() && !refusals_left_ && !accept_pause_) return -1;
-    Duration rest = accept_pause_ ? kPause : kRefusalsInterval;
+    const bool closing = server_.listener_.valid() && server_.LastAccept().has_value();
+    if (unmatched_.empty() && !refusals_left_ && !accept_pause_ && !closing) return -1;
+    Duration rest = accept_pause_ || closing ? kPause : kRefusalsInterval;
     if (!unmatched_.empty()) {
       rest = std::min(rest, unmatched_.Oldest()->deadline - Clock::System().Now());
     }
@@ -93,7 +101,7 @@ class DataServer::Loop {
   // Those that have been accepted must have their turn as well.
   void AcceptSome() {
     constexpr int kAcceptsAtOnce = 64;
-    for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    for (int i = 0; i < kAcceptsAtOnce && server_.listener_.valid(); ++i) {
       sockaddr_storage from{};
       socklen_t length = sizeof from;
       UniqueFd fd(::accept4(server_.listener_.get(), reinterpret_cast<sockaddr*>(&from), &length,
@@ -221,7 +229,6 @@ class DataServer::Loop {
   }
 
   DataServer& server_;
-  const UniqueFd epoll_;
   UnmatchedConnections unmatched_;
   std::multimap<EdgeId, Unmatched*> waiting_;  // those with a whole hello
   bool accept_pause_ = false;
@@ -235,14 +242,22 @@ absl::StatusOr<std::unique_ptr<DataServer>> DataServer::Start(const std::string&
   ECPIPE_ASSIGN_OR_RETURN(const HostPort wanted, ParseHostPort(address));
   ECPIPE_ASSIGN_OR_RETURN(UniqueFd listener, Listen(wanted));
   ECPIPE_ASSIGN_OR_RETURN(const HostPort bound, BoundAddress(listener.get()));
-  return std::unique_ptr<DataServer>(
-      new DataServer(std::move(listener), FormatHostPort(bound), options));
+  Wakeup wakeup;
+  if (!wakeup.valid()) return ErrnoStatus(errno, "make an eventfd for data port " + address);
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return ErrnoStatus(errno, "make an epoll set for data port " + address);
+  return std::unique_ptr<DataServer>(new DataServer(std::move(listener), std::move(epoll),
+                                                    std::move(wakeup), FormatHostPort(bound),
+                                                    options));
 }
 
-DataServer::DataServer(UniqueFd listener, std::string address, const Options& options)
+DataServer::DataServer(UniqueFd listener, UniqueFd epoll, Wakeup wakeup, std::string address,
+                       const Options& options)
     : options_(options),
       listener_(std::move(listener)),
+      epoll_(std::move(epoll)),
       address_(std::move(address)),
+      wakeup_(std::move(wakeup)),
       thread_([this] { Loop(this).Run(); }) {}
 
 DataServer::~DataServer() {
@@ -313,6 +328,19 @@ bool DataServer::DropOldRefusals(TimePoint now) {
 std::vector<EdgeId> DataServer::TakeChanged() {
   MutexLock lock(&mutex_);
   return std::exchange(changed_, {});
+}
+
+void DataServer::StopListening() {
+  {
+    MutexLock lock(&mutex_);
+    last_accept_ = Clock::System().Now() + kLastConnections;
+  }
+  wakeup_.Signal();
+}
+
+std::optional<TimePoint> DataServer::LastAccept() {
+  MutexLock lock(&mutex_);
+  return last_accept_ && expected_.empty() ? TimePoint() : last_accept_;
 }
 
 bool DataServer::stopping() {

@@ -57,7 +57,11 @@ class DataServer {
     std::shared_ptr<TlsContext> tls;  // null: plain TCP; shared with the transport that dials
   };
 
-  // `address` is "host:port"; port 0 picks a free one.
+  // How long StopListening() waits for receivers, which dial within milliseconds of their start.
+  static constexpr Duration kLastConnections = std::chrono::seconds(1);
+
+  // `address` is "host:port"; port 0 picks a free one. RESOURCE_EXHAUSTED: the process has no
+  // descriptor left.
   static absl::StatusOr<std::unique_ptr<DataServer>> Start(const std::string& address,
                                                            const Options& options);
   // Closes the port and all connections that were not handed over.
@@ -76,6 +80,10 @@ class DataServer {
   // No connection is handed over after this. Unknown edges are ignored.
   void Forget(const EdgeId& edge);
 
+  // Gives up the port, so that another process may listen on it: at once, or if edges are expected
+  // when the last of them has come, but after kLastConnections at the latest. Connections stay.
+  void StopListening();
+
  private:
   struct Expected {
     EdgeToken token;
@@ -88,7 +96,8 @@ class DataServer {
   };
   class Loop;
 
-  DataServer(UniqueFd listener, std::string address, const Options& options);
+  DataServer(UniqueFd listener, UniqueFd epoll, Wakeup wakeup, std::string address,
+             const Options& options);
   // Hands the connection to the edge that expects this hello; false if there is none.
   bool HandOver(const Hello& hello, StreamSocket& socket);
   // What to send to a connection that shows this hello, if it is to be refused.
@@ -98,9 +107,12 @@ class DataServer {
   // The edges that are expected, or refused, since the last call.
   std::vector<EdgeId> TakeChanged();
   bool stopping();
+  // Until when connections are accepted; nullopt: no end is set.
+  std::optional<TimePoint> LastAccept();
 
   const Options options_;
-  const UniqueFd listener_;
+  UniqueFd listener_;  // the thread's
+  const UniqueFd epoll_;
   const std::string address_;
   Wakeup wakeup_;
   Mutex mutex_;
@@ -108,6 +120,7 @@ class DataServer {
   std::list<Refusal> refusals_ ABSL_GUARDED_BY(mutex_);  // oldest first
   std::vector<EdgeId> changed_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<TimePoint> last_accept_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -52,4 +52,12 @@ absl::StatusOr<HdfsBlock> ParseHdfsBlock(const std::string& name) {
       "not the name of an HDFS block; the form is <pool>.blk_<id>_<generation stamp>");
 }
 
+std::string CanonicalBlockId(const std::string& text) {
+  const size_t mark = text.find(":blk_");
+  if (mark == std::string::npos) return text;
+  std::string name = text;
+  name[mark] = '.';
+  return ParseHdfsBlock(name).ok() ? name : text;
+}
+
 }  // namespace ecpipe

@@ -25,6 +25,10 @@ struct HdfsBlock {
 // INVALID_ARGUMENT for a text that Name() does not write.
 absl::StatusOr<HdfsBlock> ParseHdfsBlock(const std::string& name);
 
+// Operators copy names from HDFS's logs and from fsck, which write "<pool>:blk_<id>_<stamp>".
+// Returns Name() of such a block; any other text comes back as it is.
+std::string CanonicalBlockId(const std::string& text);
+
 // INVALID_ARGUMENT unless a directory of this name can be a block pool's: an id (block_id.h).
 absl::Status ValidateHdfsPool(const std::string& pool);
 

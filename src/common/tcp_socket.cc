@@ -104,6 +104,22 @@ bool IsLoopback(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
+bool IsWildcard(const std::string& host) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return v4.s_addr == 0;
+  in6_addr v6{};
+  return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
+absl::StatusOr<std::string> NumericHost(const std::string& host) {
+  ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr info, Resolve({host, 0}, AI_PASSIVE));
+  char numeric[NI_MAXHOST];
+  const int error = ::getnameinfo(info->ai_addr, info->ai_addrlen, numeric, sizeof numeric, nullptr,
+                                  0, NI_NUMERICHOST);
+  if (error != 0) return absl::InternalError(std::string("getnameinfo: ") + ::gai_strerror(error));
+  return std::string(numeric);
+}
+
 absl::StatusOr<UniqueFd> StartConnect(const HostPort& address) {
   ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr info, Resolve(address, 0));
   UniqueFd fd(::socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

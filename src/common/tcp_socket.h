@@ -27,6 +27,12 @@ std::string OriginText(const sockaddr_storage& peer);
 // True for 127.0.0.0/8, ::1 and "localhost": addresses that nobody outside this host can reach.
 bool IsLoopback(const std::string& host);
 
+// True for 0.0.0.0 and ::, which stand for every address of a host.
+bool IsWildcard(const std::string& host);
+// The numeric address that a listening socket on this host would get. UNAVAILABLE: the host cannot
+// be resolved. May ask a name server.
+absl::StatusOr<std::string> NumericHost(const std::string& host);
+
 // Resolves the host and starts a non-blocking connect. The result may still be connecting: poll it
 // for POLLOUT, then ask ConnectResult. TCP_NODELAY is set.
 absl::StatusOr<UniqueFd> StartConnect(const HostPort& address);

@@ -2,10 +2,14 @@
 #include "coordinator/coordinator_service.h"
 
 #include <algorithm>
+#include <set>
 
 #include "common/block_id.h"
+#include "common/hdfs_block.h"
 #include "common/status.h"
+#include "common/utf8_text.h"
 #include "common/version.h"
+#include "coordinator/port_check.h"
 #include "rpc/access.h"
 #include "rpc/facts_proto.h"
 #include "rpc/part_proto.h"
@@ -18,6 +22,8 @@ constexpr uint32_t kHeartbeatIntervalMillis = 1000;
 constexpr int kMaxStripesInPut = 10'000;
 constexpr uint32_t kMaxStripesInList = 1000;
 constexpr int kRecentRepairs = 50;
+constexpr size_t kMaxCheckedNodes = 100;  // each takes two descriptors for a moment
+constexpr auto kPortPatience = std::chrono::seconds(1);
 
 void StripeToProto(const Stripe& stripe, v1::Stripe* proto) {
   proto->set_stripe_id(stripe.stripe_id);
@@ -132,6 +138,23 @@ void RepairToProto(const RepairRecord& record, v1::Repair* proto) {
   proto->set_recovery_id(record.recovery_id);
 }
 
+// Tries the ports of these nodes, and writes down what is wrong with them.
+void CheckNodes(const std::set<std::string>& nodes, v1::GetStatusResponse* response) {
+  std::vector<v1::GetStatusResponse::Node*> checked;
+  std::vector<std::string> addresses;
+  for (v1::GetStatusResponse::Node& node : *response->mutable_nodes()) {
+    if (!nodes.contains(node.info().node_id()) || checked.size() == kMaxCheckedNodes) continue;
+    checked.push_back(&node);
+    addresses.push_back(node.info().control_address());
+    addresses.push_back(node.info().data_address());
+  }
+  const std::vector<absl::Status> answers = CheckPorts(addresses, kPortPatience);
+  for (size_t i = 0; i < checked.size(); ++i) {
+    checked[i]->set_control_error(CleanText(std::string(answers[2 * i].message())));
+    checked[i]->set_data_error(CleanText(std::string(answers[2 * i + 1].message())));
+  }
+}
+
 // Blocks that nodes store change the catalog.
 absl::Status CheckMayStore(const grpc::ServerContext* context, const v1::RepairTarget& target) {
   if (target.to().empty()) return absl::OkStatus();
@@ -156,6 +179,7 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   node.storage_id = request->node().storage_id();
   node.block_count = request->inventory().block_count();
   node.block_bytes = request->inventory().block_bytes();
+  node.failed_roots = FailedRootsOf(request->inventory());
   response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);
   *response->mutable_limits() = LimitsFor(node.node_id);
   return ToGrpc(repairs_->Register(node));
@@ -167,6 +191,7 @@ grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext* context,
   if (absl::Status own = CheckSpeaksFor(context, request->node_id()); !own.ok()) {
     return ToGrpc(own);
   }
+  repairs_->nodes().Heard(request->node_id());
   const absl::Status status =
       StatusFromWire(request->status_code(), request->status_message(), request->blamed_node());
   std::vector<LinkTiming> timings;
@@ -189,7 +214,9 @@ grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext* context,
 absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
     const v1::RepairTarget& target, const std::string& requestor) const {
   RepairRequest request;
-  request.block_ids = {target.block_ids().begin(), target.block_ids().end()};
+  for (const std::string& id : target.block_ids()) {
+    request.block_ids.push_back(CanonicalBlockId(id));
+  }
   request.hosts = {target.to().begin(), target.to().end()};
   request.offset = target.offset();
   request.bytes = target.bytes();
@@ -395,7 +422,8 @@ grpc::Status CoordinatorServiceImpl::ListLinks(grpc::ServerContext*, const v1::L
   return grpc::Status::OK;
 }
 
-grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
+                                               const v1::GetStatusRequest* request,
                                                v1::GetStatusResponse* response) {
   response->set_version(Version());
   const absl::StatusOr<uint64_t> stripe_count = catalog_->CountStripes();
@@ -416,7 +444,13 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*, const v1::G
     node->set_state(NodeStateName(view.state));
     node->set_seconds_since_heartbeat(view.seconds_since_heartbeat);
     node->set_active_sessions(view.record.active_sessions);
+    for (const std::string& root : view.record.failed_roots) {
+      node->mutable_inventory()->add_failed_roots(root);
+    }
+    DataNodeToStatus(view, node);
   }
+  const auto& wanted = request->check_nodes();
+  CheckNodes(std::set<std::string>(wanted.begin(), wanted.end()), response);
   const absl::StatusOr<std::vector<RepairRecord>> repairs = journal_->Recent(kRecentRepairs);
   if (!repairs.ok()) return ToGrpc(repairs.status());
   for (const RepairRecord& record : *repairs) RepairToProto(record, response->add_repairs());

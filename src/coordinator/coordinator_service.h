@@ -87,6 +87,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // In hdfs_service.cc.
   absl::Status FindFacts(RepairRequest* request) const;
   void HdfsToStatus(v1::GetStatusResponse* response);
+  // Of a node that is a DataNode.
+  void DataNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
 
   absl::StatusOr<RecoveryRequest> RecoveryOf(const v1::RecoverySpec& spec) const;
 
@@ -106,5 +108,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   const TransportKind default_transport_;
   CodeCache codes_;
 };
+
+// As the helper tells them.
+inline std::vector<std::string> FailedRootsOf(const v1::Inventory& inventory) {
+  return {inventory.failed_roots().begin(), inventory.failed_roots().end()};
+}
 
 }  // namespace ecpipe

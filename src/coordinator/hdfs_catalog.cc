@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/hdfs_block.h"
 #include "common/status.h"
+#include "common/tcp_socket.h"
 
 namespace ecpipe {
 namespace {
@@ -145,17 +146,41 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
   return facts;
 }
 
+KnownLives HdfsCatalog::Lives() { return lives_ == nullptr ? KnownLives() : lives_->Get(); }
+
+DataNodeState HdfsCatalog::StateOf(const NodeView& node) { return StateIn(Lives(), node); }
+
+DataNodeState HdfsCatalog::StateIn(const KnownLives& lives, const NodeView& node) {
+  DataNodeState state{node.state == NodeState::kDead, node.seconds_since_heartbeat, std::nullopt};
+  const bool told = lives.table != nullptr && lives.age_seconds <= Seconds(kLivesAge);
+  const absl::StatusOr<HostPort> control = ParseHostPort(node.record.control_address);
+  if (!told || !control.ok()) return state;
+  state.in_hdfs = lives.table->Of(node.record.storage_id, control->host);
+  if (!state.in_hdfs) return state;
+  state.in_hdfs->silent_seconds += lives.age_seconds;
+  const double silent = state.in_hdfs->silent_seconds;
+  if (state.in_hdfs->dead) {
+    state.dead = true;
+    state.silent_seconds = silent;
+  } else if (state.dead && node.seconds_since_heartbeat - silent > Seconds(kOutlived)) {
+    state.dead = false;
+    state.silent_seconds = silent;
+  }
+  return state;
+}
+
 HdfsCatalog::Live HdfsCatalog::LiveBlocks() {
   Live live;
   const TimePoint now = clock_->Now();
+  const KnownLives lives = Lives();
   for (const auto& [node, blocks] : AllReported()) {
-    if (node.state == NodeState::kDead) continue;
+    if (StateIn(lives, node).dead) continue;
     live.blocks.push_back(blocks);
     live.oldest_seconds = std::max(live.oldest_seconds, Seconds(now - blocks->reported));
   }
   for (const NodeView& node : nodes_->All()) {
-    const bool datanode = !node.record.storage_id.empty() && node.state != NodeState::kDead;
-    if (datanode && !Reports(node)) ++live.unreported;
+    if (node.record.storage_id.empty() || node.state == NodeState::kDead || Reports(node)) continue;
+    if (!StateIn(lives, node).dead) ++live.unreported;
   }
   return live;
 }
@@ -167,6 +192,7 @@ std::optional<HdfsStatus> HdfsCatalog::Status() {
   status.nodes = live.blocks.size();
   for (const auto& blocks : live.blocks) status.blocks += blocks->block_count;
   if (namenode_ == nullptr) return status;
+  if (const KnownLives lives = Lives(); lives.table) status.safe_mode = lives.table->safe_mode();
   status.groups = namenode_->Get();
   if (status.groups.table == nullptr) return status;
   const TimePoint now = clock_->Now();
@@ -190,17 +216,23 @@ absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
   NodeLoss loss;
   loss.node = *view;
   const TimePoint now = clock_->Now();
+  if (lives_ != nullptr) {
+    // For somebody who looks again and again: the answer that is on its way serves the next time.
+    const KnownLives lives = lives_->GetSince(Clock::System().Now() - kFreshEnough, Duration(0));
+    if (lives.table != nullptr) loss.safe_mode = lives.table->safe_mode();
+  }
+  loss.state = StateOf(*view);
   if (namenode_ != nullptr) loss.groups = namenode_->Get();
   const Live live = LiveBlocks();
   loss.report_age_seconds = live.oldest_seconds;
   loss.unreported_nodes = live.unreported;
-  if (view->state != NodeState::kDead) return loss;
+  if (!loss.state.dead) return loss;
   if (had == nullptr) {
     return absl::NotFoundError(
         "node " + node + " is dead and never reported its blocks to this coordinator, so what it " +
         "had is not known here; run HDFS's own fsck");
   }
-  const TimePoint lost_at = now - FromSeconds(view->seconds_since_heartbeat);
+  const TimePoint lost_at = now - FromSeconds(loss.state.silent_seconds);
   GroupKnowledge known;
   known.table = loss.groups.table.get();
   known.complete = known.table != nullptr && whole_ && loss.groups.as_of > lost_at;

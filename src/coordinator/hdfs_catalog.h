@@ -16,6 +16,7 @@
 #include "coordinator/corrupt_blocks.h"
 #include "coordinator/group_survey.h"
 #include "coordinator/namenode_groups.h"
+#include "coordinator/namenode_lives.h"
 #include "coordinator/node_registry.h"
 #include "coordinator/reported_blocks.h"
 
@@ -26,10 +27,21 @@ struct HdfsStatus {
   uint64_t nodes = 0;   // DataNodes that have reported their blocks
   uint64_t blocks = 0;  // blocks that these DataNodes report
   GroupHealth health;
+  std::string safe_mode;  // what the NameNode says of it; empty: it is not in safe mode
+};
+
+// Whether a DataNode is dead. The NameNode decides, which is what HDFS goes by; where it does not
+// say, the heartbeats of the helper beside the DataNode do.
+struct DataNodeState {
+  bool dead = false;
+  double silent_seconds = 0;             // since its last sign of life
+  std::optional<DataNodeLife> in_hdfs;   // as of now; nullopt: the NameNode does not say
 };
 
 struct NodeLoss {
-  NodeView node;
+  NodeView node;  // as the helper's heartbeats tell
+  DataNodeState state;
+  std::string safe_mode;  // of the NameNode; empty: it is not in it
   // Empty unless the node is dead. While nodes have not reported yet, no block counts as beyond
   // repair.
   BlockLoss loss;
@@ -47,13 +59,20 @@ class HdfsCatalog {
   // How long the caller waits for that: less than a requestor waits for its answer.
   static constexpr Duration kPatience = std::chrono::seconds(5);
 
-  // `namenode` is null if none is configured. `whole`: its answers cover all of HDFS. All pointers
-  // outlive the catalog.
+  // If the NameNode's word on DataNodes is older than this, it does not count.
+  static constexpr Duration kLivesAge = std::chrono::seconds(60);
+  // A DataNode speaks to the NameNode every few seconds. If it has spoken so much later than the
+  // helper beside it, it is the helper that has ended, and not the machine of both.
+  static constexpr Duration kOutlived = std::chrono::seconds(10);
+
+  // `namenode` and `lives` are null if none is configured. `whole`: the groups cover all of HDFS.
+  // All pointers outlive the catalog.
   HdfsCatalog(NodeRegistry* nodes, CorruptBlocks* corrupt, NameNodeGroups* namenode, bool whole,
-              const Clock* clock)
+              const Clock* clock, NameNodeLives* lives = nullptr)
       : nodes_(nodes),
         corrupt_(corrupt),
         namenode_(namenode),
+        lives_(lives),
         whole_(whole),
         clock_(clock),
         started_(clock->Now()) {}
@@ -75,6 +94,11 @@ class HdfsCatalog {
   // Nullopt: the coordinator knows of no HDFS. The health of groups is up to some seconds old.
   std::optional<HdfsStatus> Status();
 
+  // Whether the node has reported its blocks since it registered.
+  bool Reports(const NodeView& node) const;
+  // Of a node with a storage_id.
+  DataNodeState StateOf(const NodeView& node);
+
   // Nullopt: the node is not a DataNode. NOT_FOUND: it is dead, and its blocks are not known.
   absl::StatusOr<std::optional<NodeLoss>> LossOfNode(const std::string& node,
                                                      const std::set<std::string>& running);
@@ -89,8 +113,8 @@ class HdfsCatalog {
     NodeView node;
     std::shared_ptr<const NodeBlocks> blocks;
   };
-  // Whether the node has reported its blocks since it registered.
-  bool Reports(const NodeView& node) const;
+  static DataNodeState StateIn(const KnownLives& lives, const NodeView& node);
+  KnownLives Lives();
   // The blocks of each node. Nodes that have registered anew and not reported since are left out:
   // they may have been away for long, with other blocks on their disks than they last reported.
   std::vector<Reported> AllReported();
@@ -103,6 +127,7 @@ class HdfsCatalog {
   NodeRegistry* const nodes_;
   CorruptBlocks* const corrupt_;
   NameNodeGroups* const namenode_;
+  NameNodeLives* const lives_;
   const bool whole_;
   const Clock* const clock_;
   const TimePoint started_;

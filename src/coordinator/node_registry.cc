@@ -53,6 +53,16 @@ absl::Status NodeRegistry::Heartbeat(const std::string& node, uint64_t incarnati
   return table_.Heartbeat(node, incarnation, report, clock_->Now());
 }
 
+void NodeRegistry::Heard(const std::string& node) {
+  MutexLock lock(&mutex_);
+  table_.Heard(node, clock_->Now());
+}
+
+void NodeRegistry::Tick() {
+  MutexLock lock(&mutex_);
+  table_.Tick(clock_->Now());
+}
+
 NodeView NodeRegistry::ViewOf(const NodeRecord& record, TimePoint now) {
   return {record, table_.State(record.node_id, now), Seconds(now - record.last_heartbeat)};
 }

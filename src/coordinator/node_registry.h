@@ -38,6 +38,8 @@ class NodeRegistry {
   absl::Status Register(NodeRecord node);
   absl::Status AddDead(NodeRecord node, Duration silent);
   absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
+  void Heard(const std::string& node);
+  void Tick();
 
   std::optional<NodeView> Find(const std::string& node);
   // Whether the node has registered since the start of the process.

@@ -7,6 +7,7 @@
 #include "common/block_id.h"
 #include "common/status.h"
 #include "common/tcp_socket.h"
+#include "common/utf8_text.h"
 
 namespace ecpipe {
 
@@ -17,6 +18,16 @@ absl::Status CheckText(const std::string& text, const char* field, size_t max_by
   return absl::InvalidArgumentError("the node's " + std::string(field) + " is " +
                                     std::to_string(text.size()) + " bytes; at most " +
                                     std::to_string(max_bytes) + " are allowed");
+}
+
+std::vector<std::string> Bounded(std::vector<std::string> failed_roots) {
+  if (failed_roots.size() > NodeTable::kMaxFailedRoots) {
+    failed_roots.resize(NodeTable::kMaxFailedRoots);
+  }
+  for (std::string& root : failed_roots) {
+    root = CleanText(CutText(root, NodeTable::kMaxFailedRootBytes));
+  }
+  return failed_roots;
 }
 
 absl::Status CheckNotEmpty(const std::string& text, const char* field) {
@@ -41,6 +52,10 @@ absl::Status CheckRecord(const NodeRecord& record) {
   }
   ECPIPE_RETURN_IF_ERROR(CheckAddress(record.control_address, "control_address"));
   ECPIPE_RETURN_IF_ERROR(CheckAddress(record.data_address, "data_address"));
+  if (record.control_address == record.data_address) {
+    return absl::InvalidArgumentError("the node's control_address and data_address are both " +
+                                      record.data_address + ", but a port serves one of them");
+  }
   if (record.redis_address.empty()) return absl::OkStatus();
   return CheckAddress(record.redis_address, "redis_address");
 }
@@ -61,7 +76,40 @@ const char* NodeStateName(NodeState state) {
 
 absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint now) {
   ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
-  record.last_heartbeat = now;
+  ECPIPE_RETURN_IF_ERROR(CheckAddressesAreFree(record, now));
+  return Put(std::move(record), now, now);
+}
+
+absl::Status NodeTable::CheckAddressesAreFree(const NodeRecord& record, TimePoint now) const {
+  for (const std::string& address : {record.control_address, record.data_address}) {
+    for (auto entry = by_address_.lower_bound({address, ""});
+         entry != by_address_.end() && entry->first == address; ++entry) {
+      const std::string& other = entry->second;
+      if (other == record.node_id || State(other, now) == NodeState::kDead) continue;
+      return absl::AlreadyExistsError(
+          "register node " + record.node_id + ": node " + other + ", which is live, has address " +
+          address + " already; set [listen] control and data (or advertise_control and " +
+          "advertise_data) of each helper to a name or address that leads to that helper alone");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void NodeTable::Index(const NodeRecord& record) {
+  by_storage_.insert({record.storage_id, record.node_id});
+  by_address_.insert({record.control_address, record.node_id});
+  by_address_.insert({record.data_address, record.node_id});
+}
+
+void NodeTable::Unindex(const NodeRecord& record) {
+  by_storage_.erase({record.storage_id, record.node_id});
+  by_address_.erase({record.control_address, record.node_id});
+  by_address_.erase({record.data_address, record.node_id});
+}
+
+absl::StatusOr<RegisterOutcome> NodeTable::Put(NodeRecord record, TimePoint heard, TimePoint now) {
+  record.last_heartbeat = heard;
+  record.failed_roots = Bounded(std::move(record.failed_roots));
   const auto found = nodes_.find(record.node_id);
   if (found != nodes_.end()) {
     NodeRecord& old = found->second;
@@ -69,8 +117,8 @@ absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint
     if (old.incarnation != record.incarnation) {
       outcome = Dead(old, now) ? RegisterOutcome::kReplaced : RegisterOutcome::kReplacedLive;
     }
-    by_storage_.erase({old.storage_id, old.node_id});
-    by_storage_.insert({record.storage_id, record.node_id});
+    Unindex(old);
+    Index(record);
     old = std::move(record);
     return outcome;
   }
@@ -81,15 +129,16 @@ absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint
                                         " nodes are live already, which is the limit");
   }
   std::string node_id = record.node_id;
-  by_storage_.insert({record.storage_id, node_id});
+  Index(record);
   nodes_.emplace(std::move(node_id), std::move(record));
   return RegisterOutcome::kAdded;
 }
 
 absl::Status NodeTable::AddDead(NodeRecord record, Duration silent, TimePoint now) {
   record.remembered = true;
+  ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
   const Duration longer = std::max(silent, dead_after_ + std::chrono::milliseconds(1));
-  return Register(std::move(record), now - longer).status();
+  return Put(std::move(record), now - longer, now).status();
 }
 
 absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnation,
@@ -109,8 +158,14 @@ absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnati
   node.draining = report.draining;
   node.repair_bytes_per_second = report.repair_bytes_per_second;
   node.max_sessions = report.max_sessions;
+  node.failed_roots = Bounded(report.failed_roots);
   node.last_heartbeat = now;
   return absl::OkStatus();
+}
+
+void NodeTable::Heard(const std::string& node_id, TimePoint now) {
+  const auto found = nodes_.find(node_id);
+  if (found != nodes_.end() && !Dead(found->second, now)) found->second.last_heartbeat = now;
 }
 
 NodeState NodeTable::State(const std::string& node_id, TimePoint now) const {
@@ -127,7 +182,7 @@ const NodeRecord* NodeTable::Find(const std::string& node_id) const {
 void NodeTable::ForgetDead(TimePoint now) {
   std::erase_if(nodes_, [&](const auto& entry) {
     const bool dead = Dead(entry.second, now);
-    if (dead) by_storage_.erase({entry.second.storage_id, entry.first});
+    if (dead) Unindex(entry.second);
     return dead;
   });
 }
@@ -148,8 +203,24 @@ std::vector<NodeRecord> NodeTable::All() const {
   return all;
 }
 
+void NodeTable::Tick(TimePoint now) {
+  const Duration stalled = Stalled(now);
+  if (stalled > Duration(0)) {
+    for (auto& [node_id, node] : nodes_) {
+      // One that was dead when the stall began stays dead.
+      if (!Dead(node, now)) node.last_heartbeat = std::min(now, node.last_heartbeat + stalled);
+    }
+  }
+  last_tick_ = now;
+}
+
+Duration NodeTable::Stalled(TimePoint now) const {
+  if (!last_tick_) return Duration(0);
+  return std::max<Duration>(Duration(0), now - *last_tick_ - kLatestTick);
+}
+
 bool NodeTable::Dead(const NodeRecord& node, TimePoint now) const {
-  return now - node.last_heartbeat > dead_after_;
+  return now - node.last_heartbeat - Stalled(now) > dead_after_;
 }
 
 }  // namespace ecpipe

@@ -50,12 +50,19 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       server->helpers_.get(), &Clock::System(), config.probes);
   if (const NameNodeOptions& namenode = config.namenode; !namenode.urls.empty()) {
     server->namenode_ = std::make_unique<NameNodeGroups>(
+        "block groups",
         [namenode](const std::function<bool()>& stop) { return FetchGroups(namenode, stop); },
         namenode.refresh);
+    // Cheap for the NameNode, and HDFS lets a DataNode be silent for minutes.
+    constexpr Duration kLivesRefresh = std::chrono::seconds(10);
+    server->lives_ = std::make_unique<NameNodeLives>(
+        "DataNodes",
+        [namenode](const std::function<bool()>& stop) { return FetchLives(namenode, stop); },
+        kLivesRefresh);
   }
   server->hdfs_ = std::make_unique<HdfsCatalog>(
       &server->repairs_->nodes(), &server->repairs_->corrupt(), server->namenode_.get(),
-      config.namenode.path == "/", &Clock::System());
+      config.namenode.path == "/", &Clock::System(), server->lives_.get());
   server->loss_keeper_ =
       std::make_unique<LossKeeper>(server->losses_.get(), &server->repairs_->nodes(),
                                    server->hdfs_->reported(), &Clock::System());
@@ -177,14 +184,14 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
 }
 
 void CoordinatorServer::ExpireRegularly() {
-  constexpr auto kInterval = std::chrono::seconds(1);
   MutexLock lock(&mutex_);
   while (!stopping_) {
-    const TimePoint next = Clock::System().Now() + kInterval;
+    const TimePoint next = Clock::System().Now() + NodeTable::kTick;
     while (!stopping_ && stop_.WaitUntil(lock, next)) {
     }
     if (stopping_) return;
     // These have locks of their own and never take this one.
+    repairs_->nodes().Tick();
     repairs_->Expire();
     loss_keeper_->Look();
   }

@@ -56,6 +56,7 @@ class CoordinatorServer {
   std::unique_ptr<RecoveryManager> recoveries_;
   std::unique_ptr<LinkProber> prober_;
   std::unique_ptr<NameNodeGroups> namenode_;  // null: none is configured
+  std::unique_ptr<NameNodeLives> lives_;      // as namenode_
   std::unique_ptr<HdfsCatalog> hdfs_;
   std::unique_ptr<LossKeeper> loss_keeper_;
   std::unique_ptr<CoordinatorServiceImpl> service_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,6 +19,7 @@ namespace ecpipe {
 struct StoreInventory {
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
+  std::vector<std::string> failed_roots;  // that cannot be used at present: "PATH: reason"
 };
 
 // A block that is being stored. Unless Commit() succeeds it leaves nothing behind. Used by one

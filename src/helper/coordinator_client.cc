@@ -25,16 +25,22 @@ CoordinatorClient::CoordinatorClient(Options options)
     : options_(std::move(options)),
       stub_(v1::CoordinatorService::NewStub(
           MakeChannel(options_.coordinator, RpcSecurity(options_.tls), Role::kCoordinator))),
-      thread_([this] { Run(); }) {}
+      heartbeats_([this] { SendHeartbeats(); }),
+      sender_([this] { SendReports(); }),
+      counter_([this] { CountBlocks(); }) {}
 
 CoordinatorClient::~CoordinatorClient() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
-    if (call_ != nullptr) call_->TryCancel();
+    for (grpc::ClientContext* call : {heartbeat_call_, report_call_}) {
+      if (call != nullptr) call->TryCancel();
+    }
   }
   turn_.NotifyAll();
-  thread_.join();
+  heartbeats_.join();
+  sender_.join();
+  counter_.join();
 }
 
 void CoordinatorClient::Report(const PartReport& report) {
@@ -54,36 +60,52 @@ void CoordinatorClient::Hurry() {
   turn_.NotifyAll();
 }
 
-void CoordinatorClient::Run() {
-  do {
-    if (!registered_) {
-      Register();
-    } else {
-      Heartbeat();
+void CoordinatorClient::SendHeartbeats() {
+  {
+    // A small store is counted by then, and its first registration tells of it.
+    const TimePoint patience = Clock::System().Now() + kRetryInterval;
+    MutexLock lock(&mutex_);
+    while (!stopping_ && !counted_ && turn_.WaitUntil(lock, patience)) {
     }
-    if (registered_) SendReports();
-  } while (WaitForNextTurn(registered_ ? heartbeat_interval_ : Duration(kRetryInterval)));
-}
-
-// False when it is time to stop. Reports are sent while waiting for the next heartbeat.
-bool CoordinatorClient::WaitForNextTurn(Duration interval) {
-  const TimePoint next = Clock::System().Now() + interval;
-  while (true) {
-    bool send_reports = false;
+  }
+  bool registered = false;
+  do {
     {
       MutexLock lock(&mutex_);
-      while (!stopping_ && !hurry_ && !(registered_ && !reports_.empty())) {
-        if (!turn_.WaitUntil(lock, next)) break;
-      }
-      if (stopping_) return false;
-      if (hurry_ || Clock::System().Now() >= next) {
-        hurry_ = false;
-        return true;
-      }
-      send_reports = registered_ && !reports_.empty();
+      registered = registered_;
     }
-    if (send_reports) SendReports();
-    if (!registered_) return true;
+    if (registered) {
+      Heartbeat();
+    } else {
+      Register();
+    }
+  } while (WaitForNextTurn(heartbeat_interval_));
+}
+
+bool CoordinatorClient::WaitForNextTurn(Duration interval) {
+  MutexLock lock(&mutex_);
+  const TimePoint next =
+      Clock::System().Now() + (registered_ ? interval : Duration(kRetryInterval));
+  while (!stopping_ && !hurry_ && turn_.WaitUntil(lock, next)) {
+  }
+  hurry_ = false;
+  return !stopping_;
+}
+
+void CoordinatorClient::CountBlocks() {
+  while (true) {
+    StoreInventory taken = options_.inventory();
+    const TimePoint next = Clock::System().Now() + options_.inventory_interval;
+    {
+      MutexLock lock(&mutex_);
+      inventory_ = std::move(taken);
+      counted_ = true;
+    }
+    turn_.NotifyAll();
+    MutexLock lock(&mutex_);
+    while (!stopping_ && turn_.WaitUntil(lock, next)) {
+    }
+    if (stopping_) return;
   }
 }
 
@@ -112,14 +134,11 @@ class CancellableCall {
 }  // namespace
 
 v1::Inventory CoordinatorClient::Inventory() {
-  const TimePoint now = Clock::System().Now();
-  if (now >= inventory_due_) {
-    inventory_ = options_.inventory();
-    inventory_due_ = now + options_.inventory_interval;
-  }
+  MutexLock lock(&mutex_);
   v1::Inventory inventory;
   inventory.set_block_count(inventory_.block_count);
   inventory.set_block_bytes(inventory_.block_bytes);
+  for (const std::string& root : inventory_.failed_roots) inventory.add_failed_roots(root);
   return inventory;
 }
 
@@ -128,12 +147,16 @@ void CoordinatorClient::Register() {
   *request.mutable_node() = options_.node;
   *request.mutable_inventory() = Inventory();
   v1::RegisterResponse response;
-  CancellableCall call(&mutex_, &call_);
+  CancellableCall call(&mutex_, &heartbeat_call_);
   const absl::Status status =
       FromGrpc(stub_->Register(call.context(), request, &response), "coordinator");
   NoteOutcome(status);
   if (!status.ok()) return;
-  registered_ = true;
+  {
+    MutexLock lock(&mutex_);
+    registered_ = true;
+  }
+  turn_.NotifyAll();  // reports wait for it
   options_.registered();
   heartbeat_interval_ =
       std::chrono::milliseconds(std::clamp(response.heartbeat_interval_ms(), 10u, 60'000u));
@@ -152,15 +175,16 @@ void CoordinatorClient::Heartbeat() {
   request.set_max_sessions(pulse.max_sessions);
   *request.mutable_inventory() = Inventory();
   v1::HeartbeatResponse response;
-  CancellableCall call(&mutex_, &call_);
+  CancellableCall call(&mutex_, &heartbeat_call_);
   const absl::Status status =
       FromGrpc(stub_->Heartbeat(call.context(), request, &response), "coordinator");
   NoteOutcome(status);
   if (status.ok()) options_.take_limits(response.limits());
-  if (absl::IsNotFound(status)) {
-    registered_ = false;
-    Hurry();
-  }
+  // One that drains may have a successor of the same name by now, which must stay known.
+  if (!absl::IsNotFound(status) || pulse.draining) return;
+  MutexLock lock(&mutex_);
+  registered_ = false;
+  hurry_ = true;
 }
 
 void CoordinatorClient::SendReports() {
@@ -168,57 +192,67 @@ void CoordinatorClient::SendReports() {
     PartReport report;
     {
       MutexLock lock(&mutex_);
-      if (stopping_ || reports_.empty()) return;
+      while (!stopping_ && !(registered_ && !reports_.empty())) turn_.Wait(lock);
+      if (stopping_) return;
       report = reports_.front();
       reports_.pop_front();
     }
-    v1::ReportPartRequest request;
-    request.set_node_id(options_.node.node_id());
-    request.set_repair_id(report.repair_id);
-    request.set_attempt(report.attempt);
-    request.set_status_code(static_cast<int>(report.status.code()));
-    // One that is no UTF-8 would be refused each time, and hold up all reports behind it.
-    request.set_status_message(CleanText(std::string(report.status.message())));
-    request.set_blamed_node(BlamedBy(report.status));
-    request.set_bytes_sent(report.traffic.bytes_sent);
-    request.set_bytes_received(report.traffic.bytes_received);
-    request.set_seconds(Seconds(report.elapsed));
-    request.set_corrupt_block_id(CorruptBlockOf(report.status));
-    for (const LinkTiming& timing : report.links) {
-      v1::LinkTiming* link = request.add_links();
-      link->set_to_node(timing.to);
-      link->set_bytes(timing.bytes);
-      link->set_seconds(timing.seconds);
-      link->set_network_seconds(timing.network_seconds);
-    }
-    v1::ReportPartResponse response;
-    CancellableCall call(&mutex_, &call_);
-    const absl::Status status =
-        FromGrpc(stub_->ReportPart(call.context(), request, &response), "coordinator");
-    if (status.ok()) continue;
-    // Try again with the next heartbeat, behind a registration if need be.
-    NoteOutcome(status);
-    registered_ = false;
+    const absl::Status sent = Send(report);
+    if (sent.ok()) continue;
+    NoteOutcome(sent);
+    // A coordinator that is only slow has not forgotten this node. One that was away may have: it
+    // must know the node before it hears what became of its parts.
+    const bool register_first = !absl::IsDeadlineExceeded(sent) && !options_.pulse().draining;
+    const TimePoint next = Clock::System().Now() + kRetryInterval;
     MutexLock lock(&mutex_);
     if (reports_.size() < kMaxReports) reports_.push_front(report);
-    return;
+    if (register_first) {
+      registered_ = false;
+      hurry_ = true;
+      turn_.NotifyAll();
+    }
+    while (!stopping_ && turn_.WaitUntil(lock, next)) {
+    }
   }
 }
 
-// The calls under way are cancelled then.
-bool CoordinatorClient::Stopping() {
-  MutexLock lock(&mutex_);
-  return stopping_;
+absl::Status CoordinatorClient::Send(const PartReport& report) {
+  v1::ReportPartRequest request;
+  request.set_node_id(options_.node.node_id());
+  request.set_repair_id(report.repair_id);
+  request.set_attempt(report.attempt);
+  request.set_status_code(static_cast<int>(report.status.code()));
+  // One that is no UTF-8 would be refused each time, and hold up all reports behind it.
+  request.set_status_message(CleanText(std::string(report.status.message())));
+  request.set_blamed_node(BlamedBy(report.status));
+  request.set_bytes_sent(report.traffic.bytes_sent);
+  request.set_bytes_received(report.traffic.bytes_received);
+  request.set_seconds(Seconds(report.elapsed));
+  request.set_corrupt_block_id(CorruptBlockOf(report.status));
+  for (const LinkTiming& timing : report.links) {
+    v1::LinkTiming* link = request.add_links();
+    link->set_to_node(timing.to);
+    link->set_bytes(timing.bytes);
+    link->set_seconds(timing.seconds);
+    link->set_network_seconds(timing.network_seconds);
+  }
+  v1::ReportPartResponse response;
+  CancellableCall call(&mutex_, &report_call_);
+  return FromGrpc(stub_->ReportPart(call.context(), request, &response), "coordinator");
 }
 
 void CoordinatorClient::NoteOutcome(const absl::Status& status) {
   const bool reachable = status.ok() || absl::IsNotFound(status);
-  if (reachable == reachable_ || Stopping()) return;
-  reachable_ = reachable;
+  {
+    MutexLock lock(&mutex_);
+    if (reachable == reachable_ || stopping_) return;
+    reachable_ = reachable;
+  }
   if (reachable) {
     Log(LogLevel::kInfo, "coordinator.reachable", {{"coordinator", options_.coordinator}});
   } else {
-    Log(LogLevel::kWarning, "coordinator.unreachable",
+    const bool silent = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+    Log(LogLevel::kWarning, silent ? "coordinator.unreachable" : "coordinator.refused",
         {{"coordinator", options_.coordinator}, {"status", StatusText(status)}});
   }
 }

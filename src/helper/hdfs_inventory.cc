@@ -8,8 +8,11 @@
 
 namespace ecpipe {
 
-HdfsInventory::HdfsInventory(std::shared_ptr<const HdfsVolumes> volumes, Duration interval)
-    : interval_(interval), scan_(std::move(volumes)), thread_([this] { Run(); }) {}
+HdfsInventory::HdfsInventory(std::shared_ptr<HdfsVolumes> volumes, Duration interval)
+    : interval_(interval),
+      volumes_(std::move(volumes)),
+      scan_(volumes_),
+      thread_([this] { Run(); }) {}
 
 HdfsInventory::~HdfsInventory() {
   {
@@ -37,6 +40,7 @@ bool HdfsInventory::stopping() {
 
 void HdfsInventory::Run() {
   while (true) {
+    volumes_->Look();
     absl::StatusOr<HdfsContents> contents = scan_.Take([this] { return stopping(); });
     const TimePoint next = Clock::System().Now() + interval_;
     if (!contents.ok() && !absl::IsCancelled(contents.status())) {

@@ -10,12 +10,12 @@
 
 namespace ecpipe {
 
-// Scans volumes again and again on a thread of its own: a DataNode may have a million replicas, and
-// callers must not wait for a scan. Thread-safe.
+// Looks which volumes can be used, and scans them, again and again on a thread of its own: a
+// DataNode may have a million replicas, and callers must not wait for a scan. Thread-safe.
 class HdfsInventory {
  public:
   // `interval` is from the end of a scan to the beginning of the next one.
-  HdfsInventory(std::shared_ptr<const HdfsVolumes> volumes, Duration interval);
+  HdfsInventory(std::shared_ptr<HdfsVolumes> volumes, Duration interval);
   // Stops within the time that the scan of one directory takes.
   ~HdfsInventory();
 
@@ -28,6 +28,7 @@ class HdfsInventory {
   bool stopping();
 
   const Duration interval_;
+  const std::shared_ptr<HdfsVolumes> volumes_;  // shared with the scan, and with who reads blocks
   HdfsScan scan_;  // the thread's
   Mutex mutex_;
   CondVar stop_;

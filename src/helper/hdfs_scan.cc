@@ -68,8 +68,10 @@ std::optional<std::pair<int64_t, uint64_t>> IdOfMeta(const std::string& name) {
 
 absl::StatusOr<HdfsContents> HdfsScan::Take(const std::function<bool()>& stop) {
   std::set<PoolOfVolume> found;
-  for (size_t i = 0; i < volumes_->size(); ++i) {
-    const HdfsVolume& volume = (*volumes_)[i];
+  const HdfsVolumes::Opened volumes = volumes_->opened();
+  for (size_t i = 0; i < volumes.size(); ++i) {
+    if (volumes[i] == nullptr) continue;
+    const HdfsVolume& volume = *volumes[i];
     const Directory pools = OpenDirectory(volume.fd.get(), "current");
     if (pools == nullptr) {
       ECPIPE_RETURN_IF_ERROR(CheckDescriptors(ErrnoStatus(errno, "open " + volume.path)));

@@ -26,7 +26,7 @@ struct HdfsContents {
 // Used by one thread. Keeps 32 bytes for each block, and twice that while blocks have changed.
 class HdfsScan {
  public:
-  explicit HdfsScan(std::shared_ptr<const HdfsVolumes> volumes) : volumes_(std::move(volumes)) {}
+  explicit HdfsScan(std::shared_ptr<HdfsVolumes> volumes) : volumes_(std::move(volumes)) {}
 
   // Looks at each of the 32 x 32 directories of each pool and volume. A replica of a block group
   // counts if exactly one .meta file is beside it, whose name has the generation stamp; of two
@@ -54,7 +54,7 @@ class HdfsScan {
   static absl::Status List(int parent, const std::string& name, Leaf* leaf);
   void Gather();
 
-  const std::shared_ptr<const HdfsVolumes> volumes_;
+  const std::shared_ptr<HdfsVolumes> volumes_;
   std::map<PoolOfVolume, Leaves> pools_;
   HdfsContents contents_;  // of the latest scan
   bool changed_ = true;    // since contents_ was gathered

@@ -28,11 +28,8 @@ absl::StatusOr<UniqueFd> OpenRegular(int directory, const std::string& name) {
 
 class HdfsStore : public BlockStore {
  public:
-  HdfsStore(std::shared_ptr<const HdfsVolumes> volumes, std::string storage_id,
-            Duration scan_interval)
-      : volumes_(std::move(volumes)),
-        storage_id_(std::move(storage_id)),
-        inventory_(volumes_, scan_interval) {}
+  HdfsStore(std::shared_ptr<HdfsVolumes> volumes, Duration scan_interval)
+      : volumes_(std::move(volumes)), inventory_(volumes_, scan_interval) {}
 
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
     ECPIPE_ASSIGN_OR_RETURN(const HdfsBlock block, ParseHdfsBlock(block_id));
@@ -42,8 +39,9 @@ class HdfsStore : public BlockStore {
     for (int look = 0; look < 2; ++look) {
       reasons.clear();
       absl::Status failure;
-      for (const HdfsVolume& volume : *volumes_) {
-        absl::StatusOr<std::unique_ptr<BlockReader>> reader = OpenOn(volume, block_id, block);
+      for (const auto& volume : volumes_->opened()) {
+        if (volume == nullptr) continue;
+        absl::StatusOr<std::unique_ptr<BlockReader>> reader = OpenOn(*volume, block_id, block);
         if (reader.ok() || absl::IsDataLoss(reader.status())) return reader;
         reasons += (reasons.empty() ? "" : "; ") + std::string(reader.status().message());
         if (!absl::IsNotFound(reader.status())) failure = reader.status();
@@ -51,6 +49,7 @@ class HdfsStore : public BlockStore {
       // That it could not be read says more than that it is not there.
       if (!failure.ok()) return failure;
     }
+    for (const std::string& failed : volumes_->failed()) reasons += "; failed volume " + failed;
     return absl::NotFoundError("block " + block_id +
                                " is on none of the DataNode's volumes: " + reasons);
   }
@@ -61,9 +60,13 @@ class HdfsStore : public BlockStore {
                                          " cannot be stored here: HDFS writes its blocks itself");
   }
 
-  absl::StatusOr<StoreInventory> TakeInventory() override { return inventory_.latest(); }
+  absl::StatusOr<StoreInventory> TakeInventory() override {
+    StoreInventory inventory = inventory_.latest();
+    inventory.failed_roots = volumes_->failed();
+    return inventory;
+  }
   TakenListing Listing() override { return inventory_.listing(); }
-  std::string storage_id() const override { return storage_id_; }
+  std::string storage_id() const override { return volumes_->datanode_uuid(); }
 
  private:
   static absl::StatusOr<std::unique_ptr<BlockReader>> OpenOn(const HdfsVolume& volume,
@@ -82,8 +85,7 @@ class HdfsStore : public BlockStore {
     return OpenHdfsReplica(block_id, std::move(data), *std::move(meta));
   }
 
-  const std::shared_ptr<const HdfsVolumes> volumes_;  // shared with the thread that scans
-  const std::string storage_id_;
+  const std::shared_ptr<HdfsVolumes> volumes_;  // shared with the thread that scans
   HdfsInventory inventory_;
 };
 
@@ -91,20 +93,8 @@ class HdfsStore : public BlockStore {
 
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes,
                                                           Duration scan_interval) {
-  auto opened = std::make_shared<HdfsVolumes>();
-  std::string storage_id;
-  for (const std::string& path : volumes) {
-    ECPIPE_ASSIGN_OR_RETURN(HdfsVolume volume, OpenHdfsVolume(path));
-    if (!storage_id.empty() && storage_id != volume.datanode_uuid) {
-      return absl::InvalidArgumentError("volume " + path + " belongs to DataNode " +
-                                        volume.datanode_uuid +
-                                        ", but other volumes in [helper] roots belong to " +
-                                        storage_id + "; name the volumes of one DataNode");
-    }
-    storage_id = volume.datanode_uuid;
-    opened->push_back(std::move(volume));
-  }
-  return std::make_unique<HdfsStore>(std::move(opened), storage_id, scan_interval);
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<HdfsVolumes> opened, HdfsVolumes::Open(volumes));
+  return std::make_unique<HdfsStore>(std::move(opened), scan_interval);
 }
 
 }  // namespace ecpipe

@@ -27,8 +27,10 @@ namespace ecpipe {
 // and Listing() return at once: a thread of the store scans the volumes every `scan_interval`
 // (hdfs_scan.h).
 //
-// An error here names the volume, which is not a readable directory, or lacks the VERSION file of a
-// DataNode. INVALID_ARGUMENT: the volumes belong to different DataNodes.
+// A volume that is not a readable directory, or lacks the VERSION file of a DataNode, has failed.
+// It is used when it has come back, which each scan looks for; TakeInventory() names it meanwhile.
+// An error here names a volume: none can be used. INVALID_ARGUMENT: they belong to different
+// DataNodes.
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes,
                                                           Duration scan_interval);
 

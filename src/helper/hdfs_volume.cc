@@ -2,6 +2,7 @@
 #include "helper/hdfs_volume.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,12 +10,20 @@
 
 #include "common/block_id.h"
 #include "common/file_io.h"
+#include "common/log.h"
 #include "common/status.h"
 
 namespace ecpipe {
 namespace {
 
 constexpr uint64_t kMaxVersionBytes = 64 << 10;  // HDFS writes some 250 bytes
+
+bool SameDirectory(int one, int other) {
+  struct stat a{};
+  struct stat b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
 
 }  // namespace
 
@@ -42,6 +51,84 @@ absl::StatusOr<HdfsVolume> OpenHdfsVolume(const std::string& path) {
   if (!uuid.ok()) return Annotate(uuid.status(), version);
   volume.datanode_uuid = *std::move(uuid);
   return volume;
+}
+
+absl::StatusOr<std::shared_ptr<HdfsVolumes>> HdfsVolumes::Open(std::vector<std::string> paths) {
+  std::vector<absl::StatusOr<HdfsVolume>> opened;
+  std::string uuid;
+  for (const std::string& path : paths) {
+    opened.push_back(OpenHdfsVolume(path));
+    if (!opened.back().ok()) continue;
+    const std::string& own = opened.back()->datanode_uuid;
+    if (!uuid.empty() && uuid != own) {
+      return absl::InvalidArgumentError("volume " + path + " belongs to DataNode " + own +
+                                        ", but other volumes in [helper] roots belong to " + uuid +
+                                        "; name the volumes of one DataNode");
+    }
+    uuid = own;
+  }
+  if (uuid.empty()) {
+    return paths.empty() ? absl::InvalidArgumentError("[helper] roots names no volume")
+                         : opened.front().status();
+  }
+  std::shared_ptr<HdfsVolumes> volumes(new HdfsVolumes(std::move(paths), uuid));
+  for (size_t i = 0; i < opened.size(); ++i) {
+    Place place{nullptr, opened[i].status()};
+    if (opened[i].ok()) place.volume = std::make_shared<HdfsVolume>(*std::move(opened[i]));
+    volumes->Note(i, std::move(place));
+  }
+  return volumes;
+}
+
+void HdfsVolumes::Look() {
+  const Opened before = opened();
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    absl::StatusOr<HdfsVolume> now = OpenHdfsVolume(paths_[i]);
+    if (absl::IsResourceExhausted(now.status())) continue;  // it is this process that has failed
+    if (now.ok() && now->datanode_uuid != datanode_uuid_) {
+      now = absl::InvalidArgumentError("volume " + paths_[i] + " belongs to DataNode " +
+                                       now->datanode_uuid + ", not to " + datanode_uuid_);
+    }
+    if (!now.ok()) {
+      Note(i, {nullptr, now.status()});
+    } else if (before[i] == nullptr || !SameDirectory(before[i]->fd.get(), now->fd.get())) {
+      Note(i, {std::make_shared<HdfsVolume>(*std::move(now)), absl::OkStatus()});
+    }
+  }
+}
+
+void HdfsVolumes::Note(size_t i, Place place) {
+  bool failed = false;
+  bool back = false;
+  {
+    MutexLock lock(&mutex_);
+    Place& known = places_[i];
+    failed = place.volume == nullptr && known.status.ok();
+    back = place.volume != nullptr && !known.status.ok();
+    known = place;
+  }
+  if (failed) {
+    Log(LogLevel::kWarning, "store.volume_failed",
+        {{"volume", paths_[i]}, {"status", StatusText(place.status)}});
+  }
+  if (back) Log(LogLevel::kInfo, "store.volume_back", {{"volume", paths_[i]}});
+}
+
+HdfsVolumes::Opened HdfsVolumes::opened() {
+  MutexLock lock(&mutex_);
+  Opened opened;
+  for (const Place& place : places_) opened.push_back(place.volume);
+  return opened;
+}
+
+std::vector<std::string> HdfsVolumes::failed() {
+  MutexLock lock(&mutex_);
+  std::vector<std::string> failed;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i].volume != nullptr) continue;
+    failed.push_back(paths_[i] + ": " + std::string(places_[i].status.message()));
+  }
+  return failed;
 }
 
 std::vector<std::string> ReplicaDirectory(const HdfsBlock& block) {

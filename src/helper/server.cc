@@ -2,12 +2,15 @@
 #include "helper/server.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "common/endpoint_address.h"
 #include "common/log.h"
 #include "common/process_stats.h"
 #include "common/redis_transport.h"
 #include "common/status.h"
+#include "common/tcp_socket.h"
 #include "common/tcp_transport.h"
 #include "helper/hdfs_store.h"
 #include "helper/plain_store.h"
@@ -59,6 +62,41 @@ void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
           [](Counts counts) { return counts.bytes_sent; });
 }
 
+// Who is elsewhere cannot reach a loopback address, nor one that stands for all of a host.
+absl::Status CheckAdvertised(const HelperConfig& config, const std::string& key,
+                             const std::string& host) {
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort coordinator, ParseHostPort(config.coordinator));
+  const bool any = IsWildcard(host);
+  if (IsLoopback(coordinator.host) || (!any && !IsLoopback(host))) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "coordinator " + config.coordinator + " is on another host, but this helper would tell it " +
+      host + ", " + (any ? "which stands for every address" : "a loopback address") +
+      ", as its own; set [listen] " + key + ", or advertise_" + key +
+      ", to a name or address of this host that the others reach");
+}
+
+// By what the configuration says; what a name means is known only when the ports are open.
+absl::Status CheckAdvertisedTexts(const HelperConfig& config) {
+  for (const auto& [key, listens, advertised] :
+       {std::tuple("control", config.control_address, config.advertised_control_address),
+        std::tuple("data", config.data_address, config.advertised_data_address)}) {
+    ECPIPE_ASSIGN_OR_RETURN(const HostPort told,
+                            ParseHostPort(advertised.empty() ? listens : advertised));
+    ECPIPE_RETURN_IF_ERROR(CheckAdvertised(config, key, told.host));
+  }
+  return absl::OkStatus();
+}
+
+// The host's own name often is a loopback address in /etc/hosts: then only this host reaches a port
+// that listens on the name.
+absl::Status CheckBound(const HelperConfig& config, const std::string& key,
+                        const std::string& listens, const std::string& advertised) {
+  if (!advertised.empty()) return absl::OkStatus();
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort told, ParseHostPort(listens));
+  ECPIPE_ASSIGN_OR_RETURN(const std::string numeric, NumericHost(told.host));
+  return Annotate(CheckAdvertised(config, key, numeric), listens);
+}
+
 }  // namespace
 
 absl::Status HelperServer::Check(const HelperConfig& config) {
@@ -67,6 +105,7 @@ absl::Status HelperServer::Check(const HelperConfig& config) {
   for (const std::string& address : {config.control_address, config.data_address}) {
     ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config.insecure || protected_by_tls));
   }
+  ECPIPE_RETURN_IF_ERROR(CheckAdvertisedTexts(config));
   // Redis is plain text whatever [tls] says, and so are metrics.
   for (const auto& [key, address] : {std::pair("redis.address", config.redis_address),
                                      std::pair("metrics.listen", config.metrics_address)}) {
@@ -79,6 +118,10 @@ absl::Status HelperServer::Check(const HelperConfig& config) {
 
 absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperConfig& config) {
   ECPIPE_RETURN_IF_ERROR(Check(config));
+  ECPIPE_RETURN_IF_ERROR(CheckBound(config, "control", config.control_address,
+                                    config.advertised_control_address));
+  ECPIPE_RETURN_IF_ERROR(
+      CheckBound(config, "data", config.data_address, config.advertised_data_address));
   std::unique_ptr<HelperServer> server(new HelperServer(config));
   ECPIPE_RETURN_IF_ERROR(server->StartDataPlane());
   ECPIPE_RETURN_IF_ERROR(server->StartControlPlane());
@@ -160,6 +203,8 @@ absl::Status HelperServer::StartControlPlane() {
     Log(LogLevel::kWarning, "store.inventory_failed", {{"status", StatusText(inventory.status())}});
     return StoreInventory{};
   };
+  // This store counts by itself, and answers at once.
+  if (config_.store == StoreKind::kHdfs) options.inventory_interval = std::chrono::seconds(1);
   BlockReportClient::Options reports;
   reports.coordinator = config_.coordinator;
   reports.tls = tls_;
@@ -225,6 +270,11 @@ void HelperServer::Drain() {
   // Flip first, tell the coordinator, then wait: it must not plan with this node any more.
   sessions_->StopAdmitting();
   coordinator_->Hurry();
+  // Its successor may start at once. The coordinator goes on asking over the connections it has.
+  rpc_->StopListening();
+  data_server_->StopListening();
+  if (endpoint_ != nullptr) endpoint_->StopListening();
+  metrics_.reset();
   sessions_->Drain(config_.drain_patience);
 }
 

@@ -37,7 +37,8 @@ class HelperServer {
   // Empty: there is none.
   std::string endpoint_address() const { return endpoint_ == nullptr ? "" : endpoint_->address(); }
 
-  // Takes no new parts, and waits for running parts as long as the configuration allows.
+  // Gives up all ports, takes no new parts, and waits for running parts as long as the
+  // configuration allows.
   void Drain();
 
  private:

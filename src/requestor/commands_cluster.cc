@@ -10,6 +10,7 @@
 #include "requestor/commands.h"
 #include "requestor/coordinator_client.h"
 #include "requestor/manifest.h"
+#include "requestor/node_troubles.h"
 #include "requestor/progress.h"
 
 namespace ecpipe {
@@ -28,7 +29,7 @@ Json StripeJson(const StripeInfo& stripe) {
   return json;
 }
 
-Json NodeJson(const NodeStatus& node) {
+Json NodeJson(const NodeStatus& node, bool hdfs) {
   Json json{{"node_id", node.node},
             {"rack", node.rack},
             {"state", node.state},
@@ -38,6 +39,10 @@ Json NodeJson(const NodeStatus& node) {
             {"seconds_since_heartbeat", node.seconds_since_heartbeat},
             {"block_count", node.block_count},
             {"block_bytes", node.block_bytes},
+            {"failed_roots", node.failed_roots},
+            {"storage_id", node.storage_id},
+            {"state_in_hdfs", node.state_in_hdfs},
+            {"troubles", TroublesOf(node, hdfs)},
             {"answers", node.answers}};
   if (!node.answers) return json;
   const HelperCounters& counters = node.counters;
@@ -93,6 +98,7 @@ Json HdfsJson(const HdfsClusterStatus& hdfs) {
           {"groups", facts.groups},
           {"groups_age_seconds", facts.age_seconds ? Json(*facts.age_seconds) : Json()},
           {"namenode_error", facts.last_error},
+          {"safe_mode", facts.safe_mode},
           {"nodes", hdfs.nodes},
           {"blocks", hdfs.blocks},
           {"degraded_groups", hdfs.degraded_groups},
@@ -115,8 +121,19 @@ void PrintHdfs(const HdfsClusterStatus& hdfs) {
   } else {
     std::printf("  the NameNode has not listed its block groups yet\n");
   }
+  if (!facts.safe_mode.empty()) {
+    std::printf("  the NameNode orders no repairs: %s\n", facts.safe_mode.c_str());
+  }
   if (!facts.last_error.empty()) {
     std::printf("  the last question to the NameNode failed: %s\n", facts.last_error.c_str());
+  }
+}
+
+void PrintTroubles(const ClusterStatus& status) {
+  for (const NodeStatus& node : status.nodes) {
+    const std::vector<std::string> troubles = TroublesOf(node, status.hdfs.has_value());
+    if (!troubles.empty()) std::printf("\ntrouble with %s:\n", node.node.c_str());
+    for (const std::string& trouble : troubles) std::printf("  %s\n", trouble.c_str());
   }
 }
 
@@ -133,6 +150,7 @@ void PrintStatus(const ClusterStatus& status) {
                 FormatSize(node.counters.data_bytes_sent).c_str(),
                 FormatSize(node.counters.data_bytes_received).c_str());
   }
+  PrintTroubles(status);
   if (status.hdfs) PrintHdfs(*status.hdfs);
   PrintCorruptBlocks(status.corrupt_blocks);
   if (status.repairs.empty()) return;
@@ -252,7 +270,9 @@ absl::Status RunStatus(const CommonArguments& common) {
   }
   Json json{{"version", status.version}, {"stripe_count", status.stripe_count}};
   json["nodes"] = Json::array();
-  for (const NodeStatus& node : status.nodes) json["nodes"].push_back(NodeJson(node));
+  for (const NodeStatus& node : status.nodes) {
+    json["nodes"].push_back(NodeJson(node, status.hdfs.has_value()));
+  }
   json["repairs"] = Json::array();
   for (const RepairStatus& repair : status.repairs) json["repairs"].push_back(RepairJson(repair));
   json["corrupt_blocks"] = Json::array();

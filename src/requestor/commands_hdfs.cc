@@ -21,15 +21,32 @@ using LossJson = nlohmann::ordered_json;
 
 unsigned long long Shown(uint64_t number) { return number; }
 
+// Why the NameNode may not have ordered repairs.
+std::string WhyIdle(const NodeLossView& loss) {
+  if (!loss.facts.safe_mode.empty()) {
+    return "the NameNode orders none in safe mode (hdfs dfsadmin -safemode get)";
+  }
+  if (loss.state_in_hdfs == "dead") {
+    return "the NameNode knows that the node is dead and orders repairs as fast as its throttles "
+           "allow (dfs.namenode.replication.*); DataNodes need the plugin to repair through ECPipe";
+  }
+  const std::string waits = loss.state_in_hdfs == "live" ? "the NameNode still counts the node as "
+                                                           "live; "
+                                                         : "";
+  return waits + "by default the NameNode waits 10.5 minutes before it gives up a silent node, and "
+                 "DataNodes need the plugin to repair through ECPipe";
+}
+
 // Why nothing may be happening, and what of the numbers is uncertain.
 std::vector<std::string> HintsOf(const NodeLossView& loss) {
   std::vector<std::string> hints;
-  if (loss.outstanding.blocks == 0) return hints;
-  if (loss.repairs_running == 0) {
-    hints.push_back(
-        "no repair is running: by default the NameNode waits 10.5 minutes before it gives up a "
-        "silent node, and DataNodes need the plugin to repair through ECPipe");
+  if (loss.state != "dead" && loss.helper_state == "dead") {
+    hints.push_back("the helper beside it has been silent for " +
+                    std::to_string(static_cast<int64_t>(loss.helper_silent_seconds)) +
+                    " s, so repairs do not read its blocks: start the helper");
   }
+  if (loss.outstanding.blocks == 0) return hints;
+  if (loss.repairs_running == 0) hints.push_back("no repair is running: " + WhyIdle(loss));
   if (loss.unreported_nodes > 0) {
     hints.push_back(
         std::to_string(loss.unreported_nodes) +
@@ -76,6 +93,10 @@ LossJson JsonOf(const NodeLossView& loss) {
           {"unreported_nodes", loss.unreported_nodes},
           {"facts_age_seconds", facts.age_seconds ? LossJson(*facts.age_seconds) : LossJson()},
           {"facts_error", facts.last_error},
+          {"state_in_hdfs", loss.state_in_hdfs},
+          {"helper_state", loss.helper_state},
+          {"helper_silent_seconds", loss.helper_silent_seconds},
+          {"safe_mode", facts.safe_mode},
           {"hints", HintsOf(loss)}};
 }
 
@@ -83,6 +104,7 @@ void PrintLoss(const NodeLossView& loss) {
   if (loss.state != "dead") {
     std::printf("DataNode %s is %s, so none of its blocks is lost\n", loss.node.c_str(),
                 loss.state.c_str());
+    for (const std::string& hint : HintsOf(loss)) std::printf("  hint: %s\n", hint.c_str());
     return;
   }
   std::printf("DataNode %s has been dead for %.0f s; HDFS rebuilds its blocks\n", loss.node.c_str(),

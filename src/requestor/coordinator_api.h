@@ -119,7 +119,18 @@ struct NodeStatus {
   double seconds_since_heartbeat = 0;
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
+  std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
   bool answers = false;  // whether the helper has answered with `counters`
+  // Of a live node that does not answer: why not, and why the coordinator does not reach its ports
+  // (empty: it does).
+  std::string answer_error;
+  std::string control_error;
+  std::string data_error;
+  // Of a DataNode of HDFS.
+  std::string storage_id;        // its UUID; empty: it is none
+  bool reported_blocks = false;  // whether its helper has reported its blocks
+  std::string state_in_hdfs;     // "live" or "dead", by the NameNode; empty: it does not say
+  double silent_in_hdfs_seconds = 0;  // since the NameNode has heard of it
   HelperCounters counters;
 };
 struct RepairStatus {
@@ -154,6 +165,7 @@ struct HdfsFactsStatus {
   std::optional<double> age_seconds;  // age of its last answer; none: no answer yet
   uint64_t groups = 0;
   std::string last_error;  // why there is no newer answer; empty: it is as new as it should be
+  std::string safe_mode;   // what the NameNode says of it; empty: it is not in safe mode
 };
 struct HdfsClusterStatus {
   HdfsFactsStatus facts;

@@ -164,12 +164,19 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   node.seconds_since_heartbeat = proto.seconds_since_heartbeat();
   node.block_count = proto.inventory().block_count();
   node.block_bytes = proto.inventory().block_bytes();
+  const auto& failed_roots = proto.inventory().failed_roots();
+  node.failed_roots.assign(failed_roots.begin(), failed_roots.end());
+  node.storage_id = proto.info().storage_id();
+  node.reported_blocks = proto.reported_blocks();
+  node.state_in_hdfs = proto.state_in_hdfs();
+  node.silent_in_hdfs_seconds = proto.silent_in_hdfs_seconds();
   return node;
 }
 
 HdfsClusterStatus HdfsOf(const v1::HdfsStatus& proto) {
   const v1::HdfsFacts& facts = proto.facts();
-  HdfsClusterStatus hdfs{{facts.configured(), std::nullopt, facts.groups(), facts.last_error()},
+  HdfsClusterStatus hdfs{{facts.configured(), std::nullopt, facts.groups(), facts.last_error(),
+                          facts.safe_mode()},
                          proto.nodes(),
                          proto.blocks(),
                          proto.degraded_groups(),
@@ -410,11 +417,32 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     }
     if (response.has_hdfs()) status.hdfs = HdfsOf(response.hdfs());
     AskHelpers(connection_->security, &status.nodes);
+    ECPIPE_RETURN_IF_ERROR(AskAboutSilent(&status.nodes));
     return status;
   }
 
  private:
   using Stub = v1::CoordinatorService::Stub;
+
+  // The coordinator says whether it reaches nodes that do not answer this process.
+  absl::Status AskAboutSilent(std::vector<NodeStatus>* nodes) {
+    v1::GetStatusRequest request;
+    for (const NodeStatus& node : *nodes) {
+      if (node.state != "dead" && !node.answers) request.add_check_nodes(node.node);
+    }
+    if (request.check_nodes().empty()) return absl::OkStatus();
+    v1::GetStatusResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetStatus, request, &response));
+    for (const auto& proto : response.nodes()) {
+      const auto node = std::find_if(nodes->begin(), nodes->end(), [&](const NodeStatus& known) {
+        return known.node == proto.info().node_id();
+      });
+      if (node == nodes->end()) continue;
+      node->control_error = proto.control_error();
+      node->data_error = proto.data_error();
+    }
+    return absl::OkStatus();
+  }
 
   absl::StatusOr<GrantedRepair> Begin(const v1::BeginRepairRequest& request,
                                       const std::stop_token& stop) {

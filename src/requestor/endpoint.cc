@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "common/check.h"
 #include "common/endpoint_address.h"
 #include "common/log.h"
 #include "common/status.h"
@@ -43,15 +42,20 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Start(const Options& options
                           EndpointSocket::Listen(options.address, options.mode));
   // "localhost" may turn out to be any address.
   ECPIPE_RETURN_IF_ERROR(CheckEndpointAddress(socket.address(), allowed));
+  Wakeup wakeup;
+  if (!wakeup.valid()) return ErrnoStatus(errno, "make an eventfd for " + options.address);
   Options used = options;
   if (socket.local()) used.tls = nullptr;
-  return std::unique_ptr<Endpoint>(new Endpoint(used, std::move(socket), std::move(factory)));
+  return std::unique_ptr<Endpoint>(
+      new Endpoint(used, std::move(socket), std::move(wakeup), std::move(factory)));
 }
 
-Endpoint::Endpoint(const Options& options, EndpointSocket socket, RepairSourceFactory factory)
+Endpoint::Endpoint(const Options& options, EndpointSocket socket, Wakeup wakeup,
+                   RepairSourceFactory factory)
     : options_(options),
       socket_(std::move(socket)),
       factory_(std::move(factory)),
+      wakeup_(std::move(wakeup)),
       thread_([this] { Run(); }) {}
 
 Endpoint::~Endpoint() {
@@ -84,10 +88,26 @@ std::vector<EndpointSession*> Endpoint::Sessions() {
   return sessions;
 }
 
+void Endpoint::StopListening() {
+  {
+    MutexLock lock(&mutex_);
+    listening_ = false;
+  }
+  wakeup_.Signal();
+}
+
+bool Endpoint::listening() {
+  MutexLock lock(&mutex_);
+  return listening_;
+}
+
 void Endpoint::Run() {
-  ECPIPE_CHECK(wakeup_.valid());
   while (Await()) {
-    AcceptSome();
+    if (listening()) {
+      AcceptSome();
+    } else {
+      socket_.Close();
+    }
     JoinDone();
   }
   for (EndpointSession* session : Sessions()) {

@@ -42,7 +42,8 @@ class Endpoint {
     EndpointSession::Options session;
   };
 
-  // The errors are those of CheckEndpointAddress and EndpointSocket::Listen.
+  // The errors are those of CheckEndpointAddress and EndpointSocket::Listen. RESOURCE_EXHAUSTED:
+  // the process has no descriptor left.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Start(const Options& options,
                                                          RepairSourceFactory factory);
   // Ends all connections with UNAVAILABLE and waits for their threads, which can take as long as a
@@ -52,6 +53,9 @@ class Endpoint {
   const std::string& address() const { return socket_.address(); }
   EndpointCounts counts();
 
+  // Gives up the address soon, so that another process may listen on it. Connections go on.
+  void StopListening();
+
  private:
   struct Connection {
     std::unique_ptr<EndpointSession> session;
@@ -59,7 +63,8 @@ class Endpoint {
     bool done = false;
   };
 
-  Endpoint(const Options& options, EndpointSocket socket, RepairSourceFactory factory);
+  Endpoint(const Options& options, EndpointSocket socket, Wakeup wakeup,
+           RepairSourceFactory factory);
   void Run();
   // Waits until something happens; returns false when it is time to stop.
   bool Await();
@@ -69,9 +74,10 @@ class Endpoint {
   void JoinDone();
   std::vector<EndpointSession*> Sessions();
   bool stopping();
+  bool listening();
 
   const Options options_;
-  const EndpointSocket socket_;
+  EndpointSocket socket_;  // its address is fixed; the rest is the thread's
   const RepairSourceFactory factory_;
   Wakeup wakeup_;
   // Connections are added and removed by the accepting thread only; a list keeps their addresses.
@@ -79,6 +85,7 @@ class Endpoint {
   std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
   EndpointCounts counts_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool listening_ ABSL_GUARDED_BY(mutex_) = true;
   Thread thread_;
 };
 

@@ -71,8 +71,10 @@ absl::StatusOr<EndpointSocket> EndpointSocket::Listen(const std::string& address
   return EndpointSocket(std::move(fd), "tcp:" + FormatHostPort(bound), "", IsLoopback(bound.host));
 }
 
-EndpointSocket::~EndpointSocket() {
+void EndpointSocket::Close() {
+  // The file first: while the socket listens, nobody else takes the file for stale.
   if (fd_.valid() && !path_.empty()) ::unlink(path_.c_str());
+  fd_.reset();
 }
 
 }  // namespace ecpipe

@@ -9,7 +9,7 @@
 
 namespace ecpipe {
 
-// Where an endpoint listens. Destroying it closes the socket, and removes the file of a Unix one.
+// Where an endpoint listens. Destroying it closes it.
 class EndpointSocket {
  public:
   // `address` as in common/endpoint_address.h; port 0 picks a free one. `mode` is the mode of
@@ -19,8 +19,11 @@ class EndpointSocket {
   static absl::StatusOr<EndpointSocket> Listen(const std::string& address, uint32_t mode);
   EndpointSocket(EndpointSocket&& other) noexcept = default;
   EndpointSocket& operator=(EndpointSocket&&) = delete;
-  ~EndpointSocket();
+  ~EndpointSocket() { Close(); }
 
+  // Closes the socket, and removes the file of a Unix one. Connections stay.
+  void Close();
+  // -1: it is closed.
   int fd() const { return fd_.get(); }
   // The address as in Listen(), with the port that was picked.
   const std::string& address() const { return address_; }

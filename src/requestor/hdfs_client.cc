@@ -57,6 +57,10 @@ class HdfsGrpcClient : public HdfsClient {
     }
     view.facts.groups = response.facts().groups();
     view.facts.last_error = response.facts().last_error();
+    view.facts.safe_mode = response.facts().safe_mode();
+    view.state_in_hdfs = response.state_in_hdfs();
+    view.helper_state = response.helper_state();
+    view.helper_silent_seconds = response.helper_silent_seconds();
     return view;
   }
 

@@ -24,8 +24,8 @@ struct LostCount {
 // What became of the blocks of a DataNode. A DataNode that is not dead has lost no blocks.
 struct NodeLossView {
   std::string node;
-  std::string state;  // as in NodeStatus
-  double seconds_since_heartbeat = 0;
+  std::string state;  // as in NodeStatus; by the NameNode, or by heartbeats where it does not say
+  double seconds_since_heartbeat = 0;  // since its last sign of life
   LostCount lost;  // the sum of the next three
   LostCount rebuilt;
   LostCount gone;  // blocks that need no repair: their group was deleted or written anew
@@ -36,6 +36,9 @@ struct NodeLossView {
   uint64_t repairs_running = 0;
   double report_age_seconds = 0;
   uint64_t unreported_nodes = 0;  // live DataNodes that have not reported their blocks yet
+  std::string state_in_hdfs;  // "live" or "dead", by the NameNode; empty: it does not say
+  std::string helper_state;   // by the heartbeats of the helper beside the DataNode
+  double helper_silent_seconds = 0;
   HdfsFactsStatus facts;
 };
 

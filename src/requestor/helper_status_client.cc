@@ -4,8 +4,10 @@
 #include <chrono>
 #include <memory>
 
+#include "common/status.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "rpc/channel.h"
+#include "rpc/rpc_status.h"
 
 namespace ecpipe {
 namespace {
@@ -57,6 +59,10 @@ void AskHelpers(const RpcSecurity& security, std::vector<NodeStatus>* nodes) {
     bool ok = false;
     question.queue.Next(&tag, &ok);
     (*nodes)[i].answers = ok && question.status.ok();
+    if (!(*nodes)[i].answers) {
+      (*nodes)[i].answer_error =
+          StatusText(FromGrpc(question.status, (*nodes)[i].control_address));
+    }
     if ((*nodes)[i].answers) (*nodes)[i].counters = CountersOf(question.response);
     question.queue.Shutdown();
   }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "codec/kernel_check.h"
+#include "common/hdfs_block.h"
 #include "common/process_stats.h"
 #include "common/sha256.h"
 #include "common/size_text.h"
@@ -121,6 +122,7 @@ class CommandLine {
                     one ? "Id of the block" : "Ids of the blocks; all must belong to one stripe")
         ->type_name("ID")
         ->required()
+        ->transform(CanonicalBlockId)
         ->expected(one ? 1 : -1);  // -1: any number, from 1 on
     AddSize(app, "--offset", &target.offset, "First byte of the range; default: 0");
     AddSize(app, "--length", &target.bytes,

@@ -5,11 +5,21 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <thread>
+#include <utility>
 
 #include "common/status.h"
 #include "common/tcp_socket.h"
+#include "common/unique_fd.h"
+#include "common/wakeup.h"
 
 namespace ecpipe {
 
@@ -38,6 +48,59 @@ void SetLimits(grpc::ServerBuilder* builder) {
 
 }  // namespace
 
+// Accepts connections for gRPC, whose own listener lasts as long as its server: a helper that
+// drains has to give up its port, and to be asked all the same.
+class RpcServer::Acceptor {
+ public:
+  using Connections = grpc::experimental::ExternalConnectionAcceptor;
+
+  Acceptor(UniqueFd listener, Wakeup wakeup, std::unique_ptr<Connections> connections)
+      : listener_(std::move(listener)),
+        wakeup_(std::move(wakeup)),
+        connections_(std::move(connections)),
+        thread_([this] { Run(); }) {}
+  ~Acceptor() {
+    stopping_ = true;
+    wakeup_.Signal();
+    thread_.join();
+  }
+
+ private:
+  void Run() {
+    constexpr int kPauseMillis = 100;  // without descriptors accept() fails at once
+    bool pause = false;
+    while (!stopping_) {
+      pollfd polled[] = {{wakeup_.fd(), POLLIN, 0}, {pause ? -1 : listener_.get(), POLLIN, 0}};
+      ::poll(polled, 2, pause ? kPauseMillis : -1);
+      wakeup_.Drain();
+      pause = !AcceptSome();
+    }
+  }
+
+  // False: the process has no descriptor left.
+  bool AcceptSome() {
+    while (!stopping_) {
+      UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!fd.valid()) {
+        return errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
+      }
+      const int on = 1;
+      ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      Connections::NewConnectionParameters connection;
+      connection.listener_fd = listener_.get();
+      connection.fd = fd.release();
+      connections_->HandleNewConnection(&connection);
+    }
+    return true;
+  }
+
+  const UniqueFd listener_;
+  Wakeup wakeup_;
+  const std::unique_ptr<Connections> connections_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
 absl::Status CheckListenAddress(const std::string& address, bool allowed) {
   ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
   if (IsLoopback(host_port.host) || allowed) return absl::OkStatus();
@@ -53,24 +116,38 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& a
   ECPIPE_ASSIGN_OR_RETURN(HostPort host_port, ParseHostPort(address));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  // Not with SO_REUSEPORT: a second server on the same port must fail, not share it.
+  ECPIPE_ASSIGN_OR_RETURN(UniqueFd listener, Listen(host_port));
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort bound, BoundAddress(listener.get()));
+  host_port.port = bound.port;
+  Wakeup wakeup;
+  if (!wakeup.valid()) return ErrnoStatus(errno, "make an eventfd for " + address);
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(address, security.ForServer(), &port);
-  // A second server on the same port must fail, not share it.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  using ConnectionType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  auto connections = builder.experimental().AddExternalConnectionAcceptor(ConnectionType::FROM_FD,
+                                                                          security.ForServer());
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // see channel.cc
   SetLimits(&builder);
   builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) return absl::UnavailableError("cannot listen on " + address);
-  host_port.port = port;
-  return std::unique_ptr<RpcServer>(new RpcServer(std::move(server), FormatHostPort(host_port)));
+  if (server == nullptr) return absl::UnavailableError("cannot serve calls on " + address);
+  auto acceptor = std::make_unique<Acceptor>(std::move(listener), std::move(wakeup),
+                                             std::move(connections));
+  return std::unique_ptr<RpcServer>(
+      new RpcServer(std::move(server), std::move(acceptor), FormatHostPort(host_port)));
 }
 
+RpcServer::RpcServer(std::unique_ptr<grpc::Server> server, std::unique_ptr<Acceptor> acceptor,
+                     std::string address)
+    : server_(std::move(server)), acceptor_(std::move(acceptor)), address_(std::move(address)) {}
+
 RpcServer::~RpcServer() {
+  StopListening();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
   server_->Wait();
 }
+
+void RpcServer::StopListening() { acceptor_.reset(); }
 
 void RpcServer::SetServing(bool serving) {
   if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(serving);

@@ -23,7 +23,8 @@ absl::Status CheckListenAddress(const std::string& address, bool allowed);
 class RpcServer {
  public:
   // Listens on `address` (port 0 picks a free one). `service` outlives the server. UNAVAILABLE when
-  // the address cannot be bound.
+  // the address cannot be bound: another process has it. RESOURCE_EXHAUSTED: the process has no
+  // descriptor left.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const std::string& address,
                                                           const RpcSecurity& security,
                                                           grpc::Service* service);
@@ -34,12 +35,17 @@ class RpcServer {
   const std::string& address() const { return address_; }
   // What health checks answer from now on.
   void SetServing(bool serving);
+  // Gives up the port, so that another process may listen on it. Connections that are there go on.
+  void StopListening();
 
  private:
-  RpcServer(std::unique_ptr<grpc::Server> server, std::string address)
-      : server_(std::move(server)), address_(std::move(address)) {}
+  class Acceptor;
+
+  RpcServer(std::unique_ptr<grpc::Server> server, std::unique_ptr<Acceptor> acceptor,
+            std::string address);
 
   const std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Acceptor> acceptor_;  // null: it listens no more
   const std::string address_;
 };
 

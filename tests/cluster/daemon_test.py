@@ -47,6 +47,77 @@ class Lives(ClusterCase):
         self.cluster.helpers[node].restart()
         self.cluster.wait_live([node])
 
+    def test_a_successor_starts_while_a_helper_still_drains(self) -> None:
+        lost = self.block(0, 0)
+        node = self.block(0, 1)["node"]
+        old = self.cluster.helpers[node]
+        old.settings["listen"] = {"control": old.ready["control"], "data": old.ready["data"]}
+        old.settings["timeouts"]["drain_seconds"] = 20.0
+        old.restart()
+        self.cluster.wait_live([node])
+        self.cluster.wait_settled()
+        process = self.begin_read(lost["block_id"], "--timeout", "25")
+        wait_until(lambda: self.cluster.node_status()[node]["active_sessions"] == 1, HANG,
+                   "a part there")
+        old.send_signal(signal.SIGTERM)
+        wait_until(lambda: "helper.draining" in old.log_tail(50), HANG, "the drain to begin")
+        # Not a second live one on its ports: a port has one owner.
+        successor = self.cluster.add_successor(node)
+        self.assertTrue(old.running(), "it has a part to finish")
+        self.assertEqual(successor.ready["control"], old.ready["control"])
+        taken, said = process.communicate(timeout=HANG)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertEqual(taken, self.bytes_of(lost["block_id"]))
+        self.assertEqual(old.reap(HANG), 0)
+        wait_until(lambda: self.cluster.node_status()[node]["state"] == "live", HANG, "it live")
+        self.repair(lost["block_id"], "--sha256", lost["sha256"])
+
+    def test_two_live_daemons_do_not_share_a_port(self) -> None:
+        text = (f'[helper]\nnode_id="other"\ncoordinator="{self.cluster.coordinator.address}"\n'
+                f'roots=["{self.work}"]\n[listen]\n')
+        control, data = (self.cluster.helpers["node-3"].ready[key] for key in ("control", "data"))
+        for listen in (f'control="{control}"\ndata="127.0.0.1:0"\n',
+                       f'control="127.0.0.1:0"\ndata="{data}"\n'):
+            config = self.work / "other.toml"
+            config.write_text(text + listen)
+            done = subprocess.run([case.BIN_DIR / "ecpipe-helper", "--config", config],
+                                  capture_output=True, text=True, timeout=HANG)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("Address already in use", done.stderr)
+
+    def test_a_node_with_the_address_of_another_is_refused(self) -> None:
+        first = self.cluster.helpers["node-1"]
+        other = self.cluster.helpers["node-6"]
+        other.settings["listen"]["advertise_control"] = first.ready["control"]
+        other.stop()
+        wait_until(lambda: self.cluster.node_status()["node-6"]["state"] == "dead", HANG, "it dead")
+
+        def as_before() -> None:
+            other.settings["listen"].pop("advertise_control")
+            other.restart()
+            self.cluster.wait_live(["node-6"])
+        self.addCleanup(as_before)
+        other.launch()
+        other.await_ready()
+        wait_until(lambda: "coordinator.refused" in other.log_tail(50), HANG, "the refusal")
+        self.assertIn("node node-1, which is live, has address", other.log_tail(50))
+        self.assertEqual(self.cluster.node_status()["node-6"]["state"], "dead")
+        self.assertEqual(self.cluster.node_status()["node-1"]["state"], "live")
+
+    def test_status_says_why_a_node_is_silent(self) -> None:
+        node = self.cluster.helpers["node-2"]
+        self.assertEqual(self.cluster.node_status()["node-2"]["troubles"], [])
+        node.pause()
+        try:
+            status = self.cluster.cli("status").stdout
+        finally:
+            node.resume()
+        self.assertRegex(status, r"(?m)^node-2 .* silent ")
+        self.assertIn("trouble with node-2:", status)
+        self.assertIn("the helper does not answer this command: ", status)
+        self.assertIn("the coordinator reaches both its ports", status)
+        wait_until(lambda: not self.cluster.node_status()["node-2"]["troubles"], HANG, "no trouble")
+
     def test_health_and_reflection(self) -> None:
         for address in (self.cluster.coordinator.address, self.address_of("node-1")):
             done = subprocess.run([case.BIN_DIR / "health_client", address], capture_output=True,
@@ -124,6 +195,24 @@ class Configs(unittest.TestCase):
         self.refuses("ecpipe-helper", good + '[listen]\ncontrol="0.0.0.0:0"\n', "insecure")
         self.refuses("ecpipe-helper", good.replace("DIR", "/no/such/root"), "/no/such/root",
                      looks_at_disk=True)
+
+    def test_a_coordinator_elsewhere_wants_addresses_that_it_reaches(self) -> None:
+        text = ('[helper]\nnode_id="n"\ncoordinator="192.0.2.1:7700"\nroots=["DIR"]\n'
+                'insecure=true\n[listen]\n')
+        node = 'control="192.0.2.2:7711"\ndata="192.0.2.2:7712"\n'
+        for listen, key, host in (
+                ("", "control", "127.0.0.1"),
+                (node.replace("192.0.2.2:7711", "localhost:7711"), "control", "localhost"),
+                (node.replace("192.0.2.2:7712", "[::1]:7712"), "data", "::1"),
+                (node.replace("192.0.2.2:7712", "0.0.0.0:7712"), "data", "every address"),
+                (node + 'advertise_data="127.0.1.1:7712"\n', "data", "127.0.1.1")):
+            self.refuses("ecpipe-helper", text + listen, host, f"set [listen] {key}",
+                         f"advertise_{key}")
+        advertised = ('control="127.0.0.1:0"\ndata="0.0.0.0:0"\nadvertise_control="node-1:1"\n'
+                      'advertise_data="192.0.2.2:2"\n')
+        for listen in (node, advertised):
+            done = self.run_with("ecpipe-helper", text + listen, "--check-config")
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_addresses_of_endpoints(self) -> None:
         helper = '[helper]\nnode_id="n"\ncoordinator="127.0.0.1:1"\nroots=["DIR"]\n'

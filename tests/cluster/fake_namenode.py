@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NameNode that answers fsck over HTTP, and nothing else."""
+"""A NameNode that answers fsck and /jmx over HTTP, and nothing else."""
 
 from __future__ import annotations
 
+import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -20,10 +21,14 @@ Fsck on path '/' FAILED"""
 
 class FakeNameNode:
     """`groups` are those that it tells of; with `cut_off` each answer ends in the middle, with
-    `standby` it says what one of an HA pair says that is not the active one."""
+    `standby` it says what one of an HA pair says that is not the active one. `contacts` are the
+    seconds since DataNodes were heard of, by UUID; those in `dead` count as dead."""
 
     def __init__(self) -> None:
         self.groups: list[Group] = []
+        self.contacts: dict[str, int] = {}
+        self.dead: set[str] = set()
+        self.safe_mode = ""
         self.cut_off = False
         self.standby = False
         self.queries: list[dict[str, list[str]]] = []
@@ -32,6 +37,11 @@ class FakeNameNode:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
+                if parts.path == "/jmx":
+                    self.send_response(200)
+                    self.end_headers()
+                    self.wfile.write(namenode.beans().encode())
+                    return
                 if parts.path != "/fsck":
                     self.send_error(404)
                     return
@@ -46,6 +56,17 @@ class FakeNameNode:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def beans(self) -> str:
+        def nodes(dead: bool) -> str:
+            return json.dumps({f"10.0.0.{i}:9866": {"uuid": uuid, "lastContact": contact}
+                               for i, (uuid, contact) in enumerate(sorted(self.contacts.items()))
+                               if (uuid in self.dead) == dead})
+        kind = "Hadoop:service=NameNode,name=NameNode"
+        return json.dumps({"beans": [
+            {"name": f"{kind}Status", "State": "standby" if self.standby else "active"},
+            {"name": f"{kind}Info", "Safemode": self.safe_mode, "LiveNodes": nodes(False),
+             "DeadNodes": nodes(True)}]})
 
     @property
     def url(self) -> str:

@@ -33,7 +33,11 @@ class HdfsCatalog(unittest.TestCase):
         self.namenode = self.enterContext(FakeNameNode())
         self.nodes = node_names(NODES)
         for node in self.nodes:
-            make_volume(self.volume(node), f"c8b9e6e2-0000-4000-8000-{node}")
+            make_volume(self.volume(node), self.uuid(node))
+
+    @staticmethod
+    def uuid(node: str) -> str:
+        return f"c8b9e6e2-0000-4000-8000-{node}"
 
     def start(self, **coordinator: dict[str, Any]) -> None:
         settings = {"hdfs": {"namenodes": [self.namenode.url], "refresh_seconds": 300},
@@ -82,6 +86,10 @@ class HdfsCatalog(unittest.TestCase):
             for index in (0, 1, 7):
                 with self.subTest(group=group.number, index=index):
                     self.assertEqual(self.repair(group, index), group.blocks[index])
+        # As HDFS's own logs, and its fsck, print it.
+        printed = groups[0].name(1).replace(".blk_", ":blk_")
+        self.cluster.cli("repair", printed, "-o", self.work / "out")
+        self.assertEqual((self.work / "out").read_bytes(), groups[0].blocks[1])
         plan = json.loads(self.cluster.cli("plan", groups[0].name(2), "--json").stdout)
         self.assertEqual(plan["stripe_id"], f"hdfs.{groups[0].pool}.{groups[0].group_id}")
         self.assertNotIn("locations", self.namenode.queries[0])  # the key alone asks for them
@@ -195,6 +203,69 @@ class HdfsCatalog(unittest.TestCase):
         output, _ = follow.communicate(timeout=HANG)
         self.assertEqual(follow.returncode, 0)
         self.assertEqual(json.loads(output)["rebuilt"], {"blocks": 2, "bytes": 2 * block_bytes})
+
+    def test_the_namenode_says_which_datanode_is_dead(self) -> None:
+        group = self.make(2 * ROW, 1)
+        self.namenode.contacts = {self.uuid(node): 1 for node in self.nodes}
+        self.start()
+        self.await_blocks(9)
+        node = self.nodes[4]
+        wait_until(lambda: self.cluster.node_status()[node]["state_in_hdfs"] == "live", HANG,
+                   "the NameNode's word")
+        self.assertEqual(self.cluster.node_status()[node]["troubles"], [])
+        # Its DataNode has crashed, and its helper lives.
+        self.namenode.contacts[self.uuid(node)] = 640
+        self.namenode.dead = {self.uuid(node)}
+        self.namenode.safe_mode = "Safe mode is ON. It was turned on manually."
+        wait_until(lambda: self.loss(node)["state"] == "dead", HANG, "the DataNode dead")
+        loss = self.loss(node)
+        self.assertEqual((loss["helper_state"], loss["state_in_hdfs"]), ("live", "dead"))
+        self.assertGreaterEqual(loss["seconds_since_heartbeat"], 640)
+        self.assertEqual(loss["outstanding"]["blocks"], 1)
+        [hint] = [hint for hint in loss["hints"] if "no repair is running" in hint]
+        self.assertIn("safe mode", hint)
+        self.assertNotIn("10.5", hint)
+        self.assertEqual(self.hdfs()["degraded_groups"], 1)
+        status = self.cluster.cli("status").stdout
+        self.assertIn(f"trouble with {node}:", status)
+        self.assertIn("the NameNode counts its DataNode as dead", status)
+        self.assertIn("the NameNode orders no repairs: Safe mode is ON.", status)
+        self.assertEqual(self.repair(group, 4), group.blocks[4])
+        # It is back.
+        self.namenode.dead, self.namenode.safe_mode = set(), ""
+        self.namenode.contacts[self.uuid(node)] = 1
+        wait_until(lambda: self.loss(node)["state"] == "live", HANG, "the DataNode live again")
+        # Its helper alone has ended.
+        self.kill(node)
+        wait_until(lambda: self.loss(node)["state"] == "live", HANG, "only the helper dead")
+        self.assertIn("start the helper", " ".join(self.loss(node)["hints"]))
+        self.assertEqual(self.loss(node)["lost"]["blocks"], 0)
+
+    def test_a_failed_volume_is_tolerated_and_comes_back(self) -> None:
+        node = self.nodes[0]
+        group = self.make(2 * ROW, 1)
+        self.start()
+        self.await_blocks(9)
+        helper = self.cluster.helpers[node]
+        second = self.work / "second"
+        helper.settings["helper"]["roots"] = [str(second), *helper.settings["helper"]["roots"]]
+        helper.restart()
+        self.cluster.wait_live([node])
+        self.await_blocks(9)
+        wait_until(lambda: self.cluster.node_status()[node]["failed_roots"], HANG, "it to be told")
+        self.assertIn(str(second), self.cluster.node_status()[node]["failed_roots"][0])
+        self.assertIn(f"cannot use a directory of [helper] roots: {second}",
+                      self.cluster.cli("status").stdout)
+        make_volume(second, self.uuid(node))
+        other = Group(ROW, cell=CELL, number=2)
+        other.put(second, 0)
+        self.await_blocks(10)
+        wait_until(lambda: not self.cluster.node_status()[node]["failed_roots"], HANG, "it back")
+        # And one that fails while the helper runs: the other one is used on.
+        second.rename(self.work / "away")
+        self.await_blocks(9)
+        self.assertEqual(self.repair(group, 1), group.blocks[1])
+        wait_until(lambda: self.cluster.node_status()[node]["block_count"] == 1, HANG, "one block")
 
     def test_a_node_that_returns_with_a_stale_copy_is_not_read(self) -> None:
         group = self.make(2 * ROW, 1)

@@ -30,7 +30,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 BIN_DIR = Path()
 SECONDS = 60.0
 PAGES = ("*.md", "docs/**/*.md", "integrations/**/*.md", "deploy/**/*.md", "bench/*.md")
-EXAMPLE = "Your own blocks in five minutes"
+# Sections that tests of their own run as a whole.
+EXAMPLES = {"Your own blocks in five minutes": "worked_example_test.py",
+            "From a stock Hadoop to a degraded read": "tests/host/namespaces_test.py"}
 STRIPE_NODES = [f"node-{i}" for i in range(1, 7)]
 LOST_BLOCK, DEAD_NODE = "mine-s00000-b02", "node-5"
 # A table or a key of a sample file that is not in force.
@@ -138,9 +140,10 @@ class Commands(unittest.TestCase):
     def commands_of(self, page: Path) -> Iterator[tuple[int, list[str], str]]:
         """The ones that run: the line, the words, and the file that takes their output."""
         text = page.read_text()
-        if f"# {EXAMPLE}\n" in text:  # worked_example_test.py runs it as a whole
-            example = documented.section(text, EXAMPLE)
-            text = text.replace(example, "\n" * example.count("\n"))
+        for heading in EXAMPLES:
+            if f"# {heading}\n" in text:
+                example = documented.section(text, heading)
+                text = text.replace(example, "\n" * example.count("\n"))
         for line in documented.shell_lines(text):
             for words in documented.split_commands(line.text):
                 if words[0] in PROGRAMS or words[0].startswith("deploy/"):

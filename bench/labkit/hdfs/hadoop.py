@@ -244,6 +244,11 @@ class Hdfs:
     def state(self) -> dict[str, Any]:
         return jmx(self._host, self.http, "Hadoop:service=NameNode,name=FSNamesystemState")
 
+    def tells_uuids(self) -> bool:
+        """Whether the NameNode tells the UUIDs of DataNodes; those before Hadoop 3.4 do not."""
+        info = jmx(self._host, self.http, "Hadoop:service=NameNode,name=NameNodeInfo")
+        return all("uuid" in node for node in json.loads(info["LiveNodes"]).values())
+
     def exclude(self, nodes: Sequence[DataNode]) -> None:
         """These are to be decommissioned, and no others, from the next -refreshNodes on."""
         (self._site / "excluded").write_text("".join(f"{node.data_address}\n" for node in nodes))

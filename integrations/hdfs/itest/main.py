@@ -27,6 +27,7 @@ from labkit.process import LabError, interruptible
 import checks
 import group_checks
 import latency
+import lives
 from middleware import Daemons, Middleware, StandIn
 from scenario import BLOCK_BYTES, TIMEOUT_SECONDS, CheckFailed, Scenario
 
@@ -64,6 +65,7 @@ def run_checks(scenario: Scenario, report: Report) -> None:
     steps: list[tuple[str, Callable[[Scenario], dict[str, Any]]]] = [
         ("healthy reads", checks.healthy_reads),
         ("open file repaired by name", checks.open_file_by_name),
+        ("DataNode crashed, its helper lives", lives.datanode_crashed),
         ("resources at the start", lambda _: remember()),
         ("DataNode killed, sequential reads", checks.node_killed),
         ("DataNode killed, hdfs dfs -cat", checks.dfs_cat),

@@ -47,5 +47,14 @@ TEST(HdfsBlock, RefusesWhatItWouldNotWrite) {
   EXPECT_FALSE(ValidateHdfsPool(std::string(201, 'x')).ok());
 }
 
+TEST(HdfsBlock, TakesTheFormOfHdfsLogs) {
+  EXPECT_EQ(CanonicalBlockId("BP-1-127.0.0.1-17:blk_-9223372036854775791_1001"),
+            "BP-1-127.0.0.1-17.blk_-9223372036854775791_1001");
+  for (const char* other : {"", "mine-s00000-b02", "BP-1.blk_5_1", "BP-1:blk_5", "BP-1:blk_05_1",
+                            "a/b:blk_5_1", "BP-1:5_1", ":blk_5_1", "BP-1:blk_5_1:blk_5_1"}) {
+    EXPECT_EQ(CanonicalBlockId(other), other);
+  }
+}
+
 }  // namespace
 }  // namespace ecpipe

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "common/hdfs_block.h"
@@ -70,7 +71,7 @@ class HdfsCatalogTest : public testing::Test {
   std::atomic<int> fetches_{0};
   std::atomic<bool> answers_{true};
   std::atomic<bool> known_{true};
-  NameNodeGroups namenode_{[this](const std::function<bool()>&) { return Fetch(); },
+  NameNodeGroups namenode_{"groups", [this](const std::function<bool()>&) { return Fetch(); },
                            std::chrono::hours(1)};
   HdfsCatalog catalog_{&nodes_, &corrupt_, &namenode_, true, &clock_};
 };
@@ -234,6 +235,79 @@ TEST_F(HdfsCatalogTest, ANodeThatIsNoDataNodeIsNotShown) {
     ASSERT_TRUE(loss.ok());
     EXPECT_FALSE(loss->has_value());
   }
+}
+
+// With a NameNode that tells of DataNodes.
+class HdfsLivesTest : public HdfsCatalogTest {
+ protected:
+  // What the NameNode says of n1, which has reported block 1.
+  void Tell(const std::string& live, const std::string& dead, const std::string& safe_mode = "") {
+    answer_ = R"({"beans":[{"name":"Hadoop:service=NameNode,name=NameNodeInfo","Safemode":")" +
+              safe_mode + R"(","LiveNodes":"{)" + live + R"(}","DeadNodes":"{)" + dead + R"(}"}]})";
+    lives_.emplace(
+        "DataNodes",
+        [this](const std::function<bool()>&) { return DataNodeLives::Parse(answer_); },
+        std::chrono::hours(1));
+    catalog_with_lives_.emplace(&nodes_, &corrupt_, &namenode_, true, &clock_, &*lives_);
+    while (lives_->Get().table == nullptr) std::this_thread::yield();
+    for (int i = 0; i < 5; ++i) {
+      const BlockChanges has = {{{{kGroup + i, kStamp, kBlockBytes}, 0}}, {}};
+      ASSERT_TRUE(catalog_with_lives_->Take({NodeName(i), 1, 1, 0, {{kPool, has}}}).ok());
+    }
+  }
+  static std::string Node(const char* contact) {
+    return R"(\"dn:1\":{\"uuid\":\"uuid-1\",\"lastContact\":)" + std::string(contact) + "}";
+  }
+  // All but n1 stay alive.
+  void Pass(Duration time) {
+    clock_.Advance(time);
+    for (const int i : {0, 2, 3, 4}) ASSERT_TRUE(nodes_.Heartbeat(NodeName(i), 1, {}).ok());
+  }
+  NodeLoss Loss() { return *catalog_with_lives_->LossOfNode("n1", {}).value(); }
+
+  std::string answer_;
+  std::optional<NameNodeLives> lives_;
+  std::optional<HdfsCatalog> catalog_with_lives_;
+};
+
+TEST_F(HdfsLivesTest, ADataNodeThatTheNameNodeHasLostIsDeadThoughItsHelperLives) {
+  AwaitFetch();
+  Tell("", Node("640"), "Safe mode is ON.");
+  const NodeLoss loss = Loss();
+  EXPECT_EQ(loss.node.state, NodeState::kLive);
+  EXPECT_TRUE(loss.state.dead);
+  EXPECT_GE(loss.state.silent_seconds, 640);
+  EXPECT_EQ(loss.safe_mode, "Safe mode is ON.");
+  EXPECT_EQ(loss.loss.outstanding.blocks, 1u) << "its own copy does not count as rebuilt";
+  const auto status = catalog_with_lives_->Status();
+  EXPECT_EQ(status->health.degraded, 1u);
+  EXPECT_EQ(status->nodes, 4u);
+  EXPECT_EQ(status->safe_mode, "Safe mode is ON.");
+  // Its helper serves the bytes all the same.
+  EXPECT_EQ(catalog_with_lives_->FactsOf(NameOf(0))->sources.size(), 5u);
+}
+
+TEST_F(HdfsLivesTest, ADataNodeThatOutlivesItsHelperHasLostNothing) {
+  AwaitFetch();
+  Tell(Node("1"), "");
+  Pass(std::chrono::seconds(8));
+  EXPECT_TRUE(Loss().state.dead) << "it may be the machine of both";
+  Pass(std::chrono::seconds(8));
+  const NodeLoss loss = Loss();
+  EXPECT_EQ(loss.node.state, NodeState::kDead);
+  EXPECT_FALSE(loss.state.dead);
+  EXPECT_EQ(loss.loss.lost.blocks, 0u);
+  EXPECT_EQ(catalog_with_lives_->Status()->health.degraded, 0u);
+}
+
+TEST_F(HdfsLivesTest, AMachineThatIsGoneIsDeadBeforeTheNameNodeSaysSo) {
+  AwaitFetch();
+  Tell(Node("100"), "");
+  Pass(std::chrono::seconds(100));
+  const NodeLoss loss = Loss();
+  EXPECT_TRUE(loss.state.dead);
+  EXPECT_FALSE(loss.state.in_hdfs->dead);
+  EXPECT_EQ(loss.loss.outstanding.blocks, 1u);
 }
 
 }  // namespace

@@ -16,8 +16,10 @@ NodeRecord Node(const std::string& id, uint64_t incarnation = 1) {
   NodeRecord node;
   node.node_id = id;
   node.rack = "rack-1";
-  node.control_address = "10.0.0.1:7001";
-  node.data_address = "10.0.0.1:7002";
+  // A host of its own, whatever the id.
+  const std::string host = "host-" + std::to_string(std::hash<std::string>()(id));
+  node.control_address = host + ":7001";
+  node.data_address = host + ":7002";
   node.incarnation = incarnation;
   return node;
 }
@@ -88,6 +90,48 @@ TEST(NodeTableTest, StateFollowsTime) {
   EXPECT_STREQ(NodeStateName(NodeState::kDead), "dead");
 }
 
+TEST(NodeTableTest, AnyCallOfALiveNodeIsASignOfLife) {
+  NodeTable table(kDeadAfter);
+  table.Heard("a", At(0));
+  EXPECT_EQ(table.Find("a"), nullptr);
+  ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());
+  table.Heard("a", At(9));
+  EXPECT_EQ(table.State("a", At(19)), NodeState::kLive);
+  EXPECT_EQ(table.State("a", At(20)), NodeState::kDead);
+  table.Heard("a", At(20));
+  EXPECT_EQ(table.State("a", At(20)), NodeState::kDead);
+}
+
+TEST(NodeTableTest, WhatTheCoordinatorSleptThroughIsNoSilence) {
+  NodeTable table(kDeadAfter);
+  ASSERT_TRUE(table.Register(Node("dead"), At(0)).ok());
+  table.Tick(At(0));
+  for (int second = 1; second <= 20; ++second) table.Tick(At(second));
+  ASSERT_TRUE(table.Register(Node("a"), At(20)).ok());
+  // It did not run from here to second 60: nobody can tell who was silent.
+  EXPECT_EQ(table.State("a", At(59)), NodeState::kLive);
+  EXPECT_EQ(table.State("dead", At(59)), NodeState::kDead);
+  table.Tick(At(60));
+  EXPECT_EQ(table.State("a", At(60)), NodeState::kLive);
+  EXPECT_EQ(table.State("dead", At(60)), NodeState::kDead);
+  // One that is really gone is noticed in the usual time from then on.
+  for (int second = 61; second <= 67; ++second) table.Tick(At(second));
+  EXPECT_EQ(table.State("a", At(67)), NodeState::kLive);
+  table.Tick(At(68));
+  EXPECT_EQ(table.State("a", At(68)), NodeState::kDead);
+}
+
+TEST(NodeTableTest, FailedRootsAreKeptWithinBounds) {
+  NodeTable table(kDeadAfter);
+  NodeRecord node = Node("a");
+  node.failed_roots.assign(NodeTable::kMaxFailedRoots + 1, std::string(1000, 'x'));
+  ASSERT_TRUE(table.Register(node, At(0)).ok());
+  EXPECT_EQ(table.Find("a")->failed_roots.size(), NodeTable::kMaxFailedRoots);
+  EXPECT_EQ(table.Find("a")->failed_roots[0].size(), NodeTable::kMaxFailedRootBytes);
+  ASSERT_TRUE(table.Heartbeat("a", 1, {.failed_roots = {"/d: gone"}}, At(1)).ok());
+  EXPECT_EQ(table.Find("a")->failed_roots, std::vector<std::string>{"/d: gone"});
+}
+
 TEST(NodeTableTest, BadRecordsAreRefusedAndNamed) {
   const std::string long_id(NodeTable::kMaxNodeIdBytes + 1, 'x');
   const std::string long_address(NodeTable::kMaxAddressBytes + 1, 'x');
@@ -117,6 +161,43 @@ TEST(NodeTableTest, BadRecordsAreRefusedAndNamed) {
     EXPECT_NE(outcome.status().ToString().find(c.field), std::string::npos) << outcome.status();
   }
   EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(NodeTableTest, AnAddressIsOfOneLiveNode) {
+  NodeTable table(kDeadAfter);
+  ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());
+  for (const bool control : {true, false}) {
+    for (const bool crossed : {true, false}) {
+      NodeRecord other = Node("b");
+      const NodeRecord first = Node("a");
+      (control ? other.control_address : other.data_address) =
+          control == crossed ? first.data_address : first.control_address;
+      const absl::Status refused = table.Register(other, At(1)).status();
+      EXPECT_TRUE(absl::IsAlreadyExists(refused)) << refused;
+      for (const char* part : {"node a", "node b", "[listen] control", "advertise_data"}) {
+        EXPECT_NE(refused.ToString().find(part), std::string::npos) << refused;
+      }
+    }
+  }
+  EXPECT_EQ(table.Find("b"), nullptr);
+  // Itself again, a node that took over from a dead one, and what nobody has any more.
+  EXPECT_TRUE(table.Register(Node("a", 2), At(2)).ok());
+  NodeRecord heir = Node("b");
+  heir.control_address = Node("a").control_address;
+  EXPECT_TRUE(absl::IsAlreadyExists(table.Register(heir, At(12)).status()));
+  EXPECT_TRUE(table.Register(heir, At(13)).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(table.Register(Node("a", 3), At(14)).status()));
+  ASSERT_TRUE(table.Register(Node("b"), At(15)).ok());
+  EXPECT_TRUE(table.Register(Node("a", 3), At(15)).ok());
+  NodeRecord both = Node("c");
+  both.data_address = both.control_address;
+  EXPECT_TRUE(absl::IsInvalidArgument(table.Register(both, At(15)).status()));
+  // One that is remembered from before a restart is dead, so its addresses are not taken.
+  EXPECT_TRUE(table.AddDead([] {
+    NodeRecord dead = Node("d");
+    dead.data_address = Node("a").data_address;
+    return dead;
+  }(), Duration(0), At(15)).ok());
 }
 
 TEST(NodeTableTest, NodesAreFoundByTheirStoragesName) {

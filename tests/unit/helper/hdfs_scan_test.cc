@@ -18,10 +18,7 @@ constexpr int64_t kFirstGroup = INT64_MIN + 16;
 class HdfsScanTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto volumes = std::make_shared<HdfsVolumes>();
-    volumes->push_back(OpenHdfsVolume(first_.path()).value());
-    volumes->push_back(OpenHdfsVolume(second_.path()).value());
-    scan_ = std::make_unique<HdfsScan>(std::move(volumes));
+    scan_ = std::make_unique<HdfsScan>(HdfsVolumes::Open({first_.path(), second_.path()}).value());
   }
 
   HdfsContents Take() {

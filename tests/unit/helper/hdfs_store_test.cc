@@ -9,6 +9,7 @@
 
 #include "common/corrupt_block.h"
 #include "helper/hdfs_inventory.h"
+#include "helper/hdfs_scan.h"
 #include "helper/hdfs_volume.h"
 #include "unit/helper/hdfs_volume_fixture.h"
 
@@ -213,16 +214,65 @@ TEST_F(HdfsStoreTest, RefusesVolumesOfTwoDatanodesOrNone) {
   }
 }
 
+TEST_F(HdfsStoreTest, AFailedVolumeIsToleratedAndComesBack) {
+  const std::string away = first_.path() + ".away";
+  first_.Put(kBlock, Volume::Noise(100));
+  second_.Put({"BP-2", 1073741825, 7}, Volume::Noise(50));
+  std::filesystem::rename(first_.path(), away);
+  const auto volumes = HdfsVolumes::Open({first_.path(), second_.path()}).value();
+  EXPECT_EQ(volumes->datanode_uuid(), "dn-uuid-1");
+  ASSERT_EQ(volumes->failed().size(), 1u);
+  EXPECT_THAT(volumes->failed()[0], HasSubstr(first_.path() + ": "));
+  HdfsScan scan(volumes);
+  const auto count = [&] { return scan.Take([] { return false; }).value().inventory.block_count; };
+  EXPECT_EQ(count(), 1u);
+  std::filesystem::rename(away, first_.path());
+  EXPECT_EQ(count(), 1u);  // nobody has looked yet
+  volumes->Look();
+  EXPECT_THAT(volumes->failed(), testing::IsEmpty());
+  EXPECT_EQ(count(), 2u);
+  // It fails while the helper runs: what has gone is no longer counted.
+  const std::shared_ptr<const HdfsVolume> before = volumes->opened()[1];
+  std::filesystem::rename(first_.path(), away);
+  volumes->Look();
+  EXPECT_EQ(volumes->opened()[0], nullptr);
+  EXPECT_EQ(volumes->opened()[1], before);
+  EXPECT_EQ(count(), 1u);
+  // Another DataNode's is none of ours, even in the same place.
+  const Volume stranger(first_.path(), "dn-uuid-2");
+  volumes->Look();
+  ASSERT_EQ(volumes->failed().size(), 1u);
+  EXPECT_THAT(volumes->failed()[0], HasSubstr("belongs to DataNode dn-uuid-2"));
+  // Another directory in its place: a disk that was mounted anew.
+  std::filesystem::remove_all(first_.path());
+  std::filesystem::rename(away, first_.path());
+  volumes->Look();
+  const std::shared_ptr<const HdfsVolume> first = volumes->opened()[0];
+  std::filesystem::rename(first_.path(), away);
+  const Volume anew(first_.path());
+  volumes->Look();
+  EXPECT_NE(volumes->opened()[0], first);
+  EXPECT_EQ(count(), 1u);
+}
+
+TEST_F(HdfsStoreTest, WithAFailedVolumeTheOthersAreRead) {
+  second_.Put(kBlock, Volume::Noise(300));
+  const std::string missing = scratch_.File("missing");
+  const auto store = OpenHdfsStore({missing, second_.path()}, kInterval).value();
+  EXPECT_EQ(Read(store->Open(kBlock.Name()).value().get(), 0, 300).value(), Volume::Noise(300));
+  ASSERT_EQ(store->TakeInventory().value().failed_roots.size(), 1u);
+  const absl::Status gone = store->Open(HdfsBlock{"P", INT64_MIN, 1}.Name()).status();
+  EXPECT_TRUE(absl::IsNotFound(gone));
+  EXPECT_THAT(std::string(gone.message()), HasSubstr("failed volume " + missing));
+}
+
 TEST_F(HdfsStoreTest, CountsFinalizedReplicas) {
   first_.Put(kBlock, Volume::Noise(100));
   second_.Put({"BP-2", 1073741825, 7}, Volume::Noise(50));
   Volume::Write(first_.Directory(kBlock) + "/blk_9.tmp", "x");
   std::filesystem::create_directories(first_.path() + "/current/BP-2/current/rbw");
   Volume::Write(first_.path() + "/current/BP-2/current/rbw/blk_5", "x");
-  const auto volumes = std::make_shared<HdfsVolumes>();
-  volumes->push_back(OpenHdfsVolume(first_.path()).value());
-  volumes->push_back(OpenHdfsVolume(second_.path()).value());
-  HdfsInventory inventory(volumes, kInterval);
+  HdfsInventory inventory(HdfsVolumes::Open({first_.path(), second_.path()}).value(), kInterval);
   const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(20);
   while (inventory.latest().block_count == 0 && Clock::System().Now() < give_up) {
     std::this_thread::yield();
