@@ -22,8 +22,6 @@ SANITIZER_OPTIONS = {
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 WARNING = re.compile(r"\bwarning: ")
-# Tests that run beside a build watch the clock, and a compiler does not.
-BESIDE_TESTS = ("nice", "-n", "19")
 
 
 def build(session: Session, preset: str, targets: Sequence[str]) -> bool:
@@ -31,11 +29,12 @@ def build(session: Session, preset: str, targets: Sequence[str]) -> bool:
     has a time."""
     tier, start = Tier(f"build {preset}"), time.monotonic()
     configure = ["cmake", "--preset", preset]
-    compile_them = [*BESIDE_TESTS, "cmake", "--build", "--preset", preset,
+    compile_them = ["cmake", "--build", "--preset", preset,
                     *(["--target", *targets] if targets else [])]
     for number, command in enumerate((configure, compile_them)):
         log = session.logs / f"build-{preset}-{number}.log"
-        code = session.children.run(command, log, BUILD_SECONDS, SANITIZER_OPTIONS)
+        # Tests that run beside a build watch the clock, and a compiler does not.
+        code = session.children.run(command, log, BUILD_SECONDS, SANITIZER_OPTIONS, gives_way=True)
         output = log.read_text(errors="replace")
         if code:
             tier.fail(f"{' '.join(command)} (exit code {code})", output)
