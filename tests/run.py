@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the presets and runs all tests; tests/run.sh installs the packages first.
 
-Three phases, so that two cores are busy and nothing that watches the clock is disturbed:
+Three phases, so that two cores are busy and nothing that fills the machine is disturbed:
   1. The preset release is built: the programs, as deploy/quickstart.sh builds them.
-  2. Tests that start those programs (cluster, docs, install, bench) run beside the builds of asan,
-     tsan and fuzz, which give way to them. As soon as one of these stands, its tests (unit, script,
-     sim, fuzz, libfuzzer) run.
-  3. What measures, or fills the machine, runs alone: quickstart, lab and host tests.
+  2. Tests that start those programs (bench, cluster, docs, install, lab, quickstart) run beside the
+     builds of asan and tsan, which give way to them. As soon as one of these stands, its tests
+     (unit, script, sim, fuzz, libfuzzer) run.
+  3. What fills the machine runs alone: host tests.
 
-A test of phase 3, or one that starts programs, runs once more, alone, if it fails, unless more than
+A test that starts programs runs once more, alone, if it fails, unless more than
 four of its label have failed. When it passes then it counts as passed and is listed as "flaky:
 NAME". More than two of these fail the run.
 

@@ -77,12 +77,12 @@ absl::StatusOr<std::shared_ptr<const ErasureCode>> RotatedReedSolomonCode::Creat
   const std::string name = "rotated-rs(" + std::to_string(n) + "," + std::to_string(k) + "," +
                            std::to_string(layout.sub_blocks) + "," +
                            std::to_string(layout.unit_bytes) + ")";
-  constexpr int kMostRows = 64;
+  constexpr int kMostSubBlocks = 64;
   constexpr int kMostBlocks = 24;  // IsMds looks at 2^k sets
   ECPIPE_RETURN_IF_ERROR(Annotate(layout.Validate(), name));
   const int r = static_cast<int>(layout.sub_blocks);
   const bool in_range = k >= 2 && n <= kMostBlocks && 2 <= n - k && n - k <= 4 && r % 2 == 0;
-  if (!in_range || n * r > kMostRows) {
+  if (!in_range || n * r > kMostSubBlocks) {
     return absl::InvalidArgumentError(name +
                                       " is not a valid code: rotated-rs(n,k,rows,unit) needs 2 to "
                                       "4 parity blocks, k >= 2, n <= 24, an even "

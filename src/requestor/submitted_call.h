@@ -59,7 +59,7 @@ class SubmittedCall {
   bool shown_ready_ ABSL_GUARDED_BY(mutex_) = false;
   const size_t buffer_bytes_;
   // A ring. It is not zeroed: submitting does not wait for the kernel to give a GiB.
-  const std::unique_ptr<uint8_t[]> buffer_ ABSL_PT_GUARDED_BY(mutex_);
+  const std::unique_ptr<uint8_t[]> buffer_ ABSL_GUARDED_BY(mutex_);
   size_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // of the bytes that it holds
   size_t held_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t verified_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

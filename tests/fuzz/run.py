@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the libFuzzer targets of the preset `fuzz`. Each first runs its whole corpus again, then new
-inputs for the time that it is given. What is found is saved below the build directory, and printed.
+"""Runs the fuzz targets of the preset `asan` with libFuzzer. Each first runs its whole corpus, then
+new inputs for the time that it is given. What is found is saved below the build directory, and
+printed.
 
     tests/fuzz/run.py --seconds 13           a smoke test, seconds for each target
     tests/fuzz/run.py --hours 4 manifest     by hand, one target
@@ -64,7 +65,7 @@ class Folders:
 
     @classmethod
     def of(cls, target: str, bin_dir: Path) -> Folders:
-        folders = cls(bin_dir / f"{target}_fuzz", HERE / "corpus" / target,
+        folders = cls(bin_dir / f"{target}_libfuzzer", HERE / "corpus" / target,
                       bin_dir.parent / "fuzz-found" / target,
                       bin_dir.parent / "fuzz-crashes" / target)
         folders.found.mkdir(parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def describe_failure(folders: Folders, doing: str, code: int, output: str) -> st
 def fuzz(target: str, bin_dir: Path, seconds: float) -> Outcome:
     folders, outcome = Folders.of(target, bin_dir), Outcome(target)
     if not folders.program.exists():
-        outcome.failure = f"there is no {folders.program}: cmake --build --preset fuzz"
+        outcome.failure = f"there is no {folders.program}: cmake --build --preset asan"
         return outcome
     before, start = len(list(folders.found.iterdir())), time.monotonic()
     code, output = run_program(folders, ["-runs=0"], [folders.corpus], CORPUS_SECONDS)
@@ -166,7 +167,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}")
-    parser.add_argument("--bin-dir", type=Path, default=REPOSITORY / "build" / "fuzz" / "bin")
+    parser.add_argument("--bin-dir", type=Path, default=REPOSITORY / "build" / "asan" / "bin")
     duration = parser.add_mutually_exclusive_group()
     duration.add_argument("--seconds", type=float, default=13, help="for each target (default 13)")
     duration.add_argument("--hours", type=float, help="for each target")

@@ -13,6 +13,11 @@ from typing import Mapping, Sequence
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIMED_OUT = 124
 
+# Each child has a session of its own, and where the kernel groups by session, niceness counts only
+# inside of one: there the session as a whole has to be nice.
+GIVING_WAY = ("nice", "-n", "19", "sh", "-c",
+              'echo 19 2>/dev/null >/proc/self/autogroup; exec "$@"', "sh")
+
 
 class Children:
     """The running children, each in a process group of its own, so that an interrupt ends them all
@@ -24,8 +29,11 @@ class Children:
         self._closed = False
 
     def run(self, command: Sequence[str | Path], log: Path, seconds: float,
-            environment: Mapping[str, str] | None = None) -> int:
-        """The exit code; the output goes to `log`. TIMED_OUT when it took longer than `seconds`."""
+            environment: Mapping[str, str] | None = None, gives_way: bool = False) -> int:
+        """The exit code; the output goes to `log`. TIMED_OUT when it took longer than `seconds`.
+        `gives_way`: it takes what the other children leave of the cores."""
+        if gives_way:
+            command = (*GIVING_WAY, *command)
         with log.open("w") as output:
             with self._lock:
                 if self._closed:

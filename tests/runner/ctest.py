@@ -13,11 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Sequence
 
-from runner.builds import SANITIZER_OPTIONS, under_fixed_layout
+from runner.builds import SANITIZER_OPTIONS
 from runner.tier import Session, Tier
 
 TIER_SECONDS = 2400
 TEST_SECONDS = 300
+# What is kept of a test that passed: enough to find the parts that it skipped.
+PASSED_OUTPUT_BYTES = 1 << 20
+# unittest's line for such a part; what the part printed may stand between its name and the verdict.
+SKIPPED_PART = re.compile(r"^(test_\w+) \([^)]*\).*?\bskipped (['\"])(.*?)\2$",
+                          re.MULTILINE | re.DOTALL)
 # When so many of a tier fail, something is broken for all of them, and another try tells nothing.
 MOST_TRIED_AGAIN = 4
 
@@ -35,10 +40,12 @@ class TierPlan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one test: "passed", "failed" or "skipped", and what it said or why it was skipped."""
+    """Of one test: "passed", "failed" or "skipped", and what it said or why it was skipped.
+    `skipped_parts`: of one that passed, the parts that it skipped, with their reasons."""
 
     result: str
     text: str = ""
+    skipped_parts: tuple[str, ...] = ()
 
 
 def tests_by_label(build_folder: Path) -> dict[str, list[str]]:
@@ -83,6 +90,8 @@ def settle(session: Session, first: FirstTry) -> Tier:
     for name, outcome in first.outcomes.items():
         if outcome.result == "passed":
             tier.passed += 1
+            for part in outcome.skipped_parts:
+                tier.skip(name, part)
         elif outcome.result == "skipped":
             tier.skip(name, outcome.text)
         elif try_again and passes_alone(session, plan, name):
@@ -106,9 +115,9 @@ def run_ctest(session: Session, plan: TierPlan, names: Sequence[str]) -> dict[st
     junit, log = session.logs / f"{stem}.xml", session.logs / f"{stem}.log"
     junit.unlink(missing_ok=True)
     code = session.children.run(
-        [*under_fixed_layout(plan.preset), "ctest", "--test-dir", str(plan.build_folder),
+        ["ctest", "--test-dir", str(plan.build_folder),
          *selection, "--parallel", str(plan.tests_at_once), "--timeout", str(TEST_SECONDS),
-         "--output-junit", str(junit)],
+         "--test-output-size-passed", str(PASSED_OUTPUT_BYTES), "--output-junit", str(junit)],
         log, TIER_SECONDS, SANITIZER_OPTIONS)
     outcomes = read_report(junit) if junit.exists() else {}
     # A test that should be in the report and is not has failed.
@@ -129,7 +138,7 @@ def outcome_of(case: ElementTree.Element) -> Outcome:
     """A test may decline, saying why. One whose program is missing has not declined."""
     status, output = case.get("status"), case.findtext("system-out") or ""
     if status == "run":
-        return Outcome("passed")
+        return Outcome("passed", skipped_parts=skipped_parts(output))
     if status == "disabled":
         return Outcome("skipped", "disabled")
     reason = case.find("skipped" if status == "notrun" else "failure")
@@ -137,6 +146,14 @@ def outcome_of(case: ElementTree.Element) -> Outcome:
     if status == "notrun" and message.startswith("SKIP_"):
         return Outcome("skipped", skip_reason(output))
     return Outcome("failed", f"{output}\n{message or 'it did not run'}")
+
+
+def skipped_parts(output: str) -> tuple[str, ...]:
+    """A part's name and the reason, of each test method that a unittest script has skipped."""
+    # One method at a time, so that no match reaches from one into the verdict of another.
+    methods = re.split(r"^(?=test_\w+ \()", output, flags=re.MULTILINE)
+    found = (SKIPPED_PART.search(method) for method in methods)
+    return tuple(f"{match[1]}: {match[3]}" for match in found if match)
 
 
 def skip_reason(output: str) -> str:

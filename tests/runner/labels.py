@@ -11,7 +11,7 @@ from typing import Sequence
 
 class Phase(Enum):
     """SANITIZED runs as soon as its build stands, beside the next build. PROCESSES runs beside
-    builds, which give way to it. ALONE has nothing beside it: it measures, or fills the machine."""
+    builds, which give way to it. ALONE has nothing beside it: it fills the machine."""
 
     SANITIZED = 1
     PROCESSES = 2
@@ -35,27 +35,28 @@ class Label:
 
 
 # Whatever starts programs starts those of the build that the quickstart makes. The simulation runs
-# fibres of one thread, which tsan takes for one stack, and fuzz targets have one thread. libFuzzer
-# needs a build of its own.
+# fibres of one thread, which tsan takes for one stack, and fuzz targets have one thread.
 LABELS = (
     Label("unit", ("asan", "tsan")),
     Label("script", ("asan", "tsan")),
     Label("sim", ("asan",)),
     Label("fuzz", ("asan",)),
-    Label("libfuzzer", ("fuzz",)),
+    Label("libfuzzer", ("asan",)),
     Label("bench", ("release",), Phase.PROCESSES),
     # More than two at once on two cores, and one waits too long for another.
     Label("cluster", ("release",), Phase.PROCESSES, 2, retried=True),
     Label("docs", ("release",), Phase.PROCESSES, 1, retried=True),
     Label("install", ("release",), Phase.PROCESSES, 1, retried=True),
-    Label("quickstart", ("release",), Phase.ALONE, 1, retried=True),
-    Label("lab", ("release",), Phase.ALONE, 1, retried=True),
+    # Links of a few hundred Mb/s take less than half a core, and no test reads a time but against
+    # one of the same run.
+    Label("lab", ("release",), Phase.PROCESSES, 1, retried=True),
+    Label("quickstart", ("release",), Phase.PROCESSES, 1, retried=True),
     Label("host", ("release",), Phase.ALONE, 1, retried=True),
 )
 QUICK = {"dev": ("unit", "script", "sim", "fuzz")}
 # Of release what tests start, of the sanitizers what runs in a test's own process.
 BUILD_TARGETS = {"release": ("system_tests",), "asan": ("unit_tests",), "tsan": ("unit_tests",)}
-PRESET_ORDER = ("release", "dev", "asan", "tsan", "fuzz")
+PRESET_ORDER = ("release", "dev", "asan", "tsan")
 
 Plan = dict[str, list[Label]]
 

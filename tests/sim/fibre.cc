@@ -8,7 +8,15 @@
 
 #include "common/check.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)  // gcc's name of it
+#define ECPIPE_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#define ECPIPE_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#else
+#define ECPIPE_ADDRESS_SANITIZER 0
+#endif
+
+#if ECPIPE_ADDRESS_SANITIZER
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -38,7 +46,7 @@ void* TakeStack() {
   return stack;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if ECPIPE_ADDRESS_SANITIZER
 void StartSwitch(void** save, const void* bottom, size_t bytes) {
   __sanitizer_start_switch_fiber(save, bottom, bytes);
 }

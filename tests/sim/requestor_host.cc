@@ -149,7 +149,7 @@ class RequestorHost::Api : public CoordinatorApi {
 };
 
 RequestorHost::RequestorHost(const std::string& node, Network* network, Checks* checks)
-    : Host(node, std::make_shared<Process>(Process{node})), network_(network), checks_(checks) {
+    : Host(node, std::make_shared<Process>(Process{node})), checks_(checks) {
   auto transport = std::make_unique<SimTransport>(network, this, nullptr);
   transport_ = transport.get();
   requestor_ = std::make_unique<Requestor>(std::make_unique<Api>(network, this),

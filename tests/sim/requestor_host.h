@@ -29,7 +29,6 @@ class RequestorHost : public Host {
  private:
   class Api;
 
-  Network* const network_;
   Checks* const checks_;
   SimTransport* transport_ = nullptr;  // the requestor's
   std::unique_ptr<Requestor> requestor_;

@@ -51,6 +51,19 @@ class Runner(unittest.TestCase):
     def counts(self, tier: Tier) -> tuple[int, int, int, int]:
         return tier.passed, tier.failed, tier.skipped, len(tier.flaky)
 
+    def test_skipped_parts_of_a_test_that_passes(self) -> None:
+        script = """cat <<'END'
+test_a (__main__.T.test_a) ... ok
+test_b (__main__.T.test_b) ... noise
+skipped 'no moon: (new)'
+test_c (__main__.T.test_c) ... ok
+OK (skipped=1)
+END"""
+        self.write_tests(a=script, b=PASS)
+        tier = self.run_tests(retried=False)
+        self.assertEqual(self.counts(tier), (2, 0, 1, 0))
+        self.assertEqual(tier.skips, ["preset some: a: test_b: no moon: (new)"])
+
     def test_counts(self) -> None:
         self.write_tests(a=PASS, b=FAIL, c=SKIP, d=PASS)
         tier = self.run_tests(retried=False)
@@ -116,7 +129,7 @@ class Plans(unittest.TestCase):
 
     def test_whole_run_has_every_label(self) -> None:
         plan = self.names([], [], False)
-        self.assertEqual(list(plan), ["release", "asan", "tsan", "fuzz"])
+        self.assertEqual(list(plan), ["release", "asan", "tsan"])
         self.assertEqual({name for names in plan.values() for name in names},
                          {label.name for label in LABELS})
 
@@ -137,7 +150,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(targets_of("release", [by_name["unit"]]), ())
         self.assertEqual(targets_of("asan", [by_name["unit"]]), ("unit_tests",))
         self.assertEqual(targets_of("asan", [by_name["unit"], by_name["cluster"]]), ())
-        self.assertEqual(targets_of("fuzz", [by_name["libfuzzer"]]), ())
+        self.assertEqual(targets_of("asan", [by_name["libfuzzer"]]), ("unit_tests",))
 
 
 if __name__ == "__main__":
