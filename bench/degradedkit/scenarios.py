@@ -19,12 +19,13 @@ from .links import HeldLinks, Links, Network
 from .placement import Cluster, Code, Stripe, place
 from .reads import Block, ContiguousReads, Plans, StripedReads
 from .recovery import Recovery
-from .schedulers import ALGORITHMS
+from .schedulers import ALL_ALGORITHMS
 from .simulator import Outcome, Simulation, Slaves
 
 # The least time of a task, as a share of the mean: a normal distribution has no end.
 LEAST_FACTOR = 0.05
 FAILURES = ("none", "node", "two nodes", "rack")
+LINKS = ("held", "shared", "circuits")
 
 
 class Planning(Plans, Protocol):
@@ -53,12 +54,13 @@ class Setting:
     block_bytes: int = formulas.BLOCK_BYTES
     failure: str = "node"
     heartbeat: float = 3.0
+    in_step: bool = False        # all slaves beat at once; else each at a time of its own
     jobs: int = 1
     gap_seconds: float = 120.0   # between jobs, mean of an exponential distribution
     slow_nodes: int = 0          # the first ones of each rack in turn
     slow_factor: float = 1.0
     scheme: str = "conventional"
-    links: str = "held"          # held, circuits or shared
+    links: str = "held"          # a name of LINKS
     striped_parts: int = 0       # of the k shares of a split that a task reads; 0: contiguous
     misjudged: float = 0.0       # t_s is off by up to this share, for each node
     recovery_mb: float = 0.0     # MB/s that a recovery rebuilds; 0: none
@@ -116,7 +118,8 @@ def slaves_of(setting: Setting, seed: int, lost: frozenset[int]) -> Slaves:
         setting.map_slots, setting.reduce_slots,
         [setting.map_seconds * factor for factor in factors],
         [setting.reduce_seconds * factor for factor in factors],
-        [beats.uniform(0, setting.heartbeat) for _ in factors], setting.heartbeat, lost,
+        [0.0 if setting.in_step else beats.uniform(0, setting.heartbeat) for _ in factors],
+        setting.heartbeat, lost,
         [1 + misjudging.uniform(-setting.misjudged, setting.misjudged) for _ in factors])
 
 
@@ -160,7 +163,7 @@ def build(setting: Setting, seed: int, algorithm: str, planner: Planning,
     reads = reads_of(setting, seed, stripes, lost, planner)
     slaves = slaves_of(setting, seed, lost)
     simulation = Simulation(slaves, reads, links_of(setting, reads.network.rates),
-                            ALGORITHMS[algorithm], setting.read_seconds(), keep_trace)
+                            ALL_ALGORITHMS[algorithm], setting.read_seconds(), keep_trace)
     blocks = [Block(stripe, i) for stripe in range(len(stripes)) for i in range(code.k)]
     gaps, arrival, jobs = chance_of(seed, "arrivals"), 0.0, []
     share = len(blocks) // setting.jobs

@@ -77,6 +77,12 @@ def enhanced_degraded_first(jobs: Sequence[Job], free_slots: int, slave: Slave,
 
 ALGORITHMS: dict[str, Algorithm] = {
     "LF": locality_first, "BDF": basic_degraded_first, "EDF": enhanced_degraded_first}
+# With line 2 of Algorithm 3 as it is printed; only to see what it would come to.
+AS_PRINTED = "EDF as printed"
+ALL_ALGORITHMS: dict[str, Algorithm] = {
+    **ALGORITHMS, AS_PRINTED: lambda jobs, free_slots, slave: _degraded_first(
+        jobs, free_slots, lambda: (not slave.local_seconds < slave.mean_local_seconds
+                                   and assign_to_rack(slave)))}
 
 
 def assign_to_slave(slave: Slave) -> bool:
