@@ -65,7 +65,8 @@ def draw_panel(axes: Any, panel: dict[str, Any]) -> None:
     values = [y for series in panel["series"] for y in (
         [value for box in series["boxes"] if box for value in (box["least"], box["most"])]
         if boxes else [y for y in series["points"] if y is not None])]
-    if values and min(values) > 0 and max(values) / min(values) > LOG_FROM:
+    wide = values and min(values) > 0 and max(values) / min(values) > LOG_FROM
+    if wide and not panel.get("linear"):
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(plt.matplotlib.ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(plt.matplotlib.ticker.StrMethodFormatter("{x:g}"))

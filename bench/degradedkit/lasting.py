@@ -133,7 +133,7 @@ def panels(data: Mapping[str, Any]) -> list[Panel]:
         rows = [row for row in data["rows"] if row["axis"] == axis]
         groups = list(dict.fromkeys(row["value"] for row in rows))
         found.append({
-            "title": f"{SENSITIVE_CODE}, {label}", "x_label": label, "y_label": "nines a year",
+            "title": f"{SENSITIVE_CODE}, {label}", "x_label": label, "y_label": "nines a year", "linear": True,
             "groups": [value if isinstance(value, str) else f"{value:g}" for value in groups],
             "series": [{"label": f"{scheme}, {place}", "colour": number,
                         "style": "-" if place == "flat" else "--",

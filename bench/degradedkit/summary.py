@@ -45,7 +45,8 @@ def box(values: Sequence[float]) -> dict[str, Any]:
                          if len(ordered) > 1 else [ordered[0]] * 3)
     reach = 1.5 * (high - low)
     inside = [value for value in ordered if low - reach <= value <= high + reach]
-    return {"least": inside[0], "lower": low, "median": middle, "upper": high, "most": inside[-1],
+    return {"least": min(inside[0], low), "lower": low, "median": middle, "upper": high,
+            "most": max(inside[-1], high),
             "outliers": [value for value in ordered if not low - reach <= value <= high + reach]}
 
 
