@@ -33,7 +33,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 LAB_RESULTS = REPOSITORY / "bench" / "results"
 RESULTS = LAB_RESULTS / "degraded"
 PAGE = REPOSITORY / "bench" / "DEGRADED.md"
-SEEDS, NEW_SEEDS = 30, 5
+SEEDS, NEW_SEEDS = 30, 4
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Sequence
 
-from .links import FOREVER, Load
+from .links import FOREVER, Load, together
 
 # What is left of a read by rounding, in bytes. No read has so few.
 _ROUNDING = 1e-3
@@ -51,13 +51,10 @@ class FairLinks:
               least_seconds: float = 0.0) -> None:
         """`loads` are not empty."""
         self._advance(now)
-        together: dict[int, float] = defaultdict(float)
-        for load in loads:
-            for link, count in load:
-                together[link] += count
-        unit = min(self._unit, max(together.values()))
+        load = together(loads)
+        unit = min(self._unit, max(count for _, count in load))
         limit = unit / least_seconds if least_seconds else FOREVER
-        self._flows[token] = _Flow(tuple(together.items()), unit, limit)
+        self._flows[token] = _Flow(load, unit, limit)
         self._settled = False
 
     def next_end(self) -> float:

@@ -18,6 +18,14 @@ Load = tuple[tuple[int, float], ...]   # link, bytes
 FOREVER = float("inf")
 
 
+def together(loads: Iterable[Load]) -> Load:
+    total: dict[int, float] = defaultdict(float)
+    for load in loads:
+        for link, count in load:
+            total[link] += count
+    return tuple(total.items())
+
+
 class Network:
     """Which links a stream passes."""
 

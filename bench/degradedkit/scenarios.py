@@ -4,11 +4,12 @@ to chance comes from the seed, and is the same for each algorithm, scheme and ki
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, Sequence
 
 from . import formulas
 from .circuits import CircuitLinks
@@ -63,7 +64,7 @@ class Setting:
     links: str = "held"          # a name of LINKS
     striped_parts: int = 0       # of the k shares of a split that a task reads; 0: contiguous
     misjudged: float = 0.0       # t_s is off by up to this share, for each node
-    recovery_mb: float = 0.0     # MB/s that a recovery rebuilds; 0: none
+    recovery_mb: float = 0.0     # MB/s that a recovery rebuilds, if links allow; 0: none
     recovery_delay: float = 0.0  # seconds between the loss and the recovery's begin
     waits: bool = False          # degraded tasks wait for the recovery of their block
 
@@ -86,6 +87,18 @@ class Setting:
 
 def chance_of(seed: int, what: str) -> random.Random:
     return random.Random(f"{seed} {what}")
+
+
+@functools.lru_cache(maxsize=64)
+def stripes_of(nodes: int, racks: int, code: Code, blocks: int, seed: int) -> tuple[Stripe, ...]:
+    return tuple(place(Cluster(nodes, racks), code, blocks, chance_of(seed, "placement")))
+
+
+@functools.lru_cache(maxsize=512)
+def deviations(seed: int, job: int, count: int) -> tuple[float, ...]:
+    """Of its tasks' times, in standard deviations."""
+    chance = chance_of(seed, f"tasks {job}")
+    return tuple(chance.gauss(0.0, 1.0) for _ in range(count))
 
 
 def slow_nodes(setting: Setting) -> set[int]:
@@ -123,7 +136,7 @@ def slaves_of(setting: Setting, seed: int, lost: frozenset[int]) -> Slaves:
         [1 + misjudging.uniform(-setting.misjudged, setting.misjudged) for _ in factors])
 
 
-def reads_of(setting: Setting, seed: int, stripes: list[Stripe], lost: frozenset[int],
+def reads_of(setting: Setting, seed: int, stripes: Sequence[Stripe], lost: frozenset[int],
              plans: Plans) -> ContiguousReads:
     network = Network(setting.cluster())
     if setting.striped_parts:
@@ -141,25 +154,23 @@ def links_of(setting: Setting, rates: list[float]) -> Links:
 
 def job_of(setting: Setting, seed: int, number: int, arrival: float, blocks: list[Block],
            reads: ContiguousReads, slaves: Slaves) -> JobRun:
-    chance = chance_of(seed, f"tasks {number}")
-
-    def factor(spread: float) -> float:
-        return max(LEAST_FACTOR, chance.gauss(1.0, spread))
-    tasks = [Task(i, block, reads.home(block), factor(setting.map_spread))
-             for i, block in enumerate(blocks)]
+    def factors(spread: float, some: Sequence[float]) -> list[float]:
+        return [max(LEAST_FACTOR, 1.0 + spread * deviation) for deviation in some]
+    chance = deviations(seed, number, len(blocks) + setting.reduces)
+    tasks = [Task(i, block, reads.home(block), factor) for i, (block, factor) in enumerate(
+        zip(blocks, factors(setting.map_spread, chance)))]
     misjudged = slaves.misjudged or [1.0] * setting.nodes
     cost = [seconds * wrong for seconds, wrong in zip(slaves.map_seconds, misjudged)]
-    return JobRun(number, arrival, tasks, [factor(setting.reduce_spread)
-                                           for _ in range(setting.reduces)],
+    return JobRun(number, arrival, tasks, factors(setting.reduce_spread, chance[len(blocks):]),
                   setting.shuffle * setting.block_bytes, reads.network.racks, cost, setting.waits)
 
 
 def build(setting: Setting, seed: int, algorithm: str, planner: Planning,
           keep_trace: bool = False) -> tuple[Simulation, list[JobRun]]:
-    cluster, code = setting.cluster(), setting.code()
-    planner.describe(cluster)
+    code = setting.code()
+    planner.describe(setting.cluster())
     lost = lost_nodes(setting, seed)
-    stripes = place(cluster, code, setting.blocks * setting.jobs, chance_of(seed, "placement"))
+    stripes = stripes_of(setting.nodes, setting.racks, code, setting.blocks * setting.jobs, seed)
     reads = reads_of(setting, seed, stripes, lost, planner)
     slaves = slaves_of(setting, seed, lost)
     simulation = Simulation(slaves, reads, links_of(setting, reads.network.rates),

@@ -10,7 +10,7 @@ refuses it if t_s > E[t_s], "slave s does not have spare resources", and that is
 from __future__ import annotations
 
 from enum import Enum
-from typing import Callable, NamedTuple, Sequence
+from typing import Callable, Iterable, NamedTuple
 
 
 class Kind(Enum):
@@ -48,27 +48,29 @@ class Assignment(NamedTuple):
     kind: Kind
 
 
-Algorithm = Callable[[Sequence[Job], int, Slave], list[Assignment]]
+Algorithm = Callable[[Iterable[Job], int, Slave], list[Assignment]]
 
 
-def locality_first(jobs: Sequence[Job], free_slots: int, slave: Slave) -> list[Assignment]:
+def locality_first(jobs: Iterable[Job], free_slots: int, slave: Slave) -> list[Assignment]:
     """Algorithm 1."""
     del slave
     answer: list[Assignment] = []
     for number, job in enumerate(jobs):
+        if len(answer) == free_slots:
+            break
         answer += _local_and_remote(number, job, free_slots - len(answer))
         degraded = min(job.degraded, free_slots - len(answer))
         answer += [Assignment(number, Kind.DEGRADED)] * degraded
     return answer
 
 
-def basic_degraded_first(jobs: Sequence[Job], free_slots: int, slave: Slave) -> list[Assignment]:
+def basic_degraded_first(jobs: Iterable[Job], free_slots: int, slave: Slave) -> list[Assignment]:
     """Algorithm 2."""
     del slave
     return _degraded_first(jobs, free_slots, lambda: True)
 
 
-def enhanced_degraded_first(jobs: Sequence[Job], free_slots: int, slave: Slave,
+def enhanced_degraded_first(jobs: Iterable[Job], free_slots: int, slave: Slave,
                             ) -> list[Assignment]:
     """Algorithm 3."""
     return _degraded_first(jobs, free_slots, lambda: (
@@ -100,14 +102,15 @@ def keeps_pace(job: Job) -> bool:
     return job.launched * job.degraded_total >= job.degraded_launched * job.total
 
 
-def _degraded_first(jobs: Sequence[Job], free_slots: int, may_take: Callable[[], bool],
+def _degraded_first(jobs: Iterable[Job], free_slots: int, may_take: Callable[[], bool],
                     ) -> list[Assignment]:
     """At most one degraded task a heartbeat, of whichever job is due for one first."""
     answer: list[Assignment] = []
     assigned = False
     for number, job in enumerate(jobs):
-        if (not assigned and len(answer) < free_slots and job.degraded and keeps_pace(job)
-                and may_take()):
+        if len(answer) == free_slots:
+            break
+        if not assigned and job.degraded and keeps_pace(job) and may_take():
             answer.append(Assignment(number, Kind.DEGRADED))
             assigned = True
         answer += _local_and_remote(number, job, free_slots - len(answer))

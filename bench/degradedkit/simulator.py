@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Protocol, Sequence
 
 from .job import JobRun, Task
-from .links import Links, Load, Network
+from .links import Links, Load, Network, together
 from .reads import Block
 from .schedulers import Algorithm, Kind, Slave
 
@@ -169,7 +169,7 @@ class Simulation:
         if free:
             jobs = [job for job in self.jobs if job.has_unassigned_maps()]
             rack = self.racks[node]
-            seen = [job.seen_from(rack) for job in jobs]
+            seen = (job.seen_from(rack) for job in jobs)  # of many jobs few are looked at
             for number, kind in self.algorithm(seen, free, self._slave(node, jobs)):
                 self._launch(jobs[number], kind, node)
         for job in self.jobs:
@@ -260,12 +260,11 @@ class Simulation:
     def _fetch(self, _: int) -> None:
         """Reducers ask for what map tasks have left since the last time."""
         self._fetch_due = False
-        for job in list(self.jobs):
-            if not job.reduces or job.reduces_waiting:
-                continue
-            load = job.fetch(self.reads.network)
-            # Without new data too: what is left of the last time is then spread anew.
-            self.links.shuffle(self.now, load, self.slaves.heartbeat)
+        fetching = [job for job in self.jobs if job.reduces and not job.reduces_waiting]
+        # Without new data too: what is left of the last time is then spread anew.
+        self.links.shuffle(self.now, together(job.fetch(self.reads.network) for job in fetching),
+                           self.slaves.heartbeat)
+        for job in fetching:
             if job.maps_done() and job.mark is None:
                 job.mark = self.links.shuffle_mark()
             if job.mark is not None and not job.reducing:

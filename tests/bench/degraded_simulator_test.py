@@ -182,7 +182,7 @@ class Recoveries(unittest.TestCase):
     def test_who_waits_reads_nothing_degraded(self) -> None:
         for links in scenarios.LINKS:
             setting = replace(self.RECOVERED, links=links)
-            reads = run(setting, 1, "LF", Stars())
+            reads = run(setting, 1, "EDF", Stars())
             waits = run(replace(setting, waits=True), 1, "LF", Stars())
             self.assertGreater(reads.launched[Kind.DEGRADED], 0)
             self.assertEqual(waits.launched[Kind.DEGRADED], 0)
