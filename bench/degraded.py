@@ -65,7 +65,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="how long stripes last, by a Markov chain")
     commands.add_parser("all", parents=[common, with_planner, seeded],
                         help="everything, and the page")
-    commands.add_parser("report", parents=[common], help="the page, from results")
+    commands.add_parser("report", parents=[common], help="the page and its pictures, from results")
     return parser.parse_args()
 
 
@@ -81,6 +81,12 @@ def write_report(out: Path) -> None:
     """The page of results elsewhere is beside them."""
     target = PAGE if out == RESULTS else out / PAGE.name
     page.write(out, target, os.path.relpath(out, target.parent))
+
+
+def redraw(out: Path) -> None:
+    for figure in page.FIGURES:
+        if data := page.load(out, figure.name):
+            output.draw_figure(out, figure, data["rows"])
 
 
 def write_analysis(out: Path) -> None:
@@ -108,9 +114,8 @@ def run_command(arguments: argparse.Namespace) -> None:
         with Planner(arguments.bin_dir) as planner:
             print_settings(parse_changes(arguments.changes), planner, arguments.seeds)
         return
-    if arguments.command != "report":
-        pictures.check_available()
-        arguments.out.mkdir(parents=True, exist_ok=True)
+    pictures.check_available()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.command in ("analysis", "all"):
         write_analysis(arguments.out)
         print("\n".join(analysis.page_lines()))
@@ -120,6 +125,8 @@ def run_command(arguments: argparse.Namespace) -> None:
                 write_durability(arguments.out, planner)
             if arguments.command != "durability":
                 write_figures(arguments, planner, getattr(arguments, "figures", ""))
+    if arguments.command == "report":
+        redraw(arguments.out)
     if arguments.command in ("all", "report"):
         write_report(arguments.out)
 

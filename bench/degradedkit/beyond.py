@@ -258,9 +258,10 @@ def sensitivity_panels(rows: Rows) -> list[Panel]:
 # ---- map tasks only ----
 
 # What a prototype of 90 lines, without shuffle and reduce tasks, gave: LF / BDF / EDF.
-PROTOTYPE = {("conventional", 1000.0): "1.69 / 1.10 / 1.09", ("rp-rack", 1000.0): "1.18 / 1.06 / 1.06",
-             ("rp", 1000.0): "1.58 / 1.06 / 1.06", ("conventional", 250.0): "3.34 / 2.48 / 2.18",
-             ("rp-rack", 250.0): "1.55 / 1.05 / 1.06", ("rp", 250.0): "2.97 / 2.20 / 2.17"}
+PROTOTYPE = {
+    ("conventional", 1000.0): "1.69 / 1.10 / 1.09", ("conventional", 250.0): "3.34 / 2.48 / 2.18",
+    ("rp-rack", 1000.0): "1.18 / 1.06 / 1.06", ("rp-rack", 250.0): "1.55 / 1.05 / 1.06",
+    ("rp", 1000.0): "1.58 / 1.06 / 1.06", ("rp", 250.0): "2.97 / 2.20 / 2.17"}
 
 
 def map_only_cells() -> tuple[Cell, ...]:
@@ -337,7 +338,8 @@ def assumption_panels(rows: Rows) -> list[Panel]:
 
 FIGURES = (
     Figure("assumptions", "Changing one assumption", assumption_cells(), assumption_panels,
-           algorithms=("LF", "BDF", "EDF", AS_PRINTED), tables=(assumption_table,), new=True),
+           algorithms=("LF", "BDF", "EDF", AS_PRINTED), tables=(assumption_table,), new=True,
+           columns=1),
     Figure("map-only", "Pipelined degraded reads, map tasks only", map_only_cells(),
            map_only_panels, tables=(map_only_table,), columns=2, setting="(20,15)"),
     Figure("racks", "Each scheme where racks' links are the bottleneck", scheme_cells("racks"),

@@ -18,9 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from labkit.draw import COLOURS, DPI, MARKERS, plt  # noqa: E402
 
 PANEL_INCHES = (4.6, 3.3)
+WIDE_INCHES = 10.5
 LEGEND_INCHES = 0.45
 GROUP_WIDTH = 0.8
-LEGEND_COLUMNS = 6
+LEGEND_ENTRY_INCHES = 2.2
 LOG_FROM = 5.0   # a linear axis hides what is so many times smaller than the largest
 MANY_LETTERS = 42
 
@@ -58,8 +59,9 @@ def draw_panel(axes: Any, panel: dict[str, Any]) -> None:
     axes.set_title(panel["title"], fontsize=9)
     axes.set_ylabel(panel["y_label"], fontsize=8)
     axes.set_xlabel(panel["x_label"], fontsize=8)
+    turned = sum(map(len, panel["groups"])) > MANY_LETTERS
     axes.set_xticks(range(len(panel["groups"])), panel["groups"], fontsize=7,
-                    rotation=20 if sum(map(len, panel["groups"])) > MANY_LETTERS else 0)
+                    rotation=20 if turned else 0, ha="right" if turned else "center")
     axes.tick_params(axis="y", labelsize=7)
     axes.grid(axis="y", which="both", linewidth=0.3)
     values = [y for series in panel["series"] for y in (
@@ -76,10 +78,11 @@ def draw_panel(axes: Any, panel: dict[str, Any]) -> None:
 def main() -> None:
     picture = json.load(sys.stdin)
     panels = picture["panels"]
-    columns = min(picture.get("columns", 3), len(panels))
+    columns = min(picture["columns"], len(panels))
+    panel_width = WIDE_INCHES if columns == 1 else PANEL_INCHES[0]
     rows = math.ceil(len(panels) / columns)
     figure = plt.figure(dpi=DPI, layout="constrained", figsize=(
-        PANEL_INCHES[0] * columns, PANEL_INCHES[1] * rows + 2 * LEGEND_INCHES))
+        panel_width * columns, PANEL_INCHES[1] * rows + 2 * LEGEND_INCHES))
     grid = figure.add_gridspec(rows + 1, columns,
                                height_ratios=[PANEL_INCHES[1]] * rows + [LEGEND_INCHES])
     for number, panel in enumerate(panels):
@@ -87,8 +90,8 @@ def main() -> None:
     handles, labels = figure.axes[0].get_legend_handles_labels()
     aside = figure.add_subplot(grid[rows, :])
     aside.axis("off")
-    aside.legend(handles, labels, loc="center", ncols=min(LEGEND_COLUMNS, len(labels)),
-                 fontsize=8, frameon=False)
+    aside.legend(handles, labels, loc="center", fontsize=8, frameon=False,
+                 ncols=min(int(panel_width * columns / LEGEND_ENTRY_INCHES), len(labels)))
     figure.suptitle(picture["title"], fontsize=11)
     figure.savefig(picture["path"])
 

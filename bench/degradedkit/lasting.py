@@ -118,7 +118,7 @@ def played_rows(known: Sequence[tuple[Code, int]], both: Sequence[Scheme]) -> li
             rows.append({"code": SHOWN.get(code.name, code.name), "placement": placement(blocks),
                          "chain_hours": mean_time(setting, code, both[0]) / 3600,
                          "played_hours": statistics.mean(times) / 3600,
-                         "error_hours": statistics.stdev(times) / math.sqrt(len(times)) / 3600})
+                         "error_hours": statistics.stdev(times) / len(times) ** 0.5 / 3600})
     return rows
 
 
@@ -133,7 +133,8 @@ def panels(data: Mapping[str, Any]) -> list[Panel]:
         rows = [row for row in data["rows"] if row["axis"] == axis]
         groups = list(dict.fromkeys(row["value"] for row in rows))
         found.append({
-            "title": f"{SENSITIVE_CODE}, {label}", "x_label": label, "y_label": "nines a year", "linear": True,
+            "title": f"{SENSITIVE_CODE}, {label}", "x_label": label,
+            "y_label": "nines a year", "linear": True,
             "groups": [value if isinstance(value, str) else f"{value:g}" for value in groups],
             "series": [{"label": f"{scheme}, {place}", "colour": number,
                         "style": "-" if place == "flat" else "--",
@@ -186,20 +187,22 @@ def code_table(data: Mapping[str, Any]) -> list[str]:
 
 
 def played_table(data: Mapping[str, Any]) -> list[str]:
-    return ["The chain against Monte Carlo, where nodes last two hours and racks twenty:", "", *table(
+    said = "The chain against Monte Carlo, where nodes last two hours and racks twenty:"
+    return [said, "", *table(
         ["code", "placement", "chain, hours to loss", "played", "standard error"],
         [[row["code"], row["placement"], f"{row['chain_hours']:.4g}", f"{row['played_hours']:.4g}",
           f"{row['error_hours']:.2g}"] for row in data["played"]])]
 
 
 INTRODUCTION = """A Markov chain over the number of lost blocks of one stripe. Patterns that do not
-decode are counted by asking our codec for each. Repair rates are the lab's: a degraded read of ten blocks
-takes {conventional_timeslots_of_10:.2f} direct sends the conventional way and {rp_timeslots_of_10:.2f} by RP, a
-recovery over all nodes reaches {conventional_of_bound:.2f} and {rp_of_bound:.2f} of what the links allow (Figures 8(c)-(e)
-of [RESULTS.md](RESULTS.md)). 100 nodes of 10 TB, 500 Mb/s of each for repairs, a node lost in
-four years, a rack in fifty, 30 s until a loss is noticed, 600 s until stripes that have lost one
-block are begun. *flat*: no two blocks of a stripe in one rack; *racks*: as many as the code
-survives (LRC: two). For a million stripes take six nines off.
+decode are counted by asking our codec for each. Repair rates are the lab's (Figures 8(c)-(e) of
+[RESULTS.md](RESULTS.md)): a degraded read of ten blocks takes {conventional_timeslots_of_10:.2f}
+direct sends the conventional way and {rp_timeslots_of_10:.2f} by RP; a recovery over all nodes
+reaches {conventional_of_bound:.2f} and {rp_of_bound:.2f} of what the links allow. 100 nodes of
+10 TB in ten racks, 500 Mb/s of each for repairs, a node lost in four years, a rack with its blocks in
+fifty, 30 s until a loss is noticed, 600 s until stripes that have lost one block are begun. *flat*:
+no two blocks of a stripe in one rack; *racks*: as many as the code survives (LRC: two). For a
+million stripes take six nines off.
 
 A recovery moves k blocks for each block, over all nodes, under either scheme. So RP gains where
 little is waited for but the read itself: stripes that have lost two blocks or more, in clusters so

@@ -28,6 +28,10 @@ def write_figure(out: Path, figure: Figure, runs: Runs) -> None:
     write_rows(out, figure.name, {"new": figure.new, "seeds": list(range(seeds)),
                                   "parameters": asdict(Setting()), "rows": rows})
     write_csv(out / f"{figure.name}.csv", rows)
+    draw_figure(out, figure, rows)
+
+
+def draw_figure(out: Path, figure: Figure, rows: Sequence[Mapping[str, Any]]) -> None:
     pictures.draw(out / f"{figure.name}.png", figure.title, figure.panels(rows), figure.columns)
 
 

@@ -24,7 +24,8 @@ results anew, in minutes on one core.
 The paper is Li, Lee and Hu, "Degraded-First Scheduling for MapReduce in Erasure-Coded Storage
 Clusters" (DSN'14). Its numbers are quoted from its text; curves that it only draws are not read
 off. Everything here is computed or simulated; nothing is measured on a network. How the simulator
-works, and who should use what: [docs/design/014-degraded-first.md](../docs/design/014-degraded-first.md).
+works, and who should use what:
+[docs/design/014-degraded-first.md](../docs/design/014-degraded-first.md).
 
 - **LF, BDF, EDF**: locality first (stock Hadoop), basic and enhanced degraded first.
 - **links held**: a rack's up- and downlink serve one read after another, as in the paper.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 7 and 8 of "Degraded-First Scheduling for MapReduce in Erasure-Coded Storage Clusters" (Li,
-Lee and Hu, DSN'14). Its numbers are quoted from its text; curves that it only draws are not read
-off."""
+"""Figures 7 and 8 of "Degraded-First Scheduling for MapReduce in Erasure-Coded Storage Clusters"
+(Li, Lee and Hu, DSN'14). Its numbers are quoted from its text; curves that it only draws are
+not read off."""
 
 from __future__ import annotations
 

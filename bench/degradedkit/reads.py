@@ -77,8 +77,8 @@ class ContiguousReads:
 
 class StripedReads(ContiguousReads):
     """Cells of k data blocks in turn, as HDFS-3 lays files out. A split of the size of a block has
-    an equal share in each of the k data blocks of its stripe, and a task reads the shares of `parts`
-    of them: of all for a whole read, of fewer where it wants some columns only."""
+    an equal share in each of the k data blocks of its stripe, and a task reads the shares of
+    `parts` of them: of all for a whole read, of fewer where it wants some columns only."""
 
     def __init__(self, *arguments: object, parts: int, **more: object) -> None:
         super().__init__(*arguments, **more)  # type: ignore[arg-type]

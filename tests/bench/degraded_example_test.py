@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator on the paper's hand-worked examples (section III, Figure 4), and on a grid where the
+"""The simulator on the paper's hand-worked examples (section III, Figure 4), and where the
 assumptions of its formulas hold."""
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def degraded_launches(outcome: Outcome) -> list[float]:
 
 class SectionThree(unittest.TestCase):
     """Five nodes in racks of three and two, two slots each, (4,2) code; a block takes 10 s into a
-    rack, and a map task 10 s. Node 0 is lost with four native blocks. Each reader has one of the two
-    blocks that it needs; the other one is in the other rack, but for one reader."""
+    rack, and a map task 10 s. Node 0 is lost with four native blocks. Each reader has one of the
+    two blocks that it needs; the other one is in the other rack, but for one reader."""
 
     # Racks of equal size are what Cluster has, so that the second rack has a node that nobody uses.
     CLUSTER = Cluster(nodes=6, racks=2, rack_rate=BLOCK / 10)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold in every simulated run: tasks run once, bytes are those of the plans, no link above
-its rate, and nothing that is left to chance but by the seed."""
+"""What must hold in every simulated run: tasks run once, bytes are those of the plans, no link
+above its rate, and nothing that is left to chance but by the seed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from degradedkit.schedulers import ALGORITHMS, Kind
 
 SMALL = Setting(n=6, k=4, blocks=160, nodes=20, rack_mbit=500.0, reduces=8, shuffle=0.2)
 SETTINGS = {"racks": SMALL, "nodes": replace(SMALL, rack_mbit=0.0, node_mbit=500.0),
-            "both": replace(SMALL, node_mbit=300.0), "two nodes": replace(SMALL, failure="two nodes"),
-            "a rack": replace(SMALL, failure="rack"), "jobs": replace(SMALL, jobs=3, gap_seconds=20),
+            "both": replace(SMALL, node_mbit=300.0), "a rack": replace(SMALL, failure="rack"),
+            "two nodes": replace(SMALL, failure="two nodes"),
+            "jobs": replace(SMALL, jobs=3, gap_seconds=20),
             "striped": replace(SMALL, striped_parts=4), "partial": replace(SMALL, striped_parts=1),
             "slow": replace(SMALL, slow_nodes=5, slow_factor=3.0)}
 ALMOST = 1 + 1e-9

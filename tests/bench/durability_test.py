@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The chain of a stripe's losses: closed forms, limits, monotone in every input, and Monte Carlo."""
+"""The chain of a stripe's losses: closed forms, limits, monotone in every input, Monte Carlo."""
 
 from __future__ import annotations
 
