@@ -199,10 +199,10 @@ decode are counted by asking our codec for each. Repair rates are the lab's (Fig
 [RESULTS.md](RESULTS.md)): a degraded read of ten blocks takes {conventional_timeslots_of_10:.2f}
 direct sends the conventional way and {rp_timeslots_of_10:.2f} by RP; a recovery over all nodes
 reaches {conventional_of_bound:.2f} and {rp_of_bound:.2f} of what the links allow. 100 nodes of
-10 TB in ten racks, 500 Mb/s of each for repairs, a node lost in four years, a rack with its blocks in
-fifty, 30 s until a loss is noticed, 600 s until stripes that have lost one block are begun. *flat*:
-no two blocks of a stripe in one rack; *racks*: as many as the code survives (LRC: two). For a
-million stripes take six nines off.
+10 TB in ten racks, 500 Mb/s of each for repairs, a node lost in four years, a rack with its blocks
+in fifty, 30 s until a loss is noticed, 600 s until stripes that have lost one block are begun.
+*flat*: no two blocks of a stripe in one rack; *racks*: as many as the code survives (LRC: two). For
+a million stripes take six nines off.
 
 A recovery moves k blocks for each block, over all nodes, under either scheme. So RP gains where
 little is waited for but the read itself: stripes that have lost two blocks or more, in clusters so
