@@ -295,6 +295,8 @@ ASSUMPTIONS: tuple[Change, ...] = (
     ("blocks of 128 MiB", {"block_bytes": 1 << 27}),
     ("a heartbeat as soon as a task ends (0.1 s)", {"heartbeat": 0.1}),
     ("all first heartbeats at once", {"in_step": True}),
+    ("the same with racks' links of 400 Mb/s", {"in_step": True, "rack_mbit": 400.0}),
+    ("the same with racks' links of 350 Mb/s", {"in_step": True, "rack_mbit": 350.0}),
     ("no reduce tasks", {"reduces": 0}))
 # What the paper has for each: the saving of EDF over LF, or of BDF.
 CASES: tuple[tuple[str, Setting, str, str], ...] = (
