@@ -31,9 +31,9 @@ works, and who should use what:
 - **links held**: a rack's up- and downlink serve one read after another, as in the paper.
   **shared**: max-min, as TCP's streams share. Only racks' links have a limit, unless a section says
   otherwise.
-- **at once**: all slaves send their first heartbeat at the beginning, in the order of their numbers
-  (one master may start them so). The paper does not say; this is nearest to it. Elsewhere
-  each slave has a time of its own.
+- **at once**: all slaves send their first heartbeat at the beginning, in the order of their
+  numbers. The paper does not say when they do; this comes nearest to its numbers. Elsewhere each
+  slave has a time of its own.
 - A read's bytes on each link come from a plan of ECPipe's own planners, in the conventional way
   too.
 - **runtime, by that without failure**: of each seed's own cluster. {seeds} seeds for what the paper
