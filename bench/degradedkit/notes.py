@@ -54,9 +54,11 @@ can help.
 """,
     "striped": """
 A whole split reads k nodes in any case. With a node lost, more than a third of all splits have
-lost a share, and the conventional way decodes it from what is read anyway and one block more: it
-moves the fewest bytes, and pipelines only add to them. The scheduler does not matter, since no
-task is local. Of partial reads the fewer shares are read, the more a pipeline saves.
+lost a share, and the conventional way decodes it from what is read anyway and one share more: it
+moves the fewest bytes, and pipelines only add to them. No task is local, so that LF and BDF are
+equal. EDF loses: where so many tasks are degraded, its rule of racks leaves slots empty (20 %
+where links are fast). Of partial reads the fewer shares are read, the more a rack-aware pipeline
+saves, in bytes; the runtime hardly notices.
 """,
     "waiting": """
 Waiting pays if the recovery is under way when the job comes: then, and up to a minute before it
