@@ -13,7 +13,7 @@ from labkit.report import table
 from . import analysis, beyond, lasting, paper
 from .figure import TOLERANCE, Comparison, Figure
 from .notes import NOTES
-from .paper import AT_ONCE, WAYS, of_links
+from .paper import of_links, ways_of
 
 FIGURES = (*paper.FIGURES, *beyond.FIGURES)
 INTRODUCTION = """# Map tasks whose block is lost
@@ -36,8 +36,8 @@ works, and who should use what:
   slave has a time of its own.
 - A read's bytes on each link come from a plan of ECPipe's own planners, in the conventional way
   too.
-- **runtime, by that without failure**: of each seed's own cluster. {seeds} seeds for what the paper
-  has, {new_seeds} for the rest. Tables have means, boxes are Tukey's.
+- **runtime, by that without failure**: of each seed's own cluster. Tables have means over seeds,
+  boxes are Tukey's.
 - Unless a section says otherwise: 40 nodes in four racks, 1 Gb/s, (20,15), blocks of 128 MB, 1440
   map tasks of 20 s, four map slots, 30 reduce tasks of 30 s, one node lost.
 """
@@ -56,9 +56,7 @@ def render(results: Path, link: str) -> str:
     found = {figure.name: data for figure in FIGURES if (data := load(results, figure.name))}
     if not found:
         raise LabError(f"no results in {results}: `bench/degraded.py all` makes them")
-    seeds = {data["new"]: len(data["seeds"]) for data in found.values()}
-    parts = [INTRODUCTION.format(link=link, seeds=seeds.get(False, "no"),
-                                 new_seeds=seeds.get(True, "no")),
+    parts = [INTRODUCTION.format(link=link),
              "\n".join([f"## {analysis.TITLE}", "", f"    degraded.py {analysis.COMMAND}", "",
                         f"![5]({link}/5.png)", "", *analysis.page_lines()])]
     for figure in FIGURES:
@@ -74,6 +72,7 @@ def render(results: Path, link: str) -> str:
 def section(figure: Figure, data: Mapping[str, Any], link: str) -> str:
     lines = [f"## {figure.title}", "", f"    degraded.py simulate --figures {figure.name}", "",
              f"![{figure.name}]({link}/{figure.name}.png)", ""]
+    lines += [f"{len(data['seeds'])} seeds.", ""]
     if figure.setting:
         lines += [figure.setting[0].upper() + figure.setting[1:] + ".", ""]
     if figure.comparisons:
@@ -87,16 +86,17 @@ def section(figure: Figure, data: Mapping[str, Any], link: str) -> str:
 
 def comparison_table(comparisons: Sequence[Comparison], rows: Sequence[Mapping[str, Any]],
                      ) -> list[str]:
-    body = []
+    """Differences are those of the first way, which is the nearest to the paper's."""
+    body, ways = [], ways_of(rows)
     for each in comparisons:
-        ours = {way: [100 * value for value in each.ours(of_links(rows, way))] for way in WAYS}
-        differences = [value - paper_s for value, paper_s in zip(ours[AT_ONCE], each.paper)]
+        ours = {way: [100 * value for value in each.ours(of_links(rows, way))] for way in ways}
+        differences = [value - paper_s for value, paper_s in zip(ours[ways[0]], each.paper)]
         far = max(map(abs, differences)) > TOLERANCE
-        body.append([each.what, percents(each.paper), *(percents(ours[way]) for way in WAYS),
+        body.append([each.what, percents(each.paper), *(percents(ours[way]) for way in ways),
                      ", ".join(f"{value:+.1f}" for value in differences),
                      (each.cause or "not found") if far else ""])
-    return table(["percent", "the paper", *(f"links {way}" for way in WAYS),
-                  f"{AT_ONCE}: points from the paper", "cause"], body)
+    return table(["percent", "the paper", *(f"links {way}" for way in ways),
+                  f"{ways[0]}: points from the paper", "cause"], body)
 
 
 def percents(values: Sequence[float]) -> str:
