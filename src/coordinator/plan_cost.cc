@@ -12,17 +12,6 @@
 namespace ecpipe {
 namespace {
 
-uint64_t LaneBytes(const RepairPlan& plan, const PlanLane& lane) {
-  uint64_t slices = lane.slices.count();
-  uint64_t bytes = slices * plan.grid.slice_bytes;
-  // Only the very last slice of the range can be short.
-  const uint32_t last = plan.grid.slice_count() - 1;
-  if (lane.slices.SliceIndex(lane.slices.count() - 1) == last) {
-    bytes -= plan.grid.slice_bytes - plan.grid.SliceBytes(last);
-  }
-  return bytes;
-}
-
 class Loads {
  public:
   NodeLoad& Of(const std::string& node) {
@@ -53,6 +42,17 @@ int LaneDepth(const PlanLane& lane) {
 }
 
 }  // namespace
+
+uint64_t LaneBytes(const RepairPlan& plan, const PlanLane& lane) {
+  uint64_t slices = lane.slices.count();
+  uint64_t bytes = slices * plan.grid.slice_bytes;
+  // Only the very last slice of the range can be short.
+  const uint32_t last = plan.grid.slice_count() - 1;
+  if (lane.slices.SliceIndex(lane.slices.count() - 1) == last) {
+    bytes -= plan.grid.slice_bytes - plan.grid.SliceBytes(last);
+  }
+  return bytes;
+}
 
 PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
   const Links links(cluster);

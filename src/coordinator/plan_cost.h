@@ -35,6 +35,9 @@ struct PlanCost {
   double timeslots = 0;             // `seconds` in units of the range's time over one default link
 };
 
+// What one row of a lane has on each of its streams, in bytes.
+uint64_t LaneBytes(const RepairPlan& plan, const PlanLane& lane);
+
 // Streams between hops of one node cost nothing.
 PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster);
 

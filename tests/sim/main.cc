@@ -146,8 +146,10 @@ int Main(const Arguments& arguments) {
 int main(int argc, char** argv) {
   ecpipe::sim::Arguments arguments;
   if (!ecpipe::sim::Parse(argc, argv, &arguments)) {
-    std::fprintf(stderr, "usage: %s --seeds A[..B] [--trace] [--find-failure]\n", argv[0]);
-    return 2;
+    const bool asked = argc == 2 && std::string_view(argv[1]) == "--help";
+    std::fprintf(asked ? stdout : stderr,
+                 "usage: %s --seeds A[..B] [--trace] [--find-failure]\n", argv[0]);
+    return asked ? 0 : 2;
   }
   return ecpipe::sim::Main(arguments);
 }

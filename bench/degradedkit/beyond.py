@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the paper could not ask: other schemes of repair, other bottlenecks, striped files, waiting
+for a recovery, and which assumptions matter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Callable, Sequence
+
+from labkit.report import table
+
+from . import pictures
+from .figure import Cell, Figure, Row, Rows
+from .paper import (
+    BOTH_LINKS, CODES, DEFAULT, EXTREME, HETEROGENEOUS, JOBS, RUNTIME, SHUFFLES, of_links)
+from .pictures import Panel
+from .scenarios import Setting
+from .schedulers import AS_PRINTED
+from .summary import find, mean, normalized, saving
+
+SCHEMES = ("conventional", "ppr", "rp", "rp-rack", "rp-weighted", "rp-all")
+LINK_RATES = (100.0, 250.0, 500.0, 1000.0, 2500.0, 10000.0)
+FEW_SCHEMES = ("conventional", "rp", "rp-rack")
+DELAYS = (0.0, 60.0, 120.0, 300.0, 600.0)
+RECOVERY_RATES = (50.0, 200.0)  # MB/s
+ALGORITHMS = ("LF", "BDF", "EDF")
+Change = tuple[str, dict[str, Any]]
+
+
+def scheme_cells(bottleneck: str) -> tuple[Cell, ...]:
+    def setting(scheme: str, links: str, rate: float) -> Setting:
+        rates = {"rack_mbit": rate, "node_mbit": 0.0} if bottleneck == "racks" else {
+            "rack_mbit": 0.0, "node_mbit": rate}
+        return replace(DEFAULT, scheme=scheme, links=links, **rates)
+    return tuple(Cell({"links": links, "scheme": scheme, "mbit": rate},
+                      setting(scheme, links, rate))
+                 for links in BOTH_LINKS for scheme in SCHEMES for rate in LINK_RATES)
+
+
+def scheme_panels(x_label: str) -> Callable[[Rows], list[Panel]]:
+    def panels(rows: Rows) -> list[Panel]:
+        return [pictures.lines([row for row in of_links(rows, links)
+                                if row["algorithm"] == algorithm],
+                               f"{algorithm}, links {links}", "mbit", x_label, RUNTIME, normalized,
+                               "scheme")
+                for links in BOTH_LINKS for algorithm in ALGORITHMS]
+    return panels
+
+
+def scheme_table(rows: Rows) -> list[str]:
+    """Runtime over the healthy one: LF / BDF / EDF."""
+    lines: list[str] = []
+    for links in BOTH_LINKS:
+        some = of_links(rows, links)
+        rates = list(dict.fromkeys(row["mbit"] for row in some))
+        lines += [f"LF / BDF / EDF, links {links}:", "", *table(
+            ["scheme", *(f"{rate:g} Mb/s" for rate in rates)],
+            [[scheme, *(three(some, scheme=scheme, mbit=rate) for rate in rates)]
+             for scheme in SCHEMES])]
+    return lines
+
+
+def three(rows: Rows, **names: Any) -> str:
+    return " / ".join(f"{mean(find(rows, algorithm=algorithm, **names)):.2f}"
+                      for algorithm in ALGORITHMS)
+
+
+# ---- the paper's figures with each scheme ----
+
+def variants() -> dict[str, Setting]:
+    """The settings of Figures 7 and 8 that are not the default one."""
+    return {**{f"({n},{k})": replace(DEFAULT, n=n, k=k) for n, k in CODES},
+            "720 blocks": replace(DEFAULT, blocks=720),
+            "2880 blocks": replace(DEFAULT, blocks=2880),
+            "two nodes": replace(DEFAULT, failure="two nodes"),
+            "rack": replace(DEFAULT, failure="rack"),
+            **{f"shuffle {share * 100:g} %": replace(DEFAULT, shuffle=share)
+               for share in SHUFFLES[2::2]},
+            "heterogeneous": HETEROGENEOUS, "extreme": EXTREME,
+            TEN_JOBS: replace(DEFAULT, jobs=JOBS)}
+
+
+TEN_JOBS = "ten jobs"
+
+
+def variants_of(links: str) -> dict[str, Setting]:
+    """Ten jobs take ten times as long to simulate, and so are there once."""
+    return {name: setting for name, setting in variants().items()
+            if name != TEN_JOBS or links == BOTH_LINKS[0]}
+
+
+def variant_cells() -> tuple[Cell, ...]:
+    return tuple(Cell({"links": links, "scheme": scheme, "variant": name},
+                      replace(setting, scheme=scheme, links=links))
+                 for links in BOTH_LINKS for name, setting in variants_of(links).items()
+                 for scheme in SCHEMES)
+
+
+def all_jobs(row: Row) -> float:
+    values = [value for jobs in row["normalized"] for value in jobs]
+    return sum(values) / len(values)
+
+
+def rows_of(rows: Rows, variant: str, scheme: str) -> list[Row]:
+    return [find(rows, variant=variant, scheme=scheme, algorithm=algorithm)
+            for algorithm in ALGORITHMS]
+
+
+def variant_table(rows: Rows) -> list[str]:
+    lines: list[str] = []
+    for links in BOTH_LINKS:
+        some = of_links(rows, links)
+        lines += [f"LF / BDF / EDF, links {links}:", "", *table(["", *SCHEMES], [
+            [name, *(" / ".join(f"{all_jobs(row):.2f}" for row in rows_of(some, name, scheme))
+                     for scheme in SCHEMES)]
+            for name in variants_of(links)])]
+    return lines
+
+
+def variant_panels(rows: Rows) -> list[Panel]:
+    """What pipelining is worth under stock Hadoop's scheduler, and EDF under each scheme."""
+    some = of_links(rows, "held")
+    return [pictures.lines([{**row, "one": [all_jobs(row)]} for row in some
+                            if row["algorithm"] == algorithm and row["variant"] != "rack"],
+                           f"{algorithm}, links held", "variant", "", RUNTIME,
+                           lambda row: row["one"], "scheme") for algorithm in ("LF", "EDF")]
+
+
+# ---- striped files ----
+
+STRIPED_READS = (("whole", 15), ("5 of 15 shares", 5), ("1 of 15 shares", 1))
+STRIPED_RATES = (1000.0, 10000.0)
+
+
+def striped_cells() -> tuple[Cell, ...]:
+    # Few blocks: shared links with many streams for each of 160 tasks are slow to simulate. As many
+    # rounds of map tasks with a node less.
+    return tuple(Cell({"links": links, "scheme": scheme, "read": read, "mbit": rate},
+                      replace(DEFAULT, striped_parts=parts, scheme=scheme, links=links,
+                              rack_mbit=rate, blocks=450))
+                 for links in BOTH_LINKS for rate in STRIPED_RATES
+                 for read, parts in STRIPED_READS for scheme in FEW_SCHEMES)
+
+
+def striped_table(rows: Rows) -> list[str]:
+    lines: list[str] = []
+    for links in BOTH_LINKS:
+        some = of_links(rows, links)
+        lines += [f"LF / BDF / EDF, and GB that all reads put on racks' links, links {links}:", "",
+                  *table(["racks' links, read", *FEW_SCHEMES], [
+                      [f"{rate:g} Mb/s, {read}", *(
+                          three(some, scheme=scheme, read=read, mbit=rate)
+                          + f"; {gigabytes(some, scheme=scheme, read=read, mbit=rate):.1f}"
+                          for scheme in FEW_SCHEMES)]
+                      for rate in STRIPED_RATES for read, _ in STRIPED_READS])]
+    return lines
+
+
+def gigabytes(rows: Rows, **names: Any) -> float:
+    return find(rows, algorithm="LF", **names)["crossing_bytes"] / 1e9
+
+
+def striped_panels(rows: Rows) -> list[Panel]:
+    return [pictures.boxes([{**row, "who": f"{row['scheme']}, {row['algorithm']}"}
+                            for row in of_links(rows, "held") if row["mbit"] == rate
+                            and row["algorithm"] != "BDF"],
+                           f"racks' links {rate:g} Mb/s, held", "read", "what a task reads",
+                           RUNTIME, normalized, "who") for rate in STRIPED_RATES]
+
+
+# ---- waiting for a recovery ----
+
+def waiting_cells() -> tuple[Cell, ...]:
+    return tuple(Cell({"links": links, "scheme": scheme, "mbit": rate, "recovery_mb": recovery,
+                       "delay": delay, "waits": waits},
+                      replace(DEFAULT, links=links, scheme=scheme, rack_mbit=rate,
+                              recovery_mb=recovery, recovery_delay=delay, waits=waits))
+                 for links in BOTH_LINKS for scheme in ("conventional", "rp-rack")
+                 for rate in (250.0, 1000.0) for recovery in RECOVERY_RATES
+                 for delay in DELAYS for waits in (False, True))
+
+
+def waiting_table(rows: Rows) -> list[str]:
+    lines: list[str] = []
+    for links in BOTH_LINKS:
+        body = []
+        for scheme in ("conventional", "rp-rack"):
+            for rate in (250.0, 1000.0):
+                for recovery in RECOVERY_RATES:
+                    some = [row for row in of_links(rows, links) if (
+                        row["scheme"], row["mbit"], row["recovery_mb"]) == (scheme, rate, recovery)]
+                    body.append([f"{scheme}, racks {rate:g} Mb/s, {recovery:g} MB/s", *(
+                        read_or_wait(some, delay) for delay in DELAYS)])
+        lines += [f"LF / EDF that read degraded, and who waits; links {links}. The least is bold:",
+                  "", *table(["", *(f"{delay:g} s" for delay in DELAYS)], body)]
+    return lines
+
+
+def read_or_wait(rows: Rows, delay: float) -> str:
+    def of(algorithm: str, waits: bool) -> float:
+        return mean(find(rows, delay=delay, algorithm=algorithm, waits=waits))
+    values = [of("LF", False), of("EDF", False), of("LF", True)]
+    return " / ".join(f"**{value:.2f}**" if value == min(values) else f"{value:.2f}"
+                      for value in values)
+
+
+def waiting_panels(rows: Rows) -> list[Panel]:
+    def named(row: Row) -> Row:
+        return {**row, "who": "waits" if row["waits"] else f"{row['algorithm']}, reads"}
+    return [pictures.lines([named(row) for row in of_links(rows, "held") if (
+        row["scheme"], row["mbit"], row["recovery_mb"]) == (scheme, rate, 50.0)
+        and not (row["waits"] and row["algorithm"] == "EDF")],
+        f"{scheme}, racks {rate:g} Mb/s, held", "delay", "seconds until the recovery begins",
+        RUNTIME, normalized, "who") for scheme in ("conventional", "rp-rack")
+        for rate in (250.0, 1000.0)]
+
+
+# ---- sensitivity ----
+
+SENSITIVITY: tuple[Change, ...] = (
+    ("the default", {}), ("heartbeat 1 s", {"heartbeat": 1.0}),
+    ("heartbeat 10 s", {"heartbeat": 10.0}),
+    ("map tasks spread by 20 %", {"map_spread": 0.2}),
+    ("map tasks spread by 50 %", {"map_spread": 0.5}),
+    ("t_s wrong by up to a half", {"misjudged": 0.5}))
+
+
+def sensitivity_cells() -> tuple[Cell, ...]:
+    return tuple(Cell({"links": links, "scheme": scheme, "cluster": cluster, "change": name},
+                      replace(base, links=links, scheme=scheme, **change))
+                 for links in BOTH_LINKS for scheme in ("conventional", "rp-rack")
+                 for cluster, base in (("homogeneous", DEFAULT),
+                                       ("heterogeneous", HETEROGENEOUS))
+                 for name, change in SENSITIVITY)
+
+
+def sensitivity_table(rows: Rows) -> list[str]:
+    lines: list[str] = []
+    columns = [(scheme, cluster) for scheme in ("conventional", "rp-rack")
+               for cluster in ("homogeneous", "heterogeneous")]
+    for links in BOTH_LINKS:
+        some = of_links(rows, links)
+        lines += [f"LF / BDF / EDF, links {links}:", "", *table(
+            ["", *(f"{scheme}, {cluster}" for scheme, cluster in columns)],
+            [[name, *(three(some, scheme=scheme, cluster=cluster, change=name)
+                      for scheme, cluster in columns)] for name, _ in SENSITIVITY])]
+    return lines
+
+
+def sensitivity_panels(rows: Rows) -> list[Panel]:
+    return [pictures.boxes([row for row in of_links(rows, "held")
+                            if row["scheme"] == scheme and row["cluster"] == cluster],
+                           f"{scheme}, {cluster}", "change", "", RUNTIME, normalized)
+            for scheme in ("conventional", "rp-rack")
+            for cluster in ("homogeneous", "heterogeneous")]
+
+
+# ---- map tasks only ----
+
+# What a prototype of 90 lines, without shuffle and reduce tasks, gave: LF / BDF / EDF.
+PROTOTYPE = {
+    ("conventional", 1000.0): "1.69 / 1.10 / 1.09", ("conventional", 250.0): "3.34 / 2.48 / 2.18",
+    ("rp-rack", 1000.0): "1.18 / 1.06 / 1.06", ("rp-rack", 250.0): "1.55 / 1.05 / 1.06",
+    ("rp", 1000.0): "1.58 / 1.06 / 1.06", ("rp", 250.0): "2.97 / 2.20 / 2.17"}
+
+
+def map_only_cells() -> tuple[Cell, ...]:
+    return tuple(Cell({"links": links, "scheme": scheme, "mbit": rate},
+                      replace(DEFAULT, links=links, scheme=scheme, rack_mbit=rate, reduces=0))
+                 for links in BOTH_LINKS for scheme, rate in PROTOTYPE)
+
+
+def map_only_table(rows: Rows) -> list[str]:
+    return ["LF / BDF / EDF:", "", *table(
+        ["", "a prototype", *(f"links {links}" for links in BOTH_LINKS)],
+        [[f"{scheme}, racks {rate:g} Mb/s", said, *(
+            three(of_links(rows, links), scheme=scheme, mbit=rate) for links in BOTH_LINKS)]
+         for (scheme, rate), said in PROTOTYPE.items()])]
+
+
+def map_only_panels(rows: Rows) -> list[Panel]:
+    return [pictures.boxes([row for row in of_links(rows, links) if row["mbit"] == rate],
+                           f"racks {rate:g} Mb/s, links {links}", "scheme", "scheme", RUNTIME,
+                           normalized) for links in BOTH_LINKS for rate in (1000.0, 250.0)]
+
+
+# ---- changing one assumption ----
+
+ASSUMPTIONS: tuple[Change, ...] = (
+    ("as above, links held", {}),
+    ("links shared", {"links": "shared"}),
+    ("links held as circuits, both ends at once", {"links": "circuits"}),
+    ("racks' links of 400 Mb/s", {"rack_mbit": 400.0}),
+    ("racks' links of 350 Mb/s", {"rack_mbit": 350.0}),
+    ("blocks of 128 MiB", {"block_bytes": 1 << 27}),
+    ("a heartbeat as soon as a task ends (0.1 s)", {"heartbeat": 0.1}),
+    ("all first heartbeats at once", {"in_step": True}),
+    ("the same with racks' links of 400 Mb/s", {"in_step": True, "rack_mbit": 400.0}),
+    ("the same with racks' links of 350 Mb/s", {"in_step": True, "rack_mbit": 350.0}),
+    ("no reduce tasks", {"reduces": 0}))
+# What the paper has for each: the saving of EDF over LF, or of BDF.
+CASES: tuple[tuple[str, Setting, str, str], ...] = (
+    ("(8,6)", replace(DEFAULT, n=8, k=6), "EDF", "17.4"),
+    ("(20,15)", DEFAULT, "EDF", "32.9, 33.2"),
+    ("720 blocks", replace(DEFAULT, blocks=720), "EDF", "34.8-39.6"),
+    ("2880 blocks", replace(DEFAULT, blocks=2880), "EDF", "34.8-39.6"),
+    ("two nodes", replace(DEFAULT, failure="two nodes"), "EDF", "22.3"),
+    ("a rack", replace(DEFAULT, failure="rack"), "EDF", "5.9"),
+    ("30 % shuffled", replace(DEFAULT, shuffle=0.3), "EDF", "20.0"),
+    ("extreme", EXTREME, "EDF", "32.6"),
+    ("extreme, BDF", EXTREME, "BDF", "11.7"))
+
+
+def assumption_cells() -> tuple[Cell, ...]:
+    return tuple(Cell({"assumption": name, "case": case}, replace(setting, **change))
+                 for name, change in ASSUMPTIONS for case, setting, _, _ in CASES)
+
+
+def assumption_table(rows: Rows) -> list[str]:
+    def ours(name: str, case: str, algorithm: str) -> str:
+        base = find(rows, assumption=name, case=case, algorithm="LF")
+        row = find(rows, assumption=name, case=case, algorithm=algorithm)
+        return f"{100 * saving(row, base):.1f}"
+    return ["Percent less than LF:", "", *table(["", *(case for case, *_ in CASES)], [
+        ["the paper", *(paper for *_, paper in CASES)],
+        *([name, *(ours(name, case, algorithm) for case, _, algorithm, _ in CASES)]
+          for name in dict.fromkeys(row["assumption"] for row in rows)),
+        ["line 2 of Algorithm 3 as printed", *(
+            ours(ASSUMPTIONS[0][0], case, AS_PRINTED if algorithm == "EDF" else algorithm)
+            for case, _, algorithm, _ in CASES)]])]
+
+
+def assumption_panels(rows: Rows) -> list[Panel]:
+    def savings(row: Row) -> list[float]:
+        base = find(rows, assumption=row["assumption"], case=row["case"], algorithm="LF")
+        return [100 * saving(row, base)]
+    return [pictures.lines([row for row in rows if row["algorithm"] == "EDF"],
+                           "EDF less than LF", "case", "", "percent", savings, "assumption")]
+
+
+FIGURES = (
+    Figure("assumptions", "Changing one assumption", assumption_cells(), assumption_panels,
+           algorithms=("LF", "BDF", "EDF", AS_PRINTED), tables=(assumption_table,), new=True,
+           columns=1),
+    Figure("map-only", "Pipelined degraded reads, map tasks only", map_only_cells(),
+           map_only_panels, tables=(map_only_table,), columns=2, setting="(20,15)"),
+    Figure("racks", "Each scheme where racks' links are the bottleneck", scheme_cells("racks"),
+           scheme_panels("Mb/s of a rack's link"), tables=(scheme_table,), new=True,
+           setting="(20,15), nodes' links without limit"),
+    Figure("nics", "Each scheme where nodes' links are the bottleneck", scheme_cells("nodes"),
+           scheme_panels("Mb/s of a node's link"), tables=(scheme_table,), new=True,
+           setting="(20,15), racks' links without limit"),
+    Figure("schemes", "The paper's settings with each scheme", variant_cells(), variant_panels,
+           tables=(variant_table,), new=True, setting="racks' links of 1 Gb/s", columns=1),
+    Figure("striped", "Striped files", striped_cells(), striped_panels, tables=(striped_table,),
+           new=True, columns=2, setting="450 splits of 128 MB over stripes of (20,15)"),
+    Figure("waiting", "Wait for the recovery of a block, or read it degraded", waiting_cells(),
+           waiting_panels, algorithms=("LF", "EDF"), tables=(waiting_table,), new=True, columns=2,
+           setting="a recovery of the lost node at a set rate, begun so long after the job"),
+    Figure("sensitivity", "Sensitivity", sensitivity_cells(), sensitivity_panels,
+           tables=(sensitivity_table,), new=True, columns=2),
+)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/DEGRADED.md, from results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+from labkit.process import LabError
+from labkit.report import table
+
+from . import analysis, beyond, lasting, paper
+from .figure import TOLERANCE, Comparison, Figure
+from .notes import NOTES
+from .paper import of_links, ways_of
+
+FIGURES = (*paper.FIGURES, *beyond.FIGURES)
+INTRODUCTION = """# Map tasks whose block is lost
+
+Written by `bench/degraded.py report` from `{link}`; do not edit. `bench/degraded.py all` makes the
+results anew, in minutes on one core.
+
+The paper is Li, Lee and Hu, "Degraded-First Scheduling for MapReduce in Erasure-Coded Storage
+Clusters" (DSN'14). Its numbers are quoted from its text; curves that it only draws are not read
+off. Everything here is computed or simulated; nothing is measured on a network. How the simulator
+works, and who should use what:
+[docs/design/014-degraded-first.md](../docs/design/014-degraded-first.md).
+
+- **LF, BDF, EDF**: locality first (stock Hadoop), basic and enhanced degraded first.
+- **links held**: a rack's up- and downlink serve one read after another, as in the paper.
+  **shared**: max-min, as TCP's streams share. Only racks' links have a limit, unless a section says
+  otherwise.
+- **at once**: all slaves send their first heartbeat at the beginning, in the order of their
+  numbers. The paper does not say when they do; this comes nearest to its numbers. Elsewhere each
+  slave has a time of its own.
+- A read's bytes on each link come from a plan of ECPipe's own planners, in the conventional way
+  too.
+- **runtime, by that without failure**: of each seed's own cluster. Tables have means over seeds,
+  boxes are Tukey's.
+- Unless a section says otherwise: 40 nodes in four racks, 1 Gb/s, (20,15), blocks of 128 MB, 1440
+  map tasks of 20 s, four map slots, 30 reduce tasks of 30 s, one node lost.
+"""
+
+
+def write(results: Path, page: Path, link: str) -> None:
+    page.write_text(render(results, link))
+
+
+def load(results: Path, name: str) -> Mapping[str, Any] | None:
+    file = results / f"{name}.json"
+    return json.loads(file.read_text()) if file.exists() else None
+
+
+def render(results: Path, link: str) -> str:
+    found = {figure.name: data for figure in FIGURES if (data := load(results, figure.name))}
+    if not found:
+        raise LabError(f"no results in {results}: `bench/degraded.py all` makes them")
+    parts = [INTRODUCTION.format(link=link),
+             "\n".join([f"## {analysis.TITLE}", "", f"    degraded.py {analysis.COMMAND}", "",
+                        f"![5]({link}/5.png)", "", *analysis.page_lines()])]
+    for figure in FIGURES:
+        parts.append(section(figure, found[figure.name], link) if figure.name in found
+                     else f"## {figure.title}\n\nNot in these results.\n")
+    if data := load(results, lasting.NAME):
+        parts.append("\n".join([f"## {lasting.TITLE}", "", f"    degraded.py {lasting.COMMAND}",
+                                "", f"![{lasting.NAME}]({link}/{lasting.NAME}.png)", "",
+                                *lasting.page_lines(data)]))
+    return "\n".join(parts)
+
+
+def section(figure: Figure, data: Mapping[str, Any], link: str) -> str:
+    lines = [f"## {figure.title}", "", f"    degraded.py simulate --figures {figure.name}", "",
+             f"![{figure.name}]({link}/{figure.name}.png)", ""]
+    lines += [f"{len(data['seeds'])} seeds.", ""]
+    if figure.setting:
+        lines += [figure.setting[0].upper() + figure.setting[1:] + ".", ""]
+    if figure.comparisons:
+        lines += comparison_table(figure.comparisons, data["rows"])
+    for text in figure.tables:
+        lines += text(data["rows"])
+    if note := NOTES.get(figure.name):
+        lines += [note.strip(), ""]
+    return "\n".join(lines)
+
+
+def comparison_table(comparisons: Sequence[Comparison], rows: Sequence[Mapping[str, Any]],
+                     ) -> list[str]:
+    """Differences are those of the first way, which is the nearest to the paper's."""
+    body, ways = [], ways_of(rows)
+    for each in comparisons:
+        ours = {way: [100 * value for value in each.ours(of_links(rows, way))] for way in ways}
+        differences = [value - paper_s for value, paper_s in zip(ours[ways[0]], each.paper)]
+        far = max(map(abs, differences)) > TOLERANCE
+        body.append([each.what, percents(each.paper), *(percents(ours[way]) for way in ways),
+                     ", ".join(f"{value:+.1f}" for value in differences),
+                     (each.cause or "not found") if far else ""])
+    return table(["percent", "the paper", *(f"links {way}" for way in ways),
+                  f"{ways[0]}: points from the paper", "cause"], body)
+
+
+def percents(values: Sequence[float]) -> str:
+    return " to ".join(f"{value:.1f}" for value in values)
