@@ -155,8 +155,8 @@ StripeInfo StripeOf(const v1::Stripe& proto) {
 }
 
 struct GrpcConnection {
-  GrpcConnection(const std::string& address, const std::shared_ptr<TlsContext>& tls)
-      : address(address),
+  GrpcConnection(const std::string& coordinator, const std::shared_ptr<TlsContext>& tls)
+      : address(coordinator),
         security(tls),
         channel(MakeChannel(address, security, Role::kCoordinator)),
         stub(v1::CoordinatorService::NewStub(channel)) {}
