@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import math
+import operator
 from collections import deque
 from dataclasses import dataclass
 from typing import Iterable, Sequence
@@ -39,10 +39,8 @@ class JobRun:
         self.reduce_factors, self.reduces = reduce_factors, len(reduce_factors)
         self._shuffle_bytes, self._racks, self._cost = shuffle_bytes, racks, local_cost
         self.waits = waits_for_recovery
-        self.first_launch = math.inf
         self.launched = self.degraded_launched = 0
         self.degraded_total = self.degraded_left = 0
-        self.local_seconds = 0.0       # of all unassigned tasks on the nodes that have their blocks
         self.reducers: list[int] = []  # the node of each reduce task that is placed
         self.reduces_done = 0
         self.reducing = False
@@ -72,7 +70,6 @@ class JobRun:
             self._own_left[home] += 1
             self._of_rack[self._racks[home]].append(task)
             self._rack_left[self._racks[home]] += 1
-            self.local_seconds += self._cost[home]
 
     def block_came_back(self, task: Task, home: int) -> bool:
         """A recovery has put the task's lost block on a node. Whether that changes anything."""
@@ -97,6 +94,12 @@ class JobRun:
 
     def local_left(self, node: int) -> int:
         return self._own_left[node]
+
+    def local_seconds(self) -> float:
+        """Of all unassigned tasks on the nodes that have their blocks. Summed anew: what is added
+        and taken away again leaves a rest that is not 0, and a slave without work would then have
+        more than the mean."""
+        return sum(map(operator.mul, self._own_left, self._cost))
 
     def take(self, kind: Kind, node: int) -> Task:
         if kind is Kind.DEGRADED:
@@ -130,7 +133,6 @@ class JobRun:
         if task.home is not None and task.home >= 0:
             self._own_left[task.home] -= 1
             self._rack_left[self._racks[task.home]] -= 1
-            self.local_seconds -= self._cost[task.home]
 
     # ---- what it puts out ----
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from typing import Callable, Sequence
 
 from .scenarios import Planning, Setting, normal, run
 from .schedulers import Kind
@@ -20,29 +19,26 @@ class Sample:
     """One run. Seconds."""
 
     runtimes: tuple[float, ...]      # of each job
-    spans: tuple[float, ...]         # the same from the first map task on
     degraded_read: float             # mean; 0 where there is none
     remote: int
-    rack_local: int
     degraded: int
     crossing_bytes: float            # of reads, over all links with a limit
 
 
 def sample_of(outcome: Outcome) -> Sample:
     reads = outcome.degraded_reads
-    return Sample(tuple(outcome.runtimes), tuple(outcome.spans),
-                  statistics.mean(reads) if reads else 0.0, outcome.launched[Kind.REMOTE],
-                  outcome.rack_local, outcome.launched[Kind.DEGRADED], sum(outcome.read_bytes))
+    return Sample(tuple(outcome.runtimes), statistics.mean(reads) if reads else 0.0,
+                  outcome.launched[Kind.REMOTE], outcome.launched[Kind.DEGRADED],
+                  sum(outcome.read_bytes))
 
 
 class Runs:
     """Samples by setting and algorithm, one for each of the seeds 0, 1, ..."""
 
-    def __init__(self, planner: Planning, seeds: int, new_seeds: int,
-                 said: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, planner: Planning, seeds: int, new_seeds: int) -> None:
         """`seeds`: of what the paper has; `new_seeds`: of what goes beyond it."""
         self.seeds, self.new_seeds = seeds, new_seeds
-        self._planner, self._said = planner, said
+        self._planner = planner
         self._kept: dict[tuple[Setting, str, int], Sample] = {}
         self.done = 0
 
@@ -61,18 +57,11 @@ class Runs:
         """All samples of a setting, with the runtimes by those of the normal mode."""
         samples = self.samples(setting, algorithm, seeds)
         normals = self.samples(normal(setting), ANY_ALGORITHM, seeds)
-        self._said(f"{algorithm} {' '.join(f'{k}={v}' for k, v in names.items())}")
         return {**names, "algorithm": algorithm,
                 "normalized": [[a / b for a, b in zip(sample.runtimes, other.runtimes)]
                                for sample, other in zip(samples, normals)],
                 "runtime_s": [list(sample.runtimes) for sample in samples],
                 "degraded_read_s": [sample.degraded_read for sample in samples],
-                "normalized_span": [[a / b for a, b in zip(sample.spans, other.spans)]
-                                    for sample, other in zip(samples, normals)],
                 "remote": [sample.remote for sample in samples],
                 "degraded": [sample.degraded for sample in samples],
                 "crossing_bytes": statistics.mean(sample.crossing_bytes for sample in samples)}
-
-
-Row = dict[str, object]
-Rows = Sequence[Row]

@@ -62,9 +62,7 @@ class Outcome:
     """What happened. Seconds."""
 
     runtimes: list[float] = field(default_factory=list)  # of jobs, from arrival to end
-    spans: list[float] = field(default_factory=list)     # from the first map task's launch on
     launched: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
-    rack_local: int = 0
     degraded_reads: list[float] = field(default_factory=list)
     read_bytes: list[float] = field(default_factory=list)     # by link, as asked for
     carried: list[float] = field(default_factory=list)        # by link, all of them
@@ -131,7 +129,6 @@ class Simulation:
 
     def submit(self, job: JobRun) -> None:
         self.outcome.runtimes.append(math.nan)
-        self.outcome.spans.append(math.nan)
         self.at(job.arrival, ARRIVAL, lambda _: self._arrive(job))
 
     def _arrive(self, job: JobRun) -> None:
@@ -147,7 +144,6 @@ class Simulation:
     def _end_job(self, job: JobRun) -> None:
         self.jobs.remove(job)
         self.outcome.runtimes[job.number] = self.now - job.arrival
-        self.outcome.spans[job.number] = self.now - job.first_launch
 
     # ---- heartbeats ----
 
@@ -189,7 +185,7 @@ class Simulation:
         idle = [self.now - self._last_given[rack] for rack in self.alive_racks]
         return Slave(
             local_seconds=own * self._estimate(node) / slots,
-            mean_local_seconds=sum(job.local_seconds for job in jobs) / slots / len(self.alive),
+            mean_local_seconds=sum(job.local_seconds() for job in jobs) / slots / len(self.alive),
             rack_idle=self.now - self._last_given[self.racks[node]],
             mean_rack_idle=sum(idle) / len(idle), read_seconds=self.read_seconds)
 
@@ -201,7 +197,6 @@ class Simulation:
     def _launch(self, job: JobRun, kind: Kind, node: int) -> None:
         task = job.take(kind, node)
         self.free_maps[node] -= 1
-        job.first_launch = min(job.first_launch, self.now)
         self.outcome.launched[kind] += 1
         self.note("launch", kind.value, job.number, task.number, node)
         if kind is Kind.DEGRADED:
@@ -210,7 +205,6 @@ class Simulation:
         elif task.home == node:
             loads = []
         else:
-            self.outcome.rack_local += kind is Kind.LOCAL
             loads = self.reads.normal(task.block, task.home, node)
         began = self.now
 
