@@ -17,11 +17,11 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/bytes/aligned_buffer.h"
+#include "base/file_io.h"
+#include "base/process/process_stats.h"
 #include "codec/kernel.h"
-#include "common/aligned_buffer.h"
-#include "common/file_io.h"
-#include "common/process_stats.h"
-#include "common/tcp_socket.h"
+#include "net/tcp_socket.h"
 
 namespace ecpipe {
 namespace {

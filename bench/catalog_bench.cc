@@ -6,10 +6,10 @@
 #include <random>
 #include <vector>
 
+#include "base/check.h"
 #include "catalog_stripes.h"
-#include "common/check.h"
-#include "coordinator/sqlite_catalog.h"
-#include "unit/coordinator/scratch_directory.h"
+#include "coordinator/store/sqlite_catalog.h"
+#include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe {
 namespace {

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/status.h"
 #include "catalog_stripes.h"
-#include "common/clock.h"
-#include "common/status.h"
-#include "coordinator/sqlite_catalog.h"
+#include "coordinator/store/sqlite_catalog.h"
 
 namespace ecpipe {
 namespace {

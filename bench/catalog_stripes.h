@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "coordinator/catalog.h"
+#include "coordinator/store/catalog.h"
 
 namespace ecpipe {
 

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes/aligned_buffer.h"
+#include "base/check.h"
 #include "codec/erasure_code.h"
 #include "codec/kernel.h"
-#include "common/aligned_buffer.h"
-#include "common/check.h"
 
 namespace ecpipe {
 namespace {

@@ -6,10 +6,10 @@
 #include <array>
 #include <cstring>
 
-#include "common/aligned_buffer.h"
-#include "common/check.h"
-#include "common/crc32c.h"
-#include "common/frame.h"
+#include "base/bytes/aligned_buffer.h"
+#include "base/bytes/crc32c.h"
+#include "base/check.h"
+#include "net/frame.h"
 
 namespace ecpipe {
 namespace {

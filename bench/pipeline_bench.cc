@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
 #include "codec/kernel.h"
-#include "common/check.h"
-#include "coordinator/part_builder.h"
-#include "coordinator/planner.h"
+#include "coordinator/planning/planner.h"
+#include "coordinator/repairs/part_builder.h"
 #include "fakes/memory_block.h"
 #include "fakes/memory_transport.h"
 #include "pipeline/part_runner.h"

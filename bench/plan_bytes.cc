@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/status.h"
-#include "coordinator/plan_cost.h"
-#include "coordinator/planner.h"
+#include "base/status.h"
+#include "coordinator/planning/plan_cost.h"
+#include "coordinator/planning/planner.h"
 
 namespace ecpipe {
 namespace {

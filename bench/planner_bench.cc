@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
-#include "coordinator/part_builder.h"
-#include "coordinator/path_search.h"
-#include "coordinator/plan_cost.h"
+#include "base/check.h"
+#include "coordinator/planning/path_search.h"
+#include "coordinator/planning/plan_cost.h"
+#include "coordinator/repairs/part_builder.h"
 
 namespace ecpipe {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
-#include "helper/plain_store.h"
+#include "base/check.h"
+#include "helper/store/plain_store.h"
 
 namespace ecpipe {
 namespace {

@@ -18,21 +18,50 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Iterator
 
-# Each room, and the rooms that all of its files may include.
+from cpp_functions import cpp_functions
+
+# Each folder of src/, and the other folders that its files may include.
+BASE = frozenset({"base", "base/bytes", "base/process"})
+MODEL = frozenset({"base", "base/bytes", "model", "model/plan"})
+NET = BASE | MODEL | {"net", "net/tls"}
+ENGINE = NET | {"codec", "pipeline"}
+PLANNING = BASE | MODEL | {"codec", "coordinator/cluster", "coordinator/store"}
+REPAIRS = PLANNING | {"coordinator/planning"}
+HELPER = ENGINE | {"helper/store"}
+CLIENT = ENGINE
 ROOMS: dict[str, frozenset[str]] = {
-    "common": frozenset(),
-    "codec": frozenset({"common"}),
-    "pipeline": frozenset({"codec", "common"}),
-    "rpc": frozenset({"pipeline", "codec", "common"}),
-    "coordinator": frozenset({"codec", "common"}),
-    "helper": frozenset({"pipeline", "codec", "common"}),
-    "requestor": frozenset({"pipeline", "codec", "common"}),
+    "base": frozenset({"base/bytes"}),
+    "base/bytes": frozenset({"base"}),
+    "base/process": BASE,
+    "model": MODEL,
+    "model/plan": MODEL,
+    "net": NET,
+    "net/tls": NET,
+    "codec": MODEL,
+    "pipeline": ENGINE,
+    "rpc": NET,
+    "coordinator/store": BASE | MODEL,
+    "coordinator/cluster": BASE | MODEL | {"net"},
+    "coordinator/planning": PLANNING,
+    "coordinator/repairs": REPAIRS,
+    "coordinator/recovery": REPAIRS | {"coordinator/repairs"},
+    "coordinator/sources": PLANNING | {"net"},
+    "coordinator/edge": REPAIRS | NET | {
+        "coordinator/repairs", "coordinator/recovery", "coordinator/sources"},
+    "helper/store": ENGINE,
+    "helper/sessions": HELPER,
+    "helper/edge": HELPER | {"helper/sessions"},
+    "requestor/client": CLIENT,
+    "requestor/files": MODEL | {"codec"},
+    "requestor/endpoint": CLIENT | {"requestor/client"},
+    "requestor/cli": CLIENT | {"requestor/client", "requestor/files"},
 }
+DAEMONS = frozenset({"coordinator", "helper", "requestor"})
+# The helper daemon hosts requestors: its composition root may include their endpoint.
+COMPOSITION_ROOT = ("helper/edge", frozenset({"server", "main"}))
 # Edge files talk to the network through gRPC; nothing else sees its headers. ecpipe.cc is the main
 # of libecpipe.
 EDGE_STEM = re.compile(r"^(.+_service|.+_client|server|main|ecpipe)$")
-# The helper daemon hosts requestors, and its composition root is where they meet.
-COMPOSITION_STEMS = frozenset({"server", "main"})
 GRPC_HEADER = re.compile(r"^(grpc|grpcpp|grpc\+\+)/|\.pb\.h$")
 
 # Libraries that one file wraps, so that replacing one stays a change to one file.
@@ -50,10 +79,16 @@ ONE_FILE_LIBRARIES: dict[str, re.Pattern[str]] = {
 MAIN_MAY_INCLUDE = frozenset({"CLI11"})
 ISAL_HOMES = {
     "isa-l/erasure_code.h": "src/codec/kernel.cc",
-    "isa-l/crc.h": "src/common/crc32c.cc",
+    "isa-l/crc.h": "src/base/bytes/crc32c.cc",
 }
 
 MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 70
+# Functions that are longer, and why.
+LONG_FUNCTIONS = {
+    "RepairCoordinator::HandOut": "the tracker of repairs will replace it",
+}
+MAX_FOLDER_FILES = 25  # source files in a folder of src/
 MAX_LINE_COLUMNS = 100
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 SPDX_WITHIN_LINES = 3
@@ -71,7 +106,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 RULES = (
     "room", "sibling", "rooted-include", "grpc", "rpc-edge", "one-file-library", "isa-l",
-    "file-length", "line-length", "spdx", "native", "sleep",
+    "file-length", "function-length", "folder-size", "line-length", "spdx", "native", "sleep",
 )
 
 
@@ -95,9 +130,9 @@ class SourceFile:
 
     @property
     def room(self) -> str | None:
-        """The room of a file under src/, None elsewhere."""
+        """The folder of a file under src/, None elsewhere."""
         parts = self.path.parts
-        return parts[1] if len(parts) > 2 and parts[0] == "src" else None
+        return "/".join(parts[1:-1]) if len(parts) > 2 and parts[0] == "src" else None
 
     @property
     def is_edge(self) -> bool:
@@ -137,7 +172,7 @@ def check_rooms(file: SourceFile) -> Iterator[Violation]:
         yield file.violation(1, "room", f"src/{file.room} is not a room of the design")
         return
     for line, quoted, header in file.includes():
-        target = header.split("/")[0]
+        target = header.rpartition("/")[0]
         if ".." in header.split("/") or (quoted and "/" not in header):
             yield file.violation(line, "rooted-include", f'"{header}": write it from src/ on')
         elif target in ROOMS and target != file.room:
@@ -145,20 +180,44 @@ def check_rooms(file: SourceFile) -> Iterator[Violation]:
 
 
 def check_room_edge(file: SourceFile, line: int, target: str) -> Iterator[Violation]:
-    if target in ROOMS[file.room or ""]:
+    room = file.room or ""
+    daemon, other = room.split("/")[0], target.split("/")[0]
+    if target in ROOMS[room]:
         return
-    daemons = {"coordinator", "helper", "requestor"}
-    if target == "rpc" and file.room in daemons:
+    if target == "rpc" and daemon in DAEMONS:
         if not file.is_edge:
             yield file.violation(
                 line, "rpc-edge", "rpc/ is for *_service, *_client, server and main files")
-    elif target in daemons and file.room in daemons:
-        hosted = (file.room, target) == ("helper", "requestor")
-        if not (hosted and file.path.stem in COMPOSITION_STEMS):
+    elif daemon in DAEMONS and other in DAEMONS - {daemon}:
+        composed = room == COMPOSITION_ROOT[0] and file.path.stem in COMPOSITION_ROOT[1]
+        if not (composed and target == "requestor/endpoint"):
             yield file.violation(
-                line, "sibling", f"{file.room} and {target} meet on the wire, not in a header")
+                line, "sibling", f"{daemon} and {other} meet on the wire, not in a header")
     else:
-        yield file.violation(line, "room", f"{file.room} may not include {target}")
+        yield file.violation(line, "room", f"{room} may not include {target}")
+
+
+def check_folders(files: list[SourceFile]) -> Iterator[Violation]:
+    """How many files one has to look through in a room."""
+    folders: dict[str, list[SourceFile]] = defaultdict(list)
+    for file in files:
+        if file.room is not None and file.path.suffix in CPP_SUFFIXES:
+            folders[file.room].append(file)
+    for room, members in folders.items():
+        if len(members) > MAX_FOLDER_FILES:
+            yield members[0].violation(
+                1, "folder-size", f"src/{room} has {len(members)} files, limit {MAX_FOLDER_FILES}")
+
+
+def check_functions(file: SourceFile) -> Iterator[Violation]:
+    if file.room is None or file.path.suffix not in CPP_SUFFIXES:
+        return
+    for function in cpp_functions("\n".join(file.lines)):
+        allowed = any(name in function.head for name in LONG_FUNCTIONS)
+        if function.lines > MAX_FUNCTION_LINES and not allowed:
+            yield file.violation(
+                function.line, "function-length",
+                f"{function.lines} lines, limit {MAX_FUNCTION_LINES}: {function.head}")
 
 
 def check_library_headers(file: SourceFile) -> Iterator[Violation]:
@@ -220,9 +279,10 @@ def check_sleeps(file: SourceFile) -> Iterator[Violation]:
 
 def check_tree(root: Path) -> list[Violation]:
     files = read_tree(root)
-    found = list(check_one_file_libraries(files))
+    found = [*check_one_file_libraries(files), *check_folders(files)]
     for file in files:
-        for check in (check_rooms, check_library_headers, check_shape, check_sleeps):
+        for check in (
+                check_rooms, check_library_headers, check_functions, check_shape, check_sleeps):
             found += check(file)
     return sorted(found)
 
@@ -234,43 +294,56 @@ HEAD = f"// {SPDX}\n"
 # Files that keep every rule, some of them only just.
 GOOD_TREE = {
     "CMakeLists.txt": "project(x)\n",
-    "src/common/log.cc": HEAD + "#include <spdlog/spdlog.h>\n",
-    "src/common/crc32c.cc": HEAD + "#include <isa-l/crc.h>\n",
-    "src/common/data_server.cc": HEAD + '#include "common/log.h"\n',
-    "src/codec/kernel.cc": HEAD + '#include <isa-l/erasure_code.h>\n#include "common/log.h"\n',
+    "src/base/process/log.cc": HEAD + "#include <spdlog/spdlog.h>\n",
+    "src/base/bytes/crc32c.cc": HEAD + "#include <isa-l/crc.h>\n",
+    "src/net/data_server.cc": HEAD + '#include "base/process/log.h"\n',
+    "src/codec/kernel.cc": HEAD + '#include <isa-l/erasure_code.h>\n#include "base/check.h"\n',
     "src/rpc/plan_proto.h": HEAD + '#include "ecpipe/v1/plan.pb.h"\n',
-    "src/coordinator/main.cc": HEAD + '#include <CLI/CLI.hpp>\n#include "rpc/plan_proto.h"\n',
-    "src/helper/main.cc": HEAD + "#include <CLI/CLI.hpp>\n",
-    "src/helper/server.cc": HEAD + '#include "requestor/api.h"\n#include <grpcpp/grpcpp.h>\n',
-    "src/requestor/cli.cc": HEAD + "#include <CLI/CLI.hpp>\n",
-    "src/requestor/helper_client.cc": HEAD + '#include "rpc/channel.h"\n',
+    "src/coordinator/edge/main.cc": HEAD + '#include <CLI/CLI.hpp>\n#include "rpc/plan_proto.h"\n',
+    "src/coordinator/recovery/manager.cc": HEAD + '#include "coordinator/repairs/tracker.h"\n',
+    "src/helper/edge/main.cc": HEAD + "#include <CLI/CLI.hpp>\n",
+    "src/helper/edge/server.cc":
+        HEAD + '#include "requestor/endpoint/endpoint.h"\n#include <grpcpp/grpcpp.h>\n',
+    "src/requestor/cli/commands.cc": HEAD + "#include <CLI/CLI.hpp>\n",
+    "src/requestor/client/helper_client.cc": HEAD + '#include "rpc/channel.h"\n',
+    "src/codec/long_function.cc":
+        HEAD + "int F() {\n" + "//\n" * (MAX_FUNCTION_LINES - 2) + "}\n",
     "tests/unit/wait_test.cc": HEAD + f"usleep(1);  // {SLEEP_TAG} the code under test waits\n",
     "tests/unit/long_test.cc": HEAD + "//\n" * (MAX_FILE_LINES - 1),
     "tests/unit/wide_test.cc": HEAD + "//" + "é" * (MAX_LINE_COLUMNS - 2) + "\n",
-}
+} | {f"src/pipeline/file_{i}.cc": HEAD for i in range(MAX_FOLDER_FILES)}
 # Each file, added to the good tree alone, breaks exactly this rule.
 BAD_FILES = [
     ("room", "src/codec/up.cc", HEAD + '#include "pipeline/slice_pipeline.h"\n'),
-    ("room", "src/common/up.cc", HEAD + '#include "codec/matrix.h"\n'),
-    ("room", "src/coordinator/engine.cc", HEAD + '#include "pipeline/slice_pipeline.h"\n'),
+    ("room", "src/base/up.cc", HEAD + '#include "codec/matrix.h"\n'),
+    ("room", "src/model/loud.cc", HEAD + '#include "base/process/log.h"\n'),
+    ("room", "src/coordinator/repairs/engine.cc",
+     HEAD + '#include "pipeline/slice_pipeline.h"\n'),
+    ("room", "src/coordinator/repairs/up.cc", HEAD + '#include "coordinator/recovery/queue.h"\n'),
+    ("room", "src/coordinator/planning/hdfs.cc", HEAD + '#include "coordinator/sources/a.h"\n'),
     ("room", "src/misc/anything.cc", HEAD),
-    ("sibling", "src/helper/session.cc", HEAD + '#include "requestor/api.h"\n'),
-    ("sibling", "src/requestor/main.cc", HEAD + '#include "coordinator/planner.h"\n'),
+    ("room", "src/coordinator/anything.cc", HEAD),
+    ("sibling", "src/helper/sessions/session.cc", HEAD + '#include "requestor/client/api.h"\n'),
+    ("sibling", "src/helper/edge/main.cc", HEAD + '#include "requestor/client/api.h"\n'),
+    ("sibling", "src/requestor/cli/main.cc", HEAD + '#include "coordinator/planning/planner.h"\n'),
     ("rooted-include", "src/codec/flat.cc", HEAD + '#include "matrix.h"\n'),
-    ("rooted-include", "src/codec/dots.cc", HEAD + '#include "../common/log.h"\n'),
-    ("grpc", "src/helper/session.h", HEAD + "#include <grpcpp/grpcpp.h>\n"),
-    ("grpc", "src/coordinator/tracker.cc", HEAD + '#include "ecpipe/v1/plan.pb.h"\n'),
-    ("rpc-edge", "src/coordinator/tracker.cc", HEAD + '#include "rpc/plan_proto.h"\n'),
-    ("one-file-library", "src/helper/log.h", HEAD + "#include <spdlog/spdlog.h>\n"),
-    ("one-file-library", "src/helper/cli.cc", HEAD + "#include <CLI/CLI.hpp>\n"),
-    ("one-file-library", "src/common/tls.h", HEAD + "#include <openssl/ssl.h>\n"),
+    ("rooted-include", "src/codec/dots.cc", HEAD + '#include "../base/check.h"\n'),
+    ("grpc", "src/helper/sessions/session.h", HEAD + "#include <grpcpp/grpcpp.h>\n"),
+    ("grpc", "src/coordinator/repairs/tracker.cc", HEAD + '#include "ecpipe/v1/plan.pb.h"\n'),
+    ("rpc-edge", "src/coordinator/repairs/tracker.cc", HEAD + '#include "rpc/plan_proto.h"\n'),
+    ("one-file-library", "src/helper/store/log.h", HEAD + "#include <spdlog/spdlog.h>\n"),
+    ("one-file-library", "src/helper/store/cli.cc", HEAD + "#include <CLI/CLI.hpp>\n"),
+    ("one-file-library", "src/net/tls/tls.h", HEAD + "#include <openssl/ssl.h>\n"),
     ("isa-l", "src/codec/matrix.cc", HEAD + "#include <isa-l/erasure_code.h>\n"),
-    ("isa-l", "src/common/all.cc", HEAD + "#include <isa-l.h>\n"),
-    ("file-length", "src/common/long.cc", HEAD + "//\n" * MAX_FILE_LINES),
+    ("isa-l", "src/base/all.cc", HEAD + "#include <isa-l.h>\n"),
+    ("file-length", "src/base/long.cc", HEAD + "//\n" * MAX_FILE_LINES),
+    ("function-length", "src/codec/long_function.cc",
+     HEAD + "int F(int a,\n      int b) {\n" + "//\n" * (MAX_FUNCTION_LINES - 2) + "}\n"),
+    ("folder-size", "src/pipeline/one_too_many.cc", HEAD),
     ("line-length", "proto/wide.proto", HEAD + "//" + "x" * (MAX_LINE_COLUMNS - 1) + "\n"),
     ("spdx", "tests/cluster/bare.py", "import sys\n"),
     ("native", "cmake/flags.cmake", "add_compile_options(-march=" + "native)\n"),
-    ("sleep", "src/common/nap.cc", HEAD + "std::this_thread::sleep_for(pause);\n"),
+    ("sleep", "src/base/nap.cc", HEAD + "std::this_thread::sleep_for(pause);\n"),
     ("sleep", "tests/unit/nap_test.cc", HEAD + "usleep(10);\n"),
 ]
 

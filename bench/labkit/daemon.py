@@ -18,7 +18,7 @@ from .process import LabError, wait_until
 STOP_SECONDS = 30.0
 LOG_TAIL_LINES = 120  # a sanitizer's report is as long
 TROUBLE_LINES = 5
-# Those of src/common/log.h: time, level, event.
+# Those of src/base/process/log.h: time, level, event.
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z [A-Z]+ ")
 # Not that there is no TLS: nodes of a lab have none.
 TROUBLE_LINE = re.compile(r"\S+ (WARNING|ERROR) (?!security\.off )")

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/algorithm/container.h"
+#include "base/check.h"
+#include "base/status.h"
 #include "codec/gf256.h"
-#include "common/check.h"
-#include "common/status.h"
 
 namespace ecpipe {
 namespace {

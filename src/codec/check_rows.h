@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "codec/erasure_code.h"
-#include "common/repair_plan.h"
+#include "model/plan/repair_plan.h"
 
 namespace ecpipe {
 

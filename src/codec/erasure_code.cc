@@ -3,12 +3,12 @@
 
 #include <charconv>
 
+#include "base/status.h"
 #include "codec/hdfs_names.h"
 #include "codec/linear_code.h"
 #include "codec/local_reconstruction.h"
 #include "codec/reed_solomon.h"
 #include "codec/rotated_reed_solomon.h"
-#include "common/status.h"
 
 namespace ecpipe {
 namespace {

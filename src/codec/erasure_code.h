@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "codec/matrix.h"
-#include "common/block_layout.h"
+#include "model/plan/block_layout.h"
 
 namespace ecpipe {
 

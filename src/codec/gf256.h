@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/check.h"
+#include "base/check.h"
 
 namespace ecpipe {
 

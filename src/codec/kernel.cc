@@ -8,8 +8,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/check.h"
 #include "codec/gf256.h"
-#include "common/check.h"
 
 namespace ecpipe {
 namespace {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes/crc32c.h"
 #include "codec/gf256.h"
 #include "codec/kernel.h"
-#include "common/crc32c.h"
 
 namespace ecpipe {
 namespace {

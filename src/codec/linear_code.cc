@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "codec/gf256.h"
-#include "common/status.h"
 
 namespace ecpipe {
 namespace {

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
+#include "base/status.h"
 #include "codec/gf256.h"
 #include "codec/reed_solomon.h"
-#include "common/status.h"
 
 namespace ecpipe {
 namespace {

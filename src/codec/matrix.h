@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/check.h"
+#include "base/check.h"
 
 namespace ecpipe {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "codec/gf256.h"
-#include "common/status.h"
 
 namespace ecpipe {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "base/status.h"
 #include "codec/gf256.h"
-#include "common/status.h"
 
 namespace ecpipe {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
-#include "common/status.h"
+#include "base/status.h"
 
 namespace ecpipe {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/checksum_kind.h"
+#include "model/checksum_kind.h"
 
 namespace ecpipe {
 

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <limits>
 
-#include "common/blame.h"
-#include "common/check.h"
-#include "common/fault_points.h"
-#include "common/status.h"
+#include "base/check.h"
+#include "base/fault_points.h"
+#include "base/status.h"
+#include "model/blame.h"
 
 namespace ecpipe {
 namespace {

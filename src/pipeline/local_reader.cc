@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "common/clock.h"
-#include "common/fault_points.h"
-#include "common/mutex.h"
-#include "common/status.h"
+#include "base/clock.h"
+#include "base/fault_points.h"
+#include "base/mutex.h"
+#include "base/status.h"
 
 namespace ecpipe {
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/aligned_buffer.h"
-#include "common/block_layout.h"
-#include "common/slice_grid.h"
-#include "common/thread.h"
-#include "common/wakeup.h"
+#include "base/bytes/aligned_buffer.h"
+#include "base/thread.h"
+#include "base/wakeup.h"
+#include "model/plan/block_layout.h"
+#include "model/plan/slice_grid.h"
 #include "pipeline/block_reader.h"
 
 namespace ecpipe {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
+#include "base/status.h"
 #include "codec/check_rows.h"
-#include "common/check.h"
-#include "common/corrupt_block.h"
-#include "common/status.h"
+#include "model/corrupt_block.h"
 
 namespace ecpipe {
 namespace {

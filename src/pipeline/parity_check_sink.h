@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/repair_plan.h"
+#include "model/plan/repair_plan.h"
 #include "pipeline/slice_sink.h"
 
 namespace ecpipe {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "common/check.h"
-#include "common/simulator.h"
-#include "common/status.h"
+#include "base/check.h"
+#include "base/simulator.h"
+#include "base/status.h"
 
 namespace ecpipe {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/check.h"
+#include "base/check.h"
 
 namespace ecpipe {
 

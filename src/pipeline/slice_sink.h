@@ -5,7 +5,7 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "common/repair_plan.h"
+#include "model/plan/repair_plan.h"
 
 namespace ecpipe {
 

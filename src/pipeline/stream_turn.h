@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "common/rate_limiter.h"
+#include "net/rate_limiter.h"
 
 namespace ecpipe {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/peer_identity.h"
+#include "net/tls/peer_identity.h"
 
 namespace grpc {
 class AuthMetadataProcessor;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "common/hdfs_block.h"
-#include "common/status.h"
+#include "base/status.h"
+#include "model/hdfs_block.h"
 
 namespace ecpipe {
 namespace {

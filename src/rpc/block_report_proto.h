@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report of blocks (common/block_report.h) as the sequence of messages in which it is sent.
+// A report of blocks (model/block_report.h) as the sequence of messages in which it is sent.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 
 #include "absl/status/status.h"
-#include "common/block_report.h"
 #include "ecpipe/v1/hdfs.pb.h"
+#include "model/block_report.h"
 
 namespace ecpipe {
 

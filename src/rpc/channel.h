@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "common/clock.h"
+#include "base/clock.h"
 #include "rpc/rpc_security.h"
 
 namespace ecpipe {

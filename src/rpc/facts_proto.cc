@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/status.h"
+#include "base/status.h"
 
 namespace ecpipe {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "common/stripe_facts.h"
 #include "ecpipe/v1/hdfs.pb.h"
+#include "model/stripe_facts.h"
 
 namespace ecpipe {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "common/status.h"
+#include "base/status.h"
 
 namespace ecpipe {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/checksum_kind.h"
-#include "common/repair_plan.h"
 #include "ecpipe/v1/plan.pb.h"
+#include "model/checksum_kind.h"
+#include "model/plan/repair_plan.h"
 
 namespace ecpipe {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/status.h"
+#include "base/status.h"
 #include "rpc/part_proto.h"
 
 namespace ecpipe {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "common/repair_plan.h"
 #include "ecpipe/v1/coordinator.pb.h"
+#include "model/plan/repair_plan.h"
 
 namespace ecpipe {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/progress_proto.h"
 
-#include "common/blame.h"
+#include "model/blame.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {

@@ -2,8 +2,8 @@
 // How far a part has come, between the wire and the coordinator and helpers.
 #pragma once
 
-#include "common/part_progress.h"
 #include "ecpipe/v1/helper.pb.h"
+#include "model/plan/part_progress.h"
 
 namespace ecpipe {
 

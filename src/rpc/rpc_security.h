@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "common/peer_identity.h"
-#include "common/tls.h"
+#include "net/tls/peer_identity.h"
+#include "net/tls/tls.h"
 
 namespace ecpipe {
 

@@ -16,10 +16,10 @@
 #include <thread>
 #include <utility>
 
-#include "common/status.h"
-#include "common/tcp_socket.h"
-#include "common/unique_fd.h"
-#include "common/wakeup.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "base/wakeup.h"
+#include "net/tcp_socket.h"
 
 namespace ecpipe {
 

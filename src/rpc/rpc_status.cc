@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/rpc_status.h"
 
-#include "common/blame.h"
-#include "common/utf8_text.h"
+#include "base/bytes/utf8_text.h"
+#include "model/blame.h"
 
 namespace ecpipe {
 

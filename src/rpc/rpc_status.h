@@ -19,7 +19,7 @@ grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status, const std::string& peer);
 
 // From a code and message that travelled in a proto; 0 is OK, an unknown code becomes UNKNOWN. The
-// blame (common/blame.h) travels beside them where it is known.
+// blame (model/blame.h) travels beside them where it is known.
 absl::Status StatusFromWire(int code, const std::string& message, const std::string& blamed = "");
 
 }  // namespace ecpipe

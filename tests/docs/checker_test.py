@@ -170,7 +170,7 @@ class WhatDoesNotExist(unittest.TestCase):
     def test_a_test(self) -> None:
         nobodys = "_".join(("test", "that", "nobody", "wrote"))  # this file is searched as well
         self.finds(f"held by {nobodys}\n", f"no test {nobodys}")
-        self.finds("held by common.NoSuchSuite.Works\n", "no test common.NoSuchSuite.Works")
+        self.finds("held by base.NoSuchSuite.Works\n", "no test base.NoSuchSuite.Works")
 
     def test_a_fragment_is_completed(self) -> None:
         needed = {"helper": {"node_id": "n", "roots": ["r"]}}

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/clock.h"
-#include "common/crc32c.h"
-#include "common/status.h"
+#include "base/bytes/crc32c.h"
+#include "base/clock.h"
+#include "base/status.h"
 
 namespace ecpipe {
 namespace {

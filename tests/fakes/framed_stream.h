@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "common/transport.h"
 #include "fakes/byte_stream.h"
+#include "net/transport.h"
 
 namespace ecpipe {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "common/slice_grid.h"
+#include "model/plan/slice_grid.h"
 #include "pipeline/block_reader.h"
 #include "pipeline/slice_sink.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/check.h"
+#include "base/check.h"
 
 namespace ecpipe {
 

@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/aligned_buffer.h"
-#include "common/mutex.h"
-#include "common/unique_fd.h"
-#include "common/wakeup.h"
+#include "base/bytes/aligned_buffer.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
+#include "base/wakeup.h"
 #include "fakes/byte_stream.h"
 
 namespace ecpipe {

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "common/mutex.h"
-#include "common/status.h"
+#include "base/mutex.h"
+#include "base/status.h"
 #include "fakes/framed_stream.h"
 #include "fakes/memory_stream.h"
 

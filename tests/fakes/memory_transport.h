@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "common/transport.h"
+#include "net/transport.h"
 
 namespace ecpipe {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "common/check.h"
-#include "common/hdfs_block.h"
-#include "coordinator/reported_blocks.h"
+#include "base/check.h"
+#include "coordinator/sources/reported_blocks.h"
 #include "fuzz/fuzz_input.h"
+#include "model/hdfs_block.h"
 #include "rpc/block_report_proto.h"
 
 namespace ecpipe {

@@ -2,11 +2,11 @@
 // The packed columns of the catalog and the journal: DATA_LOSS, or what writing it again gives.
 #include <string>
 
-#include "common/check.h"
-#include "common/crc32c.h"
-#include "coordinator/packed_ids.h"
-#include "coordinator/sqlite_losses.h"
-#include "coordinator/stripe_record.h"
+#include "base/bytes/crc32c.h"
+#include "base/check.h"
+#include "coordinator/sources/sqlite_losses.h"
+#include "coordinator/store/packed_ids.h"
+#include "coordinator/store/stripe_record.h"
 #include "fuzz_input.h"
 
 namespace ecpipe {

@@ -3,9 +3,9 @@
 // rebuilds the lost blocks, checked on the generator.
 #include <string>
 
+#include "base/check.h"
 #include "codec/erasure_code.h"
 #include "codec/gf256.h"
-#include "common/check.h"
 #include "fuzz_input.h"
 
 namespace ecpipe {

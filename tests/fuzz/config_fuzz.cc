@@ -2,8 +2,8 @@
 // Configurations: refused with INVALID_ARGUMENT, or read with every value within its bounds.
 #include <string>
 
-#include "common/check.h"
-#include "common/config.h"
+#include "base/check.h"
+#include "base/process/config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

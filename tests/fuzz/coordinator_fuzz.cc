@@ -7,12 +7,12 @@
 #include <cmath>
 #include <utility>
 
-#include "common/block_id.h"
-#include "common/check.h"
-#include "common/log.h"
-#include "common/tcp_socket.h"
-#include "coordinator/coordinator_service.h"
+#include "base/check.h"
+#include "base/process/log.h"
+#include "coordinator/edge/coordinator_service.h"
 #include "fuzz_input.h"
+#include "model/block_id.h"
+#include "net/tcp_socket.h"
 #include "rpc/part_proto.h"
 #include "rpc/plan_proto.h"
 #include "unit/coordinator/fakes.h"

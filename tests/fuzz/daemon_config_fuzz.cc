@@ -5,11 +5,11 @@
 
 #include <string>
 
-#include "common/block_id.h"
-#include "common/check.h"
-#include "common/tcp_socket.h"
-#include "coordinator/coordinator_config.h"
-#include "helper/helper_config.h"
+#include "base/check.h"
+#include "coordinator/edge/coordinator_config.h"
+#include "helper/edge/helper_config.h"
+#include "model/block_id.h"
+#include "net/tcp_socket.h"
 
 namespace ecpipe {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <string>
 
-#include "common/block_id.h"
-#include "common/check.h"
+#include "base/check.h"
 #include "fuzz/fuzz_input.h"
-#include "requestor/endpoint_wire.h"
+#include "model/block_id.h"
+#include "requestor/endpoint/endpoint_wire.h"
 
 namespace ecpipe {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/check.h"
-#include "requestor/plan_render.h"
+#include "base/check.h"
+#include "requestor/cli/plan_render.h"
 #include "rpc/plan_proto.h"
 
 namespace ecpipe {

@@ -4,10 +4,10 @@
 #include <array>
 #include <cstring>
 
-#include "common/check.h"
-#include "common/crc32c.h"
-#include "common/frame.h"
-#include "common/utf8_text.h"
+#include "base/bytes/crc32c.h"
+#include "base/bytes/utf8_text.h"
+#include "base/check.h"
+#include "net/frame.h"
 
 namespace ecpipe {
 namespace {

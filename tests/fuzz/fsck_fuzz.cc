@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <string>
 
-#include "common/check.h"
-#include "common/stripe_facts.h"
-#include "coordinator/fsck_parser.h"
+#include "base/check.h"
+#include "coordinator/sources/fsck_parser.h"
 #include "fuzz/fuzz_input.h"
+#include "model/stripe_facts.h"
 
 namespace ecpipe {
 namespace {

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "common/block_id.h"
-#include "common/check.h"
-#include "common/hdfs_block.h"
+#include "base/check.h"
 #include "fuzz/fuzz_input.h"
-#include "helper/hdfs_meta.h"
-#include "helper/hdfs_replica.h"
-#include "helper/hdfs_volume.h"
+#include "helper/store/hdfs_meta.h"
+#include "helper/store/hdfs_replica.h"
+#include "helper/store/hdfs_volume.h"
+#include "model/block_id.h"
+#include "model/hdfs_block.h"
 
 namespace ecpipe {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <string>
 
-#include "common/check.h"
-#include "coordinator/sqlite_db.h"
-#include "coordinator/sqlite_journal.h"
+#include "base/check.h"
+#include "coordinator/store/sqlite_db.h"
+#include "coordinator/store/sqlite_journal.h"
 #include "fuzz_input.h"
-#include "unit/coordinator/scratch_directory.h"
+#include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe {
 namespace {

@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "common/check.h"
-#include "unit/common/raw_peer.h"
+#include "base/check.h"
+#include "unit/net/raw_peer.h"
 
 namespace ecpipe {
 

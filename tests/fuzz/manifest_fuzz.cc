@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "common/check.h"
-#include "requestor/manifest.h"
+#include "base/check.h"
+#include "requestor/files/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repair parts from the network: refused with INVALID_ARGUMENT, or valid and the same after a round
 // trip.
-#include "common/check.h"
+#include "base/check.h"
 #include "rpc/part_proto.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

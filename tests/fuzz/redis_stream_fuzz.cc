@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both ends of the redis transport against a server that answers anything. The receiver takes whole
 // frames that are expected, or ends with an error; the sender keeps to its window.
-#include "common/redis_transport.h"
 #include "loopback.h"
+#include "net/redis_transport.h"
 #include "stream_ops.h"
 
 namespace ecpipe {

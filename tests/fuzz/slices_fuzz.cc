@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grids, runs of slices and block layouts: what is accepted stays within its range, and each slice
 // comes once.
-#include "common/block_layout.h"
-#include "common/check.h"
-#include "common/slice_grid.h"
+#include "base/check.h"
 #include "fuzz_input.h"
+#include "model/plan/block_layout.h"
+#include "model/plan/slice_grid.h"
 
 namespace ecpipe {
 namespace {

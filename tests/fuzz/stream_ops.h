@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "common/frame.h"
 #include "fuzz_input.h"
-#include "unit/common/raw_peer.h"
+#include "net/frame.h"
+#include "unit/net/raw_peer.h"
 
 namespace ecpipe {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The TCP receiver against a sender that sends anything, in any pieces: it takes whole frames that
 // were sent and are expected, or ends with an error, and never waits for what cannot come.
-#include "common/tcp_transport.h"
 #include "loopback.h"
+#include "net/tcp_transport.h"
 #include "stream_ops.h"
 
 namespace ecpipe {

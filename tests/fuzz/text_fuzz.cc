@@ -2,14 +2,14 @@
 // Short texts that come from people and peers: ids, sizes, addresses, fault points, messages.
 #include <string>
 
-#include "common/block_id.h"
-#include "common/check.h"
-#include "common/fault_points.h"
-#include "common/size_text.h"
-#include "common/status.h"
-#include "common/tcp_socket.h"
-#include "common/utf8_text.h"
+#include "base/bytes/size_text.h"
+#include "base/bytes/utf8_text.h"
+#include "base/check.h"
+#include "base/fault_points.h"
+#include "base/status.h"
 #include "ecpipe/v1/coordinator.pb.h"
+#include "model/block_id.h"
+#include "net/tcp_socket.h"
 
 namespace ecpipe {
 namespace {

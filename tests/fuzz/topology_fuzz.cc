@@ -3,11 +3,11 @@
 #include <cmath>
 #include <string>
 
-#include "common/check.h"
-#include "common/slice_grid.h"
-#include "common/utf8_text.h"
-#include "coordinator/topology.h"
-#include "coordinator/topology_script.h"
+#include "base/bytes/utf8_text.h"
+#include "base/check.h"
+#include "coordinator/cluster/topology.h"
+#include "coordinator/cluster/topology_script.h"
+#include "model/plan/slice_grid.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

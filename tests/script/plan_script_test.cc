@@ -16,9 +16,9 @@
 #include <memory>
 #include <sstream>
 
-#include "common/status.h"
-#include "coordinator/plan_cost.h"
-#include "coordinator/planner.h"
+#include "base/status.h"
+#include "coordinator/planning/plan_cost.h"
+#include "coordinator/planning/planner.h"
 
 namespace ecpipe {
 namespace {

@@ -2,8 +2,8 @@
 // World: what is asked of the cluster, and what goes wrong meanwhile.
 #include <algorithm>
 
-#include "common/status.h"
-#include "coordinator/planner.h"
+#include "base/status.h"
+#include "coordinator/planning/planner.h"
 #include "sim/world.h"
 
 namespace ecpipe::sim {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "common/check.h"
+#include "base/check.h"
 
 namespace ecpipe::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/wakeup.h"
+#include "base/wakeup.h"
 #include "fakes/byte_stream.h"
 #include "sim/network.h"
 

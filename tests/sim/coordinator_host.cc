@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "common/status.h"
+#include "base/status.h"
 #include "sim/helper_host.h"
 
 namespace ecpipe::sim {

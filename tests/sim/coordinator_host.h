@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "coordinator/hosted_watch.h"
-#include "coordinator/recovery_manager.h"
-#include "coordinator/repair_coordinator.h"
+#include "coordinator/recovery/recovery_manager.h"
+#include "coordinator/repairs/hosted_watch.h"
+#include "coordinator/repairs/repair_coordinator.h"
 #include "sim/network.h"
 #include "sim/state.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "common/transport.h"
+#include "net/transport.h"
 #include "sim/connection.h"
 #include "sim/network.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "common/repair_plan.h"
-#include "helper/block_store.h"
+#include "helper/store/block_store.h"
+#include "model/plan/repair_plan.h"
 #include "sim/checks.h"
 #include "sim/network.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/check.h"
+#include "base/check.h"
 
 #if defined(__SANITIZE_ADDRESS__)  // gcc's name of it
 #define ECPIPE_ADDRESS_SANITIZER 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/helper_host.h"
 
-#include "common/status.h"
+#include "base/status.h"
 #include "sim/coordinator_host.h"
 
 namespace ecpipe::sim {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "helper/session_manager.h"
+#include "helper/sessions/session_manager.h"
 #include "sim/data_plane.h"
 #include "sim/disk.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/log.h"
+#include "base/process/log.h"
 #include "sim/world.h"
 
 namespace ecpipe::sim {

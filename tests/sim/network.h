@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/clock.h"
+#include "base/clock.h"
 #include "sim/scheduler.h"
 
 namespace ecpipe::sim {

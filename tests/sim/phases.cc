@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // World: after the chaos. All that is asked ends; what is healthy works; nothing is left behind.
-#include "common/status.h"
+#include "base/status.h"
 #include "sim/world.h"
 
 namespace ecpipe::sim {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "requestor/requestor.h"
+#include "requestor/client/requestor.h"
 #include "sim/checks.h"
 #include "sim/data_plane.h"
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "codec/erasure_code.h"
-#include "common/check.h"
 
 namespace ecpipe::sim {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/clock.h"
-#include "coordinator/catalog.h"
+#include "base/clock.h"
+#include "coordinator/store/catalog.h"
 #include "sim/network.h"
 #include "sim/random.h"
 

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "common/simulator.h"
+#include "base/simulator.h"
 #include "sim/fibre.h"
 #include "sim/random.h"
 

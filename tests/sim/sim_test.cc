@@ -3,9 +3,9 @@
 // what it is meant to see.
 #include <gtest/gtest.h>
 
-#include "common/mutex.h"
-#include "common/thread.h"
-#include "common/wakeup.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "base/wakeup.h"
 #include "fakes/framed_stream.h"
 #include "sim/data_plane.h"
 #include "sim/world.h"

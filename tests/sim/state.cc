@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "common/fault_points.h"
-#include "common/status.h"
+#include "base/fault_points.h"
+#include "base/status.h"
 
 namespace ecpipe::sim {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/catalog.h"
-#include "coordinator/journal.h"
+#include "coordinator/store/catalog.h"
+#include "coordinator/store/journal.h"
 #include "sim/scheduler.h"
 
 namespace ecpipe::sim {

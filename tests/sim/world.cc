@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+#include "base/fault_points.h"
+#include "base/process/log.h"
+#include "base/status.h"
 #include "codec/gf256.h"
-#include "common/check.h"
-#include "common/fault_points.h"
-#include "common/log.h"
-#include "common/status.h"
 
 namespace ecpipe::sim {
 namespace {

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "common/mutex.h"
-#include "coordinator/catalog.h"
-#include "coordinator/helper_gateway.h"
-#include "coordinator/journal.h"
+#include "base/mutex.h"
+#include "coordinator/repairs/helper_gateway.h"
+#include "coordinator/store/catalog.h"
+#include "coordinator/store/journal.h"
 
 namespace ecpipe {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transport that stands in for TCP keeps the contract of common/transport.h.
+// The transport that stands in for TCP keeps the contract of net/transport.h.
 #include "fakes/memory_transport.h"
 
 #include <gmock/gmock.h>

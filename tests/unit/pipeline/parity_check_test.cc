@@ -9,11 +9,11 @@
 
 #include "codec/check_rows.h"
 #include "codec/gf256.h"
-#include "common/corrupt_block.h"
-#include "coordinator/part_builder.h"
-#include "coordinator/planner.h"
+#include "coordinator/planning/planner.h"
+#include "coordinator/repairs/part_builder.h"
 #include "fakes/memory_block.h"
 #include "fakes/memory_transport.h"
+#include "model/corrupt_block.h"
 #include "pipeline/parity_check_sink.h"
 #include "pipeline/part_runner.h"
 

@@ -10,15 +10,15 @@
 #include <random>
 #include <thread>
 
+#include "base/fault_points.h"
 #include "codec/erasure_code.h"
 #include "codec/gf256.h"
-#include "common/data_server.h"
-#include "common/fault_points.h"
-#include "common/tcp_transport.h"
-#include "coordinator/part_builder.h"
-#include "coordinator/planner.h"
+#include "coordinator/planning/planner.h"
+#include "coordinator/repairs/part_builder.h"
 #include "fakes/memory_block.h"
 #include "fakes/memory_transport.h"
+#include "net/data_server.h"
+#include "net/tcp_transport.h"
 
 namespace ecpipe {
 namespace {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include "common/tcp_socket.h"
-#include "common/unique_fd.h"
+#include "base/unique_fd.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
+#include "net/tcp_socket.h"
 
 namespace ecpipe {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/blame.h"
+#include "model/blame.h"
 
 namespace ecpipe {
 namespace {

@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/mutex.h"
+#include "base/mutex.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "rpc/access.h"
 #include "rpc/channel.h"
 #include "rpc/rpc_exit.h"
 #include "rpc/rpc_server.h"
-#include "unit/common/test_certificates.h"
+#include "unit/net/test_certificates.h"
 
 namespace ecpipe {
 namespace {

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file_io.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "base/fault_points.h"
+#include "base/status.h"
+
+namespace ecpipe {
+namespace {
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+bool Exists(const std::string& path) {
+  struct stat info{};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+absl::Status AlreadyExists(const std::string& path) {
+  return absl::AlreadyExistsError("create " + path + ": the file exists already");
+}
+
+absl::Status SyncDirectory(const std::string& directory) {
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) return ErrnoStatus(errno, "fsync " + directory);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> OpenForReading(const std::string& path) {
+  // O_NONBLOCK: a FIFO under this name must not hang the open; it is refused below.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat " + path);
+  if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(path + " is not a regular file");
+  return fd;
+}
+
+absl::StatusOr<uint64_t> FileBytes(int fd) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return ErrnoStatus(errno, "stat");
+  return static_cast<uint64_t>(info.st_size);
+}
+
+absl::Status ReadFully(int fd, uint64_t offset, std::span<uint8_t> out) {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, "read at byte " + std::to_string(offset));
+    if (got == 0) return absl::OutOfRangeError("the file ends at byte " + std::to_string(offset));
+    offset += static_cast<uint64_t>(got);
+    out = out.subspan(static_cast<size_t>(got));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return ErrnoStatus(errno, "write at byte " + std::to_string(offset));
+    offset += static_cast<uint64_t>(put);
+    bytes = bytes.subspan(static_cast<size_t>(put));
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// Takes the lock that says that a temporary file is being written. False with errno: EWOULDBLOCK
+// when somebody else has it, or has removed the file meanwhile.
+bool LockIfThere(int fd) {
+  struct stat info{};
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return false;
+  if (::fstat(fd, &info) == 0 && info.st_nlink > 0) return true;
+  errno = EWOULDBLOCK;
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RemoveAbandonedFiles(const std::string& directory) {
+  std::error_code error;
+  int removed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(AtomicFile::kTempPrefix)) continue;
+    const UniqueFd fd(::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (fd.valid() && LockIfThere(fd.get()) && ::unlink(entry.path().c_str()) == 0) ++removed;
+  }
+  if (error) return ErrnoStatus(error.value(), "list " + directory);
+  return removed;
+}
+
+namespace {
+
+// Has `take` make a file under one temporary name for `path` after the other, until it returns true
+// or fails with another error than EEXIST or EINTR. The name that it took.
+template <typename Take>
+absl::StatusOr<std::string> TakeTemporaryName(const std::string& path, const Take& take) {
+  // The counter makes names unique within the process, the pid between processes. So a name is
+  // taken only by what a killed process with our pid left behind; the retries are for those.
+  static std::atomic<uint64_t> counter{0};
+  constexpr int kTries = 1000;
+  const std::string stem =
+      DirectoryOf(path) + AtomicFile::kTempPrefix + std::to_string(::getpid()) + "-";
+  for (int i = 0; i < kTries; ++i) {
+    std::string temporary = stem + std::to_string(counter.fetch_add(1, std::memory_order_relaxed));
+    if (take(temporary)) return temporary;
+    if (errno == EEXIST || errno == EINTR) continue;
+    return ErrnoStatus(errno, "create a temporary file for " + path);
+  }
+  return absl::ResourceExhaustedError(
+      "create " + path + ": no name for a temporary file is free; delete the old files " + stem +
+      "*");
+}
+
+// A file that has no name can be given one through this.
+std::string LinkOf(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+// None where the file system cannot.
+UniqueFd CreateUnnamed(const std::string& directory) {
+  if (!FaultPoint("file_io.unnamed").ok()) return {};
+  UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+  if (fd.valid() && ::access(LinkOf(fd.get()).c_str(), F_OK) != 0) fd.reset();
+  return fd;
+}
+
+}  // namespace
+
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, Existing existing) {
+  if (existing == Existing::kRefuse && Exists(path)) return AlreadyExists(path);
+  if (UniqueFd fd = CreateUnnamed(DirectoryOf(path)); fd.valid()) {
+    return AtomicFile(path, "", existing, std::move(fd));
+  }
+  UniqueFd fd;
+  ECPIPE_ASSIGN_OR_RETURN(
+      std::string temporary, TakeTemporaryName(path, [&](const std::string& name) {
+        fd = UniqueFd(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        if (!fd.valid()) return false;
+        // Where a file system knows no locks the file is written all the same.
+        if (LockIfThere(fd.get()) || errno != EWOULDBLOCK) return true;
+        errno = EEXIST;
+        return false;
+      }));
+  return AtomicFile(path, std::move(temporary), existing, std::move(fd));
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      existing_(other.existing_),
+      fd_(std::move(other.fd_)) {}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+absl::Status AtomicFile::WriteAt(uint64_t offset, std::span<const uint8_t> bytes) {
+  ECPIPE_CHECK(fd_.valid());
+  return Annotate(WriteFully(fd_.get(), offset, bytes), path_);
+}
+
+absl::Status AtomicFile::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
+  ECPIPE_CHECK(fd_.valid());
+  return Annotate(ReadFully(fd_.get(), offset, out), path_);
+}
+
+absl::Status AtomicFile::Rename() const {
+  if (existing_ == Existing::kReplace) {
+    if (::rename(temporary_.c_str(), path_.c_str()) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, "rename to " + path_);
+  }
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0) {
+    return absl::OkStatus();
+  }
+  if (errno == EEXIST) return AlreadyExists(path_);
+  if (errno != EINVAL && errno != ENOSYS) return ErrnoStatus(errno, "rename to " + path_);
+  // NFS does not know the flag. A hard link does not replace anything either.
+  if (::link(temporary_.c_str(), path_.c_str()) != 0) {
+    return errno == EEXIST ? AlreadyExists(path_) : ErrnoStatus(errno, "link to " + path_);
+  }
+  ::unlink(temporary_.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::NameIt() {
+  ::flock(fd_.get(), LOCK_EX | LOCK_NB);  // nobody else has it yet
+  ECPIPE_ASSIGN_OR_RETURN(temporary_, TakeTemporaryName(path_, [&](const std::string& name) {
+                            return ::linkat(AT_FDCWD, LinkOf(fd_.get()).c_str(), AT_FDCWD,
+                                            name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+                          }));
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Commit() {
+  ECPIPE_CHECK(fd_.valid());
+  if (::fsync(fd_.get()) != 0) return ErrnoStatus(errno, "fsync " + path_);
+  if (temporary_.empty()) ECPIPE_RETURN_IF_ERROR(NameIt());
+  // NFS and quotas report a failed write as late as here.
+  if (::close(fd_.release()) != 0 && errno != EINTR) return ErrnoStatus(errno, "close " + path_);
+  ECPIPE_RETURN_IF_ERROR(Rename());
+  temporary_.clear();
+  if (absl::Status synced = SyncDirectory(DirectoryOf(path_)); !synced.ok()) {
+    return absl::UnknownError(path_ +
+                              " is written, but a crash of the machine may still lose it: " +
+                              std::string(synced.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process/config.h"
+
+#include <toml++/toml.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "base/bytes/size_text.h"
+#include "base/status.h"
+
+namespace ecpipe {
+namespace {
+
+// Nothing here is waited for less long, and much less would be rounded to no time at all.
+constexpr double kLeastSeconds = 0.001;
+
+}  // namespace
+
+struct Config::State {
+  std::string name;
+  toml::table root;
+  std::set<std::string> known;
+  absl::Status first_error;
+
+  std::string Where(const toml::node& node) const {
+    return name + ":" + std::to_string(node.source().begin.line);
+  }
+
+  void Fail(const std::string& where, const std::string& what) {
+    if (first_error.ok()) first_error = absl::InvalidArgumentError(where + ": " + what);
+  }
+
+  const toml::node* Find(const std::string& key) {
+    known.insert(key);
+    return root.at_path(key).node();
+  }
+
+  // The node, or null after having recorded that it is missing.
+  const toml::node* Require(const std::string& key) {
+    const toml::node* node = Find(key);
+    if (node == nullptr) Fail(name, "required key " + key + " is missing");
+    return node;
+  }
+
+  std::string ExpectString(const toml::node& node, const std::string& key) {
+    const auto value = node.value_exact<std::string>();
+    if (!value) Fail(Where(node), key + " must be a string");
+    return value.value_or("");
+  }
+
+  std::vector<std::string> ExpectStrings(const toml::node& node, const std::string& key) {
+    std::vector<std::string> values;
+    const toml::array* array = node.as_array();
+    if (array == nullptr || array->empty()) {
+      Fail(Where(node), key + " must be a non-empty list of strings");
+      return values;
+    }
+    for (const toml::node& element : *array) values.push_back(ExpectString(element, key));
+    return values;
+  }
+
+  void RejectUnknown(const toml::table& table, const std::string& prefix) {
+    for (const auto& [key, node] : table) {
+      // A dot within a key belongs to its name, and no getter asks for such a key.
+      const bool plain = key.str().find('.') == std::string_view::npos;
+      const std::string path =
+          prefix + (plain ? std::string(key.str()) : '"' + std::string(key.str()) + '"');
+      const std::string where = name + ":" + std::to_string(key.source().begin.line);
+      if (known.count(path) != 0) continue;
+      if (const toml::table* inner = node.as_table(); inner != nullptr && IsSection(path)) {
+        RejectUnknown(*inner, path + ".");
+      } else {
+        Fail(where, "unknown key " + path + KnownIn(prefix));
+      }
+    }
+  }
+
+  bool IsSection(const std::string& path) const {
+    const auto after = known.lower_bound(path + ".");
+    return after != known.end() && after->rfind(path + ".", 0) == 0;
+  }
+
+  std::string KnownIn(const std::string& prefix) const {
+    std::string text;
+    for (const std::string& key : known) {
+      if (key.rfind(prefix, 0) == 0) text += (text.empty() ? "" : ", ") + key;
+    }
+    return text.empty() ? "" : "; known here: " + text;
+  }
+};
+
+Config::Config(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Config::Config(Config&&) noexcept = default;
+Config& Config::operator=(Config&&) noexcept = default;
+Config::~Config() = default;
+
+absl::StatusOr<Config> Config::Load(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return ErrnoStatus(errno, "open " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return Parse(text.str(), path);
+}
+
+absl::StatusOr<Config> Config::Parse(const std::string& text, const std::string& name) {
+  auto state = std::make_unique<State>();
+  state->name = name;
+  try {  // Debian's library is built with exceptions
+    state->root = toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    const toml::source_position at = error.source().begin;
+    return absl::InvalidArgumentError(name + ":" + std::to_string(at.line) + ":" +
+                                      std::to_string(at.column) + ": " +
+                                      std::string(error.description()));
+  }
+  return Config(std::move(state));
+}
+
+std::string Config::String(const std::string& key, const std::string& fallback) {
+  const toml::node* node = state_->Find(key);
+  return node == nullptr ? fallback : state_->ExpectString(*node, key);
+}
+
+std::string Config::RequiredString(const std::string& key) {
+  const toml::node* node = state_->Require(key);
+  if (node == nullptr) return "";
+  const std::string value = state_->ExpectString(*node, key);
+  if (value.empty()) state_->Fail(state_->Where(*node), key + " must not be empty");
+  return value;
+}
+
+std::vector<std::string> Config::Strings(const std::string& key) {
+  const toml::node* node = state_->Find(key);
+  return node == nullptr ? std::vector<std::string>() : state_->ExpectStrings(*node, key);
+}
+
+std::vector<std::string> Config::RequiredStrings(const std::string& key) {
+  const toml::node* node = state_->Require(key);
+  return node == nullptr ? std::vector<std::string>() : state_->ExpectStrings(*node, key);
+}
+
+int64_t Config::Integer(const std::string& key, int64_t fallback, int64_t least, int64_t most) {
+  const toml::node* node = state_->Find(key);
+  if (node == nullptr) return fallback;
+  const auto value = node->value_exact<int64_t>();
+  if (value && *value >= least && *value <= most) return *value;
+  state_->Fail(state_->Where(*node), key + " must be an integer from " + std::to_string(least) +
+                                         " to " + std::to_string(most));
+  return fallback;
+}
+
+uint64_t Config::Size(const std::string& key, uint64_t fallback, uint64_t least, uint64_t most) {
+  const toml::node* node = state_->Find(key);
+  if (node == nullptr) return fallback;
+  absl::StatusOr<uint64_t> bytes = absl::InvalidArgumentError("not a size");
+  if (const auto text = node->value_exact<std::string>()) {
+    bytes = ParseSize(*text);
+  } else if (const auto number = node->value_exact<int64_t>(); number && *number >= 0) {
+    bytes = static_cast<uint64_t>(*number);
+  }
+  if (bytes.ok() && *bytes >= least && *bytes <= most) return *bytes;
+  state_->Fail(state_->Where(*node), key + " must be a size from " + FormatSize(least) + " to " +
+                                         FormatSize(most) + ", e.g. 65536 or \"64KiB\"");
+  return fallback;
+}
+
+double Config::Seconds(const std::string& key, double fallback, double most) {
+  const toml::node* node = state_->Find(key);
+  if (node == nullptr) return fallback;
+  const auto value = node->is_number() ? node->value<double>() : std::nullopt;
+  if (value && *value >= kLeastSeconds && *value <= most) return *value;
+  state_->Fail(state_->Where(*node), key + " must be a number of seconds from 0.001 to " +
+                                         std::to_string(static_cast<int64_t>(most)));
+  return fallback;
+}
+
+bool Config::Bool(const std::string& key, bool fallback) {
+  const toml::node* node = state_->Find(key);
+  if (node == nullptr) return fallback;
+  const auto value = node->value_exact<bool>();
+  if (!value) state_->Fail(state_->Where(*node), key + " must be true or false");
+  return value.value_or(fallback);
+}
+
+void Config::Reject(const std::string& key, const std::string& reason) {
+  const toml::node* node = state_->root.at_path(key).node();
+  state_->Fail(node == nullptr ? state_->name : state_->Where(*node), key + ": " + reason);
+}
+
+absl::Status Config::Finish() {
+  state_->RejectUnknown(state_->root, "");
+  return state_->first_error;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process/daemon.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "absl/synchronization/mutex.h"
+#include "base/process/log.h"
+#include "base/status.h"
+
+namespace ecpipe {
+namespace {
+
+sigset_t DaemonSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
+}
+
+}  // namespace
+
+void BlockDaemonSignals() {
+  const sigset_t signals = DaemonSignals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+void ReturnFreedBuffers() {
+#ifdef __GLIBC__
+  // What the threshold is at the start anyway; set, it no longer grows.
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
+}
+
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // best effort: less room for floods is no reason to refuse
+}
+
+void SkipLockOrderChecks() {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+}
+
+std::string ReadLogLevel(Config& config) {
+  std::string level = config.String("log.level", "info");
+  if (absl::Status known = ValidateLogLevel(level); !known.ok()) {
+    config.Reject("log.level", std::string(known.message()));
+  }
+  return level;
+}
+
+int ReportCheckedConfig(const std::string& program, const std::string& path,
+                        const absl::Status& checked) {
+  if (checked.ok()) {
+    std::printf("%s is valid\n", path.c_str());
+    return 0;
+  }
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), StatusText(checked).c_str());
+  return 2;
+}
+
+int WaitForDaemonSignal() {
+  const sigset_t signals = DaemonSignals();
+  int signal = 0;
+  while (::sigwait(&signals, &signal) != 0) {
+  }
+  return signal;
+}
+
+absl::Status WriteReadyFile(const std::string& path,
+                            const std::vector<std::pair<std::string, std::string>>& fields) {
+  // The values are addresses that this process has bound: nothing in them needs escaping.
+  std::string json = "{";
+  for (const auto& [name, value] : fields) {
+    json += (json.size() == 1 ? "\"" : ", \"") + name + "\": \"" + value + "\"";
+  }
+  const std::string temporary = path + ".tmp";
+  std::ofstream file(temporary, std::ios::trunc);
+  file << json << "}\n";
+  file.close();
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    return ErrnoStatus(errno, "write ready file " + path);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemons' main() functions and configurations share: signals, the ready file,
+// --check-config.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/process/config.h"
+
+namespace ecpipe {
+
+// Blocks SIGTERM, SIGINT and SIGHUP for this thread and all that it starts, and ignores SIGPIPE.
+// Call it first in main(), before any thread exists.
+void BlockDaemonSignals();
+
+// Raises the soft limit of open files to the hard limit. The usual 1024 are fewer than the
+// connections that strangers may hold open at a data port, and a repair must not fail for lack of
+// a descriptor.
+void RaiseFileLimit();
+
+// Makes the allocator return freed slice buffers to the system. By default it keeps them, in one
+// heap for each thread: a helper had over 60 MiB after a few hundred repairs and still grew; with
+// this setting it stays at 30 MiB. Call it before any thread exists.
+void ReturnFreedBuffers();
+
+// Turns off the search for lock cycles in Abseil's mutexes, which gRPC uses. Debian's build does it
+// at every lock, under a lock of its own, and aborts where it finds one; a release has it off.
+void SkipLockOrderChecks();
+
+// The key log.level. A name that is not a level is kept for Config::Finish().
+std::string ReadLogLevel(Config& config);
+
+// How a daemon's main() answers --check-config: "PATH is valid" on standard output, or why not on
+// standard error. Returns the exit code: 0, or 2.
+int ReportCheckedConfig(const std::string& program, const std::string& path,
+                        const absl::Status& checked);
+
+// Waits for the next of the blocked signals and returns it. Main thread only.
+int WaitForDaemonSignal();
+
+// Writes {"name": "value", ...} to `path` atomically, once the daemon serves: scripts that start it
+// wait for this file and read from it which ports it was given.
+absl::Status WriteReadyFile(const std::string& path,
+                            const std::vector<std::pair<std::string, std::string>>& fields);
+
+}  // namespace ecpipe

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster/known_links.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ecpipe {
+namespace {
+
+// The kernel counts in ticks of some milliseconds; less than a few of them is no measurement.
+constexpr double kLeastNetworkSeconds = 0.02;
+constexpr double kLeastNetworkShare = 0.8;
+// What comes sooner may have passed as a burst, and says nothing of the link.
+constexpr double kLeastSecondsOfBound = 0.1;
+constexpr double kLongestSeconds = 1e6;
+constexpr double kFastest = 1e12;                                // bytes per second
+constexpr Duration kLongestUnchanged = std::chrono::minutes(1);  // to forget what is old
+constexpr size_t kSmallTable = 1000;
+// One link may be slow because of its other end.
+constexpr int kLinksThatShowANode = 3;
+
+bool Sane(const LinkTiming& timing) {
+  // Comparisons with a NaN are false.
+  return timing.bytes > 0 && timing.seconds > 0 && timing.seconds < kLongestSeconds &&
+         timing.network_seconds >= 0 &&
+         static_cast<double>(timing.bytes) / timing.seconds < kFastest;
+}
+
+}  // namespace
+
+void KnownLinks::Take(const std::string& from, const LinkTiming& timing, bool alone) {
+  if (!Sane(timing)) return;
+  const auto bytes = static_cast<double>(timing.bytes);
+  // The kernel's ticks are coarser than our clock.
+  const double network_seconds = std::min(timing.network_seconds, timing.seconds);
+  const bool network_bound =
+      network_seconds >= std::max(kLeastNetworkSeconds, kLeastNetworkShare * timing.seconds);
+  MutexLock lock(&mutex_);
+  if (alone && network_bound) {
+    history_.Measured(from, timing.to, bytes / network_seconds, clock_->Now());
+  } else if (timing.seconds >= kLeastSecondsOfBound) {
+    history_.AtLeast(from, timing.to, bytes / timing.seconds);
+  }
+  changed_ = true;
+}
+
+void KnownLinks::TakeProbe(const std::string& from, const LinkTiming& timing, bool alone) {
+  if (!Sane(timing)) return;
+  const double speed = static_cast<double>(timing.bytes) / timing.seconds;
+  MutexLock lock(&mutex_);
+  if (alone) {
+    history_.Measured(from, timing.to, speed, clock_->Now());
+  } else {
+    history_.AtLeast(from, timing.to, speed);
+  }
+  changed_ = true;
+}
+
+void KnownLinks::FillIn(ClusterView* cluster) {
+  cluster->links = configured_;
+  MutexLock lock(&mutex_);
+  const TimePoint now = clock_->Now();
+  const Duration age = now - made_;
+  const bool due =
+      table_ == nullptr || table_->pairs.size() < kSmallTable || age >= std::chrono::seconds(1);
+  if ((changed_ && due) || (table_ != nullptr && age >= kLongestUnchanged)) {
+    history_.Forget(now);
+    table_ = std::make_shared<const SpeedTable>(history_.Table());
+    changed_ = false;
+    made_ = now;
+  }
+  if (table_ == nullptr || table_->pairs.empty()) return;
+  cluster->measured = std::shared_ptr<const LinkTable>(table_, &table_->pairs);
+  for (PlanNode& node : cluster->nodes) {
+    const auto known = table_->nodes.find(node.node);
+    if (known == table_->nodes.end()) continue;
+    if (known->second.links_up >= kLinksThatShowANode) {
+      node.up_bytes_per_second = known->second.up_bytes_per_second;
+    }
+    if (known->second.links_down >= kLinksThatShowANode) {
+      node.down_bytes_per_second = known->second.down_bytes_per_second;
+    }
+  }
+}
+
+std::vector<LinkEstimate> KnownLinks::Measured() {
+  MutexLock lock(&mutex_);
+  history_.Forget(clock_->Now());
+  changed_ = true;
+  return history_.All();
+}
+
+}  // namespace ecpipe

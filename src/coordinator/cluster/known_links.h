@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The known speeds between nodes: those in the operator's file, and measured ones.
+// docs/design/005-link-speeds.md has the reasons.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "coordinator/cluster/cluster_view.h"
+#include "coordinator/cluster/link_history.h"
+#include "model/link_timing.h"
+
+namespace ecpipe {
+
+// Thread-safe.
+class KnownLinks {
+ public:
+  // `configured` may be null. `clock` outlives the object.
+  KnownLinks(const Clock* clock, std::shared_ptr<const LinkTable> configured)
+      : clock_(clock), configured_(std::move(configured)) {}
+
+  // Takes the timing of a stream of a repair. `alone`: the stream had the links of both nodes to
+  // itself. Impossible values are ignored.
+  void Take(const std::string& from, const LinkTiming& timing, bool alone);
+  // Takes the timing of a stream whose sender always had bytes to send.
+  void TakeProbe(const std::string& from, const LinkTiming& timing, bool alone);
+
+  // Adds the known speeds to a view that already has its nodes.
+  void FillIn(ClusterView* cluster);
+  // In the order of their nodes.
+  std::vector<LinkEstimate> Measured();
+  const std::shared_ptr<const LinkTable>& configured() const { return configured_; }
+
+ private:
+  const Clock* const clock_;
+  const std::shared_ptr<const LinkTable> configured_;
+  Mutex mutex_;
+  LinkHistory history_ ABSL_GUARDED_BY(mutex_);
+  // The copy of the history that planners see. It is renewed when the history has changed; the copy
+  // of a large history at most once a second.
+  std::shared_ptr<const SpeedTable> table_ ABSL_GUARDED_BY(mutex_);
+  bool changed_ ABSL_GUARDED_BY(mutex_) = false;
+  TimePoint made_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster/node_registry.h"
+
+#include "base/process/log.h"
+#include "base/status.h"
+#include "net/tcp_socket.h"
+
+namespace ecpipe {
+
+std::string NodeRegistry::ConfiguredRack(const NodeRecord& node) const {
+  if (const auto by_id = racks_.find(node.node_id); by_id != racks_.end()) return by_id->second;
+  const absl::StatusOr<HostPort> control = ParseHostPort(node.control_address);
+  if (!control.ok()) return "";
+  if (const auto by_host = racks_.find(control->host); by_host != racks_.end()) {
+    return by_host->second;
+  }
+  if (script_ == nullptr) return "";
+  const absl::StatusOr<std::string> rack = script_->RackOf(control->host);
+  if (rack.ok()) return *rack;
+  Log(LogLevel::kWarning, "topology.script_failed",
+      {{"node", node.node_id}, {"status", StatusText(rack.status())}});
+  return "";
+}
+
+absl::Status NodeRegistry::Register(NodeRecord node) {
+  if (std::string rack = ConfiguredRack(node); !rack.empty()) node.rack = std::move(rack);
+  {
+    MutexLock lock(&mutex_);
+    ECPIPE_ASSIGN_OR_RETURN(const RegisterOutcome outcome, table_.Register(node, clock_->Now()));
+    if (outcome == RegisterOutcome::kReplacedLive) {
+      Log(LogLevel::kWarning, "node.replaced",
+          {{"node", node.node_id},
+           {"hint", "the helper restarted, or two helpers have the same node_id"}});
+    }
+  }
+  Log(LogLevel::kInfo, "node.registered",
+      {{"node", node.node_id},
+       {"rack", node.rack},
+       {"control", node.control_address},
+       {"data", node.data_address},
+       {"blocks", std::to_string(node.block_count)}});
+  return absl::OkStatus();
+}
+
+absl::Status NodeRegistry::AddDead(NodeRecord node, Duration silent) {
+  MutexLock lock(&mutex_);
+  return table_.AddDead(std::move(node), silent, clock_->Now());
+}
+
+absl::Status NodeRegistry::Heartbeat(const std::string& node, uint64_t incarnation,
+                                     const NodeReport& report) {
+  MutexLock lock(&mutex_);
+  return table_.Heartbeat(node, incarnation, report, clock_->Now());
+}
+
+void NodeRegistry::Heard(const std::string& node) {
+  MutexLock lock(&mutex_);
+  table_.Heard(node, clock_->Now());
+}
+
+void NodeRegistry::Tick() {
+  MutexLock lock(&mutex_);
+  table_.Tick(clock_->Now());
+}
+
+NodeView NodeRegistry::ViewOf(const NodeRecord& record, TimePoint now) {
+  return {record, table_.State(record.node_id, now), Seconds(now - record.last_heartbeat)};
+}
+
+std::optional<NodeView> NodeRegistry::Find(const std::string& node) {
+  MutexLock lock(&mutex_);
+  const NodeRecord* record = table_.Find(node);
+  if (record == nullptr) return std::nullopt;
+  return ViewOf(*record, clock_->Now());
+}
+
+bool NodeRegistry::HasRegistered(const std::string& node) {
+  MutexLock lock(&mutex_);
+  const NodeRecord* record = table_.Find(node);
+  return record != nullptr && !record->remembered;
+}
+
+std::vector<std::string> NodeRegistry::WithStorage(const std::string& storage_id) {
+  MutexLock lock(&mutex_);
+  return table_.WithStorage(storage_id);
+}
+
+std::vector<NodeView> NodeRegistry::All() {
+  MutexLock lock(&mutex_);
+  const TimePoint now = clock_->Now();
+  std::vector<NodeView> views;
+  for (const NodeRecord& record : table_.All()) views.push_back(ViewOf(record, now));
+  return views;
+}
+
+}  // namespace ecpipe

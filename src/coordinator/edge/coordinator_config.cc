@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/edge/coordinator_config.h"
+
+#include <algorithm>
+
+#include "base/process/config.h"
+#include "base/process/daemon.h"
+#include "base/status.h"
+#include "coordinator/sources/http_get.h"
+
+namespace ecpipe {
+namespace {
+
+// Megabits in the file, bytes in the program. A fallback of 0 stands for no limit.
+double ReadMbit(Config& config, const std::string& key, int64_t fallback) {
+  constexpr int64_t kFastestMbit = 10'000'000;
+  const int64_t least = std::min<int64_t>(1, fallback);
+  return 1e6 / 8 * static_cast<double>(config.Integer(key, fallback, least, kFastestMbit));
+}
+
+void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
+  RepairPlanner::Options& planner = coordinator->repairs.planner;
+  planner.default_scheme = config.String("defaults.scheme", planner.default_scheme);
+  std::vector<std::string> schemes = SchemeNames();
+  schemes.push_back("auto");
+  if (std::find(schemes.begin(), schemes.end(), planner.default_scheme) == schemes.end()) {
+    std::string known;
+    for (const std::string& scheme : schemes) known += (known.empty() ? "" : ", ") + scheme;
+    config.Reject("defaults.scheme", "'" + planner.default_scheme + "' is not one of " + known);
+  }
+  planner.default_slice_bytes = static_cast<uint32_t>(
+      config.Size("defaults.slice_bytes", planner.default_slice_bytes, 1, kMaxSliceBytes));
+  const std::string verify = config.String("defaults.verify", "none");
+  if (const auto named = VerificationNamed(verify); named.ok()) {
+    planner.default_verification = *named;
+  } else {
+    config.Reject("defaults.verify", std::string(named.status().message()));
+  }
+  const std::string transport = config.String("defaults.transport", "tcp");
+  if (transport != "tcp" && transport != "redis") {
+    config.Reject("defaults.transport", "'" + transport + "' is not one of tcp, redis");
+  }
+  coordinator->default_transport =
+      transport == "redis" ? TransportKind::kRedis : TransportKind::kTcp;
+  planner.link_bytes_per_second = ReadMbit(config, "defaults.link_mbit", 1000);
+}
+
+void ReadProbes(Config& config, LinkProber::Options* probes) {
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  probes->max_bytes = config.Size("probe.max_bytes", probes->max_bytes, probes->min_bytes, kMost);
+  probes->max_bytes_per_second = ReadMbit(config, "probe.max_mbit", 100);
+}
+
+void ReadNameNode(Config& config, NameNodeOptions* namenode) {
+  constexpr double kDay = 86400;
+  namenode->urls = config.Strings("hdfs.namenodes");
+  namenode->user = config.String("hdfs.user", "hdfs");
+  namenode->path = config.String("hdfs.path", namenode->path);
+  namenode->refresh =
+      FromSeconds(config.Seconds("hdfs.refresh_seconds", Seconds(namenode->refresh), kDay));
+  if (namenode->urls.empty()) return;
+  for (const std::string& url : namenode->urls) {
+    const absl::Status valid = ValidateHttpServer(url);
+    if (!valid.ok()) config.Reject("hdfs.namenodes", std::string(valid.message()));
+  }
+  if (namenode->user.empty()) {
+    config.Reject("hdfs.user", "must not be empty: name a superuser of HDFS");
+  }
+  if (!namenode->path.starts_with("/")) config.Reject("hdfs.path", "must begin with '/'");
+}
+
+absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
+  if (const std::string path = config.String("topology.racks", ""); !path.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(repairs->racks, ReadRackTable(path));
+  }
+  repairs->topology_script = config.String("topology.script", "");
+  repairs->planner.rack_bytes_per_second = ReadMbit(config, "topology.rack_mbit", 0);
+  if (const std::string path = config.String("topology.links", ""); !path.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(LinkTable links, ReadLinkTable(path));
+    repairs->links = std::make_shared<const LinkTable>(std::move(links));
+  }
+  return absl::OkStatus();
+}
+
+void ReadRecovery(Config& config, RecoveryManager::Options* recoveries) {
+  RecoveryQueue::Options& queue = recoveries->queue;
+  recoveries->streams_per_node = static_cast<uint32_t>(
+      config.Integer("recovery.streams_per_node", recoveries->streams_per_node, 1, 1000));
+  queue.max_attempts =
+      static_cast<int>(config.Integer("recovery.max_attempts", queue.max_attempts, 1, 1000));
+  const auto duration = [&](const std::string& key, Duration fallback) {
+    constexpr double kDay = 86400;
+    return FromSeconds(config.Seconds("recovery." + key, Seconds(fallback), kDay));
+  };
+  recoveries->delay = duration("delay_seconds", recoveries->delay);
+  queue.first_pause = duration("first_pause_seconds", queue.first_pause);
+  queue.longest_pause = duration("longest_pause_seconds", queue.longest_pause);
+  queue.ageing = duration("ageing_seconds", queue.ageing);
+}
+
+}  // namespace
+
+absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path) {
+  ECPIPE_ASSIGN_OR_RETURN(Config config, Config::Load(path));
+  CoordinatorConfig coordinator;
+  RepairCoordinator::Options& repairs = coordinator.repairs;
+  coordinator.listen = config.String("coordinator.listen", "127.0.0.1:7700");
+  coordinator.data_directory = config.RequiredString("coordinator.data_directory");
+  coordinator.insecure = config.Bool("coordinator.insecure", false);
+  coordinator.tls = ReadTlsFiles(config);
+  coordinator.metrics_address = config.String("metrics.listen", "");
+  coordinator.log_level = ReadLogLevel(config);
+  ReadDefaults(config, &coordinator);
+  ECPIPE_RETURN_IF_ERROR(ReadTopology(config, &repairs));
+  repairs.handout_timeout =
+      FromSeconds(config.Seconds("timeouts.handout_seconds", Seconds(repairs.handout_timeout), 60));
+  repairs.dead_after =
+      FromSeconds(config.Seconds("timeouts.dead_after_seconds", Seconds(repairs.dead_after), 3600));
+  repairs.abandon_after = FromSeconds(
+      config.Seconds("timeouts.abandon_after_seconds", Seconds(repairs.abandon_after), 86400));
+  repairs.max_running = static_cast<uint32_t>(
+      config.Integer("limits.max_running", repairs.max_running, 1, 1'000'000));
+  coordinator.repair_bytes_per_second = ReadMbit(config, "limits.repair_mbit", 0);
+  repairs.journal_keep =
+      static_cast<int>(config.Integer("limits.journal_keep", repairs.journal_keep, 0, 10'000'000));
+  ReadRecovery(config, &coordinator.recoveries);
+  ReadProbes(config, &coordinator.probes);
+  ReadNameNode(config, &coordinator.namenode);
+  ECPIPE_RETURN_IF_ERROR(config.Finish());
+  return coordinator;
+}
+
+}  // namespace ecpipe

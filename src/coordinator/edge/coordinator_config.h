@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/recovery/recovery_manager.h"
+#include "coordinator/repairs/link_prober.h"
+#include "coordinator/repairs/repair_coordinator.h"
+#include "coordinator/sources/namenode_groups.h"
+#include "model/plan/repair_plan.h"
+#include "net/tls/tls_files.h"
+
+namespace ecpipe {
+
+// deploy/coordinator.toml explains each key.
+struct CoordinatorConfig {
+  std::string listen;
+  std::string data_directory;
+  std::string metrics_address;  // empty: no metrics
+  std::string log_level;
+  bool insecure = false;
+  TlsFiles tls;
+  TransportKind default_transport = TransportKind::kTcp;
+  double repair_bytes_per_second = 0;  // of all helpers together; 0: no limit
+  RepairCoordinator::Options repairs;
+  RecoveryManager::Options recoveries;
+  LinkProber::Options probes;
+  NameNodeOptions namenode;
+};
+
+// INVALID_ARGUMENT with file:line for anything that is wrong.
+absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path);
+
+}  // namespace ecpipe

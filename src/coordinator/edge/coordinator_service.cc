@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/edge/coordinator_service.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/bytes/utf8_text.h"
+#include "base/process/version.h"
+#include "base/status.h"
+#include "coordinator/edge/port_check.h"
+#include "model/block_id.h"
+#include "model/hdfs_block.h"
+#include "rpc/access.h"
+#include "rpc/facts_proto.h"
+#include "rpc/part_proto.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr uint32_t kHeartbeatIntervalMillis = 1000;
+constexpr int kMaxStripesInPut = 10'000;
+constexpr uint32_t kMaxStripesInList = 1000;
+constexpr int kRecentRepairs = 50;
+constexpr size_t kMaxCheckedNodes = 100;  // each takes two descriptors for a moment
+constexpr auto kPortPatience = std::chrono::seconds(1);
+
+void StripeToProto(const Stripe& stripe, v1::Stripe* proto) {
+  proto->set_stripe_id(stripe.stripe_id);
+  proto->set_code(stripe.code);
+  proto->set_block_bytes(stripe.block_bytes);
+  for (const BlockPlace& place : stripe.blocks) {
+    v1::BlockPlace* added = proto->add_blocks();
+    added->set_block_id(place.block_id);
+    added->set_node_id(place.node);
+    added->set_sha256(place.sha256);
+  }
+}
+
+// Everything that a repair will rely on is checked when the stripe is loaded.
+absl::StatusOr<Stripe> StripeFromProto(const v1::Stripe& proto, CodeCache* codes) {
+  Stripe stripe{proto.stripe_id(), proto.code(), proto.block_bytes(), {}};
+  const auto bad = [&](const std::string& what) {
+    return absl::InvalidArgumentError("stripe '" + stripe.stripe_id + "': " + what);
+  };
+  absl::StatusOr<std::shared_ptr<const ErasureCode>> code = codes->Get(proto.code());
+  if (!code.ok()) return bad(std::string(code.status().message()));
+  if (proto.blocks_size() != (*code)->n()) {
+    return bad("it has " + std::to_string(proto.blocks_size()) + " blocks, but code " +
+               (*code)->name() + " needs " + std::to_string((*code)->n()));
+  }
+  if (stripe.block_bytes == 0 || stripe.block_bytes > kMaxBlockBytes) {
+    return bad("a block length of " + std::to_string(stripe.block_bytes) +
+               " bytes is out of range: it needs 1 to " + std::to_string(kMaxBlockBytes) +
+               " bytes");
+  }
+  if (!(*code)->layout().Fits(stripe.block_bytes)) {
+    return bad("the length of a block of code " + (*code)->name() + " must be a multiple of " +
+               std::to_string((*code)->layout().group_bytes()) + " bytes, not " +
+               std::to_string(stripe.block_bytes));
+  }
+  for (const v1::BlockPlace& place : proto.blocks()) {
+    if (absl::Status id = ValidateBlockId(place.block_id()); !id.ok()) {
+      return bad(std::string(id.message()));
+    }
+    if (place.node_id().empty()) return bad("block " + place.block_id() + " names no node");
+    stripe.blocks.push_back({place.block_id(), place.node_id(), place.sha256()});
+  }
+  return stripe;
+}
+
+void CostToProto(const PlanCost& cost, v1::PlanCost* proto) {
+  for (const NodeLoad& load : cost.loads) {
+    v1::PlanCost::Node* node = proto->add_nodes();
+    node->set_node_id(load.node);
+    node->set_up_bytes(load.up_bytes);
+    node->set_down_bytes(load.down_bytes);
+  }
+  proto->set_busiest_link_bytes(cost.busiest_link_bytes);
+  proto->set_total_bytes(cost.total_bytes);
+  proto->set_depth(static_cast<uint32_t>(cost.depth));
+  proto->set_expected_seconds(cost.seconds);
+  proto->set_timeslots(cost.timeslots);
+}
+
+template <typename Rows>
+void RowsToProto(const Rows& rows, google::protobuf::RepeatedField<uint32_t>* proto) {
+  for (const Row row : rows) proto->Add(row);
+}
+
+void HopToProto(const PlanHop& hop, const PlannedRepair& planned,
+                v1::ExplainRepairResponse::PlannedHop* proto) {
+  proto->set_node_id(hop.node);
+  proto->set_block_index(hop.block_index);
+  if (hop.block_index >= 0) {
+    proto->set_block_id(planned.stripe.blocks[static_cast<size_t>(hop.block_index)].block_id);
+  }
+  RowsToProto(hop.rows, proto->mutable_rows());
+  RowsToProto(hop.stored_rows, proto->mutable_stored_rows());
+  proto->set_coefficients(hop.coefficients.data(), hop.coefficients.size());
+  for (const uint32_t sub_block : hop.sub_blocks) proto->add_sub_blocks(sub_block);
+  for (const PlanInput& input : hop.inputs) {
+    v1::ExplainRepairResponse::Input* added = proto->add_inputs();
+    added->set_from_hop(static_cast<uint32_t>(input.from_hop));
+    RowsToProto(input.rows, added->mutable_rows());
+    added->set_coefficients(input.coefficients.data(), input.coefficients.size());
+  }
+  if (const auto rack = planned.racks.find(hop.node); rack != planned.racks.end()) {
+    proto->set_rack(rack->second);
+  }
+}
+
+ResumePoint ResumePointOf(const v1::BeginRepairRequest::Resume& proto) {
+  ResumePoint point;
+  point.repair_id = proto.repair_id();
+  point.attempt = proto.attempt();
+  point.left.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
+  for (const v1::SliceRun& run : proto.missing()) {
+    point.left.missing.push_back({run.first(), run.count(), run.stride()});
+  }
+  point.scheme = proto.scheme();
+  point.failure = StatusFromWire(proto.status_code(), proto.status_message(), proto.blamed_node());
+  return point;
+}
+
+void RepairToProto(const RepairRecord& record, v1::Repair* proto) {
+  proto->set_repair_id(record.repair_id);
+  proto->set_attempt(record.attempt);
+  for (const std::string& block_id : record.block_ids) proto->add_block_ids(block_id);
+  proto->set_scheme(record.scheme);
+  proto->set_transport(record.transport);
+  proto->set_state(RepairStateName(record.state));
+  proto->set_requestor(record.requestor);
+  proto->set_started_unix_ms(record.started_unix_ms);
+  proto->set_ended_unix_ms(record.ended_unix_ms);
+  proto->set_detail(record.detail);
+  for (const std::string& host : record.hosts) proto->add_hosts(host);
+  proto->set_recovery_id(record.recovery_id);
+}
+
+// Tries the ports of these nodes, and writes down what is wrong with them.
+void CheckNodes(const std::set<std::string>& nodes, v1::GetStatusResponse* response) {
+  std::vector<v1::GetStatusResponse::Node*> checked;
+  std::vector<std::string> addresses;
+  for (v1::GetStatusResponse::Node& node : *response->mutable_nodes()) {
+    if (!nodes.contains(node.info().node_id()) || checked.size() == kMaxCheckedNodes) continue;
+    checked.push_back(&node);
+    addresses.push_back(node.info().control_address());
+    addresses.push_back(node.info().data_address());
+  }
+  const std::vector<absl::Status> answers = CheckPorts(addresses, kPortPatience);
+  for (size_t i = 0; i < checked.size(); ++i) {
+    checked[i]->set_control_error(CleanText(std::string(answers[2 * i].message())));
+    checked[i]->set_data_error(CleanText(std::string(answers[2 * i + 1].message())));
+  }
+}
+
+// Blocks that nodes store change the catalog.
+absl::Status CheckMayStore(const grpc::ServerContext* context, const v1::RepairTarget& target) {
+  if (target.to().empty()) return absl::OkStatus();
+  return CheckHasRole(context, Role::kOperator, "a repair that stores blocks on nodes");
+}
+
+}  // namespace
+
+grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
+                                              const v1::RegisterRequest* request,
+                                              v1::RegisterResponse* response) {
+  if (absl::Status own = CheckSpeaksFor(context, request->node().node_id()); !own.ok()) {
+    return ToGrpc(own);
+  }
+  NodeRecord node;
+  node.node_id = request->node().node_id();
+  node.rack = request->node().rack();
+  node.control_address = request->node().control_address();
+  node.data_address = request->node().data_address();
+  node.redis_address = request->node().redis_address();
+  node.incarnation = request->node().incarnation();
+  node.storage_id = request->node().storage_id();
+  node.block_count = request->inventory().block_count();
+  node.block_bytes = request->inventory().block_bytes();
+  node.failed_roots = FailedRootsOf(request->inventory());
+  response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);
+  *response->mutable_limits() = LimitsFor(node.node_id);
+  return ToGrpc(repairs_->Register(node));
+}
+
+grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext* context,
+                                                const v1::ReportPartRequest* request,
+                                                v1::ReportPartResponse*) {
+  if (absl::Status own = CheckSpeaksFor(context, request->node_id()); !own.ok()) {
+    return ToGrpc(own);
+  }
+  repairs_->nodes().Heard(request->node_id());
+  const absl::Status status =
+      StatusFromWire(request->status_code(), request->status_message(), request->blamed_node());
+  std::vector<LinkTiming> timings;
+  for (const v1::LinkTiming& link : request->links()) {
+    timings.push_back({link.to_node(), link.bytes(), link.seconds(), link.network_seconds()});
+  }
+  if (prober_->Report(request->node_id(), request->repair_id(), status, timings)) {
+    return grpc::Status::OK;
+  }
+  // First: what fails because of it may be planned again at once.
+  if (!request->corrupt_block_id().empty()) {
+    repairs_->ReportCorrupt(request->node_id(), request->repair_id(), request->corrupt_block_id(),
+                            request->status_message());
+  }
+  repairs_->ReportPart(request->node_id(), request->repair_id(), request->attempt(), status);
+  repairs_->ReportLinks(request->node_id(), request->repair_id(), timings);
+  return grpc::Status::OK;
+}
+
+absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
+    const v1::RepairTarget& target, const std::string& requestor) const {
+  RepairRequest request;
+  for (const std::string& id : target.block_ids()) {
+    request.block_ids.push_back(CanonicalBlockId(id));
+  }
+  request.hosts = {target.to().begin(), target.to().end()};
+  request.offset = target.offset();
+  request.bytes = target.bytes();
+  request.scheme = target.scheme();
+  request.slice_bytes = target.slice_bytes();
+  request.requestor = requestor;
+  request.background = target.background();
+  if (target.rack().size() > NodeTable::kMaxNodeIdBytes) {
+    return absl::InvalidArgumentError("the requestor's rack name is too long");
+  }
+  request.requestor_rack = target.rack();
+  ECPIPE_ASSIGN_OR_RETURN(request.transport,
+                          TransportFromProto(target.transport(), default_transport_));
+  if (!target.verify().empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(request.verify, VerificationNamed(target.verify()));
+  }
+  for (const std::string& id : request.block_ids) ECPIPE_RETURN_IF_ERROR(ValidateBlockId(id));
+  if (target.has_facts()) {
+    ECPIPE_ASSIGN_OR_RETURN(request.facts, FactsFromProto(target.facts()));
+  } else {
+    ECPIPE_RETURN_IF_ERROR(FindFacts(&request));
+  }
+  return request;
+}
+
+grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
+                                                 const v1::BeginRepairRequest* request,
+                                                 v1::BeginRepairResponse* response) {
+  if (absl::Status may = CheckMayStore(context, request->target()); !may.ok()) return ToGrpc(may);
+  const absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
+  if (!wanted.ok()) return ToGrpc(wanted.status());
+  if (!request->resume().corrupt_block_id().empty()) {
+    repairs_->ReportCorrupt("", request->resume().repair_id(), request->resume().corrupt_block_id(),
+                            request->resume().status_message());
+  }
+  const absl::StatusOr<RepairGrant> grant =
+      request->has_resume() ? repairs_->ResumeRepair(*wanted, ResumePointOf(request->resume()))
+                            : repairs_->BeginRepair(*wanted);
+  if (!grant.ok()) return ToGrpc(grant.status());
+  // A requestor that has given up meanwhile does not know the new repair: nobody else would end it.
+  const bool unknown = !request->has_resume() && wanted->hosts.empty();
+  if (unknown && context != nullptr && context->IsCancelled()) {
+    repairs_->FinishRepair(grant->repair_id, absl::CancelledError("the requestor gave up"), 0);
+  }
+  response->set_repair_id(grant->repair_id);
+  if (wanted->hosts.empty()) *response->mutable_part() = PartToProto(grant->part);
+  response->set_scheme(grant->planned.plan.scheme);
+  response->set_stripe_id(grant->planned.stripe.stripe_id);
+  response->set_block_bytes(grant->planned.block_bytes);
+  if (grant->checksum) *response->mutable_checksum() = ChecksumToProto(*grant->checksum);
+  SourcesToProto(repairs_->CorruptSources(grant->repair_id), response->mutable_corrupt());
+  CostToProto(grant->planned.cost, response->mutable_cost());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::InspectRepair(grpc::ServerContext*,
+                                                   const v1::InspectRepairRequest* request,
+                                                   v1::InspectRepairResponse* response) {
+  const absl::StatusOr<Inspection> inspection = repairs_->InspectRepair(
+      request->repair_id(), request->attempt(), request->missing_bytes(), request->quiet());
+  if (!inspection.ok()) return ToGrpc(inspection.status());
+  response->set_replan(inspection->replan);
+  response->set_reason(inspection->reason);
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::FinishRepair(grpc::ServerContext*,
+                                                  const v1::FinishRepairRequest* request,
+                                                  v1::FinishRepairResponse* response) {
+  if (!request->corrupt_block_id().empty()) {
+    repairs_->ReportCorrupt("", request->repair_id(), request->corrupt_block_id(),
+                            request->status_message());
+  }
+  SourcesToProto(repairs_->CorruptSources(request->repair_id()), response->mutable_corrupt());
+  repairs_->FinishRepair(request->repair_id(),
+                         StatusFromWire(request->status_code(), request->status_message()),
+                         request->verified_bytes());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::GetRepair(grpc::ServerContext*,
+                                               const v1::GetRepairRequest* request,
+                                               v1::GetRepairResponse* response) {
+  const absl::StatusOr<RepairRecord> record = repairs_->Find(request->repair_id());
+  if (!record.ok()) return ToGrpc(record.status());
+  RepairToProto(*record, response->mutable_repair());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
+                                                   const v1::ExplainRepairRequest* request,
+                                                   v1::ExplainRepairResponse* response) {
+  const absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
+  if (!wanted.ok()) return ToGrpc(wanted.status());
+  const absl::StatusOr<PlannedRepair> planned = repairs_->Explain(*wanted);
+  if (!planned.ok()) return ToGrpc(planned.status());
+  response->set_scheme(planned->plan.scheme);
+  response->set_stripe_id(planned->stripe.stripe_id);
+  response->set_code(planned->stripe.code);
+  response->mutable_grid()->set_offset(planned->plan.grid.offset);
+  response->mutable_grid()->set_bytes(planned->plan.grid.bytes);
+  response->mutable_grid()->set_slice_bytes(planned->plan.grid.slice_bytes);
+  response->mutable_layout()->set_sub_blocks(planned->plan.layout.sub_blocks);
+  response->mutable_layout()->set_unit_bytes(planned->plan.layout.unit_bytes);
+  response->set_check_rows(planned->plan.check.rows);
+  for (const int failed : planned->plan.failed) response->add_failed(failed);
+  for (const PlanLane& lane : planned->plan.lanes) {
+    v1::ExplainRepairResponse::Lane* added = response->add_lanes();
+    RunsToProto(lane.slices, added->mutable_slices());
+    for (const PlanHop& hop : lane.hops) HopToProto(hop, *planned, added->add_hops());
+  }
+  CostToProto(planned->cost, response->mutable_cost());
+  for (const SchemePrediction& prediction : planned->predictions) {
+    v1::ExplainRepairResponse::Prediction* added = response->add_predictions();
+    added->set_scheme(prediction.scheme);
+    added->set_expected_seconds(prediction.cost.seconds);
+    added->set_timeslots(prediction.cost.timeslots);
+    added->set_cross_rack_bytes(prediction.cost.cross_rack_bytes);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
+                                                const v1::PutStripesRequest* request,
+                                                v1::PutStripesResponse*) {
+  if (request->stripes_size() > kMaxStripesInPut) {
+    return ToGrpc(absl::InvalidArgumentError("at most " + std::to_string(kMaxStripesInPut) +
+                                             " stripes in one call"));
+  }
+  std::vector<Stripe> stripes;
+  for (const v1::Stripe& proto : request->stripes()) {
+    absl::StatusOr<Stripe> stripe = StripeFromProto(proto, &codes_);
+    if (!stripe.ok()) return ToGrpc(stripe.status());
+    stripes.push_back(*std::move(stripe));
+  }
+  const absl::Status stored = catalog_->Put(stripes);
+  for (const Stripe& stripe : stripes) {
+    if (!stored.ok()) break;
+    for (const BlockPlace& place : stripe.blocks) repairs_->corrupt().Forget(place.block_id);
+  }
+  return ToGrpc(stored);
+}
+
+grpc::Status CoordinatorServiceImpl::ListStripes(grpc::ServerContext*,
+                                                 const v1::ListStripesRequest* request,
+                                                 v1::ListStripesResponse* response) {
+  const uint32_t limit =
+      request->limit() == 0 ? 100 : std::min(request->limit(), kMaxStripesInList);
+  const absl::StatusOr<std::vector<Stripe>> stripes =
+      catalog_->List(request->after_stripe_id(), static_cast<int>(limit));
+  if (!stripes.ok()) return ToGrpc(stripes.status());
+  for (const Stripe& stripe : *stripes) StripeToProto(stripe, response->add_stripes());
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::LocateBlock(grpc::ServerContext*,
+                                                 const v1::LocateBlockRequest* request,
+                                                 v1::LocateBlockResponse* response) {
+  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(request->block_id());
+  if (!location.ok()) return ToGrpc(location.status());
+  StripeToProto(location->stripe, response->mutable_stripe());
+  response->set_block_index(static_cast<uint32_t>(location->block_index));
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ProbeLinks(grpc::ServerContext*,
+                                                const v1::ProbeLinksRequest* request,
+                                                v1::ProbeLinksResponse* response) {
+  std::vector<std::pair<std::string, std::string>> links;
+  for (const v1::NodePair& pair : request->links()) links.emplace_back(pair.from(), pair.to());
+  const absl::StatusOr<ProbeRound> round = prober_->Probe(links, request->bytes());
+  if (!round.ok()) return ToGrpc(round.status());
+  for (const ProbedLink& link : round->links) {
+    v1::ProbeLinksResponse::Outcome* outcome = response->add_outcomes();
+    outcome->set_bytes_per_second(link.bytes_per_second);
+    outcome->set_error(link.status.ok() ? "" : StatusText(link.status));
+  }
+  response->set_rest_seconds(round->rest_seconds);
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ListLinks(grpc::ServerContext*, const v1::ListLinksRequest*,
+                                               v1::ListLinksResponse* response) {
+  KnownLinks& speeds = repairs_->links();
+  const TimePoint now = Clock::System().Now();
+  const std::shared_ptr<const LinkTable>& configured = speeds.configured();
+  for (const LinkEstimate& estimate : speeds.Measured()) {
+    if (configured != nullptr && configured->contains({estimate.from, estimate.to})) continue;
+    v1::ListLinksResponse::Link* link = response->add_links();
+    link->mutable_pair()->set_from(estimate.from);
+    link->mutable_pair()->set_to(estimate.to);
+    link->set_bytes_per_second(estimate.bytes_per_second);
+    link->set_samples(estimate.samples);
+    link->set_age_seconds(Seconds(now - estimate.last));
+  }
+  if (configured == nullptr) return grpc::Status::OK;
+  for (const auto& [pair, speed] : *configured) {
+    v1::ListLinksResponse::Link* link = response->add_links();
+    link->mutable_pair()->set_from(pair.first);
+    link->mutable_pair()->set_to(pair.second);
+    link->set_bytes_per_second(speed);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
+                                               const v1::GetStatusRequest* request,
+                                               v1::GetStatusResponse* response) {
+  response->set_version(Version());
+  const absl::StatusOr<uint64_t> stripe_count = catalog_->CountStripes();
+  if (!stripe_count.ok()) return ToGrpc(stripe_count.status());
+  response->set_stripe_count(*stripe_count);
+  for (const NodeView& view : repairs_->nodes().All()) {
+    v1::GetStatusResponse::Node* node = response->add_nodes();
+    v1::NodeInfo* info = node->mutable_info();
+    info->set_node_id(view.record.node_id);
+    info->set_rack(view.record.rack);
+    info->set_control_address(view.record.control_address);
+    info->set_data_address(view.record.data_address);
+    info->set_redis_address(view.record.redis_address);
+    info->set_incarnation(view.record.incarnation);
+    info->set_storage_id(view.record.storage_id);
+    node->mutable_inventory()->set_block_count(view.record.block_count);
+    node->mutable_inventory()->set_block_bytes(view.record.block_bytes);
+    node->set_state(NodeStateName(view.state));
+    node->set_seconds_since_heartbeat(view.seconds_since_heartbeat);
+    node->set_active_sessions(view.record.active_sessions);
+    for (const std::string& root : view.record.failed_roots) {
+      node->mutable_inventory()->add_failed_roots(root);
+    }
+    DataNodeToStatus(view, node);
+  }
+  const auto& wanted = request->check_nodes();
+  CheckNodes(std::set<std::string>(wanted.begin(), wanted.end()), response);
+  const absl::StatusOr<std::vector<RepairRecord>> repairs = journal_->Recent(kRecentRepairs);
+  if (!repairs.ok()) return ToGrpc(repairs.status());
+  for (const RepairRecord& record : *repairs) RepairToProto(record, response->add_repairs());
+  for (const CorruptBlock& block : repairs_->corrupt().All()) {
+    v1::GetStatusResponse::CorruptBlock* added = response->add_corrupt_blocks();
+    added->set_block_id(block.block_id);
+    added->set_node_id(block.node);
+    added->set_reason(block.reason);
+    added->set_found_unix_ms(block.found_unix_ms);
+  }
+  HdfsToStatus(response);
+  return grpc::Status::OK;
+}
+
+}  // namespace ecpipe

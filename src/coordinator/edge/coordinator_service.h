@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "coordinator/cluster/limits.h"
+#include "coordinator/recovery/recovery_manager.h"
+#include "coordinator/repairs/link_prober.h"
+#include "coordinator/repairs/repair_coordinator.h"
+#include "coordinator/sources/hdfs_catalog.h"
+#include "coordinator/store/catalog.h"
+#include "coordinator/store/journal.h"
+#include "ecpipe/v1/coordinator.grpc.pb.h"
+
+namespace ecpipe {
+
+// The coordinator's gRPC face: checks and translates; RepairCoordinator and Catalog decide.
+class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
+ public:
+  // The limits that hold unless LimitBook has others.
+  struct DefaultLimits {
+    double cluster_rate = 0;  // bytes per second; 0: none
+    uint32_t max_running = 0;
+  };
+
+  // All outlive the service.
+  CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
+                         LinkProber* prober, Catalog* catalog, HdfsCatalog* hdfs, Journal* journal,
+                         LimitBook* limits, const DefaultLimits& defaults,
+                         TransportKind default_transport)
+      : repairs_(repairs),
+        recoveries_(recoveries),
+        prober_(prober),
+        catalog_(catalog),
+        hdfs_(hdfs),
+        journal_(journal),
+        limits_(limits),
+        defaults_(defaults),
+        default_transport_(default_transport) {}
+
+  grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
+                        v1::RegisterResponse* response) override;
+  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
+                         v1::HeartbeatResponse* response) override;
+  grpc::Status ReportPart(grpc::ServerContext*, const v1::ReportPartRequest* request,
+                          v1::ReportPartResponse* response) override;
+  grpc::Status ReportBlocks(grpc::ServerContext* context,
+                            grpc::ServerReader<v1::ReportBlocksRequest>* pieces,
+                            v1::ReportBlocksResponse* response) override;
+  grpc::Status BeginRepair(grpc::ServerContext*, const v1::BeginRepairRequest* request,
+                           v1::BeginRepairResponse* response) override;
+  grpc::Status InspectRepair(grpc::ServerContext* context, const v1::InspectRepairRequest* request,
+                             v1::InspectRepairResponse* response) override;
+  grpc::Status FinishRepair(grpc::ServerContext*, const v1::FinishRepairRequest* request,
+                            v1::FinishRepairResponse* response) override;
+  grpc::Status GetRepair(grpc::ServerContext*, const v1::GetRepairRequest* request,
+                         v1::GetRepairResponse* response) override;
+  grpc::Status ExplainRepair(grpc::ServerContext*, const v1::ExplainRepairRequest* request,
+                             v1::ExplainRepairResponse* response) override;
+  grpc::Status PutStripes(grpc::ServerContext*, const v1::PutStripesRequest* request,
+                          v1::PutStripesResponse* response) override;
+  grpc::Status ListStripes(grpc::ServerContext*, const v1::ListStripesRequest* request,
+                           v1::ListStripesResponse* response) override;
+  grpc::Status LocateBlock(grpc::ServerContext*, const v1::LocateBlockRequest* request,
+                           v1::LocateBlockResponse* response) override;
+  grpc::Status BeginRecovery(grpc::ServerContext*, const v1::BeginRecoveryRequest* request,
+                             v1::BeginRecoveryResponse* response) override;
+  grpc::Status ChangeRecovery(grpc::ServerContext*, const v1::ChangeRecoveryRequest* request,
+                              v1::ChangeRecoveryResponse* response) override;
+  grpc::Status ListRecoveries(grpc::ServerContext*, const v1::ListRecoveriesRequest* request,
+                              v1::ListRecoveriesResponse* response) override;
+  grpc::Status GetNodeLoss(grpc::ServerContext*, const v1::GetNodeLossRequest* request,
+                           v1::GetNodeLossResponse* response) override;
+  grpc::Status ProbeLinks(grpc::ServerContext*, const v1::ProbeLinksRequest* request,
+                          v1::ProbeLinksResponse* response) override;
+  grpc::Status ListLinks(grpc::ServerContext*, const v1::ListLinksRequest* request,
+                         v1::ListLinksResponse* response) override;
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
+                         v1::GetStatusResponse* response) override;
+  grpc::Status GetLimits(grpc::ServerContext*, const v1::GetLimitsRequest* request,
+                         v1::GetLimitsResponse* response) override;
+  grpc::Status SetLimits(grpc::ServerContext*, const v1::SetLimitsRequest* request,
+                         v1::SetLimitsResponse* response) override;
+
+ private:
+  absl::StatusOr<RepairRequest> RequestOf(const v1::RepairTarget& target,
+                                          const std::string& requestor) const;
+
+  // In hdfs_service.cc.
+  absl::Status FindFacts(RepairRequest* request) const;
+  void HdfsToStatus(v1::GetStatusResponse* response);
+  // Of a node that is a DataNode.
+  void DataNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
+
+  absl::StatusOr<RecoveryRequest> RecoveryOf(const v1::RecoverySpec& spec) const;
+
+  // In limits_service.cc.
+  v1::HelperLimits LimitsFor(const std::string& node);
+  absl::Status SetClusterLimits(const v1::SetLimitsRequest& request);
+  absl::Status SetNodeLimits(const v1::SetLimitsRequest& request);
+
+  RepairCoordinator* const repairs_;
+  RecoveryManager* const recoveries_;
+  LinkProber* const prober_;
+  Catalog* const catalog_;
+  HdfsCatalog* const hdfs_;
+  Journal* const journal_;
+  LimitBook* const limits_;
+  const DefaultLimits defaults_;
+  const TransportKind default_transport_;
+  CodeCache codes_;
+};
+
+// As the helper tells them.
+inline std::vector<std::string> FailedRootsOf(const v1::Inventory& inventory) {
+  return {inventory.failed_roots().begin(), inventory.failed_roots().end()};
+}
+
+}  // namespace ecpipe

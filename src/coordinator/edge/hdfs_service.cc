@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// CoordinatorService, what it does for HDFS.
+#include "base/status.h"
+#include "coordinator/edge/coordinator_service.h"
+#include "model/hdfs_block.h"
+#include "rpc/access.h"
+#include "rpc/block_report_proto.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+namespace {
+
+void KnownToProto(const KnownGroups& groups, bool configured, const std::string& safe_mode,
+                  v1::HdfsFacts* proto) {
+  proto->set_configured(configured);
+  proto->set_safe_mode(safe_mode);
+  if (groups.table != nullptr) {
+    proto->set_age_seconds(groups.age_seconds);
+    proto->set_groups(groups.table->size());
+  }
+  proto->set_last_error(groups.last_error);
+}
+
+// Empty: the NameNode does not say.
+std::string StateInHdfs(const DataNodeState& state) {
+  if (!state.in_hdfs) return "";
+  return NodeStateName(state.in_hdfs->dead ? NodeState::kDead : NodeState::kLive);
+}
+
+void CountToProto(const BlockCount& count, v1::GetNodeLossResponse::Count* proto) {
+  proto->set_blocks(count.blocks);
+  proto->set_bytes(count.bytes);
+}
+
+}  // namespace
+
+grpc::Status CoordinatorServiceImpl::ReportBlocks(
+    grpc::ServerContext* context, grpc::ServerReader<v1::ReportBlocksRequest>* pieces,
+    v1::ReportBlocksResponse* response) {
+  ReportAssembler assembler;
+  v1::ReportBlocksRequest piece;
+  while (pieces->Read(&piece)) {
+    if (absl::Status own = CheckSpeaksFor(context, piece.node_id()); !own.ok()) return ToGrpc(own);
+    if (absl::Status added = assembler.Add(piece); !added.ok()) return ToGrpc(added);
+  }
+  if (!assembler.complete()) {
+    return ToGrpc(absl::CancelledError("the report ended before its last message"));
+  }
+  const std::string name = assembler.report().node;
+  const absl::StatusOr<ReportedBlocks::Outcome> outcome =
+      hdfs_->Take(std::move(assembler.report()));
+  if (!outcome.ok()) return ToGrpc(outcome.status());
+  repairs_->nodes().Heard(name);
+  response->set_send_all(*outcome == ReportedBlocks::Outcome::kSendAll);
+  return grpc::Status::OK;
+}
+
+absl::Status CoordinatorServiceImpl::FindFacts(RepairRequest* request) const {
+  if (request->block_ids.empty() || !ParseHdfsBlock(request->block_ids[0]).ok()) {
+    return absl::OkStatus();
+  }
+  if (!absl::IsNotFound(catalog_->FindBlock(request->block_ids[0]).status())) {
+    return absl::OkStatus();
+  }
+  ECPIPE_ASSIGN_OR_RETURN(request->facts, hdfs_->FactsOf(request->block_ids[0]));
+  return absl::OkStatus();
+}
+
+grpc::Status CoordinatorServiceImpl::GetNodeLoss(grpc::ServerContext*,
+                                                 const v1::GetNodeLossRequest* request,
+                                                 v1::GetNodeLossResponse* response) {
+  const absl::StatusOr<std::optional<NodeLoss>> found =
+      hdfs_->LossOfNode(request->node_id(), repairs_->RunningBlocks());
+  if (!found.ok()) return ToGrpc(found.status());
+  if (!*found) return grpc::Status::OK;
+  const NodeLoss& node = **found;
+  response->set_hdfs(true);
+  const NodeState heard = node.node.state;
+  const NodeState state = node.state.dead               ? NodeState::kDead
+                          : heard == NodeState::kDead ? NodeState::kLive
+                                                      : heard;
+  response->set_state(NodeStateName(state));
+  response->set_seconds_since_heartbeat(node.state.silent_seconds);
+  response->set_state_in_hdfs(StateInHdfs(node.state));
+  response->set_helper_state(NodeStateName(heard));
+  response->set_helper_silent_seconds(node.node.seconds_since_heartbeat);
+  CountToProto(node.loss.lost, response->mutable_lost());
+  CountToProto(node.loss.rebuilt, response->mutable_rebuilt());
+  CountToProto(node.loss.gone, response->mutable_gone());
+  CountToProto(node.loss.outstanding, response->mutable_outstanding());
+  for (const uint64_t blocks : node.loss.by_missing) response->add_by_missing(blocks);
+  response->set_of_unknown_groups(node.loss.of_unknown_groups);
+  response->set_beyond_repair(node.loss.beyond_repair);
+  response->set_repairs_running(node.loss.repairs_running);
+  response->set_report_age_seconds(node.report_age_seconds);
+  response->set_unreported_nodes(node.unreported_nodes);
+  KnownToProto(node.groups, hdfs_->configured(), node.safe_mode, response->mutable_facts());
+  return grpc::Status::OK;
+}
+
+void CoordinatorServiceImpl::HdfsToStatus(v1::GetStatusResponse* response) {
+  const std::optional<HdfsStatus> status = hdfs_->Status();
+  if (!status) return;
+  v1::HdfsStatus* const proto = response->mutable_hdfs();
+  KnownToProto(status->groups, hdfs_->configured(), status->safe_mode, proto->mutable_facts());
+  proto->set_nodes(status->nodes);
+  proto->set_blocks(status->blocks);
+  proto->set_degraded_groups(status->health.degraded);
+  proto->set_lost_groups(status->health.lost);
+}
+
+void CoordinatorServiceImpl::DataNodeToStatus(const NodeView& view,
+                                              v1::GetStatusResponse::Node* proto) {
+  if (view.record.storage_id.empty()) return;
+  const DataNodeState state = hdfs_->StateOf(view);
+  proto->set_reported_blocks(hdfs_->Reports(view));
+  proto->set_state_in_hdfs(StateInHdfs(state));
+  if (state.in_hdfs) proto->set_silent_in_hdfs_seconds(state.in_hdfs->silent_seconds);
+}
+
+}  // namespace ecpipe

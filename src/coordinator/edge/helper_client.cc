@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/edge/helper_client.h"
+
+#include <chrono>
+
+#include "rpc/channel.h"
+#include "rpc/part_proto.h"
+#include "rpc/progress_proto.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+namespace {
+
+// One call to one helper.
+template <typename Request, typename Response>
+struct Call {
+  grpc::ClientContext context;
+  Request request;
+  Response response;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> reader;
+};
+
+// Waits for `count` calls that were begun on the queue; each has a deadline, so this ends.
+void AwaitAll(grpc::CompletionQueue* queue, size_t count) {
+  void* tag = nullptr;
+  bool ok = false;
+  for (size_t i = 0; i < count; ++i) queue->Next(&tag, &ok);
+  queue->Shutdown();
+}
+
+}  // namespace
+
+HelperClient::Stub HelperClient::StubFor(const std::string& control_address) {
+  MutexLock lock(&mutex_);
+  Stub& stub = stubs_[control_address];
+  if (stub == nullptr) {
+    const std::shared_ptr<grpc::Channel> channel = 
+        MakeChannel(control_address, security_, Role::kHelper);
+    channel->GetState(/*try_to_connect=*/true);  // ready before the first repair needs it
+    stub = v1::HelperService::NewStub(channel);
+  }
+  return stub;
+}
+
+std::vector<absl::StatusOr<HelperGateway::Started>> HelperClient::StartParts(
+    const std::vector<Handout>& handouts, Duration timeout) {
+  std::vector<Call<v1::StartPartRequest, v1::StartPartResponse>> calls(handouts.size());
+  std::vector<Stub> stubs;
+  grpc::CompletionQueue queue;
+  for (size_t i = 0; i < handouts.size(); ++i) {
+    *calls[i].request.mutable_part() = PartToProto(handouts[i].part);
+    SetTimeout(&calls[i].context, timeout);
+    stubs.push_back(StubFor(handouts[i].helper.control_address));
+    calls[i].reader = stubs[i]->AsyncStartPart(&calls[i].context, calls[i].request, &queue);
+    calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
+  }
+  AwaitAll(&queue, calls.size());
+  std::vector<absl::StatusOr<Started>> answers;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].status.ok()) {
+      answers.emplace_back(Started{ChecksumFromProto(calls[i].response.checksum())});
+    } else {
+      answers.emplace_back(FromGrpc(calls[i].status, "node " + handouts[i].helper.node));
+    }
+  }
+  return answers;
+}
+
+std::vector<absl::StatusOr<PartProgress>> HelperClient::AskParts(
+    RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
+    Duration timeout) {
+  std::vector<Call<v1::GetPartRequest, v1::PartProgress>> calls(helpers.size());
+  std::vector<Stub> stubs;
+  grpc::CompletionQueue queue;
+  for (size_t i = 0; i < helpers.size(); ++i) {
+    calls[i].request.set_repair_id(repair_id);
+    calls[i].request.set_attempt(attempt);
+    SetTimeout(&calls[i].context, timeout);
+    stubs.push_back(StubFor(helpers[i].control_address));
+    calls[i].reader = stubs[i]->AsyncGetPart(&calls[i].context, calls[i].request, &queue);
+    calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
+  }
+  AwaitAll(&queue, calls.size());
+  std::vector<absl::StatusOr<PartProgress>> answers;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].status.ok()) {
+      answers.emplace_back(ProgressFromProto(calls[i].response));
+    } else {
+      answers.emplace_back(FromGrpc(calls[i].status, "node " + helpers[i].node));
+    }
+  }
+  return answers;
+}
+
+void HelperClient::CancelRepair(RepairId repair_id, uint32_t attempt,
+                                const std::vector<HelperAddress>& helpers) {
+  EndParts(repair_id, attempt, helpers, /*keep=*/false);
+}
+
+void HelperClient::EndAttempt(RepairId repair_id, uint32_t attempt,
+                              const std::vector<HelperAddress>& helpers) {
+  EndParts(repair_id, attempt, helpers, /*keep=*/true);
+}
+
+void HelperClient::EndParts(RepairId repair_id, uint32_t attempt,
+                            const std::vector<HelperAddress>& helpers, bool keep) {
+  constexpr auto kTimeout = std::chrono::seconds(1);
+  std::vector<Call<v1::CancelRepairRequest, v1::CancelRepairResponse>> calls(helpers.size());
+  std::vector<Stub> stubs;
+  grpc::CompletionQueue queue;
+  for (size_t i = 0; i < helpers.size(); ++i) {
+    calls[i].request.set_repair_id(repair_id);
+    calls[i].request.set_attempt(attempt);
+    calls[i].request.set_keep(keep);
+    SetTimeout(&calls[i].context, kTimeout);
+    stubs.push_back(StubFor(helpers[i].control_address));
+    calls[i].reader = stubs[i]->AsyncCancelRepair(&calls[i].context, calls[i].request, &queue);
+    calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
+  }
+  AwaitAll(&queue, calls.size());
+}
+
+void HelperClient::ForgetConnection(const std::string& control_address) {
+  {
+    MutexLock lock(&mutex_);
+    stubs_.erase(control_address);
+  }
+  StubFor(control_address);
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// ecpipe-coordinator: knows stripes and nodes, plans repairs and hands them out.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/fault_points.h"
+#include "base/process/daemon.h"
+#include "base/process/log.h"
+#include "base/process/version.h"
+#include "base/status.h"
+#include "codec/kernel_check.h"
+#include "coordinator/edge/coordinator_config.h"
+#include "coordinator/edge/server.h"
+#include "rpc/rpc_exit.h"
+
+namespace ecpipe {
+namespace {
+
+int Refuse(const absl::Status& status) {
+  std::fprintf(stderr, "ecpipe-coordinator: %s\n", StatusText(status).c_str());
+  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : 1;
+}
+
+int CheckConfig(const std::string& path) {
+  const absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(path);
+  return ReportCheckedConfig(
+      "ecpipe-coordinator", path,
+      config.ok() ? Annotate(CoordinatorServer::Check(*config), path) : config.status());
+}
+
+void ReloadLogLevel(const std::string& path) {
+  absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(path);
+  const absl::Status status = config.ok() ? SetLogLevel(config->log_level) : config.status();
+  Log(LogLevel::kInfo, "log.reloaded", {{"status", StatusText(status)}});
+}
+
+int Run(const std::string& config_path, const std::string& ready_path) {
+  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kernel);
+  if (const char* faults = std::getenv("ECPIPE_FAULTS")) {
+    if (absl::Status armed = ArmFaultsFromText(faults); !armed.ok()) return Refuse(armed);
+  }
+  absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(config_path);
+  if (!config.ok()) return Refuse(config.status());
+  if (absl::Status level = SetLogLevel(config->log_level); !level.ok()) return Refuse(level);
+  absl::StatusOr<std::unique_ptr<CoordinatorServer>> server = CoordinatorServer::Start(*config);
+  if (!server.ok()) return Refuse(server.status());
+  Log(LogLevel::kInfo, "coordinator.serving", {{"address", (*server)->address()}});
+  if (!ready_path.empty()) {
+    const absl::Status written = WriteReadyFile(ready_path, {{"listen", (*server)->address()}});
+    if (!written.ok()) return Refuse(written);
+  }
+  while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(config_path);
+  Log(LogLevel::kInfo, "coordinator.ending");
+  return 0;
+}
+
+}  // namespace
+}  // namespace ecpipe
+
+int main(int argc, char** argv) {
+  ecpipe::PrepareRpcExit();
+  CLI::App app{
+      "The ECPipe coordinator daemon. It keeps the catalog of stripes, plans repairs\n"
+      "and hands them to the helpers. Run one in a cluster."};
+  app.footer(
+      "Signals: SIGTERM and SIGINT end it. On SIGHUP it reloads the log level.\n"
+      "Exit codes: 0 ended as asked; 1 could not serve; 2 bad arguments or\n"
+      "configuration.\n"
+      "\n"
+      "Example: ecpipe-coordinator --config /etc/ecpipe/coordinator.toml");
+  app.set_version_flag("--version", std::string("ecpipe-coordinator ") + ecpipe::Version());
+  std::string config_path;
+  std::string ready_path;
+  app.add_option("--config", config_path,
+                 "Configuration file, such as\n"
+                 "deploy/coordinator.toml")
+      ->required();
+  app.add_option("--ready-file", ready_path,
+                 "Write the listening address to this file, as JSON,\n"
+                 "once the daemon serves");
+  bool check_config = false;
+  app.add_flag("--check-config", check_config,
+               "Say whether the configuration is valid, or what is\n"
+               "wrong and where, and end. This does not look at\n"
+               "directories of blocks or data, or at other hosts");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (check_config) return ecpipe::CheckConfig(config_path);
+  ecpipe::BlockDaemonSignals();
+  ecpipe::RaiseFileLimit();
+  ecpipe::SkipLockOrderChecks();
+  const int code = ecpipe::Run(config_path, ready_path);
+  ecpipe::AwaitRpcExit();
+  return code;
+}

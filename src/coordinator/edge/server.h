@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinator daemon's composition root: everything that it is made of, in the order of its
+// life.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "base/process/metrics.h"
+#include "coordinator/cluster/limits.h"
+#include "coordinator/edge/coordinator_config.h"
+#include "coordinator/edge/coordinator_service.h"
+#include "coordinator/edge/helper_client.h"
+#include "coordinator/recovery/recovery_manager.h"
+#include "coordinator/repairs/hosted_watch.h"
+#include "coordinator/repairs/link_prober.h"
+#include "coordinator/repairs/repair_coordinator.h"
+#include "coordinator/sources/hdfs_catalog.h"
+#include "coordinator/sources/loss_keeper.h"
+#include "coordinator/sources/namenode_groups.h"
+#include "coordinator/sources/sqlite_losses.h"
+#include "coordinator/store/catalog.h"
+#include "coordinator/store/journal.h"
+#include "rpc/rpc_server.h"
+
+namespace ecpipe {
+
+class CoordinatorServer {
+ public:
+  // INVALID_ARGUMENT for what Start() would refuse in a configuration before it opens anything: TLS
+  // files that cannot be used, addresses that nothing protects.
+  static absl::Status Check(const CoordinatorConfig& config);
+  // Opens catalog and journal, and begins to serve. After an error nothing runs.
+  static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(const CoordinatorConfig& config);
+  ~CoordinatorServer();
+
+  const std::string& address() const { return rpc_->address(); }
+
+ private:
+  CoordinatorServer() = default;
+  absl::Status OpenState(const CoordinatorConfig& config);
+  absl::Status TakeUpInterrupted();
+  absl::Status StartMetrics(const CoordinatorConfig& config);
+  void ExpireRegularly();
+
+  std::unique_ptr<Catalog> catalog_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<SqliteLosses> losses_;
+  std::unique_ptr<LimitBook> limits_;
+  std::unique_ptr<HelperClient> helpers_;
+  std::unique_ptr<RepairCoordinator> repairs_;
+  std::unique_ptr<HostedWatch> hosted_watch_;
+  std::unique_ptr<RecoveryManager> recoveries_;
+  std::unique_ptr<LinkProber> prober_;
+  std::unique_ptr<NameNodeGroups> namenode_;  // null: none is configured
+  std::unique_ptr<NameNodeLives> lives_;      // as namenode_
+  std::unique_ptr<HdfsCatalog> hdfs_;
+  std::unique_ptr<LossKeeper> loss_keeper_;
+  std::unique_ptr<CoordinatorServiceImpl> service_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<MetricsServer> metrics_;  // null without an address
+
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread expiry_;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/planning/repair_planner.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "codec/check_rows.h"
+#include "codec/shortened_code.h"
+
+namespace ecpipe {
+namespace {
+
+// A requestor that bears a node's name would have its hop run there.
+std::string RequestorName(const std::string& name) {
+  return "requestor:" + (name.empty() ? std::string("anonymous") : name);
+}
+
+// Why the node cannot take part now; empty if it can.
+std::string Unfit(const std::string& node, const std::optional<NodeView>& view,
+                  TransportKind transport, const RepairPlanner::Refused& refused) {
+  if (const auto found = refused.find(node); found != refused.end()) return found->second;
+  if (!view) return "its helper has not registered";
+  switch (view->state) {
+    case NodeState::kDead:
+      return "no heartbeat for " + absl::StrFormat("%.1f", view->seconds_since_heartbeat) + " s";
+    case NodeState::kDraining:
+      return "its helper is shutting down";
+    case NodeState::kLive:
+      break;
+  }
+  if (transport == TransportKind::kRedis && view->record.redis_address.empty()) {
+    return "its helper offers no redis transport";
+  }
+  return "";
+}
+
+// A survivor that can be used.
+struct Candidate {
+  int block_index = 0;
+  size_t wish = 0;    // place in the request's order
+  uint32_t load = 0;  // sessions that its helper runs
+};
+
+// "block b1" or "blocks b1, b2".
+std::string Named(const std::vector<std::string>& block_ids) {
+  std::string text = block_ids.size() == 1 ? "block" : "blocks";
+  for (const std::string& id : block_ids) text += (&id == &block_ids[0] ? " " : ", ") + id;
+  return text;
+}
+
+// The part of each sub-block that the range touches, in whole units, and in slices of whole units:
+// then a slice of all sub-blocks is a piece of the block.
+SliceGrid OverSubBlocks(const SliceGrid& range, const BlockLayout& layout) {
+  if (layout.sub_blocks == 1) return range;
+  const uint64_t unit = layout.unit_bytes;
+  const uint64_t group = layout.group_bytes();
+  const uint64_t first = range.offset / group;
+  const uint64_t end = (range.offset + range.bytes + group - 1) / group;
+  SliceGrid grid;
+  grid.offset = first * unit;
+  grid.bytes = (end - first) * unit;
+  const uint64_t units = std::min<uint64_t>(range.slice_bytes, kMaxSliceBytes) / unit;
+  grid.slice_bytes = static_cast<uint32_t>(std::max<uint64_t>(1, units) * unit);
+  return grid;
+}
+
+uint64_t ShortestOf(const LostBlocks& lost) {
+  uint64_t bytes = UINT64_MAX;
+  for (const int index : lost.indices) bytes = std::min(bytes, lost.stripe.BytesOf(index));
+  return bytes;
+}
+
+uint64_t LongestOf(const LostBlocks& lost) {
+  uint64_t bytes = 0;
+  for (const int index : lost.indices) bytes = std::max(bytes, lost.stripe.BytesOf(index));
+  return bytes;
+}
+
+// The code, as far as it matters to bytes from `offset` on: blocks that end before are zero there.
+absl::StatusOr<std::shared_ptr<const ErasureCode>> CodeFrom(
+    uint64_t offset, const Stripe& stripe, std::shared_ptr<const ErasureCode> code) {
+  std::vector<int> zero_blocks;
+  for (int i = 0; i < code->n(); ++i) {
+    if (stripe.BytesOf(i) <= offset) zero_blocks.push_back(i);
+  }
+  if (zero_blocks.empty()) return code;
+  return ShortenedCode::Create(std::move(code), zero_blocks);
+}
+
+size_t PlaceIn(const std::vector<std::string>& order, const std::string& node) {
+  return static_cast<size_t>(std::find(order.begin(), order.end(), node) - order.begin());
+}
+
+}  // namespace
+
+absl::StatusOr<Verification> VerificationNamed(const std::string& name) {
+  if (name == "none") return Verification::kNone;
+  if (name == "parity") return Verification::kParity;
+  if (name == "locate") return Verification::kLocate;
+  return absl::InvalidArgumentError("unknown verification '" + name +
+                                    "'; known are none, parity, locate");
+}
+
+absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
+                                                 const LostBlocks& lost) const {
+  const uint64_t block_bytes = request.bytes == 0 ? ShortestOf(lost) : LongestOf(lost);
+  if (request.offset >= block_bytes || request.bytes > block_bytes - request.offset) {
+    return absl::InvalidArgumentError(
+        (request.bytes == 0 ? "the range"
+                            : "the range of " + std::to_string(request.bytes) + " bytes") +
+        " from byte " + std::to_string(request.offset) + " is not within the block's " +
+        std::to_string(block_bytes) + " bytes");
+  }
+  SliceGrid grid;
+  grid.offset = request.offset;
+  grid.bytes = request.bytes == 0 ? block_bytes - request.offset : request.bytes;
+  grid.slice_bytes = request.slice_bytes == 0 ? options_.default_slice_bytes : request.slice_bytes;
+  ECPIPE_RETURN_IF_ERROR(grid.Validate());
+  return grid;
+}
+
+std::string RepairPlanner::Unreadable(const BlockPlace& place, const std::optional<NodeView>& view,
+                                      TransportKind transport, const Refused& refused) const {
+  if (place.node.empty()) return "no node is known to have it";
+  if (std::string reason = Unfit(place.node, view, transport, refused); !reason.empty()) {
+    return reason;
+  }
+  const std::string corrupt = corrupt_->Reason(place.block_id, place.node);
+  return corrupt.empty() ? "" : "it is corrupt: " + corrupt;
+}
+
+LostBlocks RepairPlanner::AtUsableReplicas(const RepairRequest& request, const LostBlocks& lost,
+                                           const Refused& refused) {
+  LostBlocks placed = lost;
+  std::set<std::string> taken;
+  for (size_t i = 0; i < lost.replicas.size(); ++i) {
+    // What is wanted is not read, unless it is read directly.
+    const bool wanted = absl::c_linear_search(lost.indices, static_cast<int>(i));
+    if (wanted && request.scheme != kDirectScheme) continue;
+    BlockPlace& place = placed.stripe.blocks[i];
+    for (const std::string& node : lost.replicas[i]) {
+      const BlockPlace replica{place.block_id, node};
+      if (taken.contains(node)) continue;
+      if (!Unreadable(replica, nodes_->Find(node), request.transport, refused).empty()) continue;
+      place = replica;
+      taken.insert(node);
+      break;
+    }
+  }
+  return placed;
+}
+
+absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
+                                          const Refused& refused, PlanRequest* plan_request) {
+  const std::vector<BlockPlace>& blocks = lost.stripe.blocks;
+  std::string reasons;
+  std::vector<Candidate> candidates;
+  std::set<std::string> known;    // nodes of the stripe, each once
+  std::set<std::string> helping;  // nodes of candidates
+  const bool direct = request.scheme == kDirectScheme;
+  for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
+    const BlockPlace& place = blocks[static_cast<size_t>(i)];
+    const std::optional<NodeView> view = nodes_->Find(place.node);
+    if (view && known.insert(place.node).second) {
+      plan_request->cluster.nodes.push_back({.node = place.node, .rack = view->record.rack});
+    }
+    if (absl::c_linear_search(lost.indices, i) != direct) continue;
+    // Known without being read.
+    if (lost.stripe.BytesOf(i) <= plan_request->grid.offset) continue;
+    std::string reason = Unreadable(place, view, request.transport, refused);
+    if (reason.empty() && helping.contains(place.node)) {
+      reason = "its node already gives another block";
+    }
+    if (reason.empty()) {
+      helping.insert(place.node);
+      candidates.push_back(
+          {i, PlaceIn(request.helper_order, place.node), view->record.active_sessions});
+    } else {
+      const std::string where = place.node.empty() ? "" : " on " + place.node;
+      reasons += "; " + place.block_id + where + ": " + reason;
+    }
+  }
+  const auto refuse = [&](const std::string& what) {
+    return absl::FailedPreconditionError(Named(request.block_ids) + " cannot be " + what + reasons);
+  };
+  if (direct) {
+    if (candidates.empty()) return refuse("read directly");
+    if (request.verify.value_or(Verification::kNone) != Verification::kNone) {
+      return absl::InvalidArgumentError(
+          "scheme direct reads one block, so parity cannot verify it; use another scheme, or "
+          "verify none");
+    }
+    plan_request->equation = {lost.indices, {{lost.indices[0], {1}}}};
+    return absl::OkStatus();
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     return std::pair(a.wish, a.load) < std::pair(b.wish, b.load);
+                   });
+  std::vector<int> survivors;
+  for (const Candidate& candidate : candidates) survivors.push_back(candidate.block_index);
+  const ErasureCode& code = *plan_request->code;
+  absl::StatusOr<RepairEquation> equation = code.Equation(lost.indices, survivors);
+  if (absl::IsFailedPrecondition(equation.status())) {
+    return refuse("repaired now: k = " + std::to_string(code.k()) +
+                  " blocks are needed, but only " + std::to_string(survivors.size()) +
+                  " survivors can be used");
+  }
+  ECPIPE_ASSIGN_OR_RETURN(plan_request->equation, std::move(equation));
+  plan_request->survivors = std::move(survivors);
+  const absl::Status verified = AddVerification(request, plan_request);
+  return absl::Status(verified.code(), std::string(verified.message()) +
+                                           (absl::IsFailedPrecondition(verified) ? reasons : ""));
+}
+
+absl::Status RepairPlanner::AddVerification(const RepairRequest& request,
+                                            PlanRequest* plan_request) {
+  const Verification verify = request.verify.value_or(options_.default_verification);
+  if (verify == Verification::kNone) return absl::OkStatus();
+  ECPIPE_RETURN_IF_ERROR(
+      Annotate(AddCheckRows(*plan_request->code, plan_request->survivors,
+                            static_cast<uint32_t>(verify), &plan_request->equation),
+               Named(request.block_ids)));
+  // Schemes that choose helpers would ask the code for equations without check rows.
+  plan_request->code = nullptr;
+  return absl::OkStatus();
+}
+
+std::string RepairPlanner::UnfitHost(const std::string& host, TransportKind transport,
+                                     const LostBlocks& lost, const Refused& refused,
+                                     const PlanRequest& plan_request) {
+  if (absl::c_linear_search(plan_request.requestors, host)) {
+    return "it takes another block of this repair";
+  }
+  for (int i = 0; i < static_cast<int>(lost.stripe.blocks.size()); ++i) {
+    const bool here = lost.stripe.blocks[static_cast<size_t>(i)].node == host;
+    if (here && !absl::c_linear_search(lost.indices, i)) {
+      return "it already has a block of the stripe";
+    }
+  }
+  return Unfit(host, nodes_->Find(host), transport, refused);
+}
+
+absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const LostBlocks& lost,
+                                           const Refused& refused, uint64_t bytes,
+                                           PlanRequest* plan_request) {
+  if (request.hosts.empty()) {
+    const std::string name = RequestorName(request.requestor);
+    plan_request->requestors.assign(lost.indices.size(), name);
+    plan_request->cluster.nodes.push_back({.node = name, .rack = request.requestor_rack});
+    return absl::OkStatus();
+  }
+  if (request.hosts.size() != lost.indices.size()) {
+    return absl::InvalidArgumentError("there are " + std::to_string(request.hosts.size()) +
+                                      " nodes for " + std::to_string(lost.indices.size()) +
+                                      " blocks; name one node for each block");
+  }
+  if (!lost.replicas.empty()) {
+    return absl::InvalidArgumentError(
+        "blocks of HDFS cannot be stored on nodes by ECPipe: HDFS stores its blocks itself");
+  }
+  if (bytes != lost.stripe.block_bytes || request.scheme == kDirectScheme) {
+    return absl::InvalidArgumentError(
+        "a node can store only whole rebuilt blocks; leave out the range and scheme direct");
+  }
+  for (size_t i = 0; i < request.hosts.size(); ++i) {
+    const std::string& host = request.hosts[i];
+    const std::string reason = UnfitHost(host, request.transport, lost, refused, *plan_request);
+    if (!reason.empty()) {
+      return absl::FailedPreconditionError("node " + host + " cannot take block " +
+                                           request.block_ids[i] + ": " + reason);
+    }
+    plan_request->requestors.push_back(host);
+    plan_request->cluster.nodes.push_back({.node = host, .rack = nodes_->Find(host)->record.rack});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& request,
+                                                       const LostBlocks& lost,
+                                                       const Refused& refused,
+                                                       PlannedRepair* planned) {
+  std::optional<LostBlocks> at_replicas;
+  if (!lost.replicas.empty()) at_replicas = AtUsableReplicas(request, lost, refused);
+  const LostBlocks& placed = at_replicas ? *at_replicas : lost;
+  const Stripe& stripe = placed.stripe;
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
+  if (static_cast<int>(stripe.blocks.size()) != code->n()) {
+    return absl::InternalError("stripe " + stripe.stripe_id + " has " +
+                               std::to_string(stripe.blocks.size()) + " blocks, but its code " +
+                               code->name() + " needs " + std::to_string(code->n()));
+  }
+  planned->block_bytes = ShortestOf(placed);
+  ECPIPE_ASSIGN_OR_RETURN(const SliceGrid range, GridFor(request, placed));
+  ECPIPE_ASSIGN_OR_RETURN(code, CodeFrom(range.offset, stripe, std::move(code)));
+  planned->stripe = stripe;
+  planned->offset = range.offset;
+  planned->bytes = range.bytes;
+  PlanRequest plan_request;
+  plan_request.scheme = request.scheme.empty() ? options_.default_scheme : request.scheme;
+  plan_request.code = code;
+  plan_request.grid = range;
+  plan_request.cluster.default_bytes_per_second = options_.link_bytes_per_second;
+  plan_request.cluster.rack_bytes_per_second = options_.rack_bytes_per_second;
+  for (const BlockPlace& place : stripe.blocks) plan_request.block_nodes.push_back(place.node);
+  ECPIPE_RETURN_IF_ERROR(FindRequestors(request, placed, refused, range.bytes, &plan_request));
+  ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, placed, refused, &plan_request));
+  plan_request.grid = OverSubBlocks(range, plan_request.equation.layout);
+  links_->FillIn(&plan_request.cluster);
+  return plan_request;
+}
+
+absl::Status RepairPlanner::Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
+                                PlannedRepair* planned) {
+  ECPIPE_ASSIGN_OR_RETURN(planned->plan, ChoosePlan(request));
+  if (left) ECPIPE_RETURN_IF_ERROR(KeepMissing(*left, &planned->plan));
+  planned->cost = EstimateCost(planned->plan, request.cluster);
+  for (const PlanNode& node : request.cluster.nodes) planned->racks[node.node] = node.rack;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PlannedRepair> RepairPlanner::Plan(const RepairRequest& request,
+                                                  const LostBlocks& lost, const Refused& refused) {
+  PlannedRepair planned;
+  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request,
+                          MakeRequest(request, lost, refused, &planned));
+  ECPIPE_RETURN_IF_ERROR(Run(plan_request, request.left, &planned));
+  return planned;
+}
+
+absl::StatusOr<PlannedRepair> RepairPlanner::Explain(const RepairRequest& request,
+                                                     const LostBlocks& lost) {
+  PlannedRepair planned;
+  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, {}, &planned));
+  ECPIPE_RETURN_IF_ERROR(Run(plan_request, request.left, &planned));
+  if (planned.plan.scheme != kDirectScheme) {
+    ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(plan_request));
+  }
+  return planned;
+}
+
+}  // namespace ecpipe

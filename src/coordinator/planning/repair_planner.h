@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a plan from the request for a block, with the nodes as they are now.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/cluster/corrupt_blocks.h"
+#include "coordinator/cluster/known_links.h"
+#include "coordinator/cluster/node_registry.h"
+#include "coordinator/planning/code_cache.h"
+#include "coordinator/planning/lost_blocks.h"
+#include "coordinator/planning/plan_cost.h"
+#include "coordinator/planning/slices_left.h"
+#include "coordinator/store/catalog.h"
+#include "model/plan/repair_plan.h"
+
+namespace ecpipe {
+
+// How a repair verifies the blocks that it reads: by this many check rows (codec/check_rows.h).
+enum class Verification : uint32_t { kNone = 0, kParity = 1, kLocate = 2 };
+// "none", "parity", "locate". INVALID_ARGUMENT for another name.
+absl::StatusOr<Verification> VerificationNamed(const std::string& name);
+
+// A request for blocks of one stripe, or for the same range of each of them.
+struct RepairRequest {
+  std::vector<std::string> block_ids;
+  std::optional<StripeFacts> facts;  // describes their stripe; none: the stripe is in the catalog
+  uint64_t offset = 0;
+  uint64_t bytes = 0;        // 0: to the end of the blocks
+  std::string scheme;        // empty or "auto": the best by expected time
+  uint32_t slice_bytes = 0;  // 0: the default
+  TransportKind transport = TransportKind::kTcp;
+  std::string requestor;
+  std::string requestor_rack;  // empty: unknown
+  // The nodes whose helpers store the whole blocks, one for each block. Empty: the requestor takes
+  // the bytes.
+  std::vector<std::string> hosts;
+  // Nodes in the order in which they should help; nodes that are not named come after them. Nodes
+  // with the fewest sessions come first among equals.
+  std::vector<std::string> helper_order;
+  std::optional<SlicesLeft> left;      // for another attempt: the slices that are still missing
+  std::optional<Verification> verify;  // none: the default
+  bool background = false;             // nobody waits for the bytes; see docs/design/012-limits.md
+};
+
+// The plan for a request, before anything runs.
+struct PlannedRepair {
+  Stripe stripe;
+  uint64_t block_bytes = 0;  // length of the shortest wanted block
+  uint64_t offset = 0;       // the wanted range of each block; the plan may bring more around it
+  uint64_t bytes = 0;
+  RepairPlan plan;
+  PlanCost cost;
+  std::map<std::string, std::string> racks;   // racks of the nodes with a block of the stripe
+  std::vector<SchemePrediction> predictions;  // from Explain, unless the plan is a direct read
+};
+
+// Thread-safe.
+class RepairPlanner {
+ public:
+  struct Options {
+    std::string default_scheme = "auto";
+    uint32_t default_slice_bytes = kDefaultSliceBytes;
+    double link_bytes_per_second = 125e6;  // the assumed speed of an unknown link
+    double rack_bytes_per_second = 0;      // as in ClusterView
+    Verification default_verification = Verification::kNone;
+  };
+  // Nodes that may not take part, with the reason.
+  using Refused = std::map<std::string, std::string>;
+
+  // All outlive the planner.
+  RepairPlanner(NodeRegistry* nodes, KnownLinks* links, const CorruptBlocks* corrupt,
+                const Options& options)
+      : nodes_(nodes), links_(links), corrupt_(corrupt), options_(options) {}
+
+  // The errors are those of CoordinatorService.BeginRepair.
+  absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const LostBlocks& lost,
+                                     const Refused& refused);
+  // The same, with the expected time of each scheme.
+  absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request, const LostBlocks& lost);
+
+ private:
+  // Fills in the wanted range in `planned`, and returns the request to the planner.
+  absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request, const LostBlocks& lost,
+                                          const Refused& refused, PlannedRepair* planned);
+  absl::Status Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
+                   PlannedRepair* planned);
+  // The wanted range of each block: without a length to the end of the shortest, and in any case
+  // within the longest.
+  absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, const LostBlocks& lost) const;
+  // The same blocks, but each block with several replicas is placed at a usable replica if there is
+  // one, and no two blocks at one node.
+  LostBlocks AtUsableReplicas(const RepairRequest& request, const LostBlocks& lost,
+                              const Refused& refused);
+  // Why the block cannot be read there now; empty if it can.
+  std::string Unreadable(const BlockPlace& place, const std::optional<NodeView>& view,
+                         TransportKind transport, const Refused& refused) const;
+  // Fills in the usable survivors and the repair equation that the code makes from them.
+  absl::Status FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
+                             const Refused& refused, PlanRequest* plan_request);
+  // Adds the check rows that the request wants.
+  absl::Status AddVerification(const RepairRequest& request, PlanRequest* plan_request);
+  // Fills in where each block goes.
+  absl::Status FindRequestors(const RepairRequest& request, const LostBlocks& lost,
+                              const Refused& refused, uint64_t bytes, PlanRequest* plan_request);
+  // Why the node may not take the block; empty if it may.
+  std::string UnfitHost(const std::string& host, TransportKind transport, const LostBlocks& lost,
+                        const Refused& refused, const PlanRequest& plan_request);
+
+  NodeRegistry* const nodes_;
+  KnownLinks* const links_;
+  const CorruptBlocks* const corrupt_;
+  const Options options_;
+  CodeCache codes_;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/recovery/recovery_manager.h"
+
+#include <algorithm>
+
+#include "base/process/log.h"
+#include "base/status.h"
+#include "coordinator/planning/code_cache.h"
+#include "coordinator/planning/planner.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr int kKeptRecoveries = 100;  // that have ended
+constexpr int kStripesInPage = 1000;
+constexpr size_t kWindow = 32;  // blocks that a policy chooses among
+constexpr Duration kSuspicion = std::chrono::seconds(10);
+
+std::string IdText(RecoveryId id) { return std::to_string(id); }
+
+absl::Status CheckScheme(const std::string& scheme) {
+  const std::vector<std::string> known = SchemeNames();
+  const bool good =
+      scheme.empty() || scheme == "auto" ||
+      (scheme != kDirectScheme && std::find(known.begin(), known.end(), scheme) != known.end());
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError("scheme '" + scheme + "' cannot be used to recover a node");
+}
+
+}  // namespace
+
+RecoveryManager::RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
+                                 const Clock* clock, const Options& options)
+    : catalog_(catalog), journal_(journal), repairs_(repairs), clock_(clock), options_(options) {
+  repairs_->SetHostedEnd([this](const HostedEnd& end) { OnEnd(end); });
+  repairs_->SetHostedPartEnd([this](const HostedPartEnd& end) { OnPartEnd(end); });
+}
+
+RecoveryManager::~RecoveryManager() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  wake_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status RecoveryManager::Open(const std::vector<RepairRecord>& interrupted) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<RecoveryRecord> records,
+                          journal_->Recoveries(kKeptRecoveries));
+  {
+    MutexLock lock(&mutex_);
+    for (const RecoveryRecord& record : records) {
+      Recovery& recovery = Add(record);
+      if (Ended(record.state)) {
+        recovery.list_after.reset();
+        continue;
+      }
+      for (const RepairRecord& repair : interrupted) {
+        if (repair.recovery_id != record.recovery_id) continue;
+        recovery.adopted.insert(repair.block_ids.begin(), repair.block_ids.end());
+      }
+      Log(LogLevel::kInfo, "recovery.resumed",
+          {{"recovery", IdText(record.recovery_id)},
+           {"node", record.request.node},
+           {"under_way", std::to_string(recovery.adopted.size())}});
+    }
+  }
+  repairs_->Adopt(interrupted);
+  thread_ = Thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+RecoveryManager::Recovery& RecoveryManager::Add(const RecoveryRecord& record) {
+  auto& recovery = recoveries_[record.recovery_id];
+  recovery = std::make_unique<Recovery>(options_.queue);
+  recovery->record = record;
+  return *recovery;
+}
+
+absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request,
+                                                  bool even_if_live) {
+  ECPIPE_RETURN_IF_ERROR(CheckScheme(request.scheme));
+  if (request.node.empty() || request.node.size() > NodeTable::kMaxNodeIdBytes) {
+    return absl::InvalidArgumentError("the lost node's id is empty or too long");
+  }
+  const std::optional<NodeView> node = repairs_->nodes().Find(request.node);
+  if (node && node->state != NodeState::kDead && !even_if_live) {
+    return absl::FailedPreconditionError(
+        "node " + request.node + " is " + NodeStateName(node->state) +
+        ", so its blocks are not lost; stop its helper first, or use --even-if-live");
+  }
+  for (const std::string& target : request.to) {
+    if (!repairs_->nodes().Find(target)) {
+      return absl::InvalidArgumentError("node " + target + " has never registered");
+    }
+  }
+  RecoveryRecord record;
+  record.request = request;
+  record.started_unix_ms = clock_->UnixMillis();
+  if (!even_if_live) {
+    const double delay =
+        request.delay_seconds < 0 ? Seconds(options_.delay) : request.delay_seconds;
+    const double silent = node ? node->seconds_since_heartbeat : 0;
+    record.rebuild_after_unix_ms =
+        record.started_unix_ms + static_cast<int64_t>(std::max(0.0, delay - silent) * 1000);
+  }
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, recovery] : recoveries_) {
+      if (recovery->record.request.node == request.node && !Ended(recovery->record.state)) {
+        return absl::AlreadyExistsError("recovery " + IdText(id) + " of node " + request.node +
+                                        " is " + RecoveryStateName(recovery->record.state));
+      }
+    }
+    record.recovery_id = recoveries_.empty() ? 1 : recoveries_.rbegin()->first + 1;
+    Add(record);
+    std::erase_if(recoveries_, [&](const auto& kept) {
+      return Ended(kept.second->record.state) && kept.first + kKeptRecoveries <= record.recovery_id;
+    });
+    Store(record);
+    news_ = true;
+  }
+  Log(LogLevel::kInfo, "recovery.begin",
+      {{"recovery", IdText(record.recovery_id)},
+       {"node", request.node},
+       {"scheme", request.scheme},
+       {"policy", RecoveryPolicyName(request.policy)}});
+  wake_.NotifyAll();
+  return record.recovery_id;
+}
+
+void RecoveryManager::Store(const RecoveryRecord& record) {
+  if (absl::Status stored = journal_->RecordRecovery(record); !stored.ok()) {
+    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
+  }
+}
+
+absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, RecoveryState to) {
+  {
+    MutexLock lock(&mutex_);
+    const auto found = recoveries_.find(id);
+    if (found == recoveries_.end()) {
+      return absl::NotFoundError("there is no recovery " + IdText(id));
+    }
+    RecoveryRecord& kept = found->second->record;
+    const bool fits = to == RecoveryState::kCancelled ? !Ended(kept.state)
+                                                      : kept.state == from || kept.state == to;
+    if (!fits) {
+      return absl::FailedPreconditionError("recovery " + IdText(id) + " is " +
+                                           RecoveryStateName(kept.state));
+    }
+    kept.state = to;
+    if (Ended(to)) kept.ended_unix_ms = clock_->UnixMillis();
+    Store(kept);
+    news_ = true;
+  }
+  Log(LogLevel::kInfo, "recovery.changed",
+      {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
+  wake_.NotifyAll();
+  return absl::OkStatus();
+}
+
+absl::Status RecoveryManager::Pause(RecoveryId id) {
+  return Change(id, RecoveryState::kRunning, RecoveryState::kPaused);
+}
+absl::Status RecoveryManager::Resume(RecoveryId id) {
+  return Change(id, RecoveryState::kPaused, RecoveryState::kRunning);
+}
+absl::Status RecoveryManager::Cancel(RecoveryId id) {
+  ECPIPE_RETURN_IF_ERROR(Change(id, RecoveryState::kRunning, RecoveryState::kCancelled));
+  repairs_->CancelHosted(id);
+  return absl::OkStatus();
+}
+
+// ---- The thread -----------------------------------------------------------------------------
+
+void RecoveryManager::Run() {
+  // Also without news nodes come and go, and pauses end.
+  constexpr auto kIdle = std::chrono::milliseconds(250);
+  while (true) {
+    const bool worked = Turn();
+    MutexLock lock(&mutex_);
+    const auto till = Clock::System().Now() + kIdle;
+    while (!worked && !stopping_ && !news_ && wake_.WaitUntil(lock, till)) {
+    }
+    if (stopping_) return;
+    news_ = false;
+  }
+}
+
+void RecoveryManager::EndReturned() {
+  std::vector<RecoveryId> ended;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, recovery] : recoveries_) {
+      const RecoveryRecord& record = recovery->record;
+      if (Ended(record.state) || record.rebuild_after_unix_ms == 0) continue;
+      const std::optional<NodeView> node = repairs_->nodes().Find(record.request.node);
+      if (!node || node->state != NodeState::kLive) continue;
+      End(recovery.get(), RecoveryState::kReturned);
+      ended.push_back(id);
+    }
+  }
+  for (const RecoveryId id : ended) repairs_->CancelHosted(id);
+}
+
+bool RecoveryManager::Turn() {
+  EndReturned();
+  std::vector<RecoveryId> listing;
+  std::vector<RecoveryId> running;
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_) return false;
+    for (const auto& [id, recovery] : recoveries_) {
+      if (recovery->record.state != RecoveryState::kRunning) continue;
+      running.push_back(id);
+      if (recovery->list_after) listing.push_back(id);
+    }
+  }
+  bool worked = false;
+  for (const RecoveryId id : listing) {
+    const absl::Status listed = ListSome(id);
+    worked |= listed.ok();
+    if (!listed.ok()) {
+      Log(LogLevel::kError, "recovery.list_failed",
+          {{"recovery", IdText(id)}, {"status", StatusText(listed)}});
+    }
+  }
+  for (const RecoveryId id : running) {
+    if (const std::optional<Start> start = ChooseStart(id)) {
+      BeginRepair(*start);
+      worked = true;
+    }
+  }
+  return worked;
+}
+
+absl::Status RecoveryManager::ListSome(RecoveryId id) {
+  std::string after;
+  std::string node;
+  {
+    MutexLock lock(&mutex_);
+    const Recovery& recovery = *recoveries_.at(id);
+    after = *recovery.list_after;
+    node = recovery.record.request.node;
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> stripes, catalog_->List(after, kStripesInPage));
+  CodeCache codes;
+  std::vector<LostBlock> lost;
+  for (const Stripe& stripe : stripes) {
+    for (const BlockPlace& place : stripe.blocks) {
+      if (place.node != node) continue;
+      ECPIPE_ASSIGN_OR_RETURN(const auto code, codes.Get(stripe.code));
+      LostBlock& block = lost.emplace_back();
+      block.block_id = place.block_id;
+      block.bytes = stripe.block_bytes;
+      block.needed = code->k();
+      for (const BlockPlace& other : stripe.blocks) {
+        if (other.block_id != place.block_id) block.holders.push_back(other.node);
+      }
+    }
+  }
+  MutexLock lock(&mutex_);
+  Recovery& recovery = *recoveries_.at(id);
+  for (LostBlock& block : lost) {
+    const std::string block_id = block.block_id;
+    ++recovery.listed_blocks;
+    recovery.listed_bytes += block.bytes;
+    recovery.queue.Add(std::move(block), clock_->Now());
+    if (recovery.adopted.contains(block_id)) {
+      recovery.queue.Start(block_id);
+      recovery.in_flight[block_id] = {};
+    }
+  }
+  // What a coordinator before this one has done is no longer on the node.
+  recovery.record.blocks = std::max(recovery.record.blocks, recovery.listed_blocks);
+  recovery.record.bytes = std::max(recovery.record.bytes, recovery.listed_bytes);
+  if (!stripes.empty()) {
+    recovery.list_after = stripes.back().stripe_id;
+    return absl::OkStatus();
+  }
+  recovery.list_after.reset();
+  Store(recovery.record);
+  EndIfFinished(&recovery);
+  return absl::OkStatus();
+}
+
+std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id) {
+  std::set<std::string> usable;
+  for (const NodeView& view : repairs_->nodes().All()) {
+    if (view.state == NodeState::kLive) usable.insert(view.record.node_id);
+  }
+  MutexLock lock(&mutex_);
+  Recovery& recovery = *recoveries_.at(id);
+  const RecoveryRequest& request = recovery.record.request;
+  if (recovery.record.state != RecoveryState::kRunning) return std::nullopt;
+  if (clock_->UnixMillis() < recovery.record.rebuild_after_unix_ms) return std::nullopt;
+  recovery.queue.SetUsable(usable);
+  const TimePoint now = clock_->Now();
+  std::vector<std::string> targets;
+  for (const std::string& node : usable) {
+    const bool named = std::find(request.to.begin(), request.to.end(), node) != request.to.end();
+    if (request.to.empty() ? node != request.node : named) targets.push_back(node);
+  }
+  std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
+  std::set<std::string> suspects;
+  for (const auto& [node, till] : recovery.suspects) suspects.insert(node);
+  const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
+  const uint32_t streams =
+      request.streams_per_node == 0 ? options_.streams_per_node : request.streams_per_node;
+  const std::optional<Placement> placement =
+      Place(request.policy, {window, usable, targets, suspects, streams}, loads_);
+  if (!placement) return std::nullopt;
+  const auto chosen = std::find_if(window.begin(), window.end(), [&](const LostBlock* block) {
+    return block->block_id == placement->block_id;
+  });
+  loads_.Selected(*placement, (*chosen)->needed);
+  recovery.queue.Start(placement->block_id);
+  recovery.in_flight[placement->block_id].host = placement->requestor;
+  if (placement->requestor.empty()) {
+    Take(&recovery, placement->block_id, absl::FailedPreconditionError(placement->impossible));
+    news_ = true;
+    return std::nullopt;
+  }
+  Start start{id, request.node, {}};
+  start.request.block_ids = {placement->block_id};
+  start.request.scheme = request.scheme;
+  start.request.slice_bytes = request.slice_bytes;
+  start.request.transport = request.transport;
+  start.request.requestor = "recovery " + IdText(id);
+  start.request.hosts = {placement->requestor};
+  start.request.helper_order = placement->helpers;
+  start.request.background = true;
+  if ((*chosen)->doubtful) start.request.verify = Verification::kLocate;
+  return start;
+}
+
+void RecoveryManager::BeginRepair(const Start& start) {
+  // The listing may be older than the end of a repair that was under way at the time.
+  const std::string& block_id = start.request.block_ids[0];
+  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(block_id);
+  const bool moved =
+      location.ok() &&
+      location->stripe.blocks[static_cast<size_t>(location->block_index)].node != start.lost_node;
+  absl::StatusOr<RepairGrant> grant = absl::UnknownError("not begun");
+  if (!moved) grant = repairs_->BeginRepair(start.request, start.id);
+  bool cancelled = false;
+  {
+    MutexLock lock(&mutex_);
+    Recovery& recovery = *recoveries_.at(start.id);
+    if (!grant.ok()) {
+      Take(&recovery, block_id, moved ? absl::OkStatus() : grant.status());
+      return;
+    }
+    const auto in_flight = recovery.in_flight.find(block_id);
+    if (in_flight == recovery.in_flight.end()) return;  // it has ended already
+    Recovery::InFlight& repair = in_flight->second;
+    repair.begun = true;
+    repair.loads = grant->planned.cost.loads;
+    std::erase_if(repair.loads,
+                  [&](const NodeLoad& load) { return repair.done.contains(load.node); });
+    loads_.Begin(repair.loads);
+    cancelled = recovery.record.state == RecoveryState::kCancelled;
+  }
+  // Cancel() came while this repair was not there yet.
+  if (cancelled) repairs_->CancelHosted(start.id);
+}
+
+void RecoveryManager::OnEnd(const HostedEnd& end) {
+  MutexLock lock(&mutex_);
+  const auto found = recoveries_.find(end.recovery_id);
+  if (found == recoveries_.end()) return;
+  found->second->adopted.erase(end.block_id);
+  Take(found->second.get(), end.block_id, end.status);
+  news_ = true;
+  wake_.NotifyAll();
+}
+
+// The first hops of a path are done long before the last ones, as much as buffers hold: meanwhile
+// they can be at work for other blocks.
+void RecoveryManager::OnPartEnd(const HostedPartEnd& end) {
+  MutexLock lock(&mutex_);
+  const auto recovery = recoveries_.find(end.recovery_id);
+  if (recovery == recoveries_.end()) return;
+  const auto in_flight = recovery->second->in_flight.find(end.block_id);
+  if (in_flight == recovery->second->in_flight.end()) return;
+  if (!in_flight->second.begun) {
+    in_flight->second.done.insert(end.node);
+    return;
+  }
+  std::vector<NodeLoad>& loads = in_flight->second.loads;
+  const auto done = std::find_if(loads.begin(), loads.end(),
+                                 [&](const NodeLoad& load) { return load.node == end.node; });
+  if (done == loads.end()) return;
+  loads_.End({*done});
+  loads.erase(done);
+  news_ = true;
+  wake_.NotifyAll();
+}
+
+void RecoveryManager::Take(Recovery* recovery, const std::string& block_id,
+                           const absl::Status& status) {
+  const auto in_flight = recovery->in_flight.find(block_id);
+  if (in_flight == recovery->in_flight.end()) return;
+  loads_.End(in_flight->second.loads);
+  const TimePoint now = clock_->Now();
+  if (status.ok()) {
+    const uint64_t before = recovery->queue.counts().done_bytes;
+    recovery->queue.Done(block_id);
+    auto& lately = recovery->lately_done;
+    lately.emplace_back(now, recovery->queue.counts().done_bytes - before);
+    while (now - lately.front().first > kRecoveryRateWindow) lately.pop_front();
+  } else {
+    recovery->suspects[in_flight->second.host] = now + kSuspicion;
+    recovery->queue.Fail(block_id, status, now);
+  }
+  recovery->in_flight.erase(in_flight);
+  EndIfFinished(recovery);
+}
+
+void RecoveryManager::EndIfFinished(Recovery* recovery) {
+  RecoveryRecord& record = recovery->record;
+  if (Ended(record.state) || recovery->list_after || !recovery->queue.Finished()) return;
+  const bool all = ViewOf(*recovery).record.failed_blocks == 0;
+  End(recovery, all ? RecoveryState::kDone : RecoveryState::kPartial);
+}
+
+void RecoveryManager::End(Recovery* recovery, RecoveryState state) {
+  RecoveryRecord& record = recovery->record;
+  const RecoveryView view = ViewOf(*recovery);
+  record.done_blocks = view.record.done_blocks;
+  record.done_bytes = view.record.done_bytes;
+  record.failed_blocks = view.record.failed_blocks;
+  record.state = state;
+  record.ended_unix_ms = clock_->UnixMillis();
+  Log(record.failed_blocks == 0 ? LogLevel::kInfo : LogLevel::kWarning, "recovery.end",
+      {{"recovery", IdText(record.recovery_id)},
+       {"node", record.request.node},
+       {"state", RecoveryStateName(record.state)},
+       {"blocks", std::to_string(record.blocks)},
+       {"failed", std::to_string(record.failed_blocks)}});
+  Store(record);
+}
+
+}  // namespace ecpipe

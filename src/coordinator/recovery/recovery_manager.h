@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs full-node recoveries: lists what is lost, starts hosted repairs as the queue and the policy
+// say, and follows them. docs/design/003-recovery.md has the reasons.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "coordinator/recovery/recovery_policy.h"
+#include "coordinator/recovery/recovery_queue.h"
+#include "coordinator/repairs/repair_coordinator.h"
+#include "coordinator/store/catalog.h"
+#include "coordinator/store/journal.h"
+
+namespace ecpipe {
+
+// The time over which the rate in bytes per second is averaged.
+inline constexpr Duration kRecoveryRateWindow = std::chrono::seconds(30);
+
+struct RecoveryView {
+  RecoveryRecord record;  // the current numbers, also while it runs
+  bool listing = false;   // record.blocks is not complete yet
+  uint64_t running_blocks = 0;
+  uint64_t waiting_blocks = 0;
+  double bytes_per_second = 0;        // of the last half minute
+  double eta_seconds = -1;            // -1: not known
+  double begins_in_seconds = 0;       // time that the node still has to come back
+  std::vector<BlockedBlock> blocked;  // blocks whose repair failed and is not done; not always all
+};
+
+// Thread-safe.
+class RecoveryManager {
+ public:
+  struct Options {
+    RecoveryQueue::Options queue;
+    uint32_t streams_per_node = 8;
+    // Most nodes that fall silent come back: a restart, an update, a cable.
+    Duration delay = std::chrono::seconds(120);
+  };
+
+  // All pointers outlive the manager. It calls SetHostedEnd on the coordinator.
+  RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
+                  const Clock* clock, const Options& options);
+  // Starts no more repairs; running repairs stay in the journal for the next coordinator.
+  ~RecoveryManager();
+
+  // Reads the journal and continues the recoveries that were running. `interrupted` is the result
+  // of Journal::TakeInterrupted. Call it before any other call.
+  absl::Status Open(const std::vector<RepairRecord>& interrupted);
+
+  // FAILED_PRECONDITION: the node is live, and `even_if_live` is not set. ALREADY_EXISTS: a
+  // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a target that never
+  // registered.
+  absl::StatusOr<RecoveryId> Begin(const RecoveryRequest& request, bool even_if_live);
+
+  // NOT_FOUND: unknown id. FAILED_PRECONDITION: the recovery has ended. A paused recovery starts no
+  // more repairs; a cancelled one also ends the running repairs.
+  absl::Status Pause(RecoveryId id);
+  absl::Status Resume(RecoveryId id);
+  absl::Status Cancel(RecoveryId id);
+
+  absl::StatusOr<RecoveryView> Get(RecoveryId id);
+  // The newest first.
+  std::vector<RecoveryView> All();
+
+ private:
+  struct Recovery {
+    explicit Recovery(const RecoveryQueue::Options& options) : queue(options) {}
+    RecoveryRecord record;
+    RecoveryQueue queue;
+    std::optional<std::string> list_after = "";  // the position of the listing; nothing at its end
+    uint64_t listed_blocks = 0;
+    uint64_t listed_bytes = 0;
+    // Repairs that an earlier coordinator began and that have not ended.
+    std::set<std::string> adopted;
+    struct InFlight {
+      std::string host;
+      bool begun = false;           // whether `loads` is known
+      std::vector<NodeLoad> loads;  // loads of the nodes whose parts still run
+      std::set<std::string> done;   // nodes whose parts ended before `loads` was known
+    };
+    std::map<std::string, InFlight> in_flight;  // by block id
+    // Hosts of repairs that failed, and until when other hosts are preferred: that a node is dead
+    // is known only some seconds later.
+    std::map<std::string, TimePoint> suspects;
+    std::deque<std::pair<TimePoint, uint64_t>> lately_done;  // bytes
+  };
+  // A repair that is about to begin.
+  struct Start {
+    RecoveryId id = 0;
+    std::string lost_node;
+    RepairRequest request;
+  };
+
+  void Run();
+  // One step of each recovery; false when there was nothing to do.
+  bool Turn();
+  // Ends recoveries whose node is back.
+  void EndReturned();
+  absl::Status ListSome(RecoveryId id);
+  std::optional<Start> ChooseStart(RecoveryId id);
+  void BeginRepair(const Start& start);
+  void OnEnd(const HostedEnd& end);
+  void OnPartEnd(const HostedPartEnd& end);
+  // Records how the repair of a block that was started has ended.
+  void Take(Recovery* recovery, const std::string& block_id, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(Recovery* recovery, RecoveryState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Called under the lock, so that the journal sees changes in their order.
+  void Store(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
+  RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Catalog* const catalog_;
+  Journal* const journal_;
+  RepairCoordinator* const repairs_;
+  const Clock* const clock_;
+  const Options options_;
+
+  Mutex mutex_;
+  CondVar wake_;
+  std::map<RecoveryId, std::unique_ptr<Recovery>> recoveries_ ABSL_GUARDED_BY(mutex_);
+  RecoveryLoads loads_ ABSL_GUARDED_BY(mutex_);
+  bool news_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Thread thread_;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/recovery/recovery_policy.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace ecpipe {
+
+const RecoveryLoads::Node& RecoveryLoads::Of(const std::string& node) const {
+  static const Node kIdle;
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? kIdle : found->second;
+}
+
+void RecoveryLoads::Begin(const std::vector<NodeLoad>& loads) {
+  for (const NodeLoad& load : loads) {
+    Node& node = nodes_[load.node];
+    ++node.streams;
+    node.up += load.up_bytes;
+    node.down += load.down_bytes;
+    node.carried += load.up_bytes + load.down_bytes;
+  }
+}
+
+void RecoveryLoads::End(const std::vector<NodeLoad>& loads) {
+  for (const NodeLoad& load : loads) {
+    Node& node = nodes_[load.node];
+    --node.streams;
+    node.up -= load.up_bytes;
+    node.down -= load.down_bytes;
+  }
+}
+
+void RecoveryLoads::Selected(const Placement& placement, int helper_count) {
+  ++turn_;
+  const auto count = std::min(placement.helpers.size(), static_cast<size_t>(helper_count));
+  for (size_t i = 0; i < count; ++i) nodes_[placement.helpers[i]].last_selected = ++selections_;
+}
+
+namespace {
+
+bool Holds(const LostBlock& block, const std::string& node) {
+  return std::find(block.holders.begin(), block.holders.end(), node) != block.holders.end();
+}
+
+// The nodes that could work on one block, as they are now.
+struct Choice {
+  std::vector<std::string> open;     // helpers with room for one more repair
+  std::vector<std::string> busy;     // helpers without
+  std::vector<std::string> targets;  // with room
+  bool anybody = false;              // whether any target, busy or not, can take it
+};
+
+Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const RecoveryLoads& loads) {
+  Choice choice;
+  const auto has_room = [&](const std::string& node) {
+    return loads.Streams(node) < input.streams_per_node;
+  };
+  for (const std::string& node : block.holders) {
+    if (input.usable.contains(node)) (has_room(node) ? choice.open : choice.busy).push_back(node);
+  }
+  for (const bool suspected : {false, true}) {
+    for (const std::string& node : input.targets) {
+      if (input.suspects.contains(node) != suspected || Holds(block, node)) continue;
+      choice.anybody = true;
+      if (has_room(node)) choice.targets.push_back(node);
+    }
+    if (choice.anybody) break;
+  }
+  return choice;
+}
+
+// Nothing to wait for: enough helpers have room, or there are too few whatever one does.
+bool EnoughHelpers(const LostBlock& block, const Choice& choice) {
+  const size_t all = choice.open.size() + choice.busy.size();
+  return choice.open.size() >= std::min(all, static_cast<size_t>(block.needed));
+}
+
+size_t HelperCount(const LostBlock& block, const Choice& choice) {
+  return std::min(choice.open.size(), static_cast<size_t>(block.needed));
+}
+
+// Puts the `count` smallest first, in order; the rest follows in any order.
+template <typename Key>
+void SelectSmallest(std::vector<std::string>* nodes, size_t count, Key key) {
+  const auto less = [&](const std::string& a, const std::string& b) {
+    return std::tuple(key(a), a) < std::tuple(key(b), b);
+  };
+  const auto middle = nodes->begin() + static_cast<std::ptrdiff_t>(count);
+  if (middle != nodes->end()) std::nth_element(nodes->begin(), middle, nodes->end(), less);
+  std::sort(nodes->begin(), middle, less);
+}
+
+Placement PlacementOf(const LostBlock& block, std::string requestor, Choice choice) {
+  Placement placement{block.block_id, std::move(requestor), std::move(choice.open), ""};
+  placement.helpers.insert(placement.helpers.end(), choice.busy.begin(), choice.busy.end());
+  return placement;
+}
+
+Placement Impossible(const LostBlock& block) {
+  return {
+      block.block_id, "", {}, "every live node that may take it already has a block of its stripe"};
+}
+
+struct Weighed {
+  Placement placement;
+  uint64_t busiest = 0;  // bytes on the fullest link that the repair would use
+};
+
+Weighed Balance(const LostBlock& block, Choice choice, const RecoveryLoads& loads) {
+  const std::string requestor = *std::min_element(
+      choice.targets.begin(), choice.targets.end(), [&](const auto& a, const auto& b) {
+        return std::tuple(loads.Down(a), loads.Carried(a), loads.Up(a)) <
+               std::tuple(loads.Down(b), loads.Carried(b), loads.Up(b));
+      });
+  const size_t count = HelperCount(block, choice);
+  SelectSmallest(&choice.open, count, [&](const std::string& node) {
+    const uint64_t up = loads.Up(node);
+    const uint64_t down = loads.Down(node);
+    return std::tuple(std::max(up, down), up + down, loads.Carried(node));
+  });
+  const auto end = choice.open.begin() + static_cast<std::ptrdiff_t>(count);
+  // The first hop of a path receives nothing.
+  const auto first = std::max_element(choice.open.begin(), end, [&](const auto& a, const auto& b) {
+    return loads.Down(a) < loads.Down(b);
+  });
+  if (first != end) std::rotate(choice.open.begin(), first, first + 1);
+  Weighed weighed;
+  weighed.busiest = loads.Down(requestor) + block.bytes;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string& node = choice.open[i];
+    weighed.busiest = std::max(weighed.busiest, loads.Up(node) + block.bytes);
+    if (i > 0) weighed.busiest = std::max(weighed.busiest, loads.Down(node) + block.bytes);
+  }
+  weighed.placement = PlacementOf(block, requestor, std::move(choice));
+  return weighed;
+}
+
+}  // namespace
+
+std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
+                               const RecoveryLoads& loads) {
+  std::optional<Weighed> best;
+  for (const LostBlock* block : input.blocks) {
+    Choice choice = ChoiceFor(*block, input, loads);
+    if (!choice.anybody) return Impossible(*block);
+    if (choice.targets.empty() || !EnoughHelpers(*block, choice)) continue;
+    if (policy == RecoveryPolicy::kBalanced) {
+      Weighed weighed = Balance(*block, std::move(choice), loads);
+      if (!best || weighed.busiest < best->busiest) best = std::move(weighed);
+      continue;
+    }
+    if (policy == RecoveryPolicy::kLeastRecent) {
+      SelectSmallest(&choice.open, HelperCount(*block, choice),
+                     [&](const std::string& node) { return loads.LastSelected(node); });
+    }
+    const std::string requestor = choice.targets[loads.turn() % choice.targets.size()];
+    return PlacementOf(*block, requestor, std::move(choice));
+  }
+  if (!best) return std::nullopt;
+  return std::move(best->placement);
+}
+
+}  // namespace ecpipe

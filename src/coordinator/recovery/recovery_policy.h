@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the nodes that help to rebuild a block, and the node that stores it. Pure: the same state
+// gives the same choice.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "coordinator/planning/plan_cost.h"
+#include "coordinator/recovery/recovery_queue.h"
+#include "model/recovery_record.h"
+
+namespace ecpipe {
+
+struct Placement {
+  std::string block_id;
+  std::string requestor;             // empty: no node can take the block; `impossible` says why
+  std::vector<std::string> helpers;  // all that can help, the best first
+  std::string impossible;
+};
+
+// The load that running and earlier repairs put on the nodes.
+class RecoveryLoads {
+ public:
+  void Begin(const std::vector<NodeLoad>& loads);
+  void End(const std::vector<NodeLoad>& loads);
+  // A policy has chosen this placement; the loads of its plan follow once there is a plan.
+  void Selected(const Placement& placement, int helper_count);
+
+  // Repairs in flight in which the node takes part.
+  uint32_t Streams(const std::string& node) const { return Of(node).streams; }
+  // Bytes of plans in flight.
+  uint64_t Up(const std::string& node) const { return Of(node).up; }
+  uint64_t Down(const std::string& node) const { return Of(node).down; }
+  // Bytes of all plans so far.
+  uint64_t Carried(const std::string& node) const { return Of(node).carried; }
+  // When the node was last selected as a helper: a number that grows with each selection; 0: never.
+  uint64_t LastSelected(const std::string& node) const { return Of(node).last_selected; }
+  // The target whose turn comes next, for policies that take them in turn.
+  uint64_t turn() const { return turn_; }
+
+ private:
+  struct Node {
+    uint32_t streams = 0;
+    uint64_t up = 0;
+    uint64_t down = 0;
+    uint64_t carried = 0;
+    uint64_t last_selected = 0;
+  };
+  const Node& Of(const std::string& node) const;
+
+  std::map<std::string, Node> nodes_;
+  uint64_t turn_ = 0;
+  uint64_t selections_ = 0;
+};
+
+struct PolicyInput {
+  std::span<const LostBlock* const> blocks;  // in the queue's order
+  const std::set<std::string>& usable;       // nodes whose blocks can be read
+  const std::vector<std::string>& targets;   // nodes that can take blocks
+  const std::set<std::string>& suspects;     // targets that are used only if no other can be
+  uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
+};
+
+// The next block to repair, and its nodes; nothing if every block has to wait for busy nodes. A
+// block with too few survivors is placed as well: the planner then says what is missing.
+//   in-order      the first block that can go; helpers as the stripe has them, targets in turn
+//   least-recent  the same with the helpers that were selected longest ago (§3.3)
+//   balanced      see docs/design/003-recovery.md
+std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
+                               const RecoveryLoads& loads);
+
+}  // namespace ecpipe

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "model/checksum_kind.h"
+#include "model/plan/part_progress.h"
+#include "model/plan/repair_plan.h"
+
+namespace ecpipe {
+
+struct HelperAddress {
+  std::string node;
+  std::string control_address;  // host:port
+};
+
+// How the coordinator reaches helpers. Thread-safe. helper_client.h is the gRPC implementation.
+class HelperGateway {
+ public:
+  virtual ~HelperGateway() = default;
+
+  struct Handout {
+    HelperAddress helper;
+    RepairPart part;
+  };
+
+  // The answer of a helper to a part that it has started.
+  struct Started {
+    std::optional<ChecksumKind> checksum;  // the checksums that its store keeps of the part's block
+  };
+
+  // Sends all parts at the same time and waits for all answers, at most `timeout`. Returns one
+  // answer for each handout, in order; an error names its node. After DEADLINE_EXCEEDED or
+  // UNAVAILABLE the part may or may not run.
+  virtual std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
+                                                          Duration timeout) = 0;
+
+  // Asks all helpers at the same time how far their parts of an attempt have come. Returns one
+  // answer for each, in order. UNAVAILABLE, DEADLINE_EXCEEDED: the helper does not answer.
+  // NOT_FOUND: it does not know the part.
+  virtual std::vector<absl::StatusOr<PartProgress>> AskParts(
+      RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
+      Duration timeout) = 0;
+
+  // Asks all helpers at the same time to end their parts of a repair, in attempts up to this one,
+  // and waits at most a second. They discard slices that they have stored. A part that is not
+  // reached ends by itself when its streams close or stall.
+  virtual void CancelRepair(RepairId repair_id, uint32_t attempt,
+                            const std::vector<HelperAddress>& helpers) = 0;
+  // The same before another attempt: helpers keep the slices that their parts have stored for a
+  // while. When this returns these parts have ended, unless they hang.
+  virtual void EndAttempt(RepairId repair_id, uint32_t attempt,
+                          const std::vector<HelperAddress>& helpers) = 0;
+
+  // A new helper is at this address; forgets the connection to the one before.
+  virtual void ForgetConnection(const std::string& control_address) = 0;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/repairs/hosted_watch.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace ecpipe {
+namespace {
+
+// They wait nearly all of their time. A node that hangs holds each of its repairs up for about two
+// seconds here, so a few at once keep a recovery going.
+constexpr size_t kMaxThreads = 8;
+constexpr Duration kTick = std::chrono::milliseconds(100);
+
+}  // namespace
+
+HostedWatch::HostedWatch(RepairCoordinator* repairs) : repairs_(repairs) {
+  repairs_->SetHostedFault([this](RepairId repair_id) { PushFault(repair_id); });
+}
+
+void HostedWatch::Start() {
+  ticker_ = Thread([this] {
+    while (WaitForTick()) PushLooks();
+  });
+}
+
+void HostedWatch::PushFault(RepairId repair_id) {
+  MutexLock lock(&mutex_);
+  Push({repair_id, /*go_on=*/true});
+}
+
+void HostedWatch::PushLooks() {
+  const std::vector<RepairId> due = repairs_->HostedToLookAt();
+  MutexLock lock(&mutex_);
+  for (const RepairId repair_id : due) {
+    if (looking_.insert(repair_id).second) Push({repair_id, /*go_on=*/false});
+  }
+}
+
+void HostedWatch::Push(const Task& task) {
+  if (stopping_) return;
+  // A repair that stands still before those that run.
+  if (task.go_on) {
+    queue_.push_front(task);
+  } else {
+    queue_.push_back(task);
+  }
+  if (queue_.size() > idle_ && threads_.size() < kMaxThreads) {
+    threads_.emplace_back([this] { Run(); });
+  }
+  wake_.NotifyOne();
+}
+
+bool HostedWatch::WaitForTick() {
+  const TimePoint next = Clock::System().Now() + kTick;
+  MutexLock lock(&mutex_);
+  while (!stopping_ && stop_.WaitUntil(lock, next)) {
+  }
+  return !stopping_;
+}
+
+void HostedWatch::Run() {
+  while (true) {
+    Task task;
+    {
+      MutexLock lock(&mutex_);
+      ++idle_;
+      while (queue_.empty() && !stopping_) wake_.Wait(lock);
+      --idle_;
+      if (stopping_) return;
+      task = queue_.front();
+      queue_.pop_front();
+    }
+    if (task.go_on) {
+      repairs_->GoOn(task.repair_id);
+      continue;
+    }
+    repairs_->LookAtHosted(task.repair_id);
+    MutexLock lock(&mutex_);
+    looking_.erase(task.repair_id);
+  }
+}
+
+void HostedWatch::Stop() {
+  std::vector<Thread> threads;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    threads.swap(threads_);
+  }
+  wake_.NotifyAll();
+  stop_.NotifyAll();
+  for (Thread& thread : threads) thread.join();
+  if (ticker_.joinable()) ticker_.join();
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes that a repair leaves out of its next attempt, learnt from earlier attempts. Pure.
+// docs/design/008-attempts.md has the reasoning.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coordinator/repairs/diagnosis.h"
+
+namespace ecpipe {
+
+class LeftOut {
+ public:
+  using Reasons = std::map<std::string, std::string>;
+
+  // Leaves a node out for good.
+  void Refuse(const std::string& node, const std::string& reason);
+  // Takes the suspects of a failed attempt. A failed link has two ends: of an uncertain suspect and
+  // the node at the other end, the one is left out that was at more failed links so far. Nodes in
+  // `needed` are never left out.
+  void Suspect(const Suspects& suspects, const std::set<std::string>& needed = {});
+  // Takes one node back that may not be at fault, because a repair with it is better than none: the
+  // node that was at the fewest failed links, and among equals the one that was left out first. A
+  // slow link does not count as failed. Returns false if there is no such node.
+  bool TakeBackOne();
+  // The same among nodes that were left out only because their links were slow.
+  bool TakeBackSlow();
+
+  bool Has(const std::string& node) const { return reasons_.contains(node); }
+  // The reason for each node that is left out.
+  const Reasons& reasons() const { return reasons_; }
+
+ private:
+  bool TakeBack(bool only_slow);
+
+  Reasons reasons_;
+  std::vector<std::string> doubtful_;    // nodes that may not be at fault; the latest at the end
+  std::set<std::string> slow_;           // doubtful nodes that were left out only for slow links
+  std::map<std::string, int> troubles_;  // for each node: the number of failed links it was at
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the coordinator knows of stripes: which blocks form a stripe, with which code, and on which
+// nodes they are, for stripes that somebody has loaded. sqlite_catalog.h implements it. Block
+// groups of HDFS are in no catalog: a request brings their facts (model/stripe_facts.h), or the
+// NameNode and the helpers' reports tell them (hdfs_catalog.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace ecpipe {
+
+struct BlockPlace {
+  std::string block_id;
+  std::string node;  // node id of the helper beside which the block is stored
+  // The SHA-256 of the whole block from its manifest, 64 hexadecimal digits; empty: not known. The
+  // receiver of a repaired block compares it.
+  std::string sha256 = {};
+
+  friend bool operator==(const BlockPlace&, const BlockPlace&) = default;
+};
+
+struct Stripe {
+  std::string stripe_id;
+  std::string code;                // a name that CreateErasureCode takes
+  uint64_t block_bytes = 0;        // length of each block, or of the longest
+  std::vector<BlockPlace> blocks;  // n of them; the position is the block's index in the code
+  // The length of each block, for codes without sub-blocks: a shorter block counts as followed by
+  // zeros, and a block of length 0 does not exist. Empty: all blocks have block_bytes.
+  std::vector<uint64_t> block_lengths;
+
+  uint64_t BytesOf(int block_index) const {
+    return block_lengths.empty() ? block_bytes : block_lengths[static_cast<size_t>(block_index)];
+  }
+
+  friend bool operator==(const Stripe&, const Stripe&) = default;
+};
+
+struct BlockLocation {
+  Stripe stripe;
+  int block_index = 0;
+};
+
+// Thread-safe. Every call may block on a disk or a network.
+class Catalog {
+ public:
+  virtual ~Catalog() = default;
+
+  // Adds the stripes, or replaces those whose stripe_id is known, as one transaction: on an error
+  // none is stored. INVALID_ARGUMENT: no blocks; an empty, over-long or repeated block id; a length
+  // of 0; block_lengths, which only stripes of facts have. ALREADY_EXISTS: another stripe holds one
+  // of the blocks. It does not look at `code`: the caller has checked it.
+  virtual absl::Status Put(const std::vector<Stripe>& stripes) = 0;
+
+  // The stripe that holds a block. NOT_FOUND names the block.
+  virtual absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) = 0;
+
+  virtual absl::StatusOr<Stripe> FindStripe(const std::string& stripe_id) = 0;
+
+  // Up to `limit` stripes in the order of their ids, after `after_stripe_id` ("" starts).
+  virtual absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id,
+                                                   int limit) = 0;
+
+  virtual absl::StatusOr<uint64_t> CountStripes() = 0;
+
+  // Records that a block now lives on another node. NOT_FOUND when the block is unknown.
+  virtual absl::Status MoveBlock(const std::string& block_id, const std::string& node) = 0;
+};
+
+}  // namespace ecpipe

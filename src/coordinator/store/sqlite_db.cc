@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/store/sqlite_db.h"
+
+#include <sqlite3.h>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace ecpipe {
+
+namespace {
+
+// Statement texts are literals of this program; more of them than this means that somebody builds
+// texts at run time, which would grow the cache without end.
+constexpr size_t kMaxCachedStatements = 64;
+
+// How long to sleep between tries for the write lock. SQLite's own handler backs off to 100 ms,
+// which lets a bulk load starve the short writes of a repair's begin.
+constexpr int kLockRetryMillis = 1;
+
+absl::StatusCode CodeFor(int sqlite_code) {
+  switch (sqlite_code & 0xff) {  // the low byte is the primary code, the rest is detail
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::StatusCode::kUnavailable;
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+    case SQLITE_TOOBIG:
+      return absl::StatusCode::kResourceExhausted;
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_AUTH:
+    case SQLITE_CANTOPEN:
+      return absl::StatusCode::kPermissionDenied;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return absl::StatusCode::kDataLoss;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+const char* SyncPragma(CommitSync sync) {
+  return sync == CommitSync::kPowerSafe ? "PRAGMA synchronous = FULL"
+                                        : "PRAGMA synchronous = NORMAL";
+}
+
+}  // namespace
+
+// ---- SqliteDb -------------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path,
+                                                         const Options& options) {
+  std::unique_ptr<SqliteDb> db(new SqliteDb(path, options));
+  // NOMUTEX: a connection is used by one thread at a time, so SQLite need not lock it.
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  const int code = sqlite3_open_v2(path.c_str(), &db->db_, flags, nullptr);
+  if (db->db_ == nullptr) return absl::ResourceExhaustedError("open " + path + ": out of memory");
+  if (code != SQLITE_OK) return db->Error(code, "open");
+  ECPIPE_RETURN_IF_ERROR(db->Configure());
+  return db;
+}
+
+absl::Status SqliteDb::Configure() {
+  sqlite3_extended_result_codes(db_, 1);
+  sqlite3_busy_handler(db_, &SqliteDb::OnBusy, this);
+  // cell_size_check finds damaged pages before they are used. trusted_schema is off because a
+  // damaged or foreign file must not run functions. The log is cut back to 64 MiB once a large
+  // transaction has left it longer.
+  ECPIPE_RETURN_IF_ERROR(Run("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+                             "PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL;"
+                             "PRAGMA journal_size_limit = 67108864;"));
+  ECPIPE_RETURN_IF_ERROR(Run(SyncPragma(options_.sync)));
+  return Run(("PRAGMA cache_size = -" + std::to_string(options_.cache_kib)).c_str());
+}
+
+SqliteDb::~SqliteDb() {
+  for (auto& [sql, cached] : statements_) {
+    ECPIPE_CHECK(!cached.in_use);
+    sqlite3_finalize(cached.statement);
+  }
+  sqlite3_close(db_);
+}
+
+int SqliteDb::OnBusy(void* self, int earlier_calls) {
+  auto* db = static_cast<SqliteDb*>(self);
+  const TimePoint now = Clock::System().Now();
+  if (earlier_calls == 0) db->busy_deadline_ = now + db->options_.lock_timeout;
+  if (now >= db->busy_deadline_) return 0;
+  sqlite3_sleep(kLockRetryMillis);
+  return 1;
+}
+
+absl::Status SqliteDb::Error(int code, const std::string& doing) const {
+  std::string text = doing + " " + path_ + ": " + sqlite3_errmsg(db_);
+  text += " (SQLite code " + std::to_string(code) + ")";
+  return absl::Status(CodeFor(code), text);
+}
+
+absl::Status SqliteDb::Run(const char* sql) {
+  const int code = sqlite3_exec(db_, sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return Error(code, "run a statement on");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SqliteStatement> SqliteDb::Prepare(std::string_view sql) {
+  auto found = statements_.find(sql);
+  if (found == statements_.end()) {
+    sqlite3_stmt* statement = nullptr;
+    const int code = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()),
+                                        SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    if (code != SQLITE_OK) return Error(code, "prepare a statement on");
+    ECPIPE_CHECK(statement != nullptr);
+    ECPIPE_CHECK(statements_.size() < kMaxCachedStatements);
+    found = statements_.emplace(std::string(sql), Cached{statement, false}).first;
+  }
+  ECPIPE_CHECK(!found->second.in_use);
+  found->second.in_use = true;
+  return SqliteStatement(this, &found->second);
+}
+
+int64_t SqliteDb::last_insert_rowid() const { return sqlite3_last_insert_rowid(db_); }
+
+int64_t SqliteDb::changed_rows() const { return sqlite3_changes64(db_); }
+
+// ---- SqliteStatement ------------------------------------------------------------------------
+
+SqliteStatement::~SqliteStatement() {
+  if (cached_ == nullptr) return;
+  Reset();
+  sqlite3_clear_bindings(cached_->statement);
+  cached_->in_use = false;
+}
+
+void SqliteStatement::NoteBind(int code) {
+  if (bind_code_ == SQLITE_OK) bind_code_ = code;
+}
+
+void SqliteStatement::Bind(int parameter, int64_t value) {
+  NoteBind(sqlite3_bind_int64(cached_->statement, parameter, value));
+}
+
+void SqliteStatement::BindText(int parameter, std::string_view text) {
+  NoteBind(sqlite3_bind_text64(cached_->statement, parameter, text.empty() ? "" : text.data(),
+                               text.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+}
+
+void SqliteStatement::BindBlob(int parameter, std::string_view bytes) {
+  NoteBind(sqlite3_bind_blob64(cached_->statement, parameter, bytes.empty() ? "" : bytes.data(),
+                               bytes.size(), SQLITE_TRANSIENT));
+}
+
+absl::StatusOr<bool> SqliteStatement::Step() {
+  if (bind_code_ != SQLITE_OK) return db_->Error(bind_code_, "bind a parameter for");
+  const int code = sqlite3_step(cached_->statement);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return db_->Error(code, "run a statement on");
+}
+
+absl::Status SqliteStatement::Execute() {
+  absl::StatusOr<bool> row = Step();
+  ECPIPE_CHECK(!row.ok() || !*row);
+  Reset();
+  return row.status();
+}
+
+void SqliteStatement::Reset() {
+  // Its result repeats the error of the last Step, which has been reported.
+  sqlite3_reset(cached_->statement);
+  bind_code_ = SQLITE_OK;
+}
+
+bool SqliteStatement::IsNull(int column) const {
+  return sqlite3_column_type(cached_->statement, column) == SQLITE_NULL;
+}
+
+int64_t SqliteStatement::Int(int column) const {
+  return sqlite3_column_int64(cached_->statement, column);
+}
+
+std::string_view SqliteStatement::Bytes(int column) const {
+  // The pointer is asked for first: sqlite3_column_bytes then tells the length of that form.
+  const void* bytes = sqlite3_column_blob(cached_->statement, column);
+  const int size = sqlite3_column_bytes(cached_->statement, column);
+  if (bytes == nullptr) return {};
+  return {static_cast<const char*>(bytes), static_cast<size_t>(size)};
+}
+
+// ---- SqliteTransaction ----------------------------------------------------------------------
+
+absl::StatusOr<SqliteTransaction> SqliteTransaction::Begin(SqliteDb* db) {
+  // One that could not be rolled back would keep all others out for ever.
+  if (sqlite3_get_autocommit(db->db_) == 0) ECPIPE_RETURN_IF_ERROR(db->Run("ROLLBACK"));
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement begin, db->Prepare("BEGIN IMMEDIATE"));
+  ECPIPE_RETURN_IF_ERROR(begin.Execute());
+  return SqliteTransaction(db);
+}
+
+SqliteTransaction::~SqliteTransaction() {
+  // An error may have rolled it back already; then there is nothing left to undo.
+  if (db_ == nullptr || sqlite3_get_autocommit(db_->db_) != 0) return;
+  db_->Run("ROLLBACK").IgnoreError();  // Begin tries again
+}
+
+absl::Status SqliteTransaction::Commit() {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement commit, db_->Prepare("COMMIT"));
+  const absl::Status status = commit.Execute();
+  if (status.ok()) {
+    db_ = nullptr;
+    return status;
+  }
+  // The commit record may have reached the log although the disk reported an error; then the
+  // transaction comes back when the database is next opened.
+  if (absl::IsInternal(status)) {
+    return absl::UnknownError(std::string(status.message()) +
+                              "; the transaction may or may not have been stored");
+  }
+  return status;
+}
+
+// ---- SqlitePool -----------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<SqlitePool>> SqlitePool::Open(const std::string& path,
+                                                             const SqliteDb::Options& options,
+                                                             int connection_count) {
+  ECPIPE_CHECK(connection_count > 0);
+  auto pool = std::make_unique<SqlitePool>();
+  for (int i = 0; i < connection_count; ++i) {
+    ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db, SqliteDb::Open(path, options));
+    MutexLock lock(&pool->mutex_);
+    pool->idle_.push_back(std::move(db));
+  }
+  return pool;
+}
+
+SqlitePool::Lease SqlitePool::Take() {
+  MutexLock lock(&mutex_);
+  while (idle_.empty()) returned_.Wait(lock);
+  std::unique_ptr<SqliteDb> db = std::move(idle_.back());
+  idle_.pop_back();
+  return Lease(this, std::move(db));
+}
+
+SqlitePool::Lease::~Lease() {
+  if (db_ == nullptr) return;  // moved from
+  MutexLock lock(&pool_->mutex_);
+  pool_->idle_.push_back(std::move(db_));
+  pool_->returned_.NotifyOne();
+}
+
+}  // namespace ecpipe

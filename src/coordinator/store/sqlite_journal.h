@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The embedded journal: repairs in a SQLite file. The file may be the catalog's, but SQLite has one
+// writer a file: a record then waits for a bulk Put, up to a second, where it takes 0.1 ms in a
+// file of its own.
+//
+// A record that was stored survives a crash of the process. A power cut may take the latest few
+// seconds of records, because writing one is on the path of a repair's begin and must not wait for
+// a disk. That is acceptable: the power cut ended those repairs too, a repair's result is judged by
+// the requestor's own checks and never by the journal, and repair ids are drawn at random, so a
+// forgotten one is not given out again.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/store/journal.h"
+#include "coordinator/store/sqlite_db.h"
+
+namespace ecpipe {
+
+class SqliteJournal : public Journal {
+ public:
+  // Texts of a record are cut to this: the longest message that names all of a stripe's survivors
+  // fits, and a peer's message cannot fill the disk.
+  static constexpr size_t kMaxTextBytes = 16 << 10;
+
+  // Opens or creates the database. Errors as in EnsureSchema and SqliteDb::Open.
+  static absl::StatusOr<std::unique_ptr<SqliteJournal>> Open(const std::string& path);
+
+  // As the interface says; INVALID_ARGUMENT for more than kMaxRows blocks or a block id over
+  // kMaxCatalogIdBytes.
+  absl::Status Record(const RepairRecord& record) override;
+  absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) override;
+  absl::StatusOr<RepairRecord> Find(RepairId repair_id) override;
+  absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) override;
+  absl::Status RecordRecovery(const RecoveryRecord& record) override;
+  absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) override;
+  absl::Status Trim(int keep) override;
+
+ private:
+  SqliteJournal() = default;
+
+  std::unique_ptr<SqlitePool> connection_;  // one: no call is long enough to be worth a second
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/edge/coordinator_client.h"
+
+#include <algorithm>
+
+#include "base/bytes/utf8_text.h"
+#include "base/process/log.h"
+#include "base/status.h"
+#include "model/blame.h"
+#include "model/corrupt_block.h"
+#include "rpc/channel.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr auto kCallTimeout = std::chrono::seconds(2);
+constexpr auto kRetryInterval = std::chrono::milliseconds(500);
+// Reports wait here while the coordinator is away; the oldest are dropped beyond it.
+constexpr size_t kMaxReports = 1024;
+
+}  // namespace
+
+CoordinatorClient::CoordinatorClient(Options options)
+    : options_(std::move(options)),
+      stub_(v1::CoordinatorService::NewStub(
+          MakeChannel(options_.coordinator, RpcSecurity(options_.tls), Role::kCoordinator))),
+      heartbeats_([this] { SendHeartbeats(); }),
+      sender_([this] { SendReports(); }),
+      counter_([this] { CountBlocks(); }) {}
+
+CoordinatorClient::~CoordinatorClient() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    for (grpc::ClientContext* call : {heartbeat_call_, report_call_}) {
+      if (call != nullptr) call->TryCancel();
+    }
+  }
+  turn_.NotifyAll();
+  heartbeats_.join();
+  sender_.join();
+  counter_.join();
+}
+
+void CoordinatorClient::Report(const PartReport& report) {
+  {
+    MutexLock lock(&mutex_);
+    if (reports_.size() == kMaxReports) reports_.pop_front();
+    reports_.push_back(report);
+  }
+  turn_.NotifyAll();
+}
+
+void CoordinatorClient::Hurry() {
+  {
+    MutexLock lock(&mutex_);
+    hurry_ = true;
+  }
+  turn_.NotifyAll();
+}
+
+void CoordinatorClient::SendHeartbeats() {
+  {
+    // A small store is counted by then, and its first registration tells of it.
+    const TimePoint patience = Clock::System().Now() + kRetryInterval;
+    MutexLock lock(&mutex_);
+    while (!stopping_ && !counted_ && turn_.WaitUntil(lock, patience)) {
+    }
+  }
+  bool registered = false;
+  do {
+    {
+      MutexLock lock(&mutex_);
+      registered = registered_;
+    }
+    if (registered) {
+      Heartbeat();
+    } else {
+      Register();
+    }
+  } while (WaitForNextTurn(heartbeat_interval_));
+}
+
+bool CoordinatorClient::WaitForNextTurn(Duration interval) {
+  MutexLock lock(&mutex_);
+  const TimePoint next =
+      Clock::System().Now() + (registered_ ? interval : Duration(kRetryInterval));
+  while (!stopping_ && !hurry_ && turn_.WaitUntil(lock, next)) {
+  }
+  hurry_ = false;
+  return !stopping_;
+}
+
+void CoordinatorClient::CountBlocks() {
+  while (true) {
+    StoreInventory taken = options_.inventory();
+    const TimePoint next = Clock::System().Now() + options_.inventory_interval;
+    {
+      MutexLock lock(&mutex_);
+      inventory_ = std::move(taken);
+      counted_ = true;
+    }
+    turn_.NotifyAll();
+    MutexLock lock(&mutex_);
+    while (!stopping_ && turn_.WaitUntil(lock, next)) {
+    }
+    if (stopping_) return;
+  }
+}
+
+namespace {
+
+// Makes a call that the owner's destructor can cancel.
+class CancellableCall {
+ public:
+  CancellableCall(Mutex* mutex, grpc::ClientContext** slot) : mutex_(mutex), slot_(slot) {
+    SetTimeout(&context_, kCallTimeout);
+    MutexLock lock(mutex_);
+    *slot_ = &context_;
+  }
+  ~CancellableCall() {
+    MutexLock lock(mutex_);
+    *slot_ = nullptr;
+  }
+  grpc::ClientContext* context() { return &context_; }
+
+ private:
+  grpc::ClientContext context_;
+  Mutex* const mutex_;
+  grpc::ClientContext** const slot_;
+};
+
+}  // namespace
+
+v1::Inventory CoordinatorClient::Inventory() {
+  MutexLock lock(&mutex_);
+  v1::Inventory inventory;
+  inventory.set_block_count(inventory_.block_count);
+  inventory.set_block_bytes(inventory_.block_bytes);
+  for (const std::string& root : inventory_.failed_roots) inventory.add_failed_roots(root);
+  return inventory;
+}
+
+void CoordinatorClient::Register() {
+  v1::RegisterRequest request;
+  *request.mutable_node() = options_.node;
+  *request.mutable_inventory() = Inventory();
+  v1::RegisterResponse response;
+  CancellableCall call(&mutex_, &heartbeat_call_);
+  const absl::Status status =
+      FromGrpc(stub_->Register(call.context(), request, &response), "coordinator");
+  NoteOutcome(status);
+  if (!status.ok()) return;
+  {
+    MutexLock lock(&mutex_);
+    registered_ = true;
+  }
+  turn_.NotifyAll();  // reports wait for it
+  options_.registered();
+  heartbeat_interval_ =
+      std::chrono::milliseconds(std::clamp(response.heartbeat_interval_ms(), 10u, 60'000u));
+  options_.take_limits(response.limits());
+  Log(LogLevel::kInfo, "coordinator.registered", {{"coordinator", options_.coordinator}});
+}
+
+void CoordinatorClient::Heartbeat() {
+  const Pulse pulse = options_.pulse();
+  v1::HeartbeatRequest request;
+  request.set_node_id(options_.node.node_id());
+  request.set_incarnation(options_.node.incarnation());
+  request.set_active_sessions(pulse.active_sessions);
+  request.set_draining(pulse.draining);
+  request.set_repair_bytes_per_second(pulse.repair_bytes_per_second);
+  request.set_max_sessions(pulse.max_sessions);
+  *request.mutable_inventory() = Inventory();
+  v1::HeartbeatResponse response;
+  CancellableCall call(&mutex_, &heartbeat_call_);
+  const absl::Status status =
+      FromGrpc(stub_->Heartbeat(call.context(), request, &response), "coordinator");
+  NoteOutcome(status);
+  if (status.ok()) options_.take_limits(response.limits());
+  // One that drains may have a successor of the same name by now, which must stay known.
+  if (!absl::IsNotFound(status) || pulse.draining) return;
+  MutexLock lock(&mutex_);
+  registered_ = false;
+  hurry_ = true;
+}
+
+void CoordinatorClient::SendReports() {
+  while (true) {
+    PartReport report;
+    {
+      MutexLock lock(&mutex_);
+      while (!stopping_ && !(registered_ && !reports_.empty())) turn_.Wait(lock);
+      if (stopping_) return;
+      report = reports_.front();
+      reports_.pop_front();
+    }
+    const absl::Status sent = Send(report);
+    if (sent.ok()) continue;
+    NoteOutcome(sent);
+    // A coordinator that is only slow has not forgotten this node. One that was away may have: it
+    // must know the node before it hears what became of its parts.
+    const bool register_first = !absl::IsDeadlineExceeded(sent) && !options_.pulse().draining;
+    const TimePoint next = Clock::System().Now() + kRetryInterval;
+    MutexLock lock(&mutex_);
+    if (reports_.size() < kMaxReports) reports_.push_front(report);
+    if (register_first) {
+      registered_ = false;
+      hurry_ = true;
+      turn_.NotifyAll();
+    }
+    while (!stopping_ && turn_.WaitUntil(lock, next)) {
+    }
+  }
+}
+
+absl::Status CoordinatorClient::Send(const PartReport& report) {
+  v1::ReportPartRequest request;
+  request.set_node_id(options_.node.node_id());
+  request.set_repair_id(report.repair_id);
+  request.set_attempt(report.attempt);
+  request.set_status_code(static_cast<int>(report.status.code()));
+  // One that is no UTF-8 would be refused each time, and hold up all reports behind it.
+  request.set_status_message(CleanText(std::string(report.status.message())));
+  request.set_blamed_node(BlamedBy(report.status));
+  request.set_bytes_sent(report.traffic.bytes_sent);
+  request.set_bytes_received(report.traffic.bytes_received);
+  request.set_seconds(Seconds(report.elapsed));
+  request.set_corrupt_block_id(CorruptBlockOf(report.status));
+  for (const LinkTiming& timing : report.links) {
+    v1::LinkTiming* link = request.add_links();
+    link->set_to_node(timing.to);
+    link->set_bytes(timing.bytes);
+    link->set_seconds(timing.seconds);
+    link->set_network_seconds(timing.network_seconds);
+  }
+  v1::ReportPartResponse response;
+  CancellableCall call(&mutex_, &report_call_);
+  return FromGrpc(stub_->ReportPart(call.context(), request, &response), "coordinator");
+}
+
+void CoordinatorClient::NoteOutcome(const absl::Status& status) {
+  const bool reachable = status.ok() || absl::IsNotFound(status);
+  {
+    MutexLock lock(&mutex_);
+    if (reachable == reachable_ || stopping_) return;
+    reachable_ = reachable;
+  }
+  if (reachable) {
+    Log(LogLevel::kInfo, "coordinator.reachable", {{"coordinator", options_.coordinator}});
+  } else {
+    const bool silent = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+    Log(LogLevel::kWarning, silent ? "coordinator.unreachable" : "coordinator.refused",
+        {{"coordinator", options_.coordinator}, {"status", StatusText(status)}});
+  }
+}
+
+}  // namespace ecpipe

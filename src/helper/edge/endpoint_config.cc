@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/edge/endpoint_config.h"
+
+#include <charconv>
+
+#include "base/process/daemon.h"
+#include "base/status.h"
+#include "net/endpoint_address.h"
+#include "net/tcp_socket.h"
+
+namespace ecpipe {
+namespace {
+
+// As chmod takes it: "0660".
+bool ReadMode(const std::string& text, uint32_t* mode) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, *mode, 8);
+  return error == std::errc() && rest == end && *mode <= 0777;
+}
+
+}  // namespace
+
+EndpointConfig ReadEndpointConfig(Config& config) {
+  EndpointConfig endpoint;
+  endpoint.address = config.String("endpoint.address", "");
+  const std::string mode = config.String("endpoint.mode", "0660");
+  endpoint.max_connections = static_cast<uint32_t>(
+      config.Integer("endpoint.max_connections", endpoint.max_connections, 1, 4096));
+  if (!endpoint.address.empty()) {
+    const absl::Status form = ParseEndpointAddress(endpoint.address).status();
+    if (!form.ok()) config.Reject("endpoint.address", std::string(form.message()));
+  }
+  if (!ReadMode(mode, &endpoint.mode)) {
+    config.Reject("endpoint.mode", "'" + mode + "' is not an octal file mode such as \"0660\"");
+  }
+  return endpoint;
+}
+
+absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& path) {
+  ECPIPE_ASSIGN_OR_RETURN(Config config, Config::Load(path));
+  RequestorOnlyConfig requestor;
+  requestor.coordinator = config.RequiredString("requestor.coordinator");
+  requestor.name = config.String("requestor.name", "");
+  requestor.insecure = config.Bool("requestor.insecure", false);
+  requestor.tls = ReadTlsFiles(config);
+  config.RequiredString("endpoint.address");
+  requestor.endpoint = ReadEndpointConfig(config);
+  requestor.metrics_address = config.String("metrics.listen", "");
+  requestor.log_level = ReadLogLevel(config);
+  if (!requestor.coordinator.empty() && !ParseHostPort(requestor.coordinator).ok()) {
+    config.Reject("requestor.coordinator",
+                  "'" + requestor.coordinator + "' is not an address of the form host:port");
+  }
+  ECPIPE_RETURN_IF_ERROR(config.Finish());
+  return requestor;
+}
+
+}  // namespace ecpipe

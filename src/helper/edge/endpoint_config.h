@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/process/config.h"
+#include "net/tls/tls_files.h"
+
+namespace ecpipe {
+
+// The table [endpoint], in which deploy/helper.toml explains each key.
+struct EndpointConfig {
+  std::string address;  // as in net/endpoint_address.h; empty: no endpoint
+  uint32_t mode = 0660;
+  uint32_t max_connections = 64;
+};
+
+// Reads the table. Config::Finish() reports errors.
+EndpointConfig ReadEndpointConfig(Config& config);
+
+// The configuration of ecpipe-helper --requestor-only, which serves an endpoint and no blocks:
+// deploy/requestor.toml.
+struct RequestorOnlyConfig {
+  std::string coordinator;
+  std::string name;  // for logs and status; empty: host name and process id
+  bool insecure = false;
+  TlsFiles tls;
+  EndpointConfig endpoint;
+  std::string metrics_address;  // empty: no metrics
+  std::string log_level;
+};
+
+// INVALID_ARGUMENT with file:line for anything that is wrong.
+absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& path);
+
+}  // namespace ecpipe

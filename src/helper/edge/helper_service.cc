@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/edge/helper_service.h"
+
+#include "base/process/process_stats.h"
+#include "base/status.h"
+#include "rpc/part_proto.h"
+#include "rpc/progress_proto.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+
+grpc::Status HelperServiceImpl::StartPart(grpc::ServerContext*,
+                                          const v1::StartPartRequest* request,
+                                          v1::StartPartResponse* response) {
+  absl::StatusOr<RepairPart> part = PartFromProto(request->part());
+  if (!part.ok()) return ToGrpc(part.status());
+  const absl::StatusOr<std::optional<ChecksumKind>> checksum =
+      sessions_->Start(*std::move(part));
+  if (!checksum.ok()) return ToGrpc(checksum.status());
+  if (checksum->has_value()) *response->mutable_checksum() = ChecksumToProto(**checksum);
+  on_start_();
+  return grpc::Status::OK;
+}
+
+grpc::Status HelperServiceImpl::CancelRepair(grpc::ServerContext*,
+                                             const v1::CancelRepairRequest* request,
+                                             v1::CancelRepairResponse* response) {
+  const RepairId repair_id = request->repair_id();
+  response->set_cancelled_parts(request->keep()
+                                    ? sessions_->CancelAndKeep(repair_id, request->attempt())
+                                    : sessions_->Cancel(repair_id, request->attempt()));
+  return grpc::Status::OK;
+}
+
+grpc::Status HelperServiceImpl::GetPart(grpc::ServerContext*, const v1::GetPartRequest* request,
+                                        v1::PartProgress* response) {
+  const absl::StatusOr<PartProgress> progress =
+      sessions_->Progress(request->repair_id(), request->attempt());
+  if (!progress.ok()) return ToGrpc(progress.status());
+  *response = ProgressToProto(*progress);
+  return grpc::Status::OK;
+}
+
+grpc::Status HelperServiceImpl::GetHelperStatus(grpc::ServerContext*,
+                                                const v1::GetHelperStatusRequest*,
+                                                v1::HelperStatus* response) {
+  const SessionCounts counts = sessions_->counts();
+  response->set_node_id(node_id_);
+  response->set_active_sessions(counts.active_sessions);
+  response->set_buffer_bytes(counts.buffer_bytes);
+  response->set_data_bytes_sent(counts.traffic.bytes_sent);
+  response->set_data_bytes_received(counts.traffic.bytes_received);
+  response->set_block_bytes_read(counts.traffic.block_bytes_read);
+  response->set_parts_done(counts.parts_done);
+  response->set_parts_failed(counts.parts_failed);
+  response->set_cpu_seconds(ProcessCpuSeconds());
+  response->set_peak_resident_bytes(PeakResidentBytes());
+  response->set_draining(sessions_->draining());
+  response->set_kept_parts(counts.kept_parts);
+  return grpc::Status::OK;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "ecpipe/v1/helper.grpc.pb.h"
+#include "helper/sessions/session_manager.h"
+
+namespace ecpipe {
+
+// The control service of a helper: translates, and lets the SessionManager decide.
+class HelperServiceImpl final : public v1::HelperService::Service {
+ public:
+  // `sessions` outlives the service. `on_start` is called when a part has started, from any thread.
+  HelperServiceImpl(std::string node_id, SessionManager* sessions, std::function<void()> on_start)
+      : node_id_(std::move(node_id)), sessions_(sessions), on_start_(std::move(on_start)) {}
+
+  grpc::Status StartPart(grpc::ServerContext* context, const v1::StartPartRequest* request,
+                         v1::StartPartResponse* response) override;
+  grpc::Status CancelRepair(grpc::ServerContext* context, const v1::CancelRepairRequest* request,
+                            v1::CancelRepairResponse* response) override;
+  grpc::Status GetPart(grpc::ServerContext* context, const v1::GetPartRequest* request,
+                       v1::PartProgress* response) override;
+  grpc::Status GetHelperStatus(grpc::ServerContext* context,
+                               const v1::GetHelperStatusRequest* request,
+                               v1::HelperStatus* response) override;
+
+ private:
+  const std::string node_id_;
+  SessionManager* const sessions_;
+  const std::function<void()> on_start_;
+};
+
+}  // namespace ecpipe

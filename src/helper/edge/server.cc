@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/edge/server.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/process/log.h"
+#include "base/process/process_stats.h"
+#include "base/status.h"
+#include "helper/store/hdfs_store.h"
+#include "helper/store/plain_store.h"
+#include "net/endpoint_address.h"
+#include "net/redis_transport.h"
+#include "net/tcp_socket.h"
+#include "net/tcp_transport.h"
+
+namespace ecpipe {
+namespace {
+
+// A restarted helper must not be mistaken for the one before it.
+uint64_t NewIncarnation() { return static_cast<uint64_t>(Clock::System().UnixMillis()); }
+
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenStore(const HelperConfig& config) {
+  if (config.store == StoreKind::kHdfs) return OpenHdfsStore(config.roots, config.report_interval);
+  return OpenPlainStore(config.roots, config.checksums);
+}
+
+absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config, bool insecure,
+                                                        const RequestorOptions& requestor) {
+  ECPIPE_ASSIGN_OR_RETURN(RepairSourceFactory sources, RequestorSources(requestor));
+  return Endpoint::Start({.address = config.address,
+                          .mode = config.mode,
+                          .max_connections = config.max_connections,
+                          .insecure = insecure,
+                          .tls = requestor.tls,
+                          .session = {}},
+                         std::move(sources));
+}
+
+void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
+  metrics->AddGauge("ecpipe_endpoint_connections", "Open connections to the requestor endpoint.",
+                    [endpoint] { return static_cast<double>(endpoint->counts().connections); });
+  const auto counter = [&](const std::string& name, const std::string& help, auto read) {
+    metrics->AddCounter(name, help,
+                        [endpoint, read] { return static_cast<double>(read(endpoint->counts())); });
+  };
+  using Counts = const EndpointCounts&;
+  counter("ecpipe_endpoint_repairs_done_total",
+          "Repairs that the endpoint sent to its clients in full.",
+          [](Counts counts) { return counts.repairs_done; });
+  counter("ecpipe_endpoint_repairs_failed_total",
+          "Repairs that the endpoint could not finish, or that clients gave up.",
+          [](Counts counts) { return counts.repairs_failed; });
+  counter("ecpipe_endpoint_bad_requests_total", "Endpoint connections without a valid request.",
+          [](Counts counts) { return counts.bad_requests; });
+  counter("ecpipe_endpoint_refused_total",
+          "Endpoint connections refused because max_connections were open.",
+          [](Counts counts) { return counts.refused; });
+  counter("ecpipe_endpoint_sent_bytes_total",
+          "Bytes of blocks that the endpoint sent to its clients.",
+          [](Counts counts) { return counts.bytes_sent; });
+}
+
+// Who is elsewhere cannot reach a loopback address, nor one that stands for all of a host.
+absl::Status CheckAdvertised(const HelperConfig& config, const std::string& key,
+                             const std::string& host) {
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort coordinator, ParseHostPort(config.coordinator));
+  const bool any = IsWildcard(host);
+  if (IsLoopback(coordinator.host) || (!any && !IsLoopback(host))) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "coordinator " + config.coordinator + " is on another host, but this helper would tell it " +
+      host + ", " + (any ? "which stands for every address" : "a loopback address") +
+      ", as its own; set [listen] " + key + ", or advertise_" + key +
+      ", to a name or address of this host that the others reach");
+}
+
+// By what the configuration says; what a name means is known only when the ports are open.
+absl::Status CheckAdvertisedTexts(const HelperConfig& config) {
+  for (const auto& [key, listens, advertised] :
+       {std::tuple("control", config.control_address, config.advertised_control_address),
+        std::tuple("data", config.data_address, config.advertised_data_address)}) {
+    ECPIPE_ASSIGN_OR_RETURN(const HostPort told,
+                            ParseHostPort(advertised.empty() ? listens : advertised));
+    ECPIPE_RETURN_IF_ERROR(CheckAdvertised(config, key, told.host));
+  }
+  return absl::OkStatus();
+}
+
+// The host's own name often is a loopback address in /etc/hosts: then only this host reaches a port
+// that listens on the name.
+absl::Status CheckBound(const HelperConfig& config, const std::string& key,
+                        const std::string& listens, const std::string& advertised) {
+  if (!advertised.empty()) return absl::OkStatus();
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort told, ParseHostPort(listens));
+  ECPIPE_ASSIGN_OR_RETURN(const std::string numeric, NumericHost(told.host));
+  return Annotate(CheckAdvertised(config, key, numeric), listens);
+}
+
+}  // namespace
+
+absl::Status HelperServer::Check(const HelperConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
+  const bool protected_by_tls = config.tls.enabled();
+  for (const std::string& address : {config.control_address, config.data_address}) {
+    ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config.insecure || protected_by_tls));
+  }
+  ECPIPE_RETURN_IF_ERROR(CheckAdvertisedTexts(config));
+  // Redis is plain text whatever [tls] says, and so are metrics.
+  for (const auto& [key, address] : {std::pair("redis.address", config.redis_address),
+                                     std::pair("metrics.listen", config.metrics_address)}) {
+    if (address.empty()) continue;
+    ECPIPE_RETURN_IF_ERROR(Annotate(CheckListenAddress(address, config.insecure), key));
+  }
+  if (config.endpoint.address.empty()) return absl::OkStatus();
+  return CheckEndpointAddress(config.endpoint.address, config.insecure || protected_by_tls);
+}
+
+absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(Check(config));
+  ECPIPE_RETURN_IF_ERROR(CheckBound(config, "control", config.control_address,
+                                    config.advertised_control_address));
+  ECPIPE_RETURN_IF_ERROR(
+      CheckBound(config, "data", config.data_address, config.advertised_data_address));
+  std::unique_ptr<HelperServer> server(new HelperServer(config));
+  ECPIPE_RETURN_IF_ERROR(server->StartDataPlane());
+  ECPIPE_RETURN_IF_ERROR(server->StartControlPlane());
+  if (!config.endpoint.address.empty()) {
+    RequestorOptions requestor;
+    requestor.coordinator = config.coordinator;
+    requestor.name = config.node_id;
+    requestor.tls = server->tls_;
+    ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
+                            StartEndpoint(config.endpoint, config.insecure, requestor));
+  }
+  ECPIPE_RETURN_IF_ERROR(server->StartMetrics());
+  return server;
+}
+
+HelperServer::~HelperServer() {
+  // No new parts, no running parts, and only then nobody to report to.
+  metrics_.reset();
+  rpc_.reset();
+  endpoint_.reset();
+  if (sessions_ != nullptr) sessions_->Drain(Duration(0));
+  reports_.reset();
+  coordinator_.reset();
+}
+
+absl::Status HelperServer::StartDataPlane() {
+  ECPIPE_ASSIGN_OR_RETURN(tls_, TlsContext::CreateIfEnabled(config_.tls));
+  if (config_.insecure && tls_ == nullptr) {
+    Log(LogLevel::kWarning, "security.off",
+        {{"reason", "insecure = true: anyone who can reach the ports can read blocks"}});
+  }
+  ECPIPE_ASSIGN_OR_RETURN(store_, OpenStore(config_));
+  ECPIPE_ASSIGN_OR_RETURN(data_server_, DataServer::Start(config_.data_address, {.tls = tls_}));
+  tcp_ = MakeTcpTransport(data_server_.get(), tls_);
+  if (!config_.redis_address.empty()) {
+    // Nothing is left to read once both ends have given up.
+    redis_ = MakeRedisTransport(config_.redis_address, 2 * config_.sessions.part.stall_timeout);
+  }
+  limiter_.SetRate(config_.repair_bytes_per_second);
+  SessionManager::Options options = config_.sessions;
+  options.part.send_limiter = &limiter_;
+  sessions_ = std::make_unique<SessionManager>(
+      store_.get(), tcp_.get(), redis_.get(), options,
+      [this](const PartReport& report) { coordinator_->Report(report); });
+  return absl::OkStatus();
+}
+
+absl::Status HelperServer::StartControlPlane() {
+  // A node that begins to send has a larger share, and those at work smaller ones.
+  service_ = std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), [this] {
+    if (shares_rate_) coordinator_->Hurry();
+  });
+  ECPIPE_ASSIGN_OR_RETURN(
+      rpc_, RpcServer::Start(config_.control_address, RpcSecurity(tls_), service_.get()));
+
+  CoordinatorClient::Options options;
+  options.coordinator = config_.coordinator;
+  options.tls = tls_;
+  options.node.set_node_id(config_.node_id);
+  options.node.set_rack(config_.rack);
+  const auto advertised = [](const std::string& configured, const std::string& bound) {
+    return configured.empty() ? bound : configured;
+  };
+  options.node.set_control_address(advertised(config_.advertised_control_address, rpc_->address()));
+  options.node.set_data_address(
+      advertised(config_.advertised_data_address, data_server_->address()));
+  options.node.set_redis_address(config_.redis_address);
+  options.node.set_incarnation(NewIncarnation());
+  options.node.set_storage_id(store_->storage_id());
+  options.pulse = [this] {
+    return CoordinatorClient::Pulse{sessions_->counts().active_sessions, sessions_->draining(),
+                                    limiter_.rate(), sessions_->max_sessions()};
+  };
+  options.registered = [this] { ++registrations_; };
+  options.take_limits = [this](const v1::HelperLimits& limits) { TakeLimits(limits); };
+  options.inventory = [this] {
+    const absl::StatusOr<StoreInventory> inventory = store_->TakeInventory();
+    if (inventory.ok()) return *inventory;
+    Log(LogLevel::kWarning, "store.inventory_failed", {{"status", StatusText(inventory.status())}});
+    return StoreInventory{};
+  };
+  // This store counts by itself, and answers at once.
+  if (config_.store == StoreKind::kHdfs) options.inventory_interval = std::chrono::seconds(1);
+  BlockReportClient::Options reports;
+  reports.coordinator = config_.coordinator;
+  reports.tls = tls_;
+  reports.node_id = config_.node_id;
+  reports.incarnation = options.node.incarnation();
+  reports.listing = [this] { return store_->Listing(); };
+  reports.registrations = [this] { return registrations_.load(); };
+  // Nobody can start a part before this: the coordinator learns of the helper from it.
+  coordinator_ = std::make_unique<CoordinatorClient>(std::move(options));
+  if (config_.store == StoreKind::kHdfs) {
+    reports_ = std::make_unique<BlockReportClient>(std::move(reports));
+  }
+  return absl::OkStatus();
+}
+
+void HelperServer::TakeLimits(const v1::HelperLimits& limits) {
+  const double own = limits.has_repair_bytes_per_second() ? limits.repair_bytes_per_second()
+                                                          : config_.repair_bytes_per_second;
+  const double share = limits.cluster_share_bytes_per_second();
+  const double rate = own > 0 && share > 0 ? std::min(own, share) : std::max(own, share);
+  shares_rate_ = share > 0;
+  if (rate >= 0 && rate != limiter_.rate()) limiter_.SetRate(rate);
+  sessions_->SetMaxSessions(limits.has_max_sessions() ? limits.max_sessions()
+                                                      : config_.sessions.max_sessions);
+}
+
+absl::Status HelperServer::StartMetrics() {
+  if (config_.metrics_address.empty()) return absl::OkStatus();
+  ECPIPE_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(config_.metrics_address));
+  const auto counter = [this](const std::string& name, const std::string& help, auto read) {
+    metrics_->AddCounter(name, help,
+                         [this, read] { return static_cast<double>(read(sessions_->counts())); });
+  };
+  using Counts = const SessionCounts&;
+  counter("ecpipe_data_sent_bytes_total", "Bytes sent on the data plane, with frame headers.",
+          [](Counts counts) { return counts.traffic.bytes_sent; });
+  counter("ecpipe_data_received_bytes_total", "Bytes received on the data plane.",
+          [](Counts counts) { return counts.traffic.bytes_received; });
+  counter("ecpipe_block_read_bytes_total", "Bytes read from local blocks.",
+          [](Counts counts) { return counts.traffic.block_bytes_read; });
+  counter("ecpipe_parts_done_total", "Repair parts that ended well.",
+          [](Counts counts) { return counts.parts_done; });
+  counter("ecpipe_parts_failed_total", "Repair parts that ended with an error.",
+          [](Counts counts) { return counts.parts_failed; });
+  metrics_->AddGauge("ecpipe_active_sessions", "Repair parts that are running.",
+                     [this] { return static_cast<double>(sessions_->counts().active_sessions); });
+  metrics_->AddGauge("ecpipe_buffer_bytes", "Bytes of slice buffers in use.",
+                     [this] { return static_cast<double>(sessions_->counts().buffer_bytes); });
+  metrics_->AddGauge("ecpipe_kept_parts",
+                     "Failed parts whose stored slices are kept for another attempt.",
+                     [this] { return static_cast<double>(sessions_->counts().kept_parts); });
+  metrics_->AddGauge("ecpipe_repair_limit_bytes_per_second",
+                     "Limit of the rate at which repairs send from this helper; 0: no limit.",
+                     [this] { return limiter_.rate(); });
+  metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
+                       ProcessCpuSeconds);
+  if (endpoint_ != nullptr) AddEndpointMetrics(metrics_.get(), endpoint_.get());
+  return absl::OkStatus();
+}
+
+void HelperServer::Drain() {
+  rpc_->SetServing(false);
+  // Flip first, tell the coordinator, then wait: it must not plan with this node any more.
+  sessions_->StopAdmitting();
+  coordinator_->Hurry();
+  // Its successor may start at once. The coordinator goes on asking over the connections it has.
+  rpc_->StopListening();
+  data_server_->StopListening();
+  if (endpoint_ != nullptr) endpoint_->StopListening();
+  metrics_.reset();
+  sessions_->Drain(config_.drain_patience);
+}
+
+absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
+  ECPIPE_RETURN_IF_ERROR(
+      CheckEndpointAddress(config.endpoint.address, config.insecure || config.tls.enabled()));
+  if (config.metrics_address.empty()) return absl::OkStatus();
+  return Annotate(CheckListenAddress(config.metrics_address, config.insecure), "metrics.listen");
+}
+
+absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
+    const RequestorOnlyConfig& config) {
+  ECPIPE_RETURN_IF_ERROR(Check(config));
+  std::unique_ptr<RequestorOnlyServer> server(new RequestorOnlyServer());
+  RequestorOptions requestor;
+  requestor.coordinator = config.coordinator;
+  requestor.name = config.name;
+  ECPIPE_ASSIGN_OR_RETURN(requestor.tls, TlsContext::CreateIfEnabled(config.tls));
+  ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
+                          StartEndpoint(config.endpoint, config.insecure, requestor));
+  if (config.metrics_address.empty()) return server;
+  ECPIPE_ASSIGN_OR_RETURN(server->metrics_, MetricsServer::Start(config.metrics_address));
+  AddEndpointMetrics(server->metrics_.get(), server->endpoint_.get());
+  return server;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The helper daemon's composition root: everything that it is made of, in the order of its life.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/process/metrics.h"
+#include "helper/edge/block_report_client.h"
+#include "helper/edge/coordinator_client.h"
+#include "helper/edge/helper_config.h"
+#include "helper/edge/helper_service.h"
+#include "helper/sessions/session_manager.h"
+#include "helper/store/block_store.h"
+#include "net/data_server.h"
+#include "net/rate_limiter.h"
+#include "net/tls/tls.h"
+#include "net/transport.h"
+#include "requestor/endpoint/endpoint.h"
+#include "rpc/rpc_server.h"
+
+namespace ecpipe {
+
+class HelperServer {
+ public:
+  // INVALID_ARGUMENT for what Start() would refuse in a configuration before it opens anything: TLS
+  // files that cannot be used, addresses that nothing protects.
+  static absl::Status Check(const HelperConfig& config);
+  // Opens the roots and ports and begins to register. After an error nothing runs.
+  static absl::StatusOr<std::unique_ptr<HelperServer>> Start(const HelperConfig& config);
+  ~HelperServer();
+
+  const std::string& control_address() const { return rpc_->address(); }
+  const std::string& data_address() const { return data_server_->address(); }
+  // Empty: there is none.
+  std::string endpoint_address() const { return endpoint_ == nullptr ? "" : endpoint_->address(); }
+
+  // Gives up all ports, takes no new parts, and waits for running parts as long as the
+  // configuration allows.
+  void Drain();
+
+ private:
+  explicit HelperServer(const HelperConfig& config) : config_(config) {}
+  absl::Status StartDataPlane();
+  absl::Status StartControlPlane();
+  absl::Status StartMetrics();
+  void TakeLimits(const v1::HelperLimits& limits);
+
+  const HelperConfig config_;
+  std::shared_ptr<TlsContext> tls_;  // null: plain text; shared by both planes
+  std::unique_ptr<BlockStore> store_;
+  std::unique_ptr<DataServer> data_server_;
+  std::unique_ptr<Transport> tcp_;
+  std::unique_ptr<Transport> redis_;       // null without a redis-server
+  RateLimiter limiter_{&Clock::System()};  // limits what all sessions send
+  // Whether the rate is a share of the cluster's limit, which depends on the nodes that send.
+  std::atomic<bool> shares_rate_{false};
+  std::atomic<uint64_t> registrations_{0};
+  std::unique_ptr<SessionManager> sessions_;
+  std::unique_ptr<HelperServiceImpl> service_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<MetricsServer> metrics_;  // null without an address
+  // Set before the first part can end; sessions report to it.
+  std::unique_ptr<CoordinatorClient> coordinator_;
+  std::unique_ptr<BlockReportClient> reports_;  // null: the store lists nothing
+  std::unique_ptr<Endpoint> endpoint_;          // null without an address
+};
+
+// The daemon on a host that has no blocks: a requestor endpoint and nothing else.
+class RequestorOnlyServer {
+ public:
+  // As HelperServer::Check.
+  static absl::Status Check(const RequestorOnlyConfig& config);
+  // After an error nothing runs.
+  static absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> Start(
+      const RequestorOnlyConfig& config);
+
+  const std::string& endpoint_address() const { return endpoint_->address(); }
+
+ private:
+  RequestorOnlyServer() = default;
+
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<MetricsServer> metrics_;  // null without an address; asks the endpoint
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a helper reads and stores the blocks of the storage system on its host. Implementations: the
+// plain-directory layout (plain_store.h) and HDFS (hdfs_store.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "helper/store/block_listing.h"
+#include "pipeline/block_reader.h"
+
+namespace ecpipe {
+
+struct StoreInventory {
+  uint64_t block_count = 0;
+  uint64_t block_bytes = 0;
+  std::vector<std::string> failed_roots;  // that cannot be used at present: "PATH: reason"
+};
+
+// A block that is being stored. Unless Commit() succeeds it leaves nothing behind. Used by one
+// thread.
+class BlockWriter {
+ public:
+  virtual ~BlockWriter() = default;
+
+  // Writes a range; ranges may come in any order. RESOURCE_EXHAUSTED: the disk is full.
+  virtual absl::Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes) = 0;
+  // Reads back what was written.
+  virtual absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) const = 0;
+  // Makes the block durable and then known under its id; it replaces an older one. Call it once,
+  // after all bytes were written.
+  virtual absl::Status Commit() = 0;
+};
+
+// Thread-safe.
+class BlockStore {
+ public:
+  virtual ~BlockStore() = default;
+
+  // Opens a block by its id. INVALID_ARGUMENT: a bad id. NOT_FOUND: no root has the block. Any
+  // other error: the block exists and cannot be read. The reader stays usable if the block is
+  // renamed or removed meanwhile.
+  virtual absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) = 0;
+
+  // Begins a block of this length. RESOURCE_EXHAUSTED: no root has room for it.
+  virtual absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
+                                                              uint64_t bytes) = 0;
+
+  // Counts the blocks. May take long on large stores; called from a background thread.
+  virtual absl::StatusOr<StoreInventory> TakeInventory() = 0;
+
+  // The list of all blocks, for stores whose blocks are reported to the coordinator one by one.
+  // Returns at once.
+  virtual TakenListing Listing() { return {}; }
+
+  // The storage system's own name for the node; empty: none.
+  virtual std::string storage_id() const { return ""; }
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/store/hdfs_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/status.h"
+#include "helper/store/hdfs_inventory.h"
+#include "helper/store/hdfs_replica.h"
+#include "helper/store/hdfs_volume.h"
+#include "model/hdfs_block.h"
+
+namespace ecpipe {
+namespace {
+
+// O_NONBLOCK: a FIFO under this name must not hang the open; it is refused then.
+absl::StatusOr<UniqueFd> OpenRegular(int directory, const std::string& name) {
+  UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(errno, "open " + name);
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat " + name);
+  if (!S_ISREG(info.st_mode)) return absl::PermissionDeniedError(name + " is not a regular file");
+  return fd;
+}
+
+class HdfsStore : public BlockStore {
+ public:
+  HdfsStore(std::shared_ptr<HdfsVolumes> volumes, Duration scan_interval)
+      : volumes_(std::move(volumes)), inventory_(volumes_, scan_interval) {}
+
+  absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
+    ECPIPE_ASSIGN_OR_RETURN(const HdfsBlock block, ParseHdfsBlock(block_id));
+    // The mover copies a replica to another volume before it removes it here: what is found nowhere
+    // may have gone to a volume that was looked at before.
+    std::string reasons;
+    for (int look = 0; look < 2; ++look) {
+      reasons.clear();
+      absl::Status failure;
+      for (const auto& volume : volumes_->opened()) {
+        if (volume == nullptr) continue;
+        absl::StatusOr<std::unique_ptr<BlockReader>> reader = OpenOn(*volume, block_id, block);
+        if (reader.ok() || absl::IsDataLoss(reader.status())) return reader;
+        reasons += (reasons.empty() ? "" : "; ") + std::string(reader.status().message());
+        if (!absl::IsNotFound(reader.status())) failure = reader.status();
+      }
+      // That it could not be read says more than that it is not there.
+      if (!failure.ok()) return failure;
+    }
+    for (const std::string& failed : volumes_->failed()) reasons += "; failed volume " + failed;
+    return absl::NotFoundError("block " + block_id +
+                               " is on none of the DataNode's volumes: " + reasons);
+  }
+
+  absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
+                                                      uint64_t) override {
+    return absl::FailedPreconditionError("block " + block_id +
+                                         " cannot be stored here: HDFS writes its blocks itself");
+  }
+
+  absl::StatusOr<StoreInventory> TakeInventory() override {
+    StoreInventory inventory = inventory_.latest();
+    inventory.failed_roots = volumes_->failed();
+    return inventory;
+  }
+  TakenListing Listing() override { return inventory_.listing(); }
+  std::string storage_id() const override { return volumes_->datanode_uuid(); }
+
+ private:
+  static absl::StatusOr<std::unique_ptr<BlockReader>> OpenOn(const HdfsVolume& volume,
+                                                             const std::string& block_id,
+                                                             const HdfsBlock& block) {
+    ECPIPE_ASSIGN_OR_RETURN(const UniqueFd directory,
+                            OpenBelow(volume.fd.get(), ReplicaDirectory(block)));
+    const std::string name = "blk_" + std::to_string(block.id);
+    ECPIPE_ASSIGN_OR_RETURN(UniqueFd data, OpenRegular(directory.get(), name));
+    absl::StatusOr<UniqueFd> meta =
+        OpenRegular(directory.get(), name + "_" + std::to_string(block.stamp) + ".meta");
+    if (absl::IsNotFound(meta.status())) {
+      return absl::NotFoundError("the replica there has another generation stamp");
+    }
+    ECPIPE_RETURN_IF_ERROR(meta.status());
+    return OpenHdfsReplica(block_id, std::move(data), *std::move(meta));
+  }
+
+  const std::shared_ptr<HdfsVolumes> volumes_;  // shared with the thread that scans
+  HdfsInventory inventory_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes,
+                                                          Duration scan_interval) {
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<HdfsVolumes> opened, HdfsVolumes::Open(volumes));
+  return std::make_unique<HdfsStore>(std::move(opened), scan_interval);
+}
+
+}  // namespace ecpipe

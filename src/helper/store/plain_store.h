@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain-directory layout: block X is the regular file X directly under one of the roots. If a
+// checksum file (block_checksums.h) is beside it, the bytes read of X are checked. A program that
+// changes the bytes of X by other means must replace or remove the checksum file first.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "helper/store/block_store.h"
+
+namespace ecpipe {
+
+// Whether blocks that are stored get a checksum file. Checksum files that exist are always used.
+enum class StoredChecksums { kWrite, kOmit };
+
+// Opens the roots, and removes the half-written blocks that killed helpers have left there. An
+// error names the root that is not a readable directory. Symbolic links below a root are not
+// followed, so nothing outside the roots can be read.
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(
+    const std::vector<std::string>& roots, StoredChecksums checksums = StoredChecksums::kWrite);
+
+}  // namespace ecpipe

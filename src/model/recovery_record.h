@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The request for a recovery, and the record that the journal keeps of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/plan/repair_plan.h"
+
+namespace ecpipe {
+
+// Small numbers, in the order of the requests.
+using RecoveryId = uint64_t;
+
+// How helpers and requestors are chosen; see recovery_policy.h.
+enum class RecoveryPolicy { kInOrder, kLeastRecent, kBalanced };
+// "in-order", "least-recent", "balanced".
+const char* RecoveryPolicyName(RecoveryPolicy policy);
+
+enum class RecoveryState {
+  kRunning,
+  kPaused,   // starts no more repairs; those under way go on
+  kDone,     // every block is on another node
+  kPartial,  // ended, and some blocks could not be repaired
+  kCancelled,
+  kReturned,  // the node came back, and with it the blocks that were not rebuilt yet
+};
+const char* RecoveryStateName(RecoveryState state);
+inline bool Ended(RecoveryState state) {
+  return state != RecoveryState::kRunning && state != RecoveryState::kPaused;
+}
+
+struct RecoveryRequest {
+  std::string node;             // the node whose blocks are lost
+  std::vector<std::string> to;  // nodes that may store rebuilt blocks; empty: all live nodes
+  std::string scheme;           // as in RepairRequest
+  RecoveryPolicy policy = RecoveryPolicy::kBalanced;
+  uint32_t slice_bytes = 0;  // 0: the default
+  TransportKind transport = TransportKind::kTcp;
+  uint32_t streams_per_node = 0;  // repairs in which a node takes part at once; 0: the default
+  // The recovery rebuilds nothing before the node has been silent for so long; negative: the
+  // default. The journal does not keep it, but rebuild_after_unix_ms.
+  double delay_seconds = -1;
+
+  friend bool operator==(const RecoveryRequest&, const RecoveryRequest&) = default;
+};
+
+struct RecoveryRecord {
+  RecoveryId recovery_id = 0;
+  RecoveryRequest request;
+  RecoveryState state = RecoveryState::kRunning;
+  uint64_t blocks = 0;  // blocks that were on the node, as far as they have been counted
+  uint64_t bytes = 0;
+  // Valid once the recovery has ended; until then the catalog knows better.
+  uint64_t done_blocks = 0;
+  uint64_t done_bytes = 0;
+  uint64_t failed_blocks = 0;  // blocks that were given up
+  int64_t started_unix_ms = 0;
+  int64_t ended_unix_ms = 0;  // 0 until it has ended
+  // The recovery rebuilds nothing before this time, because the node may come back; it ends if the
+  // node does. 0: the blocks are rebuilt whether or not the node is live.
+  int64_t rebuild_after_unix_ms = 0;
+
+  friend bool operator==(const RecoveryRecord&, const RecoveryRecord&) = default;
+};
+
+}  // namespace ecpipe

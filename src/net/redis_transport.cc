@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/redis_transport.h"
+
+#include <hiredis/hiredis.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <deque>
+#include <string_view>
+
+#include "base/bytes/crc32c.h"
+#include "base/status.h"
+#include "net/tcp_socket.h"
+
+namespace ecpipe {
+namespace {
+
+// Frames that a sender may have in redis and the receiver has not acknowledged.
+constexpr uint64_t kWindowFrames = 32;
+// The receiver acknowledges in steps of this many frames.
+constexpr uint64_t kCreditStep = kWindowFrames / 4;
+// Pops that a receiver keeps under way, to hide the round trip.
+constexpr size_t kPopsUnderWay = 4;
+
+std::string KeyOf(const EdgeId& edge, const EdgeToken& token) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text = "ecpipe:" + RepairIdText(edge.repair_id) + ":" + std::to_string(edge.attempt) +
+                     ":" + std::to_string(edge.lane) + ":" + std::to_string(edge.from_hop) + ":" +
+                     std::to_string(edge.output) + ":";
+  for (const uint8_t byte : token) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+std::string MillisText(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+struct FreeReply {
+  void operator()(redisReply* reply) const { freeReplyObject(reply); }
+};
+using ReplyPtr = std::unique_ptr<redisReply, FreeReply>;
+
+// One non-blocking connection: commands are queued, replies come in order.
+class RedisConnection {
+ public:
+  static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const std::string& address) {
+    ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
+    redisContext* context = redisConnectNonBlock(host_port.host.c_str(), host_port.port);
+    if (context == nullptr) return absl::ResourceExhaustedError("redis: out of memory");
+    auto connection = std::unique_ptr<RedisConnection>(new RedisConnection(context, address));
+    if (context->err != 0) return connection->Error();
+    return connection;
+  }
+  ~RedisConnection() { redisFree(context_); }
+
+  absl::Status Append(std::initializer_list<std::string_view> words) {
+    std::vector<const char*> arguments;
+    std::vector<size_t> lengths;
+    for (const std::string_view word : words) {
+      arguments.push_back(word.data());
+      lengths.push_back(word.size());
+    }
+    char* command = nullptr;
+    const int size = redisFormatCommandArgv(&command, static_cast<int>(arguments.size()),
+                                            arguments.data(), lengths.data());
+    if (size < 0) return absl::ResourceExhaustedError("redis: out of memory");
+    unsent_.append(command, static_cast<size_t>(size));
+    redisFreeCommand(command);
+    return Flush();
+  }
+
+  // Appends a value to a list that is gone after `expiry_ms`, in one step: of two, a process that
+  // is killed may leave the first one done, and a list for ever.
+  absl::Status Push(const std::string& key, const std::string& value,
+                    const std::string& expiry_ms) {
+    constexpr char kScript[] =
+        "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+    return Append({"EVAL", kScript, "1", key, value, expiry_ms});
+  }
+
+  // Writes what is queued as far as that goes without blocking. Not by redisBufferWrite: that
+  // raises SIGPIPE, which ends a process that has linked the requestor library.
+  absl::Status Flush() {
+    while (!unsent_.empty()) {
+      const ssize_t sent = ::send(context_->fd, unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+      if (sent < 0) {
+        if (errno == EINTR) continue;
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return absl::OkStatus();
+        return absl::UnavailableError("redis at " + address_ + ": " +
+                                      std::string(ErrnoStatus(errno, "send").message()));
+      }
+      unsent_.erase(0, static_cast<size_t>(sent));
+    }
+    return absl::OkStatus();
+  }
+
+  // The next reply; null when none has come yet.
+  absl::StatusOr<ReplyPtr> TryReply() {
+    ECPIPE_RETURN_IF_ERROR(Flush());
+    void* reply = nullptr;
+    while (true) {
+      if (redisGetReplyFromReader(context_, &reply) != REDIS_OK) return Error();
+      if (reply != nullptr) break;
+      // hiredis reads 16 KiB at a time: a frame takes several turns.
+      const size_t before = context_->reader->len;
+      if (redisBufferRead(context_) != REDIS_OK) return Error();
+      if (context_->reader->len == before) return nullptr;
+      bytes_read_ += context_->reader->len - before;
+    }
+    ReplyPtr owned(static_cast<redisReply*>(reply));
+    if (owned != nullptr && owned->type == REDIS_REPLY_ERROR) {
+      return absl::InternalError("redis at " + address_ + ": " +
+                                 std::string(owned->str, owned->len));
+    }
+    return owned;
+  }
+
+  pollfd poll_fd() const {
+    return {context_->fd, static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
+  }
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  RedisConnection(redisContext* context, const std::string& address)
+      : context_(context), address_(address) {}
+  absl::Status Error() const {
+    return absl::UnavailableError("redis at " + address_ + ": " + context_->errstr);
+  }
+
+  redisContext* const context_;
+  const std::string address_;
+  std::string unsent_;  // the rest of the commands that are not written yet
+  uint64_t bytes_read_ = 0;
+};
+
+class RedisReceiver : public SliceReceiver {
+ public:
+  RedisReceiver(const HopInput& input, const StreamShape& shape, Duration expiry,
+                std::unique_ptr<RedisConnection> redis)
+      : peer_("node " + input.node + " (redis at " + input.address + ")"),
+        key_(KeyOf(input.edge, input.token)),
+        expiry_ms_(std::to_string(
+            std::chrono::milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(expiry))
+                .count())),
+        frame_count_(shape.frame_count),
+        redis_(std::move(redis)) {}
+
+  absl::StatusOr<bool> TryReceive(const FrameHeader& expected,
+                                  std::span<uint8_t> payload) override {
+    absl::StatusOr<bool> complete = Receive(expected, payload);
+    if (!complete.ok()) return Annotate(complete.status(), "receive from " + peer_);
+    return complete;
+  }
+  pollfd poll_fd() const override { return redis_->poll_fd(); }
+  uint64_t bytes_received() const override { return redis_->bytes_read(); }
+
+ private:
+  absl::StatusOr<bool> Receive(const FrameHeader& expected, std::span<uint8_t> payload) {
+    // Never ask for more frames than the stream has: a pop left waiting would take from nobody.
+    while (pops_.size() < kPopsUnderWay && asked_ < frame_count_) {
+      ECPIPE_RETURN_IF_ERROR(redis_->Append({"BLPOP", key_, "0"}));
+      pops_.push_back(true);
+      ++asked_;
+    }
+    while (true) {
+      ECPIPE_ASSIGN_OR_RETURN(const ReplyPtr reply, redis_->TryReply());
+      if (reply == nullptr) return false;
+      const bool is_frame = pops_.front();
+      pops_.pop_front();
+      if (!is_frame) continue;  // the answer to a credit
+      ECPIPE_RETURN_IF_ERROR(TakeFrame(*reply, expected, payload));
+      ECPIPE_RETURN_IF_ERROR(Acknowledge());
+      return true;
+    }
+  }
+
+  static absl::Status TakeFrame(const redisReply& reply, const FrameHeader& expected,
+                                std::span<uint8_t> payload) {
+    if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2 ||
+        reply.element[1]->type != REDIS_REPLY_STRING) {
+      return absl::DataLossError("redis: the reply to BLPOP is not a key and a value");
+    }
+    const std::span<const uint8_t> frame(reinterpret_cast<const uint8_t*>(reply.element[1]->str),
+                                         reply.element[1]->len);
+    if (frame.size() < kFrameHeaderBytes) {
+      return absl::DataLossError("frame refused: it is shorter than a header");
+    }
+    ECPIPE_ASSIGN_OR_RETURN(const FrameHeader header,
+                            DecodeFrameHeader(frame.first<kFrameHeaderBytes>()));
+    const std::span<const uint8_t> body = frame.subspan(kFrameHeaderBytes);
+    if (body.size() != header.payload_bytes) {
+      return absl::DataLossError("frame refused: its length differs from what its header says");
+    }
+    ECPIPE_RETURN_IF_ERROR(CheckExpected(header, expected));
+    ECPIPE_RETURN_IF_ERROR(CheckPayload(header, body));
+    if (header.type == FrameType::kError) return ErrorFromFrame(header, body);
+    std::memcpy(payload.data(), body.data(), body.size());
+    return absl::OkStatus();
+  }
+
+  // The sender takes every credit, the last one included, so none stays behind.
+  absl::Status Acknowledge() {
+    ++taken_;
+    if (taken_ % kCreditStep != 0 && taken_ != frame_count_) return absl::OkStatus();
+    const std::string credit = key_ + ":credit";
+    ECPIPE_RETURN_IF_ERROR(redis_->Push(credit, std::to_string(taken_), expiry_ms_));
+    pops_.push_back(false);
+    return absl::OkStatus();
+  }
+
+  const std::string peer_;
+  const std::string key_;
+  const std::string expiry_ms_;
+  const uint64_t frame_count_;
+  const std::unique_ptr<RedisConnection> redis_;
+  std::deque<bool> pops_;  // commands without a reply yet, oldest first: is it a pop of a frame?
+  uint64_t asked_ = 0;     // frames asked for
+  uint64_t taken_ = 0;     // frames received
+};
+
+class RedisSender : public SliceSender {
+ public:
+  RedisSender(const HopOutput& output, Duration expiry, std::unique_ptr<RedisConnection> data,
+              std::unique_ptr<RedisConnection> credits)
+      : key_(KeyOf(output.edge, output.token)),
+        expiry_ms_(MillisText(expiry)),
+        data_(std::move(data)),
+        credits_(std::move(credits)) {}
+
+  // Frames that no receiver will take any more do not wait for their expiry. An error frame does:
+  // it is for the receiver to find.
+  ~RedisSender() override {
+    if (credited_ == sent_ || failed_) return;
+    [[maybe_unused]] const absl::Status ignored = data_->Append({"DEL", key_, key_ + ":credit"});
+  }
+
+  absl::StatusOr<bool> TrySend(const FrameHeader& header, std::span<const uint8_t> payload,
+                               Next) override {
+    ECPIPE_ASSIGN_OR_RETURN(const bool window_open, WindowOpen());
+    if (!window_open) return false;
+    FrameHeader sealed = header;
+    sealed.payload_crc32c = Crc32c(payload);
+    frame_.resize(kFrameHeaderBytes + payload.size());
+    auto* bytes = reinterpret_cast<uint8_t*>(frame_.data());
+    EncodeFrameHeader(sealed, std::span<uint8_t, kFrameHeaderBytes>(bytes, kFrameHeaderBytes));
+    std::memcpy(bytes + kFrameHeaderBytes, payload.data(), payload.size());
+    ECPIPE_RETURN_IF_ERROR(data_->Push(key_, frame_, expiry_ms_));
+    ++replies_due_;
+    ++sent_;
+    bytes_sent_ += frame_.size();
+    return true;
+  }
+
+  // Done when the receiver has acknowledged every frame.
+  absl::StatusOr<bool> TryFinish() override {
+    ECPIPE_RETURN_IF_ERROR(TakeReplies());
+    while (credited_ < sent_) {
+      ECPIPE_ASSIGN_OR_RETURN(const bool moved, TakeCredit());
+      if (!moved) return false;
+    }
+    return true;
+  }
+
+  // A redis receiver that dies closes nothing here; the stall timeout notices it.
+  absl::Status CheckPeer() override { return TakeReplies(); }
+
+  void SendError(const FrameHeader& stream, const absl::Status& status) override {
+    failed_ = true;
+    [[maybe_unused]] const absl::Status ignored =
+        data_->Push(key_, EncodeErrorFrame(stream, status), expiry_ms_);
+  }
+
+  pollfd poll_fd() const override {
+    return waiting_for_credit_ ? credits_->poll_fd() : data_->poll_fd();
+  }
+  uint64_t bytes_sent() const override { return bytes_sent_; }
+  // Which of the two links, to the server or from it, was the slow one cannot be told.
+  LinkTiming timing() const override { return {}; }
+
+ private:
+  absl::StatusOr<bool> WindowOpen() {
+    ECPIPE_RETURN_IF_ERROR(TakeReplies());
+    // What has not been written to redis yet is memory of ours: hold it within the window, too.
+    if (replies_due_ > kWindowFrames) return false;
+    if (sent_ - credited_ < kWindowFrames) return true;
+    return TakeCredit();
+  }
+
+  // False when none has come yet.
+  absl::StatusOr<bool> TakeCredit() {
+    if (!credit_asked_) {
+      ECPIPE_RETURN_IF_ERROR(credits_->Append({"BLPOP", key_ + ":credit", "0"}));
+      credit_asked_ = true;
+    }
+    ECPIPE_ASSIGN_OR_RETURN(const ReplyPtr reply, credits_->TryReply());
+    waiting_for_credit_ = reply == nullptr;
+    if (waiting_for_credit_) return false;
+    credit_asked_ = false;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
+      return absl::DataLossError("redis: the reply to BLPOP is not a key and a value");
+    }
+    const std::string text(reply->element[1]->str, reply->element[1]->len);
+    uint64_t taken = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), taken);
+    if (parsed.ec != std::errc() || taken <= credited_ || taken > sent_) {
+      return absl::DataLossError("redis: the receiver acknowledged frames that were never sent");
+    }
+    credited_ = taken;
+    return true;
+  }
+
+  absl::Status TakeReplies() {
+    while (replies_due_ > 0) {
+      ECPIPE_ASSIGN_OR_RETURN(const ReplyPtr reply, data_->TryReply());
+      if (reply == nullptr) break;
+      --replies_due_;
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string key_;
+  const std::string expiry_ms_;
+  const std::unique_ptr<RedisConnection> data_;
+  const std::unique_ptr<RedisConnection> credits_;
+  std::string frame_;
+  uint64_t sent_ = 0;         // frames
+  uint64_t credited_ = 0;     // frames that the receiver has taken
+  uint64_t replies_due_ = 0;  // commands on data_ without a reply yet
+  bool credit_asked_ = false;
+  bool waiting_for_credit_ = false;
+  bool failed_ = false;
+  uint64_t bytes_sent_ = 0;
+};
+
+class RedisTransport : public Transport {
+ public:
+  RedisTransport(std::string own_address, Duration expiry)
+      : own_address_(std::move(own_address)), expiry_(expiry) {}
+
+  absl::StatusOr<std::unique_ptr<SliceReceiver>> Connect(const HopInput& input,
+                                                         const StreamShape& shape) override {
+    ECPIPE_ASSIGN_OR_RETURN(auto redis, RedisConnection::Open(input.address));
+    return std::make_unique<RedisReceiver>(input, shape, expiry_, std::move(redis));
+  }
+
+  absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput& output, const StreamShape&,
+                                                     std::shared_ptr<Wakeup>) override {
+    if (own_address_.empty()) {
+      return absl::FailedPreconditionError(
+          "this process has no redis-server configured; set [redis] address, or use transport tcp");
+    }
+    ECPIPE_ASSIGN_OR_RETURN(auto data, RedisConnection::Open(own_address_));
+    ECPIPE_ASSIGN_OR_RETURN(auto credits, RedisConnection::Open(own_address_));
+    return std::make_unique<RedisSender>(output, expiry_, std::move(data), std::move(credits));
+  }
+
+ private:
+  const std::string own_address_;
+  const Duration expiry_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeRedisTransport(const std::string& own_address, Duration expiry) {
+  return std::make_unique<RedisTransport>(own_address, expiry);
+}
+
+}  // namespace ecpipe

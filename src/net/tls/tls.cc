@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/tls/tls.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <new>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/process/log.h"
+#include "base/status.h"
+
+namespace ecpipe {
+namespace {
+
+template <auto kFree>
+struct FreeWith {
+  template <typename T>
+  void operator()(T* object) const {
+    kFree(object);
+  }
+};
+using SslPtr = std::unique_ptr<SSL, FreeWith<SSL_free>>;
+using SslContextPtr = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
+using CertificatePtr = std::unique_ptr<X509, FreeWith<X509_free>>;
+using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
+
+// The first of the errors that OpenSSL has queued, which is the cause; the rest are dropped.
+std::string QueuedError() {
+  const char* reason = ERR_reason_error_string(ERR_get_error());
+  ERR_clear_error();
+  return reason == nullptr ? "unknown error" : reason;
+}
+
+PeerIdentity IdentityOf(X509* certificate) {
+  std::vector<std::string> uris;
+  const NamesPtr names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    const ASN1_STRING* text = name->d.uniformResourceIdentifier;
+    uris.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+                      static_cast<size_t>(ASN1_STRING_length(text)));
+  }
+  return IdentityFromUris(uris);
+}
+
+}  // namespace
+
+struct TlsSession::State {
+  int fd = -1;
+  std::shared_ptr<const void> context;  // shared: files may be replaced while the session runs
+  SslPtr ssl;
+  std::set<Role> roles;  // of which the peer must have one
+  std::string node;      // that it must be; empty: any
+  absl::Status error;
+  std::string refusal;  // why the peer's certificate was not taken
+  short wanted = POLLIN;
+  bool write_pending = false;
+  bool end_of_input = false;
+  int send_flags = 0;
+
+  int Verify(int chain_is_good, X509_STORE_CTX* chain);
+  absl::Status CheckPeer(const PeerIdentity& peer) const;
+  // Takes note of why an SSL call returned `result`; -1 with errno, or 0 for the peer's goodbye.
+  int Fail(int result);
+};
+
+namespace {
+
+// A BIO over a socket that never raises SIGPIPE, and passes MSG_MORE on.
+TlsSession::State* StateOf(BIO* bio) { return static_cast<TlsSession::State*>(BIO_get_data(bio)); }
+
+int SocketWrite(BIO* bio, const char* bytes, int count) {
+  BIO_clear_retry_flags(bio);
+  const TlsSession::State* state = StateOf(bio);
+  const ssize_t sent =
+      ::send(state->fd, bytes, static_cast<size_t>(count), MSG_NOSIGNAL | state->send_flags);
+  if (sent < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
+  return static_cast<int>(sent);
+}
+
+int SocketRead(BIO* bio, char* bytes, int count) {
+  BIO_clear_retry_flags(bio);
+  TlsSession::State* state = StateOf(bio);
+  const ssize_t got = ::recv(state->fd, bytes, static_cast<size_t>(count), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
+  if (got == 0) state->end_of_input = true;
+  return static_cast<int>(got);
+}
+
+long SocketControl(BIO* bio, int command, long, void*) {
+  if (command == BIO_CTRL_EOF) return StateOf(bio)->end_of_input ? 1 : 0;
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+const BIO_METHOD* SocketMethod() {
+  static const BIO_METHOD* const method = [] {
+    BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "ecpipe socket");
+    if (made == nullptr) throw std::bad_alloc();
+    BIO_meth_set_write(made, SocketWrite);
+    BIO_meth_set_read(made, SocketRead);
+    BIO_meth_set_ctrl(made, SocketControl);
+    return made;
+  }();
+  return method;
+}
+
+int VerifyPeer(int chain_is_good, X509_STORE_CTX* chain) {
+  SSL* ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  return static_cast<TlsSession::State*>(SSL_get_app_data(ssl))->Verify(chain_is_good, chain);
+}
+
+}  // namespace
+
+absl::Status TlsSession::State::CheckPeer(const PeerIdentity& peer) const {
+  bool fits = false;
+  for (const Role role : peer.roles) fits |= roles.contains(role);
+  if (!fits) {
+    return absl::UnauthenticatedError("the peer's certificate needs one of the roles " +
+                                      RoleNames(roles) + "; it has " +
+                                      (peer.roles.empty() ? "none" : RoleNames(peer.roles)));
+  }
+  if (!node.empty() && peer.node != node) {
+    return absl::UnauthenticatedError("the peer's certificate names node '" + peer.node +
+                                      "', but node '" + node + "' was expected");
+  }
+  return absl::OkStatus();
+}
+
+// Called for each certificate of the chain, the peer's own last. A refusal in here still reaches
+// the peer as an alert.
+int TlsSession::State::Verify(int chain_is_good, X509_STORE_CTX* chain) {
+  if (chain_is_good != 1) {
+    refusal = std::string("the peer's certificate is not valid: ") +
+              X509_verify_cert_error_string(X509_STORE_CTX_get_error(chain));
+    return 0;
+  }
+  if (X509_STORE_CTX_get_error_depth(chain) > 0) return 1;
+  const absl::Status fits = CheckPeer(IdentityOf(X509_STORE_CTX_get_current_cert(chain)));
+  if (fits.ok()) return 1;
+  refusal = std::string(fits.message());
+  X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
+  return 0;
+}
+
+int TlsSession::State::Fail(int result) {
+  const int saved_errno = errno;
+  const int kind = SSL_get_error(ssl.get(), result);
+  if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE) {
+    wanted = kind == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+    errno = EAGAIN;
+    return -1;
+  }
+  if (kind == SSL_ERROR_ZERO_RETURN) return 0;
+  if (kind == SSL_ERROR_SYSCALL || end_of_input) {
+    error = absl::UnavailableError(
+        "the peer closed the connection without a TLS goodbye (close_notify); if it refused our "
+        "certificate, its "
+        "log says why");
+    errno = kind == SSL_ERROR_SYSCALL && saved_errno != 0 ? saved_errno : ECONNRESET;
+    ERR_clear_error();
+    return -1;
+  }
+  const std::string reason = QueuedError();
+  if (!refusal.empty()) {
+    error = absl::UnauthenticatedError("TLS: " + refusal);
+  } else if (SSL_is_init_finished(ssl.get()) && reason.find("alert") == std::string::npos) {
+    error = absl::DataLossError("TLS: the bytes received are damaged: " + reason);
+  } else {
+    error = absl::UnauthenticatedError("TLS: " + reason);
+  }
+  errno = EPROTO;
+  return -1;
+}
+
+TlsSession::TlsSession(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TlsSession::~TlsSession() = default;
+
+absl::StatusOr<bool> TlsSession::Handshake() {
+  ERR_clear_error();
+  const int result = SSL_do_handshake(state_->ssl.get());
+  if (result == 1) return true;
+  if (state_->Fail(result) < 0 && errno == EAGAIN) return false;
+  return state_->error.ok()
+             ? absl::UnavailableError("the peer ended the connection during the TLS handshake")
+             : state_->error;
+}
+
+short TlsSession::wanted_events() const { return state_->wanted; }
+
+ssize_t TlsSession::Read(std::span<uint8_t> bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    size_t got = 0;
+    ERR_clear_error();
+    const int result =
+        SSL_read_ex(state_->ssl.get(), bytes.data() + done, bytes.size() - done, &got);
+    if (result != 1) {
+      const int failure = state_->Fail(result);
+      return done > 0 ? static_cast<ssize_t>(done) : failure;
+    }
+    done += got;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+ssize_t TlsSession::Write(std::span<const uint8_t> bytes, int flags) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const size_t rest = bytes.size() - done;
+    state_->send_flags = rest > SSL3_RT_MAX_PLAIN_LENGTH ? MSG_MORE : flags & MSG_MORE;
+    size_t sent = 0;
+    ERR_clear_error();
+    const int result = SSL_write_ex(state_->ssl.get(), bytes.data() + done, rest, &sent);
+    state_->write_pending = false;
+    if (result != 1) {
+      const int failure = state_->Fail(result);
+      state_->write_pending = failure < 0 && errno == EAGAIN;
+      return done > 0 ? static_cast<ssize_t>(done) : failure;
+    }
+    done += sent;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+bool TlsSession::write_pending() const { return state_->write_pending; }
+bool TlsSession::has_unread() const { return SSL_has_pending(state_->ssl.get()) == 1; }
+
+void TlsSession::SayGoodbye() {
+  if (state_->write_pending || !SSL_is_init_finished(state_->ssl.get())) return;
+  state_->send_flags = 0;
+  SSL_shutdown(state_->ssl.get());
+  ERR_clear_error();
+}
+
+const absl::Status& TlsSession::error() const { return state_->error; }
+
+// What the files held when they were read.
+struct TlsContext::Loaded {
+  SslContextPtr ssl;
+  std::string stamp;
+};
+
+namespace {
+
+// Changes when a file is written or replaced.
+std::string StampOf(const TlsFiles& files) {
+  std::string stamp;
+  for (const std::string& path : {files.ca, files.certificate, files.key}) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) info = {};
+    for (const int64_t part : {static_cast<int64_t>(info.st_ino), int64_t{info.st_size},
+                               int64_t{info.st_mtim.tv_sec}, int64_t{info.st_mtim.tv_nsec}}) {
+      stamp += std::to_string(part) + " ";
+    }
+  }
+  return stamp;
+}
+
+// Without a node it is the accepting end.
+std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, std::shared_ptr<const void> owner, int fd,
+                                        const std::set<Role>& roles,
+                                        const std::optional<std::string>& node) {
+  auto state = std::make_unique<TlsSession::State>();
+  state->fd = fd;
+  state->context = std::move(owner);
+  state->roles = roles;
+  state->node = node.value_or("");
+  state->ssl.reset(SSL_new(context));
+  if (state->ssl == nullptr) throw std::bad_alloc();
+  BIO* bio = BIO_new(SocketMethod());
+  if (bio == nullptr) throw std::bad_alloc();
+  BIO_set_data(bio, state.get());
+  BIO_set_init(bio, 1);
+  SSL_set_bio(state->ssl.get(), bio, bio);
+  SSL_set_app_data(state->ssl.get(), state.get());
+  if (node) {
+    // The bytes come to this end: fewer reads for them. The other end looks at its socket to learn
+    // whether the peer is there, so nothing may be read ahead of it.
+    SSL_set_read_ahead(state->ssl.get(), 1);
+    SSL_set_default_read_buffer_len(state->ssl.get(), 64 << 10);
+    SSL_set_connect_state(state->ssl.get());
+  } else {
+    SSL_set_accept_state(state->ssl.get());
+  }
+  return std::make_unique<TlsSession>(std::move(state));
+}
+
+}  // namespace
+
+TlsContext::TlsContext(const TlsFiles& files, std::shared_ptr<const Loaded> loaded)
+    : files_(files), loaded_(std::move(loaded)) {}
+
+absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const TlsFiles& files) {
+  auto loaded = std::make_shared<Loaded>();
+  loaded->stamp = StampOf(files);  // before reading: what changes meanwhile is read again
+  loaded->ssl.reset(SSL_CTX_new(TLS_method()));
+  SSL_CTX* const ssl = loaded->ssl.get();
+  if (ssl == nullptr) throw std::bad_alloc();
+  ERR_clear_error();
+  const auto bad = [](const std::string& what) {
+    return absl::InvalidArgumentError("TLS: cannot use " + what + ": " + QueuedError());
+  };
+  SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION);
+  SSL_CTX_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, VerifyPeer);
+  // No resumption: a session is as long as its stream, and each peer shows its certificate.
+  SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(ssl, 0);
+  if (SSL_CTX_load_verify_file(ssl, files.ca.c_str()) != 1) return bad("the CA file " + files.ca);
+  if (SSL_CTX_use_certificate_chain_file(ssl, files.certificate.c_str()) != 1) {
+    return bad("the certificate file " + files.certificate);
+  }
+  if (SSL_CTX_use_PrivateKey_file(ssl, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
+    return bad("the key file " + files.key);
+  }
+  if (SSL_CTX_check_private_key(ssl) != 1) {
+    return bad("the key " + files.key + " with the certificate " + files.certificate);
+  }
+  return loaded;
+}
+
+absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& files) {
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const Loaded> loaded, Load(files));
+  return std::shared_ptr<TlsContext>(new TlsContext(files, std::move(loaded)));
+}
+
+absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::CreateIfEnabled(const TlsFiles& files) {
+  ECPIPE_RETURN_IF_ERROR(CheckComplete(files));
+  if (!files.enabled()) return std::shared_ptr<TlsContext>();
+  return Create(files);
+}
+
+std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
+  constexpr auto kLookEvery = std::chrono::seconds(1);
+  MutexLock lock(&mutex_);
+  const TimePoint now = Clock::System().Now();
+  if (now < next_look_) return loaded_;
+  next_look_ = now + kLookEvery;
+  const std::string stamp = StampOf(files_);
+  if (stamp == loaded_->stamp || stamp == refused_stamp_) return loaded_;
+  absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_);
+  if (loaded.ok()) {
+    loaded_ = *std::move(loaded);
+    Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});
+  } else {
+    refused_stamp_ = stamp;
+    Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});
+  }
+  return loaded_;
+}
+
+std::unique_ptr<TlsSession> TlsContext::Dial(int fd, const std::string& node) {
+  const std::shared_ptr<const Loaded> loaded = Current();
+  return MakeSession(loaded->ssl.get(), loaded, fd, {Role::kHelper}, node);
+}
+
+std::unique_ptr<TlsSession> TlsContext::Accept(int fd, const std::set<Role>& roles) {
+  const std::shared_ptr<const Loaded> loaded = Current();
+  return MakeSession(loaded->ssl.get(), loaded, fd, roles, std::nullopt);
+}
+
+}  // namespace ecpipe

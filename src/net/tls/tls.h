@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS 1.3 for the data plane; both ends have a certificate of the same CA. Only tls.cc includes
+// OpenSSL's TLS headers.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "net/tls/peer_identity.h"
+#include "net/tls/tls_files.h"
+
+namespace ecpipe {
+
+// One end of a connection. It uses a non-blocking socket that it does not own and that outlives it.
+// Used by one thread at a time.
+class TlsSession {
+ public:
+  struct State;
+
+  explicit TlsSession(std::unique_ptr<State> state);
+  ~TlsSession();
+
+  // Continues the handshake. True: the peer has proven its identity and is accepted; whether the
+  // peer accepts us, the dialling side learns with its first read. False: poll for wanted_events(),
+  // then call again. UNAUTHENTICATED: the peer is refused, with the reason. UNAVAILABLE: it has
+  // gone.
+  absl::StatusOr<bool> Handshake();
+  // The event that the handshake waits for: POLLIN or POLLOUT.
+  short wanted_events() const;
+
+  // As recv() and send(): return the number of bytes, 0 for the peer's orderly end, or -1 with
+  // errno. Fewer bytes than fit mean that no more had come. EPROTO: see error(). ECONNRESET if the
+  // peer goes without a TLS goodbye, so that a stream that was cut short on its way is noticed.
+  ssize_t Read(std::span<uint8_t> bytes);
+  ssize_t Write(std::span<const uint8_t> bytes, int flags);  // MSG_MORE or 0
+  // Whether a Write() that returned -1 still holds bytes: then only the same bytes may be written
+  // next.
+  bool write_pending() const;
+  // Whether bytes have come that Read() has not returned.
+  bool has_unread() const;
+  // Tells the peer that no more will be sent. Best effort; does not block.
+  void SayGoodbye();
+
+  // Why the last call failed.
+  const absl::Status& error() const;
+
+ private:
+  const std::unique_ptr<State> state_;
+};
+
+// A process's own certificate and the CA that it trusts. When a session begins, and at most once a
+// second, the files are checked for changes: new files are used from then on; bad ones are logged,
+// and the ones before stay in use. Thread-safe.
+class TlsContext {
+ public:
+  // INVALID_ARGUMENT, naming the file: it cannot be used, or the key does not fit the certificate.
+  static absl::StatusOr<std::shared_ptr<TlsContext>> Create(const TlsFiles& files);
+  // The same, but returns null if no file is set.
+  static absl::StatusOr<std::shared_ptr<TlsContext>> CreateIfEnabled(const TlsFiles& files);
+
+  // The dialling end. The peer must have the role helper and be this node.
+  std::unique_ptr<TlsSession> Dial(int fd, const std::string& node);
+  // The accepting end. The peer must have one of these roles.
+  std::unique_ptr<TlsSession> Accept(int fd, const std::set<Role>& roles);
+
+  const TlsFiles& files() const { return files_; }
+
+ private:
+  struct Loaded;
+  explicit TlsContext(const TlsFiles& files, std::shared_ptr<const Loaded> loaded);
+  static absl::StatusOr<std::shared_ptr<const Loaded>> Load(const TlsFiles& files);
+  std::shared_ptr<const Loaded> Current();
+
+  const TlsFiles files_;
+  Mutex mutex_;
+  // Shared: sessions go on with what they began with.
+  std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(mutex_);
+  std::string refused_stamp_ ABSL_GUARDED_BY(mutex_);  // of files that could not be used
+  TimePoint next_look_ ABSL_GUARDED_BY(mutex_){};
+};
+
+}  // namespace ecpipe

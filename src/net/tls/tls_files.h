@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/process/config.h"
+
+namespace ecpipe {
+
+// The PEM files that make up a process's TLS identity. deploy/make-certs.sh makes such files.
+// Either all three are set, or none, which means no TLS.
+struct TlsFiles {
+  std::string ca;           // the CA: peers must show a certificate that it has signed
+  std::string certificate;  // this process's certificate, then any intermediate ones
+  std::string key;          // the private key; may be the same file as `certificate`
+
+  bool enabled() const { return !ca.empty(); }
+};
+
+// INVALID_ARGUMENT when one or two of the three are set.
+absl::Status CheckComplete(const TlsFiles& files);
+
+// The section [tls] of a daemon's configuration.
+TlsFiles ReadTlsFiles(Config& config);
+
+}  // namespace ecpipe

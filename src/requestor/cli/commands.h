@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands of `ecpipe`. Each prints its result to standard output and returns why it failed;
+// main.cc parses arguments and turns the status into an exit code.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "net/tls/tls_files.h"
+#include "requestor/cli/progress.h"
+#include "requestor/client/coordinator_api.h"
+#include "requestor/client/requestor.h"
+
+namespace ecpipe {
+
+struct CommonArguments {
+  std::string coordinator = "127.0.0.1:7700";
+  TlsFiles tls;
+  bool json = false;
+  bool quiet = false;     // no progress
+  double timeout_s = 10;  // without progress
+};
+
+struct ReadArguments {
+  RepairTarget target;    // of one block
+  std::string output;     // a path; "-" is standard output
+  double limit_mbit = 0;  // of what comes over the network; 0: no limit
+};
+
+// Exactly one of `output`, `output_directory` and `to` is given.
+struct RepairArguments {
+  RepairTarget target;
+  std::string output;            // the file of a single block
+  std::string output_directory;  // each block under its id
+  std::vector<std::string> to;   // nodes that store the blocks, one for each
+  double limit_mbit = 0;         // as in ReadArguments; not with `to`
+};
+
+struct EncodeArguments {
+  std::string input;
+  std::string output_directory;
+  std::string name;  // empty: the input's file name
+  std::string code = "rs(14,10)";
+  uint64_t block_bytes = 64 << 20;
+  std::vector<std::string> nodes;
+  bool no_checksums = false;
+};
+
+enum class PlanFormat { kText, kJson, kDot };
+
+// For progress on standard error.
+inline ProgressStyle ProgressStyleOf(const CommonArguments& common) {
+  return common.quiet || common.json ? ProgressStyle::kNone : StyleFor(STDERR_FILENO);
+}
+
+// Rates are shown in Mb/s; everything else counts bytes.
+inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6; }
+inline double BytesPerSecond(double mbit) { return mbit * 1e6 / 8; }
+
+absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
+
+absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments);
+absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments);
+// `to` as in RepairArguments.
+absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,
+                     const std::vector<std::string>& to, PlanFormat format);
+
+// If the node is an HDFS DataNode, shows what became of its blocks and returns true; unless
+// `detach` is set it follows that until no block is outstanding. Otherwise prints nothing and
+// returns false.
+absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common, const RecoverySpec& spec,
+                                    bool even_if_live, bool detach);
+// Follows the recovery to its end unless `detach` is set. For a DataNode it calls ShowIfDataNode.
+absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& spec,
+                            bool even_if_live, bool detach);
+absl::Status RunRecoveries(const CommonArguments& common);
+absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id);
+absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,
+                               RecoveryChange change);
+
+struct ProbeArguments {
+  std::vector<std::string> nodes;  // empty: all live nodes
+  uint64_t bytes = 8u << 20;       // bytes to send over each link
+};
+
+// Measures each link among the nodes, both ways.
+absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& arguments);
+absl::Status RunLinks(const CommonArguments& common);
+
+// The limits of the cluster, or of each named node. Only limits that are set here change. A rate of
+// 0 is no limit.
+struct LimitsArguments {
+  bool cluster = false;
+  std::vector<std::string> nodes;
+  bool reset = false;  // go back to the limits in the configurations
+  std::optional<double> repair_mbit;
+  std::optional<uint32_t> max_running;
+  std::optional<uint32_t> max_sessions;
+};
+
+absl::Status RunLimits(const CommonArguments& common);
+absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& arguments);
+
+absl::Status RunCatalogLoad(const CommonArguments& common,
+                            const std::vector<std::string>& manifests);
+absl::Status RunCatalogList(const CommonArguments& common, const std::string& after,
+                            uint32_t limit);
+absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& block_id);
+absl::Status RunStatus(const CommonArguments& common);
+
+absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arguments);
+absl::Status RunDecode(const CommonArguments& common, const std::string& manifest,
+                       const std::string& blocks, const std::string& output);
+absl::Status RunVerify(const CommonArguments& common, const std::string& manifest,
+                       const std::string& blocks);
+
+}  // namespace ecpipe

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/bytes/size_text.h"
+#include "base/status.h"
+#include "requestor/cli/commands.h"
+#include "requestor/cli/node_troubles.h"
+#include "requestor/cli/progress.h"
+#include "requestor/client/coordinator_client.h"
+#include "requestor/files/manifest.h"
+
+namespace ecpipe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json StripeJson(const StripeInfo& stripe) {
+  Json json{{"stripe_id", stripe.stripe_id},
+            {"code", stripe.code},
+            {"block_bytes", stripe.block_bytes},
+            {"blocks", Json::array()}};
+  for (const StripeBlock& block : stripe.blocks) {
+    json["blocks"].push_back({{"block_id", block.block_id}, {"node", block.node}});
+  }
+  return json;
+}
+
+Json NodeJson(const NodeStatus& node, bool hdfs) {
+  Json json{{"node_id", node.node},
+            {"rack", node.rack},
+            {"state", node.state},
+            {"control_address", node.control_address},
+            {"data_address", node.data_address},
+            {"redis_address", node.redis_address},
+            {"seconds_since_heartbeat", node.seconds_since_heartbeat},
+            {"block_count", node.block_count},
+            {"block_bytes", node.block_bytes},
+            {"failed_roots", node.failed_roots},
+            {"storage_id", node.storage_id},
+            {"state_in_hdfs", node.state_in_hdfs},
+            {"troubles", TroublesOf(node, hdfs)},
+            {"answers", node.answers}};
+  if (!node.answers) return json;
+  const HelperCounters& counters = node.counters;
+  json["active_sessions"] = counters.active_sessions;
+  json["buffer_bytes"] = counters.buffer_bytes;
+  json["data_bytes_sent"] = counters.data_bytes_sent;
+  json["data_bytes_received"] = counters.data_bytes_received;
+  json["block_bytes_read"] = counters.block_bytes_read;
+  json["parts_done"] = counters.parts_done;
+  json["parts_failed"] = counters.parts_failed;
+  json["cpu_seconds"] = counters.cpu_seconds;
+  json["peak_resident_bytes"] = counters.peak_resident_bytes;
+  return json;
+}
+
+Json RepairJson(const RepairStatus& repair) {
+  return {{"repair_id", RepairIdText(repair.repair_id)},
+          {"attempt", repair.attempt},
+          {"block_ids", repair.block_ids},
+          {"scheme", repair.scheme},
+          {"transport", repair.transport},
+          {"state", repair.state},
+          {"requestor", repair.requestor},
+          {"started_unix_ms", repair.started_unix_ms},
+          {"ended_unix_ms", repair.ended_unix_ms},
+          {"detail", repair.detail},
+          {"hosts", repair.hosts},
+          {"recovery_id", repair.recovery_id}};
+}
+
+Json CorruptBlockJson(const CorruptBlockStatus& block) {
+  return {{"block_id", block.block_id},
+          {"node", block.node},
+          {"reason", block.reason},
+          {"found_unix_ms", block.found_unix_ms},
+          {"hdfs", block.hdfs()},
+          {"repair", block.hdfs() ? Json() : Json(block.RepairCommand())}};
+}
+
+void PrintCorruptBlocks(const std::vector<CorruptBlockStatus>& blocks) {
+  if (blocks.empty()) return;
+  std::printf("\ncorrupt blocks; repairs do not read them until they are repaired:\n");
+  for (const CorruptBlockStatus& block : blocks) {
+    std::printf(
+        "%s on %s: %s\n    %s\n", block.block_id.c_str(), block.node.c_str(), block.reason.c_str(),
+        block.hdfs() ? "HDFS rebuilds the block once it knows" : block.RepairCommand().c_str());
+  }
+}
+
+Json HdfsJson(const HdfsClusterStatus& hdfs) {
+  const HdfsFactsStatus& facts = hdfs.facts;
+  return {{"namenode_configured", facts.configured},
+          {"groups", facts.groups},
+          {"groups_age_seconds", facts.age_seconds ? Json(*facts.age_seconds) : Json()},
+          {"namenode_error", facts.last_error},
+          {"safe_mode", facts.safe_mode},
+          {"nodes", hdfs.nodes},
+          {"blocks", hdfs.blocks},
+          {"degraded_groups", hdfs.degraded_groups},
+          {"lost_groups", hdfs.lost_groups}};
+}
+
+void PrintHdfs(const HdfsClusterStatus& hdfs) {
+  const auto count = [](uint64_t number) { return static_cast<unsigned long long>(number); };
+  const HdfsFactsStatus& facts = hdfs.facts;
+  std::printf("\nHDFS: %llu blocks of block groups on %llu DataNodes\n", count(hdfs.blocks),
+              count(hdfs.nodes));
+  if (!facts.configured) {
+    std::printf("  block groups are not known: no NameNode is configured ([hdfs] namenodes)\n");
+  } else if (facts.age_seconds) {
+    std::printf(
+        "  %llu block groups, as of %.0f s ago; %llu lack a block, and %llu of these lack more "
+        "blocks than their parity makes up for\n",
+        count(facts.groups), *facts.age_seconds, count(hdfs.degraded_groups),
+        count(hdfs.lost_groups));
+  } else {
+    std::printf("  the NameNode has not listed its block groups yet\n");
+  }
+  if (!facts.safe_mode.empty()) {
+    std::printf("  the NameNode orders no repairs: %s\n", facts.safe_mode.c_str());
+  }
+  if (!facts.last_error.empty()) {
+    std::printf("  the last question to the NameNode failed: %s\n", facts.last_error.c_str());
+  }
+}
+
+void PrintTroubles(const ClusterStatus& status) {
+  for (const NodeStatus& node : status.nodes) {
+    const std::vector<std::string> troubles = TroublesOf(node, status.hdfs.has_value());
+    if (!troubles.empty()) std::printf("\ntrouble with %s:\n", node.node.c_str());
+    for (const std::string& trouble : troubles) std::printf("  %s\n", trouble.c_str());
+  }
+}
+
+void PrintStatus(const ClusterStatus& status) {
+  std::printf("ecpipe %s, %llu stripes\n\n", status.version.c_str(),
+              static_cast<unsigned long long>(status.stripe_count));
+  std::printf("%-16s %-16s %-9s %8s %10s %9s %12s %12s\n", "node", "rack", "state", "blocks",
+              "size", "sessions", "sent", "received");
+  for (const NodeStatus& node : status.nodes) {
+    const std::string state = node.state == "live" && !node.answers ? "silent" : node.state;
+    std::printf("%-16s %-16s %-9s %8llu %10s %9u %12s %12s\n", node.node.c_str(), node.rack.c_str(),
+                state.c_str(), static_cast<unsigned long long>(node.block_count),
+                FormatSize(node.block_bytes).c_str(), node.counters.active_sessions,
+                FormatSize(node.counters.data_bytes_sent).c_str(),
+                FormatSize(node.counters.data_bytes_received).c_str());
+  }
+  PrintTroubles(status);
+  if (status.hdfs) PrintHdfs(*status.hdfs);
+  PrintCorruptBlocks(status.corrupt_blocks);
+  if (status.repairs.empty()) return;
+  std::printf("\n%-16s %-12s %-13s %-6s %-8s %s\n", "repair", "state", "scheme", "via", "seconds",
+              "block");
+  for (const RepairStatus& repair : status.repairs) {
+    const double seconds =
+        repair.ended_unix_ms == 0
+            ? 0
+            : static_cast<double>(repair.ended_unix_ms - repair.started_unix_ms) / 1000;
+    const std::string to = repair.hosts.empty() ? "" : " -> " + absl::StrJoin(repair.hosts, ", ");
+    std::printf("%-16s %-12s %-13s %-6s %-8.3f %s%s%s%s\n", RepairIdText(repair.repair_id).c_str(),
+                repair.state.c_str(), repair.scheme.c_str(), repair.transport.c_str(), seconds,
+                absl::StrJoin(repair.block_ids, ", ").c_str(), to.c_str(),
+                repair.detail.empty() ? "" : "  ", repair.detail.c_str());
+  }
+}
+
+StripeInfo StripeOf(const Manifest& manifest, const ManifestStripe& stripe) {
+  StripeInfo info{stripe.stripe_id, manifest.code, manifest.block_bytes, {}};
+  for (const ManifestBlock& block : stripe.blocks) {
+    info.blocks.push_back({block.block_id, block.node, block.sha256});
+  }
+  return info;
+}
+
+// The number of stripes that were loaded.
+absl::StatusOr<size_t> LoadManifests(const CommonArguments& common,
+                                     const std::vector<std::string>& paths) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ProgressDisplay display({.unit = "stripes", .style = ProgressStyleOf(common)});
+  size_t loaded = 0;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(paths[i]));
+    std::vector<StripeInfo> stripes;
+    for (const ManifestStripe& stripe : manifest.stripes) {
+      stripes.push_back(StripeOf(manifest, stripe));
+    }
+    const bool only = paths.size() == 1;
+    display.Begin((only ? "" : absl::StrFormat("%zu/%zu ", i + 1, paths.size())) + manifest.name);
+    display.Show({.done = 0, .total = stripes.size()});
+    ECPIPE_RETURN_IF_ERROR(
+        Annotate(coordinator->PutStripes(stripes, display.Callback()), paths[i]));
+    loaded += stripes.size();
+  }
+  return loaded;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
+                          TlsContext::CreateIfEnabled(common.tls));
+  return MakeCoordinatorClient(common.coordinator, FromSeconds(common.timeout_s), tls);
+}
+
+absl::Status RunCatalogLoad(const CommonArguments& common,
+                            const std::vector<std::string>& manifests) {
+  ECPIPE_ASSIGN_OR_RETURN(const size_t loaded, LoadManifests(common, manifests));
+  if (common.json) {
+    std::printf("%s\n", Json{{"loaded_stripes", loaded}}.dump().c_str());
+  } else {
+    std::printf("loaded %zu stripes\n", loaded);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunCatalogList(const CommonArguments& common, const std::string& after,
+                            uint32_t limit) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<StripeInfo> stripes,
+                          coordinator->ListStripes(after, limit));
+  if (common.json) {
+    Json json = Json::array();
+    for (const StripeInfo& stripe : stripes) json.push_back(StripeJson(stripe));
+    std::printf("%s\n", json.dump(2).c_str());
+    return absl::OkStatus();
+  }
+  for (const StripeInfo& stripe : stripes) {
+    std::printf("%s  %s  %s a block\n", stripe.stripe_id.c_str(), stripe.code.c_str(),
+                FormatSize(stripe.block_bytes).c_str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& block_id) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ECPIPE_ASSIGN_OR_RETURN(const auto located, coordinator->LocateBlock(block_id));
+  const auto& [stripe, block_index] = located;
+  if (common.json) {
+    Json json = StripeJson(stripe);
+    json["block_index"] = block_index;
+    std::printf("%s\n", json.dump(2).c_str());
+    return absl::OkStatus();
+  }
+  std::printf("%s is block %d of stripe %s, %s, %s a block\n", block_id.c_str(), block_index,
+              stripe.stripe_id.c_str(), stripe.code.c_str(),
+              FormatSize(stripe.block_bytes).c_str());
+  for (size_t i = 0; i < stripe.blocks.size(); ++i) {
+    std::printf("  %3zu  %-16s %s%s\n", i, stripe.blocks[i].node.c_str(),
+                stripe.blocks[i].block_id.c_str(),
+                static_cast<int>(i) == block_index ? "  <--" : "");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunStatus(const CommonArguments& common) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ECPIPE_ASSIGN_OR_RETURN(const ClusterStatus status, coordinator->Status());
+  if (!common.json) {
+    PrintStatus(status);
+    return absl::OkStatus();
+  }
+  Json json{{"version", status.version}, {"stripe_count", status.stripe_count}};
+  json["nodes"] = Json::array();
+  for (const NodeStatus& node : status.nodes) {
+    json["nodes"].push_back(NodeJson(node, status.hdfs.has_value()));
+  }
+  json["repairs"] = Json::array();
+  for (const RepairStatus& repair : status.repairs) json["repairs"].push_back(RepairJson(repair));
+  json["corrupt_blocks"] = Json::array();
+  for (const CorruptBlockStatus& block : status.corrupt_blocks) {
+    json["corrupt_blocks"].push_back(CorruptBlockJson(block));
+  }
+  if (status.hdfs) json["hdfs"] = HdfsJson(*status.hdfs);
+  std::printf("%s\n", json.dump(2).c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `ecpipe recover-node` does for a DataNode: HDFS rebuilds its blocks, so it looks on.
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/bytes/size_text.h"
+#include "base/status.h"
+#include "requestor/cli/commands.h"
+#include "requestor/cli/hdfs_client.h"
+#include "requestor/cli/progress.h"
+
+namespace ecpipe {
+namespace {
+
+using LossJson = nlohmann::ordered_json;
+
+unsigned long long Shown(uint64_t number) { return number; }
+
+// Why the NameNode may not have ordered repairs.
+std::string WhyIdle(const NodeLossView& loss) {
+  if (!loss.facts.safe_mode.empty()) {
+    return "the NameNode orders none in safe mode (hdfs dfsadmin -safemode get)";
+  }
+  if (loss.state_in_hdfs == "dead") {
+    return "the NameNode knows that the node is dead and orders repairs as fast as its throttles "
+           "allow (dfs.namenode.replication.*); DataNodes need the plugin to repair through ECPipe";
+  }
+  const std::string waits = loss.state_in_hdfs == "live" ? "the NameNode still counts the node as "
+                                                           "live; "
+                                                         : "";
+  return waits + "by default the NameNode waits 10.5 minutes before it gives up a silent node, and "
+                 "DataNodes need the plugin to repair through ECPipe";
+}
+
+// Why nothing may be happening, and what of the numbers is uncertain.
+std::vector<std::string> HintsOf(const NodeLossView& loss) {
+  std::vector<std::string> hints;
+  if (loss.state != "dead" && loss.helper_state == "dead") {
+    hints.push_back("the helper beside it has been silent for " +
+                    std::to_string(static_cast<int64_t>(loss.helper_silent_seconds)) +
+                    " s, so repairs do not read its blocks: start the helper");
+  }
+  if (loss.outstanding.blocks == 0) return hints;
+  if (loss.repairs_running == 0) hints.push_back("no repair is running: " + WhyIdle(loss));
+  if (loss.unreported_nodes > 0) {
+    hints.push_back(
+        std::to_string(loss.unreported_nodes) +
+        " live DataNodes have not reported their blocks yet; these blocks count as missing");
+  } else if (loss.beyond_repair > 0) {
+    hints.push_back(
+        "some block groups lack more blocks than their parity makes up for: they are lost unless "
+        "a node comes back");
+  }
+  if (!loss.facts.configured) {
+    hints.push_back(
+        "no NameNode is configured ([hdfs] namenodes), so blocks of deleted files count as "
+        "outstanding");
+  } else if (!loss.facts.age_seconds) {
+    hints.push_back("the NameNode has not answered yet: " + (loss.facts.last_error.empty()
+                                                                 ? "the first answer is on its way"
+                                                                 : loss.facts.last_error));
+  } else if (!loss.facts.last_error.empty()) {
+    hints.push_back("the NameNode's last answer is out of date; asking again failed: " +
+                    loss.facts.last_error);
+  }
+  return hints;
+}
+
+LossJson CountJson(const LostCount& count) {
+  return {{"blocks", count.blocks}, {"bytes", count.bytes}};
+}
+
+LossJson JsonOf(const NodeLossView& loss) {
+  const HdfsFactsStatus& facts = loss.facts;
+  return {{"node_id", loss.node},
+          {"hdfs", true},
+          {"state", loss.state},
+          {"seconds_since_heartbeat", loss.seconds_since_heartbeat},
+          {"lost", CountJson(loss.lost)},
+          {"rebuilt", CountJson(loss.rebuilt)},
+          {"gone", CountJson(loss.gone)},
+          {"outstanding", CountJson(loss.outstanding)},
+          {"by_missing", loss.by_missing},
+          {"of_unknown_groups", loss.of_unknown_groups},
+          {"beyond_repair", loss.beyond_repair},
+          {"repairs_running", loss.repairs_running},
+          {"report_age_seconds", loss.report_age_seconds},
+          {"unreported_nodes", loss.unreported_nodes},
+          {"facts_age_seconds", facts.age_seconds ? LossJson(*facts.age_seconds) : LossJson()},
+          {"facts_error", facts.last_error},
+          {"state_in_hdfs", loss.state_in_hdfs},
+          {"helper_state", loss.helper_state},
+          {"helper_silent_seconds", loss.helper_silent_seconds},
+          {"safe_mode", facts.safe_mode},
+          {"hints", HintsOf(loss)}};
+}
+
+void PrintLoss(const NodeLossView& loss) {
+  if (loss.state != "dead") {
+    std::printf("DataNode %s is %s, so none of its blocks is lost\n", loss.node.c_str(),
+                loss.state.c_str());
+    for (const std::string& hint : HintsOf(loss)) std::printf("  hint: %s\n", hint.c_str());
+    return;
+  }
+  std::printf("DataNode %s has been dead for %.0f s; HDFS rebuilds its blocks\n", loss.node.c_str(),
+              loss.seconds_since_heartbeat);
+  std::printf("  %llu of %llu blocks rebuilt, %s of %s; %llu no longer wanted\n",
+              Shown(loss.rebuilt.blocks), Shown(loss.lost.blocks),
+              FormatSize(loss.rebuilt.bytes).c_str(), FormatSize(loss.lost.bytes).c_str(),
+              Shown(loss.gone.blocks));
+  if (loss.outstanding.blocks > 0) {
+    std::printf(
+        "  %llu blocks outstanding, %s: %llu in groups that lack 1 block, %llu in groups that "
+        "lack 2, %llu in groups that lack 3 or more, %llu in unknown groups\n",
+        Shown(loss.outstanding.blocks), FormatSize(loss.outstanding.bytes).c_str(),
+        Shown(loss.by_missing[0]), Shown(loss.by_missing[1]), Shown(loss.by_missing[2]),
+        Shown(loss.of_unknown_groups));
+  }
+  std::printf(
+      "  %llu repairs running; reports of blocks are up to %.0f s old, the NameNode's answer ",
+      Shown(loss.repairs_running), loss.report_age_seconds);
+  if (loss.facts.age_seconds) {
+    std::printf("is %.0f s old\n", *loss.facts.age_seconds);
+  } else {
+    std::printf("has not come yet\n");
+  }
+  for (const std::string& hint : HintsOf(loss)) std::printf("  hint: %s\n", hint.c_str());
+}
+
+void ShowLoss(const CommonArguments& common, const NodeLossView& loss) {
+  if (common.json) {
+    std::printf("%s\n", JsonOf(loss).dump(2).c_str());
+  } else {
+    PrintLoss(loss);
+  }
+}
+
+bool Over(const NodeLossView& loss) { return loss.state != "dead" || loss.outstanding.blocks == 0; }
+
+Progress ProgressOf(const NodeLossView& loss) {
+  return {.done = loss.rebuilt.bytes + loss.gone.bytes,
+          .total = loss.lost.bytes,
+          .blocks = Progress::Blocks{loss.rebuilt.blocks + loss.gone.blocks, loss.lost.blocks}};
+}
+
+// Polls until nothing is outstanding. A coordinator that does not answer is waited for as long as
+// one call may take.
+absl::StatusOr<NodeLossView> FollowLoss(const CommonArguments& common, HdfsClient* client,
+                                        NodeLossView loss) {
+  constexpr auto kPoll = std::chrono::seconds(1);
+  ProgressDisplay display({.label = "rebuilt by HDFS", .style = ProgressStyleOf(common)});
+  bool hinted = false;
+  TimePoint last_answer = Clock::System().Now();
+  while (!Over(loss)) {
+    if (!hinted) {
+      for (const std::string& hint : HintsOf(loss)) display.Say("ecpipe: " + hint);
+      hinted = true;
+    }
+    if (loss.lost.bytes > 0) display.Show(ProgressOf(loss));
+    std::this_thread::sleep_for(kPoll);  // sleep-ok: the coordinator tells nobody
+    absl::StatusOr<std::optional<NodeLossView>> next = client->Loss(loss.node);
+    const TimePoint now = Clock::System().Now();
+    if (next.ok() && next->has_value()) {
+      last_answer = now;
+      loss = **std::move(next);
+    } else if (!absl::IsUnavailable(next.status()) ||
+               now - last_answer > FromSeconds(common.timeout_s)) {
+      if (!next.ok()) return next.status();
+      return absl::NotFoundError("the coordinator no longer knows DataNode " + loss.node);
+    }
+  }
+  return loss;
+}
+
+// What is for blocks that ECPipe stores itself.
+bool SaysHowToRecover(const RecoverySpec& spec, bool even_if_live) {
+  return even_if_live || !spec.to.empty() || !spec.scheme.empty() || !spec.policy.empty() ||
+         spec.slice_bytes != 0 || !spec.transport.empty() || spec.streams_per_node != 0 ||
+         spec.delay_seconds >= 0;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common, const RecoverySpec& spec,
+                                    bool even_if_live, bool detach) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
+                          TlsContext::CreateIfEnabled(common.tls));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<HdfsClient> client,
+                          MakeHdfsClient(common.coordinator, FromSeconds(common.timeout_s), tls));
+  ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLossView> loss, client->Loss(spec.node));
+  if (!loss) return false;
+  if (SaysHowToRecover(spec, even_if_live)) {
+    return absl::InvalidArgumentError("node " + spec.node + " is a DataNode: HDFS decides how " +
+                                      "its blocks are rebuilt; leave out all options but --detach");
+  }
+  if (!detach) {
+    ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, client.get(), *std::move(loss)));
+  }
+  ShowLoss(common, *loss);
+  return true;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/status.h"
+#include "net/tls/tls.h"
+#include "requestor/cli/commands.h"
+#include "requestor/cli/limits_client.h"
+
+namespace ecpipe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+absl::StatusOr<std::unique_ptr<LimitsClient>> ConnectLimits(const CommonArguments& common) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
+                          TlsContext::CreateIfEnabled(common.tls));
+  return MakeLimitsClient(common.coordinator, FromSeconds(common.timeout_s), tls);
+}
+
+Json ToJson(const ClusterLimitsView& view) {
+  Json nodes = Json::array();
+  for (const ClusterLimitsView::Node& node : view.nodes) {
+    Json entry = {{"node", node.node},
+                  {"state", node.state},
+                  {"repair_mbit", Mbit(node.repair_bytes_per_second)},
+                  {"max_sessions", node.max_sessions},
+                  {"set_repair_mbit", nullptr},
+                  {"set_max_sessions", nullptr}};
+    if (node.set_repair_bytes_per_second) {
+      entry["set_repair_mbit"] = Mbit(*node.set_repair_bytes_per_second);
+    }
+    if (node.set_max_sessions) entry["set_max_sessions"] = *node.set_max_sessions;
+    nodes.push_back(std::move(entry));
+  }
+  return {{"cluster",
+           {{"repair_mbit", Mbit(view.repair_bytes_per_second)},
+            {"repair_mbit_is_set", view.rate_is_set},
+            {"max_running", view.max_running},
+            {"max_running_is_set", view.max_running_is_set}}},
+          {"nodes", std::move(nodes)}};
+}
+
+std::string RateText(double bytes_per_second) {
+  if (bytes_per_second == 0) return "none";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", Mbit(bytes_per_second));
+  return text;
+}
+
+const char* Origin(bool set) { return set ? "set" : "as configured"; }
+
+}  // namespace
+
+absl::Status RunLimits(const CommonArguments& common) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<LimitsClient> client, ConnectLimits(common));
+  ECPIPE_ASSIGN_OR_RETURN(const ClusterLimitsView view, client->Get());
+  if (common.json) {
+    std::printf("%s\n", ToJson(view).dump(2).c_str());
+    return absl::OkStatus();
+  }
+  std::printf("cluster: repair Mb/s %s (%s), repairs at once %u (%s)\n\n",
+              RateText(view.repair_bytes_per_second).c_str(), Origin(view.rate_is_set),
+              view.max_running, Origin(view.max_running_is_set));
+  std::printf("%-20s %-9s %13s %13s %9s %9s\n", "node", "state", "repair Mb/s", "set", "sessions",
+              "set");
+  for (const ClusterLimitsView::Node& node : view.nodes) {
+    const auto& rate = node.set_repair_bytes_per_second;
+    std::printf("%-20s %-9s %13s %13s %9u %9s\n", node.node.c_str(), node.state.c_str(),
+                RateText(node.repair_bytes_per_second).c_str(),
+                rate ? RateText(*rate).c_str() : "-", node.max_sessions,
+                node.set_max_sessions ? std::to_string(*node.set_max_sessions).c_str() : "-");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& arguments) {
+  LimitsChange change;
+  change.reset = arguments.reset;
+  if (arguments.repair_mbit) change.repair_bytes_per_second = *arguments.repair_mbit * 1e6 / 8;
+  change.max_running = arguments.max_running;
+  change.max_sessions = arguments.max_sessions;
+  const bool changes = change.repair_bytes_per_second || change.max_running || change.max_sessions;
+  if (!changes && !change.reset) {
+    return absl::InvalidArgumentError(
+        "no limit is named; use --repair-mbit, --max-running or --max-sessions");
+  }
+  if (arguments.cluster != arguments.nodes.empty()) {
+    return absl::InvalidArgumentError("say whose limits to change: --cluster, or --node NODE");
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<LimitsClient> client, ConnectLimits(common));
+  if (arguments.cluster) return client->Set(change);
+  for (const std::string& node : arguments.nodes) {
+    change.node = node;
+    ECPIPE_RETURN_IF_ERROR(Annotate(client->Set(change), "limits of " + node));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ecpipe

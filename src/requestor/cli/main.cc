@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+// ecpipe: the operator's and requestor's command.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+
+#include "base/bytes/sha256.h"
+#include "base/bytes/size_text.h"
+#include "base/process/process_stats.h"
+#include "base/process/version.h"
+#include "base/status.h"
+#include "codec/kernel_check.h"
+#include "model/hdfs_block.h"
+#include "requestor/cli/commands.h"
+#include "requestor/cli/exit_codes.h"
+#include "rpc/rpc_exit.h"
+
+namespace ecpipe {
+namespace {
+
+// Help is read in 80 columns, and CLI11 does not wrap it: texts here end their lines themselves. A
+// description begins at column 30.
+constexpr const char* kExitCodes =
+    "Exit codes: 0 done; 1 failed (I/O, damaged bytes, a check that did not hold);\n"
+    "2 bad arguments or manifest; 3 no such block or file; 4 coordinator or helper\n"
+    "unreachable or silent; 5 fewer survivors than the code needs, or a node that may\n"
+    "not take a block; 130 interrupted.";
+
+constexpr const char* kCommonOptions =
+    "`ecpipe --help` lists the options of all commands, such as --coordinator, --json\n"
+    "and the TLS files, and the exit codes.";
+
+// Sizes as people write them: 32KiB, 64MiB.
+template <typename Integer>
+CLI::Option* AddSize(CLI::App* app, const std::string& name, Integer* bytes,
+                     const std::string& help) {
+  const auto parse = [bytes](const std::string& text) {
+    const absl::StatusOr<uint64_t> parsed = ParseSize(text);
+    if (!parsed.ok()) throw CLI::ValidationError(std::string(parsed.status().message()));
+    if (*parsed > std::numeric_limits<Integer>::max()) {
+      throw CLI::ValidationError("'" + text + "' is too large");
+    }
+    *bytes = static_cast<Integer>(*parsed);
+  };
+  return app->add_option_function<std::string>(name, parse, help)->type_name("SIZE");
+}
+
+// The arguments of every subcommand, and the one that was asked for.
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.require_subcommand(1);
+    app_.footer(kCommonOptions);  // of the subcommands, which inherit it
+    app_.fallthrough();           // global options may follow the subcommand
+    app_.add_option("--coordinator", common_.coordinator, "Address of the coordinator")
+        ->type_name("HOST:PORT")
+        ->envname("ECPIPE_COORDINATOR")
+        ->capture_default_str();
+    AddTlsOptions();
+    app_.add_flag("--json", common_.json, "Print the result as JSON");
+    app_.add_flag("-q,--quiet", common_.quiet, "Show no progress");
+    app_.add_option("--timeout", common_.timeout_s,
+                    "Give up after so many seconds without progress\n"
+                    "or an answer")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.05, 86400.0))
+        ->capture_default_str();
+    app_.set_version_flag("--version", std::string("ecpipe ") + Version());
+    AddRepairCommands();
+    AddRecoverNodeCommand();
+    AddRecoveryCommands();
+    AddLimitsCommands();
+    AddCatalogCommands();
+    AddFileCommands();
+    app_.footer("`ecpipe COMMAND --help` describes a command. Sizes: 65536, 64KiB, 8MiB, 1GiB.\n" +
+                std::string(kExitCodes));
+  }
+
+  int Run(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error) == 0 ? kExitOk : kExitUsage;
+    }
+    absl::Status status = CheckKernel();
+    if (status.ok()) status = command_();
+    if (!status.ok()) std::fprintf(stderr, "ecpipe: %s\n", StatusText(status).c_str());
+    return ExitCodeFor(status);
+  }
+
+ private:
+  void AddTlsOptions() {
+    app_.add_option("--tls-ca", common_.tls.ca,
+                    "TLS: PEM file with the CA of the cluster. With TLS\n"
+                    "all three files are needed")
+        ->type_name("FILE")
+        ->envname("ECPIPE_TLS_CA");
+    app_.add_option("--tls-cert", common_.tls.certificate, "TLS: PEM file with your certificate")
+        ->type_name("FILE")
+        ->envname("ECPIPE_TLS_CERT");
+    app_.add_option("--tls-key", common_.tls.key, "TLS: PEM file with the key of your certificate")
+        ->type_name("FILE")
+        ->envname("ECPIPE_TLS_KEY");
+  }
+
+  static void AddExample(CLI::App* app, const std::string& example) {
+    app->footer("Example: " + example + "\n" + kCommonOptions);
+  }
+
+  CLI::App* Add(CLI::App* parent, const std::string& name, const std::string& help,
+                std::function<absl::Status()> command) {
+    CLI::App* app = parent->add_subcommand(name, help);
+    app->callback([this, command = std::move(command)] { command_ = command; });
+    return app;
+  }
+
+  enum class Blocks { kOne, kSeveral };
+
+  static void AddTarget(CLI::App* app, RepairTarget& target, Blocks blocks) {
+    const bool one = blocks == Blocks::kOne;
+    app->add_option("BLOCK", target.block_ids,
+                    one ? "Id of the block" : "Ids of the blocks; all must belong to one stripe")
+        ->type_name("ID")
+        ->required()
+        ->transform(CanonicalBlockId)
+        ->expected(one ? 1 : -1);  // -1: any number, from 1 on
+    AddSize(app, "--offset", &target.offset, "First byte of the range; default: 0");
+    AddSize(app, "--length", &target.bytes,
+            "Length of the range; default: to the end of the\n"
+            "block");
+    AddScheme(app, &target.scheme, "default: the coordinator's");
+    app->add_option("--rack", target.rack, "Rack of this host, for schemes rp-rack and auto")
+        ->type_name("RACK");
+    AddTransport(app, &target.transport);
+    app->add_option("--verify", target.verify,
+                    "none: use only checksum files, if there are any;\n"
+                    "parity: read one more survivor and refuse slices\n"
+                    "whose blocks do not fit together; locate: read two\n"
+                    "more and name the corrupt block.\n"
+                    "Default: the coordinator's")
+        ->type_name("LEVEL");
+    AddSliceSize(app, &target.slice_bytes);
+  }
+
+  static void AddScheme(CLI::App* app, std::string* scheme, const std::string& fallback) {
+    app->add_option("--scheme", *scheme,
+                    "How the repair runs: auto (the scheme with the\n"
+                    "least expected time), rp, rp-weighted, rp-rack,\n"
+                    "rp-cyclic, rp-all, mixed, ppr or conventional;\n"
+                    "direct: read the block itself, which is not lost;\n"
+                    "pipe-b, pipe-s: baselines for comparison;\n" +
+                        fallback)
+        ->type_name("SCHEME");
+  }
+
+  static void AddTransport(CLI::App* app, std::string* transport) {
+    app->add_option("--transport", *transport, "tcp or redis; default: the coordinator's")
+        ->type_name("TRANSPORT");
+  }
+
+  static void AddHosts(CLI::App* app, std::vector<std::string>* nodes) {
+    app->add_option("--to", *nodes,
+                    "Nodes whose helpers store the blocks: one node\n"
+                    "for each block, in the order of the blocks")
+        ->option_text("NODE,...")
+        ->delimiter(',')
+        ->allow_extra_args(false);  // what follows is a block again
+  }
+
+  static void AddSliceSize(CLI::App* app, uint32_t* bytes) {
+    const auto positive = [](const std::string& text) {
+      return text == "0" ? std::string("a slice must not be 0 bytes long") : std::string();
+    };
+    AddSize(app, "--slice-size", bytes,
+            "Bytes in a slice, such as 32KiB; at most 64MiB;\n"
+            "default: the coordinator's")
+        ->check(positive);
+  }
+
+  // Helpers that have sent all wait for the requestor to empty its sockets, and take it for dead
+  // after ten seconds: half a MiB of each of a dozen helpers must be through by then.
+  static constexpr double kLeastLimitMbit = 10;
+
+  static void AddLimit(CLI::App* app, double* mbit) {
+    app->add_option("--limit-mbit", *mbit,
+                    "Receive at most so many megabits a second, so that\n"
+                    "other traffic of this host has the rest; default:\n"
+                    "no limit")
+        ->type_name("MBIT")
+        ->check(CLI::Range(kLeastLimitMbit, 1e6));
+  }
+
+  static void AddSha256(CLI::App* app, RepairTarget& target) {
+    const auto check = [](const std::string& text) {
+      return IsSha256Hex(text) ? "" : "must be 64 lower-case hexadecimal digits";
+    };
+    app->add_option("--sha256", target.sha256,
+                    "Fail unless the bytes have this SHA-256. Where the\n"
+                    "catalog knows the SHA-256 of a block, whole blocks\n"
+                    "are compared with that in any case")
+        ->type_name("HEX")
+        ->expected(1)
+        ->check(check);
+  }
+
+  void AddRepairCommands() {
+    CLI::App* read = Add(&app_, "read",
+                         "Degraded read: rebuild a block, or a range of it,\n"
+                         "and write its bytes in order as they arrive",
+                         [this] { return RunRead(common_, read_); });
+    AddTarget(read, read_.target, Blocks::kOne);
+    read->add_option("-o,--output", read_.output, "Output file, or - for standard output")
+        ->type_name("FILE")
+        ->capture_default_str();
+    AddLimit(read, &read_.limit_mbit);
+    AddSha256(read, read_.target);
+    AddExample(read, "ecpipe read BLOCK --offset 4096 --length 1MiB -o part.bin");
+
+    CLI::App* repair = Add(&app_, "repair",
+                           "Rebuild blocks of one stripe, into files or on\n"
+                           "nodes; each is stored whole and durable, or not\n"
+                           "at all",
+                           [this] { return RunRepair(common_, repair_); });
+    AddTarget(repair, repair_.target, Blocks::kSeveral);
+    CLI::Option_group* where = repair->add_option_group("Where to");
+    where->add_option("-o,--output", repair_.output, "Output file, for a single block")
+        ->type_name("FILE");
+    where
+        ->add_option("-d,--output-dir", repair_.output_directory,
+                     "Output directory; each file is named by the id\n"
+                     "of its block")
+        ->type_name("DIR");
+    AddHosts(where, &repair_.to);
+    where->require_option(1);
+    AddLimit(repair, &repair_.limit_mbit);
+    AddSha256(repair, repair_.target);
+    AddExample(repair,
+               "ecpipe repair BLOCK -o block.bin\n"
+               "         ecpipe repair BLOCK1 BLOCK2 --to node-3,node-7");
+
+    CLI::App* plan = Add(&app_, "plan", "Show how blocks would be rebuilt; repair nothing", [this] {
+      const bool json = common_.json && plan_format_ == PlanFormat::kText;
+      return RunPlan(common_, repair_.target, repair_.to, json ? PlanFormat::kJson : plan_format_);
+    });
+    AddTarget(plan, repair_.target, Blocks::kSeveral);
+    AddHosts(plan, &repair_.to);
+    const std::map<std::string, PlanFormat> formats{
+        {"text", PlanFormat::kText}, {"json", PlanFormat::kJson}, {"dot", PlanFormat::kDot}};
+    plan->add_option("--format", plan_format_, "text, json, or dot for Graphviz; default: text")
+        ->option_text("FORMAT")
+        ->transform(CLI::CheckedTransformer(formats));
+    AddExample(plan, "ecpipe plan BLOCK --scheme rp --format dot | dot -Tsvg >plan.svg");
+  }
+
+  void AddRecoverNodeCommand() {
+    CLI::App* recover =
+        Add(&app_, "recover-node",
+            "Rebuild all blocks of a lost node on other nodes.\n"
+            "The coordinator goes on if this command is\n"
+            "stopped. For an HDFS DataNode: show how many of\n"
+            "its blocks HDFS has rebuilt",
+            [this] { return RunRecoverNode(common_, recovery_, even_if_live_, detach_); });
+    recover->add_option("NODE", recovery_.node, "Id of the node whose blocks are lost")
+        ->type_name("ID")
+        ->required();
+    recover
+        ->add_option("--to", recovery_.to,
+                     "Nodes that may store rebuilt blocks; default: all\n"
+                     "live nodes")
+        ->option_text("NODE,...")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    recover->add_option("--scheme", recovery_.scheme,
+                        "As for `ecpipe repair`; default: the\n"
+                        "coordinator's")
+        ->type_name("SCHEME");
+    recover
+        ->add_option("--policy", recovery_.policy,
+                     "How the nodes of each repair are chosen: balanced\n"
+                     "(evens out the load of links), least-recent (the\n"
+                     "paper's greedy rule), in-order (a baseline);\n"
+                     "default: balanced")
+        ->type_name("POLICY")
+        ->check(CLI::IsMember({"in-order", "least-recent", "balanced"}));
+    AddSliceSize(recover, &recovery_.slice_bytes);
+    AddTransport(recover, &recovery_.transport);
+    recover
+        ->add_option("--streams", recovery_.streams_per_node,
+                     "Most repairs in which one node takes part at once;\n"
+                     "default: the coordinator's streams_per_node")
+        ->type_name("COUNT")
+        ->check(CLI::Range(1, 1000));
+    recover
+        ->add_option("--delay", recovery_.delay_seconds,
+                     "Rebuild nothing before the node has been silent\n"
+                     "for so long, because most nodes come back;\n"
+                     "default: the coordinator's delay_seconds, which\n"
+                     "is 120 unless configured")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.0, 604800.0));
+    recover->add_flag("--even-if-live", even_if_live_, "Rebuild even if the node's helper runs");
+    recover->add_flag("--detach", detach_, "Start the recovery and do not wait for its end");
+    AddExample(recover, "ecpipe recover-node node-5 --delay 0");
+  }
+
+  void AddRecoveryCommands() {
+    CLI::App* recovery =
+        app_.add_subcommand("recovery", "List, show, pause, resume or cancel recoveries");
+    recovery->require_subcommand(1);
+    Add(recovery, "list", "List recoveries, newest first",
+        [this] { return RunRecoveries(common_); });
+    AddById(recovery, "show", "Show the progress, and which blocks wait and why",
+            [this] { return RunShowRecovery(common_, recovery_id_); });
+    const auto change = [&](const char* name, const char* help, RecoveryChange what) {
+      AddById(recovery, name, help,
+              [this, what] { return RunChangeRecovery(common_, recovery_id_, what); });
+    };
+    change("pause", "Start no more repairs; running repairs go on", RecoveryChange::kPause);
+    change("resume", "Go on with a paused recovery", RecoveryChange::kResume);
+    change("cancel", "End a recovery and its running repairs", RecoveryChange::kCancel);
+  }
+
+  void AddById(CLI::App* parent, const std::string& name, const std::string& help,
+               std::function<absl::Status()> command) {
+    Add(parent, name, help, std::move(command))
+        ->add_option("ID", recovery_id_, "Number of the recovery; see `ecpipe recovery list`")
+        ->required();
+  }
+
+  void AddLimitsCommands() {
+    CLI::App* limits = app_.add_subcommand("limits",
+                                           "Show the limits on repairs, or set them. New\n"
+                                           "limits hold at once and outlast restarts");
+    limits->require_subcommand(0, 1);
+    limits->callback([this, limits] {
+      if (limits->get_subcommands().empty()) command_ = [this] { return RunLimits(common_); };
+    });
+    CLI::App* set = Add(limits, "set", "Change the limits that are named; others stay",
+                        [this] { return RunSetLimits(common_, limits_); });
+    CLI::App* reset = Add(limits, "reset", "Go back to the limits in the configurations", [this] {
+      limits_.reset = true;
+      return RunSetLimits(common_, limits_);
+    });
+    for (CLI::App* app : {set, reset}) {
+      app->add_flag("--cluster", limits_.cluster, "For the cluster as a whole");
+      app->add_option("--node", limits_.nodes, "For each of these nodes")
+          ->option_text("NODE,...")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+    }
+    set->add_option("--repair-mbit", limits_.repair_mbit,
+                    "Most that repairs may send, in Mb/s; 0: no limit")
+        ->type_name("MBIT");
+    set->add_option("--max-running", limits_.max_running,
+                    "Most repairs at once; only with --cluster")
+        ->type_name("COUNT");
+    set->add_option("--max-sessions", limits_.max_sessions,
+                    "Most repairs in which the node takes part at once;\n"
+                    "only with --node")
+        ->type_name("COUNT");
+    AddExample(set, "ecpipe limits set --cluster --repair-mbit 2000");
+    AddExample(reset, "ecpipe limits reset --node node-1,node-2");
+  }
+
+  void AddCatalogCommands() {
+    CLI::App* catalog = app_.add_subcommand("catalog", "Load and show the catalog of stripes");
+    catalog->require_subcommand(1);
+    CLI::App* load = Add(catalog, "load", "Add the stripes of manifests",
+                         [this] { return RunCatalogLoad(common_, manifests_); });
+    load->add_option("MANIFEST", manifests_, "Manifest files, as `ecpipe encode` writes them")
+        ->type_name("FILE")
+        ->required();
+    AddExample(load, "ecpipe catalog load blocks/f.manifest.json");
+    CLI::App* list = Add(catalog, "list", "List stripes in the order of their ids",
+                         [this] { return RunCatalogList(common_, list_after_, list_limit_); });
+    list->add_option("--after", list_after_, "Begin after the stripe with this id")
+        ->type_name("ID");
+    list->add_option("--limit", list_limit_, "List at most so many stripes")
+        ->type_name("COUNT")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    CLI::App* locate = Add(catalog, "locate",
+                           "Show the stripe of a block, and the node of each\n"
+                           "of its blocks",
+                           [this] { return RunCatalogLocate(common_, located_block_); });
+    locate->add_option("BLOCK", located_block_, "Id of the block")->type_name("ID")->required();
+    CLI::App* probe = Add(&app_, "probe", "Measure the speed of the links between nodes",
+                          [this] { return RunProbe(common_, probe_); });
+    probe
+        ->add_option("--nodes", probe_.nodes,
+                     "Only links among these nodes; default: all live\n"
+                     "nodes")
+        ->option_text("NODE,...")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    AddSize(probe, "--bytes", &probe_.bytes, "Bytes to send over each link; default: 8MiB");
+    Add(&app_, "links",
+        "Show the link speeds that plans use, as lines\n"
+        "FROM TO MBIT, the format of [topology] links",
+        [this] { return RunLinks(common_); });
+    Add(&app_, "status", "Show nodes, their traffic, and recent repairs",
+        [this] { return RunStatus(common_); });
+  }
+
+  void AddFileCommands() {
+    CLI::App* encode = Add(&app_, "encode", "Encode a file into blocks and a manifest",
+                           [this] { return RunEncode(common_, encode_); });
+    encode->add_option("FILE", encode_.input, "File to encode")->type_name("PATH")->required();
+    encode
+        ->add_option("-o,--out", encode_.output_directory,
+                     "Directory for the blocks and the manifest")
+        ->type_name("DIR")
+        ->required();
+    encode
+        ->add_option("--code", encode_.code,
+                     "rs(n,k), rs-vandermonde(n,k), rs-legacy(n,k),\n"
+                     "xor(n,k), hdfs:RS-6-3 (or another of HDFS's names),\n"
+                     "lrc(k,groups,global) or rotated-rs(n,k), whose\n"
+                     "block size must be a multiple of 64KiB. n is the\n"
+                     "number of all blocks of a stripe, k that of its\n"
+                     "data blocks")
+        ->type_name("CODE")
+        ->capture_default_str();
+    // A default_val() would be shown and would not reach the function that parses sizes.
+    AddSize(encode, "--block-size", &encode_.block_bytes, "Bytes in a block")->default_str("64MiB");
+    encode
+        ->add_option("--name", encode_.name,
+                     "How the ids of blocks begin; default: the name of\n"
+                     "the file")
+        ->type_name("NAME");
+    encode
+        ->add_option("--nodes", encode_.nodes,
+                     "Nodes, at least n. Each block of a stripe goes to\n"
+                     "another node, into DIR/NODE/, and the order\n"
+                     "rotates from stripe to stripe")
+        ->option_text("NODE,...")
+        ->delimiter(',');
+    encode->add_flag("--no-checksums", encode_.no_checksums,
+                     "Write no checksum files. Helpers then do not\n"
+                     "notice damaged bytes when they read blocks");
+    AddExample(encode, "ecpipe encode f -o blocks --code \"rs(6,4)\" --block-size 8MiB");
+
+    CLI::App* decode =
+        Add(&app_, "decode", "Rebuild a file from its manifest and its blocks",
+            [this] { return RunDecode(common_, manifest_, blocks_, decode_output_); });
+    CLI::App* verify = Add(&app_, "verify", "Check blocks against their manifest and their code",
+                           [this] { return RunVerify(common_, manifest_, blocks_); });
+    for (CLI::App* app : {decode, verify}) {
+      app->add_option("MANIFEST", manifest_, "Manifest file")->type_name("FILE")->required();
+      app->add_option("--blocks", blocks_, "Directory that `ecpipe encode` wrote the blocks to")
+          ->type_name("DIR")
+          ->required();
+    }
+    decode->add_option("-o,--output", decode_output_, "File to write")
+        ->type_name("FILE")
+        ->required();
+    AddExample(decode, "ecpipe decode blocks/f.manifest.json --blocks blocks -o f");
+    AddExample(verify, "ecpipe verify blocks/f.manifest.json --blocks blocks");
+  }
+
+  CLI::App app_{
+      "ECPipe rebuilds lost blocks of erasure-coded data by repair pipelining. This\n"
+      "is its command for operators and for scripts."};
+  std::function<absl::Status()> command_;
+  CommonArguments common_;
+  ReadArguments read_{.target = {}, .output = "-"};
+  RepairArguments repair_;
+  std::string located_block_;
+  ProbeArguments probe_;
+  LimitsArguments limits_;
+  RecoverySpec recovery_;
+  bool even_if_live_ = false;
+  bool detach_ = false;
+  uint64_t recovery_id_ = 0;
+  PlanFormat plan_format_ = PlanFormat::kText;
+  std::vector<std::string> manifests_;
+  std::string list_after_;
+  uint32_t list_limit_ = 100;
+  EncodeArguments encode_;
+  std::string manifest_;
+  std::string blocks_;
+  std::string decode_output_;
+};
+
+}  // namespace
+}  // namespace ecpipe
+
+int main(int argc, char** argv) {
+  ecpipe::PrepareRpcExit();
+  const int code = ecpipe::CommandLine().Run(argc, argv);
+  ecpipe::AwaitRpcExit();
+  return code;
+}

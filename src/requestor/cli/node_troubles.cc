@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/cli/node_troubles.h"
+
+#include "absl/strings/str_format.h"
+
+namespace ecpipe {
+namespace {
+
+// Helpers send a heartbeat each second; it takes a while on a busy machine.
+constexpr double kLateSeconds = 2.5;
+
+void AddSilence(const NodeStatus& node, std::vector<std::string>* troubles) {
+  troubles->push_back("the helper does not answer this command: " + node.answer_error);
+  if (!node.control_error.empty()) {
+    troubles->push_back("the coordinator does not reach its control port " + node.control_address +
+                        ": " + node.control_error);
+  }
+  if (!node.data_error.empty()) {
+    troubles->push_back("the coordinator does not reach its data port " + node.data_address + ": " +
+                        node.data_error);
+  }
+  if (node.control_error.empty() && node.data_error.empty()) {
+    troubles->push_back(
+        "the coordinator reaches both its ports, so either the helper hangs, or this host is cut "
+        "off from it");
+  }
+}
+
+void AddHdfs(const NodeStatus& node, std::vector<std::string>* troubles) {
+  if (node.storage_id.empty()) {
+    troubles->push_back(
+        "it serves no DataNode's blocks: beside a DataNode set [helper] store = \"hdfs\"");
+    return;
+  }
+  if (!node.reported_blocks && node.state != "dead") {
+    troubles->push_back("the helper has not reported its blocks yet");
+  }
+  if (node.state_in_hdfs == "dead") {
+    troubles->push_back(absl::StrFormat(
+        "the NameNode counts its DataNode as dead and last heard of it %.0f s ago",
+        node.silent_in_hdfs_seconds));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs) {
+  std::vector<std::string> troubles;
+  if (node.state == "dead") {
+    troubles.push_back(absl::StrFormat(
+        "no heartbeat for %.0f s: the helper has ended, or is cut off from the coordinator",
+        node.seconds_since_heartbeat));
+  } else {
+    if (!node.answers) AddSilence(node, &troubles);
+    if (node.seconds_since_heartbeat > kLateSeconds) {
+      troubles.push_back(
+          absl::StrFormat("its last heartbeat is %.1f s old", node.seconds_since_heartbeat));
+    }
+    for (const std::string& root : node.failed_roots) {
+      troubles.push_back("it cannot use a directory of [helper] roots: " + root);
+    }
+  }
+  if (hdfs) AddHdfs(node, &troubles);
+  return troubles;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "requestor/client/coordinator_api.h"
+
+namespace ecpipe {
+
+// What is wrong with a node, a sentence each, for operators; empty: nothing. `hdfs`: the
+// coordinator knows of an HDFS, so that nodes are expected to be DataNodes. Pure.
+std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs);
+
+}  // namespace ecpipe

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/client/cluster_status_client.h"
+
+#include "rpc/facts_proto.h"
+
+namespace ecpipe {
+namespace {
+
+NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
+  NodeStatus node;
+  node.node = proto.info().node_id();
+  node.rack = proto.info().rack();
+  node.state = proto.state();
+  node.control_address = proto.info().control_address();
+  node.data_address = proto.info().data_address();
+  node.redis_address = proto.info().redis_address();
+  node.seconds_since_heartbeat = proto.seconds_since_heartbeat();
+  node.block_count = proto.inventory().block_count();
+  node.block_bytes = proto.inventory().block_bytes();
+  const auto& failed_roots = proto.inventory().failed_roots();
+  node.failed_roots.assign(failed_roots.begin(), failed_roots.end());
+  node.storage_id = proto.info().storage_id();
+  node.reported_blocks = proto.reported_blocks();
+  node.state_in_hdfs = proto.state_in_hdfs();
+  node.silent_in_hdfs_seconds = proto.silent_in_hdfs_seconds();
+  return node;
+}
+
+HdfsClusterStatus HdfsOf(const v1::HdfsStatus& proto) {
+  const v1::HdfsFacts& facts = proto.facts();
+  HdfsClusterStatus hdfs{{facts.configured(), std::nullopt, facts.groups(), facts.last_error(),
+                          facts.safe_mode()},
+                         proto.nodes(),
+                         proto.blocks(),
+                         proto.degraded_groups(),
+                         proto.lost_groups()};
+  if (facts.has_age_seconds()) hdfs.facts.age_seconds = facts.age_seconds();
+  return hdfs;
+}
+
+}  // namespace
+
+RepairStatus RepairStatusOf(const v1::Repair& proto) {
+  RepairStatus repair;
+  repair.repair_id = proto.repair_id();
+  repair.attempt = proto.attempt();
+  repair.block_ids.assign(proto.block_ids().begin(), proto.block_ids().end());
+  repair.scheme = proto.scheme();
+  repair.transport = proto.transport();
+  repair.state = proto.state();
+  repair.requestor = proto.requestor();
+  repair.started_unix_ms = proto.started_unix_ms();
+  repair.ended_unix_ms = proto.ended_unix_ms();
+  repair.detail = proto.detail();
+  repair.hosts = {proto.hosts().begin(), proto.hosts().end()};
+  repair.recovery_id = proto.recovery_id();
+  return repair;
+}
+
+ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto) {
+  ClusterStatus status;
+  status.version = proto.version();
+  status.stripe_count = proto.stripe_count();
+  for (const auto& node : proto.nodes()) status.nodes.push_back(NodeOf(node));
+  for (const auto& repair : proto.repairs()) status.repairs.push_back(RepairStatusOf(repair));
+  for (const auto& block : proto.corrupt_blocks()) {
+    status.corrupt_blocks.push_back(
+        {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms()});
+  }
+  if (proto.has_hdfs()) status.hdfs = HdfsOf(proto.hdfs());
+  return status;
+}
+
+}  // namespace ecpipe

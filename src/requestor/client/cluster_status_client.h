@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the coordinator's GetStatus says, in the requestor's own types.
+#pragma once
+
+#include "ecpipe/v1/coordinator.pb.h"
+#include "requestor/client/coordinator_api.h"
+
+namespace ecpipe {
+
+ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto);
+
+RepairStatus RepairStatusOf(const v1::Repair& proto);
+
+}  // namespace ecpipe

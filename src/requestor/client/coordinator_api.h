@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls to the coordinator that requestors and the `ecpipe` command make. coordinator_client.h
+// makes them over gRPC; tests use a fake.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/progress_fn.h"
+#include "model/checksum_kind.h"
+#include "model/hdfs_block.h"
+#include "model/plan/repair_plan.h"
+#include "model/stripe_facts.h"
+
+namespace ecpipe {
+
+// Which bytes are wanted, and how. Zeros and empty strings mean the coordinator's defaults.
+struct RepairTarget {
+  // All of one stripe; the range holds for each of them. A block that is shorter has zeros behind
+  // its end.
+  std::vector<std::string> block_ids;
+  std::optional<StripeFacts> facts;    // describes that stripe; none: it is in the catalog
+  uint64_t offset = 0;
+  uint64_t bytes = 0;  // 0: to the end of the shortest of the blocks
+  std::string scheme;  // "auto": the scheme with the least expected time
+  uint32_t slice_bytes = 0;
+  std::string transport;  // "tcp" or "redis"
+  std::string rack;       // the requestor's rack, for the schemes rp-rack and auto
+  // "none"; "parity": the repair reads one more survivor and hands over no slice whose blocks do
+  // not fit together; "locate": it reads two more and names the corrupt block.
+  std::string verify;
+  bool background = false;  // nobody waits for the bytes, so reads that somebody waits for go first
+  // The SHA-256 that the bytes of each block must have: 64 hexadecimal digits, or empty for none.
+  // If it is not set, whole blocks are compared with the SHA-256 in the catalog, where there is
+  // one.
+  std::vector<std::string> sha256 = {};
+};
+
+struct RepairCost {
+  struct Node {
+    std::string node;
+    uint64_t up_bytes = 0;
+    uint64_t down_bytes = 0;
+  };
+  std::vector<Node> nodes;
+  uint64_t busiest_link_bytes = 0;
+  uint64_t total_bytes = 0;
+  uint32_t depth = 0;
+  double expected_seconds = 0;
+  double timeslots = 0;
+};
+
+struct GrantedRepair {
+  RepairId repair_id = 0;
+  std::optional<RepairPart> part;  // has passed ValidatePart; none: nodes store the blocks
+  std::string scheme;
+  std::string stripe_id;
+  uint64_t block_bytes = 0;  // length of the shortest wanted block
+  RepairCost cost;
+  std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
+  // Sources of the target's facts whose replicas are known to be corrupt.
+  std::vector<StripeFacts::Source> corrupt;
+};
+
+struct RepairPrediction {
+  std::string scheme;
+  double expected_seconds = 0;
+  double timeslots = 0;
+  uint64_t cross_rack_bytes = 0;
+};
+
+struct ExplainedRepair {
+  RepairPlan plan;
+  std::string stripe_id;
+  std::string code;
+  std::map<int, std::string> block_ids;      // of the blocks that the plan reads, by block index
+  std::map<std::string, std::string> racks;  // by node id
+  RepairCost cost;
+  std::vector<RepairPrediction> predictions;  // one for each scheme; none for a direct read
+};
+
+struct StripeBlock {
+  std::string block_id;
+  std::string node;
+  std::string sha256;  // of the whole block, 64 hexadecimal digits; empty: not known
+};
+struct StripeInfo {
+  std::string stripe_id;
+  std::string code;
+  uint64_t block_bytes = 0;
+  std::vector<StripeBlock> blocks;
+};
+
+// Live counters of one helper, from itself.
+struct HelperCounters {
+  uint32_t active_sessions = 0;
+  uint64_t buffer_bytes = 0;
+  uint64_t data_bytes_sent = 0;
+  uint64_t data_bytes_received = 0;
+  uint64_t block_bytes_read = 0;
+  uint64_t parts_done = 0;
+  uint64_t parts_failed = 0;
+  double cpu_seconds = 0;
+  uint64_t peak_resident_bytes = 0;
+};
+struct NodeStatus {
+  std::string node;
+  std::string rack;
+  std::string state;  // "live", "draining" or "dead"
+  std::string control_address;
+  std::string data_address;
+  std::string redis_address;
+  double seconds_since_heartbeat = 0;
+  uint64_t block_count = 0;
+  uint64_t block_bytes = 0;
+  std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
+  bool answers = false;  // whether the helper has answered with `counters`
+  // Of a live node that does not answer: why not, and why the coordinator does not reach its ports
+  // (empty: it does).
+  std::string answer_error;
+  std::string control_error;
+  std::string data_error;
+  // Of a DataNode of HDFS.
+  std::string storage_id;        // its UUID; empty: it is none
+  bool reported_blocks = false;  // whether its helper has reported its blocks
+  std::string state_in_hdfs;     // "live" or "dead", by the NameNode; empty: it does not say
+  double silent_in_hdfs_seconds = 0;  // since the NameNode has heard of it
+  HelperCounters counters;
+};
+struct RepairStatus {
+  RepairId repair_id = 0;
+  uint32_t attempt = 0;
+  std::vector<std::string> block_ids;
+  std::string scheme;
+  std::string transport;
+  std::string state;
+  std::string requestor;
+  int64_t started_unix_ms = 0;
+  int64_t ended_unix_ms = 0;
+  std::string detail;
+  std::vector<std::string> hosts;  // nodes that store the blocks; empty: the requestor takes them
+  uint64_t recovery_id = 0;        // 0: none
+};
+// A corrupt block. Repairs do not read it until it has been repaired.
+struct CorruptBlockStatus {
+  std::string block_id;
+  std::string node;
+  std::string reason;
+  int64_t found_unix_ms = 0;
+
+  // Whether the block belongs to HDFS, which alone may store it anew.
+  bool hdfs() const { return ParseHdfsBlock(block_id).ok(); }
+  // The command that repairs the block on its node. Not for blocks of HDFS.
+  std::string RepairCommand() const { return "ecpipe repair " + block_id + " --to " + node; }
+};
+// What the coordinator knows from HDFS's NameNode.
+struct HdfsFactsStatus {
+  bool configured = false;
+  std::optional<double> age_seconds;  // age of its last answer; none: no answer yet
+  uint64_t groups = 0;
+  std::string last_error;  // why there is no newer answer; empty: it is as new as it should be
+  std::string safe_mode;   // what the NameNode says of it; empty: it is not in safe mode
+};
+struct HdfsClusterStatus {
+  HdfsFactsStatus facts;
+  uint64_t nodes = 0;            // DataNodes that have reported their blocks
+  uint64_t blocks = 0;           // blocks that these DataNodes report
+  uint64_t degraded_groups = 0;  // groups with a block that no live node has
+  uint64_t lost_groups = 0;      // groups that lack more blocks than their parity
+};
+struct ClusterStatus {
+  std::string version;
+  uint64_t stripe_count = 0;
+  std::vector<NodeStatus> nodes;
+  std::vector<RepairStatus> repairs;               // newest first
+  std::vector<CorruptBlockStatus> corrupt_blocks;  // oldest finding first
+  std::optional<HdfsClusterStatus> hdfs;           // none: the coordinator knows of no HDFS
+};
+
+// The recovery of all blocks of a node. Zeros, empty strings and a negative delay mean the
+// coordinator's defaults.
+struct RecoverySpec {
+  std::string node;
+  std::vector<std::string> to;  // nodes that may store rebuilt blocks; empty: all live nodes
+  std::string scheme;
+  std::string policy;  // "in-order", "least-recent" or "balanced"
+  uint32_t slice_bytes = 0;
+  std::string transport;          // "tcp" or "redis"
+  uint32_t streams_per_node = 0;  // most repairs in which a node takes part at once
+  double delay_seconds = -1;      // how long the node must be silent before blocks are rebuilt
+};
+struct BlockedRepair {
+  std::string block_id;
+  std::string reason;
+  uint32_t attempts = 0;
+  bool given_up = false;
+};
+struct RecoveryStatus {
+  uint64_t recovery_id = 0;
+  RecoverySpec spec;
+  std::string state;     // "running", "paused", "done", "partial", "cancelled" or "returned"
+  bool listing = false;  // the totals are not complete yet
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;
+  uint64_t done_blocks = 0;
+  uint64_t done_bytes = 0;
+  uint64_t running_blocks = 0;
+  uint64_t waiting_blocks = 0;
+  uint64_t failed_blocks = 0;
+  double bytes_per_second = 0;
+  double eta_seconds = -1;       // -1: not known
+  double begins_in_seconds = 0;  // time that the node still has to come back
+  std::vector<BlockedRepair> blocked;
+  int64_t started_unix_ms = 0;
+  int64_t ended_unix_ms = 0;
+
+  bool ended() const { return state != "running" && state != "paused"; }
+};
+enum class RecoveryChange { kPause, kResume, kCancel };
+
+// The speed of a link from node to node, or from rack to rack if it is from the operator's file.
+struct LinkSpeed {
+  std::string from;
+  std::string to;
+  double bytes_per_second = 0;
+  uint64_t samples = 0;    // number of measurements; 0: the speed is from the operator's file
+  double age_seconds = 0;  // of the latest measurement
+};
+struct ProbeOutcome {
+  double bytes_per_second = 0;
+  std::string error;  // why the link was not measured; empty: it was
+};
+struct ProbeReport {
+  std::vector<ProbeOutcome> outcomes;  // one for each link, in the order of the request
+  double rest_seconds = 0;             // until the next round may begin
+};
+
+// A failed attempt of a repair, and what it has left missing.
+struct FailedAttempt {
+  RepairId repair_id = 0;
+  uint32_t attempt = 0;
+  SliceGrid grid;
+  std::vector<SliceRun> missing;
+  std::string scheme;    // the scheme of that attempt
+  absl::Status failure;  // why it failed, with the blame (model/blame.h)
+};
+struct RepairAdvice {
+  bool replan = false;  // end the attempt, and resume the repair
+  std::string reason;
+};
+
+// Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator;
+// other errors are the coordinator's own. A call that is given a stop token ends soon with
+// CANCELLED when that is asked to stop; the coordinator may have done it all the same.
+class CoordinatorApi {
+ public:
+  virtual ~CoordinatorApi() = default;
+
+  // `to` names a node for each block whose helper stores the block; empty: the requestor takes the
+  // bytes.
+  virtual absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
+                                                    const std::vector<std::string>& to,
+                                                    const std::string& requestor,
+                                                    const std::stop_token& stop) = 0;
+  // Asks for another attempt for the missing slices. The requestor takes the bytes.
+  virtual absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
+                                                     const std::string& requestor,
+                                                     const FailedAttempt& from,
+                                                     const std::stop_token& stop) = 0;
+  // Asks whether to go on with an attempt. `quiet`: no bytes have come for a while. Answers within
+  // two seconds.
+  virtual absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
+                                                     uint64_t missing_bytes, bool quiet) = 0;
+  // Reports how the repair ended. If the status names a corrupt block (corrupt_block.h), the
+  // coordinator learns of it. A CANCELLED repair, or one for which `stop` was asked to stop before,
+  // is reported within a second or not at all, and the token does not end the call. Returns the
+  // sources of the target's facts whose replicas are known to be corrupt by now.
+  virtual absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
+      RepairId repair_id, uint32_t attempt, const absl::Status& status, uint64_t verified_bytes,
+      const std::stop_token& stop) = 0;
+  virtual absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token& stop) = 0;
+  virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
+                                                  const std::vector<std::string>& to,
+                                                  const std::string& requestor) = 0;
+  // Stores the stripes in batches, each in one transaction. After an error the batches before it
+  // are stored. `progress` is told of stripes and may be null.
+  virtual absl::Status PutStripes(const std::vector<StripeInfo>& stripes,
+                                  const ProgressFn& progress) = 0;
+  virtual absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string& after_stripe_id,
+                                                              uint32_t limit) = 0;
+  virtual absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string& block_id) = 0;
+  // Returns the id of the recovery. The coordinator goes on by itself.
+  virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec& spec, bool even_if_live) = 0;
+  virtual absl::Status ChangeRecovery(uint64_t recovery_id, RecoveryChange change) = 0;
+  // The recovery with this id, or for 0 all recoveries, newest first.
+  virtual absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t recovery_id) = 0;
+  // Measures these links at the same time, in one round in which each node may send once and
+  // receive once. RESOURCE_EXHAUSTED: not now, try again later.
+  virtual absl::StatusOr<ProbeReport> ProbeLinks(
+      const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) = 0;
+  // The measured speeds, then those of the operator's file.
+  virtual absl::StatusOr<std::vector<LinkSpeed>> Links() = 0;
+  // Also asks each live helper for its counters.
+  virtual absl::StatusOr<ClusterStatus> Status() = 0;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "requestor/client/coordinator_api.h"
+#include "rpc/rpc_security.h"
+
+namespace ecpipe {
+
+// Asks all helpers that are not dead for their counters, at once, and sets `answers` and `counters`
+// of their nodes. It takes a second at most.
+void AskHelpers(const RpcSecurity& security, std::vector<NodeStatus>* nodes);
+
+}  // namespace ecpipe

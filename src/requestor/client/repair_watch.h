@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the coordinator about an attempt that brings no bytes, or takes long, and ends the attempt
+// if the coordinator says so.
+#pragma once
+
+#include <functional>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "pipeline/part_runner.h"
+#include "requestor/client/coordinator_api.h"
+
+namespace ecpipe {
+
+// Watches one attempt from construction to destruction, on a thread of its own. Destruction may
+// wait for a running call to the coordinator.
+class RepairWatch {
+ public:
+  struct Options {
+    Duration quiet_after = std::chrono::milliseconds(500);     // without a byte
+    Duration inspect_every = std::chrono::milliseconds(1000);  // while bytes come
+  };
+
+  // `missing_bytes` says what each block lacks, from any thread. All outlive the watch.
+  RepairWatch(CoordinatorApi* coordinator, PartRunner* runner,
+              std::function<uint64_t()> missing_bytes, const Options& options);
+  ~RepairWatch();
+
+ private:
+  void Run();
+  // Returns false when it is time to stop.
+  bool WaitUntil(TimePoint next);
+  bool WaitsForHelpers();
+  void Inspect(bool quiet);
+
+  CoordinatorApi* const coordinator_;
+  PartRunner* const runner_;
+  const std::function<uint64_t()> missing_bytes_;
+  const Options options_;
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Thread thread_;
+};
+
+}  // namespace ecpipe

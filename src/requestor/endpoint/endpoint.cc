@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/endpoint/endpoint.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/process/log.h"
+#include "base/status.h"
+#include "net/endpoint_address.h"
+
+namespace ecpipe {
+namespace {
+
+// With no descriptors left accept() fails at once, for as long as that lasts.
+constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
+
+// Says so if the socket takes it; a client of TLS only sees the end.
+void Refuse(const UniqueFd& fd, bool plain) {
+  if (!plain) return;
+  const std::string text = EndpointErrorText(absl::ResourceExhaustedError(
+      "the endpoint is at its limit of connections ([endpoint] max_connections)"));
+  const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(text.data()),
+                                         text.size());
+  const EndpointFrameHeaderBytes header = EncodeEndpointHeader(EndpointFrame::kError, payload);
+  std::vector<uint8_t> frame(header.begin(), header.end());
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  [[maybe_unused]] const ssize_t sent =
+      ::send(fd.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Start(const Options& options,
+                                                          RepairSourceFactory factory) {
+  const bool allowed = options.tls != nullptr || options.insecure;
+  ECPIPE_RETURN_IF_ERROR(CheckEndpointAddress(options.address, allowed));
+  ECPIPE_ASSIGN_OR_RETURN(EndpointSocket socket,
+                          EndpointSocket::Listen(options.address, options.mode));
+  // "localhost" may turn out to be any address.
+  ECPIPE_RETURN_IF_ERROR(CheckEndpointAddress(socket.address(), allowed));
+  Wakeup wakeup;
+  if (!wakeup.valid()) return ErrnoStatus(errno, "make an eventfd for " + options.address);
+  Options used = options;
+  if (socket.local()) used.tls = nullptr;
+  return std::unique_ptr<Endpoint>(
+      new Endpoint(used, std::move(socket), std::move(wakeup), std::move(factory)));
+}
+
+Endpoint::Endpoint(const Options& options, EndpointSocket socket, Wakeup wakeup,
+                   RepairSourceFactory factory)
+    : options_(options),
+      socket_(std::move(socket)),
+      factory_(std::move(factory)),
+      wakeup_(std::move(wakeup)),
+      thread_([this] { Run(); }) {}
+
+Endpoint::~Endpoint() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  wakeup_.Signal();
+  thread_.join();
+}
+
+EndpointCounts Endpoint::counts() {
+  MutexLock lock(&mutex_);
+  EndpointCounts counts = counts_;
+  counts.connections = static_cast<uint32_t>(
+      std::count_if(connections_.begin(), connections_.end(),
+                    [](const Connection& connection) { return !connection.done; }));
+  return counts;
+}
+
+bool Endpoint::stopping() {
+  MutexLock lock(&mutex_);
+  return stopping_;
+}
+
+std::vector<EndpointSession*> Endpoint::Sessions() {
+  MutexLock lock(&mutex_);
+  std::vector<EndpointSession*> sessions;
+  for (const Connection& connection : connections_) sessions.push_back(connection.session.get());
+  return sessions;
+}
+
+void Endpoint::StopListening() {
+  {
+    MutexLock lock(&mutex_);
+    listening_ = false;
+  }
+  wakeup_.Signal();
+}
+
+bool Endpoint::listening() {
+  MutexLock lock(&mutex_);
+  return listening_;
+}
+
+void Endpoint::Run() {
+  while (Await()) {
+    if (listening()) {
+      AcceptSome();
+    } else {
+      socket_.Close();
+    }
+    JoinDone();
+  }
+  for (EndpointSession* session : Sessions()) {
+    session->Stop(absl::UnavailableError("the endpoint is shutting down"));
+  }
+  std::list<Connection> left;
+  {
+    MutexLock lock(&mutex_);
+    for (Connection& connection : connections_) {
+      left.push_back({nullptr, std::move(connection.thread), false});
+    }
+  }
+  for (Connection& connection : left) connection.thread.join();
+}
+
+bool Endpoint::Await() {
+  std::vector<pollfd> polled = {{socket_.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}};
+  std::vector<EndpointSession*> watched;
+  std::optional<TimePoint> first;
+  const std::vector<EndpointSession*> sessions = Sessions();
+  for (EndpointSession* session : sessions) {
+    if (const auto deadline = session->deadline())
+      first = std::min(first.value_or(*deadline), *deadline);
+    const int fd = session->watched_fd();
+    if (fd < 0) continue;
+    watched.push_back(session);
+    polled.push_back({fd, POLLIN | POLLRDHUP, 0});
+  }
+  int timeout = -1;
+  if (first) {
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(*first - Clock::System().Now());
+    timeout = static_cast<int>(std::max<int64_t>(0, rest.count()));
+  }
+  ::poll(polled.data(), polled.size(), timeout);
+  wakeup_.Drain();
+  for (size_t i = 0; i < watched.size(); ++i) {
+    if (polled[i + 2].revents != 0) watched[i]->PeerHasGone();
+  }
+  const TimePoint now = Clock::System().Now();
+  for (EndpointSession* session : sessions) session->Expire(now);
+  return !stopping();
+}
+
+void Endpoint::AcceptSome() {
+  while (true) {
+    UniqueFd fd(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd.valid()) {
+      Open(std::move(fd));
+      continue;
+    }
+    const bool exhausted =
+        errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+    if (exhausted) {
+      pollfd polled{wakeup_.fd(), POLLIN, 0};
+      ::poll(&polled, 1,
+             static_cast<int>(
+                 std::chrono::duration_cast<std::chrono::milliseconds>(kAcceptPause).count()));
+    }
+    return;
+  }
+}
+
+void Endpoint::Open(UniqueFd fd) {
+  JoinDone();
+  {
+    MutexLock lock(&mutex_);
+    if (connections_.size() >= options_.max_connections) {
+      ++counts_.refused;
+      return Refuse(fd, options_.tls == nullptr);
+    }
+  }
+  StreamSocket socket(std::move(fd));
+  if (options_.tls != nullptr) {
+    // Those who may have blocks repaired (rpc/access.cc).
+    socket.UseTls(options_.tls->Accept(socket.fd(), {Role::kRequestor, Role::kOperator}));
+  }
+  auto session = std::make_unique<EndpointSession>(std::move(socket), options_.session, &factory_,
+                                                   [this] { wakeup_.Signal(); });
+  MutexLock lock(&mutex_);
+  Connection& connection = connections_.emplace_back();
+  connection.session = std::move(session);
+  connection.thread = Thread([this, at = &connection] { Serve(at); });
+}
+
+void Endpoint::Serve(Connection* connection) {
+  const EndpointSession::Outcome outcome = connection->session->Run();
+  if (outcome.repair || !outcome.status.ok()) {
+    Log(outcome.status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "endpoint.end",
+        {{"bytes", std::to_string(outcome.bytes)}, {"status", StatusText(outcome.status)}});
+  }
+  {
+    MutexLock lock(&mutex_);
+    connection->done = true;
+    counts_.bytes_sent += outcome.bytes;
+    ++(!outcome.repair       ? counts_.bad_requests
+       : outcome.status.ok() ? counts_.repairs_done
+                             : counts_.repairs_failed);
+  }
+  wakeup_.Signal();
+}
+
+void Endpoint::JoinDone() {
+  std::list<Connection> done;
+  {
+    MutexLock lock(&mutex_);
+    for (auto at = connections_.begin(); at != connections_.end();) {
+      const auto next = std::next(at);
+      if (at->done) done.splice(done.end(), connections_, at);
+      at = next;
+    }
+  }
+  for (Connection& connection : done) connection.thread.join();
+}
+
+}  // namespace ecpipe

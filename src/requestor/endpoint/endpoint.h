@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requestor endpoint: processes of a storage system on this host ask it for repairs, by a small
+// protocol of its own (docs/wire.md) over a Unix socket or TCP.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "base/wakeup.h"
+#include "net/tls/tls.h"
+#include "requestor/endpoint/endpoint_session.h"
+#include "requestor/endpoint/endpoint_socket.h"
+#include "requestor/endpoint/endpoint_source.h"
+
+namespace ecpipe {
+
+// Counted since the start.
+struct EndpointCounts {
+  uint32_t connections = 0;   // connections that are open now
+  uint64_t refused = 0;       // connections beyond the limit
+  uint64_t bad_requests = 0;  // connections without a valid request
+  uint64_t repairs_done = 0;
+  uint64_t repairs_failed = 0;  // repairs that clients gave up included
+  uint64_t bytes_sent = 0;      // bytes of blocks
+};
+
+// One thread accepts connections and watches clients while they wait; each connection has a thread
+// of its own. Thread-safe.
+class Endpoint {
+ public:
+  struct Options {
+    std::string address;   // as in net/endpoint_address.h
+    uint32_t mode = 0660;  // of the file of a Unix socket
+    uint32_t max_connections = 64;
+    bool insecure = false;            // plain TCP off loopback
+    std::shared_ptr<TlsContext> tls;  // for addresses off loopback
+    EndpointSession::Options session;
+  };
+
+  // The errors are those of CheckEndpointAddress and EndpointSocket::Listen. RESOURCE_EXHAUSTED:
+  // the process has no descriptor left.
+  static absl::StatusOr<std::unique_ptr<Endpoint>> Start(const Options& options,
+                                                         RepairSourceFactory factory);
+  // Ends all connections with UNAVAILABLE and waits for their threads, which can take as long as a
+  // call to the coordinator.
+  ~Endpoint();
+
+  const std::string& address() const { return socket_.address(); }
+  EndpointCounts counts();
+
+  // Gives up the address soon, so that another process may listen on it. Connections go on.
+  void StopListening();
+
+ private:
+  struct Connection {
+    std::unique_ptr<EndpointSession> session;
+    Thread thread;
+    bool done = false;
+  };
+
+  Endpoint(const Options& options, EndpointSocket socket, Wakeup wakeup,
+           RepairSourceFactory factory);
+  void Run();
+  // Waits until something happens; returns false when it is time to stop.
+  bool Await();
+  void AcceptSome();
+  void Open(UniqueFd fd);
+  void Serve(Connection* connection);
+  void JoinDone();
+  std::vector<EndpointSession*> Sessions();
+  bool stopping();
+  bool listening();
+
+  const Options options_;
+  EndpointSocket socket_;  // its address is fixed; the rest is the thread's
+  const RepairSourceFactory factory_;
+  Wakeup wakeup_;
+  // Connections are added and removed by the accepting thread only; a list keeps their addresses.
+  Mutex mutex_;
+  std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  EndpointCounts counts_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool listening_ ABSL_GUARDED_BY(mutex_) = true;
+  Thread thread_;
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file_io.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <vector>
+
+#include "base/fault_points.h"
+#include "unit/coordinator/store/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Bytes = std::vector<uint8_t>;
+
+std::set<std::string> Names(const std::string& directory) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+Bytes Content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void Put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+class FileIo : public testing::Test {
+ protected:
+  const ScratchDirectory scratch_;
+  const std::string directory_ = scratch_.File("");
+  const std::string path_ = scratch_.File("block");
+};
+
+TEST_F(FileIo, ReadsWhatWasWritten) {
+  Put(path_, "0123456789");
+  const UniqueFd fd = OpenForReading(path_).value();
+  EXPECT_EQ(FileBytes(fd.get()).value(), 10u);
+  Bytes out(4);
+  ASSERT_TRUE(ReadFully(fd.get(), 3, out).ok());
+  EXPECT_THAT(out, ElementsAre('3', '4', '5', '6'));
+  EXPECT_TRUE(ReadFully(fd.get(), 100, {}).ok()) << "nothing can be read anywhere";
+}
+
+TEST_F(FileIo, ReadingPastTheEndIsOutOfRange) {
+  Put(path_, "0123456789");
+  const UniqueFd fd = OpenForReading(path_).value();
+  Bytes out(4);
+  for (const uint64_t offset : {7u, 10u, 1000u}) {
+    const absl::Status read = ReadFully(fd.get(), offset, out);
+    EXPECT_EQ(read.code(), absl::StatusCode::kOutOfRange) << offset;
+    EXPECT_THAT(std::string(read.message()), HasSubstr("ends")) << offset;
+  }
+}
+
+TEST_F(FileIo, OpensRegularFilesOnly) {
+  EXPECT_TRUE(absl::IsNotFound(OpenForReading(path_).status()));
+  EXPECT_THAT(std::string(OpenForReading(path_).status().message()), HasSubstr(path_));
+  EXPECT_TRUE(absl::IsInvalidArgument(OpenForReading(directory_).status()));
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  // A FIFO without a writer would block the open for ever.
+  EXPECT_TRUE(absl::IsInvalidArgument(OpenForReading(path_).status()));
+}
+
+TEST_F(FileIo, AFullDiskIsResourceExhausted) {
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  if (!full.valid()) GTEST_SKIP() << "no /dev/full here";
+  EXPECT_EQ(WriteFully(full.get(), 0, Bytes(10)).code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Whether files have temporary names, as where a file system knows nothing better.
+class AtomicFiles : public FileIo, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam()) ArmFault("file_io.unnamed", {});
+  }
+  void TearDown() override { DisarmAllFaults(); }
+  bool Named() const {
+    const UniqueFd unnamed(::open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    return GetParam() || !unnamed.valid();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Named, AtomicFiles, testing::Bool(), [](const auto& named) {
+  return std::string(named.param ? "ByATemporaryName" : "ByNone");
+});
+
+TEST_P(AtomicFiles, AFileAppearsOnlyAtCommit) {
+  auto file = AtomicFile::Create(path_).value();
+  EXPECT_EQ(file.path(), path_);
+  ASSERT_TRUE(file.WriteAt(2, Bytes{3, 4}).ok());
+  ASSERT_TRUE(file.WriteAt(0, Bytes{1, 2}).ok());
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  ASSERT_TRUE(file.Commit().ok());
+  EXPECT_THAT(Content(path_), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Names(directory_), ElementsAre("block"));
+}
+
+TEST_P(AtomicFiles, WhatIsNotCommittedLeavesNothing) {
+  {
+    auto file = AtomicFile::Create(path_).value();
+    ASSERT_TRUE(file.WriteAt(0, Bytes(100)).ok());
+    if (Named()) {  // which is no block id
+      EXPECT_THAT(*Names(directory_).begin(), testing::StartsWith(AtomicFile::kTempPrefix));
+    } else {
+      EXPECT_THAT(Names(directory_), IsEmpty()) << "nor does a killed process leave any";
+    }
+  }
+  EXPECT_THAT(Names(directory_), IsEmpty());
+}
+
+TEST_P(AtomicFiles, AMovedFileIsRemovedOnce) {
+  auto first = AtomicFile::Create(path_).value();
+  {
+    AtomicFile second = std::move(first);
+    ASSERT_TRUE(second.WriteAt(0, Bytes{7}).ok());
+    ASSERT_TRUE(second.Commit().ok());
+  }
+  EXPECT_THAT(Content(path_), ElementsAre(7));
+}
+
+TEST_P(AtomicFiles, ReadsBackBeforeCommit) {
+  auto file = AtomicFile::Create(path_).value();
+  ASSERT_TRUE(file.WriteAt(0, Bytes{1, 2, 3}).ok());
+  Bytes out(2);
+  ASSERT_TRUE(file.ReadAt(1, out).ok());
+  EXPECT_THAT(out, ElementsAre(2, 3));
+  EXPECT_EQ(file.ReadAt(2, out).code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_P(AtomicFiles, ReplacesByDefault) {
+  Put(path_, "old");
+  auto file = AtomicFile::Create(path_).value();
+  ASSERT_TRUE(file.WriteAt(0, Bytes{'n'}).ok());
+  EXPECT_THAT(Content(path_), ElementsAre('o', 'l', 'd'));
+  ASSERT_TRUE(file.Commit().ok());
+  EXPECT_THAT(Content(path_), ElementsAre('n'));
+}
+
+TEST_P(AtomicFiles, CanRefuseToReplace) {
+  constexpr auto kRefuse = AtomicFile::Existing::kRefuse;
+  auto early = AtomicFile::Create(path_, kRefuse).value();
+  Put(path_, "old");
+  EXPECT_TRUE(absl::IsAlreadyExists(AtomicFile::Create(path_, kRefuse).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(early.Commit())) << "it came in between";
+  EXPECT_THAT(Content(path_), ElementsAre('o', 'l', 'd'));
+
+  auto free = AtomicFile::Create(scratch_.File("other"), kRefuse).value();
+  EXPECT_TRUE(free.Commit().ok());
+  EXPECT_TRUE(std::filesystem::exists(scratch_.File("other")));
+}
+
+TEST_P(AtomicFiles, NeedsTheDirectory) {
+  const auto file = AtomicFile::Create(scratch_.File("missing/block"));
+  EXPECT_TRUE(absl::IsNotFound(file.status()));
+  EXPECT_THAT(std::string(file.status().message()), HasSubstr("missing/block"));
+}
+
+TEST_P(AtomicFiles, AFailedCommitLeavesTheTargetAndNoTemporaryFile) {
+  std::filesystem::create_directory(path_);
+  Put(path_ + "/inside", "x");  // no rename replaces a directory with something in it
+  {
+    auto file = AtomicFile::Create(path_).value();
+    EXPECT_FALSE(file.Commit().ok());
+  }
+  EXPECT_THAT(Names(directory_), ElementsAre("block"));
+}
+
+TEST_P(AtomicFiles, TakesTheLongestNames) {
+  const std::string longest = scratch_.File(std::string(255, 'x'));
+  auto file = AtomicFile::Create(longest).value();
+  ASSERT_TRUE(file.Commit().ok());
+  EXPECT_TRUE(std::filesystem::exists(longest));
+}
+
+TEST_F(FileIo, PassesOverWhatAKilledProcessLeft) {
+  ArmFault("file_io.unnamed", {});
+  // The next names that this process would take.
+  std::vector<std::string> left;
+  {
+    auto probe = AtomicFile::Create(path_).value();
+    left.assign(1, *Names(directory_).begin());
+  }
+  const size_t dash = left[0].rfind('-');
+  const uint64_t number = std::stoull(left[0].substr(dash + 1));
+  for (uint64_t i = 1; i <= 3; ++i) {
+    Put(scratch_.File(left[0].substr(0, dash + 1) + std::to_string(number + i)), "stale");
+  }
+  auto file = AtomicFile::Create(path_).value();
+  ASSERT_TRUE(file.WriteAt(0, Bytes{1}).ok());
+  ASSERT_TRUE(file.Commit().ok());
+  EXPECT_THAT(Content(path_), ElementsAre(1));
+  DisarmAllFaults();
+}
+
+TEST_P(AtomicFiles, FilesAreReadableAsTheUmaskSays) {
+  auto file = AtomicFile::Create(path_).value();
+  ASSERT_TRUE(file.Commit().ok());
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  struct stat info{};
+  ASSERT_EQ(::stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777u, 0666u & ~mask);
+}
+
+TEST_P(AtomicFiles, OnlyAbandonedFilesAreRemoved) {
+  const std::string prefix = directory_ + AtomicFile::kTempPrefix;
+  Put(prefix + "1-0", "left behind");
+  Put(prefix + "1-1", "");
+  Put(directory_ + "block", "a block");
+  std::filesystem::create_symlink("block", prefix + "link");
+  auto file = AtomicFile::Create(directory_ + "new").value();
+  ASSERT_TRUE(file.WriteAt(0, Bytes{1}).ok());
+  EXPECT_EQ(RemoveAbandonedFiles(directory_).value(), 2);
+  EXPECT_EQ(RemoveAbandonedFiles(directory_).value(), 0);
+  ASSERT_TRUE(file.Commit().ok());
+  EXPECT_EQ(Names(directory_).count("block"), 1u);
+  EXPECT_EQ(Names(directory_).count("new"), 1u);
+  EXPECT_TRUE(absl::IsNotFound(RemoveAbandonedFiles(directory_ + "nowhere").status()));
+}
+
+}  // namespace
+}  // namespace ecpipe

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster/known_links.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "coordinator/cluster/busy_nodes.h"
+
+namespace ecpipe {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+double SpeedOf(const LinkHistory& history, const std::string& from, const std::string& to) {
+  const LinkTable table = history.Table().pairs;
+  const auto found = table.find({from, to});
+  return found == table.end() ? 0 : found->second;
+}
+
+TEST(LinkHistory, IsAnExponentiallyWeightedMean) {
+  LinkHistory history;
+  FakeClock clock;
+  history.Measured("a", "b", 100, clock.Now());
+  EXPECT_EQ(SpeedOf(history, "a", "b"), 100);
+  history.Measured("a", "b", 200, clock.Now());
+  EXPECT_DOUBLE_EQ(SpeedOf(history, "a", "b"), 130);
+  EXPECT_EQ(SpeedOf(history, "b", "a"), 0) << "links have a direction";
+  clock.Advance(minutes(20));
+  history.Measured("a", "b", 30, clock.Now());
+  EXPECT_DOUBLE_EQ(SpeedOf(history, "a", "b"), 130 - 0.75 * 100) << "two half-lives later";
+  EXPECT_EQ(history.All()[0].samples, 3u);
+  EXPECT_EQ(history.All()[0].last, clock.Now());
+}
+
+TEST(LinkHistory, ALowerBoundOnlyRaises) {
+  LinkHistory history;
+  history.AtLeast("a", "b", 50);
+  EXPECT_TRUE(history.All().empty()) << "a bound alone is no estimate";
+  history.Measured("a", "b", 100, TimePoint());
+  history.AtLeast("a", "b", 50);
+  EXPECT_EQ(SpeedOf(history, "a", "b"), 100);
+  history.AtLeast("a", "b", 150);
+  EXPECT_EQ(SpeedOf(history, "a", "b"), 150);
+  EXPECT_EQ(history.All()[0].samples, 1u);
+}
+
+TEST(LinkHistory, ForgetsAndRefusesNonsense) {
+  LinkHistory history;
+  FakeClock clock;
+  for (const double speed : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    history.Measured("a", "b", speed, clock.Now());
+  }
+  EXPECT_TRUE(history.All().empty());
+  history.Measured("a", "b", 1, clock.Now());
+  clock.Advance(hours(23));
+  history.Measured("c", "d", 1, clock.Now());
+  clock.Advance(hours(2));
+  history.Forget(clock.Now());
+  ASSERT_EQ(history.All().size(), 1u);
+  EXPECT_EQ(history.All()[0].from, "c");
+}
+
+TEST(BusyNodes, KnowsWhoHadANodeForItself) {
+  FakeClock clock;
+  BusyNodes busy(&clock);
+  const auto first = busy.Take({"a", "b"});
+  EXPECT_FALSE(first->Shared("a"));
+  EXPECT_FALSE(first->Shared("b"));
+  EXPECT_TRUE(first->Has("a"));
+  EXPECT_FALSE(first->Has("c"));
+  auto second = busy.Take({"b", "c"});
+  EXPECT_TRUE(first->Shared("b")) << "though it came first";
+  EXPECT_TRUE(second->Shared("b"));
+  EXPECT_FALSE(second->Shared("c"));
+  EXPECT_FALSE(first->Shared("a"));
+  first->Release();
+  EXPECT_TRUE(first->Shared("b")) << "that stays known";
+  second.reset();
+  const auto third = busy.Take({"a", "b", "c"});
+  for (const char* node : {"a", "b", "c"}) EXPECT_FALSE(third->Shared(node)) << node;
+}
+
+TEST(BusyNodes, TrustsNobodyForAWhileIfToldSo) {
+  FakeClock clock;
+  BusyNodes busy(&clock);
+  busy.DistrustUntil(clock.Now() + minutes(1));
+  EXPECT_TRUE(busy.Take({"a"})->Shared("a"));
+  clock.Advance(minutes(1));
+  EXPECT_FALSE(busy.Take({"a"})->Shared("a"));
+}
+
+class KnownLinksTest : public ::testing::Test {
+ protected:
+  double Measured(const std::string& from, const std::string& to) {
+    ClusterView view;
+    speeds_.FillIn(&view);
+    view.default_bytes_per_second = 1e12;
+    const double speed = Links(view).Between(from, to);
+    return speed == 1e12 ? 0 : speed;
+  }
+
+  FakeClock clock_;
+  KnownLinks speeds_{&clock_, nullptr};
+};
+
+TEST_F(KnownLinksTest, OnlyAStreamThatTheNetworkHeldUpMeasures) {
+  // What namespaces with 100 Mb/s gave: a sender that always has data, and one that seldom has.
+  speeds_.Take("a", {"b", 4'194'305, 0.345, 0.340}, true);
+  EXPECT_NEAR(Measured("a", "b") * 8 / 1e6, 98.7, 0.1);
+  speeds_.Take("a", {"c", 4'194'305, 1.394, 0.004}, true);
+  EXPECT_EQ(Measured("a", "c"), 0) << "bursts tell nothing";
+  speeds_.Take("a", {"d", 40'000, 0.0105, 0.010}, true);
+  EXPECT_EQ(Measured("a", "d"), 0) << "too short for the kernel's ticks";
+  speeds_.Take("a", {"e", 4'194'305, 0.345, 0.340}, false);
+  EXPECT_EQ(Measured("a", "e"), 0) << "it had company";
+}
+
+TEST_F(KnownLinksTest, WithoutAMeasurementNothingIsKnown) {
+  speeds_.Take("a", {"b", 4'194'305, 0.345, 0.340}, false);
+  ClusterView view;
+  speeds_.FillIn(&view);
+  EXPECT_FALSE(Links(view).HavePairs()) << "auto would try schemes that look at links";
+}
+
+TEST_F(KnownLinksTest, OthersAreLowerBounds) {
+  speeds_.Take("a", {"b", 1'000'000, 1.0, 1.0}, true);
+  speeds_.Take("a", {"b", 500'000, 1.0, 1.0}, false);
+  EXPECT_EQ(Measured("a", "b"), 1e6) << "slow because it was shared";
+  speeds_.Take("a", {"b", 3'000'000, 1.0, 0.1}, true);
+  EXPECT_EQ(Measured("a", "b"), 3e6) << "it has carried that much";
+}
+
+TEST_F(KnownLinksTest, AProbeMeasuresWhateverTheKernelSays) {
+  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0}, true);
+  EXPECT_EQ(Measured("a", "b"), 2e6);
+  speeds_.TakeProbe("a", {"b", 1'000'000, 1.0, 0}, false);
+  EXPECT_EQ(Measured("a", "b"), 2e6) << "slower because a repair ran";
+}
+
+TEST_F(KnownLinksTest, TheKernelsTicksMayBeLongerThanTheStream) {
+  speeds_.Take("a", {"b", 1'000'000, 0.5, 0.504}, true);
+  EXPECT_EQ(Measured("a", "b"), 2e6);
+  speeds_.TakeProbe("c", {"d", 1'000'000, 0.001, 0.004}, true);
+  EXPECT_EQ(Measured("c", "d"), 1e9);
+}
+
+TEST_F(KnownLinksTest, ABurstIsNoBound) {
+  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0}, true);
+  speeds_.Take("a", {"b", 100'000, 0.001, 0.0005}, true);
+  EXPECT_EQ(Measured("a", "b"), 2e6);
+}
+
+TEST_F(KnownLinksTest, WhatIsOldIsForgottenWithoutNews) {
+  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0}, true);
+  EXPECT_EQ(Measured("a", "b"), 2e6);
+  clock_.Advance(hours(25));
+  EXPECT_EQ(Measured("a", "b"), 0);
+}
+
+TEST_F(KnownLinksTest, NonsenseIsIgnored) {
+  const double bad[] = {0, -1, std::nan(""), std::numeric_limits<double>::infinity()};
+  for (const double nonsense : bad) {
+    speeds_.Take("a", {"b", 1000, nonsense, 1}, true);
+    speeds_.TakeProbe("a", {"b", 1000, nonsense, 1}, true);
+  }
+  speeds_.Take("a", {"b", 0, 1, 1}, true);
+  speeds_.Take("a", {"b", 1000, 1, std::nan("")}, true);
+  speeds_.Take("a", {"b", 1000, 1, -1}, true);
+  speeds_.TakeProbe("a", {"b", UINT64_MAX, 1e-6, 0}, true);
+  EXPECT_TRUE(speeds_.Measured().empty());
+}
+
+TEST_F(KnownLinksTest, WhatIsWrittenDownGoesBefore) {
+  KnownLinks speeds(&clock_, std::make_shared<const LinkTable>(
+                                 LinkTable{{{"a", "b"}, 10}, {{"/r1", "/r2"}, 20}}));
+  for (const char* to : {"b", "c", "d"}) speeds.TakeProbe("a", {to, 1000, 1, 0}, true);
+  ClusterView view;
+  view.nodes = {{.node = "a", .rack = "/r1"}, {.node = "c", .rack = "/r2"}};
+  speeds.FillIn(&view);
+  const Links links(view);
+  EXPECT_EQ(links.Between("a", "b"), 10);
+  EXPECT_EQ(links.Between("a", "c"), 20) << "by their racks";
+  EXPECT_EQ(links.Between("a", "d"), 1000);
+  EXPECT_TRUE(links.HavePairs());
+}
+
+TEST_F(KnownLinksTest, SeveralLinksShowWhatANodeCanDo) {
+  ClusterView view;
+  view.nodes = {{.node = "a"}, {.node = "b"}};
+  view.default_bytes_per_second = 1000;
+  const auto up = [&](const std::string& node) {
+    speeds_.FillIn(&view);
+    return Links(view).Up(node);
+  };
+  speeds_.TakeProbe("a", {"b", 300, 1, 0}, true);
+  speeds_.TakeProbe("a", {"c", 7000, 1, 0}, true);
+  EXPECT_EQ(up("a"), 1000) << "two receivers may be the slow ones";
+  EXPECT_EQ(Links(view).Between("a", "c"), 7000) << "measured, whatever the default says";
+  speeds_.TakeProbe("a", {"d", 4000, 1, 0}, true);
+  EXPECT_EQ(up("a"), 7000);
+  EXPECT_EQ(Links(view).Down("b"), 1000);
+  EXPECT_EQ(Links(view).Between("a", "b"), 300);
+  EXPECT_EQ(Links(view).Between("b", "a"), 1000);
+}
+
+TEST_F(KnownLinksTest, ALargeTableIsCopiedOnceASecond) {
+  for (int i = 0; i < 1000; ++i) speeds_.TakeProbe("a", {std::to_string(i), 1000, 1, 0}, true);
+  EXPECT_EQ(Measured("a", "999"), 1000);
+  speeds_.TakeProbe("a", {"new", 1000, 1, 0}, true);
+  EXPECT_EQ(Measured("a", "new"), 0);
+  clock_.Advance(milliseconds(1001));
+  EXPECT_EQ(Measured("a", "new"), 1000);
+}
+
+}  // namespace
+}  // namespace ecpipe

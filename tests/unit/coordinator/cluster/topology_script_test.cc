@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster/topology_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/status.h"
+#include "coordinator/cluster/node_registry.h"
+#include "unit/coordinator/fakes.h"
+#include "unit/coordinator/store/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TopologyScriptTest : public testing::Test {
+ protected:
+  std::string Script(const std::string& body) {
+    std::ofstream(path_) << "#!/bin/sh\n" << body << "\n";
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+    return path_;
+  }
+  absl::StatusOr<std::string> Ask(const std::string& body, const std::string& host = "h1") {
+    return TopologyScript(Script(body)).RackOf(host);
+  }
+
+  const ScratchDirectory scratch_;
+  const std::string path_ = scratch_.File("topology.sh");
+};
+
+TEST_F(TopologyScriptTest, AnswersForAHostAndIsAskedOnce) {
+  TopologyScript script(
+      Script("echo asked >> " + scratch_.File("log") + "; echo /hall/$# ; test \"$1\" = h1"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(script.RackOf("h1").value(), "/hall/1");
+  EXPECT_EQ(std::filesystem::file_size(scratch_.File("log")), 6u);
+}
+
+TEST_F(TopologyScriptTest, WhatIsNoRackIsRefused) {
+  for (const char* output : {"", "rack", "/", "/a /b", "/a\n/b"}) {
+    const absl::Status status = Ask(std::string("printf '%b' '") + output + "'").status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << output << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path_));
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(Ask("yes /rack").status())) << "endless output";
+  EXPECT_TRUE(absl::IsInvalidArgument(Ask("echo /rack", "--option").status()));
+  EXPECT_EQ(Ask("printf '/rack \\n'").value(), "/rack");
+}
+
+// A rack stands in answers to clients, and a string that is no UTF-8 would spoil the whole answer.
+TEST_F(TopologyScriptTest, WhatIsNoTextIsNoRack) {
+  for (const std::string& output : {std::string("/a\0b", 4), std::string("/a\xff"),
+                                    std::string("/a\vb"), std::string("/a\x1b[2J")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(RackOfOutput(output).status())) << output;
+  }
+  EXPECT_EQ(RackOfOutput("/s\xc3\xbcq-1\r\n").value(), "/s\xc3\xbcq-1");
+}
+
+TEST_F(TopologyScriptTest, FailuresAreNamedAndNotKept) {
+  EXPECT_THAT(std::string(Ask("exit 3").status().message()), HasSubstr("exit code 3"));
+  EXPECT_TRUE(absl::IsUnavailable(Ask("kill -9 $$").status()));
+  EXPECT_FALSE(TopologyScript(scratch_.File("missing")).RackOf("h1").ok());
+  TopologyScript script(Script("exit 1"));
+  EXPECT_FALSE(script.RackOf("h1").ok());
+  Script("echo /rack");
+  EXPECT_EQ(script.RackOf("h1").value(), "/rack");
+}
+
+TEST_F(TopologyScriptTest, OneThatHangsIsKilledWithItsChildren) {
+  const std::string pid_file = scratch_.File("pid");
+  for (const char* output : {"", "exec >&-; "}) {
+    const std::string body = output + ("sleep 1000 & echo $! > " + pid_file + "; wait");
+    TopologyScript script(Script(body), std::chrono::milliseconds(300));
+    EXPECT_FALSE(script.RackOf("h1").ok());
+    int pid = 0;
+    std::ifstream(pid_file) >> pid;
+    ASSERT_GT(pid, 0);
+    // It is somebody else's child by now, and may be waited for by nobody: gone or a zombie.
+    std::string state;
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    do {
+      std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+      std::string word;
+      state.clear();
+      stat >> word >> word >> state;
+    } while (!state.empty() && state != "Z" && std::chrono::steady_clock::now() < give_up);
+    EXPECT_TRUE(state.empty() || state == "Z") << state;
+  }
+}
+
+TEST_F(TopologyScriptTest, TheTableGoesBeforeTheScriptAndThatBeforeTheHelper) {
+  FakeClock clock;
+  NodeRegistry nodes(&clock, std::chrono::seconds(5), {{"n1", "/table"}},
+                     Script("test $1 != n3 && echo /script"));
+  for (const char* name : {"n1", "n2", "n3"}) {
+    NodeRecord node = FakeNode(name);
+    node.rack = "/helper";
+    ASSERT_TRUE(nodes.Register(node).ok());
+  }
+  EXPECT_EQ(nodes.Find("n1")->record.rack, "/table");
+  EXPECT_EQ(nodes.Find("n2")->record.rack, "/script");
+  EXPECT_EQ(nodes.Find("n3")->record.rack, "/helper") << "the script fails for it";
+}
+
+}  // namespace
+}  // namespace ecpipe

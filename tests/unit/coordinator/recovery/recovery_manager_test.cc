@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recoveries over helpers that live in memory: the test plays their reports.
+#include "coordinator/recovery/recovery_manager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "unit/coordinator/fakes.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Nodes n0 to n8 and spare; 18 stripes, of which n0 has a block each.
+class RecoveryManagerTest : public testing::Test {
+ protected:
+  void SetUp() override { Start(); }
+
+  void Start() {
+    manager_.reset();
+    RepairCoordinator::Options options;
+    options.dead_after = std::chrono::hours(1);
+    repairs_ = std::make_unique<RepairCoordinator>(&catalog_, &journal_, &helpers_,
+                                                   &Clock::System(), options);
+    for (int i = 1; i < 9; ++i) Register("n" + std::to_string(i));
+    Register("spare");
+    RecoveryManager::Options recovery;
+    recovery.queue.first_pause = std::chrono::milliseconds(1);
+    recovery.queue.max_attempts = 3;
+    recovery.streams_per_node = 4;
+    recovery.delay = delay_;
+    manager_ = std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(),
+                                                 &Clock::System(), recovery);
+    ASSERT_TRUE(manager_->Open(*journal_.TakeInterrupted(0)).ok());
+  }
+  void Register(const std::string& node) { ASSERT_TRUE(repairs_->Register(FakeNode(node)).ok()); }
+  static RecoveryRequest Request(std::vector<std::string> to = {}) {
+    RecoveryRequest request;
+    request.node = "n0";
+    request.to = std::move(to);
+    request.scheme = "rp";
+    return request;
+  }
+  RecoveryId Begin(const RecoveryRequest& request) {
+    const absl::StatusOr<RecoveryId> id = manager_->Begin(request, false);
+    EXPECT_TRUE(id.ok()) << id.status();
+    return id.value_or(0);
+  }
+  RecoveryView View(RecoveryId id) { return manager_->Get(id).value(); }
+
+  // The parts of hosts that nobody has answered for yet.
+  std::vector<std::pair<std::string, RepairPart>> NewHosts() {
+    MutexLock lock(&helpers_.mutex);
+    std::vector<std::pair<std::string, RepairPart>> hosts;
+    for (; answered_ < helpers_.all.size(); ++answered_) {
+      for (const auto& handout : helpers_.all[answered_]) {
+        if (!handout.part.stores.empty()) hosts.emplace_back(handout.helper.node, handout.part);
+      }
+    }
+    return hosts;
+  }
+  std::vector<std::pair<std::string, RepairPart>> WaitForNewHosts(size_t count) {
+    std::vector<std::pair<std::string, RepairPart>> hosts;
+    WaitFor([&] {
+      for (auto& host : NewHosts()) hosts.push_back(std::move(host));
+      return hosts.size() >= count;
+    });
+    return hosts;
+  }
+  // Plays hosts that succeed, until `done`.
+  bool AnswerUntil(const std::function<bool()>& done,
+                   const absl::Status& answer = absl::OkStatus()) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > give_up) return false;
+      for (const auto& [node, part] : NewHosts()) {
+        repairs_->ReportPart(node, part.repair_id, part.attempt, answer);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // sleep-ok: a thread's progress
+    }
+    return true;
+  }
+  bool RunToEnd(RecoveryId id, const absl::Status& answer = absl::OkStatus()) {
+    return AnswerUntil([&] { return View(id).record.ended_unix_ms != 0; }, answer);
+  }
+  bool WaitFor(const std::function<bool()>& condition) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition() && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // sleep-ok: a thread's progress
+    }
+    return condition();
+  }
+  uint64_t BlocksOf(const std::string& node) {
+    MutexLock lock(&catalog_.mutex);
+    uint64_t count = 0;
+    for (const Stripe& stripe : catalog_.stripes) {
+      for (const BlockPlace& place : stripe.blocks) count += place.node == node ? 1 : 0;
+    }
+    return count;
+  }
+
+  Duration delay_{0};
+  MemoryCatalog catalog_{18, 9};
+  MemoryJournal journal_;
+  FakeHelpers helpers_;
+  size_t answered_ = 0;
+  std::unique_ptr<RepairCoordinator> repairs_;
+  std::unique_ptr<RecoveryManager> manager_;
+};
+
+TEST_F(RecoveryManagerTest, MovesEveryBlockOnce) {
+  const uint64_t lost = BlocksOf("n0");
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(RunToEnd(id));
+  const RecoveryView view = View(id);
+  EXPECT_EQ(view.record.state, RecoveryState::kDone);
+  EXPECT_EQ(view.record.blocks, lost);
+  EXPECT_EQ(view.record.done_blocks, lost);
+  EXPECT_EQ(view.record.done_bytes, lost * 1000);
+  EXPECT_EQ(BlocksOf("n0"), 0u);
+  EXPECT_EQ(catalog_.moves.size(), lost);
+  for (const auto& [block, moves] : catalog_.moves) EXPECT_EQ(moves, 1) << block;
+  EXPECT_EQ(journal_.recoveries.at(id), view.record);
+}
+
+TEST_F(RecoveryManagerTest, RespectsTheStreamsOfANode) {
+  RecoveryRequest request = Request({"spare"});
+  request.streams_per_node = 2;
+  const RecoveryId id = Begin(request);
+  // A block runs before its parts are handed out: wait for the parts.
+  ASSERT_EQ(WaitForNewHosts(2).size(), 2u);
+  EXPECT_FALSE(View(id).listing);
+  // Nobody answers: the requestor is in two repairs and stays so.
+  EXPECT_EQ(View(id).running_blocks, 2u);
+  EXPECT_EQ(View(id).waiting_blocks, View(id).record.blocks - 2);
+}
+
+TEST_F(RecoveryManagerTest, ANodeWhosePartHasEndedHelpsElsewhere) {
+  RecoveryRequest request = Request();
+  request.streams_per_node = 1;
+  const RecoveryId id = Begin(request);
+  const auto first = WaitForNewHosts(1);
+  ASSERT_EQ(first.size(), 1u) << "four helpers and the host leave too few of nine for another";
+  std::vector<HelperGateway::Handout> handouts;
+  {
+    MutexLock lock(&helpers_.mutex);
+    handouts = helpers_.all[0];
+  }
+  for (const auto& handout : handouts) {
+    if (!handout.part.stores.empty()) continue;
+    repairs_->ReportPart(handout.helper.node, handout.part.repair_id, 0, absl::OkStatus());
+    repairs_->ReportPart(handout.helper.node, handout.part.repair_id, 0, absl::OkStatus());
+  }
+  const auto second = WaitForNewHosts(1);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_NE(second[0].first, first[0].first) << "that one still stores";
+  for (const auto& [node, part] : {first[0], second[0]}) {
+    repairs_->ReportPart(node, part.repair_id, part.attempt, absl::OkStatus());
+  }
+  ASSERT_TRUE(RunToEnd(id));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+}
+
+TEST_F(RecoveryManagerTest, WhatFailsAgainAndAgainIsReported) {
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(RunToEnd(id, absl::DataLossError("bad sector")));
+  const RecoveryView view = View(id);
+  EXPECT_EQ(view.record.state, RecoveryState::kPartial);
+  EXPECT_EQ(view.record.failed_blocks, view.record.blocks);
+  ASSERT_FALSE(view.blocked.empty());
+  EXPECT_EQ(view.blocked[0].attempts, 3);
+  EXPECT_THAT(view.blocked[0].reason, HasSubstr("bad sector"));
+}
+
+TEST_F(RecoveryManagerTest, PauseResumeCancel) {
+  RecoveryRequest request = Request();
+  request.streams_per_node = 1;
+  const RecoveryId id = Begin(request);
+  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
+  ASSERT_TRUE(manager_->Pause(id).ok());
+  ASSERT_TRUE(AnswerUntil([&] { return View(id).running_blocks == 0; }));
+  const uint64_t done = View(id).record.done_blocks;
+  EXPECT_GT(done, 0u);
+  EXPECT_TRUE(NewHosts().empty());
+  EXPECT_EQ(View(id).record.state, RecoveryState::kPaused);
+  ASSERT_TRUE(manager_->Resume(id).ok());
+  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
+  ASSERT_TRUE(manager_->Cancel(id).ok());
+  // A repair that was being handed out is cancelled once that is over.
+  EXPECT_TRUE(WaitFor([&] {
+    MutexLock lock(&helpers_.mutex);
+    return !helpers_.cancelled.empty();
+  }));
+  EXPECT_EQ(View(id).running_blocks, 0u);
+  EXPECT_EQ(View(id).record.state, RecoveryState::kCancelled);
+  EXPECT_TRUE(absl::IsFailedPrecondition(manager_->Resume(id)));
+  EXPECT_TRUE(absl::IsNotFound(manager_->Pause(99)));
+}
+
+TEST_F(RecoveryManagerTest, WhatIsRefused) {
+  RecoveryRequest live = Request();
+  live.node = "n1";
+  EXPECT_THAT(std::string(manager_->Begin(live, false).status().message()), HasSubstr("is live"));
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(Request({"nowhere"}), false).status()));
+  RecoveryRequest nobody = Request();
+  nobody.node = "";
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(nobody, true).status()));
+  nobody.node = std::string(256, 'n');
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(nobody, true).status()));
+  RecoveryRequest magic = Request();
+  magic.scheme = "magic";
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(magic, false).status()));
+  magic.scheme = "direct";
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(magic, false).status()));
+  Begin(Request());
+  EXPECT_TRUE(absl::IsAlreadyExists(manager_->Begin(Request(), false).status()));
+  EXPECT_TRUE(manager_->Begin(live, true).ok());
+}
+
+TEST_F(RecoveryManagerTest, ANewCoordinatorGoesOnAndRepairsNothingTwice) {
+  const uint64_t lost = BlocksOf("n0");
+  RecoveryRequest request = Request();
+  request.streams_per_node = 2;
+  const RecoveryId id = Begin(request);
+  ASSERT_TRUE(AnswerUntil([&] { return View(id).record.done_blocks >= 3; }));
+  const auto under_way = WaitForNewHosts(1);
+  ASSERT_FALSE(under_way.empty());
+  Start();
+  ASSERT_EQ(manager_->All().size(), 1u);
+  for (const auto& [node, part] : under_way) {
+    repairs_->ReportPart(node, part.repair_id, part.attempt, absl::OkStatus());
+  }
+  ASSERT_TRUE(RunToEnd(id));
+  const RecoveryView view = View(id);
+  EXPECT_EQ(view.record.state, RecoveryState::kDone);
+  EXPECT_EQ(view.record.blocks, lost);
+  EXPECT_EQ(view.record.done_blocks, lost);
+  for (const auto& [block, moves] : catalog_.moves) EXPECT_EQ(moves, 1) << block;
+  EXPECT_EQ(BlocksOf("n0"), 0u);
+}
+
+TEST_F(RecoveryManagerTest, AHostThatRefusesIsPassedOver) {
+  {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.down = {"spare"};
+  }
+  const RecoveryId id = Begin(Request({"spare"}));
+  ASSERT_TRUE(RunToEnd(id));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kPartial);
+  EXPECT_THAT(View(id).blocked[0].reason, HasSubstr("spare: refused"));
+  const RecoveryId again = Begin(Request());
+  {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.down.clear();
+  }
+  ASSERT_TRUE(RunToEnd(again));
+  EXPECT_EQ(View(again).record.state, RecoveryState::kDone);
+}
+
+// A node is dead here when it has never registered.
+TEST_F(RecoveryManagerTest, NothingIsRebuiltWhileTheNodeMayComeBack) {
+  delay_ = std::chrono::hours(1);
+  Start();
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kRunning);
+  EXPECT_NEAR(View(id).begins_in_seconds, 3600, 60);
+  EXPECT_EQ(View(id).running_blocks, 0u);
+  Start();  // a coordinator after this one keeps to it
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
+  EXPECT_NEAR(View(id).begins_in_seconds, 3600, 60);
+  Register("n0");
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.ended_unix_ms != 0; }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kReturned);
+  EXPECT_TRUE(NewHosts().empty());
+}
+
+TEST_F(RecoveryManagerTest, ANodeThatComesBackOnTheWayEndsIt) {
+  const RecoveryId id = Begin(Request());
+  const auto hosts = WaitForNewHosts(1);
+  ASSERT_FALSE(hosts.empty());
+  repairs_->ReportPart(hosts[0].first, hosts[0].second.repair_id, 0, absl::OkStatus());
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.done_blocks >= 1; }));
+  Register("n0");
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.ended_unix_ms != 0; }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kReturned);
+  EXPECT_GE(View(id).record.done_blocks, 1u);
+  EXPECT_LT(View(id).record.done_blocks, 18u);
+}
+
+}  // namespace
+}  // namespace ecpipe

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/recovery/recovery_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace ecpipe {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<NodeLoad> PathLoads(const Placement& placement, int k, uint64_t bytes) {
+  std::vector<NodeLoad> loads;
+  for (int i = 0; i < k; ++i) {
+    loads.push_back({placement.helpers[static_cast<size_t>(i)], bytes, i == 0 ? 0 : bytes});
+  }
+  loads.push_back({placement.requestor, 0, bytes});
+  return loads;
+}
+
+class RecoveryPolicyTest : public testing::Test {
+ protected:
+  std::optional<Placement> PlaceAll(RecoveryPolicy policy) {
+    std::vector<const LostBlock*> window;
+    for (const LostBlock& block : blocks_) window.push_back(&block);
+    return Place(policy, {window, usable_, targets_, suspects_, streams_}, loads_);
+  }
+
+  std::vector<LostBlock> blocks_{{"x", 100, 2, {"a", "b", "c", "d"}}};
+  std::set<std::string> usable_{"a", "b", "c", "d", "e", "f"};
+  std::vector<std::string> targets_{"d", "e", "f"};
+  std::set<std::string> suspects_;
+  uint32_t streams_ = 2;
+  RecoveryLoads loads_;
+};
+
+TEST_F(RecoveryPolicyTest, InOrderTakesTargetsInTurn) {
+  std::vector<std::string> requestors;
+  for (int i = 0; i < 4; ++i) {
+    const auto placement = PlaceAll(RecoveryPolicy::kInOrder);
+    ASSERT_TRUE(placement);
+    EXPECT_THAT(placement->helpers, ElementsAre("a", "b", "c", "d"));
+    requestors.push_back(placement->requestor);
+    loads_.Selected(*placement, 2);
+  }
+  EXPECT_THAT(requestors, ElementsAre("e", "f", "e", "f")) << "d has a block of the stripe";
+}
+
+TEST_F(RecoveryPolicyTest, LeastRecentTakesThoseThatRestedLongest) {
+  std::vector<std::string> first_two;
+  for (int i = 0; i < 3; ++i) {
+    const auto placement = PlaceAll(RecoveryPolicy::kLeastRecent);
+    ASSERT_TRUE(placement);
+    EXPECT_EQ(placement->helpers.size(), 4u);
+    first_two.insert(first_two.end(), placement->helpers.begin(), placement->helpers.begin() + 2);
+    loads_.Selected(*placement, 2);
+  }
+  EXPECT_THAT(first_two, ElementsAre("a", "b", "c", "d", "a", "b"));
+}
+
+TEST_F(RecoveryPolicyTest, BusyNodesComeLastAndTooManyOfThemMeanWaiting) {
+  for (int i = 0; i < 2; ++i) loads_.Begin({{"a", 0, 0}, {"e", 0, 0}});
+  for (const RecoveryPolicy policy :
+       {RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent, RecoveryPolicy::kBalanced}) {
+    const auto placement = PlaceAll(policy);
+    ASSERT_TRUE(placement);
+    EXPECT_EQ(placement->helpers.back(), "a");
+    EXPECT_EQ(placement->requestor, "f");
+  }
+  for (int i = 0; i < 2; ++i) loads_.Begin({{"b", 0, 0}, {"c", 0, 0}});
+  EXPECT_FALSE(PlaceAll(RecoveryPolicy::kBalanced)) << "one of two is there";
+  for (int i = 0; i < 2; ++i) loads_.End({{"b", 0, 0}, {"c", 0, 0}});
+  EXPECT_TRUE(PlaceAll(RecoveryPolicy::kBalanced));
+}
+
+TEST_F(RecoveryPolicyTest, WhatCannotBeRepairedIsPlacedToLearnWhy) {
+  usable_ = {"a", "f"};
+  const auto placement = PlaceAll(RecoveryPolicy::kBalanced);
+  ASSERT_TRUE(placement);
+  EXPECT_THAT(placement->helpers, ElementsAre("a"));
+  targets_ = {"d"};
+  const auto nowhere = PlaceAll(RecoveryPolicy::kBalanced);
+  ASSERT_TRUE(nowhere);
+  EXPECT_EQ(nowhere->requestor, "");
+  EXPECT_THAT(nowhere->impossible, HasSubstr("every live node"));
+}
+
+TEST_F(RecoveryPolicyTest, SuspectsTakeABlockOnlyIfNobodyElseCan) {
+  suspects_ = {"e"};
+  for (int i = 0; i < 2; ++i) loads_.Begin({{"f", 0, 0}});
+  EXPECT_FALSE(PlaceAll(RecoveryPolicy::kBalanced)) << "f is busy, and worth the wait";
+  suspects_ = {"e", "f"};
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->requestor, "e");
+}
+
+TEST_F(RecoveryPolicyTest, BalancedAvoidsFullLinks) {
+  loads_.Begin({{"a", 500, 0}, {"b", 0, 500}, {"e", 0, 300}});
+  const auto placement = PlaceAll(RecoveryPolicy::kBalanced);
+  ASSERT_TRUE(placement);
+  EXPECT_EQ(placement->requestor, "f");
+  EXPECT_THAT(placement->helpers[0], AnyOf("c", "d"));
+  EXPECT_THAT(placement->helpers[1], AnyOf("c", "d"));
+}
+
+TEST_F(RecoveryPolicyTest, TheFullestDownlinkGoesFirst) {
+  blocks_ = {{"x", 100, 3, {"a", "b", "c"}}};
+  loads_.Begin({{"b", 0, 200}});
+  const auto placement = PlaceAll(RecoveryPolicy::kBalanced);
+  ASSERT_TRUE(placement);
+  EXPECT_EQ(placement->helpers[0], "b");
+}
+
+TEST_F(RecoveryPolicyTest, BalancedTakesTheStripeThatDisturbsLeast) {
+  blocks_ = {{"x", 100, 2, {"a", "b"}}, {"y", 100, 2, {"c", "d"}}};
+  loads_.Begin({{"a", 100, 100}});
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->block_id, "y");
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kInOrder)->block_id, "x");
+}
+
+// 200 stripes of (14, 10) on 15 nodes: the bytes on the busiest link, over the least possible.
+double Imbalance(RecoveryPolicy policy, uint32_t in_flight) {
+  std::mt19937 random(3);
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 15; ++i) nodes.push_back("n" + std::to_string(i));
+  std::vector<LostBlock> lost;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<std::string> holders = nodes;
+    std::shuffle(holders.begin(), holders.end(), random);
+    holders.resize(13);
+    lost.push_back({"b" + std::to_string(1000 + i), 1, 10, holders});
+  }
+  RecoveryLoads loads;
+  std::map<std::string, uint64_t> up;
+  std::map<std::string, uint64_t> down;
+  std::vector<std::vector<NodeLoad>> running;
+  const std::set<std::string> usable(nodes.begin(), nodes.end());
+  while (!lost.empty()) {
+    std::vector<const LostBlock*> window;
+    for (const LostBlock& block : lost) {
+      if (window.size() < 32) window.push_back(&block);
+    }
+    const auto placement = Place(policy, {window, usable, nodes, {}, 1000}, loads);
+    loads.Selected(*placement, 10);
+    running.push_back(PathLoads(*placement, 10, 1));
+    loads.Begin(running.back());
+    for (const NodeLoad& load : running.back()) {
+      up[load.node] += load.up_bytes;
+      down[load.node] += load.down_bytes;
+    }
+    std::erase_if(lost, [&](const auto& block) { return block.block_id == placement->block_id; });
+    if (running.size() == in_flight) {
+      loads.End(running.front());
+      running.erase(running.begin());
+    }
+  }
+  uint64_t busiest = 0;
+  for (const std::string& node : nodes) busiest = std::max({busiest, up[node], down[node]});
+  return static_cast<double>(busiest) / (200.0 * 10 / 15);
+}
+
+TEST(RecoveryPolicyBalance, BalancedNearlyReachesTheBound) {
+  const double in_order = Imbalance(RecoveryPolicy::kInOrder, 12);
+  const double least_recent = Imbalance(RecoveryPolicy::kLeastRecent, 12);
+  const double balanced = Imbalance(RecoveryPolicy::kBalanced, 12);
+  RecordProperty("in_order", std::to_string(in_order));
+  RecordProperty("least_recent", std::to_string(least_recent));
+  RecordProperty("balanced", std::to_string(balanced));
+  EXPECT_LT(balanced, 1.03);
+  EXPECT_LT(balanced, least_recent);
+  EXPECT_LT(least_recent, in_order);
+}
+
+}  // namespace
+}  // namespace ecpipe

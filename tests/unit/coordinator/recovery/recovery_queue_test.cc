@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/recovery/recovery_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ecpipe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class RecoveryQueueTest : public testing::Test {
+ protected:
+  void Add(const std::string& block_id, std::vector<std::string> holders) {
+    queue_.Add({block_id, 100, 2, std::move(holders)}, now_);
+  }
+  std::vector<std::string> Next(size_t limit = 10) {
+    std::vector<std::string> ids;
+    for (const LostBlock* block : queue_.Next(now_, limit)) ids.push_back(block->block_id);
+    return ids;
+  }
+  void Fail(const std::string& block_id) {
+    queue_.Start(block_id);
+    queue_.Fail(block_id, absl::UnavailableError("why"), now_);
+  }
+
+  TimePoint now_{seconds(1000)};
+  RecoveryQueue queue_{{.ageing = seconds(10),
+                        .first_pause = seconds(1),
+                        .longest_pause = seconds(3),
+                        .max_attempts = 4}};
+};
+
+TEST_F(RecoveryQueueTest, FewestUsableSurvivorsFirst) {
+  queue_.SetUsable({"a", "b", "c", "d"});
+  Add("four", {"a", "b", "c", "d"});
+  Add("two", {"a", "b", "x", "y"});
+  Add("three", {"a", "b", "c", "x"});
+  EXPECT_THAT(Next(), ElementsAre("two", "three", "four"));
+  EXPECT_THAT(Next(2), ElementsAre("two", "three"));
+  queue_.SetUsable({"x", "y", "c"});
+  EXPECT_THAT(Next(), ElementsAre("four", "three", "two")) << "one, two and two";
+}
+
+TEST_F(RecoveryQueueTest, WhoHasWaitedLongNeedsFewerLosses) {
+  queue_.SetUsable({"a", "b", "c"});
+  Add("old", {"a", "b", "c"});
+  now_ += seconds(9);
+  Add("young", {"a", "b"});
+  EXPECT_THAT(Next(), ElementsAre("young", "old"));
+  now_ += seconds(2);
+  Add("younger", {"a", "b"});
+  EXPECT_THAT(Next(), ElementsAre("young", "old", "younger"));
+}
+
+TEST_F(RecoveryQueueTest, WrongBytesMakeTheNextAttemptDoubtful) {
+  queue_.SetUsable({"a", "b"});
+  Add("one", {"a", "b"});
+  for (const bool wrong : {false, true, false}) {
+    queue_.Start("one");
+    queue_.Fail("one", wrong ? absl::DataLossError("wrong") : absl::UnavailableError("why"), now_);
+    now_ += seconds(3);
+    const auto next = queue_.Next(now_, 1);
+    ASSERT_EQ(next.size(), 1u);
+    EXPECT_EQ(next[0]->doubtful, wrong);
+  }
+  EXPECT_EQ(queue_.Blocked(1).at(0).reason, "wrong; then why");
+}
+
+TEST_F(RecoveryQueueTest, WhatFailsWaitsLongerEachTimeAndIsGivenUp) {
+  queue_.SetUsable({"a", "b"});
+  Add("bad", {"a"});
+  Add("good", {"a", "b"});
+  EXPECT_THAT(Next(), ElementsAre("bad", "good"));
+  for (const seconds pause : {seconds(1), seconds(2), seconds(3)}) {
+    Fail("bad");
+    EXPECT_THAT(Next(), ElementsAre("good"));
+    now_ += pause - milliseconds(1);
+    EXPECT_THAT(Next(), ElementsAre("good"));
+    now_ += milliseconds(1);
+    EXPECT_EQ(Next().size(), 2u);
+    EXPECT_EQ(queue_.counts().waiting, 2u);
+  }
+  Fail("bad");
+  now_ += seconds(100);
+  EXPECT_THAT(Next(), ElementsAre("good"));
+  const std::vector<BlockedBlock> blocked = queue_.Blocked(10);
+  ASSERT_EQ(blocked.size(), 1u);
+  EXPECT_EQ(blocked[0].block_id, "bad");
+  EXPECT_EQ(blocked[0].reason, "why");
+  EXPECT_EQ(blocked[0].attempts, 4);
+  EXPECT_TRUE(blocked[0].given_up);
+  EXPECT_FALSE(queue_.Finished());
+  queue_.Start("good");
+  queue_.Done("good");
+  EXPECT_TRUE(queue_.Finished());
+  EXPECT_EQ(queue_.counts().given_up, 1u);
+  EXPECT_EQ(queue_.counts().done_bytes, 100u);
+}
+
+TEST_F(RecoveryQueueTest, AnUnrepairableBlockLosesItsPlace) {
+  queue_.SetUsable({"a", "b"});
+  Add("bad", {});
+  Add("good", {"a", "b"});
+  EXPECT_THAT(Next(), ElementsAre("bad", "good"));
+  Fail("bad");
+  now_ += seconds(30);
+  EXPECT_THAT(Next(), ElementsAre("good", "bad")) << "two survivors fewer, thirty seconds later";
+}
+
+TEST_F(RecoveryQueueTest, StrayEventsChangeNothing) {
+  Add("one", {"a"});
+  Add("one", {"a", "b"});
+  EXPECT_EQ(queue_.counts().waiting, 1u);
+  queue_.Done("one");
+  queue_.Fail("one", absl::UnavailableError("why"), now_);
+  queue_.Done("other");
+  queue_.Start("other");
+  EXPECT_THAT(Next(), ElementsAre("one"));
+  queue_.Start("one");
+  queue_.Start("one");
+  EXPECT_THAT(Next(), IsEmpty());
+  EXPECT_EQ(queue_.counts().running, 1u);
+  queue_.Done("one");
+  queue_.Done("one");
+  EXPECT_EQ(queue_.counts().done, 1u);
+  EXPECT_TRUE(queue_.Finished());
+  EXPECT_THAT(queue_.Blocked(10), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ecpipe

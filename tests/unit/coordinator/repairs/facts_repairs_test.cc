@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Repairs of stripes that no catalog has.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "coordinator/planning/lost_blocks.h"
+#include "unit/coordinator/repairs/repairs_fixture.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FactsRepairs : public Repairs {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 7; ++i) RegisterDatanode("n" + std::to_string(i), "dn" + std::to_string(i));
+  }
+  void RegisterDatanode(const std::string& node, const std::string& storage_id) {
+    NodeRecord record = FakeNode(node);
+    record.storage_id = storage_id;
+    ASSERT_TRUE(coordinator_.Register(record).ok());
+  }
+
+  // Of (3, 2), block i on DataNode i. Blocks have 250, 200, 200, 250, 250 bytes.
+  static StripeFacts Facts(uint64_t bytes = 650) {
+    StripeFacts facts{.pool = "BP-1",
+                      .group = -32,
+                      .stamp = 7,
+                      .bytes = bytes,
+                      .codec = "rs",
+                      .data = 3,
+                      .parity = 2,
+                      .cell_bytes = 100,
+                      .sources = {}};
+    for (int i = 0; i < 5; ++i) {
+      if (facts.BlockBytes(i) > 0) facts.sources.push_back({i, "dn" + std::to_string(i)});
+    }
+    return facts;
+  }
+  static RepairRequest RequestOf(const StripeFacts& facts, int target) {
+    RepairRequest request = Request(facts.BlockName(target));
+    request.facts = facts;
+    return request;
+  }
+  static void Without(int index, StripeFacts* facts) {
+    std::erase_if(facts->sources,
+                  [index](const StripeFacts::Source& source) { return source.index == index; });
+  }
+
+  // What each helper is to read: the block's name and its length.
+  std::map<std::string, std::pair<std::string, uint64_t>> Reads() {
+    std::map<std::string, std::pair<std::string, uint64_t>> reads;
+    for (const HelperGateway::Handout& handout : helpers_.last) {
+      for (const HopSpec& hop : handout.part.hops) {
+        if (hop.block) reads[handout.helper.node] = {hop.block->block_id, hop.block->bytes};
+      }
+    }
+    return reads;
+  }
+};
+
+TEST_F(FactsRepairs, PlansOverTheDatanodesHelpers) {
+  StripeFacts facts = Facts();
+  Without(0, &facts);
+  helpers_.checksum = ChecksumKind{ChecksumKind::Type::kCrc32, 1024};
+  const auto grant = coordinator_.BeginRepair(RequestOf(facts, 0));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(grant->planned.stripe.stripe_id, "hdfs.BP-1.-32");
+  EXPECT_EQ(grant->planned.block_bytes, 250u);
+  EXPECT_EQ(grant->planned.bytes, 250u);
+  EXPECT_EQ(grant->checksum, helpers_.checksum);
+  // Of their own lengths, though the range is longer.
+  EXPECT_EQ(Reads(), (std::map<std::string, std::pair<std::string, uint64_t>>{
+                         {"n1", {"BP-1.blk_-31_7", 200}},
+                         {"n2", {"BP-1.blk_-30_7", 200}},
+                         {"n3", {"BP-1.blk_-29_7", 250}}}));
+}
+
+TEST_F(FactsRepairs, TheRangeEndsWithTheBlock) {
+  EXPECT_EQ(coordinator_.BeginRepair(RequestOf(Facts(), 1))->planned.bytes, 200u);
+  RepairRequest beyond = RequestOf(Facts(), 1);
+  beyond.offset = 200;
+  EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.BeginRepair(beyond).status()));
+}
+
+TEST_F(FactsRepairs, BlocksThatEndBeforeTheRangeAreNotRead) {
+  RepairRequest request = RequestOf(Facts(), 3);
+  request.offset = 200;
+  ASSERT_TRUE(coordinator_.BeginRepair(request).ok());
+  EXPECT_EQ(Reads().size(), 1u) << "only block 0, or the other parity, has a byte there";
+}
+
+TEST_F(FactsRepairs, BlocksThatDoNotExistAreZero) {
+  const StripeFacts facts = Facts(150);  // 100, 50, 0 bytes
+  ASSERT_EQ(facts.sources.size(), 4u);
+  for (const int target : {0, 1, 3, 4}) {
+    StripeFacts left = facts;
+    Without(target, &left);
+    ASSERT_TRUE(coordinator_.BeginRepair(RequestOf(left, target)).ok()) << target;
+    EXPECT_EQ(Reads().size(), 2u);
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.BeginRepair(RequestOf(facts, 2)).status()));
+}
+
+TEST_F(FactsRepairs, ADatanodeWithoutHelperIsNamed) {
+  StripeFacts facts = Facts();
+  facts.sources = {{1, "dn1"}, {2, "dn2"}, {3, "stranger"}};
+  const absl::Status status = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
+  // The coordinator has just started: it may still come.
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  clock_.Advance(std::chrono::seconds(4));
+  for (int i = 0; i < 7; ++i) RegisterDatanode("n" + std::to_string(i), "dn" + std::to_string(i));
+  clock_.Advance(std::chrono::seconds(2));
+  const absl::Status later = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(later)) << later;
+  EXPECT_TRUE(Says(later, "datanode:stranger: its helper has not registered")) << later;
+  EXPECT_TRUE(Says(later, "BP-1.blk_-28_7: no node is known to have it")) << later;
+}
+
+TEST_F(FactsRepairs, ANodeThatDiedBeforeTheStartMayStillRegister) {
+  StripeFacts facts = Facts();
+  facts.sources = {{1, "dn1"}, {2, "dn2"}, {3, "dn9"}};
+  NodeRecord remembered = FakeNode("n9");
+  remembered.storage_id = "dn9";
+  ASSERT_TRUE(coordinator_.nodes().AddDead(remembered, std::chrono::seconds(60)).ok());
+  const absl::Status status = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  clock_.Advance(std::chrono::seconds(4));
+  for (int i = 0; i < 7; ++i) RegisterDatanode("n" + std::to_string(i), "dn" + std::to_string(i));
+  clock_.Advance(std::chrono::seconds(2));
+  const absl::Status later = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(later)) << later;
+}
+
+TEST_F(FactsRepairs, AnyReplicaThatIsLiveWillDo) {
+  StripeFacts facts = Facts();
+  facts.sources = {{1, "stranger"}, {1, "dn5"}, {1, "dn6"}, {2, "dn2"}, {3, "dn3"}};
+  ASSERT_TRUE(coordinator_.BeginRepair(RequestOf(facts, 0)).ok());
+  EXPECT_EQ(Reads().at("n5").first, "BP-1.blk_-31_7");
+  // It refuses: the other one is taken, within the same call.
+  helpers_.down = {"n5"};
+  const auto grant = coordinator_.BeginRepair(RequestOf(facts, 0));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(grant->part.attempt, 1u);
+  EXPECT_EQ(Reads().at("n6").first, "BP-1.blk_-31_7");
+}
+
+TEST_F(FactsRepairs, ANodeIsReadForOneBlock) {
+  StripeFacts facts = Facts();
+  facts.sources = {{1, "dn1"}, {2, "dn1"}, {2, "dn5"}, {3, "dn1"}, {4, "dn4"}};
+  ASSERT_TRUE(coordinator_.BeginRepair(RequestOf(facts, 0)).ok());
+  EXPECT_EQ(Reads().size(), 3u);
+  EXPECT_EQ(Reads().at("n5").first, "BP-1.blk_-30_7");
+  facts.sources = {{1, "dn1"}, {2, "dn1"}, {3, "dn1"}, {4, "dn4"}};
+  const absl::Status status = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_TRUE(Says(status, "its node already gives another block")) << status;
+}
+
+TEST_F(FactsRepairs, AFailedAttemptIsResumedFromTheSameFacts) {
+  const RepairRequest request = RequestOf(Facts(), 0);
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok());
+  ASSERT_TRUE(coordinator_.InspectRepair(grant->repair_id, 0, 250, true).ok());
+  helpers_.down = {"n2"};
+  ResumePoint from;
+  from.repair_id = grant->repair_id;
+  from.left = {grant->part.grid, {{1, 2, 1}}};
+  from.scheme = "rp";
+  from.failure = absl::UnavailableError("n2 has gone");
+  const auto again = coordinator_.ResumeRepair(request, from);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(Reads().contains("n2"));
+  // A coordinator that has restarted takes it up as well.
+  RepairCoordinator fresh(&catalog_, &journal_, &helpers_, &clock_, {});
+  for (int i = 0; i < 7; ++i) {
+    NodeRecord record = FakeNode("n" + std::to_string(i));
+    record.storage_id = "dn" + std::to_string(i);
+    ASSERT_TRUE(fresh.Register(record).ok());
+  }
+  journal_.records[grant->repair_id].state = RepairState::kInterrupted;
+  EXPECT_TRUE(fresh.ResumeRepair(request, from).ok());
+}
+
+TEST_F(FactsRepairs, ACorruptReplicaIsLeftOut) {
+  const RepairRequest request = RequestOf(Facts(), 0);
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok());
+  const std::string block = "BP-1.blk_-30_7";
+  // Not from somebody who has not read it.
+  coordinator_.ReportCorrupt("n1", grant->repair_id, block, "a lie");
+  coordinator_.ReportCorrupt("n2", grant->repair_id + 1, block, "of no repair");
+  EXPECT_TRUE(coordinator_.corrupt().All().empty());
+  coordinator_.ReportCorrupt("n2", grant->repair_id, block, "its bytes differ");
+  EXPECT_EQ(coordinator_.corrupt().Reason(block, "n2"), "its bytes differ");
+  ASSERT_TRUE(coordinator_.BeginRepair(request).ok());
+  EXPECT_FALSE(Reads().contains("n2"));
+  // The replica elsewhere is good.
+  StripeFacts facts = Facts();
+  facts.sources.push_back({2, "dn6"});
+  ASSERT_TRUE(coordinator_.BeginRepair(RequestOf(facts, 0)).ok());
+  EXPECT_EQ(Reads().at("n6").first, block);
+  // A requestor that has found one by parity means the one that it was sent.
+  coordinator_.ReportCorrupt("", grant->repair_id, "BP-1.blk_-31_7", "does not fit");
+  EXPECT_EQ(coordinator_.corrupt().Reason("BP-1.blk_-31_7", "n1"), "does not fit");
+}
+
+// HDFS is to hear what a helper found on its own disks, of the replicas that HDFS counts on.
+TEST_F(FactsRepairs, NamesTheSourcesWhoseHelpersFoundThemCorrupt) {
+  const RepairRequest request = RequestOf(Facts(), 0);
+  const RepairId first = coordinator_.BeginRepair(request)->repair_id;
+  EXPECT_TRUE(coordinator_.CorruptSources(first).empty());
+  coordinator_.ReportCorrupt("", first, "BP-1.blk_-31_7", "says the requestor's parity");
+  EXPECT_TRUE(coordinator_.CorruptSources(first).empty()) << "nobody else can accuse a replica";
+  coordinator_.ReportCorrupt("n1", first, "BP-1.blk_-31_7", "its bytes differ");
+  coordinator_.ReportCorrupt("n2", first, "BP-1.blk_-30_7", "its bytes differ");
+  const std::vector<StripeFacts::Source> corrupt = {{1, "dn1"}, {2, "dn2"}};
+  EXPECT_EQ(coordinator_.CorruptSources(first), corrupt);
+  coordinator_.FinishRepair(first, absl::OkStatus(), 250);
+  EXPECT_TRUE(coordinator_.CorruptSources(first).empty()) << "the repair is over";
+  // Later repairs of the group name them again, as long as HDFS does.
+  StripeFacts facts = Facts();
+  Without(2, &facts);
+  facts.sources.push_back({1, "dn6"});
+  facts.sources.push_back({2, "dn5"});
+  const auto grant = coordinator_.BeginRepair(RequestOf(facts, 0));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(coordinator_.CorruptSources(grant->repair_id),
+            (std::vector<StripeFacts::Source>{{1, "dn1"}}));
+}
+
+// Blocks 0, 1 and 4 have 250, 200 and 250 bytes.
+TEST_F(FactsRepairs, SeveralBlocksAreRepairedOverTheLongestOfTheirRanges) {
+  RepairRequest request = RequestOf(Facts(), 0);
+  request.block_ids.push_back(request.facts->BlockName(1));
+  const auto shortest = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(shortest.ok()) << shortest.status();
+  EXPECT_EQ(shortest->planned.bytes, 200u) << "without a length";
+  request.bytes = 250;
+  const auto longest = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(longest.ok()) << longest.status();
+  EXPECT_EQ(longest->planned.bytes, 250u);
+  EXPECT_EQ(longest->part.hops[0].stored_rows, (std::vector<Row>{0, 1}));
+  EXPECT_EQ(Reads().size(), 3u) << "each survivor once";
+  request.bytes = 251;
+  EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.BeginRepair(request).status()));
+}
+
+TEST_F(FactsRepairs, WhatCannotBeIsRefused) {
+  RepairRequest request = RequestOf(Facts(), 0);
+  request.block_ids = {"b0"};
+  EXPECT_TRUE(Says(coordinator_.BeginRepair(request).status(), "not of stripe hdfs.BP-1.-32"));
+  request = RequestOf(Facts(), 0);
+  request.facts->codec = "rs-vandermonde";
+  EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.BeginRepair(request).status()));
+  request = RequestOf(Facts(), 0);
+  request.hosts = {"n6"};
+  EXPECT_TRUE(Says(coordinator_.BeginRepair(request).status(), "HDFS stores its blocks itself"));
+}
+
+TEST_F(FactsRepairs, VerifiesByParity) {
+  RepairRequest request = RequestOf(Facts(150), 0);
+  request.verify = Verification::kParity;
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(Reads().size(), 3u) << "one more than the two that a shortened stripe needs";
+}
+
+TEST_F(FactsRepairs, EachSchemeHasAPlan) {
+  for (const char* scheme :
+       {"rp", "conventional", "ppr", "rp-weighted", "rp-rack", "rp-cyclic", "rp-all", "auto"}) {
+    for (const uint64_t bytes : {uint64_t{650}, uint64_t{150}, uint64_t{90}}) {
+      StripeFacts facts = Facts(bytes);
+      Without(0, &facts);
+      RepairRequest request = RequestOf(facts, 0);
+      request.scheme = scheme;
+      const auto grant = coordinator_.BeginRepair(request);
+      EXPECT_TRUE(grant.ok()) << scheme << " " << bytes << ": " << grant.status();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ecpipe

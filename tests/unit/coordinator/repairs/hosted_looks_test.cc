@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Repairs whose blocks helpers store, of which nothing comes, or little.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "coordinator/repairs/hosted_watch.h"
+#include "model/blame.h"
+#include "unit/coordinator/repairs/hosted_fixture.h"
+
+namespace ecpipe {
+namespace {
+
+// A repair whose host waits for bytes. Helpers answer as they would: when the attempt is to end,
+// the host has half of the block.
+class HostedLooks : public HostedRepairs {
+ protected:
+  void SetUp() override {
+    HostedRepairs::SetUp();
+    helpers_.on_end = [this] {
+      PartProgress ended;
+      ended.ended = absl::CancelledError("ended");
+      ended.missing = {{5, 5, 1}};
+      helpers_.answers["spare"] = ended;
+    };
+  }
+  // That no recovery has ordered.
+  RepairId BeginAlone() {
+    RepairRequest request = Request("b0");
+    request.hosts = {"spare"};
+    const auto grant = coordinator_.BeginRepair(request);
+    EXPECT_TRUE(grant.ok()) << grant.status();
+    return grant.ok() ? grant->repair_id : 0;
+  }
+  // What every node of the attempt that runs says of its part.
+  void Watch() {
+    for (const auto& handout : helpers_.last) {
+      PartProgress& part = helpers_.answers[handout.helper.node];
+      part = {.running = true, .ended = {}, .hops = {HopProgress{}}};
+      const HopSpec& hop = handout.part.hops[0];
+      for (const HopInput& input : hop.inputs) {
+        part.hops[0].inputs.push_back({.node = input.node, .waiting = true});
+      }
+      for (const HopOutput& output : hop.outputs) {
+        part.hops[0].outputs.push_back({.node = output.node});
+      }
+      if (hop.inputs.empty()) first_ = handout.helper.node;
+      if (!handout.part.stores.empty()) part.missing_bytes = 1000;
+    }
+  }
+  // Bytes pass on all streams, which the network held up for so long.
+  void Pass(uint64_t bytes, double network_seconds = 0) {
+    for (auto& [node, part] : helpers_.answers) {
+      for (HopProgress& hop : part.hops) {
+        for (StreamProgress& input : hop.inputs) input.bytes += bytes;
+        for (StreamProgress& output : hop.outputs) {
+          output.bytes += bytes;
+          output.network_seconds += network_seconds;
+        }
+      }
+    }
+  }
+  // True if it was time to.
+  bool Look(Duration later = RepairCoordinator::kLookAtHostsEvery) {
+    clock_.Advance(later);
+    const std::vector<RepairId> due = coordinator_.HostedToLookAt();
+    for (const RepairId id : due) coordinator_.LookAtHosted(id);
+    return !due.empty();
+  }
+  std::set<std::string> AtWork() const {
+    std::set<std::string> nodes;
+    for (const auto& handout : helpers_.last) nodes.insert(handout.helper.node);
+    return nodes;
+  }
+  uint32_t AttemptOf(RepairId id) { return coordinator_.Find(id)->attempt; }
+
+  std::string first_;  // of the path
+};
+
+TEST_F(HostedLooks, WhoDoesNotAnswerIsLeftOutOnceNothingComes) {
+  const RepairId id = Begin();
+  Watch();
+  helpers_.down = {"n3"};
+  for (int i = 0; i < 4; ++i) {
+    Pass(100);
+    EXPECT_TRUE(Look());
+    EXPECT_EQ(AttemptOf(id), 0u) << "bytes come";
+  }
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 1u);
+  EXPECT_FALSE(AtWork().contains("n3"));
+  EXPECT_EQ(helpers_.last[0].part.hops[0].slices.runs(), (std::vector<SliceRun>{{5, 5, 1}}));
+  EXPECT_EQ(helpers_.ended, std::vector<uint32_t>{0});
+  coordinator_.ReportPart("spare", id, 1, absl::OkStatus());
+  ASSERT_EQ(ends_.size(), 1u);
+  EXPECT_TRUE(ends_[0].status.ok()) << ends_[0].status;
+}
+
+TEST_F(HostedLooks, HostsAloneAreAskedWhileBytesCome) {
+  BeginAlone();
+  Watch();
+  Pass(100);
+  EXPECT_FALSE(Look(std::chrono::milliseconds(400)));
+  EXPECT_TRUE(helpers_.asked.empty());
+  EXPECT_TRUE(Look(std::chrono::milliseconds(200)));
+  EXPECT_EQ(helpers_.asked, std::set<std::string>{"spare"});
+  Pass(100);
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(helpers_.asked, AtWork()) << "once a second for the sake of speed";
+}
+
+TEST_F(HostedLooks, AHostThatDoesNotWaitHasItsOwnReasons) {
+  const RepairId id = Begin();
+  Watch();
+  helpers_.down = {"n3"};
+  helpers_.answers["spare"].hops[0].inputs[0].waiting = false;
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 0u);
+}
+
+TEST_F(HostedLooks, ALinkThatPassesNothingIsLeftOut) {
+  const RepairId id = Begin();
+  Watch();
+  ASSERT_FALSE(first_.empty());
+  helpers_.answers[first_].hops[0].outputs[0].waiting = true;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 0u) << "something may move";
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 1u);
+  EXPECT_FALSE(AtWork().contains(first_));
+}
+
+TEST_F(HostedLooks, AStragglerIsLeftOutUnlessOtherRepairsMayBeInItsWay) {
+  for (const bool recovery : {true, false}) {
+    const RepairId id = recovery ? Begin() : BeginAlone();
+    Watch();
+    helpers_.asked.clear();
+    Pass(10 << 20, 0.09);
+    helpers_.answers["spare"].missing_bytes = 900;
+    EXPECT_TRUE(Look(std::chrono::seconds(1)));
+    Pass(1 << 20, 0.01);
+    helpers_.answers[first_].hops[0].outputs[0].network_seconds += 0.89;
+    helpers_.answers["spare"].missing_bytes = 890;
+    EXPECT_TRUE(Look(std::chrono::seconds(1)));
+    if (recovery) {
+      EXPECT_EQ(AttemptOf(id), 0u);
+      EXPECT_EQ(helpers_.asked, std::set<std::string>{"spare"});
+      coordinator_.CancelHosted(7);
+    } else {
+      EXPECT_EQ(AttemptOf(id), 1u);
+      EXPECT_FALSE(AtWork().contains(first_));
+    }
+  }
+}
+
+TEST_F(HostedLooks, WhoHasEndedItsPartIsNotMissed) {
+  const RepairId id = Begin();
+  Watch();
+  coordinator_.ReportPart("n3", id, 0, absl::OkStatus());
+  helpers_.down = {"n3"};
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 0u);
+  helpers_.down = {"n2"};
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 1u);
+}
+
+TEST_F(HostedLooks, AHostThatCannotEndItsPartIsLeftInPeace) {
+  RepairRequest request = Request("b0");
+  request.block_ids = {"b0", "b3"};
+  request.hosts = {"n0", "spare"};
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  Watch();
+  const PartProgress told = helpers_.answers.at("n0");
+  helpers_.answers["n0"].hops.clear();
+  helpers_.down = {"n2"};
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Look());
+  EXPECT_TRUE(ends_.empty()) << "it may be about to store its block";
+  helpers_.answers["n0"] = told;
+  helpers_.on_end = [this] {
+    PartProgress ended;
+    ended.ended = absl::CancelledError("ended");
+    ended.missing = {{5, 5, 1}};
+    for (const char* host : {"n0", "spare"}) helpers_.answers[host] = ended;
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Look());
+  EXPECT_EQ(ends_.size(), 2u) << "there are no four others";
+}
+
+TEST_F(HostedLooks, AnAttemptThatBeginsMeanwhileIsNotJudged) {
+  const RepairId id = Begin();
+  Watch();
+  EXPECT_TRUE(Look());
+  helpers_.down = {"n3"};
+  bool reported = false;
+  helpers_.on_ask = [&] {
+    if (std::exchange(reported, true)) return;
+    coordinator_.ReportPart("spare", id, 0, Blame(absl::UnavailableError("left"), "n3"));
+  };
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(AttemptOf(id), 1u);
+  EXPECT_EQ(helpers_.rounds, 2);
+}
+
+TEST_F(HostedLooks, TheirPatienceGrowsWithTheAttempts) {
+  const RepairId id = Begin();
+  for (uint32_t attempt = 0; attempt < 10; ++attempt) {
+    ASSERT_EQ(AttemptOf(id), attempt);
+    for (const char* node : {"n0", "n1", "n2", "n3", "n4", "n5", "spare"}) {
+      ASSERT_TRUE(coordinator_.nodes().Heartbeat(node, 1, {}).ok());
+    }
+    for (uint32_t i = 0; i < attempt / 4; ++i) EXPECT_FALSE(Look());
+    EXPECT_EQ(Look(), attempt < 8) << "the last ones are left to the patience of their parts";
+    const absl::Status nobody = Blame(absl::UnavailableError("lost"), kBlameNobody);
+    coordinator_.ReportPart("spare", id, attempt, nobody);
+  }
+}
+
+TEST_F(HostedLooks, OfAnAdoptedOneNobodyKnowsWhomToAsk) {
+  Begin();
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  next.Adopt(*journal_.TakeInterrupted(0));
+  clock_.Advance(std::chrono::seconds(4));
+  EXPECT_TRUE(next.HostedToLookAt().empty());
+}
+
+TEST_F(HostedLooks, AThreadOfItsOwnLooks) {
+  RepairCoordinator::Options options;
+  options.dead_after = std::chrono::minutes(1);
+  RepairCoordinator coordinator(&catalog_, &journal_, &helpers_, &Clock::System(), options);
+  for (const char* node : {"n0", "n1", "n2", "n3", "n4", "n5", "spare"}) {
+    ASSERT_TRUE(coordinator.Register(FakeNode(node)).ok());
+  }
+  RepairRequest request = Request("b0");
+  request.hosts = {"spare"};
+  const auto grant = coordinator.BeginRepair(request);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  Watch();
+  ASSERT_TRUE(AtWork().contains("n3"));
+  helpers_.down = {"n3"};
+  HostedWatch watch(&coordinator);
+  watch.Start();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto attempt = [&] { return coordinator.Find(grant->repair_id)->attempt; };
+  while (attempt() == 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(attempt(), 1u);
+}
+
+}  // namespace
+}  // namespace ecpipe

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "model/blame.h"
+#include "unit/coordinator/repairs/repairs_fixture.h"
+
+namespace ecpipe {
+namespace {
+
+class Attempts : public Repairs {
+ protected:
+  // A repair of b0 in 10 slices of 100 bytes, of which the first 6 have come.
+  RepairGrant Begin(const std::string& scheme = "rp") {
+    request_ = Request("b0", scheme);
+    auto grant = coordinator_.BeginRepair(request_);
+    EXPECT_TRUE(grant.ok()) << grant.status();
+    return *grant;
+  }
+  ResumePoint After(const RepairGrant& grant, const absl::Status& failure) const {
+    return {grant.repair_id,
+            grant.part.attempt,
+            {grant.part.grid, {{6, 4, 1}}},
+            grant.planned.plan.scheme,
+            failure};
+  }
+  std::set<std::string> Helpers() {
+    std::set<std::string> nodes;
+    for (const auto& handout : helpers_.last) nodes.insert(handout.helper.node);
+    return nodes;
+  }
+
+  RepairRequest request_;
+};
+
+TEST_F(Attempts, OnlyWhatIsMissingWithoutTheOneAtFault) {
+  for (const char* scheme : {"rp", "rp-cyclic", "conventional", "ppr", "rp-all"}) {
+    const RepairGrant first = Begin(scheme);
+    const std::string culprit = *Helpers().begin();
+    const auto second = coordinator_.ResumeRepair(
+        request_, After(first, Blame(absl::UnavailableError("it closed the stream"), culprit)));
+    ASSERT_TRUE(second.ok()) << scheme << second.status();
+    EXPECT_EQ(second->repair_id, first.repair_id);
+    EXPECT_EQ(second->part.attempt, 1u);
+    EXPECT_EQ(second->part.grid, first.part.grid);
+    EXPECT_FALSE(Helpers().contains(culprit));
+    std::set<uint32_t> slices;
+    for (const HopSpec& hop : second->part.hops) {
+      for (uint32_t i = 0; i < hop.slices.count(); ++i) {
+        EXPECT_TRUE(slices.insert(hop.slices.SliceIndex(i)).second);
+      }
+    }
+    EXPECT_EQ(slices, (std::set<uint32_t>{6, 7, 8, 9})) << scheme;
+    coordinator_.FinishRepair(first.repair_id, absl::OkStatus(), 1000);
+    EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kDone);
+    EXPECT_EQ(journal_.records.at(first.repair_id).attempt, 1u);
+    coordinator_.Expire();
+    EXPECT_EQ(helpers_.cancelled, std::vector<uint32_t>{0}) << "the attempt that was left behind";
+    helpers_.cancelled.clear();
+  }
+}
+
+TEST_F(Attempts, TheOneThatIsDownIsFoundWithoutBlame) {
+  const RepairGrant first = Begin();
+  const std::string victim = *Helpers().rbegin();
+  helpers_.down = {victim};
+  const auto second = coordinator_.ResumeRepair(
+      request_, After(first, Blame(absl::DeadlineExceededError("no progress"), kBlameNobody)));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_FALSE(Helpers().contains(victim));
+  EXPECT_EQ(second->part.attempt, 1u) << "known before it was handed out";
+}
+
+TEST_F(Attempts, ADoubtfulNodeIsBetterThanNone) {
+  const RepairGrant first = Begin();
+  const absl::Status one = Blame(absl::UnavailableError("gone"), "n1");
+  const auto second = coordinator_.ResumeRepair(request_, After(first, one));
+  ASSERT_TRUE(second.ok()) << second.status();
+  const auto third = coordinator_.ResumeRepair(
+      request_, After(*second, Blame(absl::UnavailableError("gone"), "n2")));
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_EQ(Helpers().size(), 4u) << "three are left that nobody has blamed";
+}
+
+TEST_F(Attempts, TooFewAreNamedWithTheirReasons) {
+  const RepairGrant first = Begin();
+  helpers_.down = {"n1", "n2"};
+  helpers_.answers["n3"] = {.running = false,
+                            .ended = Blame(absl::DataLossError("b3 is damaged"), kBlameSelf),
+                            .hops = {}};
+  const absl::Status status =
+      coordinator_.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")))
+          .status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  for (const char* part : {"b0", "k = 4", "b1 on n1", "b2 on n2", "b3 is damaged"}) {
+    EXPECT_TRUE(Says(status, part)) << part << ": " << status;
+  }
+  EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kFailed);
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      coordinator_.ResumeRepair(request_, After(first, absl::UnavailableError("x"))).status()))
+      << "it has ended";
+}
+
+TEST_F(Attempts, AreBounded) {
+  RepairGrant grant = Begin();
+  absl::Status status;
+  int attempts = 0;
+  for (; status.ok() && attempts < 100; ++attempts) {
+    const auto next = coordinator_.ResumeRepair(
+        request_, After(grant, Blame(absl::UnavailableError("again"), kBlameNobody)));
+    status = next.status();
+    if (next.ok()) grant = *next;
+  }
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_LT(attempts, 20);
+  EXPECT_TRUE(Says(status, "again"));
+  EXPECT_EQ(journal_.records.at(grant.repair_id).state, RepairState::kFailed);
+}
+
+TEST_F(Attempts, ACoordinatorThatRestartedTakesTheRepairUp) {
+  const RepairGrant first = Begin();
+  RepairRecord& record = journal_.records.at(first.repair_id);
+  record.state = RepairState::kInterrupted;
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  const auto too_early =
+      next.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")));
+  EXPECT_TRUE(absl::IsUnavailable(too_early.status())) << too_early.status();
+  EXPECT_TRUE(absl::IsUnavailable(next.BeginRepair(request_).status()));
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  const auto second =
+      next.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->repair_id, first.repair_id);
+  EXPECT_EQ(second->part.attempt, 1u);
+  EXPECT_FALSE(Helpers().contains("n1"));
+  next.FinishRepair(first.repair_id, absl::OkStatus(), 1000);
+  EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kDone);
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      next.ResumeRepair(request_, After(*second, absl::UnavailableError("x"))).status()));
+}
+
+TEST_F(Attempts, AnAttemptThatTheRequestorNeverHeardOfIsNotMadeTwice) {
+  const RepairGrant first = Begin();
+  RepairRecord& record = journal_.records.at(first.repair_id);
+  record.state = RepairState::kInterrupted;
+  record.attempt = 3;  // in the journal before its parts are handed out
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  const auto resumed =
+      next.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")));
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->part.attempt, 4u) << "helpers may have parts of 3";
+}
+
+TEST_F(Attempts, AResumedRepairWaitsForHelpersThatMayRegisterYet) {
+  const RepairGrant first = Begin();
+  journal_.records.at(first.repair_id).state = RepairState::kInterrupted;
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  helpers_.down = {"n2"};
+  const ResumePoint point = After(first, Blame(absl::UnavailableError("x"), kBlameNobody));
+  helpers_.rounds = 0;
+  for (int i = 0; i < 20; ++i) {
+    const absl::Status status = next.ResumeRepair(request_, point).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_TRUE(Says(status, "n2")) << status;
+  }
+  EXPECT_EQ(helpers_.rounds, 1) << "n2 has refused once";
+  EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kRunning);
+  ASSERT_TRUE(next.Register(FakeNode("n5")).ok());
+  const auto resumed = next.ResumeRepair(request_, point);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->part.attempt, 2u) << "n2 has seen 1";
+  EXPECT_EQ(Helpers(), (std::set<std::string>{"n1", "n3", "n4", "n5"}));
+}
+
+TEST_F(Attempts, WhoeverWasBlamedBeforeIsBlamedAfterTheWait) {
+  const RepairGrant first = Begin();
+  journal_.records.at(first.repair_id).state = RepairState::kInterrupted;
+  catalog_.stripes[0].code = "rs(7,4)";
+  catalog_.stripes[0].blocks.push_back({"b6", "n6"});
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
+  }
+  helpers_.down = {"n2"};
+  const ResumePoint point = After(first, Blame(absl::UnavailableError("gone"), "n1"));
+  EXPECT_TRUE(absl::IsUnavailable(next.ResumeRepair(request_, point).status()));
+  for (const char* node : {"n5", "n6"}) ASSERT_TRUE(next.Register(FakeNode(node)).ok());
+  const auto resumed = next.ResumeRepair(request_, point);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(Helpers(), (std::set<std::string>{"n3", "n4", "n5", "n6"}));
+}
+
+TEST_F(Attempts, AResumedRepairWaitsOnlyUntilAbsentHelpersAreDead) {
+  const RepairGrant first = Begin();
+  journal_.records.at(first.repair_id).state = RepairState::kInterrupted;
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+  const auto resume = [&] {
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
+    }
+    return next
+        .ResumeRepair(request_, After(first, Blame(absl::UnavailableError("x"), kBlameNobody)))
+        .status();
+  };
+  helpers_.down = {"n2"};
+  EXPECT_TRUE(absl::IsUnavailable(resume()));
+  clock_.Advance(RepairCoordinator::Options().dead_after);
+  EXPECT_TRUE(absl::IsFailedPrecondition(resume()));
+  EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kFailed);
+}
+
+TEST_F(Attempts, BadResumesAreRefused) {
+  const RepairGrant first = Begin();
+  const absl::Status failure = Blame(absl::UnavailableError("gone"), "n1");
+  ResumePoint point = After(first, failure);
+  point.left.missing = {{9, 2, 1}};
+  EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.ResumeRepair(request_, point).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      coordinator_.ResumeRepair(Request("b1"), After(first, failure)).status()));
+  EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kRunning);
+}
+
+TEST_F(Attempts, InspectionSeesWhoDoesNotAnswer) {
+  const RepairGrant first = Begin();
+  const auto inspect = [&](bool quiet) {
+    return coordinator_.InspectRepair(first.repair_id, 0, 400, quiet);
+  };
+  EXPECT_FALSE(inspect(true)->replan);
+  const std::string victim = *Helpers().begin();
+  helpers_.down = {victim};
+  const auto inspection = inspect(true);
+  EXPECT_TRUE(inspection->replan);
+  EXPECT_NE(inspection->reason.find(victim), std::string::npos);
+  const auto second = coordinator_.ResumeRepair(
+      request_, After(first, Blame(absl::UnavailableError(inspection->reason), kBlameNobody)));
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(Helpers().contains(victim));
+  EXPECT_FALSE(inspect(true)->replan) << "an attempt that is over";
+  EXPECT_TRUE(absl::IsNotFound(coordinator_.InspectRepair(1, 0, 0, true).status()));
+}
+
+TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
+  RepairGrant grant = Begin();
+  const auto resume = [&](const std::string& blamed) {
+    const auto next = coordinator_.ResumeRepair(
+        request_, After(grant, Blame(absl::UnavailableError(blamed + " left"), blamed)));
+    ASSERT_TRUE(next.ok()) << next.status();
+    grant = *next;
+  };
+  // Two nodes take turns in failing; there is one spare, so one of them always takes part.
+  const std::string first = *Helpers().begin();
+  resume(first);
+  const std::string second = *Helpers().begin();
+  resume(second);
+  resume(first);
+  ASSERT_FALSE(Helpers().contains(first));
+  // Now the last of the path is stuck, which has failed at nothing before.
+  for (const auto& handout : helpers_.last) {
+    const HopSpec& hop = handout.part.hops[0];
+    PartProgress& part = helpers_.answers[handout.helper.node];
+    part.running = true;
+    part.hops = {HopProgress{}};
+    const bool last = !Helpers().contains(hop.outputs[0].node);
+    part.hops[0].outputs = {{.node = hop.outputs[0].node, .waiting = last}};
+  }
+  const auto replans = [&] {
+    return coordinator_.InspectRepair(grant.repair_id, grant.part.attempt, 400, true)->replan;
+  };
+  EXPECT_FALSE(replans()) << "something may move";
+  EXPECT_FALSE(replans()) << "the one that is left out failed twice";
+  EXPECT_TRUE(replans());
+}
+
+// A repair of which bytes pass, and one node can be slow: the first of the path.
+class Stragglers : public Attempts {
+ protected:
+  void SetUp() override {
+    Attempts::SetUp();
+    first_ = Begin();
+    Watch();
+  }
+  // The streams of the attempt that runs begin.
+  void Watch() {
+    for (const auto& handout : helpers_.last) {
+      const HopSpec& hop = handout.part.hops[0];
+      PartProgress& part = helpers_.answers[handout.helper.node];
+      part.running = true;
+      part.hops = {HopProgress{}};
+      part.hops[0].outputs = {{.node = hop.outputs[0].node}};
+      if (hop.inputs.empty()) slow_ = handout.helper.node;
+    }
+  }
+  // Whether the plan is to change after a second more, of which the network held up `slow_` for so
+  // long: while it is slow all pass a tenth of what they do otherwise.
+  bool Inspect(double slow_seconds, uint64_t missing) {
+    clock_.Advance(std::chrono::seconds(1));
+    for (auto& [node, part] : helpers_.answers) {
+      StreamProgress& output = part.hops[0].outputs[0];
+      const bool slow = slow_seconds > 0.5;
+      output.bytes += slow ? slow_bytes_ : 10 * slow_bytes_;
+      output.network_seconds += node == slow_ ? slow_seconds : slow ? 0.01 : 0.09;
+    }
+    return coordinator_.InspectRepair(first_.repair_id, first_.part.attempt, missing, false)
+        ->replan;
+  }
+
+  // The plan is to change, and does.
+  void Change(uint64_t missing) {
+    ASSERT_TRUE(Inspect(0.9, missing));
+    const auto next = coordinator_.ResumeRepair(
+        request_, After(first_, Blame(absl::UnavailableError("slow"), kBlameNobody)));
+    ASSERT_TRUE(next.ok()) << next.status();
+    first_ = *next;
+    Watch();
+  }
+
+  RepairGrant first_;
+  std::string slow_;
+  uint64_t slow_bytes_ = 1 << 20;  // in a second
+};
+
+TEST_F(Stragglers, AreReplaced) {
+  EXPECT_FALSE(Inspect(0.09, 900));
+  const std::string slow = slow_;
+  Change(890);
+  EXPECT_FALSE(Helpers().contains(slow));
+}
+
+TEST_F(Stragglers, MayHaveBeenFastForLong) {
+  for (const uint64_t missing : {900, 500, 20}) {
+    EXPECT_FALSE(Inspect(0.09, missing));
+  }
+  EXPECT_TRUE(Inspect(0.9, 18)) << "two a second: nine seconds are left";
+}
+
+TEST_F(Stragglers, AreJudgedSinceAllTold) {
+  EXPECT_FALSE(Inspect(0.09, 900));
+  PartProgress& part = helpers_.answers.at(slow_);
+  const PartProgress told = part;
+  part.hops.clear();
+  clock_.Advance(std::chrono::seconds(1));
+  EXPECT_FALSE(coordinator_.InspectRepair(first_.repair_id, 0, 890, false)->replan);
+  part = told;
+  EXPECT_TRUE(Inspect(1.9, 880)) << "in two seconds";
+}
+
+TEST_F(Stragglers, AreJudgedInEachAttemptAnew) {
+  for (const uint64_t missing : {900, 800}) EXPECT_FALSE(Inspect(0.09, missing));
+  // The same nodes, whose streams begin at nothing; a second of slowness is all there is.
+  const auto second = coordinator_.ResumeRepair(
+      request_, After(first_, Blame(absl::UnavailableError("reset"), kBlameNobody)));
+  ASSERT_TRUE(second.ok());
+  first_ = *second;
+  Watch();
+  EXPECT_TRUE(Inspect(0.9, 390));
+}
+
+TEST_F(Stragglers, AreReplacedTwiceAtMostAndTheFirstIsTheSpareOfTheSecond) {
+  EXPECT_FALSE(Inspect(0.09, 900));
+  std::set<std::string> replaced = Helpers();
+  Change(890);
+  for (const std::string& node : Helpers()) replaced.erase(node);
+  ASSERT_EQ(replaced.size(), 1u);
+  Change(390);
+  EXPECT_TRUE(Helpers().contains(*replaced.begin())) << "there are but five";
+  EXPECT_FALSE(Inspect(0.9, 390));
+}
+
+TEST_F(Stragglers, AreGuessedTwiceAtMost) {
+  Change(990);
+  Change(390);
+  EXPECT_FALSE(Inspect(0.9, 390));
+}
+
+TEST_F(Stragglers, AreFoundAmongSlowLinksAfterSomeTime) {
+  slow_bytes_ = 60'000;
+  EXPECT_FALSE(Inspect(0.09, 100));
+  // Of what seems to pass since, most was in a socket before.
+  for (const uint64_t missing : {90, 80}) EXPECT_FALSE(Inspect(0.9, missing));
+  EXPECT_TRUE(Inspect(0.9, 70));
+}
+
+TEST_F(Stragglers, StayWhenNotMuchIsMissing) {
+  EXPECT_FALSE(Inspect(0.09, 110));
+  EXPECT_FALSE(Inspect(0.9, 10)) << "it is as good as done";
+}
+
+TEST_F(Stragglers, AreGuessedWhenMuchIsMissing) {
+  EXPECT_TRUE(Inspect(0.9, 950)) << "nineteen seconds";
+}
+
+TEST_F(Stragglers, AreNotGuessedWhenTheOthersMayBeNoFaster) {
+  EXPECT_FALSE(Inspect(0.9, 900)) << "nine seconds";
+}
+
+TEST_F(Stragglers, AreJudgedByAllThatCameWhenSlicesAreLarge) {
+  EXPECT_FALSE(Inspect(0.09, 500));
+  EXPECT_TRUE(Inspect(0.9, 500)) << "none came since: 500 in two seconds";
+}
+
+}  // namespace
+}  // namespace ecpipe

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/sources/reported_blocks.h"
+
+#include <gtest/gtest.h>
+
+namespace ecpipe {
+namespace {
+
+using Outcome = ReportedBlocks::Outcome;
+
+BlockReport ReportOf(uint64_t sequence, uint64_t after,
+                     const std::map<std::string, BlockChanges>& pools) {
+  return {"n1", 77, sequence, after, pools};
+}
+
+class ReportedBlocksTest : public testing::Test {
+ protected:
+  Outcome Take(const BlockReport& report) {
+    const auto outcome = reported_.Take(report, now_);
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    return outcome.value_or(Outcome::kSendAll);
+  }
+  std::vector<int64_t> Ids(const std::string& pool) {
+    std::vector<int64_t> ids;
+    const auto node = reported_.Of("n1");
+    if (node == nullptr || !node->pools.contains(pool)) return ids;
+    for (const InternalBlock& block : node->pools.at(pool)) ids.push_back(block.id);
+    return ids;
+  }
+
+  TimePoint now_ = TimePoint() + std::chrono::seconds(5);
+  ReportedBlocks reported_;
+};
+
+TEST_F(ReportedBlocksTest, KeepsAWholeReportAndWhatChanges) {
+  EXPECT_EQ(reported_.Of("n1"), nullptr);
+  EXPECT_EQ(
+      Take(ReportOf(1, 0, {{"p", {{{{-3, 1, 10}, 0}, {{-9, 1, 20}, 0}, {{-5, 1, 30}, 0}}, {}}}})),
+      Outcome::kTaken);
+  EXPECT_EQ(Ids("p"), (std::vector<int64_t>{-9, -5, -3}));
+  EXPECT_EQ(reported_.Of("n1")->block_bytes, 60u);
+  EXPECT_EQ(Take(ReportOf(2, 1,
+                          {{"p", {{{{-5, 2, 31}, 0}, {{-4, 1, 1}, 0}}, {-9, -7}}},
+                           {"q", {{{{-1, 1, 1}, 0}}, {}}}})),
+            Outcome::kTaken);
+  EXPECT_EQ(Ids("p"), (std::vector<int64_t>{-5, -4, -3}));
+  const auto node = reported_.Of("n1");
+  EXPECT_EQ(node->block_count, 4u);
+  EXPECT_EQ(node->block_bytes, 43u);
+  EXPECT_EQ(FindBlockIn(*node, "p", -5)->stamp, 2u) << "of another generation now";
+  EXPECT_EQ(FindBlockIn(*node, "p", -9), nullptr);
+  EXPECT_EQ(FindBlockIn(*node, "r", -5), nullptr);
+  EXPECT_EQ(Take(ReportOf(3, 2, {{"q", {{}, {-1}}}})), Outcome::kTaken);
+  EXPECT_TRUE(Ids("q").empty());
+}
+
+TEST_F(ReportedBlocksTest, WantsAllAgainWhenItMissesSomething) {
+  EXPECT_EQ(Take(ReportOf(5, 4, {})), Outcome::kSendAll) << "of a node that is not known";
+  EXPECT_EQ(Take(ReportOf(6, 0, {{"p", {{{{-3, 1, 10}, 0}}, {}}}})), Outcome::kTaken);
+  EXPECT_EQ(Take(ReportOf(8, 7, {})), Outcome::kSendAll);
+  BlockReport restarted = ReportOf(7, 6, {});
+  restarted.incarnation = 78;
+  EXPECT_EQ(Take(restarted), Outcome::kSendAll);
+  EXPECT_EQ(Ids("p").size(), 1u) << "what was known stays";
+  restarted.after = 0;
+  EXPECT_EQ(Take(restarted), Outcome::kTaken);
+  EXPECT_TRUE(Ids("p").empty()) << "a whole report replaces all";
+}
+
+TEST_F(ReportedBlocksTest, AnUnchangedReportIsNewsOfItsTime) {
+  Take(ReportOf(1, 0, {{"p", {{{{-3, 1, 10}, 0}}, {}}}}));
+  now_ += std::chrono::seconds(30);
+  Take(ReportOf(2, 1, {}));
+  EXPECT_EQ(reported_.Of("n1")->reported, now_);
+  EXPECT_EQ(Ids("p").size(), 1u);
+}
+
+TEST_F(ReportedBlocksTest, ABlockThatIsNamedTwiceIsKeptOnce) {
+  Take(ReportOf(1, 0, {{"p", {{{{-3, 1, 10}, 0}, {{-3, 2, 20}, 0}}, {-3}}}}));
+  EXPECT_EQ(Ids("p"), std::vector<int64_t>{-3});
+  EXPECT_EQ(FindBlockIn(*reported_.Of("n1"), "p", -3)->stamp, 2u);
+  EXPECT_EQ(reported_.Of("n1")->block_count, 1u);
+}
+
+TEST_F(ReportedBlocksTest, ANodeHasLimitedPools) {
+  std::map<std::string, BlockChanges> pools;
+  for (size_t i = 0; i <= BlockReport::kMaxPools; ++i) {
+    pools["p" + std::to_string(i)] = {{{{-1, 1, 1}, 0}}, {}};
+  }
+  const auto outcome = reported_.Take(ReportOf(1, 0, pools), now_);
+  EXPECT_TRUE(absl::IsResourceExhausted(outcome.status())) << outcome.status();
+  EXPECT_EQ(reported_.Of("n1"), nullptr) << "nothing of it was taken";
+}
+
+}  // namespace
+}  // namespace ecpipe

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/store/sqlite_catalog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "coordinator/store/sqlite_schema.h"
+#include "unit/coordinator/store/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Text(int number) { return std::to_string(number); }
+
+// Stripe "s<number>" with blocks "b<number>-<i>" on nodes "n<i>".
+Stripe MakeStripe(int number, int n = 4) {
+  Stripe stripe{"s" + Text(number), "rs-cauchy(4,2)", 1 << 20, {}};
+  for (int i = 0; i < n; ++i) {
+    stripe.blocks.push_back({"b" + Text(number) + "-" + Text(i), "n" + Text(i)});
+  }
+  return stripe;
+}
+
+uint32_t SameHash(std::string_view) { return 0xffffffff; }
+// Two hashes, one negative and one positive as stored.
+uint32_t TwoHashes(std::string_view id) { return id.back() % 2 == 0 ? 5 : 0x80000000; }
+
+class SqliteCatalogTest : public testing::Test {
+ protected:
+  void SetUp() override { Open({}); }
+
+  void Open(const SqliteCatalog::Options& options) {
+    catalog_.reset();
+    auto catalog = SqliteCatalog::Open(path_, options);
+    ASSERT_TRUE(catalog.ok()) << catalog.status();
+    catalog_ = *std::move(catalog);
+  }
+
+  // Changes the file behind the catalog's back.
+  void Damage(const char* sql) {
+    auto db = SqliteDb::Open(path_, {});
+    ASSERT_TRUE(db.ok()) << db.status();
+    const absl::Status status = (*db)->Run(sql);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  int64_t Query(const char* sql) {
+    auto db = SqliteDb::Open(path_, {});
+    EXPECT_TRUE(db.ok()) << db.status();
+    auto query = (*db)->Prepare(sql);
+    EXPECT_TRUE(query.ok()) << query.status();
+    EXPECT_TRUE(query->Step().value_or(false));
+    return query->Int(0);
+  }
+
+  void ExpectFound(const Stripe& stripe) {
+    for (size_t i = 0; i < stripe.blocks.size(); ++i) {
+      const auto found = catalog_->FindBlock(stripe.blocks[i].block_id);
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_EQ(found->stripe, stripe);
+      EXPECT_EQ(found->block_index, static_cast<int>(i));
+    }
+    EXPECT_EQ(catalog_->FindStripe(stripe.stripe_id).value_or(Stripe{}), stripe);
+  }
+
+  ScratchDirectory directory_;
+  const std::string path_ = directory_.File("ecpipe.db");
+  std::unique_ptr<SqliteCatalog> catalog_;
+};
+
+TEST_F(SqliteCatalogTest, EmptyCatalog) {
+  EXPECT_EQ(catalog_->CountStripes().value(), 0u);
+  EXPECT_TRUE(catalog_->List("", 10).value().empty());
+  const absl::Status missing = catalog_->FindBlock("b").status();
+  EXPECT_TRUE(absl::IsNotFound(missing));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("\"b\""));
+  EXPECT_TRUE(absl::IsNotFound(catalog_->FindStripe("s").status()));
+  EXPECT_TRUE(absl::IsNotFound(catalog_->MoveBlock("b", "n")));
+  EXPECT_TRUE(catalog_->Put({}).ok());
+}
+
+TEST_F(SqliteCatalogTest, PutThenFindAndAfterARestart) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(2), MakeStripe(1)}).ok());
+  for (int restart = 0; restart < 2; ++restart) {
+    ExpectFound(MakeStripe(1));
+    ExpectFound(MakeStripe(2));
+    EXPECT_EQ(catalog_->CountStripes().value(), 2u);
+    EXPECT_TRUE(absl::IsNotFound(catalog_->FindBlock("b1-4").status()));
+    Open({});
+  }
+}
+
+TEST_F(SqliteCatalogTest, ListGoesInPages) {
+  std::vector<Stripe> stripes;
+  for (int i = 10; i < 35; ++i) stripes.push_back(MakeStripe(i));
+  ASSERT_TRUE(catalog_->Put(stripes).ok());
+  std::vector<Stripe> listed;
+  std::string after;
+  while (true) {
+    const auto page = catalog_->List(after, 10);
+    ASSERT_TRUE(page.ok()) << page.status();
+    if (page->empty()) break;
+    EXPECT_LE(page->size(), 10u);
+    listed.insert(listed.end(), page->begin(), page->end());
+    after = listed.back().stripe_id;
+  }
+  EXPECT_EQ(listed, stripes);
+  EXPECT_TRUE(absl::IsInvalidArgument(catalog_->List("", 0).status()));
+  EXPECT_EQ(catalog_->List("", INT_MAX).value().size(), 25u);
+}
+
+TEST_F(SqliteCatalogTest, ReplacingForgetsTheOldBlocks) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1), MakeStripe(2)}).ok());
+  Stripe changed = MakeStripe(1);
+  changed.code = "rs-cauchy(5,3)";
+  changed.block_bytes = UINT64_MAX;
+  changed.blocks = {{"b1-1", "m1"}, {"new", "m2"}, {"b1-0", "n0"}};
+  ASSERT_TRUE(catalog_->Put({changed}).ok());
+  ExpectFound(changed);
+  ExpectFound(MakeStripe(2));
+  EXPECT_TRUE(absl::IsNotFound(catalog_->FindBlock("b1-2").status()));
+  EXPECT_EQ(catalog_->CountStripes().value(), 2u);
+  EXPECT_EQ(Query("SELECT count(*) FROM block_index_recent"), 3 + 4);
+  EXPECT_EQ(Query("SELECT recent FROM totals"), 3 + 4);
+}
+
+TEST_F(SqliteCatalogTest, PuttingTheSameAgainWritesNoIndex) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  ExpectFound(MakeStripe(1));
+  EXPECT_EQ(catalog_->CountStripes().value(), 1u);
+  EXPECT_EQ(Query("SELECT count(*) FROM block_index_recent"), 4);
+}
+
+TEST_F(SqliteCatalogTest, ABlockBelongsToOneStripe) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  Stripe thief = MakeStripe(2);
+  thief.blocks[2].block_id = "b1-3";
+  const absl::Status status = catalog_->Put({MakeStripe(3), thief});
+  EXPECT_TRUE(absl::IsAlreadyExists(status));
+  for (const char* name : {"\"b1-3\"", "\"s1\"", "\"s2\""}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+  }
+  // Nothing of the batch was stored, and its new names are not taken for stored ones later.
+  EXPECT_TRUE(absl::IsNotFound(catalog_->FindStripe("s3").status()));
+  EXPECT_TRUE(absl::IsNotFound(catalog_->FindBlock("b2-0").status()));
+  EXPECT_EQ(catalog_->CountStripes().value(), 1u);
+  ExpectFound(MakeStripe(1));
+}
+
+TEST_F(SqliteCatalogTest, ABlockInTwoStripesOfABatch) {
+  Stripe thief = MakeStripe(2);
+  thief.blocks[0].block_id = "b1-3";
+  EXPECT_TRUE(absl::IsAlreadyExists(catalog_->Put({MakeStripe(1), thief})));
+  EXPECT_EQ(catalog_->CountStripes().value(), 0u);
+}
+
+TEST_F(SqliteCatalogTest, ABlockMayChangeItsStripeWithinABatch) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1), MakeStripe(2)}).ok());
+  Stripe one = MakeStripe(1);
+  Stripe two = MakeStripe(2);
+  std::swap(one.blocks[0], two.blocks[0]);
+  ASSERT_TRUE(catalog_->Put({two, one}).ok());
+  ExpectFound(one);
+  ExpectFound(two);
+}
+
+TEST_F(SqliteCatalogTest, NamesOfARolledBackPutAreForgotten) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  Stripe failing = MakeStripe(2);
+  failing.code = "code-x";
+  failing.blocks[0] = {"b1-0", "node-x"};  // takes the number that node-y gets below
+  ASSERT_FALSE(catalog_->Put({failing}).ok());
+  Stripe good = MakeStripe(3);
+  good.code = "code-y";
+  good.blocks[0].node = "node-y";
+  ASSERT_TRUE(catalog_->Put({good}).ok());
+  ExpectFound(good);
+  Open({});
+  ExpectFound(good);
+}
+
+TEST_F(SqliteCatalogTest, MoveBlock) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1), MakeStripe(2)}).ok());
+  ASSERT_TRUE(catalog_->MoveBlock("b1-2", "elsewhere").ok());
+  Stripe moved = MakeStripe(1);
+  moved.blocks[2].node = "elsewhere";
+  ExpectFound(moved);
+  ExpectFound(MakeStripe(2));
+  Open({});
+  ExpectFound(moved);
+  EXPECT_TRUE(absl::IsInvalidArgument(catalog_->MoveBlock("b1-2", "")));
+}
+
+TEST_F(SqliteCatalogTest, BadStripesAreRefused) {
+  std::vector<Stripe> bad(12, MakeStripe(1));
+  bad[0].stripe_id = "";
+  bad[1].stripe_id = std::string(kMaxCatalogIdBytes + 1, 's');
+  bad[2].blocks.clear();
+  bad[3].blocks[1].block_id = "";
+  bad[4].blocks[1].block_id = std::string(kMaxCatalogIdBytes + 1, 'b');
+  bad[5].blocks[1].block_id = bad[5].blocks[3].block_id;
+  bad[6].block_bytes = 0;
+  bad[7] = MakeStripe(1, kMaxStripeBlocks + 1);
+  bad[8].blocks[0].node = "";
+  bad[9].code = "";
+  for (BlockPlace& block : bad[10].blocks) block.sha256 = std::string(63, 'a');
+  bad[11].blocks[2].sha256 = std::string(64, 'a');  // and no other one
+  for (size_t i = 0; i < bad.size(); ++i) {
+    EXPECT_TRUE(absl::IsInvalidArgument(catalog_->Put({MakeStripe(7), bad[i]}))) << i;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(catalog_->Put({MakeStripe(1), MakeStripe(1)})));
+  Stripe ragged = MakeStripe(1);
+  ragged.block_lengths.assign(ragged.blocks.size(), ragged.block_bytes);
+  EXPECT_TRUE(absl::IsInvalidArgument(catalog_->Put({ragged})));
+  EXPECT_EQ(catalog_->CountStripes().value(), 0u);
+}
+
+TEST_F(SqliteCatalogTest, ChecksumsOfBlocksAreKept) {
+  Stripe stripe = MakeStripe(1);
+  for (BlockPlace& block : stripe.blocks) block.sha256 = std::string(64, block.block_id.back());
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1), MakeStripe(2)}).ok());
+  ASSERT_TRUE(catalog_->Put({stripe}).ok());
+  Open({});
+  ExpectFound(stripe);
+  ExpectFound(MakeStripe(2));
+  ASSERT_TRUE(catalog_->MoveBlock("b1-2", "n9").ok());
+  stripe.blocks[2].node = "n9";
+  ExpectFound(stripe);
+}
+
+TEST_F(SqliteCatalogTest, TakesAFileOfTheVersionBefore) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  Damage("PRAGMA user_version = 4");
+  Open({});
+  ExpectFound(MakeStripe(1));
+  EXPECT_EQ(Query("PRAGMA user_version"), kSqliteSchemaVersion);
+}
+
+TEST_F(SqliteCatalogTest, OddIdsAndLimits) {
+  Stripe odd = MakeStripe(1);
+  odd.stripe_id = std::string("nul\0 quote' \xff\xfe", 14);
+  odd.blocks[0].block_id = std::string("\0", 1);
+  odd.blocks[1].block_id = "'; DROP TABLE stripes; --";
+  odd.blocks[2].block_id = std::string("a\0b", 3);
+  odd.blocks[3].block_id = "a";
+  odd.blocks[3].node = "\xf0\x9f\x98\x80";
+  Stripe largest = MakeStripe(2, kMaxStripeBlocks);
+  largest.stripe_id = std::string(kMaxCatalogIdBytes, 's');
+  for (size_t i = 0; i < largest.blocks.size(); ++i) {
+    largest.blocks[i].block_id.resize(kMaxCatalogIdBytes, 'x');
+    largest.blocks[i].node = Text(static_cast<int>(i)) + std::string(200, 'n');
+  }
+  ASSERT_TRUE(catalog_->Put({odd, largest}).ok());
+  Open({});
+  ExpectFound(odd);
+  ExpectFound(largest);
+  EXPECT_EQ(catalog_->List("", 10).value(), (std::vector<Stripe>{odd, largest}));
+}
+
+TEST_F(SqliteCatalogTest, CollidingHashesAreToldApart) {
+  for (auto* hash : {&SameHash, &TwoHashes}) {
+    std::filesystem::remove(path_);
+    Open({.block_hash = hash});
+    ASSERT_TRUE(catalog_->Put({MakeStripe(1), MakeStripe(2)}).ok());
+    ASSERT_TRUE(catalog_->Put({MakeStripe(3)}).ok());
+    for (int i = 1; i <= 3; ++i) ExpectFound(MakeStripe(i));
+    EXPECT_TRUE(absl::IsNotFound(catalog_->FindBlock("b9-0").status()));
+
+    Stripe thief = MakeStripe(4);
+    thief.blocks[1].block_id = "b2-1";
+    EXPECT_TRUE(absl::IsAlreadyExists(catalog_->Put({thief})));
+    // Blocks that share the entry of a block that leaves keep it.
+    Stripe fewer = MakeStripe(2);
+    fewer.blocks.pop_back();
+    fewer.blocks[0].block_id = "b2-8";
+    ASSERT_TRUE(catalog_->Put({fewer}).ok());
+    ExpectFound(fewer);
+    EXPECT_TRUE(absl::IsNotFound(catalog_->FindBlock("b2-3").status()));
+    EXPECT_TRUE(absl::IsNotFound(catalog_->FindBlock("b2-0").status()));
+    catalog_.reset();
+  }
+}
+
+TEST_F(SqliteCatalogTest, IndexEntriesMoveToTheMainTree) {
+  Open({.recent_index_entries = 100});
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(catalog_->Put({MakeStripe(i)}).ok());
+  EXPECT_LE(Query("SELECT count(*) FROM block_index_recent"), 104);
+  EXPECT_EQ(Query("SELECT count(*) FROM block_index_recent"), Query("SELECT recent FROM totals"));
+  EXPECT_EQ(Query("SELECT (SELECT count(*) FROM block_index) +"
+                  " (SELECT count(*) FROM block_index_recent)"),
+            800);
+  for (int i = 0; i < 200; ++i) ExpectFound(MakeStripe(i));
+
+  // Stripes whose entries are in either tree can be replaced, and still keep others out.
+  for (int i = 0; i < 200; ++i) {
+    Stripe thief = MakeStripe(1000);
+    thief.blocks[1].block_id = "b" + Text(i) + "-2";
+    EXPECT_TRUE(absl::IsAlreadyExists(catalog_->Put({thief}))) << i;
+    Stripe changed = MakeStripe(i);
+    changed.blocks[3].block_id = "c" + Text(i);
+    ASSERT_TRUE(catalog_->Put({changed}).ok());
+    ExpectFound(changed);
+    EXPECT_TRUE(absl::IsNotFound(catalog_->FindBlock("b" + Text(i) + "-3").status()));
+  }
+  EXPECT_EQ(Query("SELECT (SELECT count(*) FROM block_index) +"
+                  " (SELECT count(*) FROM block_index_recent)"),
+            800);
+}
+
+TEST_F(SqliteCatalogTest, WrongRecentCountDoesNotHoldPut) {
+  Open({.recent_index_entries = 10});
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  Damage("UPDATE totals SET recent = 1000000");
+  ASSERT_TRUE(catalog_->Put({MakeStripe(2)}).ok());
+  ExpectFound(MakeStripe(1));
+  ExpectFound(MakeStripe(2));
+}
+
+TEST_F(SqliteCatalogTest, DamagedStripeIsReportedAndCanBePutAgain) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1), MakeStripe(2)}).ok());
+  for (const char* damage :
+       {"UPDATE stripes SET members = x'' WHERE stripe_id = 's1'",
+        "UPDATE stripes SET members = zeroblob(100000) WHERE stripe_id = 's1'",
+        "UPDATE stripes SET members = substr(members, 1, 9) WHERE stripe_id = 's1'",
+        "UPDATE stripes SET block_bytes = 7 WHERE stripe_id = 's1'",
+        "UPDATE stripes SET code = 77 WHERE stripe_id = 's1'",
+        "UPDATE stripes SET code = 'text', members = 12.5 WHERE stripe_id = 's1'"}) {
+    Damage(damage);
+    const absl::Status status = catalog_->FindBlock("b1-0").status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << damage << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("\"s1\""));
+    EXPECT_TRUE(absl::IsDataLoss(catalog_->FindStripe("s1").status()));
+    EXPECT_TRUE(absl::IsDataLoss(catalog_->List("", 10).status()));
+    EXPECT_TRUE(absl::IsDataLoss(catalog_->MoveBlock("b1-0", "n")));
+    ExpectFound(MakeStripe(2));
+    ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+    ExpectFound(MakeStripe(1));
+  }
+}
+
+TEST_F(SqliteCatalogTest, ADamagedStripeDoesNotHideOthersOfItsHash) {
+  Open({.block_hash = &SameHash});
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1), MakeStripe(2)}).ok());
+  Damage("UPDATE stripes SET members = x'00' WHERE stripe_id = 's1'");
+  ExpectFound(MakeStripe(2));
+  EXPECT_TRUE(absl::IsDataLoss(catalog_->FindBlock("b9-9").status()));
+  EXPECT_TRUE(catalog_->Put({MakeStripe(3)}).ok());
+}
+
+TEST_F(SqliteCatalogTest, IndexEntryWithoutItsStripe) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  Damage("DELETE FROM stripes");
+  EXPECT_TRUE(absl::IsDataLoss(catalog_->FindBlock("b1-0").status()));
+}
+
+TEST_F(SqliteCatalogTest, ANewerSchemaIsRefused) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  catalog_.reset();
+  Damage("PRAGMA user_version = 99");
+  const absl::Status status = SqliteCatalog::Open(path_, {}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("99"));
+  const std::string known = "PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion);
+  Damage(known.c_str());
+  Open({});
+  ExpectFound(MakeStripe(1));
+}
+
+TEST_F(SqliteCatalogTest, ForeignFilesAreRefused) {
+  const std::string foreign = directory_.File("foreign.db");
+  auto db = SqliteDb::Open(foreign, {});
+  ASSERT_TRUE(db.ok());
+  ASSERT_TRUE((*db)->Run("CREATE TABLE theirs(x)").ok());
+  db->reset();
+  EXPECT_TRUE(absl::IsFailedPrecondition(SqliteCatalog::Open(foreign, {}).status()));
+
+  const std::string garbage = directory_.File("garbage.db");
+  std::ofstream(garbage) << std::string(8192, 'g');
+  EXPECT_TRUE(absl::IsDataLoss(SqliteCatalog::Open(garbage, {}).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      SqliteCatalog::Open(directory_.File("no/such/directory.db"), {}).status()));
+}
+
+TEST_F(SqliteCatalogTest, DamagedPagesNeverCrash) {
+  std::vector<Stripe> stripes;
+  for (int i = 0; i < 500; ++i) stripes.push_back(MakeStripe(i));
+  ASSERT_TRUE(catalog_->Put(stripes).ok());
+  catalog_.reset();
+  const auto size = std::filesystem::file_size(path_);
+  for (uint64_t page = 1; page < size / 4096; ++page) {
+    const std::string copy = directory_.File("copy.db");
+    std::filesystem::copy_file(path_, copy, std::filesystem::copy_options::overwrite_existing);
+    std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
+    for (uint64_t at = page * 4096; at < (page + 1) * 4096; at += 97) {
+      file.seekp(static_cast<std::streamoff>(at));
+      file.put('\xa5');
+    }
+    file.close();
+    auto damaged = SqliteCatalog::Open(copy, {});
+    if (!damaged.ok()) continue;
+    for (int i = 0; i < 500; i += 7) {
+      const Stripe stripe = MakeStripe(i);
+      const auto found = (*damaged)->FindBlock(stripe.blocks[1].block_id);
+      EXPECT_EQ(found.ok() ? found->stripe : stripe, stripe);  // right or not at all
+    }
+    (*damaged)->List("", 1000).IgnoreError();
+    (*damaged)->Put({MakeStripe(3, 5)}).IgnoreError();
+  }
+}
+
+TEST_F(SqliteCatalogTest, ALockedDatabaseIsUnavailable) {
+  auto holder = SqliteDb::Open(path_, {});
+  auto other = SqliteDb::Open(path_, {.lock_timeout = std::chrono::milliseconds(20)});
+  ASSERT_TRUE(holder.ok() && other.ok());
+  auto transaction = SqliteTransaction::Begin(holder->get());
+  ASSERT_TRUE(transaction.ok());
+  EXPECT_TRUE(absl::IsUnavailable(SqliteTransaction::Begin(other->get()).status()));
+  EXPECT_EQ(catalog_->CountStripes().value(), 0u);  // readers do not wait
+}
+
+// What a kill -9 leaves: the file and its log, copied while the catalog is open.
+TEST_F(SqliteCatalogTest, ACrashKeepsWhatWasPut) {
+  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  ASSERT_TRUE(catalog_->Put({MakeStripe(2)}).ok());
+  const std::string copy = directory_.File("crashed.db");
+  std::filesystem::copy_file(path_, copy);
+  std::filesystem::copy_file(path_ + "-wal", copy + "-wal");
+  auto crashed = SqliteCatalog::Open(copy, {});
+  ASSERT_TRUE(crashed.ok()) << crashed.status();
+  catalog_ = *std::move(crashed);
+  ExpectFound(MakeStripe(1));
+  ExpectFound(MakeStripe(2));
+  EXPECT_EQ(catalog_->CountStripes().value(), 2u);
+}
+
+TEST_F(SqliteCatalogTest, ReadersAndWritersAtOnce) {
+  Open({.reader_connections = 2, .recent_index_entries = 50});
+  ASSERT_TRUE(catalog_->Put({MakeStripe(0)}).ok());
+  std::atomic<int> put = 1;
+  std::atomic<bool> done = false;
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < 2; ++writer) {
+    threads.emplace_back([&, writer] {
+      for (int i = 1; i <= 60; ++i) {
+        Stripe stripe = MakeStripe(writer * 1000 + i);
+        stripe.blocks[0].node = "node-of-" + stripe.stripe_id;  // a new name each time
+        EXPECT_TRUE(catalog_->Put({stripe}).ok());
+        EXPECT_TRUE(catalog_->MoveBlock("b0-0", "m" + Text(i)).ok());
+        if (writer == 0) put = i + 1;
+      }
+    });
+  }
+  for (int reader = 0; reader < 3; ++reader) {
+    threads.emplace_back([&, reader] {
+      for (int i = reader; !done; ++i) {
+        const int number = i % put;
+        const auto found = catalog_->FindBlock("b" + Text(number) + "-1");
+        ASSERT_TRUE(found.ok()) << found.status();
+        EXPECT_EQ(found->stripe.stripe_id, "s" + Text(number));
+        EXPECT_TRUE(catalog_->List("s1", 3).ok());
+      }
+    });
+  }
+  threads[0].join();
+  threads[1].join();
+  done = true;
+  for (size_t i = 2; i < threads.size(); ++i) threads[i].join();
+  EXPECT_EQ(catalog_->CountStripes().value(), 121u);
+}
+
+}  // namespace
+}  // namespace ecpipe

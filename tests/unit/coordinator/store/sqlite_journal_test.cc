@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/store/sqlite_journal.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "coordinator/store/sqlite_catalog.h"
+#include "coordinator/store/sqlite_db.h"
+#include "unit/coordinator/store/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+RepairRecord Record(RepairId id, int64_t started, RepairState state = RepairState::kRunning) {
+  RepairRecord record;
+  record.repair_id = id;
+  record.attempt = 2;
+  record.block_ids = {"blk_1", std::string("a\0b", 3), ""};
+  record.offset = UINT64_MAX;
+  record.bytes = 1 << 20;
+  record.scheme = "rp";
+  record.transport = "tcp";
+  record.requestor = "client-1";
+  record.hosts = {"node-3", "other"};
+  record.moved = {1};
+  record.recovery_id = 4;
+  record.state = state;
+  record.started_unix_ms = started;
+  if (state != RepairState::kRunning) record.ended_unix_ms = started + 5;
+  return record;
+}
+
+class SqliteJournalTest : public testing::Test {
+ protected:
+  void SetUp() override { Open(); }
+
+  void Open() {
+    journal_.reset();
+    auto journal = SqliteJournal::Open(path_);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    journal_ = *std::move(journal);
+  }
+
+  void Store(const RepairRecord& record) {
+    const absl::Status status = journal_->Record(record);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  std::vector<RepairId> RecentIds() {
+    const auto records = journal_->Recent(100);
+    EXPECT_TRUE(records.ok()) << records.status();
+    std::vector<RepairId> ids;
+    for (const RepairRecord& record : *records) ids.push_back(record.repair_id);
+    return ids;
+  }
+
+  ScratchDirectory directory_;
+  const std::string path_ = directory_.File("ecpipe.db");
+  std::unique_ptr<SqliteJournal> journal_;
+};
+
+TEST_F(SqliteJournalTest, TakesAFileOfAVersionBefore) {
+  RepairRecord hosted = Record(7, 50);
+  hosted.hosts = {"node-3"};
+  hosted.moved.clear();
+  Store(hosted);
+  RepairRecord plain = Record(8, 60);
+  plain.hosts.clear();
+  plain.moved.clear();
+  Store(plain);
+  journal_.reset();
+  {
+    auto db = SqliteDb::Open(path_, {});
+    ASSERT_TRUE(db.ok());
+    ASSERT_TRUE(
+        (*db)
+            ->Run("ALTER TABLE recoveries DROP COLUMN rebuild_after_unix_ms;"
+                  "ALTER TABLE repairs DROP COLUMN moved;"
+                  "ALTER TABLE repairs RENAME COLUMN hosts TO host;"
+                  "UPDATE repairs SET host = CASE repair_id WHEN 7 THEN 'node-3' ELSE '' END;"
+                  "PRAGMA user_version = 2")
+            .ok());
+  }
+  Open();
+  EXPECT_EQ(*journal_->Find(7), hosted);
+  EXPECT_EQ(*journal_->Find(8), plain);
+  Open();
+  EXPECT_EQ(*journal_->Find(7), hosted);
+}
+
+TEST_F(SqliteJournalTest, FindsOneByItsId) {
+  const RepairRecord record = Record(UINT64_MAX - 3, 50, RepairState::kFailed);
+  Store(record);
+  Store(Record(8, 60, RepairState::kRunning));
+  const auto found = journal_->Find(UINT64_MAX - 3);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(*found, record);
+  EXPECT_TRUE(absl::IsNotFound(journal_->Find(9).status()));
+}
+
+TEST_F(SqliteJournalTest, RecordsSurviveARestart) {
+  const RepairRecord running = Record(UINT64_MAX, 100);
+  RepairRecord failed = Record(7, 200, RepairState::kFailed);
+  failed.detail = "node-3: gone";
+  failed.block_ids.clear();
+  Store(running);
+  Store(failed);
+  Open();
+  EXPECT_EQ(journal_->Recent(10).value(), (std::vector<RepairRecord>{failed, running}));
+}
+
+TEST_F(SqliteJournalTest, RecordReplacesTheSameRepair) {
+  Store(Record(1, 100));
+  const RepairRecord done = Record(1, 100, RepairState::kDone);
+  Store(done);
+  EXPECT_EQ(journal_->Recent(10).value(), std::vector<RepairRecord>{done});
+}
+
+TEST_F(SqliteJournalTest, RecentIsNewestFirstAndBounded) {
+  for (const RepairId id : {3, 1, 2}) Store(Record(id, static_cast<int64_t>(id) * 10));
+  EXPECT_EQ(RecentIds(), (std::vector<RepairId>{3, 2, 1}));
+  EXPECT_EQ(journal_->Recent(1).value().size(), 1u);
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Recent(0).status()));
+}
+
+TEST_F(SqliteJournalTest, TakeInterruptedMarksWhatWasRunning) {
+  Store(Record(1, 100));
+  Store(Record(2, 50, RepairState::kDone));
+  Store(Record(3, 70));
+  Open();
+  RepairRecord one = Record(1, 100, RepairState::kInterrupted);
+  RepairRecord three = Record(3, 70, RepairState::kInterrupted);
+  one.ended_unix_ms = three.ended_unix_ms = 999;
+  EXPECT_EQ(journal_->TakeInterrupted(999).value(), (std::vector<RepairRecord>{three, one}));
+  EXPECT_EQ(journal_->Recent(10).value(),
+            (std::vector<RepairRecord>{one, three, Record(2, 50, RepairState::kDone)}));
+  EXPECT_TRUE(journal_->TakeInterrupted(1000).value().empty());
+}
+
+TEST_F(SqliteJournalTest, TrimKeepsTheNewestAndTheRunning) {
+  Store(Record(1, 1));
+  for (RepairId id = 2; id <= 6; ++id) {
+    Store(Record(id, static_cast<int64_t>(id), RepairState::kDone));
+  }
+  ASSERT_TRUE(journal_->Trim(2).ok());
+  EXPECT_EQ(RecentIds(), (std::vector<RepairId>{6, 5, 1}));
+  ASSERT_TRUE(journal_->Trim(2).ok());
+  EXPECT_EQ(RecentIds().size(), 3u);
+  ASSERT_TRUE(journal_->Trim(0).ok());
+  EXPECT_EQ(RecentIds(), std::vector<RepairId>{1});
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Trim(-1)));
+}
+
+TEST_F(SqliteJournalTest, LimitsOfARecord) {
+  RepairRecord record = Record(1, 1);
+  record.detail = std::string(SqliteJournal::kMaxTextBytes + 1, 'd');
+  record.block_ids.assign(kMaxRows, std::string(kMaxCatalogIdBytes, 'b'));
+  Store(record);
+  record.detail.pop_back();
+  EXPECT_EQ(journal_->Recent(1).value(), std::vector<RepairRecord>{record});
+
+  record.block_ids[0] += 'b';
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record)));
+  record.block_ids.assign(kMaxRows + 1, "b");
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record)));
+}
+
+TEST_F(SqliteJournalTest, DamagedRecordIsReported) {
+  for (const char* damage :
+       {"UPDATE repairs SET state = 9", "UPDATE repairs SET block_ids = x'05'",
+        "UPDATE repairs SET attempt = 4294967296", "UPDATE repairs SET attempt = -1",
+        "UPDATE repairs SET block_ids = zeroblob(65)"}) {
+    Store(Record(1, 1, RepairState::kDone));
+    auto db = SqliteDb::Open(path_, {});
+    ASSERT_TRUE(db.ok() && (*db)->Run(damage).ok());
+    const absl::Status status = journal_->Recent(10).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  }
+}
+
+TEST_F(SqliteJournalTest, DamagedRecoveryIsReported) {
+  for (const char* damage :
+       {"UPDATE recoveries SET state = 9", "UPDATE recoveries SET policy = -1",
+        "UPDATE recoveries SET slice_bytes = 67108865", "UPDATE recoveries SET slice_bytes = -1",
+        "UPDATE recoveries SET streams_per_node = 4294967296"}) {
+    RecoveryRecord record;
+    record.recovery_id = 1;
+    ASSERT_TRUE(journal_->RecordRecovery(record).ok());
+    auto db = SqliteDb::Open(path_, {});
+    ASSERT_TRUE(db.ok() && (*db)->Run(damage).ok());
+    const absl::Status status = journal_->Recoveries(10).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << damage << ": " << status;
+  }
+}
+
+// A status that is cut within a character could be sent to nobody.
+TEST_F(SqliteJournalTest, LongTextsAreCutBetweenCharacters) {
+  RepairRecord record = Record(1, 1);
+  record.detail = std::string(SqliteJournal::kMaxTextBytes - 1, 'd') + "\xc3\xb6";
+  Store(record);
+  record.detail.resize(SqliteJournal::kMaxTextBytes - 1);
+  EXPECT_EQ(journal_->Recent(1).value(), std::vector<RepairRecord>{record});
+}
+
+TEST_F(SqliteJournalTest, SharesTheFileWithTheCatalog) {
+  auto catalog = SqliteCatalog::Open(path_, {});
+  ASSERT_TRUE(catalog.ok()) << catalog.status();
+  std::thread loader([&] {
+    for (int i = 0; i < 100; ++i) {
+      const std::string id = std::to_string(i);
+      EXPECT_TRUE((*catalog)->Put({Stripe{"s" + id, "rs(2,1)", 1, {{"b" + id, "n"}}}}).ok());
+    }
+  });
+  for (RepairId id = 0; id < 100; ++id) Store(Record(id, 1));
+  loader.join();
+  EXPECT_EQ((*catalog)->CountStripes().value(), 100u);
+  EXPECT_EQ(RecentIds().size(), 100u);
+}
+
+TEST(RepairStateTest, Names) {
+  EXPECT_STREQ(RepairStateName(RepairState::kRunning), "running");
+  EXPECT_STREQ(RepairStateName(RepairState::kDone), "done");
+  EXPECT_STREQ(RepairStateName(RepairState::kFailed), "failed");
+  EXPECT_STREQ(RepairStateName(RepairState::kInterrupted), "interrupted");
+}
+
+TEST_F(SqliteJournalTest, KeepsRecoveries) {
+  RecoveryRecord first;
+  first.recovery_id = 1;
+  first.request = {"node-1", {"node-2", "node-3"},  "rp", RecoveryPolicy::kLeastRecent,
+                   4096,     TransportKind::kRedis, 3};
+  first.blocks = 10;
+  first.bytes = 1 << 30;
+  first.started_unix_ms = 5;
+  RecoveryRecord second = first;
+  second.recovery_id = 2;
+  second.request.to.clear();
+  second.state = RecoveryState::kPartial;
+  second.done_blocks = 7;
+  second.done_bytes = 700;
+  second.failed_blocks = 3;
+  second.ended_unix_ms = 9;
+  ASSERT_TRUE(journal_->RecordRecovery(first).ok());
+  ASSERT_TRUE(journal_->RecordRecovery(second).ok());
+  first.state = RecoveryState::kPaused;
+  ASSERT_TRUE(journal_->RecordRecovery(first).ok());
+  Open();
+  EXPECT_EQ(journal_->Recoveries(10).value(), (std::vector<RecoveryRecord>{second, first}));
+  EXPECT_EQ(journal_->Recoveries(1).value(), std::vector<RecoveryRecord>{second});
+  first.request.to = {std::string(256, 'x')};
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->RecordRecovery(first)));
+}
+
+}  // namespace
+}  // namespace ecpipe

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/store/plain_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "unit/coordinator/store/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PlainStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(first_);
+    std::filesystem::create_directories(second_);
+    auto store = OpenPlainStore({first_, second_});
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+  }
+
+  static void Put(const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+  }
+
+  static absl::StatusOr<std::string> Read(BlockReader* block, uint64_t offset, size_t bytes) {
+    std::vector<uint8_t> out(bytes);
+    if (absl::Status read = block->ReadAt(offset, out); !read.ok()) return read;
+    return std::string(out.begin(), out.end());
+  }
+
+  absl::StatusOr<std::string> ReadAll(const std::string& block_id) {
+    auto block = store_->Open(block_id);
+    if (!block.ok()) return block.status();
+    return Read(block->get(), 0, (*block)->bytes());
+  }
+
+  const ScratchDirectory scratch_;
+  const std::string first_ = scratch_.File("first");
+  const std::string second_ = scratch_.File("second");
+  std::unique_ptr<BlockStore> store_;
+};
+
+TEST_F(PlainStoreTest, ReadsABlockAnywhere) {
+  Put(first_ + "/block", "0123456789");
+  auto block = store_->Open("block");
+  ASSERT_TRUE(block.ok()) << block.status();
+  EXPECT_EQ((*block)->bytes(), 10u);
+  EXPECT_EQ(Read(block->get(), 0, 10).value(), "0123456789");
+  EXPECT_EQ(Read(block->get(), 7, 3).value(), "789");
+  EXPECT_EQ(Read(block->get(), 10, 0).value(), "");
+}
+
+TEST_F(PlainStoreTest, QuickReadsAreRightOrSayThatTheyCannotBe) {
+  Put(first_ + "/block", "0123456789");
+  auto block = store_->Open("block").value();
+  std::vector<uint8_t> out(4);
+  const absl::StatusOr<bool> read = block->TryReadAt(3, out);
+  ASSERT_TRUE(read.ok()) << read.status();
+  if (*read) {
+    EXPECT_THAT(out, testing::ElementsAre('3', '4', '5', '6'));
+  }
+  EXPECT_FALSE(block->TryReadAt(8, out).value()) << "a short read is left to the one that waits";
+}
+
+TEST_F(PlainStoreTest, LooksInEveryRootInOrder) {
+  Put(second_ + "/b", "second");
+  EXPECT_EQ(ReadAll("b").value(), "second");
+  Put(first_ + "/b", "first");
+  EXPECT_EQ(ReadAll("b").value(), "first");
+}
+
+TEST_F(PlainStoreTest, AnUnknownBlockIsNotFoundAndNamed) {
+  const absl::Status status = store_->Open("missing").status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("missing"));
+}
+
+TEST_F(PlainStoreTest, OnlyIdsAreOpenedNeverPaths) {
+  Put(scratch_.File("secret"), "secret");
+  Put(first_ + "/.hidden", "hidden");
+  std::filesystem::create_directory(first_ + "/sub");
+  Put(first_ + "/sub/block", "nested");
+  for (const std::string& id : {std::string("../secret"), scratch_.File("secret"),
+                                std::string("sub/block"), std::string(".hidden"), std::string(".."),
+                                std::string(), std::string("b\0lock", 6), std::string(256, 'x')}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(store_->Open(id).status())) << "'" << id << "'";
+  }
+}
+
+TEST_F(PlainStoreTest, SymbolicLinksAreNotFollowed) {
+  Put(scratch_.File("secret"), "secret");
+  Put(first_ + "/real", "real");
+  std::filesystem::create_symlink(scratch_.File("secret"), first_ + "/outside");
+  std::filesystem::create_symlink("real", first_ + "/inside");
+  for (const char* id : {"outside", "inside"}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(store_->Open(id).status())) << store_->Open(id).status();
+  }
+}
+
+TEST_F(PlainStoreTest, OnlyRegularFilesAreBlocks) {
+  std::filesystem::create_directory(first_ + "/directory");
+  // A FIFO without a writer would block the open for ever.
+  ASSERT_EQ(::mkfifo((first_ + "/fifo").c_str(), 0600), 0);
+  for (const char* id : {"directory", "fifo"}) {
+    const absl::Status status = store_->Open(id).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("not a regular file"));
+  }
+}
+
+TEST_F(PlainStoreTest, AShrinkingBlockIsDataLoss) {
+  Put(first_ + "/block", std::string(100, 'x'));
+  auto block = store_->Open("block").value();
+  std::filesystem::resize_file(first_ + "/block", 60);
+  EXPECT_EQ(block->bytes(), 100u) << "what it was when it was opened";
+  EXPECT_TRUE(Read(block.get(), 0, 60).ok());
+  const absl::Status status = Read(block.get(), 50, 20).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("byte 60"));
+}
+
+TEST_F(PlainStoreTest, AnOpenBlockOutlivesItsName) {
+  Put(first_ + "/block", "still here");
+  auto block = store_->Open("block").value();
+  std::filesystem::remove(first_ + "/block");
+  EXPECT_TRUE(absl::IsNotFound(store_->Open("block").status()));
+  EXPECT_EQ(Read(block.get(), 0, 10).value(), "still here");
+}
+
+TEST_F(PlainStoreTest, CountsWhatCouldBeOpened) {
+  EXPECT_EQ(store_->TakeInventory().value().block_count, 0u);
+  Put(first_ + "/a", "12345");
+  Put(first_ + "/b", "");
+  Put(second_ + "/c", "1234567");
+  Put(first_ + "/.ecpipe-tmp-1", "half a block");
+  Put(first_ + "/not an id", "x");
+  std::filesystem::create_directory(first_ + "/directory");
+  std::filesystem::create_symlink("a", first_ + "/link");
+  for (int again = 0; again < 2; ++again) {
+    const StoreInventory inventory = store_->TakeInventory().value();
+    EXPECT_EQ(inventory.block_count, 3u);
+    EXPECT_EQ(inventory.block_bytes, 12u);
+  }
+}
+
+TEST_F(PlainStoreTest, ABlockIsThereOnceItIsCommitted) {
+  const std::vector<uint8_t> bytes{'n', 'e', 'w'};
+  {
+    auto dropped = store_->Create("block", 3).value();
+    ASSERT_TRUE(dropped->WriteAt(0, bytes).ok());
+    EXPECT_TRUE(absl::IsNotFound(store_->Open("block").status()));
+  }
+  auto writer = store_->Create("block", 3).value();
+  ASSERT_TRUE(writer->WriteAt(0, bytes).ok());
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_EQ(ReadAll("block").value(), "new");
+  EXPECT_EQ(store_->TakeInventory().value().block_count, 1u);
+}
+
+TEST_F(PlainStoreTest, ABlockThatIsThereIsReplacedWhereItIs) {
+  Put(second_ + "/block", "old");
+  auto writer = store_->Create("block", 4).value();
+  ASSERT_TRUE(writer->WriteAt(0, std::vector<uint8_t>{'n', 'e', 'w', '!'}).ok());
+  EXPECT_EQ(ReadAll("block").value(), "old");
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_EQ(ReadAll("block").value(), "new!");
+  EXPECT_FALSE(std::filesystem::exists(first_ + "/block"));
+}
+
+TEST_F(PlainStoreTest, WhatCannotBeStoredIsRefused) {
+  EXPECT_TRUE(absl::IsInvalidArgument(store_->Create("../x", 1).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(store_->Create("block", UINT64_MAX).status()));
+}
+
+TEST_F(PlainStoreTest, OpeningCleansUpAfterTheDead) {
+  Put(first_ + "/.ecpipe-tmp-1-0", "half");
+  auto writer = store_->Create("block", 3).value();
+  ASSERT_TRUE(writer->WriteAt(0, std::vector<uint8_t>{'n', 'e', 'w'}).ok());
+  ASSERT_TRUE(OpenPlainStore({first_, second_}).ok());
+  EXPECT_FALSE(std::filesystem::exists(first_ + "/.ecpipe-tmp-1-0"));
+  EXPECT_TRUE(writer->Commit().ok()) << "what is being written stays";
+}
+
+TEST_F(PlainStoreTest, RootsMustBeDirectories) {
+  Put(scratch_.File("file"), "x");
+  for (const std::string& root : {scratch_.File("missing"), scratch_.File("file")}) {
+    const absl::Status status = OpenPlainStore({first_, root}).status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr(root));
+  }
+}
+
+}  // namespace
+}  // namespace ecpipe

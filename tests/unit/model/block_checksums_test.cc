@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/block_checksums.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/bytes/crc32c.h"
+#include "model/block_id.h"
+#include "unit/coordinator/store/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+class BlockChecksumsTest : public testing::Test {
+ protected:
+  std::string Path() const { return scratch_.File(ChecksumFileName("b")); }
+
+  // In steps that fit no chunk.
+  void Write(std::span<const uint8_t> block) {
+    std::filesystem::remove(Path());
+    auto writer = ChecksumFileWriter::Create(scratch_.File(""), "b").value();
+    for (size_t at = 0; at < block.size(); at += 1000) {
+      ASSERT_TRUE(writer.Append(block.subspan(at, std::min<size_t>(1000, block.size() - at))).ok());
+    }
+    EXPECT_FALSE(std::filesystem::exists(Path()));
+    ASSERT_TRUE(writer.Commit().ok());
+  }
+
+  absl::StatusOr<ChecksumFile> Open(uint64_t block_bytes) {
+    return ChecksumFile::Open(OpenForReading(Path()).value(), block_bytes);
+  }
+
+  static std::vector<uint8_t> Block(size_t bytes) {
+    std::vector<uint8_t> block(bytes);
+    for (size_t i = 0; i < bytes; ++i) block[i] = static_cast<uint8_t>(i * 7 + i / 251);
+    return block;
+  }
+
+  const ScratchDirectory scratch_;
+};
+
+TEST_F(BlockChecksumsTest, HasTheChecksumOfEveryChunk) {
+  // One window of entries and a bit, with a last chunk that is short, and sizes around a chunk.
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097}, size_t{1030} * 4096 + 5}) {
+    const std::vector<uint8_t> block = Block(bytes);
+    Write(block);
+    auto checksums = Open(bytes);
+    ASSERT_TRUE(checksums.ok()) << checksums.status();
+    for (size_t at = 0; at < bytes; at += kChecksumChunkBytes) {
+      const size_t step = std::min<size_t>(kChecksumChunkBytes, bytes - at);
+      const auto found = checksums->Find(at / kChecksumChunkBytes, false);
+      ASSERT_TRUE(found.ok()) << found.status();
+      ASSERT_EQ(*found, Crc32c(std::span(block).subspan(at, step))) << bytes << " at " << at;
+    }
+  }
+}
+
+TEST_F(BlockChecksumsTest, AFileOfAnotherBlockOrADamagedHeaderIsDataLoss) {
+  Write(Block(10'000));
+  EXPECT_TRUE(Open(10'000).ok());
+  EXPECT_TRUE(absl::IsDataLoss(Open(9'999).status())) << Open(9'999).status();
+  for (const int at : {0, 4, 8, 16, 20, 23}) {
+    std::fstream file(Path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(at);
+    const char was = static_cast<char>(file.get());
+    file.seekp(at);
+    file.put(static_cast<char>(was ^ 1));
+    file.flush();
+    EXPECT_TRUE(absl::IsDataLoss(Open(10'000).status())) << at;
+    file.seekp(at);
+    file.put(was);
+  }
+  EXPECT_TRUE(Open(10'000).ok());
+}
+
+TEST_F(BlockChecksumsTest, AFileThatHasBecomeShortIsDataLoss) {
+  Write(Block(10'000));
+  std::filesystem::resize_file(Path(), 24 + 4 * 2);
+  auto checksums = Open(10'000);
+  ASSERT_TRUE(checksums.ok());
+  EXPECT_TRUE(absl::IsDataLoss(checksums->Find(0, false).status()));
+  std::filesystem::resize_file(Path(), 20);
+  EXPECT_TRUE(absl::IsDataLoss(Open(10'000).status()));
+}
+
+TEST_F(BlockChecksumsTest, NamesAreNoBlockIdsAndFitIntoAFileName) {
+  EXPECT_FALSE(ValidateBlockId(ChecksumFileName("b")).ok());
+  EXPECT_TRUE(CanHaveChecksumFile(std::string(247, 'x')));
+  EXPECT_FALSE(CanHaveChecksumFile(std::string(248, 'x')));
+}
+
+}  // namespace
+}  // namespace ecpipe

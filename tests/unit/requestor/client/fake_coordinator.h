@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "base/status.h"
+#include "requestor/client/coordinator_api.h"
+
+namespace ecpipe {
+
+// A coordinator whose answers to requestors a test gives. It is asked from several threads.
+class FakeCoordinator : public CoordinatorApi {
+ public:
+  std::function<absl::StatusOr<GrantedRepair>(const RepairTarget& target)> begin;
+  std::function<absl::StatusOr<RepairAdvice>()> inspect = [] { return RepairAdvice{}; };
+  std::function<absl::Status(const absl::Status& ended, const std::stop_token& stop)> finish =
+      [](const absl::Status&, const std::stop_token&) { return absl::OkStatus(); };
+
+  std::vector<StripeFacts::Source> corrupt;  // what FinishRepair returns
+
+  absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
+                                            const std::vector<std::string>&, const std::string&,
+                                            const std::stop_token&) override {
+    return begin(target);
+  }
+  absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget&, const std::string&,
+                                             const FailedAttempt&,
+                                             const std::stop_token&) override {
+    return NotFaked();
+  }
+  absl::StatusOr<RepairAdvice> InspectRepair(RepairId, uint32_t, uint64_t, bool) override {
+    return inspect();
+  }
+  absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
+      RepairId, uint32_t, const absl::Status& status, uint64_t,
+      const std::stop_token& stop) override {
+    ECPIPE_RETURN_IF_ERROR(finish(status, stop));
+    return corrupt;
+  }
+  absl::StatusOr<RepairStatus> Repair(RepairId, const std::stop_token&) override {
+    return NotFaked();
+  }
+  absl::StatusOr<ExplainedRepair> Explain(const RepairTarget&, const std::vector<std::string>&,
+                                          const std::string&) override {
+    return NotFaked();
+  }
+  absl::Status PutStripes(const std::vector<StripeInfo>&, const ProgressFn&) override {
+    return NotFaked();
+  }
+  absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string&, uint32_t) override {
+    return NotFaked();
+  }
+  absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string&) override {
+    return NotFaked();
+  }
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec&, bool) override { return NotFaked(); }
+  absl::Status ChangeRecovery(uint64_t, RecoveryChange) override { return NotFaked(); }
+  absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t) override { return NotFaked(); }
+  absl::StatusOr<ProbeReport> ProbeLinks(const std::vector<std::pair<std::string, std::string>>&,
+                                         uint64_t) override {
+    return NotFaked();
+  }
+  absl::StatusOr<std::vector<LinkSpeed>> Links() override { return NotFaked(); }
+  absl::StatusOr<ClusterStatus> Status() override { return NotFaked(); }
+
+ private:
+  static absl::Status NotFaked() { return absl::UnimplementedError("not faked"); }
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// A requestor between a coordinator and helpers that the test plays.
+#include "requestor/client/requestor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <new>
+#include <thread>
+
+#include "base/bytes/sha256.h"
+#include "net/tcp_socket.h"
+#include "requestor/client/coordinator_client.h"
+#include "requestor/client/receive_limit.h"
+#include "unit/coordinator/store/scratch_directory.h"
+#include "unit/requestor/client/fake_coordinator.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr uint64_t kBlockBytes = 1000;
+constexpr uint32_t kSliceBytes = 500;
+
+// Helpers that send ones, once `may_send` is signalled.
+class OnesTransport : public Transport {
+ public:
+  absl::StatusOr<std::unique_ptr<SliceReceiver>> Connect(const HopInput&,
+                                                         const StreamShape&) override {
+    return std::make_unique<Ones>(&may_send);
+  }
+  absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput&, const StreamShape&,
+                                                     std::shared_ptr<Wakeup>) override {
+    return absl::UnimplementedError("requestors send nothing");
+  }
+
+  Wakeup may_send;
+
+ private:
+  class Ones : public SliceReceiver {
+   public:
+    explicit Ones(const Wakeup* may_send) : may_send_(may_send) {}
+    absl::StatusOr<bool> TryReceive(const FrameHeader&, std::span<uint8_t> payload) override {
+      pollfd polled = poll_fd();
+      if (::poll(&polled, 1, 0) != 1) return false;
+      std::fill(payload.begin(), payload.end(), uint8_t{1});
+      bytes_ += payload.size();
+      return true;
+    }
+    pollfd poll_fd() const override { return {may_send_->fd(), POLLIN, 0}; }
+    uint64_t bytes_received() const override { return bytes_; }
+
+   private:
+    const Wakeup* const may_send_;
+    uint64_t bytes_ = 0;
+  };
+};
+
+// One stream that brings the block in row 0, and check rows after it.
+RepairPart Part(uint32_t check_rows) {
+  RepairPart part;
+  part.repair_id = 1;
+  part.grid = {0, kBlockBytes, kSliceBytes};
+  part.check.rows = check_rows;
+  HopSpec& hop = part.hops.emplace_back();
+  hop.slices = LaneSlices::All(part.grid.slice_count());
+  for (Row row = 0; row <= check_rows; ++row) hop.rows.push_back(row);
+  hop.stored_rows = hop.rows;
+  HopInput& input = hop.inputs.emplace_back();
+  input.node = "n";
+  input.rows = hop.rows;
+  return part;
+}
+
+GrantedRepair Granted(uint32_t check_rows) {
+  GrantedRepair granted;
+  granted.repair_id = 1;
+  granted.part = Part(check_rows);
+  granted.block_bytes = kBlockBytes;
+  return granted;
+}
+
+class RequestorTest : public testing::Test {
+ protected:
+  RequestorTest() {
+    coordinator_->begin = [](const RepairTarget&) { return Granted(0); };
+    helpers_->may_send.Signal();
+  }
+
+  // Hands the fakes over. Once.
+  Requestor& requestor() {
+    if (requestor_ == nullptr) {
+      requestor_ = std::make_unique<Requestor>(std::unique_ptr<CoordinatorApi>(coordinator_),
+                                               options_, std::unique_ptr<Transport>(helpers_));
+    }
+    return *requestor_;
+  }
+  absl::Status Read() {
+    const auto take = [](std::span<const uint8_t>) { return absl::OkStatus(); };
+    const RepairTarget target{.block_ids = {"b"}};
+    return requestor().Read(target, take, nullptr, nullptr, stop_.get_token()).status();
+  }
+  ~RequestorTest() override { requestor(); }
+
+  RequestorOptions options_{.coordinator = "", .name = "r"};
+  FakeCoordinator* const coordinator_ = new FakeCoordinator;  // the requestor's
+  OnesTransport* const helpers_ = new OnesTransport;          // the requestor's
+  std::stop_source stop_;
+  std::unique_ptr<Requestor> requestor_;
+};
+
+TEST_F(RequestorTest, ReadsSeveralBlocksInStepAndComparesEach) {
+  coordinator_->begin = [](const RepairTarget& target) {
+    EXPECT_EQ(target.block_ids.size(), 2u);
+    GrantedRepair granted = Granted(1);
+    granted.part->check.rows = 0;  // both rows are blocks
+    return granted;
+  };
+  std::vector<size_t> sizes;
+  const PiecesSink take = [&](std::span<const std::span<const uint8_t>> pieces) {
+    EXPECT_EQ(pieces.size(), 2u);
+    for (const auto& piece : pieces) sizes.push_back(piece.size());
+    return absl::OkStatus();
+  };
+  RepairTarget target{.block_ids = {"a", "b"}};
+  const auto report = requestor().ReadSeveral(target, take);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->bytes, 2 * kBlockBytes);
+  EXPECT_EQ(sizes, (std::vector<size_t>{500, 500, 500, 500}));
+  Sha256 ones;
+  ones.Update(std::vector<uint8_t>(kBlockBytes, 1));
+  target.sha256 = {ones.FinishHex(), std::string(64, '0')};
+  const absl::Status differs = requestor().ReadSeveral(target, take).status();
+  EXPECT_TRUE(absl::IsDataLoss(differs)) << differs;
+  EXPECT_NE(differs.message().find("block b"), std::string::npos) << differs;
+}
+
+TEST_F(RequestorTest, SaysWhichSourcesAreCorrupt) {
+  const std::vector<StripeFacts::Source> early = {{1, "dn1"}};
+  const std::vector<StripeFacts::Source> late = {{1, "dn1"}, {2, "dn2"}};
+  coordinator_->begin = [&](const RepairTarget&) {
+    GrantedRepair granted = Granted(0);
+    granted.corrupt = early;
+    return granted;
+  };
+  coordinator_->corrupt = late;
+  std::vector<StripeFacts::Source> begun;
+  const auto take = [](std::span<const uint8_t>) { return absl::OkStatus(); };
+  const auto report =
+      requestor().Read({.block_ids = {"b"}}, take, nullptr,
+                       [&](const RepairReport& so_far) { begun = so_far.corrupt; });
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(begun, early);
+  EXPECT_EQ(report->corrupt, late);
+}
+
+TEST_F(RequestorTest, ACancelReachesTheReportOfTheEnd) {
+  bool told = false;
+  coordinator_->finish = [&](const absl::Status& ended, const std::stop_token& stop) {
+    EXPECT_TRUE(ended.ok()) << ended;
+    EXPECT_FALSE(stop.stop_requested());
+    stop_.request_stop();
+    told = stop.stop_requested();
+    return absl::CancelledError("the requestor gave up");
+  };
+  EXPECT_TRUE(Read().ok()) << "the bytes had come";
+  EXPECT_TRUE(told);
+}
+
+TEST_F(RequestorTest, ACancelWhileACorruptBlockIsLocatedIsNoDataLoss) {
+  bool located = false;
+  coordinator_->begin = [&](const RepairTarget& target) -> absl::StatusOr<GrantedRepair> {
+    if (target.verify != "locate") return Granted(1);
+    located = true;
+    stop_.request_stop();
+    return absl::CancelledError("the requestor gave up");
+  };
+  absl::Status reported;
+  coordinator_->finish = [&](const absl::Status& ended, const std::stop_token&) {
+    reported = ended;
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(absl::IsCancelled(Read()));
+  EXPECT_TRUE(located);
+  EXPECT_TRUE(absl::IsCancelled(reported)) << reported;
+}
+
+TEST_F(RequestorTest, ACancelEndsTheReadingBackOfFiles) {
+  const ScratchDirectory scratch;
+  const std::vector<uint8_t> ones(kBlockBytes, 1);
+  Sha256 sha256;
+  sha256.Update(ones);
+  const RepairTarget target{.block_ids = {"b"}, .sha256 = {sha256.FinishHex()}};
+  // All bytes are there when it comes.
+  const auto progress = [&](uint64_t verified, uint64_t total) {
+    if (verified == total) stop_.request_stop();
+  };
+  const std::string path = scratch.File("b");
+  EXPECT_TRUE(absl::IsCancelled(
+      requestor().RepairToFiles(target, {path}, progress, stop_.get_token()).status()));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(requestor().RepairToFiles(target, {path}).ok());
+  EXPECT_EQ(std::filesystem::file_size(path), kBlockBytes);
+}
+
+TEST_F(RequestorTest, AnAttemptGoesOnWithoutAdviceWhenTheWatchFails) {
+  options_.watch = {.quiet_after = std::chrono::milliseconds(2),
+                    .inspect_every = std::chrono::milliseconds(2)};
+  helpers_->may_send.Drain();
+  coordinator_->inspect = [this]() -> absl::StatusOr<RepairAdvice> {
+    helpers_->may_send.Signal();
+    throw std::bad_alloc();
+  };
+  EXPECT_TRUE(Read().ok());
+}
+
+TEST_F(RequestorTest, ALimitThatSlicesAreTooLargeForIsRefused) {
+  options_.receive_bytes_per_second = 10;
+  const absl::Status status = Read();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
+TEST(ReceiveLimitTest, OneRoundOfFramesMayTakeHalfOfTheStallTimeout) {
+  constexpr Duration kStall = std::chrono::seconds(10);
+  RepairPart part = Part(0);
+  part.hops[0].inputs.resize(4);
+  part.grid = {0, 64u << 20, 1u << 20};
+  const double least = 4.0 * (1 << 20) / 5;  // bytes a second
+  EXPECT_TRUE(CheckReceiveLimit(part, least, kStall).ok());
+  EXPECT_TRUE(CheckReceiveLimit(part, 0, kStall).ok());
+  const absl::Status refused = CheckReceiveLimit(part, least - 1, kStall);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  for (const char* part_of_it : {"slices of 1048576 bytes", "4 streams", "7 Mbit/s", "1048574"}) {
+    EXPECT_NE(refused.message().find(part_of_it), std::string::npos) << refused;
+  }
+  // A slice is no longer than the range.
+  part.grid.bytes = 1000;
+  EXPECT_TRUE(CheckReceiveLimit(part, least - 1, kStall).ok());
+}
+
+// The kernel takes connections to this coordinator, and nobody answers.
+class SilentCoordinatorTest : public testing::Test {
+ protected:
+  static constexpr Duration kCallTimeout = std::chrono::seconds(60);
+
+  Duration Finish(const absl::Status& ended) {
+    const TimePoint begun = Clock::System().Now();
+    EXPECT_FALSE(coordinator_->FinishRepair(1, 0, ended, 0, stop_.get_token()).ok());
+    return Clock::System().Now() - begun;
+  }
+
+  const UniqueFd listener_ = Listen({"127.0.0.1", 0}).value();
+  const std::unique_ptr<CoordinatorApi> coordinator_ =
+      MakeCoordinatorClient(FormatHostPort(BoundAddress(listener_.get()).value()), kCallTimeout,
+                            nullptr)
+          .value();
+  std::stop_source stop_;
+};
+
+TEST_F(SilentCoordinatorTest, ACancelEndsAReport) {
+  // The call lasts until this comes, sooner or later.
+  std::jthread canceller([this] { stop_.request_stop(); });
+  EXPECT_LT(Finish(absl::OkStatus()), kCallTimeout / 4);
+}
+
+TEST_F(SilentCoordinatorTest, AFarewellIsShort) {
+  EXPECT_LT(Finish(absl::CancelledError("enough")), kCallTimeout / 4);
+}
+
+}  // namespace
+}  // namespace ecpipe
