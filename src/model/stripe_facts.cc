@@ -22,41 +22,44 @@ absl::Status StripeFacts::Validate() const {
   ECPIPE_RETURN_IF_ERROR(Annotate(ValidateHdfsPool(pool), "pool"));
   if (group >= 0 || group % kMaxBlocks != 0) {
     return BadFacts("group " + std::to_string(group) +
-               " is not an HDFS block group: its id must be negative and a multiple of " +
-               std::to_string(kMaxBlocks));
+                    " is not an HDFS block group: its id must be negative and a multiple of " +
+                    std::to_string(kMaxBlocks));
   }
-  if (stamp > static_cast<uint64_t>(INT64_MAX)) return BadFacts("the generation stamp is too large");
+  if (stamp > static_cast<uint64_t>(INT64_MAX))
+    return BadFacts("the generation stamp is too large");
   if (codec != "rs" && codec != "rs-legacy" && codec != "xor") {
     return BadFacts("'" + codec + "' is not an HDFS codec; known are rs, rs-legacy, xor");
   }
   if (data < 1 || parity < 1 || data > kMaxBlocks || parity > kMaxBlocks || blocks() > kMaxBlocks) {
     return BadFacts("a group of " + std::to_string(data) + " + " + std::to_string(parity) +
-               " blocks is out of range: it needs at least 1 + 1 blocks and at most " +
-               std::to_string(kMaxBlocks) + " in all");
+                    " blocks is out of range: it needs at least 1 + 1 blocks and at most " +
+                    std::to_string(kMaxBlocks) + " in all");
   }
   if (codec == "xor" && parity != 1) {
     return BadFacts("codec xor has one parity block, not " + std::to_string(parity));
   }
   if (cell_bytes == 0 || cell_bytes > kMaxCellBytes) {
     return BadFacts("a cell of " + std::to_string(cell_bytes) +
-               " bytes is out of range: it needs 1 to " + std::to_string(kMaxCellBytes) + " bytes");
+                    " bytes is out of range: it needs 1 to " + std::to_string(kMaxCellBytes) +
+                    " bytes");
   }
   if (bytes == 0 || bytes > kMaxBlockBytes * static_cast<uint64_t>(data)) {
-    return BadFacts("a group of " + std::to_string(bytes) + " bytes is out of range: it needs 1 to " +
-               std::to_string(kMaxBlockBytes * static_cast<uint64_t>(data)) + " bytes");
+    return BadFacts("a group of " + std::to_string(bytes) +
+                    " bytes is out of range: it needs 1 to " +
+                    std::to_string(kMaxBlockBytes * static_cast<uint64_t>(data)) + " bytes");
   }
   if (BlockBytes(0) > kMaxBlockBytes) {
     return BadFacts("the group's blocks of " + std::to_string(BlockBytes(0)) +
-               " bytes are over the limit of " + std::to_string(kMaxBlockBytes));
+                    " bytes are over the limit of " + std::to_string(kMaxBlockBytes));
   }
   if (sources.size() > kMaxSources) {
     return BadFacts("there are " + std::to_string(sources.size()) + " sources; the limit is " +
-               std::to_string(kMaxSources));
+                    std::to_string(kMaxSources));
   }
   for (const Source& source : sources) {
     if (source.index < 0 || source.index >= blocks()) {
       return BadFacts("a source names block " + std::to_string(source.index) +
-                 ", but the group has blocks 0 to " + std::to_string(blocks() - 1));
+                      ", but the group has blocks 0 to " + std::to_string(blocks() - 1));
     }
     if (absl::Status id = ValidateBlockId(source.storage_id); !id.ok()) {
       return Annotate(id, "the UUID of a source");
@@ -64,7 +67,7 @@ absl::Status StripeFacts::Validate() const {
     // One of both is wrong, and with a length that is too small bytes would be taken for zero.
     if (BlockBytes(source.index) == 0) {
       return BadFacts("a source names block " + std::to_string(source.index) +
-                 ", which is empty in a group of " + std::to_string(bytes) + " bytes");
+                      ", which is empty in a group of " + std::to_string(bytes) + " bytes");
     }
   }
   return absl::OkStatus();
