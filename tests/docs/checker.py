@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Iterator, Sequence
 
 import documented
+from etc_ecpipe import EtcEcpipe
 from program_help import NEEDS_VALUE, SECONDS, Programs
 
 PROGRAMS = ("ecpipe", "ecpipe-coordinator", "ecpipe-helper")
@@ -210,13 +211,14 @@ class Checker:
         """What the daemon itself says of a configuration; empty: it is valid."""
         program = "ecpipe-coordinator" if daemon == "coordinator" else "ecpipe-helper"
         more = ["--requestor-only"] if daemon == "requestor" else []
-        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-            file.write(text)
-            file.flush()
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "page.toml")
+            names_files = "/etc/ecpipe/" in text
+            file.write_text(EtcEcpipe(Path(folder)).stand_in(text) if names_files else text)
             done = subprocess.run(
-                [self.bin_dir / program, *more, "--config", file.name, "--check-config"],
+                [self.bin_dir / program, *more, "--config", file, "--check-config"],
                 capture_output=True, text=True, timeout=SECONDS)
-            return "" if done.returncode == 0 else done.stderr.strip().replace(file.name, "line")
+            return "" if done.returncode == 0 else done.stderr.strip().replace(str(file), "line")
 
 
 def completed(text: str, needed: dict[str, dict[str, object]]) -> str:

@@ -22,7 +22,7 @@ from typing import Iterator
 
 import documented
 from checker import PROGRAMS, Checker
-from labkit.certificates import Certificates
+from etc_ecpipe import EtcEcpipe
 from labkit.cluster import Cluster
 from labkit.process import wait_until
 
@@ -83,14 +83,8 @@ class Samples(unittest.TestCase):
 
     def said(self, name: str, text: str) -> tuple[int, str]:
         with tempfile.TemporaryDirectory() as folder:
-            Certificates(Path(folder, "tls")).make(["head=coordinator", "node-1=helper",
-                                                    "client-1=requestor"])
-            Path(folder, "racks.txt").write_text("node-1 /r1\n")
-            Path(folder, "links.txt").write_text("node-1 node-2 100\n")
-            text = re.sub(r"/etc/ecpipe/(\S+\.(pem|key))", rf"{folder}/tls/\1", text)
-            text = text.replace("/etc/ecpipe/", f"{folder}/")
             file = Path(folder, f"{name}.toml")
-            file.write_text(text)
+            file.write_text(EtcEcpipe(Path(folder)).stand_in(text))
             program = "ecpipe-coordinator" if name == "coordinator" else "ecpipe-helper"
             more = ["--requestor-only"] if name == "requestor" else []
             done = subprocess.run([BIN_DIR / program, *more, "--check-config", "--config", file],

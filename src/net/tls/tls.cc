@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <set>
@@ -36,8 +37,10 @@ using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
 
 // The first of the errors that OpenSSL has queued, which is the cause; the rest are dropped.
 std::string QueuedError() {
-  const char* reason = ERR_reason_error_string(ERR_get_error());
+  const unsigned long error = ERR_get_error();
   ERR_clear_error();
+  if (ERR_SYSTEM_ERROR(error)) return std::strerror(ERR_GET_REASON(error));
+  const char* reason = ERR_reason_error_string(error);
   return reason == nullptr ? "unknown error" : reason;
 }
 

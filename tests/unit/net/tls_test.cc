@@ -184,7 +184,7 @@ TEST(TlsContext, RefusesWhatItCannotUseAndNamesIt) {
   };
   TlsFiles files = good;
   files.ca = "/no/such/ca.pem";
-  EXPECT_THAT(refusal(files), HasSubstr("/no/such/ca.pem"));
+  EXPECT_THAT(refusal(files), HasSubstr("/no/such/ca.pem: No such file or directory"));
   files = good;
   files.certificate = good.key;
   EXPECT_THAT(refusal(files), HasSubstr("certificate file " + good.key));
