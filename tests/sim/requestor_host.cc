@@ -120,13 +120,13 @@ class RequestorHost::Api : public CoordinatorApi {
                                           const std::string&) override {
     return NotSimulated();
   }
-  absl::Status PutStripes(const std::vector<StripeInfo>&, const ProgressFn&) override {
+  absl::Status PutStripes(const std::vector<Stripe>&, const ProgressFn&) override {
     return NotSimulated();
   }
-  absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string&, uint32_t) override {
+  absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string&, uint32_t) override {
     return NotSimulated();
   }
-  absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string&) override {
+  absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override {
     return NotSimulated();
   }
   absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec&, bool) override {

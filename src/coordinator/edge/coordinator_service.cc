@@ -14,6 +14,7 @@
 #include "rpc/facts_proto.h"
 #include "rpc/part_proto.h"
 #include "rpc/rpc_status.h"
+#include "rpc/stripe_proto.h"
 
 namespace ecpipe {
 namespace {
@@ -25,28 +26,15 @@ constexpr int kRecentRepairs = 50;
 constexpr size_t kMaxCheckedNodes = 100;  // each takes two descriptors for a moment
 constexpr auto kPortPatience = std::chrono::seconds(1);
 
-void StripeToProto(const Stripe& stripe, v1::Stripe* proto) {
-  proto->set_stripe_id(stripe.stripe_id);
-  proto->set_code(stripe.code);
-  proto->set_block_bytes(stripe.block_bytes);
-  for (const BlockPlace& place : stripe.blocks) {
-    v1::BlockPlace* added = proto->add_blocks();
-    added->set_block_id(place.block_id);
-    added->set_node_id(place.node);
-    added->set_sha256(place.sha256);
-  }
-}
-
 // Everything that a repair will rely on is checked when the stripe is loaded.
-absl::StatusOr<Stripe> StripeFromProto(const v1::Stripe& proto, CodeCache* codes) {
-  Stripe stripe{proto.stripe_id(), proto.code(), proto.block_bytes(), {}};
+absl::Status CheckStripe(const Stripe& stripe, CodeCache* codes) {
   const auto bad = [&](const std::string& what) {
     return absl::InvalidArgumentError("stripe '" + stripe.stripe_id + "': " + what);
   };
-  absl::StatusOr<std::shared_ptr<const ErasureCode>> code = codes->Get(proto.code());
+  absl::StatusOr<std::shared_ptr<const ErasureCode>> code = codes->Get(stripe.code);
   if (!code.ok()) return bad(std::string(code.status().message()));
-  if (proto.blocks_size() != (*code)->n()) {
-    return bad("it has " + std::to_string(proto.blocks_size()) + " blocks, but code " +
+  if (static_cast<int>(stripe.blocks.size()) != (*code)->n()) {
+    return bad("it has " + std::to_string(stripe.blocks.size()) + " blocks, but code " +
                (*code)->name() + " needs " + std::to_string((*code)->n()));
   }
   if (stripe.block_bytes == 0 || stripe.block_bytes > kMaxBlockBytes) {
@@ -59,14 +47,13 @@ absl::StatusOr<Stripe> StripeFromProto(const v1::Stripe& proto, CodeCache* codes
                std::to_string((*code)->layout().group_bytes()) + " bytes, not " +
                std::to_string(stripe.block_bytes));
   }
-  for (const v1::BlockPlace& place : proto.blocks()) {
-    if (absl::Status id = ValidateBlockId(place.block_id()); !id.ok()) {
+  for (const BlockPlace& place : stripe.blocks) {
+    if (absl::Status id = ValidateBlockId(place.block_id); !id.ok()) {
       return bad(std::string(id.message()));
     }
-    if (place.node_id().empty()) return bad("block " + place.block_id() + " names no node");
-    stripe.blocks.push_back({place.block_id(), place.node_id(), place.sha256()});
+    if (place.node.empty()) return bad("block " + place.block_id + " names no node");
   }
-  return stripe;
+  return absl::OkStatus();
 }
 
 void CostToProto(const PlanCost& cost, v1::PlanCost* proto) {
@@ -348,9 +335,8 @@ grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
   }
   std::vector<Stripe> stripes;
   for (const v1::Stripe& proto : request->stripes()) {
-    absl::StatusOr<Stripe> stripe = StripeFromProto(proto, &codes_);
-    if (!stripe.ok()) return ToGrpc(stripe.status());
-    stripes.push_back(*std::move(stripe));
+    stripes.push_back(StripeFromProto(proto));
+    if (absl::Status good = CheckStripe(stripes.back(), &codes_); !good.ok()) return ToGrpc(good);
   }
   const absl::Status stored = catalog_->Put(stripes);
   for (const Stripe& stripe : stripes) {

@@ -18,12 +18,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json StripeJson(const StripeInfo& stripe) {
+Json StripeJson(const Stripe& stripe) {
   Json json{{"stripe_id", stripe.stripe_id},
             {"code", stripe.code},
             {"block_bytes", stripe.block_bytes},
             {"blocks", Json::array()}};
-  for (const StripeBlock& block : stripe.blocks) {
+  for (const BlockPlace& block : stripe.blocks) {
     json["blocks"].push_back({{"block_id", block.block_id}, {"node", block.node}});
   }
   return json;
@@ -169,12 +169,12 @@ void PrintStatus(const ClusterStatus& status) {
   }
 }
 
-StripeInfo StripeOf(const Manifest& manifest, const ManifestStripe& stripe) {
-  StripeInfo info{stripe.stripe_id, manifest.code, manifest.block_bytes, {}};
-  for (const ManifestBlock& block : stripe.blocks) {
-    info.blocks.push_back({block.block_id, block.node, block.sha256});
+Stripe StripeOf(const Manifest& manifest, const ManifestStripe& listed) {
+  Stripe stripe{listed.stripe_id, manifest.code, manifest.block_bytes, {}, {}};
+  for (const ManifestBlock& block : listed.blocks) {
+    stripe.blocks.push_back({block.block_id, block.node, block.sha256});
   }
-  return info;
+  return stripe;
 }
 
 // The number of stripes that were loaded.
@@ -186,7 +186,7 @@ absl::StatusOr<size_t> LoadManifests(const CommonArguments& common,
   size_t loaded = 0;
   for (size_t i = 0; i < paths.size(); ++i) {
     ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(paths[i]));
-    std::vector<StripeInfo> stripes;
+    std::vector<Stripe> stripes;
     for (const ManifestStripe& stripe : manifest.stripes) {
       stripes.push_back(StripeOf(manifest, stripe));
     }
@@ -223,15 +223,15 @@ absl::Status RunCatalogList(const CommonArguments& common, const std::string& af
                             uint32_t limit) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
-  ECPIPE_ASSIGN_OR_RETURN(const std::vector<StripeInfo> stripes,
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> stripes,
                           coordinator->ListStripes(after, limit));
   if (common.json) {
     Json json = Json::array();
-    for (const StripeInfo& stripe : stripes) json.push_back(StripeJson(stripe));
+    for (const Stripe& stripe : stripes) json.push_back(StripeJson(stripe));
     std::printf("%s\n", json.dump(2).c_str());
     return absl::OkStatus();
   }
-  for (const StripeInfo& stripe : stripes) {
+  for (const Stripe& stripe : stripes) {
     std::printf("%s  %s  %s a block\n", stripe.stripe_id.c_str(), stripe.code.c_str(),
                 FormatSize(stripe.block_bytes).c_str());
   }

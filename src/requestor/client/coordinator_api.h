@@ -16,6 +16,7 @@
 #include "model/checksum_kind.h"
 #include "model/hdfs_block.h"
 #include "model/plan/repair_plan.h"
+#include "model/stripe.h"
 #include "model/stripe_facts.h"
 
 namespace ecpipe {
@@ -83,18 +84,6 @@ struct ExplainedRepair {
   std::map<std::string, std::string> racks;  // by node id
   RepairCost cost;
   std::vector<RepairPrediction> predictions;  // one for each scheme; none for a direct read
-};
-
-struct StripeBlock {
-  std::string block_id;
-  std::string node;
-  std::string sha256;  // of the whole block, 64 hexadecimal digits; empty: not known
-};
-struct StripeInfo {
-  std::string stripe_id;
-  std::string code;
-  uint64_t block_bytes = 0;
-  std::vector<StripeBlock> blocks;
 };
 
 // Live counters of one helper, from itself.
@@ -290,11 +279,11 @@ class CoordinatorApi {
                                                   const std::string& requestor) = 0;
   // Stores the stripes in batches, each in one transaction. After an error the batches before it
   // are stored. `progress` is told of stripes and may be null.
-  virtual absl::Status PutStripes(const std::vector<StripeInfo>& stripes,
+  virtual absl::Status PutStripes(const std::vector<Stripe>& stripes,
                                   const ProgressFn& progress) = 0;
-  virtual absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string& after_stripe_id,
+  virtual absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string& after_stripe_id,
                                                               uint32_t limit) = 0;
-  virtual absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string& block_id) = 0;
+  virtual absl::StatusOr<BlockLocation> LocateBlock(const std::string& block_id) = 0;
   // Returns the id of the recovery. The coordinator goes on by itself.
   virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec& spec, bool even_if_live) = 0;
   virtual absl::Status ChangeRecovery(uint64_t recovery_id, RecoveryChange change) = 0;

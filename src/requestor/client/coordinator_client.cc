@@ -16,6 +16,7 @@
 #include "rpc/part_proto.h"
 #include "rpc/plan_proto.h"
 #include "rpc/rpc_status.h"
+#include "rpc/stripe_proto.h"
 
 namespace ecpipe {
 namespace {
@@ -134,26 +135,6 @@ absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& pro
   return explained;
 }
 
-void StripeToProto(const StripeInfo& stripe, v1::Stripe* proto) {
-  proto->set_stripe_id(stripe.stripe_id);
-  proto->set_code(stripe.code);
-  proto->set_block_bytes(stripe.block_bytes);
-  for (const StripeBlock& block : stripe.blocks) {
-    v1::BlockPlace* place = proto->add_blocks();
-    place->set_block_id(block.block_id);
-    place->set_node_id(block.node);
-    place->set_sha256(block.sha256);
-  }
-}
-
-StripeInfo StripeOf(const v1::Stripe& proto) {
-  StripeInfo stripe{proto.stripe_id(), proto.code(), proto.block_bytes(), {}};
-  for (const v1::BlockPlace& place : proto.blocks()) {
-    stripe.blocks.push_back({place.block_id(), place.node_id(), place.sha256()});
-  }
-  return stripe;
-}
-
 struct GrpcConnection {
   GrpcConnection(const std::string& coordinator, const std::shared_ptr<TlsContext>& tls)
       : address(coordinator),
@@ -259,7 +240,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return ExplainedOf(response);
   }
 
-  absl::Status PutStripes(const std::vector<StripeInfo>& stripes,
+  absl::Status PutStripes(const std::vector<Stripe>& stripes,
                           const ProgressFn& progress) override {
     for (size_t at = 0; at < stripes.size();) {
       v1::PutStripesRequest request;
@@ -275,24 +256,25 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<StripeInfo>> ListStripes(const std::string& after_stripe_id,
+  absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string& after_stripe_id,
                                                       uint32_t limit) override {
     v1::ListStripesRequest request;
     request.set_after_stripe_id(after_stripe_id);
     request.set_limit(limit);
     v1::ListStripesResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::ListStripes, request, &response));
-    std::vector<StripeInfo> stripes;
-    for (const v1::Stripe& stripe : response.stripes()) stripes.push_back(StripeOf(stripe));
+    std::vector<Stripe> stripes;
+    for (const v1::Stripe& stripe : response.stripes()) stripes.push_back(StripeFromProto(stripe));
     return stripes;
   }
 
-  absl::StatusOr<std::pair<StripeInfo, int>> LocateBlock(const std::string& block_id) override {
+  absl::StatusOr<BlockLocation> LocateBlock(const std::string& block_id) override {
     v1::LocateBlockRequest request;
     request.set_block_id(block_id);
     v1::LocateBlockResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::LocateBlock, request, &response));
-    return std::pair(StripeOf(response.stripe()), static_cast<int>(response.block_index()));
+    return BlockLocation{StripeFromProto(response.stripe()),
+                         static_cast<int>(response.block_index())};
   }
 
   absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec& spec, bool even_if_live) override {
