@@ -45,7 +45,7 @@ NEEDED = {
                   "endpoint": {"address": "unix:/endpoint.sock"}},
 }
 PYTHON_TEST = re.compile(r"\b(test_[a-z0-9_]+)\b(?!\.py|/)")
-CPP_TEST = re.compile(r"\b(?:common|codec|coordinator|helper|pipeline|requestor|rpc)"
+CPP_TEST = re.compile(r"\b(?:base|model|net|codec|coordinator|helper|pipeline|requestor|rpc)"
                       r"\.(?P<suite>[A-Z]\w+)(?:\.(?P<name>[A-Z]\w+))?")
 
 

@@ -148,7 +148,11 @@ int main(int argc, char** argv) {
   if (!ecpipe::sim::Parse(argc, argv, &arguments)) {
     const bool asked = argc == 2 && std::string_view(argv[1]) == "--help";
     std::fprintf(asked ? stdout : stderr,
-                 "usage: %s --seeds A[..B] [--trace] [--find-failure]\n", argv[0]);
+                 "usage: %s --seeds A[..B] [--trace] [--find-failure]\n\n"
+                 "  --seeds A[..B]   run the scenarios of these seeds\n"
+                 "  --trace          print what happens, and the daemons' logs\n"
+                 "  --find-failure   stop at the first seed that fails; exit 0 if there is one\n",
+                 argv[0]);
     return asked ? 0 : 2;
   }
   return ecpipe::sim::Main(arguments);
