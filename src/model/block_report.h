@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report of a helper beside an HDFS DataNode about the erasure-coded blocks on its disks: first
-// all of them, then only what has changed. A value; src/rpc/block_report_proto.h sends it.
+// all of them, then only what has changed. A value; src/rpc/convert/block_report_proto.h sends it.
 #pragma once
 
 #include <cstdint>

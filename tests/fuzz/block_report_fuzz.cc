@@ -7,7 +7,7 @@
 #include "coordinator/sources/reported_blocks.h"
 #include "fuzz/fuzz_input.h"
 #include "model/hdfs_block.h"
-#include "rpc/block_report_proto.h"
+#include "rpc/convert/block_report_proto.h"
 
 namespace ecpipe {
 namespace {

@@ -13,8 +13,8 @@
 #include "fuzz_input.h"
 #include "model/block_id.h"
 #include "net/tcp_socket.h"
-#include "rpc/part_proto.h"
-#include "rpc/plan_proto.h"
+#include "rpc/convert/part_proto.h"
+#include "rpc/convert/plan_proto.h"
 #include "unit/coordinator/fakes.h"
 
 namespace ecpipe {

@@ -6,7 +6,8 @@
 
 #include "base/check.h"
 #include "requestor/cli/plan_render.h"
-#include "rpc/plan_proto.h"
+#include "rpc/convert/plan_proto.h"
+#include "rpc/convert/repair_proto.h"
 
 namespace ecpipe {
 namespace {
@@ -29,8 +30,7 @@ void Render(const RepairPlan& plan, const v1::ExplainRepairResponse& proto) {
   repair.plan = plan;
   repair.stripe_id = proto.stripe_id();
   repair.code = proto.code();
-  repair.cost.expected_seconds = proto.cost().expected_seconds();
-  repair.cost.total_bytes = proto.cost().total_bytes();
+  repair.cost = CostFromProto(proto.cost());
   for (const auto& lane : proto.lanes()) {
     for (const auto& hop : lane.hops()) {
       repair.block_ids[hop.block_index()] = hop.block_id();
@@ -38,8 +38,7 @@ void Render(const RepairPlan& plan, const v1::ExplainRepairResponse& proto) {
     }
   }
   for (const auto& prediction : proto.predictions()) {
-    repair.predictions.push_back({prediction.scheme(), prediction.expected_seconds(),
-                                  prediction.timeslots(), prediction.cross_rack_bytes()});
+    repair.predictions.push_back(PredictionFromProto(prediction));
   }
   ECPIPE_CHECK(!PlanAsText(repair).empty());
   ECPIPE_CHECK(nlohmann::json::accept(PlanAsJson(repair)));

@@ -2,7 +2,7 @@
 // Repair parts from the network: refused with INVALID_ARGUMENT, or valid and the same after a round
 // trip.
 #include "base/check.h"
-#include "rpc/part_proto.h"
+#include "rpc/convert/part_proto.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ecpipe::v1::RepairPart proto;

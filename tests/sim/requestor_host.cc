@@ -59,29 +59,25 @@ class RequestorHost::Api : public CoordinatorApi {
 
   absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
                                              const std::string& requestor,
-                                             const FailedAttempt& from,
+                                             const ResumePoint& from,
                                              const std::stop_token&) override {
-    const ResumePoint point{
-        from.repair_id, from.attempt, {from.grid, from.missing}, from.scheme, from.failure};
     return network_->Call<GrantedRepair>(
         *host_, kCoordinatorNode, kRequestTimeout,
-        [point, request = RequestOf(target, {}, requestor)](
+        [from, request = RequestOf(target, {}, requestor)](
             Host* host) -> absl::StatusOr<GrantedRepair> {
           RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
-          ECPIPE_ASSIGN_OR_RETURN(const RepairGrant grant, repairs.ResumeRepair(request, point));
+          ECPIPE_ASSIGN_OR_RETURN(const RepairGrant grant, repairs.ResumeRepair(request, from));
           return GrantedOf(grant, true);
         });
   }
 
-  absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
+  absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
                                              uint64_t missing_bytes, bool quiet) override {
-    return network_->Call<RepairAdvice>(
+    return network_->Call<Inspection>(
         *host_, kCoordinatorNode, kInspectTimeout,
-        [=](Host* host) -> absl::StatusOr<RepairAdvice> {
-          ECPIPE_ASSIGN_OR_RETURN(const Inspection inspection,
-                                  static_cast<CoordinatorHost*>(host)->repairs().InspectRepair(
-                                      repair_id, attempt, missing_bytes, quiet));
-          return RepairAdvice{inspection.replan, inspection.reason};
+        [=](Host* host) {
+          return static_cast<CoordinatorHost*>(host)->repairs().InspectRepair(
+              repair_id, attempt, missing_bytes, quiet);
         });
   }
 
@@ -98,21 +94,11 @@ class RequestorHost::Api : public CoordinatorApi {
         });
   }
 
-  absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token&) override {
-    return network_->Call<RepairStatus>(
+  absl::StatusOr<RepairRecord> Repair(RepairId repair_id, const std::stop_token&) override {
+    return network_->Call<RepairRecord>(
         *host_, kCoordinatorNode, kRequestTimeout,
-        [repair_id](Host* host) -> absl::StatusOr<RepairStatus> {
-          ECPIPE_ASSIGN_OR_RETURN(const RepairRecord record,
-                                  static_cast<CoordinatorHost*>(host)->repairs().Find(repair_id));
-          RepairStatus status;
-          status.repair_id = repair_id;
-          status.attempt = record.attempt;
-          status.state = RepairStateName(record.state);
-          status.transport = record.transport;
-          status.started_unix_ms = record.started_unix_ms;
-          status.ended_unix_ms = record.ended_unix_ms;
-          status.detail = record.detail;
-          return status;
+        [repair_id](Host* host) {
+          return static_cast<CoordinatorHost*>(host)->repairs().Find(repair_id);
         });
   }
 
@@ -129,11 +115,11 @@ class RequestorHost::Api : public CoordinatorApi {
   absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override {
     return NotSimulated();
   }
-  absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec&, bool) override {
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest&, bool) override {
     return NotSimulated();
   }
   absl::Status ChangeRecovery(uint64_t, RecoveryChange) override { return NotSimulated(); }
-  absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t) override {
+  absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t) override {
     return NotSimulated();
   }
   absl::StatusOr<ProbeReport> ProbeLinks(const std::vector<std::pair<std::string, std::string>>&,

@@ -11,10 +11,11 @@
 #include "model/block_id.h"
 #include "model/hdfs_block.h"
 #include "rpc/access.h"
-#include "rpc/facts_proto.h"
-#include "rpc/part_proto.h"
+#include "rpc/convert/facts_proto.h"
+#include "rpc/convert/part_proto.h"
+#include "rpc/convert/repair_proto.h"
+#include "rpc/convert/stripe_proto.h"
 #include "rpc/rpc_status.h"
-#include "rpc/stripe_proto.h"
 
 namespace ecpipe {
 namespace {
@@ -56,20 +57,6 @@ absl::Status CheckStripe(const Stripe& stripe, CodeCache* codes) {
   return absl::OkStatus();
 }
 
-void CostToProto(const PlanCost& cost, v1::PlanCost* proto) {
-  for (const NodeLoad& load : cost.loads) {
-    v1::PlanCost::Node* node = proto->add_nodes();
-    node->set_node_id(load.node);
-    node->set_up_bytes(load.up_bytes);
-    node->set_down_bytes(load.down_bytes);
-  }
-  proto->set_busiest_link_bytes(cost.busiest_link_bytes);
-  proto->set_total_bytes(cost.total_bytes);
-  proto->set_depth(static_cast<uint32_t>(cost.depth));
-  proto->set_expected_seconds(cost.seconds);
-  proto->set_timeslots(cost.timeslots);
-}
-
 template <typename Rows>
 void RowsToProto(const Rows& rows, google::protobuf::RepeatedField<uint32_t>* proto) {
   for (const Row row : rows) proto->Add(row);
@@ -95,34 +82,6 @@ void HopToProto(const PlanHop& hop, const PlannedRepair& planned,
   if (const auto rack = planned.racks.find(hop.node); rack != planned.racks.end()) {
     proto->set_rack(rack->second);
   }
-}
-
-ResumePoint ResumePointOf(const v1::BeginRepairRequest::Resume& proto) {
-  ResumePoint point;
-  point.repair_id = proto.repair_id();
-  point.attempt = proto.attempt();
-  point.left.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
-  for (const v1::SliceRun& run : proto.missing()) {
-    point.left.missing.push_back({run.first(), run.count(), run.stride()});
-  }
-  point.scheme = proto.scheme();
-  point.failure = StatusFromWire(proto.status_code(), proto.status_message(), proto.blamed_node());
-  return point;
-}
-
-void RepairToProto(const RepairRecord& record, v1::Repair* proto) {
-  proto->set_repair_id(record.repair_id);
-  proto->set_attempt(record.attempt);
-  for (const std::string& block_id : record.block_ids) proto->add_block_ids(block_id);
-  proto->set_scheme(record.scheme);
-  proto->set_transport(record.transport);
-  proto->set_state(RepairStateName(record.state));
-  proto->set_requestor(record.requestor);
-  proto->set_started_unix_ms(record.started_unix_ms);
-  proto->set_ended_unix_ms(record.ended_unix_ms);
-  proto->set_detail(record.detail);
-  for (const std::string& host : record.hosts) proto->add_hosts(host);
-  proto->set_recovery_id(record.recovery_id);
 }
 
 // Tries the ports of these nodes, and writes down what is wrong with them.
@@ -240,7 +199,7 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
                             request->resume().status_message());
   }
   const absl::StatusOr<RepairGrant> grant =
-      request->has_resume() ? repairs_->ResumeRepair(*wanted, ResumePointOf(request->resume()))
+      request->has_resume() ? repairs_->ResumeRepair(*wanted, ResumeFromProto(request->resume()))
                             : repairs_->BeginRepair(*wanted);
   if (!grant.ok()) return ToGrpc(grant.status());
   // A requestor that has given up meanwhile does not know the new repair: nobody else would end it.
@@ -317,11 +276,7 @@ grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
   }
   CostToProto(planned->cost, response->mutable_cost());
   for (const SchemePrediction& prediction : planned->predictions) {
-    v1::ExplainRepairResponse::Prediction* added = response->add_predictions();
-    added->set_scheme(prediction.scheme);
-    added->set_expected_seconds(prediction.cost.seconds);
-    added->set_timeslots(prediction.cost.timeslots);
-    added->set_cross_rack_bytes(prediction.cost.cross_rack_bytes);
+    PredictionToProto(prediction, response->add_predictions());
   }
   return grpc::Status::OK;
 }

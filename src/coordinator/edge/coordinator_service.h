@@ -90,7 +90,6 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // Of a node that is a DataNode.
   void DataNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
 
-  absl::StatusOr<RecoveryRequest> RecoveryOf(const v1::RecoverySpec& spec) const;
 
   // In limits_service.cc.
   v1::HelperLimits LimitsFor(const std::string& node);

@@ -4,7 +4,7 @@
 #include "coordinator/edge/coordinator_service.h"
 #include "model/hdfs_block.h"
 #include "rpc/access.h"
-#include "rpc/block_report_proto.h"
+#include "rpc/convert/block_report_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {

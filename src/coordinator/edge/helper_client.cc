@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "rpc/channel.h"
-#include "rpc/part_proto.h"
-#include "rpc/progress_proto.h"
+#include "rpc/convert/part_proto.h"
+#include "rpc/convert/progress_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {

@@ -15,25 +15,10 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/planning/planner.h"
+#include "model/plan/cost.h"
 #include "model/plan/repair_plan.h"
 
 namespace ecpipe {
-
-struct NodeLoad {
-  std::string node;
-  uint64_t up_bytes = 0;    // block bytes that it sends, without frame headers
-  uint64_t down_bytes = 0;  // block bytes that it receives
-};
-
-struct PlanCost {
-  std::vector<NodeLoad> loads;      // in order of first appearance in the plan
-  uint64_t busiest_link_bytes = 0;  // largest single up or down load
-  uint64_t total_bytes = 0;         // over all streams
-  uint64_t cross_rack_bytes = 0;    // those between nodes that are known to be in different racks
-  int depth = 0;                    // streams between the first hop and the requestor, longest path
-  double seconds = 0;               // expected
-  double timeslots = 0;             // `seconds` in units of the range's time over one default link
-};
 
 // What one row of a lane has on each of its streams, in bytes.
 uint64_t LaneBytes(const RepairPlan& plan, const PlanLane& lane);
@@ -46,11 +31,6 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster);
 // the fewest bytes between racks, then with the fewest bytes on all links, then the one that
 // SchemeNames() names first.
 absl::StatusOr<RepairPlan> ChoosePlan(const PlanRequest& request);
-
-struct SchemePrediction {
-  std::string scheme;
-  PlanCost cost;
-};
 
 // The cost of each of SchemesThatRepair() for this request, in their order.
 absl::StatusOr<std::vector<SchemePrediction>> PredictAll(const PlanRequest& request);

@@ -15,9 +15,9 @@
 #include "coordinator/planning/code_cache.h"
 #include "coordinator/planning/lost_blocks.h"
 #include "coordinator/planning/plan_cost.h"
-#include "coordinator/planning/slices_left.h"
 #include "coordinator/store/catalog.h"
 #include "model/plan/repair_plan.h"
+#include "model/plan/slices_left.h"
 
 namespace ecpipe {
 

@@ -327,7 +327,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   start.request.block_ids = {placement->block_id};
   start.request.scheme = request.scheme;
   start.request.slice_bytes = request.slice_bytes;
-  start.request.transport = request.transport;
+  start.request.transport = request.transport.value_or(TransportKind::kTcp);
   start.request.requestor = "recovery " + IdText(id);
   start.request.hosts = {placement->requestor};
   start.request.helper_order = placement->helpers;

@@ -22,22 +22,12 @@
 #include "coordinator/repairs/repair_coordinator.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
+#include "model/recovery.h"
 
 namespace ecpipe {
 
 // The time over which the rate in bytes per second is averaged.
 inline constexpr Duration kRecoveryRateWindow = std::chrono::seconds(30);
-
-struct RecoveryView {
-  RecoveryRecord record;  // the current numbers, also while it runs
-  bool listing = false;   // record.blocks is not complete yet
-  uint64_t running_blocks = 0;
-  uint64_t waiting_blocks = 0;
-  double bytes_per_second = 0;        // of the last half minute
-  double eta_seconds = -1;            // -1: not known
-  double begins_in_seconds = 0;       // time that the node still has to come back
-  std::vector<BlockedBlock> blocked;  // blocks whose repair failed and is not done; not always all
-};
 
 // Thread-safe.
 class RecoveryManager {

@@ -13,7 +13,7 @@
 
 #include "coordinator/planning/plan_cost.h"
 #include "coordinator/recovery/recovery_queue.h"
-#include "model/recovery_record.h"
+#include "model/recovery.h"
 
 namespace ecpipe {
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "model/recovery.h"
 
 namespace ecpipe {
 
@@ -22,13 +23,6 @@ struct LostBlock {
   std::vector<std::string> holders;  // nodes of the stripe's other blocks
   // The last attempt brought wrong bytes: the next one should locate the survivor they come from.
   bool doubtful = false;
-};
-
-struct BlockedBlock {
-  std::string block_id;
-  std::string reason;
-  int attempts = 0;
-  bool given_up = false;
 };
 
 // Blocks with the fewest usable survivors go first, with ageing: a block that joined `ageing` later

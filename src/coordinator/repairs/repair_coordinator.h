@@ -19,7 +19,6 @@
 #include "coordinator/cluster/known_links.h"
 #include "coordinator/cluster/node_registry.h"
 #include "coordinator/planning/repair_planner.h"
-#include "coordinator/planning/slices_left.h"
 #include "coordinator/repairs/diagnosis.h"
 #include "coordinator/repairs/helper_gateway.h"
 #include "coordinator/repairs/left_out.h"
@@ -28,6 +27,7 @@
 #include "model/checksum_kind.h"
 #include "model/link_timing.h"
 #include "model/plan/repair_plan.h"
+#include "model/repair.h"
 
 namespace ecpipe {
 
@@ -37,21 +37,6 @@ struct RepairGrant {
   RepairPart part;  // the requestor's own part; empty if helpers store the blocks
   PlannedRepair planned;
   std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps
-};
-
-// The state in which a failed attempt has left a repair.
-struct ResumePoint {
-  RepairId repair_id = 0;
-  uint32_t attempt = 0;
-  SlicesLeft left;
-  std::string scheme;    // the scheme of that attempt
-  absl::Status failure;  // why it failed, with the blame (model/blame.h)
-};
-
-// What to do about a running attempt.
-struct Inspection {
-  bool replan = false;
-  std::string reason;
 };
 
 // Since the start of the process.

@@ -9,38 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/plan/repair_plan.h"
-#include "model/recovery_record.h"
+#include "model/recovery.h"
+#include "model/repair.h"
 
 namespace ecpipe {
-
-enum class RepairState {
-  kRunning,      // handed out, or about to be
-  kDone,         // the requestor said that all bytes are verified
-  kFailed,       // ended with an error; `detail` says which
-  kInterrupted,  // was running when the coordinator stopped; the outcome is not known
-};
-const char* RepairStateName(RepairState state);
-
-struct RepairRecord {
-  RepairId repair_id = 0;
-  uint32_t attempt = 0;
-  std::vector<std::string> block_ids;  // the failed blocks
-  uint64_t offset = 0;                 // range within each block, bytes
-  uint64_t bytes = 0;
-  std::string scheme;
-  std::string transport;
-  std::string requestor;
-  // The nodes that store the blocks, one for each block; empty: the requestor takes the bytes.
-  std::vector<std::string> hosts;
-  std::vector<Row> moved;    // rows that their host has stored and that the catalog has moved there
-  uint64_t recovery_id = 0;  // the recovery that the repair belongs to; 0: none
-  RepairState state = RepairState::kRunning;
-  int64_t started_unix_ms = 0;
-  int64_t ended_unix_ms = 0;  // 0 while running
-  std::string detail;         // why it failed; empty otherwise
-
-  friend bool operator==(const RepairRecord&, const RepairRecord&) = default;
-};
 
 // Thread-safe. Every call may block on a disk or a network.
 class Journal {

@@ -81,7 +81,7 @@ absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record) {
   store.BindText(4, request.scheme);
   store.Bind(5, PlaceOf(kStoredPolicies, request.policy));
   store.Bind(6, request.slice_bytes);
-  store.Bind(7, PlaceOf(kStoredTransports, request.transport));
+  store.Bind(7, PlaceOf(kStoredTransports, request.transport.value_or(TransportKind::kTcp)));
   store.Bind(8, request.streams_per_node);
   store.Bind(9, PlaceOf(kStoredStates, record.state));
   store.Bind(10, static_cast<int64_t>(record.blocks));

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/store/sqlite_db.h"
-#include "model/recovery_record.h"
+#include "model/recovery.h"
 
 namespace ecpipe {
 

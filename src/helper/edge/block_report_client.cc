@@ -6,8 +6,8 @@
 
 #include "base/process/log.h"
 #include "base/status.h"
-#include "rpc/block_report_proto.h"
 #include "rpc/channel.h"
+#include "rpc/convert/block_report_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {

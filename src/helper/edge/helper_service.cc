@@ -3,8 +3,8 @@
 
 #include "base/process/process_stats.h"
 #include "base/status.h"
-#include "rpc/part_proto.h"
-#include "rpc/progress_proto.h"
+#include "rpc/convert/part_proto.h"
+#include "rpc/convert/progress_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {

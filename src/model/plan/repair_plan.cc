@@ -22,6 +22,13 @@ const char* TransportName(TransportKind kind) {
   return kind == TransportKind::kRedis ? "redis" : "tcp";
 }
 
+absl::StatusOr<TransportKind> TransportNamed(const std::string& name) {
+  for (const TransportKind kind : {TransportKind::kTcp, TransportKind::kRedis}) {
+    if (name == TransportName(kind)) return kind;
+  }
+  return absl::InvalidArgumentError("unknown transport '" + name + "'; known are tcp, redis");
+}
+
 namespace {
 
 absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "model/plan/block_layout.h"
 #include "model/plan/slice_grid.h"
 
@@ -115,6 +116,8 @@ struct RepairPlan {
 
 enum class TransportKind { kTcp, kRedis };
 const char* TransportName(TransportKind kind);
+// INVALID_ARGUMENT for a name that is not one of these.
+absl::StatusOr<TransportKind> TransportNamed(const std::string& name);
 
 using EdgeToken = std::array<uint8_t, 16>;
 

@@ -72,14 +72,19 @@ absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arg
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,
                      const std::vector<std::string>& to, PlanFormat format);
 
+struct RecoverNodeArguments {
+  RecoveryRequest request;  // its transport is below
+  std::string transport;    // empty: the coordinator's default
+  bool even_if_live = false;
+  bool detach = false;
+};
 // If the node is an HDFS DataNode, shows what became of its blocks and returns true; unless
 // `detach` is set it follows that until no block is outstanding. Otherwise prints nothing and
 // returns false.
-absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common, const RecoverySpec& spec,
-                                    bool even_if_live, bool detach);
+absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common,
+                                    const RecoverNodeArguments& arguments);
 // Follows the recovery to its end unless `detach` is set. For a DataNode it calls ShowIfDataNode.
-absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& spec,
-                            bool even_if_live, bool detach);
+absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments);
 absl::Status RunRecoveries(const CommonArguments& common);
 absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id);
 absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,

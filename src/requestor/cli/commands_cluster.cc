@@ -58,13 +58,13 @@ Json NodeJson(const NodeStatus& node, bool hdfs) {
   return json;
 }
 
-Json RepairJson(const RepairStatus& repair) {
+Json RepairJson(const RepairRecord& repair) {
   return {{"repair_id", RepairIdText(repair.repair_id)},
           {"attempt", repair.attempt},
           {"block_ids", repair.block_ids},
           {"scheme", repair.scheme},
           {"transport", repair.transport},
-          {"state", repair.state},
+          {"state", RepairStateName(repair.state)},
           {"requestor", repair.requestor},
           {"started_unix_ms", repair.started_unix_ms},
           {"ended_unix_ms", repair.ended_unix_ms},
@@ -156,15 +156,15 @@ void PrintStatus(const ClusterStatus& status) {
   if (status.repairs.empty()) return;
   std::printf("\n%-16s %-12s %-13s %-6s %-8s %s\n", "repair", "state", "scheme", "via", "seconds",
               "block");
-  for (const RepairStatus& repair : status.repairs) {
+  for (const RepairRecord& repair : status.repairs) {
     const double seconds =
         repair.ended_unix_ms == 0
             ? 0
             : static_cast<double>(repair.ended_unix_ms - repair.started_unix_ms) / 1000;
     const std::string to = repair.hosts.empty() ? "" : " -> " + absl::StrJoin(repair.hosts, ", ");
     std::printf("%-16s %-12s %-13s %-6s %-8.3f %s%s%s%s\n", RepairIdText(repair.repair_id).c_str(),
-                repair.state.c_str(), repair.scheme.c_str(), repair.transport.c_str(), seconds,
-                absl::StrJoin(repair.block_ids, ", ").c_str(), to.c_str(),
+                RepairStateName(repair.state), repair.scheme.c_str(), repair.transport.c_str(),
+                seconds, absl::StrJoin(repair.block_ids, ", ").c_str(), to.c_str(),
                 repair.detail.empty() ? "" : "  ", repair.detail.c_str());
   }
 }
@@ -274,7 +274,7 @@ absl::Status RunStatus(const CommonArguments& common) {
     json["nodes"].push_back(NodeJson(node, status.hdfs.has_value()));
   }
   json["repairs"] = Json::array();
-  for (const RepairStatus& repair : status.repairs) json["repairs"].push_back(RepairJson(repair));
+  for (const RepairRecord& repair : status.repairs) json["repairs"].push_back(RepairJson(repair));
   json["corrupt_blocks"] = Json::array();
   for (const CorruptBlockStatus& block : status.corrupt_blocks) {
     json["corrupt_blocks"].push_back(CorruptBlockJson(block));

@@ -178,27 +178,30 @@ absl::StatusOr<NodeLossView> FollowLoss(const CommonArguments& common, HdfsClien
 }
 
 // What is for blocks that ECPipe stores itself.
-bool SaysHowToRecover(const RecoverySpec& spec, bool even_if_live) {
-  return even_if_live || !spec.to.empty() || !spec.scheme.empty() || !spec.policy.empty() ||
-         spec.slice_bytes != 0 || !spec.transport.empty() || spec.streams_per_node != 0 ||
-         spec.delay_seconds >= 0;
+bool SaysHowToRecover(const RecoverNodeArguments& arguments) {
+  const RecoveryRequest& request = arguments.request;
+  return arguments.even_if_live || !request.to.empty() || !request.scheme.empty() ||
+         request.policy != RecoveryPolicy::kBalanced || request.slice_bytes != 0 ||
+         !arguments.transport.empty() || request.streams_per_node != 0 ||
+         request.delay_seconds >= 0;
 }
 
 }  // namespace
 
-absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common, const RecoverySpec& spec,
-                                    bool even_if_live, bool detach) {
+absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common,
+                                    const RecoverNodeArguments& arguments) {
+  const std::string& node = arguments.request.node;
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
                           TlsContext::CreateIfEnabled(common.tls));
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<HdfsClient> client,
                           MakeHdfsClient(common.coordinator, FromSeconds(common.timeout_s), tls));
-  ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLossView> loss, client->Loss(spec.node));
+  ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLossView> loss, client->Loss(node));
   if (!loss) return false;
-  if (SaysHowToRecover(spec, even_if_live)) {
-    return absl::InvalidArgumentError("node " + spec.node + " is a DataNode: HDFS decides how " +
+  if (SaysHowToRecover(arguments)) {
+    return absl::InvalidArgumentError("node " + node + " is a DataNode: HDFS decides how " +
                                       "its blocks are rebuilt; leave out all options but --detach");
   }
-  if (!detach) {
+  if (!arguments.detach) {
     ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, client.get(), *std::move(loss)));
   }
   ShowLoss(common, *loss);

@@ -19,29 +19,31 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json RecoveryJson(const RecoveryStatus& recovery) {
-  Json json{{"recovery_id", recovery.recovery_id},
-            {"node_id", recovery.spec.node},
-            {"to", recovery.spec.to},
-            {"scheme", recovery.spec.scheme},
-            {"policy", recovery.spec.policy},
-            {"transport", recovery.spec.transport},
-            {"state", recovery.state},
+Json RecoveryJson(const RecoveryView& recovery) {
+  const RecoveryRecord& record = recovery.record;
+  const RecoveryRequest& request = record.request;
+  Json json{{"recovery_id", record.recovery_id},
+            {"node_id", request.node},
+            {"to", request.to},
+            {"scheme", request.scheme},
+            {"policy", RecoveryPolicyName(request.policy)},
+            {"transport", TransportName(request.transport.value_or(TransportKind::kTcp))},
+            {"state", RecoveryStateName(record.state)},
             {"listing", recovery.listing},
-            {"blocks", recovery.blocks},
-            {"bytes", recovery.bytes},
-            {"done_blocks", recovery.done_blocks},
-            {"done_bytes", recovery.done_bytes},
+            {"blocks", record.blocks},
+            {"bytes", record.bytes},
+            {"done_blocks", record.done_blocks},
+            {"done_bytes", record.done_bytes},
             {"running_blocks", recovery.running_blocks},
             {"waiting_blocks", recovery.waiting_blocks},
-            {"failed_blocks", recovery.failed_blocks},
+            {"failed_blocks", record.failed_blocks},
             {"bytes_per_second", recovery.bytes_per_second},
             {"eta_seconds", recovery.eta_seconds < 0 ? Json() : Json(recovery.eta_seconds)},
             {"begins_in_seconds", recovery.begins_in_seconds},
-            {"started_unix_ms", recovery.started_unix_ms},
-            {"ended_unix_ms", recovery.ended_unix_ms},
+            {"started_unix_ms", record.started_unix_ms},
+            {"ended_unix_ms", record.ended_unix_ms},
             {"blocked", Json::array()}};
-  for (const BlockedRepair& blocked : recovery.blocked) {
+  for (const BlockedBlock& blocked : recovery.blocked) {
     json["blocked"].push_back({{"block_id", blocked.block_id},
                                {"reason", blocked.reason},
                                {"attempts", blocked.attempts},
@@ -52,76 +54,77 @@ Json RecoveryJson(const RecoveryStatus& recovery) {
 
 unsigned long long Count(uint64_t number) { return number; }
 
-void PrintRecovery(const RecoveryStatus& recovery) {
-  std::printf("recovery %llu of node %s: %s\n", Count(recovery.recovery_id),
-              recovery.spec.node.c_str(), recovery.state.c_str());
-  std::printf("  %llu of %llu blocks, %s of %s%s\n", Count(recovery.done_blocks),
-              Count(recovery.blocks), FormatSize(recovery.done_bytes).c_str(),
-              FormatSize(recovery.bytes).c_str(), recovery.listing ? ", still counting" : "");
+void PrintRecovery(const RecoveryView& recovery) {
+  const RecoveryRecord& record = recovery.record;
+  std::printf("recovery %llu of node %s: %s\n", Count(record.recovery_id),
+              record.request.node.c_str(), RecoveryStateName(record.state));
+  std::printf("  %llu of %llu blocks, %s of %s%s\n", Count(record.done_blocks),
+              Count(record.blocks), FormatSize(record.done_bytes).c_str(),
+              FormatSize(record.bytes).c_str(), recovery.listing ? ", still counting" : "");
   if (recovery.begins_in_seconds > 0) {
     std::printf("  begins in %.0f s, unless the node comes back (--delay)\n",
                 recovery.begins_in_seconds);
   }
-  if (!recovery.ended()) {
+  if (!Ended(record.state)) {
     std::printf("  %llu running, %llu waiting, %s/s", Count(recovery.running_blocks),
                 Count(recovery.waiting_blocks),
                 FormatSize(static_cast<uint64_t>(recovery.bytes_per_second)).c_str());
     if (recovery.eta_seconds >= 0) std::printf(", about %.0f s to go", recovery.eta_seconds);
     std::printf("\n");
-  } else if (recovery.ended_unix_ms != 0) {
+  } else if (record.ended_unix_ms != 0) {
     std::printf("  %.1f s\n",
-                static_cast<double>(recovery.ended_unix_ms - recovery.started_unix_ms) / 1000);
+                static_cast<double>(record.ended_unix_ms - record.started_unix_ms) / 1000);
   }
-  if (recovery.state == "returned") {
+  if (record.state == RecoveryState::kReturned) {
     std::printf("  the node came back, and with it the blocks that were not rebuilt yet\n");
   }
-  if (recovery.failed_blocks != 0) {
-    std::printf("  %llu blocks could not be repaired\n", Count(recovery.failed_blocks));
+  if (record.failed_blocks != 0) {
+    std::printf("  %llu blocks could not be repaired\n", Count(record.failed_blocks));
   }
-  for (const BlockedRepair& blocked : recovery.blocked) {
-    std::printf("  %s %s after %u attempts: %s\n", blocked.block_id.c_str(),
+  for (const BlockedBlock& blocked : recovery.blocked) {
+    std::printf("  %s %s after %d attempts: %s\n", blocked.block_id.c_str(),
                 blocked.given_up ? "given up" : "waits", blocked.attempts, blocked.reason.c_str());
   }
 }
 
-absl::StatusOr<RecoveryStatus> Fetch(CoordinatorApi* coordinator, uint64_t recovery_id) {
-  ECPIPE_ASSIGN_OR_RETURN(std::vector<RecoveryStatus> found, coordinator->Recoveries(recovery_id));
+absl::StatusOr<RecoveryView> Fetch(CoordinatorApi* coordinator, uint64_t recovery_id) {
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<RecoveryView> found, coordinator->Recoveries(recovery_id));
   if (found.empty()) return absl::InternalError("the coordinator's answer has no recovery");
   return std::move(found.front());
 }
 
 // The coordinator has measured it for longer than this command has been looking.
-Progress ProgressOf(const RecoveryStatus& recovery) {
+Progress ProgressOf(const RecoveryView& recovery) {
   KnownSpeed speed{recovery.bytes_per_second, std::nullopt};
   if (recovery.eta_seconds >= 0) speed.seconds_left = recovery.eta_seconds;
-  return {.done = recovery.done_bytes,
-          .total = recovery.listing ? 0 : recovery.bytes,
-          .blocks = Progress::Blocks{recovery.done_blocks, recovery.blocks},
+  return {.done = recovery.record.done_bytes,
+          .total = recovery.listing ? 0 : recovery.record.bytes,
+          .blocks = Progress::Blocks{recovery.record.done_blocks, recovery.record.blocks},
           .speed = speed};
 }
 
 // Polls until the recovery has ended. A coordinator that restarts meanwhile is waited for as long
 // as one call may take.
-absl::StatusOr<RecoveryStatus> Follow(const CommonArguments& common, CoordinatorApi* coordinator,
-                                      uint64_t recovery_id) {
+absl::StatusOr<RecoveryView> Follow(const CommonArguments& common, CoordinatorApi* coordinator,
+                                    uint64_t recovery_id) {
   constexpr auto kPoll = std::chrono::milliseconds(200);
   ProgressDisplay display(
       {.label = "recovery " + std::to_string(recovery_id), .style = ProgressStyleOf(common)});
   bool told_of_delay = false;
   TimePoint last_answer = Clock::System().Now();
   while (true) {
-    absl::StatusOr<RecoveryStatus> recovery = Fetch(coordinator, recovery_id);
+    absl::StatusOr<RecoveryView> recovery = Fetch(coordinator, recovery_id);
     const TimePoint now = Clock::System().Now();
     if (recovery.ok()) {
       last_answer = now;
-      if (recovery->ended()) return recovery;
+      if (Ended(recovery->record.state)) return recovery;
       if (recovery->begins_in_seconds > 0 && !told_of_delay) {
         display.Say(absl::StrFormat(
             "ecpipe: rebuilding begins in %.0f s, unless the node comes back (--delay)",
             recovery->begins_in_seconds));
         told_of_delay = true;
       }
-      if (recovery->bytes > 0) display.Show(ProgressOf(*recovery));
+      if (recovery->record.bytes > 0) display.Show(ProgressOf(*recovery));
     } else if (!absl::IsUnavailable(recovery.status()) ||
                now - last_answer > FromSeconds(common.timeout_s)) {
       return recovery.status();
@@ -130,7 +133,7 @@ absl::StatusOr<RecoveryStatus> Follow(const CommonArguments& common, Coordinator
   }
 }
 
-void Show(const CommonArguments& common, const RecoveryStatus& recovery) {
+void Show(const CommonArguments& common, const RecoveryView& recovery) {
   if (common.json) {
     std::printf("%s\n", RecoveryJson(recovery).dump(2).c_str());
   } else {
@@ -140,14 +143,18 @@ void Show(const CommonArguments& common, const RecoveryStatus& recovery) {
 
 }  // namespace
 
-absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& spec,
-                            bool even_if_live, bool detach) {
-  ECPIPE_ASSIGN_OR_RETURN(const bool shown, ShowIfDataNode(common, spec, even_if_live, detach));
+absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments) {
+  ECPIPE_ASSIGN_OR_RETURN(const bool shown, ShowIfDataNode(common, arguments));
   if (shown) return absl::OkStatus();
+  RecoveryRequest request = arguments.request;
+  if (!arguments.transport.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(request.transport, TransportNamed(arguments.transport));
+  }
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
-  ECPIPE_ASSIGN_OR_RETURN(const uint64_t id, coordinator->BeginRecovery(spec, even_if_live));
-  if (detach) {
+  ECPIPE_ASSIGN_OR_RETURN(const uint64_t id,
+                          coordinator->BeginRecovery(request, arguments.even_if_live));
+  if (arguments.detach) {
     if (common.json) {
       std::printf("%s\n", Json{{"recovery_id", id}}.dump().c_str());
     } else {
@@ -156,31 +163,37 @@ absl::Status RunRecoverNode(const CommonArguments& common, const RecoverySpec& s
     }
     return absl::OkStatus();
   }
-  ECPIPE_ASSIGN_OR_RETURN(const RecoveryStatus recovery, Follow(common, coordinator.get(), id));
+  ECPIPE_ASSIGN_OR_RETURN(const RecoveryView recovery, Follow(common, coordinator.get(), id));
   Show(common, recovery);
-  if (recovery.state == "done" || recovery.state == "returned") return absl::OkStatus();
-  if (recovery.state == "cancelled") return absl::CancelledError("the recovery was cancelled");
-  return absl::FailedPreconditionError(std::to_string(recovery.failed_blocks) + " of " +
-                                       std::to_string(recovery.blocks) +
+  const RecoveryRecord& record = recovery.record;
+  if (record.state == RecoveryState::kDone || record.state == RecoveryState::kReturned) {
+    return absl::OkStatus();
+  }
+  if (record.state == RecoveryState::kCancelled) {
+    return absl::CancelledError("the recovery was cancelled");
+  }
+  return absl::FailedPreconditionError(std::to_string(record.failed_blocks) + " of " +
+                                       std::to_string(record.blocks) +
                                        " blocks could not be repaired");
 }
 
 absl::Status RunRecoveries(const CommonArguments& common) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
-  ECPIPE_ASSIGN_OR_RETURN(const std::vector<RecoveryStatus> recoveries, coordinator->Recoveries(0));
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<RecoveryView> recoveries, coordinator->Recoveries(0));
   if (common.json) {
     Json json = Json::array();
-    for (const RecoveryStatus& recovery : recoveries) json.push_back(RecoveryJson(recovery));
+    for (const RecoveryView& recovery : recoveries) json.push_back(RecoveryJson(recovery));
     std::printf("%s\n", json.dump(2).c_str());
     return absl::OkStatus();
   }
   std::printf("%-9s %-16s %-10s %12s %12s %8s\n", "recovery", "node", "state", "blocks", "done",
               "failed");
-  for (const RecoveryStatus& recovery : recoveries) {
-    std::printf("%-9llu %-16s %-10s %12llu %12llu %8llu\n", Count(recovery.recovery_id),
-                recovery.spec.node.c_str(), recovery.state.c_str(), Count(recovery.blocks),
-                Count(recovery.done_blocks), Count(recovery.failed_blocks));
+  for (const RecoveryView& recovery : recoveries) {
+    const RecoveryRecord& record = recovery.record;
+    std::printf("%-9llu %-16s %-10s %12llu %12llu %8llu\n", Count(record.recovery_id),
+                record.request.node.c_str(), RecoveryStateName(record.state), Count(record.blocks),
+                Count(record.done_blocks), Count(record.failed_blocks));
   }
   return absl::OkStatus();
 }
@@ -188,7 +201,7 @@ absl::Status RunRecoveries(const CommonArguments& common) {
 absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
-  ECPIPE_ASSIGN_OR_RETURN(const RecoveryStatus recovery, Fetch(coordinator.get(), recovery_id));
+  ECPIPE_ASSIGN_OR_RETURN(const RecoveryView recovery, Fetch(coordinator.get(), recovery_id));
   Show(common, recovery);
   return absl::OkStatus();
 }
@@ -198,7 +211,7 @@ absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   ECPIPE_RETURN_IF_ERROR(coordinator->ChangeRecovery(recovery_id, change));
-  ECPIPE_ASSIGN_OR_RETURN(const RecoveryStatus recovery, Fetch(coordinator.get(), recovery_id));
+  ECPIPE_ASSIGN_OR_RETURN(const RecoveryView recovery, Fetch(coordinator.get(), recovery_id));
   Show(common, recovery);
   return absl::OkStatus();
 }

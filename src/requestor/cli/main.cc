@@ -259,47 +259,53 @@ class CommandLine {
             "The coordinator goes on if this command is\n"
             "stopped. For an HDFS DataNode: show how many of\n"
             "its blocks HDFS has rebuilt",
-            [this] { return RunRecoverNode(common_, recovery_, even_if_live_, detach_); });
-    recover->add_option("NODE", recovery_.node, "Id of the node whose blocks are lost")
+            [this] { return RunRecoverNode(common_, recovery_); });
+    recover->add_option("NODE", recovery_.request.node, "Id of the node whose blocks are lost")
         ->type_name("ID")
         ->required();
     recover
-        ->add_option("--to", recovery_.to,
+        ->add_option("--to", recovery_.request.to,
                      "Nodes that may store rebuilt blocks; default: all\n"
                      "live nodes")
         ->option_text("NODE,...")
         ->delimiter(',')
         ->allow_extra_args(false);
-    recover->add_option("--scheme", recovery_.scheme,
+    recover->add_option("--scheme", recovery_.request.scheme,
                         "As for `ecpipe repair`; default: the\n"
                         "coordinator's")
         ->type_name("SCHEME");
     recover
-        ->add_option("--policy", recovery_.policy,
-                     "How the nodes of each repair are chosen: balanced\n"
-                     "(evens out the load of links), least-recent (the\n"
-                     "paper's greedy rule), in-order (a baseline);\n"
-                     "default: balanced")
+        ->add_option_function<std::string>(
+            "--policy",
+            [this](const std::string& name) {
+              recovery_.request.policy = *RecoveryPolicyNamed(name);
+            },
+            "How the nodes of each repair are chosen: balanced\n"
+            "(evens out the load of links), least-recent (the\n"
+            "paper's greedy rule), in-order (a baseline);\n"
+            "default: balanced")
         ->type_name("POLICY")
         ->check(CLI::IsMember({"in-order", "least-recent", "balanced"}));
-    AddSliceSize(recover, &recovery_.slice_bytes);
+    AddSliceSize(recover, &recovery_.request.slice_bytes);
     AddTransport(recover, &recovery_.transport);
     recover
-        ->add_option("--streams", recovery_.streams_per_node,
+        ->add_option("--streams", recovery_.request.streams_per_node,
                      "Most repairs in which one node takes part at once;\n"
                      "default: the coordinator's streams_per_node")
         ->type_name("COUNT")
         ->check(CLI::Range(1, 1000));
     recover
-        ->add_option("--delay", recovery_.delay_seconds,
+        ->add_option("--delay", recovery_.request.delay_seconds,
                      "Rebuild nothing before the node has been silent\n"
                      "for so long, because most nodes come back;\n"
                      "default: the coordinator's delay_seconds, which\n"
                      "is 120 unless configured")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.0, 604800.0));
-    recover->add_flag("--even-if-live", even_if_live_, "Rebuild even if the node's helper runs");
-    recover->add_flag("--detach", detach_, "Start the recovery and do not wait for its end");
+    recover->add_flag("--even-if-live", recovery_.even_if_live,
+                      "Rebuild even if the node's helper runs");
+    recover->add_flag("--detach", recovery_.detach,
+                      "Start the recovery and do not wait for its end");
     AddExample(recover, "ecpipe recover-node node-5 --delay 0");
   }
 
@@ -468,9 +474,7 @@ class CommandLine {
   std::string located_block_;
   ProbeArguments probe_;
   LimitsArguments limits_;
-  RecoverySpec recovery_;
-  bool even_if_live_ = false;
-  bool detach_ = false;
+  RecoverNodeArguments recovery_;
   uint64_t recovery_id_ = 0;
   PlanFormat plan_format_ = PlanFormat::kText;
   std::vector<std::string> manifests_;

@@ -115,7 +115,7 @@ std::string Quoted(const std::string& text) {
 
 std::string PlanAsText(const ExplainedRepair& repair) {
   const RepairPlan& plan = repair.plan;
-  const RepairCost& cost = repair.cost;
+  const PlanCost& cost = repair.cost;
   std::string text =
       "scheme " + plan.scheme + ", stripe " + repair.stripe_id + ", code " + repair.code + "\n";
   text += "range  " + std::to_string(plan.grid.bytes) + " bytes from byte " +
@@ -132,16 +132,16 @@ std::string PlanAsText(const ExplainedRepair& repair) {
       text += HopLine(repair, lane.hops[hop], hop);
     }
   }
-  text += "expected: " + Fixed(cost.expected_seconds, 3) + " s (" + Fixed(cost.timeslots, 3) +
+  text += "expected: " + Fixed(cost.seconds, 3) + " s (" + Fixed(cost.timeslots, 3) +
           " timeslots); busiest link " + FormatSize(cost.busiest_link_bytes) + ", all links " +
           FormatSize(cost.total_bytes) + "\n";
-  for (const RepairPrediction& prediction : repair.predictions) {
+  for (const SchemePrediction& prediction : repair.predictions) {
     text += "  " + prediction.scheme +
             std::string(16 - std::min<size_t>(15, prediction.scheme.size()), ' ') +
-            Fixed(prediction.expected_seconds, 3) + " s (" + Fixed(prediction.timeslots, 3) +
+            Fixed(prediction.cost.seconds, 3) + " s (" + Fixed(prediction.cost.timeslots, 3) +
             " timeslots)";
-    if (prediction.cross_rack_bytes > 0) {
-      text += ", " + FormatSize(prediction.cross_rack_bytes) + " between racks";
+    if (prediction.cost.cross_rack_bytes > 0) {
+      text += ", " + FormatSize(prediction.cost.cross_rack_bytes) + " between racks";
     }
     text += prediction.scheme == plan.scheme ? "  <- this plan\n" : "\n";
   }
@@ -168,19 +168,19 @@ std::string PlanAsJson(const ExplainedRepair& repair) {
     for (const PlanHop& hop : lane.hops) lane_json["hops"].push_back(HopJson(repair, hop));
     json["lanes"].push_back(lane_json);
   }
-  json["expected_seconds"] = repair.cost.expected_seconds;
+  json["expected_seconds"] = repair.cost.seconds;
   json["timeslots"] = repair.cost.timeslots;
   json["busiest_link_bytes"] = repair.cost.busiest_link_bytes;
   json["total_bytes"] = repair.cost.total_bytes;
   json["predictions"] = Json::array();
-  for (const RepairPrediction& prediction : repair.predictions) {
+  for (const SchemePrediction& prediction : repair.predictions) {
     json["predictions"].push_back({{"scheme", prediction.scheme},
-                                   {"expected_seconds", prediction.expected_seconds},
-                                   {"timeslots", prediction.timeslots},
-                                   {"cross_rack_bytes", prediction.cross_rack_bytes}});
+                                   {"expected_seconds", prediction.cost.seconds},
+                                   {"timeslots", prediction.cost.timeslots},
+                                   {"cross_rack_bytes", prediction.cost.cross_rack_bytes}});
   }
   json["nodes"] = Json::array();
-  for (const RepairCost::Node& node : repair.cost.nodes) {
+  for (const NodeLoad& node : repair.cost.loads) {
     json["nodes"].push_back(
         {{"node", node.node}, {"up_bytes", node.up_bytes}, {"down_bytes", node.down_bytes}});
   }

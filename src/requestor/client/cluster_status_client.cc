@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "requestor/client/cluster_status_client.h"
 
-#include "rpc/facts_proto.h"
+#include "rpc/convert/repair_proto.h"
 
 namespace ecpipe {
 namespace {
@@ -40,29 +40,12 @@ HdfsClusterStatus HdfsOf(const v1::HdfsStatus& proto) {
 
 }  // namespace
 
-RepairStatus RepairStatusOf(const v1::Repair& proto) {
-  RepairStatus repair;
-  repair.repair_id = proto.repair_id();
-  repair.attempt = proto.attempt();
-  repair.block_ids.assign(proto.block_ids().begin(), proto.block_ids().end());
-  repair.scheme = proto.scheme();
-  repair.transport = proto.transport();
-  repair.state = proto.state();
-  repair.requestor = proto.requestor();
-  repair.started_unix_ms = proto.started_unix_ms();
-  repair.ended_unix_ms = proto.ended_unix_ms();
-  repair.detail = proto.detail();
-  repair.hosts = {proto.hosts().begin(), proto.hosts().end()};
-  repair.recovery_id = proto.recovery_id();
-  return repair;
-}
-
 ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto) {
   ClusterStatus status;
   status.version = proto.version();
   status.stripe_count = proto.stripe_count();
   for (const auto& node : proto.nodes()) status.nodes.push_back(NodeOf(node));
-  for (const auto& repair : proto.repairs()) status.repairs.push_back(RepairStatusOf(repair));
+  for (const auto& repair : proto.repairs()) status.repairs.push_back(RepairFromProto(repair));
   for (const auto& block : proto.corrupt_blocks()) {
     status.corrupt_blocks.push_back(
         {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms()});

@@ -9,6 +9,5 @@ namespace ecpipe {
 
 ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto);
 
-RepairStatus RepairStatusOf(const v1::Repair& proto);
 
 }  // namespace ecpipe

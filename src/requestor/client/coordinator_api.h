@@ -15,7 +15,10 @@
 #include "base/progress_fn.h"
 #include "model/checksum_kind.h"
 #include "model/hdfs_block.h"
+#include "model/plan/cost.h"
 #include "model/plan/repair_plan.h"
+#include "model/recovery.h"
+#include "model/repair.h"
 #include "model/stripe.h"
 #include "model/stripe_facts.h"
 
@@ -43,37 +46,16 @@ struct RepairTarget {
   std::vector<std::string> sha256 = {};
 };
 
-struct RepairCost {
-  struct Node {
-    std::string node;
-    uint64_t up_bytes = 0;
-    uint64_t down_bytes = 0;
-  };
-  std::vector<Node> nodes;
-  uint64_t busiest_link_bytes = 0;
-  uint64_t total_bytes = 0;
-  uint32_t depth = 0;
-  double expected_seconds = 0;
-  double timeslots = 0;
-};
-
 struct GrantedRepair {
   RepairId repair_id = 0;
   std::optional<RepairPart> part;  // has passed ValidatePart; none: nodes store the blocks
   std::string scheme;
   std::string stripe_id;
   uint64_t block_bytes = 0;  // length of the shortest wanted block
-  RepairCost cost;
+  PlanCost cost;
   std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
   // Sources of the target's facts whose replicas are known to be corrupt.
   std::vector<StripeFacts::Source> corrupt;
-};
-
-struct RepairPrediction {
-  std::string scheme;
-  double expected_seconds = 0;
-  double timeslots = 0;
-  uint64_t cross_rack_bytes = 0;
 };
 
 struct ExplainedRepair {
@@ -82,8 +64,8 @@ struct ExplainedRepair {
   std::string code;
   std::map<int, std::string> block_ids;      // of the blocks that the plan reads, by block index
   std::map<std::string, std::string> racks;  // by node id
-  RepairCost cost;
-  std::vector<RepairPrediction> predictions;  // one for each scheme; none for a direct read
+  PlanCost cost;
+  std::vector<SchemePrediction> predictions;  // one for each scheme; none for a direct read
 };
 
 // Live counters of one helper, from itself.
@@ -122,20 +104,6 @@ struct NodeStatus {
   double silent_in_hdfs_seconds = 0;  // since the NameNode has heard of it
   HelperCounters counters;
 };
-struct RepairStatus {
-  RepairId repair_id = 0;
-  uint32_t attempt = 0;
-  std::vector<std::string> block_ids;
-  std::string scheme;
-  std::string transport;
-  std::string state;
-  std::string requestor;
-  int64_t started_unix_ms = 0;
-  int64_t ended_unix_ms = 0;
-  std::string detail;
-  std::vector<std::string> hosts;  // nodes that store the blocks; empty: the requestor takes them
-  uint64_t recovery_id = 0;        // 0: none
-};
 // A corrupt block. Repairs do not read it until it has been repaired.
 struct CorruptBlockStatus {
   std::string block_id;
@@ -167,50 +135,11 @@ struct ClusterStatus {
   std::string version;
   uint64_t stripe_count = 0;
   std::vector<NodeStatus> nodes;
-  std::vector<RepairStatus> repairs;               // newest first
+  std::vector<RepairRecord> repairs;               // newest first
   std::vector<CorruptBlockStatus> corrupt_blocks;  // oldest finding first
   std::optional<HdfsClusterStatus> hdfs;           // none: the coordinator knows of no HDFS
 };
 
-// The recovery of all blocks of a node. Zeros, empty strings and a negative delay mean the
-// coordinator's defaults.
-struct RecoverySpec {
-  std::string node;
-  std::vector<std::string> to;  // nodes that may store rebuilt blocks; empty: all live nodes
-  std::string scheme;
-  std::string policy;  // "in-order", "least-recent" or "balanced"
-  uint32_t slice_bytes = 0;
-  std::string transport;          // "tcp" or "redis"
-  uint32_t streams_per_node = 0;  // most repairs in which a node takes part at once
-  double delay_seconds = -1;      // how long the node must be silent before blocks are rebuilt
-};
-struct BlockedRepair {
-  std::string block_id;
-  std::string reason;
-  uint32_t attempts = 0;
-  bool given_up = false;
-};
-struct RecoveryStatus {
-  uint64_t recovery_id = 0;
-  RecoverySpec spec;
-  std::string state;     // "running", "paused", "done", "partial", "cancelled" or "returned"
-  bool listing = false;  // the totals are not complete yet
-  uint64_t blocks = 0;
-  uint64_t bytes = 0;
-  uint64_t done_blocks = 0;
-  uint64_t done_bytes = 0;
-  uint64_t running_blocks = 0;
-  uint64_t waiting_blocks = 0;
-  uint64_t failed_blocks = 0;
-  double bytes_per_second = 0;
-  double eta_seconds = -1;       // -1: not known
-  double begins_in_seconds = 0;  // time that the node still has to come back
-  std::vector<BlockedRepair> blocked;
-  int64_t started_unix_ms = 0;
-  int64_t ended_unix_ms = 0;
-
-  bool ended() const { return state != "running" && state != "paused"; }
-};
 enum class RecoveryChange { kPause, kResume, kCancel };
 
 // The speed of a link from node to node, or from rack to rack if it is from the operator's file.
@@ -230,20 +159,6 @@ struct ProbeReport {
   double rest_seconds = 0;             // until the next round may begin
 };
 
-// A failed attempt of a repair, and what it has left missing.
-struct FailedAttempt {
-  RepairId repair_id = 0;
-  uint32_t attempt = 0;
-  SliceGrid grid;
-  std::vector<SliceRun> missing;
-  std::string scheme;    // the scheme of that attempt
-  absl::Status failure;  // why it failed, with the blame (model/blame.h)
-};
-struct RepairAdvice {
-  bool replan = false;  // end the attempt, and resume the repair
-  std::string reason;
-};
-
 // Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator;
 // other errors are the coordinator's own. A call that is given a stop token ends soon with
 // CANCELLED when that is asked to stop; the coordinator may have done it all the same.
@@ -260,11 +175,11 @@ class CoordinatorApi {
   // Asks for another attempt for the missing slices. The requestor takes the bytes.
   virtual absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
                                                      const std::string& requestor,
-                                                     const FailedAttempt& from,
+                                                     const ResumePoint& from,
                                                      const std::stop_token& stop) = 0;
   // Asks whether to go on with an attempt. `quiet`: no bytes have come for a while. Answers within
   // two seconds.
-  virtual absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
+  virtual absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
                                                      uint64_t missing_bytes, bool quiet) = 0;
   // Reports how the repair ended. If the status names a corrupt block (corrupt_block.h), the
   // coordinator learns of it. A CANCELLED repair, or one for which `stop` was asked to stop before,
@@ -273,7 +188,7 @@ class CoordinatorApi {
   virtual absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
       RepairId repair_id, uint32_t attempt, const absl::Status& status, uint64_t verified_bytes,
       const std::stop_token& stop) = 0;
-  virtual absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token& stop) = 0;
+  virtual absl::StatusOr<RepairRecord> Repair(RepairId repair_id, const std::stop_token& stop) = 0;
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
                                                   const std::vector<std::string>& to,
                                                   const std::string& requestor) = 0;
@@ -285,10 +200,11 @@ class CoordinatorApi {
                                                               uint32_t limit) = 0;
   virtual absl::StatusOr<BlockLocation> LocateBlock(const std::string& block_id) = 0;
   // Returns the id of the recovery. The coordinator goes on by itself.
-  virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec& spec, bool even_if_live) = 0;
+  virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& request,
+                                                 bool even_if_live) = 0;
   virtual absl::Status ChangeRecovery(uint64_t recovery_id, RecoveryChange change) = 0;
   // The recovery with this id, or for 0 all recoveries, newest first.
-  virtual absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t recovery_id) = 0;
+  virtual absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t recovery_id) = 0;
   // Measures these links at the same time, in one round in which each node may send once and
   // receive once. RESOURCE_EXHAUSTED: not now, try again later.
   virtual absl::StatusOr<ProbeReport> ProbeLinks(

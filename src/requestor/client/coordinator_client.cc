@@ -6,17 +6,18 @@
 #include "base/bytes/utf8_text.h"
 #include "base/status.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
-#include "model/blame.h"
 #include "model/corrupt_block.h"
 #include "net/tcp_socket.h"
 #include "requestor/client/cluster_status_client.h"
 #include "requestor/client/helper_status_client.h"
 #include "rpc/channel.h"
-#include "rpc/facts_proto.h"
-#include "rpc/part_proto.h"
-#include "rpc/plan_proto.h"
+#include "rpc/convert/facts_proto.h"
+#include "rpc/convert/part_proto.h"
+#include "rpc/convert/plan_proto.h"
+#include "rpc/convert/recovery_proto.h"
+#include "rpc/convert/repair_proto.h"
+#include "rpc/convert/stripe_proto.h"
 #include "rpc/rpc_status.h"
-#include "rpc/stripe_proto.h"
 
 namespace ecpipe {
 namespace {
@@ -33,13 +34,6 @@ constexpr auto kInspectTimeout = std::chrono::milliseconds(1500);
 // after a call of kInspectTimeout.
 constexpr Duration kFarewellTimeout = std::chrono::seconds(1);
 
-absl::StatusOr<v1::Transport> TransportNamed(const std::string& name) {
-  if (name.empty()) return v1::TRANSPORT_UNSPECIFIED;
-  if (name == "tcp") return v1::TRANSPORT_TCP;
-  if (name == "redis") return v1::TRANSPORT_REDIS;
-  return absl::InvalidArgumentError("unknown transport '" + name + "'; known are tcp, redis");
-}
-
 absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
                                          const std::vector<std::string>& to) {
   v1::RepairTarget proto;
@@ -53,77 +47,20 @@ absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
   proto.set_verify(target.verify);
   proto.set_background(target.background);
   if (target.facts) *proto.mutable_facts() = FactsToProto(*target.facts);
-  ECPIPE_ASSIGN_OR_RETURN(const v1::Transport transport, TransportNamed(target.transport));
-  proto.set_transport(transport);
-  return proto;
-}
-
-absl::StatusOr<v1::RecoverySpec> ToProto(const RecoverySpec& spec) {
-  v1::RecoverySpec proto;
-  proto.set_node_id(spec.node);
-  for (const std::string& node : spec.to) proto.add_to(node);
-  proto.set_scheme(spec.scheme);
-  proto.set_policy(spec.policy);
-  proto.set_slice_bytes(spec.slice_bytes);
-  proto.set_streams_per_node(spec.streams_per_node);
-  if (spec.delay_seconds >= 0) proto.set_delay_seconds(spec.delay_seconds);
-  ECPIPE_ASSIGN_OR_RETURN(const v1::Transport transport, TransportNamed(spec.transport));
-  proto.set_transport(transport);
-  return proto;
-}
-
-RecoveryStatus RecoveryOf(const v1::ListRecoveriesResponse::Recovery& proto) {
-  RecoveryStatus status;
-  status.recovery_id = proto.recovery_id();
-  status.spec.node = proto.spec().node_id();
-  status.spec.to = {proto.spec().to().begin(), proto.spec().to().end()};
-  status.spec.scheme = proto.spec().scheme();
-  status.spec.policy = proto.spec().policy();
-  status.spec.slice_bytes = proto.spec().slice_bytes();
-  status.spec.transport = proto.spec().transport() == v1::TRANSPORT_REDIS ? "redis" : "tcp";
-  status.spec.streams_per_node = proto.spec().streams_per_node();
-  status.state = proto.state();
-  status.listing = proto.listing();
-  status.blocks = proto.blocks();
-  status.bytes = proto.bytes();
-  status.done_blocks = proto.done_blocks();
-  status.done_bytes = proto.done_bytes();
-  status.running_blocks = proto.running_blocks();
-  status.waiting_blocks = proto.waiting_blocks();
-  status.failed_blocks = proto.failed_blocks();
-  status.bytes_per_second = proto.bytes_per_second();
-  status.eta_seconds = proto.eta_seconds();
-  status.begins_in_seconds = proto.begins_in_seconds();
-  for (const auto& blocked : proto.blocked()) {
-    status.blocked.push_back(
-        {blocked.block_id(), blocked.reason(), blocked.attempts(), blocked.given_up()});
+  if (!target.transport.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(const TransportKind transport, TransportNamed(target.transport));
+    proto.set_transport(TransportToProto(transport));
   }
-  status.started_unix_ms = proto.started_unix_ms();
-  status.ended_unix_ms = proto.ended_unix_ms();
-  return status;
-}
-
-RepairCost CostOf(const v1::PlanCost& proto) {
-  RepairCost cost;
-  for (const auto& node : proto.nodes()) {
-    cost.nodes.push_back({node.node_id(), node.up_bytes(), node.down_bytes()});
-  }
-  cost.busiest_link_bytes = proto.busiest_link_bytes();
-  cost.total_bytes = proto.total_bytes();
-  cost.depth = proto.depth();
-  cost.expected_seconds = proto.expected_seconds();
-  cost.timeslots = proto.timeslots();
-  return cost;
+  return proto;
 }
 
 absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& proto) {
   ExplainedRepair explained;
   explained.stripe_id = proto.stripe_id();
   explained.code = proto.code();
-  explained.cost = CostOf(proto.cost());
+  explained.cost = CostFromProto(proto.cost());
   for (const auto& prediction : proto.predictions()) {
-    explained.predictions.push_back({prediction.scheme(), prediction.expected_seconds(),
-                                     prediction.timeslots(), prediction.cross_rack_bytes()});
+    explained.predictions.push_back(PredictionFromProto(prediction));
   }
   ECPIPE_ASSIGN_OR_RETURN(explained.plan, PlanFromProto(proto));
   for (const auto& lane : proto.lanes()) {
@@ -165,32 +102,16 @@ class CoordinatorGrpcClient : public CoordinatorApi {
 
   absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
                                              const std::string& requestor,
-                                             const FailedAttempt& from,
+                                             const ResumePoint& from,
                                              const std::stop_token& stop) override {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, {}));
     request.set_requestor(requestor);
-    v1::BeginRepairRequest::Resume* resume = request.mutable_resume();
-    resume->set_repair_id(from.repair_id);
-    resume->set_attempt(from.attempt);
-    resume->mutable_grid()->set_offset(from.grid.offset);
-    resume->mutable_grid()->set_bytes(from.grid.bytes);
-    resume->mutable_grid()->set_slice_bytes(from.grid.slice_bytes);
-    for (const SliceRun& run : from.missing) {
-      v1::SliceRun* added = resume->add_missing();
-      added->set_first(run.first);
-      added->set_count(run.count);
-      added->set_stride(run.stride);
-    }
-    resume->set_scheme(from.scheme);
-    resume->set_status_code(static_cast<int>(from.failure.code()));
-    resume->set_status_message(std::string(from.failure.message()));
-    resume->set_blamed_node(BlamedBy(from.failure));
-    resume->set_corrupt_block_id(CorruptBlockOf(from.failure));
+    ResumeToProto(from, request.mutable_resume());
     return Begin(request, stop);
   }
 
-  absl::StatusOr<RepairAdvice> InspectRepair(RepairId repair_id, uint32_t attempt,
+  absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
                                              uint64_t missing_bytes, bool quiet) override {
     v1::InspectRepairRequest request;
     request.set_repair_id(repair_id);
@@ -199,7 +120,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     request.set_quiet(quiet);
     v1::InspectRepairResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::InspectRepair, request, &response, kInspectTimeout));
-    return RepairAdvice{response.replan(), response.reason()};
+    return Inspection{response.replan(), response.reason()};
   }
 
   absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
@@ -221,12 +142,12 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return SourcesFromProto(response.corrupt());
   }
 
-  absl::StatusOr<RepairStatus> Repair(RepairId repair_id, const std::stop_token& stop) override {
+  absl::StatusOr<RepairRecord> Repair(RepairId repair_id, const std::stop_token& stop) override {
     v1::GetRepairRequest request;
     request.set_repair_id(repair_id);
     v1::GetRepairResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetRepair, request, &response, timeout_, stop));
-    return RepairStatusOf(response.repair());
+    return RepairFromProto(response.repair());
   }
 
   absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
@@ -277,9 +198,10 @@ class CoordinatorGrpcClient : public CoordinatorApi {
                          static_cast<int>(response.block_index())};
   }
 
-  absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec& spec, bool even_if_live) override {
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& wanted,
+                                         bool even_if_live) override {
     v1::BeginRecoveryRequest request;
-    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_spec(), ToProto(spec));
+    *request.mutable_spec() = RecoveryRequestToProto(wanted);
     request.set_even_if_live(even_if_live);
     v1::BeginRecoveryResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRecovery, request, &response));
@@ -297,13 +219,16 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return Call(&Stub::ChangeRecovery, request, &response);
   }
 
-  absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t recovery_id) override {
+  absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t recovery_id) override {
     v1::ListRecoveriesRequest request;
     request.set_recovery_id(recovery_id);
     v1::ListRecoveriesResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::ListRecoveries, request, &response));
-    std::vector<RecoveryStatus> recoveries;
-    for (const auto& recovery : response.recoveries()) recoveries.push_back(RecoveryOf(recovery));
+    std::vector<RecoveryView> recoveries;
+    for (const auto& proto : response.recoveries()) {
+      ECPIPE_ASSIGN_OR_RETURN(RecoveryView recovery, RecoveryFromProto(proto));
+      recoveries.push_back(std::move(recovery));
+    }
     return recoveries;
   }
 
@@ -383,7 +308,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     granted.block_bytes = response.block_bytes();
     granted.checksum = ChecksumFromProto(response.checksum());
     granted.corrupt = SourcesFromProto(response.corrupt());
-    granted.cost = CostOf(response.cost());
+    granted.cost = CostFromProto(response.cost());
     return granted;
   }
 

@@ -75,7 +75,7 @@ bool RepairWatch::WaitsForHelpers() {
 void RepairWatch::Inspect(bool quiet) {
   const RepairPart& part = runner_->part();
   // A coordinator that does not answer has no advice; the attempt may go on without it.
-  const absl::StatusOr<RepairAdvice> advice =
+  const absl::StatusOr<Inspection> advice =
       coordinator_->InspectRepair(part.repair_id, part.attempt, missing_bytes_(), quiet);
   if (!advice.ok() || !advice->replan) return;
   runner_->Cancel(Blame(absl::UnavailableError(advice->reason), kBlameNobody));

@@ -252,16 +252,16 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
                           coordinator_->BeginRepair(target, nodes, options_.name,
                                                     registration.call.given_up.get_token()));
   RepairReport report = ReportOf(granted, target);
-  const absl::StatusOr<RepairStatus> ended = AwaitEnd(granted.repair_id, registration.call);
+  const absl::StatusOr<RepairRecord> ended = AwaitEnd(granted.repair_id, registration.call);
   if (absl::IsCancelled(ended.status())) {
     [[maybe_unused]] const auto told =
         coordinator_->FinishRepair(granted.repair_id, 0, ended.status(), 0,
                                    registration.call.given_up.get_token());
   }
   if (!ended.ok()) return Annotate(ended.status(), "repair " + RepairIdText(granted.repair_id));
-  if (ended->state != "done") {
-    return absl::AbortedError("repair " + RepairIdText(granted.repair_id) + " " + ended->state +
-                              ": " + ended->detail);
+  if (ended->state != RepairState::kDone) {
+    return absl::AbortedError("repair " + RepairIdText(granted.repair_id) + " " +
+                              RepairStateName(ended->state) + ": " + ended->detail);
   }
   report.attempts = ended->attempt + 1;
   report.transport = ended->transport;
@@ -270,16 +270,16 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
   return report;
 }
 
-absl::StatusOr<RepairStatus> Requestor::AwaitEnd(RepairId repair_id, const Call& call) {
+absl::StatusOr<RepairRecord> Requestor::AwaitEnd(RepairId repair_id, const Call& call) {
   constexpr Duration kLongestPause = std::chrono::milliseconds(200);
   const Clock& clock = Clock::System();
   Duration pause = std::chrono::milliseconds(5);
   TimePoint answered = clock.Now();
   while (true) {
-    absl::StatusOr<RepairStatus> repair =
+    absl::StatusOr<RepairRecord> repair =
         coordinator_->Repair(repair_id, call.given_up.get_token());
     if (repair.ok()) {
-      if (repair->state != "running") return repair;
+      if (repair->state != RepairState::kRunning) return repair;
       answered = clock.Now();
     } else {
       // A coordinator that starts again takes the repair up.
@@ -324,8 +324,8 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
       status = LocateCorruptBlock(target, part, status, &registration.call);
     }
     if (!CanResume(status)) break;
-    const FailedAttempt failed{part.repair_id,  part.attempt,   sink->grid(),
-                               sink->Missing(), granted.scheme, status};
+    const ResumePoint failed{part.repair_id, part.attempt, {sink->grid(), sink->Missing()},
+                             granted.scheme, status};
     absl::StatusOr<GrantedRepair> next = Resume(target, failed, registration.call);
     if (!next.ok()) {
       status = next.status();
@@ -350,7 +350,7 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
 }
 
 absl::StatusOr<GrantedRepair> Requestor::Resume(const RepairTarget& target,
-                                                const FailedAttempt& failed, const Call& call) {
+                                                const ResumePoint& failed, const Call& call) {
   constexpr Duration kLongestPause = std::chrono::seconds(1);
   const TimePoint give_up = Clock::System().Now() + options_.call_timeout;
   Duration pause = std::chrono::milliseconds(50);

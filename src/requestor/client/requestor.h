@@ -46,7 +46,7 @@ struct RepairReport {
   double seconds = 0;
   double commit_seconds = 0;
   std::vector<std::string> sha256;       // of the bytes of each block; empty if it was not computed
-  RepairCost cost;                       // of the plan that ran
+  PlanCost cost;                         // of the plan that ran
   std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
   // Sources of the target's facts whose replicas are known to be corrupt.
   std::vector<StripeFacts::Source> corrupt;
@@ -155,7 +155,7 @@ class Requestor {
   absl::Status RunPart(const RepairPart& part, SliceSink* sink, Call* call, RepairReport* report,
                        const std::function<uint64_t()>& missing_bytes);
   // Gets the next attempt. Waits for a coordinator that does not answer.
-  absl::StatusOr<GrantedRepair> Resume(const RepairTarget& target, const FailedAttempt& failed,
+  absl::StatusOr<GrantedRepair> Resume(const RepairTarget& target, const ResumePoint& failed,
                                        const Call& call);
   void GiveUp(Call* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns false if the call is cancelled.
@@ -166,7 +166,7 @@ class Requestor {
   absl::Status LocateCorruptBlock(const RepairTarget& target, const RepairPart& part,
                                   const absl::Status& found, Call* call);
   // Waits until the coordinator says that the repair has ended. CANCELLED: the call was cancelled.
-  absl::StatusOr<RepairStatus> AwaitEnd(RepairId repair_id, const Call& call);
+  absl::StatusOr<RepairRecord> AwaitEnd(RepairId repair_id, const Call& call);
 
   const std::unique_ptr<CoordinatorApi> coordinator_;
   const RequestorOptions options_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/block_report_proto.h"
+#include "rpc/convert/block_report_proto.h"
 
 #include <gtest/gtest.h>
 

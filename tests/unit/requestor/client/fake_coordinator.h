@@ -12,7 +12,7 @@ namespace ecpipe {
 class FakeCoordinator : public CoordinatorApi {
  public:
   std::function<absl::StatusOr<GrantedRepair>(const RepairTarget& target)> begin;
-  std::function<absl::StatusOr<RepairAdvice>()> inspect = [] { return RepairAdvice{}; };
+  std::function<absl::StatusOr<Inspection>()> inspect = [] { return Inspection{}; };
   std::function<absl::Status(const absl::Status& ended, const std::stop_token& stop)> finish =
       [](const absl::Status&, const std::stop_token&) { return absl::OkStatus(); };
 
@@ -24,11 +24,11 @@ class FakeCoordinator : public CoordinatorApi {
     return begin(target);
   }
   absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget&, const std::string&,
-                                             const FailedAttempt&,
+                                             const ResumePoint&,
                                              const std::stop_token&) override {
     return NotFaked();
   }
-  absl::StatusOr<RepairAdvice> InspectRepair(RepairId, uint32_t, uint64_t, bool) override {
+  absl::StatusOr<Inspection> InspectRepair(RepairId, uint32_t, uint64_t, bool) override {
     return inspect();
   }
   absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
@@ -37,7 +37,7 @@ class FakeCoordinator : public CoordinatorApi {
     ECPIPE_RETURN_IF_ERROR(finish(status, stop));
     return corrupt;
   }
-  absl::StatusOr<RepairStatus> Repair(RepairId, const std::stop_token&) override {
+  absl::StatusOr<RepairRecord> Repair(RepairId, const std::stop_token&) override {
     return NotFaked();
   }
   absl::StatusOr<ExplainedRepair> Explain(const RepairTarget&, const std::vector<std::string>&,
@@ -53,9 +53,11 @@ class FakeCoordinator : public CoordinatorApi {
   absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override {
     return NotFaked();
   }
-  absl::StatusOr<uint64_t> BeginRecovery(const RecoverySpec&, bool) override { return NotFaked(); }
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest&, bool) override {
+    return NotFaked();
+  }
   absl::Status ChangeRecovery(uint64_t, RecoveryChange) override { return NotFaked(); }
-  absl::StatusOr<std::vector<RecoveryStatus>> Recoveries(uint64_t) override { return NotFaked(); }
+  absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t) override { return NotFaked(); }
   absl::StatusOr<ProbeReport> ProbeLinks(const std::vector<std::pair<std::string, std::string>>&,
                                          uint64_t) override {
     return NotFaked();

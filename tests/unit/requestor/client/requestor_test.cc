@@ -207,7 +207,7 @@ TEST_F(RequestorTest, AnAttemptGoesOnWithoutAdviceWhenTheWatchFails) {
   options_.watch = {.quiet_after = std::chrono::milliseconds(2),
                     .inspect_every = std::chrono::milliseconds(2)};
   helpers_->may_send.Drain();
-  coordinator_->inspect = [this]() -> absl::StatusOr<RepairAdvice> {
+  coordinator_->inspect = [this]() -> absl::StatusOr<Inspection> {
     helpers_->may_send.Signal();
     throw std::bad_alloc();
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/store/journal.h"
+#include "model/repair.h"
 
 namespace ecpipe {
 
@@ -15,6 +15,14 @@ const char* RepairStateName(RepairState state) {
       return "interrupted";
   }
   return "unknown";
+}
+
+RepairState RepairStateNamed(const std::string& name) {
+  for (const RepairState state :
+       {RepairState::kRunning, RepairState::kDone, RepairState::kFailed}) {
+    if (name == RepairStateName(state)) return state;
+  }
+  return RepairState::kInterrupted;
 }
 
 }  // namespace ecpipe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/recovery_record.h"
+#include "model/recovery.h"
 
 namespace ecpipe {
 
@@ -13,6 +13,14 @@ const char* RecoveryPolicyName(RecoveryPolicy policy) {
       return "balanced";
   }
   return "unknown";
+}
+
+std::optional<RecoveryPolicy> RecoveryPolicyNamed(const std::string& name) {
+  for (const RecoveryPolicy policy :
+       {RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent, RecoveryPolicy::kBalanced}) {
+    if (name == RecoveryPolicyName(policy)) return policy;
+  }
+  return std::nullopt;
 }
 
 const char* RecoveryStateName(RecoveryState state) {
@@ -31,6 +39,15 @@ const char* RecoveryStateName(RecoveryState state) {
       return "returned";
   }
   return "unknown";
+}
+
+RecoveryState RecoveryStateNamed(const std::string& name) {
+  for (const RecoveryState state :
+       {RecoveryState::kRunning, RecoveryState::kPaused, RecoveryState::kDone,
+        RecoveryState::kCancelled, RecoveryState::kReturned}) {
+    if (name == RecoveryStateName(state)) return state;
+  }
+  return RecoveryState::kPartial;
 }
 
 }  // namespace ecpipe

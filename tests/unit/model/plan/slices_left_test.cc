@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/planning/slices_left.h"
+#include "model/plan/slices_left.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/facts_proto.h"
+#include "rpc/convert/facts_proto.h"
 
 #include <algorithm>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request for a recovery, and the record that the journal keeps of it.
+// Recoveries of nodes: the request, the record that the journal keeps, and what operators see.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ using RecoveryId = uint64_t;
 enum class RecoveryPolicy { kInOrder, kLeastRecent, kBalanced };
 // "in-order", "least-recent", "balanced".
 const char* RecoveryPolicyName(RecoveryPolicy policy);
+// Nothing for a name that is not one of these.
+std::optional<RecoveryPolicy> RecoveryPolicyNamed(const std::string& name);
 
 enum class RecoveryState {
   kRunning,
@@ -27,6 +30,8 @@ enum class RecoveryState {
   kReturned,  // the node came back, and with it the blocks that were not rebuilt yet
 };
 const char* RecoveryStateName(RecoveryState state);
+// For a name that this build does not know: kPartial.
+RecoveryState RecoveryStateNamed(const std::string& name);
 inline bool Ended(RecoveryState state) {
   return state != RecoveryState::kRunning && state != RecoveryState::kPaused;
 }
@@ -36,8 +41,8 @@ struct RecoveryRequest {
   std::vector<std::string> to;  // nodes that may store rebuilt blocks; empty: all live nodes
   std::string scheme;           // as in RepairRequest
   RecoveryPolicy policy = RecoveryPolicy::kBalanced;
-  uint32_t slice_bytes = 0;  // 0: the default
-  TransportKind transport = TransportKind::kTcp;
+  uint32_t slice_bytes = 0;                // 0: the default
+  std::optional<TransportKind> transport;  // none: the default
   uint32_t streams_per_node = 0;  // repairs in which a node takes part at once; 0: the default
   // The recovery rebuilds nothing before the node has been silent for so long; negative: the
   // default. The journal does not keep it, but rebuild_after_unix_ms.
@@ -63,6 +68,25 @@ struct RecoveryRecord {
   int64_t rebuild_after_unix_ms = 0;
 
   friend bool operator==(const RecoveryRecord&, const RecoveryRecord&) = default;
+};
+
+// A block whose repair failed.
+struct BlockedBlock {
+  std::string block_id;
+  std::string reason;
+  int attempts = 0;
+  bool given_up = false;
+};
+
+struct RecoveryView {
+  RecoveryRecord record;  // the current numbers, also while it runs
+  bool listing = false;   // record.blocks is not complete yet
+  uint64_t running_blocks = 0;
+  uint64_t waiting_blocks = 0;
+  double bytes_per_second = 0;        // of the last half minute
+  double eta_seconds = -1;            // -1: not known
+  double begins_in_seconds = 0;       // time that the node still has to come back
+  std::vector<BlockedBlock> blocked;  // blocks whose repair failed and is not done; not always all
 };
 
 }  // namespace ecpipe

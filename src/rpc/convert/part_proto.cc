@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/part_proto.h"
+#include "rpc/convert/part_proto.h"
 
 #include <algorithm>
 #include <string>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/plan_proto.h"
+#include "rpc/convert/plan_proto.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
-#include "rpc/part_proto.h"
+#include "rpc/convert/part_proto.h"
 
 namespace ecpipe {
 namespace {

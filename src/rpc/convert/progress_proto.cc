@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/progress_proto.h"
+#include "rpc/convert/progress_proto.h"
 
 #include "model/blame.h"
 #include "rpc/rpc_status.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/stripe_proto.h"
+#include "rpc/convert/stripe_proto.h"
 
 namespace ecpipe {
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Repairs: their records, and what requestor and coordinator tell each other of an attempt.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "model/plan/repair_plan.h"
+#include "model/plan/slices_left.h"
+
+namespace ecpipe {
+
+enum class RepairState {
+  kRunning,      // handed out, or about to be
+  kDone,         // the requestor said that all bytes are verified
+  kFailed,       // ended with an error; `detail` says which
+  kInterrupted,  // was running when the coordinator stopped; the outcome is not known
+};
+const char* RepairStateName(RepairState state);
+// For a name that this build does not know: kInterrupted.
+RepairState RepairStateNamed(const std::string& name);
+
+struct RepairRecord {
+  RepairId repair_id = 0;
+  uint32_t attempt = 0;
+  std::vector<std::string> block_ids;  // the failed blocks
+  uint64_t offset = 0;                 // range within each block, bytes
+  uint64_t bytes = 0;
+  std::string scheme;
+  std::string transport;
+  std::string requestor;
+  // The nodes that store the blocks, one for each block; empty: the requestor takes the bytes.
+  std::vector<std::string> hosts;
+  std::vector<Row> moved;    // rows that their host has stored and that the catalog has moved there
+  uint64_t recovery_id = 0;  // the recovery that the repair belongs to; 0: none
+  RepairState state = RepairState::kRunning;
+  int64_t started_unix_ms = 0;
+  int64_t ended_unix_ms = 0;  // 0 while running
+  std::string detail;         // why it failed; empty otherwise
+
+  friend bool operator==(const RepairRecord&, const RepairRecord&) = default;
+};
+
+// The state in which a failed attempt has left a repair.
+struct ResumePoint {
+  RepairId repair_id = 0;
+  uint32_t attempt = 0;
+  SlicesLeft left;
+  std::string scheme;    // the scheme of that attempt
+  absl::Status failure;  // why it failed, with the blame (model/blame.h)
+};
+
+// What to do about a running attempt.
+struct Inspection {
+  bool replan = false;  // end the attempt, and resume the repair
+  std::string reason;
+};
+
+}  // namespace ecpipe

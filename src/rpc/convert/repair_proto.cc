@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/convert/repair_proto.h"
+
+#include "model/blame.h"
+#include "model/corrupt_block.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+
+void RepairToProto(const RepairRecord& record, v1::Repair* proto) {
+  proto->set_repair_id(record.repair_id);
+  proto->set_attempt(record.attempt);
+  for (const std::string& block_id : record.block_ids) proto->add_block_ids(block_id);
+  proto->set_scheme(record.scheme);
+  proto->set_transport(record.transport);
+  proto->set_state(RepairStateName(record.state));
+  proto->set_requestor(record.requestor);
+  proto->set_started_unix_ms(record.started_unix_ms);
+  proto->set_ended_unix_ms(record.ended_unix_ms);
+  proto->set_detail(record.detail);
+  for (const std::string& host : record.hosts) proto->add_hosts(host);
+  proto->set_recovery_id(record.recovery_id);
+}
+
+RepairRecord RepairFromProto(const v1::Repair& proto) {
+  RepairRecord record;
+  record.repair_id = proto.repair_id();
+  record.attempt = proto.attempt();
+  record.block_ids.assign(proto.block_ids().begin(), proto.block_ids().end());
+  record.scheme = proto.scheme();
+  record.transport = proto.transport();
+  record.state = RepairStateNamed(proto.state());
+  record.requestor = proto.requestor();
+  record.started_unix_ms = proto.started_unix_ms();
+  record.ended_unix_ms = proto.ended_unix_ms();
+  record.detail = proto.detail();
+  record.hosts = {proto.hosts().begin(), proto.hosts().end()};
+  record.recovery_id = proto.recovery_id();
+  return record;
+}
+
+void ResumeToProto(const ResumePoint& point, v1::BeginRepairRequest::Resume* proto) {
+  proto->set_repair_id(point.repair_id);
+  proto->set_attempt(point.attempt);
+  proto->mutable_grid()->set_offset(point.left.grid.offset);
+  proto->mutable_grid()->set_bytes(point.left.grid.bytes);
+  proto->mutable_grid()->set_slice_bytes(point.left.grid.slice_bytes);
+  for (const SliceRun& run : point.left.missing) {
+    v1::SliceRun* added = proto->add_missing();
+    added->set_first(run.first);
+    added->set_count(run.count);
+    added->set_stride(run.stride);
+  }
+  proto->set_scheme(point.scheme);
+  proto->set_status_code(static_cast<int>(point.failure.code()));
+  proto->set_status_message(std::string(point.failure.message()));
+  proto->set_blamed_node(BlamedBy(point.failure));
+  proto->set_corrupt_block_id(CorruptBlockOf(point.failure));
+}
+
+ResumePoint ResumeFromProto(const v1::BeginRepairRequest::Resume& proto) {
+  ResumePoint point;
+  point.repair_id = proto.repair_id();
+  point.attempt = proto.attempt();
+  point.left.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};
+  for (const v1::SliceRun& run : proto.missing()) {
+    point.left.missing.push_back({run.first(), run.count(), run.stride()});
+  }
+  point.scheme = proto.scheme();
+  point.failure = StatusFromWire(proto.status_code(), proto.status_message(), proto.blamed_node());
+  return point;
+}
+
+void CostToProto(const PlanCost& cost, v1::PlanCost* proto) {
+  for (const NodeLoad& load : cost.loads) {
+    v1::PlanCost::Node* node = proto->add_nodes();
+    node->set_node_id(load.node);
+    node->set_up_bytes(load.up_bytes);
+    node->set_down_bytes(load.down_bytes);
+  }
+  proto->set_busiest_link_bytes(cost.busiest_link_bytes);
+  proto->set_total_bytes(cost.total_bytes);
+  proto->set_depth(static_cast<uint32_t>(cost.depth));
+  proto->set_expected_seconds(cost.seconds);
+  proto->set_timeslots(cost.timeslots);
+}
+
+PlanCost CostFromProto(const v1::PlanCost& proto) {
+  PlanCost cost;
+  for (const auto& node : proto.nodes()) {
+    cost.loads.push_back({node.node_id(), node.up_bytes(), node.down_bytes()});
+  }
+  cost.busiest_link_bytes = proto.busiest_link_bytes();
+  cost.total_bytes = proto.total_bytes();
+  cost.depth = static_cast<int>(proto.depth());
+  cost.seconds = proto.expected_seconds();
+  cost.timeslots = proto.timeslots();
+  return cost;
+}
+
+void PredictionToProto(const SchemePrediction& prediction,
+                       v1::ExplainRepairResponse::Prediction* proto) {
+  proto->set_scheme(prediction.scheme);
+  proto->set_expected_seconds(prediction.cost.seconds);
+  proto->set_timeslots(prediction.cost.timeslots);
+  proto->set_cross_rack_bytes(prediction.cost.cross_rack_bytes);
+}
+
+SchemePrediction PredictionFromProto(const v1::ExplainRepairResponse::Prediction& proto) {
+  SchemePrediction prediction{proto.scheme(), {}};
+  prediction.cost.seconds = proto.expected_seconds();
+  prediction.cost.timeslots = proto.timeslots();
+  prediction.cost.cross_rack_bytes = proto.cross_rack_bytes();
+  return prediction;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ecpipe/v1/coordinator.pb.h"
+#include "model/plan/cost.h"
+#include "model/repair.h"
+
+namespace ecpipe {
+
+void RepairToProto(const RepairRecord& record, v1::Repair* proto);
+// Without what the journal keeps for itself: the range, and the rows that have moved.
+RepairRecord RepairFromProto(const v1::Repair& proto);
+
+void ResumeToProto(const ResumePoint& point, v1::BeginRepairRequest::Resume* proto);
+// Takes the slices as they come: SlicesLeft::Validate checks them.
+ResumePoint ResumeFromProto(const v1::BeginRepairRequest::Resume& proto);
+
+void CostToProto(const PlanCost& cost, v1::PlanCost* proto);
+PlanCost CostFromProto(const v1::PlanCost& proto);
+
+void PredictionToProto(const SchemePrediction& prediction,
+                       v1::ExplainRepairResponse::Prediction* proto);
+// Of the cost the time and the bytes between racks.
+SchemePrediction PredictionFromProto(const v1::ExplainRepairResponse::Prediction& proto);
+
+}  // namespace ecpipe
