@@ -265,7 +265,9 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
   if (wanted->hosts.empty()) *response->mutable_part() = PartToProto(grant->part);
   response->set_scheme(grant->planned.plan.scheme);
   response->set_stripe_id(grant->planned.stripe.stripe_id);
-  response->set_block_bytes(grant->planned.block_bytes);
+  const std::vector<uint64_t>& lengths = grant->planned.block_lengths;
+  response->set_block_bytes(*std::min_element(lengths.begin(), lengths.end()));
+  response->mutable_block_lengths()->Add(lengths.begin(), lengths.end());
   if (grant->checksum) *response->mutable_checksum() = ChecksumToProto(*grant->checksum);
   SourcesToProto(repairs_->CorruptSources(grant->repair_id), response->mutable_corrupt());
   CostToProto(grant->planned.cost, response->mutable_cost());

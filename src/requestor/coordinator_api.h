@@ -27,7 +27,7 @@ struct RepairTarget {
   std::vector<std::string> block_ids;
   std::optional<StripeFacts> facts;    // describes that stripe; none: it is in the catalog
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // 0: to the end of the shortest of the blocks
+  uint64_t bytes = 0;  // 0: to the end of the longest of the blocks
   std::string scheme;  // "auto": the scheme with the least expected time
   uint32_t slice_bytes = 0;
   std::string transport;  // "tcp" or "redis"
@@ -61,7 +61,7 @@ struct GrantedRepair {
   std::optional<RepairPart> part;  // has passed ValidatePart; none: nodes store the blocks
   std::string scheme;
   std::string stripe_id;
-  uint64_t block_bytes = 0;  // length of the shortest wanted block
+  std::vector<uint64_t> block_lengths;  // of the target's blocks
   RepairCost cost;
   std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
   // Sources of the target's facts whose replicas are known to be corrupt.

@@ -146,6 +146,21 @@ void StripeToProto(const StripeInfo& stripe, v1::Stripe* proto) {
   }
 }
 
+absl::StatusOr<std::vector<uint64_t>> LengthsOf(const v1::RepairTarget& target,
+                                                const v1::BeginRepairResponse& response) {
+  const auto& lengths = response.block_lengths();
+  const int blocks = target.block_ids_size();
+  if (lengths.size() == blocks) return std::vector<uint64_t>(lengths.begin(), lengths.end());
+  // An older coordinator tells the length of the shortest alone. Who brings the facts of the stripe
+  // knows the others.
+  if (!lengths.empty() || (blocks > 1 && !target.has_facts())) {
+    return absl::FailedPreconditionError(
+        "the coordinator does not tell the length of each block: update it, or repair the blocks "
+        "one at a time");
+  }
+  return std::vector<uint64_t>(static_cast<size_t>(blocks), response.block_bytes());
+}
+
 StripeInfo StripeOf(const v1::Stripe& proto) {
   StripeInfo stripe{proto.stripe_id(), proto.code(), proto.block_bytes(), {}};
   for (const v1::BlockPlace& place : proto.blocks()) {
@@ -398,7 +413,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     }
     granted.scheme = response.scheme();
     granted.stripe_id = response.stripe_id();
-    granted.block_bytes = response.block_bytes();
+    ECPIPE_ASSIGN_OR_RETURN(granted.block_lengths, LengthsOf(request.target(), response));
     granted.checksum = ChecksumFromProto(response.checksum());
     granted.corrupt = SourcesFromProto(response.corrupt());
     granted.cost = CostOf(response.cost());
