@@ -169,17 +169,25 @@ StripeInfo StripeOf(const v1::Stripe& proto) {
   return stripe;
 }
 
+// What begins a repair over a lost connection.
+enum class WhenLost { kWaits, kFailsAtOnce };
+
 struct GrpcConnection {
-  GrpcConnection(const std::string& coordinator, const std::shared_ptr<TlsContext>& tls)
+  GrpcConnection(const std::string& coordinator, const std::shared_ptr<TlsContext>& tls,
+                 WhenLost when_lost)
       : address(coordinator),
         security(tls),
         channel(MakeChannel(address, security, Role::kCoordinator)),
-        stub(v1::CoordinatorService::NewStub(channel)) {}
+        stub(v1::CoordinatorService::NewStub(channel)),
+        reconnector(when_lost == WhenLost::kWaits ? nullptr
+                                                  : std::make_unique<Reconnector>(channel)) {}
 
   const std::string address;
   const RpcSecurity security;
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<v1::CoordinatorService::Stub> stub;
+  // Null: whoever begins a repair waits for a lost connection to come back.
+  const std::unique_ptr<Reconnector> reconnector;
 };
 
 class CoordinatorGrpcClient : public CoordinatorApi {
@@ -194,6 +202,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
     request.set_requestor(requestor);
+    if (connection_->reconnector == nullptr) AwaitCoordinator(stop);
     return Begin(request, stop);
   }
 
@@ -221,6 +230,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     resume->set_status_message(std::string(from.failure.message()));
     resume->set_blamed_node(BlamedBy(from.failure));
     resume->set_corrupt_block_id(CorruptBlockOf(from.failure));
+    AwaitCoordinator(stop);
     return Begin(request, stop);
   }
 
@@ -405,7 +415,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   absl::StatusOr<GrantedRepair> Begin(const v1::BeginRepairRequest& request,
                                       const std::stop_token& stop) {
     v1::BeginRepairResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRepair, request, &response, timeout_, stop));
+    ECPIPE_RETURN_IF_ERROR(CallAtOnce(&Stub::BeginRepair, request, &response, timeout_, stop));
     GrantedRepair granted;
     granted.repair_id = response.repair_id();
     if (request.target().to().empty()) {
@@ -427,7 +437,17 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   template <typename Method, typename Request, typename Response>
   absl::Status Call(Method method, const Request& request, Response* response, Duration timeout,
                     const std::stop_token& stop = {}) {
-    AwaitReconnection(connection_->channel.get());
+    AwaitCoordinator(stop);
+    return CallAtOnce(method, request, response, timeout, stop);
+  }
+  void AwaitCoordinator(const std::stop_token& stop) {
+    AwaitReconnection(connection_->channel.get(), std::chrono::milliseconds(200), stop);
+  }
+  // Does not wait for a lost connection to come back; somebody else may.
+  template <typename Method, typename Request, typename Response>
+  absl::Status CallAtOnce(Method method, const Request& request, Response* response,
+                          Duration timeout, const std::stop_token& stop) {
+    if (connection_->reconnector != nullptr) connection_->reconnector->Begin();
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
     grpc::Status status;
@@ -469,13 +489,15 @@ class SharedConnection : public CoordinatorConnection {
 absl::StatusOr<std::shared_ptr<CoordinatorConnection>> CoordinatorConnection::Open(
     const std::string& address, const std::shared_ptr<TlsContext>& tls) {
   ECPIPE_RETURN_IF_ERROR(ParseHostPort(address).status());
-  return std::make_shared<SharedConnection>(std::make_shared<const GrpcConnection>(address, tls));
+  return std::make_shared<SharedConnection>(
+      std::make_shared<const GrpcConnection>(address, tls, WhenLost::kFailsAtOnce));
 }
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> MakeCoordinatorClient(
     const std::string& address, Duration timeout, const std::shared_ptr<TlsContext>& tls) {
-  ECPIPE_ASSIGN_OR_RETURN(const auto connection, CoordinatorConnection::Open(address, tls));
-  return connection->Client(timeout);
+  ECPIPE_RETURN_IF_ERROR(ParseHostPort(address).status());
+  return std::make_unique<CoordinatorGrpcClient>(
+      std::make_shared<const GrpcConnection>(address, tls, WhenLost::kWaits), timeout);
 }
 
 }  // namespace ecpipe

@@ -269,6 +269,23 @@ TEST(ReceiveLimitTest, OneRoundOfFramesMayTakeHalfOfTheStallTimeout) {
   EXPECT_TRUE(CheckReceiveLimit(part, least - 1, kStall).ok());
 }
 
+// A fallback of the storage system must not wait for a coordinator that is down.
+TEST(LostCoordinatorTest, ARepairOverASharedConnectionFailsAtOnce) {
+  constexpr int kRepairs = 50;
+  constexpr Duration kPatience = std::chrono::milliseconds(200);  // of calls that may wait
+  UniqueFd listener = Listen({"127.0.0.1", 0}).value();
+  const std::string address = FormatHostPort(BoundAddress(listener.get()).value());
+  listener.reset();
+  const auto connection = CoordinatorConnection::Open(address, nullptr).value();
+  const TimePoint begun = Clock::System().Now();
+  for (int i = 0; i < kRepairs; ++i) {
+    const auto granted = connection->Client(std::chrono::seconds(10))
+                             ->BeginRepair({.block_ids = {"b"}}, {}, "r", std::stop_token());
+    EXPECT_TRUE(absl::IsUnavailable(granted.status())) << granted.status();
+  }
+  EXPECT_LT(Clock::System().Now() - begun, kRepairs * kPatience / 2);
+}
+
 // The kernel takes connections to this coordinator, and nobody answers.
 class SilentCoordinatorTest : public testing::Test {
  protected:
