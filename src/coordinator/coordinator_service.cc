@@ -150,6 +150,7 @@ void CheckNodes(const std::set<std::string>& nodes, v1::GetStatusResponse* respo
   }
   const std::vector<absl::Status> answers = CheckPorts(addresses, kPortPatience);
   for (size_t i = 0; i < checked.size(); ++i) {
+    checked[i]->set_ports_checked(true);
     checked[i]->set_control_error(CleanText(std::string(answers[2 * i].message())));
     checked[i]->set_data_error(CleanText(std::string(answers[2 * i + 1].message())));
   }
@@ -450,6 +451,13 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
       node->mutable_inventory()->add_failed_roots(root);
     }
     DataNodeToStatus(view, node);
+  }
+  for (const RefusedNode& refused : repairs_->nodes().Refused()) {
+    v1::GetStatusResponse::RefusedNode* added = response->add_refused_nodes();
+    added->set_node_id(refused.node_id);
+    added->set_control_address(refused.control_address);
+    added->set_reason(CleanText(refused.reason));
+    added->set_seconds_ago(refused.seconds_ago);
   }
   const auto& wanted = request->check_nodes();
   CheckNodes(std::set<std::string>(wanted.begin(), wanted.end()), response);

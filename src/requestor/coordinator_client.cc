@@ -25,6 +25,8 @@ constexpr size_t kPutBytes = 2 << 20;
 constexpr int kStripesInPut = 1000;
 // A round of probes ends by itself before.
 constexpr auto kProbeTimeout = std::chrono::seconds(120);
+// The coordinator tries ports of nodes for two seconds at most.
+constexpr auto kCheckTimeout = std::chrono::seconds(5);
 // The coordinator asks helpers, and waits half a second for them.
 constexpr auto kInspectTimeout = std::chrono::milliseconds(1500);
 // Nobody who cancels waits for long for a coordinator that does not answer: ecpipe.h promises four
@@ -385,31 +387,25 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetStatus, v1::GetStatusRequest(), &response));
     ClusterStatus status = ClusterStatusOf(response);
     AskHelpers(connection_->security, &status.nodes);
-    ECPIPE_RETURN_IF_ERROR(AskAboutSilent(&status.nodes));
+    AskAboutSilent(&status.nodes);
     return status;
   }
 
  private:
   using Stub = v1::CoordinatorService::Stub;
 
-  // The coordinator says whether it reaches nodes that do not answer this process.
-  absl::Status AskAboutSilent(std::vector<NodeStatus>* nodes) {
+  // The coordinator says whether it reaches nodes that do not answer this process. If it does not
+  // say, the nodes stay unchecked: what is known is worth more than an error.
+  void AskAboutSilent(std::vector<NodeStatus>* nodes) {
     v1::GetStatusRequest request;
     for (const NodeStatus& node : *nodes) {
-      if (node.state != "dead" && !node.answers) request.add_check_nodes(node.node);
+      if (node.state == "live" && !node.answers) request.add_check_nodes(node.node);
     }
-    if (request.check_nodes().empty()) return absl::OkStatus();
+    if (request.check_nodes().empty()) return;
     v1::GetStatusResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetStatus, request, &response));
-    for (const auto& proto : response.nodes()) {
-      const auto node = std::find_if(nodes->begin(), nodes->end(), [&](const NodeStatus& known) {
-        return known.node == proto.info().node_id();
-      });
-      if (node == nodes->end()) continue;
-      node->control_error = proto.control_error();
-      node->data_error = proto.data_error();
-    }
-    return absl::OkStatus();
+    const Duration timeout = std::min<Duration>(timeout_, kCheckTimeout);
+    if (!Call(&Stub::GetStatus, request, &response, timeout).ok()) return;
+    AddPortChecks(response, nodes);
   }
 
   absl::StatusOr<GrantedRepair> Begin(const v1::BeginRepairRequest& request,

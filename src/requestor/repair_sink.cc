@@ -47,7 +47,9 @@ bool RepairSink::Ready(Row, uint32_t slice_index) {
 
 absl::Status RepairSink::Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) {
   const uint32_t block = row / layout_.sub_blocks;
-  if (block >= blocks()) return absl::InternalError("the part brought a row that was not asked for");
+  if (block >= blocks()) {
+    return absl::InternalError("the part brought a row that was not asked for");
+  }
   if (rows_left_[slice_index] == 0) return absl::OkStatus();
   absl::Status written;
   layout_.ForEachPiece(row % layout_.sub_blocks, grid_.SliceOffset(slice_index), bytes.size(),

@@ -23,11 +23,11 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Rpc
                                            Role server);
 
 // Call this before a call that is repeated until it succeeds: it waits up to `patience` for a lost
-// connection to come back, and returns at once if the connection is not lost, or soon when `stop` is
-// asked to stop. Without it a process
-// that serves no calls and pauses between its own would hardly ever connect again: gRPC handles its
-// sockets only from threads that are in a call (and otherwise every five seconds, which is as long
-// as an attempt to connect may take), and a call over a lost connection fails at once.
+// connection to come back, and returns at once if the connection is not lost, or soon when `stop`
+// is asked to stop. Without it a process that serves no calls and pauses between its own would
+// hardly ever connect again: gRPC handles its sockets only from threads that are in a call (and
+// otherwise every five seconds, which is as long as an attempt to connect may take), and a call
+// over a lost connection fails at once.
 void AwaitReconnection(grpc::Channel* channel, Duration patience = std::chrono::milliseconds(200),
                        const std::stop_token& stop = {});
 
