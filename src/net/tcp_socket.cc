@@ -12,6 +12,7 @@
 #include <charconv>
 #include <iterator>
 #include <memory>
+#include <set>
 
 #include "base/status.h"
 
@@ -47,6 +48,68 @@ bool IsHostText(const std::string& host) {
 void SetNoDelay(int fd) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+// `error`: of the system, if it fails.
+absl::StatusOr<UniqueFd> ListenOn(const addrinfo& info, const HostPort& address, int* error) {
+  const auto failed = [error](const std::string& what) {
+    *error = errno;
+    return ErrnoStatus(*error, what);
+  };
+  UniqueFd fd(::socket(info.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return failed("socket");
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const std::string where = "listen on " + FormatHostPort(address);
+  if (::bind(fd.get(), info.ai_addr, info.ai_addrlen) != 0) return failed(where);
+  constexpr int kBacklog = 512;  // a full-node recovery opens hundreds of streams at once
+  if (::listen(fd.get(), kBacklog) != 0) return failed(where);
+  return fd;
+}
+
+void SetPort(int port, sockaddr* address) {
+  const uint16_t in_network_order = htons(static_cast<uint16_t>(port));
+  if (address->sa_family == AF_INET) {
+    reinterpret_cast<sockaddr_in*>(address)->sin_port = in_network_order;
+  } else if (address->sa_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6*>(address)->sin6_port = in_network_order;
+  }
+}
+
+absl::StatusOr<std::string> NumericHostOf(const addrinfo& info) {
+  char numeric[NI_MAXHOST];
+  const int error = ::getnameinfo(info.ai_addr, info.ai_addrlen, numeric, sizeof numeric, nullptr,
+                                  0, NI_NUMERICHOST);
+  if (error != 0) return absl::InternalError(std::string("getnameinfo: ") + ::gai_strerror(error));
+  return std::string(numeric);
+}
+
+absl::StatusOr<std::vector<UniqueFd>> TryListenOnAll(const HostPort& address) {
+  ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr all, Resolve(address, AI_PASSIVE));
+  std::vector<UniqueFd> listeners;
+  std::set<std::string> seen;  // two lines of /etc/hosts may name one address
+  absl::Status left_out;
+  int port = address.port;
+  for (const addrinfo* info = all.get(); info != nullptr; info = info->ai_next) {
+    ECPIPE_ASSIGN_OR_RETURN(const std::string numeric, NumericHostOf(*info));
+    if (!seen.insert(numeric).second) continue;
+    SetPort(port, info->ai_addr);
+    int error = 0;
+    absl::StatusOr<UniqueFd> listener = ListenOn(*info, {numeric, port}, &error);
+    // The host has no such address, or does not speak that protocol.
+    if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT) {
+      left_out = listener.status();
+      continue;
+    }
+    if (!listener.ok()) return listener.status();
+    if (port == 0) {
+      ECPIPE_ASSIGN_OR_RETURN(const HostPort bound, BoundAddress(listener->get()));
+      port = bound.port;
+    }
+    listeners.push_back(*std::move(listener));
+  }
+  if (listeners.empty()) return left_out;
+  return listeners;
 }
 
 }  // namespace
@@ -113,11 +176,7 @@ bool IsWildcard(const std::string& host) {
 
 absl::StatusOr<std::string> NumericHost(const std::string& host) {
   ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr info, Resolve({host, 0}, AI_PASSIVE));
-  char numeric[NI_MAXHOST];
-  const int error = ::getnameinfo(info->ai_addr, info->ai_addrlen, numeric, sizeof numeric, nullptr,
-                                  0, NI_NUMERICHOST);
-  if (error != 0) return absl::InternalError(std::string("getnameinfo: ") + ::gai_strerror(error));
-  return std::string(numeric);
+  return NumericHostOf(*info);
 }
 
 absl::StatusOr<UniqueFd> StartConnect(const HostPort& address) {
@@ -140,15 +199,19 @@ absl::Status ConnectResult(int fd, const std::string& address) {
 
 absl::StatusOr<UniqueFd> Listen(const HostPort& address) {
   ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr info, Resolve(address, AI_PASSIVE));
-  UniqueFd fd(::socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return ErrnoStatus(errno, "socket");
-  const int on = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const std::string where = "listen on " + FormatHostPort(address);
-  if (::bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) return ErrnoStatus(errno, where);
-  constexpr int kBacklog = 512;  // a full-node recovery opens hundreds of streams at once
-  if (::listen(fd.get(), kBacklog) != 0) return ErrnoStatus(errno, where);
-  return fd;
+  int error = 0;
+  return ListenOn(*info, address, &error);
+}
+
+absl::StatusOr<std::vector<UniqueFd>> ListenOnAll(const HostPort& address) {
+  // Another process may have the port that the system chose for the first at one of the others.
+  constexpr int kAttempts = 10;
+  absl::StatusOr<std::vector<UniqueFd>> listeners = TryListenOnAll(address);
+  for (int i = 1; i < kAttempts && address.port == 0 && absl::IsUnavailable(listeners.status());
+       ++i) {
+    listeners = TryListenOnAll(address);
+  }
+  return listeners;
 }
 
 absl::StatusOr<HostPort> BoundAddress(int fd) {

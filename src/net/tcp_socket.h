@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -41,6 +42,9 @@ absl::Status ConnectResult(int fd, const std::string& address);
 
 // A non-blocking listening socket; port 0 picks a free one.
 absl::StatusOr<UniqueFd> Listen(const HostPort& address);
+// The same for each address that the host stands for, all with one port: "localhost" may be ::1 and
+// 127.0.0.1. Addresses that this host does not have are left out, unless it has none of them.
+absl::StatusOr<std::vector<UniqueFd>> ListenOnAll(const HostPort& address);
 // The address that a listening socket is bound to.
 absl::StatusOr<HostPort> BoundAddress(int fd);
 

@@ -4,10 +4,18 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace ecpipe {
 namespace {
+
+// Longer than gRPC's longest back-off and its attempt to connect after that.
+constexpr Duration kReconnecting = std::chrono::seconds(10);
+
+bool Lost(grpc::Channel* channel) {
+  return channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_TRANSIENT_FAILURE;
+}
 
 std::chrono::system_clock::time_point AsDeadline(Duration timeout) {
   return std::chrono::system_clock::now() +
@@ -33,9 +41,49 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Rpc
   return grpc::CreateCustomChannel(address, security.ForChannel(server), arguments);
 }
 
-void AwaitReconnection(grpc::Channel* channel, Duration patience) {
-  if (channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
-  channel->WaitForConnected(AsDeadline(patience));
+void AwaitReconnection(grpc::Channel* channel, Duration patience, const std::stop_token& stop) {
+  if (!Lost(channel)) return;
+  // gRPC's wait cannot be ended from outside.
+  constexpr Duration kTurn = std::chrono::milliseconds(20);
+  const TimePoint end = Clock::System().Now() + patience;
+  while (!stop.stop_requested()) {
+    const Duration left = end - Clock::System().Now();
+    if (left <= Duration(0) || channel->WaitForConnected(AsDeadline(std::min(left, kTurn)))) return;
+  }
+}
+
+Reconnector::Reconnector(std::shared_ptr<grpc::Channel> channel)
+    : channel_(std::move(channel)), thread_([this] { Run(); }) {}
+
+Reconnector::~Reconnector() {
+  {
+    MutexLock lock(&mutex_);
+    stop_.request_stop();
+  }
+  begun_.NotifyAll();
+  thread_.join();
+}
+
+void Reconnector::Begin() {
+  if (!Lost(channel_.get())) return;
+  {
+    MutexLock lock(&mutex_);
+    wanted_ = true;
+  }
+  begun_.NotifyAll();
+}
+
+void Reconnector::Run() {
+  while (true) {
+    {
+      MutexLock lock(&mutex_);
+      while (!wanted_ && !stop_.stop_requested()) begun_.Wait(lock);
+      if (stop_.stop_requested()) return;
+      wanted_ = false;
+    }
+    // Whoever still wants it then says so again.
+    AwaitReconnection(channel_.get(), kReconnecting, stop_.get_token());
+  }
 }
 
 void SetTimeout(grpc::ClientContext* context, Duration timeout) {

@@ -6,9 +6,12 @@
 
 #include <chrono>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "base/clock.h"
+#include "base/mutex.h"
+#include "base/thread.h"
 #include "rpc/rpc_security.h"
 
 namespace ecpipe {
@@ -20,11 +23,34 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Rpc
                                            Role server);
 
 // Call this before a call that is repeated until it succeeds: it waits up to `patience` for a lost
-// connection to come back, and returns at once if the connection is not lost. Without it a process
-// that serves no calls and pauses between its own would hardly ever connect again: gRPC handles its
-// sockets only from threads that are in a call (and otherwise every five seconds, which is as long
-// as an attempt to connect may take), and a call over a lost connection fails at once.
-void AwaitReconnection(grpc::Channel* channel, Duration patience = std::chrono::milliseconds(200));
+// connection to come back, and returns at once if the connection is not lost, or soon when `stop`
+// is asked to stop. Without it a process that serves no calls and pauses between its own would
+// hardly ever connect again: gRPC handles its sockets only from threads that are in a call (and
+// otherwise every five seconds, which is as long as an attempt to connect may take), and a call
+// over a lost connection fails at once.
+void AwaitReconnection(grpc::Channel* channel, Duration patience = std::chrono::milliseconds(200),
+                       const std::stop_token& stop = {});
+
+// Has a lost connection come back for callers that do not wait for it: a thread of its own waits.
+// Thread-safe.
+class Reconnector {
+ public:
+  explicit Reconnector(std::shared_ptr<grpc::Channel> channel);
+  ~Reconnector();
+
+  // Returns at once. Does nothing unless the connection is lost.
+  void Begin();
+
+ private:
+  void Run();
+
+  const std::shared_ptr<grpc::Channel> channel_;  // shared with those who call over it
+  std::stop_source stop_;
+  Mutex mutex_;
+  CondVar begun_;
+  bool wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  Thread thread_;
+};
 
 // Sets the deadline of one call.
 void SetTimeout(grpc::ClientContext* context, Duration timeout);

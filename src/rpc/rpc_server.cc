@@ -13,10 +13,11 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "base/thread.h"
 #include "base/unique_fd.h"
 #include "base/wakeup.h"
 #include "net/tcp_socket.h"
@@ -54,8 +55,9 @@ class RpcServer::Acceptor {
  public:
   using Connections = grpc::experimental::ExternalConnectionAcceptor;
 
-  Acceptor(UniqueFd listener, Wakeup wakeup, std::unique_ptr<Connections> connections)
-      : listener_(std::move(listener)),
+  Acceptor(std::vector<UniqueFd> listeners, Wakeup wakeup,
+           std::unique_ptr<Connections> connections)
+      : listeners_(std::move(listeners)),
         wakeup_(std::move(wakeup)),
         connections_(std::move(connections)),
         thread_([this] { Run(); }) {}
@@ -70,35 +72,39 @@ class RpcServer::Acceptor {
     constexpr int kPauseMillis = 100;  // without descriptors accept() fails at once
     bool pause = false;
     while (!stopping_) {
-      pollfd polled[] = {{wakeup_.fd(), POLLIN, 0}, {pause ? -1 : listener_.get(), POLLIN, 0}};
-      ::poll(polled, 2, pause ? kPauseMillis : -1);
+      std::vector<pollfd> polled = {{wakeup_.fd(), POLLIN, 0}};
+      for (const UniqueFd& listener : listeners_) {
+        polled.push_back({pause ? -1 : listener.get(), POLLIN, 0});
+      }
+      ::poll(polled.data(), polled.size(), pause ? kPauseMillis : -1);
       wakeup_.Drain();
-      pause = !AcceptSome();
+      pause = false;
+      for (const UniqueFd& listener : listeners_) pause |= !AcceptSome(listener.get());
     }
   }
 
   // False: the process has no descriptor left.
-  bool AcceptSome() {
+  bool AcceptSome(int listener) {
     while (!stopping_) {
-      UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd.valid()) {
         return errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
       }
       const int on = 1;
       ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       Connections::NewConnectionParameters connection;
-      connection.listener_fd = listener_.get();
+      connection.listener_fd = listener;
       connection.fd = fd.release();
       connections_->HandleNewConnection(&connection);
     }
     return true;
   }
 
-  const UniqueFd listener_;
+  const std::vector<UniqueFd> listeners_;
   Wakeup wakeup_;
   const std::unique_ptr<Connections> connections_;
   std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  Thread thread_;
 };
 
 absl::Status CheckListenAddress(const std::string& address, bool allowed) {
@@ -117,8 +123,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& a
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   // Not with SO_REUSEPORT: a second server on the same port must fail, not share it.
-  ECPIPE_ASSIGN_OR_RETURN(UniqueFd listener, Listen(host_port));
-  ECPIPE_ASSIGN_OR_RETURN(const HostPort bound, BoundAddress(listener.get()));
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<UniqueFd> listeners, ListenOnAll(host_port));
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort bound, BoundAddress(listeners[0].get()));
   host_port.port = bound.port;
   Wakeup wakeup;
   if (!wakeup.valid()) return ErrnoStatus(errno, "make an eventfd for " + address);
@@ -131,7 +137,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& a
   builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return absl::UnavailableError("cannot serve calls on " + address);
-  auto acceptor = std::make_unique<Acceptor>(std::move(listener), std::move(wakeup),
+  auto acceptor = std::make_unique<Acceptor>(std::move(listeners), std::move(wakeup),
                                              std::move(connections));
   return std::unique_ptr<RpcServer>(
       new RpcServer(std::move(server), std::move(acceptor), FormatHostPort(host_port)));

@@ -22,9 +22,9 @@ absl::Status CheckListenAddress(const std::string& address, bool allowed);
 // the protocol are bounded, so a peer can make the server hold only so much.
 class RpcServer {
  public:
-  // Listens on `address` (port 0 picks a free one). `service` outlives the server. UNAVAILABLE when
-  // the address cannot be bound: another process has it. RESOURCE_EXHAUSTED: the process has no
-  // descriptor left.
+  // Listens on `address`, on all that its name stands for (port 0 picks a free one). `service`
+  // outlives the server. UNAVAILABLE when the address cannot be bound: another process has it.
+  // RESOURCE_EXHAUSTED: the process has no descriptor left.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const std::string& address,
                                                           const RpcSecurity& security,
                                                           grpc::Service* service);

@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import socket
+import sqlite3
 import subprocess
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -71,6 +75,74 @@ class Lives(ClusterCase):
         self.assertEqual(old.reap(HANG), 0)
         wait_until(lambda: self.cluster.node_status()[node]["state"] == "live", HANG, "it live")
         self.repair(lost["block_id"], "--sha256", lost["sha256"])
+
+    def test_a_successor_waits_for_the_ports(self) -> None:
+        helper = self.cluster.helpers["node-5"]
+        for key in ("control", "data"):
+            with self.subTest(key=key), socket.socket() as predecessor:
+                helper.stop()
+                predecessor.bind(("127.0.0.1", 0))
+                predecessor.listen()
+                helper.settings["listen"][key] = "127.0.0.1:%d" % predecessor.getsockname()[1]
+                timer = threading.Timer(0.7, predecessor.close)
+                timer.start()
+                helper.launch()
+                helper.await_ready()
+                timer.join()
+                self.assertEqual(helper.ready[key], helper.settings["listen"][key])
+                helper.settings["listen"][key] = "127.0.0.1:0"
+        helper.restart()
+        self.cluster.wait_live(["node-5"])
+
+    def test_a_node_id_of_a_live_helper_elsewhere_is_refused(self) -> None:
+        first = self.cluster.helpers["node-1"]
+        copy = self.work / "copy.toml"
+        copy.write_text(
+            f'[helper]\nnode_id="node-1"\ncoordinator="{self.cluster.coordinator.address}"\n'
+            f'roots=["{self.work}"]\n[listen]\ncontrol="127.0.0.2:0"\ndata="127.0.0.2:0"\n')
+        log = self.work / "copy.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen([case.BIN_DIR / "ecpipe-helper", "--config", copy],
+                                       stderr=output, stdout=output)
+        self.addCleanup(process.wait, HANG)
+        self.addCleanup(process.terminate)
+        wait_until(lambda: "coordinator.refused" in log.read_text(), HANG, "the refusal")
+        self.assertIn("has this node_id", log.read_text())
+        [refused] = self.cluster.status()["refused_nodes"]
+        self.assertEqual(refused["node_id"], "node-1")
+        self.assertIn("127.0.0.2:", refused["control_address"])
+        self.assertIn("the coordinator refuses a helper", self.cluster.cli("status").stdout)
+        self.assertEqual(self.cluster.coordinator.log_tail(1000).count("node.refused"), 1)
+        self.assertEqual(self.address_of("node-1"), first.ready["control"])
+        self.assertEqual(self.cluster.node_status()["node-1"]["troubles"], [])
+        # It has moved.
+        first.kill()
+        try:
+            wait_until(lambda: self.address_of("node-1") == refused["control_address"], HANG,
+                       "it to be taken")
+        finally:
+            process.terminate()
+            process.wait(HANG)
+            first.restart()
+        self.cluster.wait_live(["node-1"])
+        self.assertEqual(self.cluster.status()["refused_nodes"], [])
+
+    def test_a_slow_disk_of_the_coordinator_keeps_no_dead_node_alive(self) -> None:
+        def plan() -> str:
+            lost = self.block(0, 0)["block_id"]
+            return self.cluster.cli("plan", lost, "--format", "json").stdout
+        planned = plan()
+        gone = next(node for node in self.cluster.node_ids if f'"{node}"' in planned)
+        directory = Path(self.cluster.coordinator.settings["coordinator"]["data_directory"])
+        with contextlib.closing(sqlite3.connect(directory / "journal.db")) as journal:
+            journal.isolation_level = None
+            journal.execute("BEGIN EXCLUSIVE")
+            self.cluster.helpers[gone].kill()
+            # Planning a repair waits for no disk of the journal.
+            wait_until(lambda: f'"{gone}"' not in plan(), 15, f"{gone} to be dead")
+            journal.execute("ROLLBACK")
+        self.cluster.helpers[gone].restart()
+        self.cluster.wait_live([gone])
 
     def test_two_live_daemons_do_not_share_a_port(self) -> None:
         text = (f'[helper]\nnode_id="other"\ncoordinator="{self.cluster.coordinator.address}"\n'

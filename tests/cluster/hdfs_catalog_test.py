@@ -86,6 +86,12 @@ class HdfsCatalog(unittest.TestCase):
             for index in (0, 1, 7):
                 with self.subTest(group=group.number, index=index):
                     self.assertEqual(self.repair(group, index), group.blocks[index])
+        # Several blocks whose lengths differ, the shortest first; with a length and without.
+        for group, indices in ((groups[0], (2, 0, 8)), (groups[1], (2, 0, 7))):
+            longest = len(group.blocks[0])
+            for offset, length in ((0, None), (0, longest), (3, longest - 3), (3, 4)):
+                with self.subTest(group=group.number, offset=offset, length=length):
+                    self.repairs_into_files(group, indices, offset, length)
         # As HDFS's own logs, and its fsck, print it.
         printed = groups[0].name(1).replace(".blk_", ":blk_")
         self.cluster.cli("repair", printed, "-o", self.work / "out")
@@ -106,6 +112,16 @@ class HdfsCatalog(unittest.TestCase):
         self.refuses(groups[0].name(0), "its block group has generation stamp 1001")
         self.assertIn("HDFS stores its blocks itself", self.cluster.cli(
             "repair", new.name(0), "--to", self.nodes[9], check=False).stderr)
+
+    def repairs_into_files(self, group: Group, indices: tuple[int, ...], offset: int,
+                           length: int | None) -> None:
+        lengths = [] if length is None else ["--length", str(length)]
+        report = self.cluster.cli_json("repair", *map(group.name, indices), "-d", self.work,
+                                       "--offset", str(offset), *lengths)
+        wanted = [group.blocks[index][offset:][:length] for index in indices]
+        self.assertEqual([(self.work / group.name(index)).read_bytes() for index in indices],
+                         wanted)
+        self.assertEqual(report["bytes"], sum(map(len, wanted)))
 
     def refuses(self, block: str, reason: str) -> None:
         done = self.cluster.cli("plan", block, check=False)

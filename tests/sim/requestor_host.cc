@@ -33,7 +33,7 @@ GrantedRepair GrantedOf(const RepairGrant& grant, bool with_part) {
   if (with_part) granted.part = grant.part;
   granted.scheme = grant.planned.plan.scheme;
   granted.stripe_id = grant.planned.stripe.stripe_id;
-  granted.block_bytes = grant.planned.stripe.block_bytes;
+  granted.block_lengths = grant.planned.block_lengths;
   return granted;
 }
 

@@ -9,10 +9,7 @@ bool CorruptBlocks::Add(CorruptBlock block) {
   if (block.reason.size() > kMaxReasonBytes) block.reason.resize(kMaxReasonBytes);
   MutexLock lock(&mutex_);
   const auto known = blocks_.find(block.block_id);
-  if (known != blocks_.end() && known->second.node == block.node) {
-    known->second.by_holder |= block.by_holder;
-    return false;
-  }
+  if (known != blocks_.end() && known->second.node == block.node) return false;
   ++found_;
   if (known != blocks_.end()) {  // it has moved, and is bad there, too
     known->second = std::move(block);
@@ -36,12 +33,6 @@ std::string CorruptBlocks::Reason(const std::string& block_id, const std::string
   MutexLock lock(&mutex_);
   const auto known = blocks_.find(block_id);
   return known != blocks_.end() && known->second.node == node ? known->second.reason : "";
-}
-
-bool CorruptBlocks::ByHolder(const std::string& block_id, const std::string& node) const {
-  MutexLock lock(&mutex_);
-  const auto known = blocks_.find(block_id);
-  return known != blocks_.end() && known->second.node == node && known->second.by_holder;
 }
 
 std::vector<CorruptBlock> CorruptBlocks::All() const {

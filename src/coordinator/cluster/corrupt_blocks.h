@@ -17,7 +17,6 @@ struct CorruptBlock {
   std::string node;    // the node that has the corrupt block
   std::string reason;  // what was found wrong
   int64_t found_unix_ms = 0;
-  bool by_holder = false;  // the node itself has found it: the bytes do not match their checksums
 };
 
 // Thread-safe. Lives as long as the process: a coordinator that starts again learns of corrupt
@@ -29,16 +28,13 @@ class CorruptBlocks {
   static constexpr size_t kMost = 10'000;
   static constexpr size_t kMaxReasonBytes = 300;
 
-  // Returns true if the block was not known to be corrupt there. An older report stays as it is,
-  // but for the word of the holder.
+  // Returns true if the block was not known to be corrupt there. An older report stays as it is.
   bool Add(CorruptBlock block);
   // The block was stored anew, so it no longer counts as corrupt.
   void Forget(const std::string& block_id);
 
   // Why the node's copy of the block must not be read; empty if it may be read.
   std::string Reason(const std::string& block_id, const std::string& node) const;
-  // Whether the node itself has found its copy corrupt.
-  bool ByHolder(const std::string& block_id, const std::string& node) const;
   // The oldest first.
   std::vector<CorruptBlock> All() const;
   // The number of findings since the start; a block that was found twice counts twice.

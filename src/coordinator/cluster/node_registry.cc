@@ -26,8 +26,18 @@ absl::Status NodeRegistry::Register(NodeRecord node) {
   if (std::string rack = ConfiguredRack(node); !rack.empty()) node.rack = std::move(rack);
   {
     MutexLock lock(&mutex_);
-    ECPIPE_ASSIGN_OR_RETURN(const RegisterOutcome outcome, table_.Register(node, clock_->Now()));
-    if (outcome == RegisterOutcome::kReplacedLive) {
+    const TimePoint now = clock_->Now();
+    const absl::StatusOr<RegisterOutcome> outcome = table_.Register(node, now);
+    if (absl::IsAlreadyExists(outcome.status()) &&
+        NoteRefused(node, std::string(outcome.status().message()), now)) {
+      Log(LogLevel::kWarning, "node.refused",
+          {{"node", node.node_id},
+           {"control", node.control_address},
+           {"status", StatusText(outcome.status())}});
+    }
+    if (!outcome.ok()) return outcome.status();
+    refused_.erase({node.node_id, node.control_address});
+    if (*outcome == RegisterOutcome::kReplacedLive) {
       Log(LogLevel::kWarning, "node.replaced",
           {{"node", node.node_id},
            {"hint", "the helper restarted, or two helpers have the same node_id"}});
@@ -40,6 +50,26 @@ absl::Status NodeRegistry::Register(NodeRecord node) {
        {"data", node.data_address},
        {"blocks", std::to_string(node.block_count)}});
   return absl::OkStatus();
+}
+
+bool NodeRegistry::NoteRefused(const NodeRecord& node, const std::string& reason, TimePoint now) {
+  std::erase_if(refused_, [&](const auto& entry) { return now - entry.second.at > kRefusalAge; });
+  const std::pair key(node.node_id, node.control_address);
+  const bool news = !refused_.contains(key);
+  if (news && refused_.size() >= kMaxRefused) return false;
+  refused_[key] = {reason, now};
+  return news;
+}
+
+std::vector<RefusedNode> NodeRegistry::Refused() {
+  MutexLock lock(&mutex_);
+  const TimePoint now = clock_->Now();
+  std::vector<RefusedNode> refused;
+  for (const auto& [key, refusal] : refused_) {
+    if (now - refusal.at > kRefusalAge) continue;
+    refused.push_back({key.first, key.second, refusal.reason, Seconds(now - refusal.at)});
+  }
+  return refused;
 }
 
 absl::Status NodeRegistry::AddDead(NodeRecord node, Duration silent) {

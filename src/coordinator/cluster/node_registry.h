@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,9 +24,21 @@ struct NodeView {
   double seconds_since_heartbeat = 0;
 };
 
+// A helper that was refused, because another has its address or its node id.
+struct RefusedNode {
+  std::string node_id;
+  std::string control_address;
+  std::string reason;
+  double seconds_ago = 0;  // since it last tried
+};
+
 // Thread-safe.
 class NodeRegistry {
  public:
+  // Helpers try twice a second. One that has not for this long has ended, or was taken.
+  static constexpr Duration kRefusalAge = std::chrono::seconds(10);
+  static constexpr size_t kMaxRefused = 100;  // they are for people
+
   // `racks` is by node id, or by the host of a helper's control address. The rack of a node is the
   // one in `racks`, otherwise the one that `script` (empty: none) prints for that host, otherwise
   // the one that the helper registers. `clock` outlives the registry.
@@ -45,11 +58,20 @@ class NodeRegistry {
   // Whether the node has registered since the start of the process.
   bool HasRegistered(const std::string& node);
   std::vector<NodeView> All();
+  // Those that still try.
+  std::vector<RefusedNode> Refused();
   std::vector<std::string> WithStorage(const std::string& storage_id);
 
  private:
   // The configured rack; empty: none.
   std::string ConfiguredRack(const NodeRecord& node) const;
+  struct Refusal {
+    std::string reason;
+    TimePoint at;
+  };
+  // Returns whether it is news.
+  bool NoteRefused(const NodeRecord& node, const std::string& reason, TimePoint now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NodeView ViewOf(const NodeRecord& record, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock* const clock_;
@@ -57,6 +79,8 @@ class NodeRegistry {
   std::unique_ptr<TopologyScript> script_;  // null: none
   Mutex mutex_;
   NodeTable table_ ABSL_GUARDED_BY(mutex_);
+  // By node id and control address.
+  std::map<std::pair<std::string, std::string>, Refusal> refused_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ecpipe

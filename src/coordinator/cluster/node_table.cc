@@ -42,6 +42,11 @@ absl::Status CheckAddress(const std::string& address, const char* field) {
   return Annotate(ParseHostPort(address).status(), "the node's " + std::string(field));
 }
 
+// Both are host:port.
+bool SameHost(const std::string& address, const std::string& other) {
+  return address.substr(0, address.rfind(':')) == other.substr(0, other.rfind(':'));
+}
+
 absl::Status CheckRecord(const NodeRecord& record) {
   ECPIPE_RETURN_IF_ERROR(CheckNotEmpty(record.node_id, "node_id"));
   ECPIPE_RETURN_IF_ERROR(CheckText(record.node_id, "node_id", NodeTable::kMaxNodeIdBytes));
@@ -77,6 +82,7 @@ const char* NodeStateName(NodeState state) {
 absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint now) {
   ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
   ECPIPE_RETURN_IF_ERROR(CheckAddressesAreFree(record, now));
+  ECPIPE_RETURN_IF_ERROR(CheckIdIsFree(record, now));
   return Put(std::move(record), now, now);
 }
 
@@ -93,6 +99,23 @@ absl::Status NodeTable::CheckAddressesAreFree(const NodeRecord& record, TimePoin
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status NodeTable::CheckIdIsFree(const NodeRecord& record, TimePoint now) const {
+  const NodeRecord* const known = Find(record.node_id);
+  if (known == nullptr || State(record.node_id, now) != NodeState::kLive) return absl::OkStatus();
+  if (known->incarnation == record.incarnation) return absl::OkStatus();
+  // On one host a helper may come back at other ports; but not one that another has replaced.
+  const bool from_elsewhere = !SameHost(known->control_address, record.control_address) ||
+                              !SameHost(known->data_address, record.data_address);
+  if (!from_elsewhere && record.incarnation != known->replaced_incarnation) {
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(
+      "register node " + record.node_id + " at " + record.control_address +
+      ": a live helper at " + known->control_address +
+      " has this node_id; give each helper a node_id of its own. If the node has moved, it is "
+      "taken once the helper there has ended");
 }
 
 void NodeTable::Index(const NodeRecord& record) {
@@ -115,7 +138,11 @@ absl::StatusOr<RegisterOutcome> NodeTable::Put(NodeRecord record, TimePoint hear
     NodeRecord& old = found->second;
     RegisterOutcome outcome = RegisterOutcome::kRefreshed;
     if (old.incarnation != record.incarnation) {
-      outcome = Dead(old, now) ? RegisterOutcome::kReplaced : RegisterOutcome::kReplacedLive;
+      const bool dead = Dead(old, now);
+      outcome = dead ? RegisterOutcome::kReplaced : RegisterOutcome::kReplacedLive;
+      record.replaced_incarnation = dead ? 0 : old.incarnation;
+    } else {
+      record.replaced_incarnation = old.replaced_incarnation;
     }
     Unindex(old);
     Index(record);

@@ -34,6 +34,8 @@ struct NodeRecord {
   TimePoint last_heartbeat{};   // set by the table; every call of the helper counts as one
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
   bool remembered = false;      // set by AddDead: it has not registered since the start
+  // Set by the table: the incarnation before this one, if that was not dead yet; otherwise 0.
+  uint64_t replaced_incarnation = 0;
 
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
@@ -77,7 +79,9 @@ class NodeTable {
 
   // Adds the node, or replaces its record. INVALID_ARGUMENT, naming the field: a bad node id
   // (block_id.h), an address that is not host:port, or a text that is too long. ALREADY_EXISTS: a
-  // node that is not dead has one of the addresses. RESOURCE_EXHAUSTED: the node is new, and the
+  // node that is not dead has one of the addresses, or a live helper elsewhere has the node id. A
+  // helper that starts again comes from the same host; one that has moved is taken when the one
+  // before is no longer live. RESOURCE_EXHAUSTED: the node is new, and the
   // table is full. Dead nodes are forgotten only when the table is full.
   absl::StatusOr<RegisterOutcome> Register(NodeRecord record, TimePoint now);
 
@@ -120,6 +124,7 @@ class NodeTable {
   Duration Stalled(TimePoint now) const;
   void ForgetDead(TimePoint now);
   absl::Status CheckAddressesAreFree(const NodeRecord& record, TimePoint now) const;
+  absl::Status CheckIdIsFree(const NodeRecord& record, TimePoint now) const;
   // Adds or replaces a record that has been checked, with the time of its last sign of life.
   absl::StatusOr<RegisterOutcome> Put(NodeRecord record, TimePoint heard, TimePoint now);
   void Index(const NodeRecord& record);

@@ -96,6 +96,7 @@ void CheckNodes(const std::set<std::string>& nodes, v1::GetStatusResponse* respo
   }
   const std::vector<absl::Status> answers = CheckPorts(addresses, kPortPatience);
   for (size_t i = 0; i < checked.size(); ++i) {
+    checked[i]->set_ports_checked(true);
     checked[i]->set_control_error(CleanText(std::string(answers[2 * i].message())));
     checked[i]->set_data_error(CleanText(std::string(answers[2 * i + 1].message())));
   }
@@ -211,7 +212,9 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
   if (wanted->hosts.empty()) *response->mutable_part() = PartToProto(grant->part);
   response->set_scheme(grant->planned.plan.scheme);
   response->set_stripe_id(grant->planned.stripe.stripe_id);
-  response->set_block_bytes(grant->planned.block_bytes);
+  const std::vector<uint64_t>& lengths = grant->planned.block_lengths;
+  response->set_block_bytes(*std::min_element(lengths.begin(), lengths.end()));
+  response->mutable_block_lengths()->Add(lengths.begin(), lengths.end());
   if (grant->checksum) *response->mutable_checksum() = ChecksumToProto(*grant->checksum);
   SourcesToProto(repairs_->CorruptSources(grant->repair_id), response->mutable_corrupt());
   CostToProto(grant->planned.cost, response->mutable_cost());
@@ -389,6 +392,13 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
       node->mutable_inventory()->add_failed_roots(root);
     }
     DataNodeToStatus(view, node);
+  }
+  for (const RefusedNode& refused : repairs_->nodes().Refused()) {
+    v1::GetStatusResponse::RefusedNode* added = response->add_refused_nodes();
+    added->set_node_id(refused.node_id);
+    added->set_control_address(refused.control_address);
+    added->set_reason(CleanText(refused.reason));
+    added->set_seconds_ago(refused.seconds_ago);
   }
   const auto& wanted = request->check_nodes();
   CheckNodes(std::set<std::string>(wanted.begin(), wanted.end()), response);

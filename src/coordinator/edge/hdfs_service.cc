@@ -103,6 +103,7 @@ void CoordinatorServiceImpl::HdfsToStatus(v1::GetStatusResponse* response) {
   if (!status) return;
   v1::HdfsStatus* const proto = response->mutable_hdfs();
   KnownToProto(status->groups, hdfs_->configured(), status->safe_mode, proto->mutable_facts());
+  proto->mutable_facts()->set_last_error(status->last_error);
   proto->set_nodes(status->nodes);
   proto->set_blocks(status->blocks);
   proto->set_degraded_groups(status->health.degraded);

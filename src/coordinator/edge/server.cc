@@ -76,7 +76,15 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   ECPIPE_ASSIGN_OR_RETURN(
       server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
-  server->expiry_ = std::thread([raw = server.get()] { raw->ExpireRegularly(); });
+  server->ticker_ = Thread([raw = server.get()] {
+    raw->DoRegularly([raw] { raw->repairs_->nodes().Tick(); });
+  });
+  server->expiry_ = Thread([raw = server.get()] {
+    raw->DoRegularly([raw] {
+      raw->repairs_->Expire();
+      raw->loss_keeper_->Look();
+    });
+  });
   return server;
 }
 
@@ -86,6 +94,7 @@ CoordinatorServer::~CoordinatorServer() {
     stopping_ = true;
   }
   stop_.NotifyAll();
+  if (ticker_.joinable()) ticker_.join();
   if (expiry_.joinable()) {
     expiry_.join();
     loss_keeper_->Look();  // what has died since the last time
@@ -183,17 +192,16 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
   return absl::OkStatus();
 }
 
-void CoordinatorServer::ExpireRegularly() {
-  MutexLock lock(&mutex_);
-  while (!stopping_) {
-    const TimePoint next = Clock::System().Now() + NodeTable::kTick;
-    while (!stopping_ && stop_.WaitUntil(lock, next)) {
+void CoordinatorServer::DoRegularly(const std::function<void()>& work) {
+  while (true) {
+    {
+      const TimePoint next = Clock::System().Now() + NodeTable::kTick;
+      MutexLock lock(&mutex_);
+      while (!stopping_ && stop_.WaitUntil(lock, next)) {
+      }
+      if (stopping_) return;
     }
-    if (stopping_) return;
-    // These have locks of their own and never take this one.
-    repairs_->nodes().Tick();
-    repairs_->Expire();
-    loss_keeper_->Look();
+    work();
   }
 }
 

@@ -3,13 +3,14 @@
 // life.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "base/process/metrics.h"
+#include "base/thread.h"
 #include "coordinator/cluster/limits.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/coordinator_service.h"
@@ -44,7 +45,8 @@ class CoordinatorServer {
   absl::Status OpenState(const CoordinatorConfig& config);
   absl::Status TakeUpInterrupted();
   absl::Status StartMetrics(const CoordinatorConfig& config);
-  void ExpireRegularly();
+  // Does the work every NodeTable::kTick until the server stops.
+  void DoRegularly(const std::function<void()>& work);
 
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<Journal> journal_;
@@ -66,7 +68,8 @@ class CoordinatorServer {
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread expiry_;
+  Thread expiry_;
+  Thread ticker_;  // waits for no disk: late ticks count as a pause of the coordinator itself
 };
 
 }  // namespace ecpipe

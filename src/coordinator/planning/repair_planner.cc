@@ -68,16 +68,17 @@ SliceGrid OverSubBlocks(const SliceGrid& range, const BlockLayout& layout) {
   return grid;
 }
 
-uint64_t ShortestOf(const LostBlocks& lost) {
-  uint64_t bytes = UINT64_MAX;
-  for (const int index : lost.indices) bytes = std::min(bytes, lost.stripe.BytesOf(index));
-  return bytes;
-}
-
-uint64_t LongestOf(const LostBlocks& lost) {
-  uint64_t bytes = 0;
-  for (const int index : lost.indices) bytes = std::max(bytes, lost.stripe.BytesOf(index));
-  return bytes;
+// INVALID_ARGUMENT: one of the wanted blocks does not exist.
+absl::StatusOr<std::vector<uint64_t>> LengthsOf(const LostBlocks& lost) {
+  std::vector<uint64_t> lengths;
+  for (const int index : lost.indices) {
+    lengths.push_back(lost.stripe.BytesOf(index));
+    if (lengths.back() > 0) continue;
+    return absl::InvalidArgumentError(
+        "block " + lost.stripe.blocks[static_cast<size_t>(index)].block_id +
+        " does not exist: stripe " + lost.stripe.stripe_id + " ends before it; leave it out");
+  }
+  return lengths;
 }
 
 // The code, as far as it matters to bytes from `offset` on: blocks that end before are zero there.
@@ -106,8 +107,8 @@ absl::StatusOr<Verification> VerificationNamed(const std::string& name) {
 }
 
 absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
-                                                 const LostBlocks& lost) const {
-  const uint64_t block_bytes = request.bytes == 0 ? ShortestOf(lost) : LongestOf(lost);
+                                                 const std::vector<uint64_t>& block_lengths) const {
+  const uint64_t block_bytes = *absl::c_max_element(block_lengths);
   if (request.offset >= block_bytes || request.bytes > block_bytes - request.offset) {
     return absl::InvalidArgumentError(
         (request.bytes == 0 ? "the range"
@@ -294,8 +295,8 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
                                std::to_string(stripe.blocks.size()) + " blocks, but its code " +
                                code->name() + " needs " + std::to_string(code->n()));
   }
-  planned->block_bytes = ShortestOf(placed);
-  ECPIPE_ASSIGN_OR_RETURN(const SliceGrid range, GridFor(request, placed));
+  ECPIPE_ASSIGN_OR_RETURN(planned->block_lengths, LengthsOf(placed));
+  ECPIPE_ASSIGN_OR_RETURN(const SliceGrid range, GridFor(request, planned->block_lengths));
   ECPIPE_ASSIGN_OR_RETURN(code, CodeFrom(range.offset, stripe, std::move(code)));
   planned->stripe = stripe;
   planned->offset = range.offset;

@@ -31,7 +31,7 @@ struct RepairRequest {
   std::vector<std::string> block_ids;
   std::optional<StripeFacts> facts;  // describes their stripe; none: the stripe is in the catalog
   uint64_t offset = 0;
-  uint64_t bytes = 0;        // 0: to the end of the blocks
+  uint64_t bytes = 0;        // 0: to the end of the longest block
   std::string scheme;        // empty or "auto": the best by expected time
   uint32_t slice_bytes = 0;  // 0: the default
   TransportKind transport = TransportKind::kTcp;
@@ -51,8 +51,10 @@ struct RepairRequest {
 // The plan for a request, before anything runs.
 struct PlannedRepair {
   Stripe stripe;
-  uint64_t block_bytes = 0;  // length of the shortest wanted block
-  uint64_t offset = 0;       // the wanted range of each block; the plan may bring more around it
+  std::vector<uint64_t> block_lengths;  // of the wanted blocks, in the request's order
+  // The wanted range of each block; the plan may bring more around it. A block that ends within the
+  // range has zeros behind its end.
+  uint64_t offset = 0;
   uint64_t bytes = 0;
   RepairPlan plan;
   PlanCost cost;
@@ -90,9 +92,10 @@ class RepairPlanner {
                                           const Refused& refused, PlannedRepair* planned);
   absl::Status Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
                    PlannedRepair* planned);
-  // The wanted range of each block: without a length to the end of the shortest, and in any case
-  // within the longest.
-  absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request, const LostBlocks& lost) const;
+  // The wanted range of blocks of these lengths: within the longest, and to its end without a
+  // length.
+  absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request,
+                                    const std::vector<uint64_t>& block_lengths) const;
   // The same blocks, but each block with several replicas is placed at a usable replica if there is
   // one, and no two blocks at one node.
   LostBlocks AtUsableReplicas(const RepairRequest& request, const LostBlocks& lost,

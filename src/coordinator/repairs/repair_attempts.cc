@@ -279,7 +279,8 @@ absl::StatusOr<std::vector<HelperGateway::Handout>> RepairCoordinator::MakeHando
   ECPIPE_ASSIGN_OR_RETURN(auto parts, BuildParts(planned.plan, context));
   for (size_t i = 0; i < request.hosts.size(); ++i) {
     const auto first_row = static_cast<Row>(i * planned.plan.layout.sub_blocks);
-    parts.at(request.hosts[i]).stores = {{first_row, request.block_ids[i], planned.block_bytes}};
+    parts.at(request.hosts[i]).stores = {
+        {first_row, request.block_ids[i], planned.block_lengths[i]}};
   }
   std::vector<HelperGateway::Handout> handouts;
   // In the plan's order, so that a sender tends to know its edges before its receiver dials.

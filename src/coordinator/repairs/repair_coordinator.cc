@@ -252,8 +252,8 @@ void RepairCoordinator::ReportLinks(const std::string& node, RepairId repair_id,
 
 void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_id,
                                       const std::string& block_id, const std::string& reason) {
-  if (const std::string at = PlaceByFacts(repair_id, block_id, node); !at.empty()) {
-    return NoteCorrupt({block_id, at, reason, clock_->UnixMillis(), !node.empty()},
+  if (const std::string at = PlaceOfCorrupt(repair_id, block_id, node); !at.empty()) {
+    return NoteCorrupt({block_id, at, reason, clock_->UnixMillis()},
                        "HDFS rebuilds the block once it knows; until then repairs do not read it");
   }
   const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
@@ -270,23 +270,20 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
         hosts.empty() ? node.empty() : std::find(hosts.begin(), hosts.end(), node) != hosts.end();
   }
   if (!heard) return;
-  NoteCorrupt({block_id, holder, reason, clock_->UnixMillis(), node == holder},
+  NoteCorrupt({block_id, holder, reason, clock_->UnixMillis()},
               "ecpipe repair " + block_id + " --to " + holder);
 }
 
 std::vector<StripeFacts::Source> RepairCoordinator::CorruptSources(RepairId repair_id) {
-  std::optional<StripeFacts> facts;
-  {
-    MutexLock lock(&mutex_);
-    const auto running = running_.find(repair_id);
-    if (running != running_.end()) facts = running->second.request.facts;
-  }
   std::vector<StripeFacts::Source> corrupt;
-  if (!facts) return corrupt;
-  for (const StripeFacts::Source& source : facts->sources) {
-    const std::string block_id = facts->BlockName(source.index);
+  MutexLock lock(&mutex_);
+  const auto running = running_.find(repair_id);
+  if (running == running_.end() || running->second.found_corrupt.empty()) return corrupt;
+  const StripeFacts& facts = *running->second.request.facts;
+  for (const StripeFacts::Source& source : facts.sources) {
+    const std::string block_id = facts.BlockName(source.index);
     for (const std::string& node : nodes_.WithStorage(source.storage_id)) {
-      if (!corrupt_.ByHolder(block_id, node)) continue;
+      if (!running->second.found_corrupt.contains({block_id, node})) continue;
       corrupt.push_back(source);
       break;
     }
@@ -294,8 +291,8 @@ std::vector<StripeFacts::Source> RepairCoordinator::CorruptSources(RepairId repa
   return corrupt;
 }
 
-std::string RepairCoordinator::PlaceByFacts(RepairId repair_id, const std::string& block_id,
-                                            const std::string& node) {
+std::string RepairCoordinator::PlaceOfCorrupt(RepairId repair_id, const std::string& block_id,
+                                              const std::string& node) {
   MutexLock lock(&mutex_);
   const auto running = running_.find(repair_id);
   if (running == running_.end()) return "";
@@ -303,7 +300,9 @@ std::string RepairCoordinator::PlaceByFacts(RepairId repair_id, const std::strin
   const auto place = std::find_if(places.rbegin(), places.rend(), [&](const BlockPlace& known) {
     return known.block_id == block_id && (node.empty() || known.node == node);
   });
-  return place == places.rend() ? "" : place->node;
+  if (place == places.rend()) return "";
+  if (!node.empty()) running->second.found_corrupt.insert({block_id, node});
+  return place->node;
 }
 
 void RepairCoordinator::NoteCorrupt(const CorruptBlock& block, const std::string& hint) {

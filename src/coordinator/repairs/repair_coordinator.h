@@ -161,7 +161,8 @@ class RepairCoordinator {
                      const std::string& reason);
 
   // The sources in the facts of a running repair whose own helpers have found their replicas
-  // corrupt. HDFS, which named them, does not know yet; nobody else's word is good enough for it.
+  // corrupt during this repair. HDFS, which named them, does not know yet. Neither somebody else's
+  // word is good enough for it nor an older finding, since the replica may have been restored.
   std::vector<StripeFacts::Source> CorruptSources(RepairId repair_id);
 
   // Ends abandoned repairs. Call it every few seconds.
@@ -210,6 +211,8 @@ class RepairCoordinator {
     SliceGrid grid;         // the grid of its plan
     // For a stripe that is not in the catalog: where attempts have read; the latest at the end.
     std::vector<BlockPlace> places;
+    // Block ids and nodes: the replicas of these that their own helpers found corrupt.
+    std::set<std::pair<std::string, std::string>> found_corrupt;
     TimePoint attempt_began;
     uint64_t attempt_bytes = 0;          // what the attempt has to bring of each block
     LeftOut left_out;                    // nodes that this repair leaves out, from all its attempts
@@ -273,10 +276,11 @@ class RepairCoordinator {
   // Marks the repair as being handed out again, and returns what is known of it in `before`.
   absl::Status FindForResume(const RepairRequest& request, const ResumePoint& from,
                              const std::string& stripe_id, Running* before);
-  // Where a repair has read a block that is not in the catalog: at `node`, or if `node` is empty,
-  // at the place that it read last. Empty: nowhere.
-  std::string PlaceByFacts(RepairId repair_id, const std::string& block_id,
-                           const std::string& node);
+  // Where a repair has read a block that is not in the catalog and turns out to be corrupt: at
+  // `node`, which says so itself, or if `node` is empty, at the place that it read last. Empty:
+  // nowhere.
+  std::string PlaceOfCorrupt(RepairId repair_id, const std::string& block_id,
+                             const std::string& node);
   void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
   PartAnswers Ask(const RepairRecord& record, const std::vector<HelperAddress>& helpers);
   // Decides what to do about the attempt of `before`, from these answers and from how far it had

@@ -152,10 +152,10 @@ DataNodeState HdfsCatalog::StateOf(const NodeView& node) { return StateIn(Lives(
 
 DataNodeState HdfsCatalog::StateIn(const KnownLives& lives, const NodeView& node) {
   DataNodeState state{node.state == NodeState::kDead, node.seconds_since_heartbeat, std::nullopt};
-  const bool told = lives.table != nullptr && lives.age_seconds <= Seconds(kLivesAge);
+  const DataNodeLives* const counting = CountingLives(lives);
   const absl::StatusOr<HostPort> control = ParseHostPort(node.record.control_address);
-  if (!told || !control.ok()) return state;
-  state.in_hdfs = lives.table->Of(node.record.storage_id, control->host);
+  if (counting == nullptr || !control.ok()) return state;
+  state.in_hdfs = counting->Of(node.record.storage_id, control->host);
   if (!state.in_hdfs) return state;
   state.in_hdfs->silent_seconds += lives.age_seconds;
   const double silent = state.in_hdfs->silent_seconds;
@@ -192,8 +192,14 @@ std::optional<HdfsStatus> HdfsCatalog::Status() {
   status.nodes = live.blocks.size();
   for (const auto& blocks : live.blocks) status.blocks += blocks->block_count;
   if (namenode_ == nullptr) return status;
-  if (const KnownLives lives = Lives(); lives.table) status.safe_mode = lives.table->safe_mode();
+  const KnownLives lives = Lives();
+  status.safe_mode = SafeModeIn(lives);
   status.groups = namenode_->Get();
+  status.last_error = status.groups.last_error;
+  if (!lives.last_error.empty()) {
+    status.last_error += (status.last_error.empty() ? "" : "; ") + std::string("of DataNodes: ") +
+                         lives.last_error;
+  }
   if (status.groups.table == nullptr) return status;
   const TimePoint now = clock_->Now();
   {
@@ -218,8 +224,8 @@ absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
   const TimePoint now = clock_->Now();
   if (lives_ != nullptr) {
     // For somebody who looks again and again: the answer that is on its way serves the next time.
-    const KnownLives lives = lives_->GetSince(Clock::System().Now() - kFreshEnough, Duration(0));
-    if (lives.table != nullptr) loss.safe_mode = lives.table->safe_mode();
+    loss.safe_mode =
+        SafeModeIn(lives_->GetSince(Clock::System().Now() - kFreshEnough, Duration(0)));
   }
   loss.state = StateOf(*view);
   if (namenode_ != nullptr) loss.groups = namenode_->Get();

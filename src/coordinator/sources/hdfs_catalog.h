@@ -27,7 +27,8 @@ struct HdfsStatus {
   uint64_t nodes = 0;   // DataNodes that have reported their blocks
   uint64_t blocks = 0;  // blocks that these DataNodes report
   GroupHealth health;
-  std::string safe_mode;  // what the NameNode says of it; empty: it is not in safe mode
+  std::string safe_mode;   // what the NameNode says of it; empty: it is not in safe mode
+  std::string last_error;  // of the latest questions to the NameNode; empty: all were answered
 };
 
 // Whether a DataNode is dead. The NameNode decides, which is what HDFS goes by; where it does not
@@ -59,8 +60,6 @@ class HdfsCatalog {
   // How long the caller waits for that: less than a requestor waits for its answer.
   static constexpr Duration kPatience = std::chrono::seconds(5);
 
-  // If the NameNode's word on DataNodes is older than this, it does not count.
-  static constexpr Duration kLivesAge = std::chrono::seconds(60);
   // A DataNode speaks to the NameNode every few seconds. If it has spoken so much later than the
   // helper beside it, it is the helper that has ended, and not the machine of both.
   static constexpr Duration kOutlived = std::chrono::seconds(10);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/bytes/utf8_text.h"
@@ -158,5 +159,22 @@ class NameNodeAnswers {
   uint64_t attempts_ ABSL_GUARDED_BY(mutex_) = 0;  // attempts that have ended
   Thread thread_;
 };
+
+// Asks servers in turn until one answers, and joins the errors of all if none does. CANCELLED ends
+// it.
+template <typename Answer>
+absl::StatusOr<Answer> AskInTurn(
+    const std::vector<std::string>& servers,
+    const std::function<absl::StatusOr<Answer>(const std::string& server)>& ask) {
+  absl::Status failed;
+  for (const std::string& server : servers) {
+    absl::StatusOr<Answer> answer = ask(server);
+    if (answer.ok() || absl::IsCancelled(answer.status())) return answer;
+    const std::string before = failed.ok() ? "" : std::string(failed.message()) + "; ";
+    failed = absl::Status(failed.ok() ? answer.status().code() : failed.code(),
+                          before + std::string(answer.status().message()));
+  }
+  return failed;
+}
 
 }  // namespace ecpipe

@@ -23,23 +23,6 @@ struct NameNodeOptions {
   Duration refresh = std::chrono::seconds(300);
 };
 
-// Asks servers in turn until one answers, and joins the errors of all if none does. CANCELLED ends
-// it.
-template <typename Answer>
-absl::StatusOr<Answer> AskInTurn(
-    const std::vector<std::string>& servers,
-    const std::function<absl::StatusOr<Answer>(const std::string& server)>& ask) {
-  absl::Status failed;
-  for (const std::string& server : servers) {
-    absl::StatusOr<Answer> answer = ask(server);
-    if (answer.ok() || absl::IsCancelled(answer.status())) return answer;
-    const std::string before = failed.ok() ? "" : std::string(failed.message()) + "; ";
-    failed = absl::Status(failed.ok() ? answer.status().code() : failed.code(),
-                          before + std::string(answer.status().message()));
-  }
-  return failed;
-}
-
 // Asks the NameNodes in turn, by fsck over HTTP; the first complete answer counts (a NameNode in
 // standby refuses). `stop`: as in HttpGetOptions.
 absl::StatusOr<GroupTable> FetchGroups(const NameNodeOptions& options,

@@ -112,6 +112,15 @@ std::optional<DataNodeLife> DataNodeLives::Of(const std::string& uuid,
   return there->second.front();
 }
 
+const DataNodeLives* CountingLives(const KnownLives& lives) {
+  return lives.age_seconds <= Seconds(kLivesAge) ? lives.table.get() : nullptr;
+}
+
+std::string SafeModeIn(const KnownLives& lives) {
+  const DataNodeLives* const counting = CountingLives(lives);
+  return counting == nullptr ? "" : counting->safe_mode();
+}
+
 absl::StatusOr<DataNodeLives> FetchLives(const NameNodeOptions& options,
                                          const std::function<bool()>& stop) {
   return AskInTurn<DataNodeLives>(

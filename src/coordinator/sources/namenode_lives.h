@@ -49,6 +49,13 @@ class DataNodeLives {
 using NameNodeLives = NameNodeAnswers<DataNodeLives>;
 using KnownLives = KnownAnswer<DataNodeLives>;
 
+// If the NameNode's word on DataNodes is older than this, it does not count.
+inline constexpr Duration kLivesAge = std::chrono::seconds(60);
+// The latest answer; null: there is none that counts.
+const DataNodeLives* CountingLives(const KnownLives& lives);
+// As in DataNodeLives, by an answer that counts.
+std::string SafeModeIn(const KnownLives& lives);
+
 // Asks the NameNodes in turn; the active one counts. `stop`: as in HttpGetOptions.
 absl::StatusOr<DataNodeLives> FetchLives(const NameNodeOptions& options,
                                          const std::function<bool()>& stop);

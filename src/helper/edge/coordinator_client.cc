@@ -60,6 +60,15 @@ void CoordinatorClient::Hurry() {
   turn_.NotifyAll();
 }
 
+void CoordinatorClient::Leave() {
+  {
+    MutexLock lock(&mutex_);
+    leaving_ = true;
+    hurry_ = true;
+  }
+  turn_.NotifyAll();
+}
+
 void CoordinatorClient::SendHeartbeats() {
   {
     // A small store is counted by then, and its first registration tells of it.
@@ -68,13 +77,13 @@ void CoordinatorClient::SendHeartbeats() {
     while (!stopping_ && !counted_ && turn_.WaitUntil(lock, patience)) {
     }
   }
-  bool registered = false;
+  bool may_register = false;
   do {
     {
       MutexLock lock(&mutex_);
-      registered = registered_;
+      may_register = !registered_ && !leaving_;
     }
-    if (registered) {
+    if (!may_register) {
       Heartbeat();
     } else {
       Register();
@@ -180,9 +189,9 @@ void CoordinatorClient::Heartbeat() {
       FromGrpc(stub_->Heartbeat(call.context(), request, &response), "coordinator");
   NoteOutcome(status);
   if (status.ok()) options_.take_limits(response.limits());
-  // One that drains may have a successor of the same name by now, which must stay known.
-  if (!absl::IsNotFound(status) || pulse.draining) return;
+  if (!absl::IsNotFound(status)) return;
   MutexLock lock(&mutex_);
+  if (leaving_) return;
   registered_ = false;
   hurry_ = true;
 }
@@ -192,7 +201,7 @@ void CoordinatorClient::SendReports() {
     PartReport report;
     {
       MutexLock lock(&mutex_);
-      while (!stopping_ && !(registered_ && !reports_.empty())) turn_.Wait(lock);
+      while (!stopping_ && (reports_.empty() || !(registered_ || leaving_))) turn_.Wait(lock);
       if (stopping_) return;
       report = reports_.front();
       reports_.pop_front();
@@ -202,11 +211,10 @@ void CoordinatorClient::SendReports() {
     NoteOutcome(sent);
     // A coordinator that is only slow has not forgotten this node. One that was away may have: it
     // must know the node before it hears what became of its parts.
-    const bool register_first = !absl::IsDeadlineExceeded(sent) && !options_.pulse().draining;
     const TimePoint next = Clock::System().Now() + kRetryInterval;
     MutexLock lock(&mutex_);
     if (reports_.size() < kMaxReports) reports_.push_front(report);
-    if (register_first) {
+    if (!absl::IsDeadlineExceeded(sent) && !leaving_) {
       registered_ = false;
       hurry_ = true;
       turn_.NotifyAll();
@@ -242,16 +250,18 @@ absl::Status CoordinatorClient::Send(const PartReport& report) {
 }
 
 void CoordinatorClient::NoteOutcome(const absl::Status& status) {
-  const bool reachable = status.ok() || absl::IsNotFound(status);
+  const bool silent = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  const Contact contact = status.ok() || absl::IsNotFound(status) ? Contact::kGood
+                          : silent                                ? Contact::kSilent
+                                                                  : Contact::kRefused;
   {
     MutexLock lock(&mutex_);
-    if (reachable == reachable_ || stopping_) return;
-    reachable_ = reachable;
+    if (contact == contact_ || stopping_) return;
+    contact_ = contact;
   }
-  if (reachable) {
+  if (contact == Contact::kGood) {
     Log(LogLevel::kInfo, "coordinator.reachable", {{"coordinator", options_.coordinator}});
   } else {
-    const bool silent = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
     Log(LogLevel::kWarning, silent ? "coordinator.unreachable" : "coordinator.refused",
         {{"coordinator", options_.coordinator}, {"status", StatusText(status)}});
   }

@@ -48,8 +48,11 @@ class CoordinatorClient {
 
   // Queues a report. It is sent soon, and kept during a short outage of the coordinator.
   void Report(const PartReport& report);
-  // Sends a heartbeat now, e.g. because draining has begun.
+  // Sends a heartbeat now.
   void Hurry();
+  // The helper drains: tells the coordinator now, and does not register any more, since the node id
+  // may soon be a successor's. Reports are sent all the same.
+  void Leave();
 
  private:
   void SendHeartbeats();
@@ -70,9 +73,11 @@ class CoordinatorClient {
   CondVar turn_;  // of whatever is guarded
   std::deque<PartReport> reports_ ABSL_GUARDED_BY(mutex_);
   bool hurry_ ABSL_GUARDED_BY(mutex_) = false;
+  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool registered_ ABSL_GUARDED_BY(mutex_) = false;
-  bool reachable_ ABSL_GUARDED_BY(mutex_) = true;  // for logging changes only
+  // For logging changes only.
+  enum class Contact { kGood, kSilent, kRefused } contact_ ABSL_GUARDED_BY(mutex_) = Contact::kGood;
   bool counted_ ABSL_GUARDED_BY(mutex_) = false;   // whether inventory_ was taken
   StoreInventory inventory_ ABSL_GUARDED_BY(mutex_);
   // Calls under way; null: none.

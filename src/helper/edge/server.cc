@@ -2,6 +2,7 @@
 #include "helper/edge/server.h"
 
 #include <algorithm>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -60,6 +61,20 @@ void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
   counter("ecpipe_endpoint_sent_bytes_total",
           "Bytes of blocks that the endpoint sent to its clients.",
           [](Counts counts) { return counts.bytes_sent; });
+}
+
+// Opens a port that a predecessor may be about to give up.
+template <typename Start>
+auto AfterPredecessor(const Start& start) {
+  constexpr Duration kPatience = std::chrono::seconds(2);
+  constexpr Duration kPause = std::chrono::milliseconds(50);
+  const TimePoint give_up = Clock::System().Now() + kPatience;
+  auto started = start();
+  while (absl::IsUnavailable(started.status()) && Clock::System().Now() < give_up) {
+    std::this_thread::sleep_for(kPause);  // sleep-ok: nothing tells that a port is free
+    started = start();
+  }
+  return started;
 }
 
 // Who is elsewhere cannot reach a loopback address, nor one that stands for all of a host.
@@ -130,8 +145,9 @@ absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperCo
     requestor.coordinator = config.coordinator;
     requestor.name = config.node_id;
     requestor.tls = server->tls_;
-    ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
-                            StartEndpoint(config.endpoint, config.insecure, requestor));
+    ECPIPE_ASSIGN_OR_RETURN(server->endpoint_, AfterPredecessor([&] {
+      return StartEndpoint(config.endpoint, config.insecure, requestor);
+    }));
   }
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics());
   return server;
@@ -154,7 +170,9 @@ absl::Status HelperServer::StartDataPlane() {
         {{"reason", "insecure = true: anyone who can reach the ports can read blocks"}});
   }
   ECPIPE_ASSIGN_OR_RETURN(store_, OpenStore(config_));
-  ECPIPE_ASSIGN_OR_RETURN(data_server_, DataServer::Start(config_.data_address, {.tls = tls_}));
+  ECPIPE_ASSIGN_OR_RETURN(data_server_, AfterPredecessor([&] {
+    return DataServer::Start(config_.data_address, {.tls = tls_});
+  }));
   tcp_ = MakeTcpTransport(data_server_.get(), tls_);
   if (!config_.redis_address.empty()) {
     // Nothing is left to read once both ends have given up.
@@ -174,8 +192,9 @@ absl::Status HelperServer::StartControlPlane() {
   service_ = std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), [this] {
     if (shares_rate_) coordinator_->Hurry();
   });
-  ECPIPE_ASSIGN_OR_RETURN(
-      rpc_, RpcServer::Start(config_.control_address, RpcSecurity(tls_), service_.get()));
+  ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
+    return RpcServer::Start(config_.control_address, RpcSecurity(tls_), service_.get());
+  }));
 
   CoordinatorClient::Options options;
   options.coordinator = config_.coordinator;
@@ -269,8 +288,10 @@ void HelperServer::Drain() {
   rpc_->SetServing(false);
   // Flip first, tell the coordinator, then wait: it must not plan with this node any more.
   sessions_->StopAdmitting();
-  coordinator_->Hurry();
-  // Its successor may start at once. The coordinator goes on asking over the connections it has.
+  coordinator_->Leave();
+  // The coordinator goes on asking over the connections it has. A successor may start at once, but
+  // from then on the coordinator asks that one, and plans anew the hosted repairs that still run
+  // here.
   rpc_->StopListening();
   data_server_->StopListening();
   if (endpoint_ != nullptr) endpoint_->StopListening();

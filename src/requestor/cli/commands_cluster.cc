@@ -130,6 +130,10 @@ void PrintHdfs(const HdfsClusterStatus& hdfs) {
 }
 
 void PrintTroubles(const ClusterStatus& status) {
+  for (const RefusedNodeStatus& node : status.refused_nodes) {
+    std::printf("\nthe coordinator refuses a helper that last tried %.0f s ago:\n  %s\n",
+                node.seconds_ago, node.reason.c_str());
+  }
   for (const NodeStatus& node : status.nodes) {
     const std::vector<std::string> troubles = TroublesOf(node, status.hdfs.has_value());
     if (!troubles.empty()) std::printf("\ntrouble with %s:\n", node.node.c_str());
@@ -272,6 +276,13 @@ absl::Status RunStatus(const CommonArguments& common) {
   json["nodes"] = Json::array();
   for (const NodeStatus& node : status.nodes) {
     json["nodes"].push_back(NodeJson(node, status.hdfs.has_value()));
+  }
+  json["refused_nodes"] = Json::array();
+  for (const RefusedNodeStatus& node : status.refused_nodes) {
+    json["refused_nodes"].push_back({{"node_id", node.node},
+                                     {"control_address", node.control_address},
+                                     {"reason", node.reason},
+                                     {"seconds_ago", node.seconds_ago}});
   }
   json["repairs"] = Json::array();
   for (const RepairRecord& repair : status.repairs) json["repairs"].push_back(RepairJson(repair));

@@ -126,8 +126,11 @@ class CommandLine {
         ->expected(one ? 1 : -1);  // -1: any number, from 1 on
     AddSize(app, "--offset", &target.offset, "First byte of the range; default: 0");
     AddSize(app, "--length", &target.bytes,
-            "Length of the range; default: to the end of the\n"
-            "block");
+            one ? "Length of the range; default: to the end of the\n"
+                  "block"
+                : "Length of the range; default: to the end of the\n"
+                  "longest block. A shorter block's file ends where\n"
+                  "the block does");
     AddScheme(app, &target.scheme, "default: the coordinator's");
     app->add_option("--rack", target.rack, "Rack of this host, for schemes rp-rack and auto")
         ->type_name("RACK");

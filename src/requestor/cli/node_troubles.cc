@@ -11,6 +11,10 @@ constexpr double kLateSeconds = 2.5;
 
 void AddSilence(const NodeStatus& node, std::vector<std::string>* troubles) {
   troubles->push_back("the helper does not answer this command: " + node.answer_error);
+  if (!node.ports_checked) {
+    troubles->push_back("whether the coordinator reaches its ports is not known");
+    return;
+  }
   if (!node.control_error.empty()) {
     troubles->push_back("the coordinator does not reach its control port " + node.control_address +
                         ": " + node.control_error);
@@ -50,6 +54,9 @@ std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs) {
     troubles.push_back(absl::StrFormat(
         "no heartbeat for %.0f s: the helper has ended, or is cut off from the coordinator",
         node.seconds_since_heartbeat));
+  } else if (node.state == "draining") {
+    troubles.push_back("the helper is shutting down: it ends the repairs that it takes part in, "
+                       "and takes no new ones");
   } else {
     if (!node.answers) AddSilence(node, &troubles);
     if (node.seconds_since_heartbeat > kLateSeconds) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "requestor/client/cluster_status_client.h"
 
+#include <algorithm>
+
+#include "rpc/convert/facts_proto.h"
 #include "rpc/convert/repair_proto.h"
 
 namespace ecpipe {
@@ -45,6 +48,10 @@ ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto) {
   status.version = proto.version();
   status.stripe_count = proto.stripe_count();
   for (const auto& node : proto.nodes()) status.nodes.push_back(NodeOf(node));
+  for (const auto& refused : proto.refused_nodes()) {
+    status.refused_nodes.push_back(
+        {refused.node_id(), refused.control_address(), refused.reason(), refused.seconds_ago()});
+  }
   for (const auto& repair : proto.repairs()) status.repairs.push_back(RepairFromProto(repair));
   for (const auto& block : proto.corrupt_blocks()) {
     status.corrupt_blocks.push_back(
@@ -52,6 +59,18 @@ ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto) {
   }
   if (proto.has_hdfs()) status.hdfs = HdfsOf(proto.hdfs());
   return status;
+}
+
+void AddPortChecks(const v1::GetStatusResponse& proto, std::vector<NodeStatus>* nodes) {
+  for (const auto& checked : proto.nodes()) {
+    const auto node = std::find_if(nodes->begin(), nodes->end(), [&](const NodeStatus& known) {
+      return known.node == checked.info().node_id();
+    });
+    if (node == nodes->end()) continue;
+    node->ports_checked = checked.ports_checked();
+    node->control_error = checked.control_error();
+    node->data_error = checked.data_error();
+  }
 }
 
 }  // namespace ecpipe

@@ -31,7 +31,7 @@ struct RepairTarget {
   std::vector<std::string> block_ids;
   std::optional<StripeFacts> facts;    // describes that stripe; none: it is in the catalog
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // 0: to the end of the shortest of the blocks
+  uint64_t bytes = 0;  // 0: to the end of the longest of the blocks
   std::string scheme;  // "auto": the scheme with the least expected time
   uint32_t slice_bytes = 0;
   std::string transport;  // "tcp" or "redis"
@@ -51,7 +51,7 @@ struct GrantedRepair {
   std::optional<RepairPart> part;  // has passed ValidatePart; none: nodes store the blocks
   std::string scheme;
   std::string stripe_id;
-  uint64_t block_bytes = 0;  // length of the shortest wanted block
+  std::vector<uint64_t> block_lengths;  // of the target's blocks
   PlanCost cost;
   std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
   // Sources of the target's facts whose replicas are known to be corrupt.
@@ -92,9 +92,10 @@ struct NodeStatus {
   uint64_t block_bytes = 0;
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
   bool answers = false;  // whether the helper has answered with `counters`
-  // Of a live node that does not answer: why not, and why the coordinator does not reach its ports
-  // (empty: it does).
+  // Of a live node that does not answer: why not; whether the coordinator has tried its ports; and
+  // why it does not reach them (empty: it does).
   std::string answer_error;
+  bool ports_checked = false;
   std::string control_error;
   std::string data_error;
   // Of a DataNode of HDFS.
@@ -131,10 +132,18 @@ struct HdfsClusterStatus {
   uint64_t degraded_groups = 0;  // groups with a block that no live node has
   uint64_t lost_groups = 0;      // groups that lack more blocks than their parity
 };
+// A helper that the coordinator refuses, since another one has its address or its node id.
+struct RefusedNodeStatus {
+  std::string node;
+  std::string control_address;
+  std::string reason;
+  double seconds_ago = 0;  // since it last tried
+};
 struct ClusterStatus {
   std::string version;
   uint64_t stripe_count = 0;
   std::vector<NodeStatus> nodes;
+  std::vector<RefusedNodeStatus> refused_nodes;
   std::vector<RepairRecord> repairs;               // newest first
   std::vector<CorruptBlockStatus> corrupt_blocks;  // oldest finding first
   std::optional<HdfsClusterStatus> hdfs;           // none: the coordinator knows of no HDFS

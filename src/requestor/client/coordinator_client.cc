@@ -27,6 +27,8 @@ constexpr size_t kPutBytes = 2 << 20;
 constexpr int kStripesInPut = 1000;
 // A round of probes ends by itself before.
 constexpr auto kProbeTimeout = std::chrono::seconds(120);
+// The coordinator tries ports of nodes for two seconds at most.
+constexpr auto kCheckTimeout = std::chrono::seconds(5);
 // The coordinator asks helpers, and waits half a second for them.
 constexpr auto kInspectTimeout = std::chrono::milliseconds(1500);
 // Nobody who cancels waits for long for a coordinator that does not answer: ecpipe.h promises four
@@ -72,17 +74,40 @@ absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& pro
   return explained;
 }
 
+absl::StatusOr<std::vector<uint64_t>> LengthsOf(const v1::RepairTarget& target,
+                                                const v1::BeginRepairResponse& response) {
+  const auto& lengths = response.block_lengths();
+  const int blocks = target.block_ids_size();
+  if (lengths.size() == blocks) return std::vector<uint64_t>(lengths.begin(), lengths.end());
+  // An older coordinator tells the length of the shortest alone. Who brings the facts of the stripe
+  // knows the others.
+  if (!lengths.empty() || (blocks > 1 && !target.has_facts())) {
+    return absl::FailedPreconditionError(
+        "the coordinator does not tell the length of each block: update it, or repair the blocks "
+        "one at a time");
+  }
+  return std::vector<uint64_t>(static_cast<size_t>(blocks), response.block_bytes());
+}
+
+// What begins a repair over a lost connection.
+enum class WhenLost { kWaits, kFailsAtOnce };
+
 struct GrpcConnection {
-  GrpcConnection(const std::string& coordinator, const std::shared_ptr<TlsContext>& tls)
+  GrpcConnection(const std::string& coordinator, const std::shared_ptr<TlsContext>& tls,
+                 WhenLost when_lost)
       : address(coordinator),
         security(tls),
         channel(MakeChannel(address, security, Role::kCoordinator)),
-        stub(v1::CoordinatorService::NewStub(channel)) {}
+        stub(v1::CoordinatorService::NewStub(channel)),
+        reconnector(when_lost == WhenLost::kWaits ? nullptr
+                                                  : std::make_unique<Reconnector>(channel)) {}
 
   const std::string address;
   const RpcSecurity security;
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<v1::CoordinatorService::Stub> stub;
+  // Null: whoever begins a repair waits for a lost connection to come back.
+  const std::unique_ptr<Reconnector> reconnector;
 };
 
 class CoordinatorGrpcClient : public CoordinatorApi {
@@ -97,6 +122,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
     request.set_requestor(requestor);
+    if (connection_->reconnector == nullptr) AwaitCoordinator(stop);
     return Begin(request, stop);
   }
 
@@ -108,6 +134,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, {}));
     request.set_requestor(requestor);
     ResumeToProto(from, request.mutable_resume());
+    AwaitCoordinator(stop);
     return Begin(request, stop);
   }
 
@@ -267,37 +294,31 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetStatus, v1::GetStatusRequest(), &response));
     ClusterStatus status = ClusterStatusOf(response);
     AskHelpers(connection_->security, &status.nodes);
-    ECPIPE_RETURN_IF_ERROR(AskAboutSilent(&status.nodes));
+    AskAboutSilent(&status.nodes);
     return status;
   }
 
  private:
   using Stub = v1::CoordinatorService::Stub;
 
-  // The coordinator says whether it reaches nodes that do not answer this process.
-  absl::Status AskAboutSilent(std::vector<NodeStatus>* nodes) {
+  // The coordinator says whether it reaches nodes that do not answer this process. If it does not
+  // say, the nodes stay unchecked: what is known is worth more than an error.
+  void AskAboutSilent(std::vector<NodeStatus>* nodes) {
     v1::GetStatusRequest request;
     for (const NodeStatus& node : *nodes) {
-      if (node.state != "dead" && !node.answers) request.add_check_nodes(node.node);
+      if (node.state == "live" && !node.answers) request.add_check_nodes(node.node);
     }
-    if (request.check_nodes().empty()) return absl::OkStatus();
+    if (request.check_nodes().empty()) return;
     v1::GetStatusResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetStatus, request, &response));
-    for (const auto& proto : response.nodes()) {
-      const auto node = std::find_if(nodes->begin(), nodes->end(), [&](const NodeStatus& known) {
-        return known.node == proto.info().node_id();
-      });
-      if (node == nodes->end()) continue;
-      node->control_error = proto.control_error();
-      node->data_error = proto.data_error();
-    }
-    return absl::OkStatus();
+    const Duration timeout = std::min<Duration>(timeout_, kCheckTimeout);
+    if (!Call(&Stub::GetStatus, request, &response, timeout).ok()) return;
+    AddPortChecks(response, nodes);
   }
 
   absl::StatusOr<GrantedRepair> Begin(const v1::BeginRepairRequest& request,
                                       const std::stop_token& stop) {
     v1::BeginRepairResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRepair, request, &response, timeout_, stop));
+    ECPIPE_RETURN_IF_ERROR(CallAtOnce(&Stub::BeginRepair, request, &response, timeout_, stop));
     GrantedRepair granted;
     granted.repair_id = response.repair_id();
     if (request.target().to().empty()) {
@@ -305,7 +326,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     }
     granted.scheme = response.scheme();
     granted.stripe_id = response.stripe_id();
-    granted.block_bytes = response.block_bytes();
+    ECPIPE_ASSIGN_OR_RETURN(granted.block_lengths, LengthsOf(request.target(), response));
     granted.checksum = ChecksumFromProto(response.checksum());
     granted.corrupt = SourcesFromProto(response.corrupt());
     granted.cost = CostFromProto(response.cost());
@@ -319,7 +340,17 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   template <typename Method, typename Request, typename Response>
   absl::Status Call(Method method, const Request& request, Response* response, Duration timeout,
                     const std::stop_token& stop = {}) {
-    AwaitReconnection(connection_->channel.get());
+    AwaitCoordinator(stop);
+    return CallAtOnce(method, request, response, timeout, stop);
+  }
+  void AwaitCoordinator(const std::stop_token& stop) {
+    AwaitReconnection(connection_->channel.get(), std::chrono::milliseconds(200), stop);
+  }
+  // Does not wait for a lost connection to come back; somebody else may.
+  template <typename Method, typename Request, typename Response>
+  absl::Status CallAtOnce(Method method, const Request& request, Response* response,
+                          Duration timeout, const std::stop_token& stop) {
+    if (connection_->reconnector != nullptr) connection_->reconnector->Begin();
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
     grpc::Status status;
@@ -361,13 +392,15 @@ class SharedConnection : public CoordinatorConnection {
 absl::StatusOr<std::shared_ptr<CoordinatorConnection>> CoordinatorConnection::Open(
     const std::string& address, const std::shared_ptr<TlsContext>& tls) {
   ECPIPE_RETURN_IF_ERROR(ParseHostPort(address).status());
-  return std::make_shared<SharedConnection>(std::make_shared<const GrpcConnection>(address, tls));
+  return std::make_shared<SharedConnection>(
+      std::make_shared<const GrpcConnection>(address, tls, WhenLost::kFailsAtOnce));
 }
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> MakeCoordinatorClient(
     const std::string& address, Duration timeout, const std::shared_ptr<TlsContext>& tls) {
-  ECPIPE_ASSIGN_OR_RETURN(const auto connection, CoordinatorConnection::Open(address, tls));
-  return connection->Client(timeout);
+  ECPIPE_RETURN_IF_ERROR(ParseHostPort(address).status());
+  return std::make_unique<CoordinatorGrpcClient>(
+      std::make_shared<const GrpcConnection>(address, tls, WhenLost::kWaits), timeout);
 }
 
 }  // namespace ecpipe

@@ -12,7 +12,8 @@
 namespace ecpipe {
 
 // A connection to the coordinator, over gRPC, that clients with different timeouts share: to open
-// one costs more than a call. Dials when first used, and again when it has broken. Thread-safe.
+// one costs more than a call. Dials when first used, and again when it has broken: by itself, so
+// that a repair that begins meanwhile fails at once. Thread-safe.
 class CoordinatorConnection {
  public:
   // `address`: host:port; `tls` null: plain text. INVALID_ARGUMENT for a malformed address.
@@ -24,7 +25,8 @@ class CoordinatorConnection {
   virtual std::unique_ptr<CoordinatorApi> Client(Duration timeout) = 0;
 };
 
-// A client with a connection of its own.
+// A client with a connection of its own. A call over a broken one first waits a moment for it to
+// come back.
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> MakeCoordinatorClient(
     const std::string& address, Duration timeout, const std::shared_ptr<TlsContext>& tls);
 

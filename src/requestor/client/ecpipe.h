@@ -91,7 +91,7 @@ typedef struct ecpipe_target {
   const char* const* block_ids; /* required; of one stripe */
   size_t block_count;           /* required */
   uint64_t offset;              /* bytes into each block */
-  uint64_t bytes;               /* 0: to the end of the block */
+  uint64_t bytes;               /* 0: to the end of the block, of several: of the longest */
   const char* scheme;           /* NULL: the coordinator chooses */
   const char* transport;        /* "tcp" or "redis"; NULL: the coordinator's default */
   /* NULL or "none". "parity": one more survivor is read, and no slice is handed over in which the
@@ -103,7 +103,7 @@ typedef struct ecpipe_target {
 typedef struct ecpipe_report {
   size_t struct_bytes;
   uint64_t repair_id;
-  uint64_t block_bytes;    /* length of a whole block */
+  uint64_t block_bytes;    /* length of a whole block, of several: of the longest */
   uint64_t bytes;          /* verified and handed over, of all blocks together */
   uint64_t bytes_received; /* on the network, with frame headers */
   double seconds;          /* from the call to the last verified byte */
@@ -166,7 +166,8 @@ ECPIPE_API int ecpipe_read(ecpipe_client* client, const ecpipe_target* target, e
                            ecpipe_error* error);
 
 /* Repair to disk, of one block or several of a stripe: `paths` has one for each block of the
- * target. The files appear when all bytes are there, each whole and durable or not at all. */
+ * target. A block that ends within the range gives its file what it has of it. The files appear
+ * when all bytes are there, each whole and durable or not at all. */
 ECPIPE_API int ecpipe_repair_to_files(ecpipe_client* client, const ecpipe_target* target,
                                       const char* const* paths, const ecpipe_call_options* options,
                                       ecpipe_report* report, ecpipe_error* error);

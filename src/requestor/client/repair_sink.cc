@@ -10,12 +10,12 @@
 namespace ecpipe {
 
 absl::Status RepairSink::Begin(const RepairPart& part, uint64_t offset, uint64_t bytes,
-                               size_t blocks) {
+                               const std::vector<uint64_t>& block_lengths) {
   const uint32_t unit = part.layout.unit_bytes;
   if (unit > 0 && (part.grid.offset % unit != 0 || part.grid.slice_bytes % unit != 0)) {
     return absl::InternalError("the slices of the part are not whole units of the code");
   }
-  const size_t rows = blocks * part.layout.sub_blocks;
+  const size_t rows = block_lengths.size() * part.layout.sub_blocks;
   if (rows == 0 || rows > kMaxRows) {
     return absl::InternalError("the part has an impossible number of rows: " +
                                std::to_string(rows));
@@ -25,9 +25,9 @@ absl::Status RepairSink::Begin(const RepairPart& part, uint64_t offset, uint64_t
     layout_ = part.layout;
     offset_ = offset;
     bytes_ = bytes;
-    blocks_ = blocks;
+    block_lengths_ = block_lengths;
     rows_left_.assign(grid_.slice_count(), static_cast<uint8_t>(rows));
-    if (in_order_ != nullptr && rows > 1) held_.resize(HeldBytes() * blocks);
+    if (in_order_ != nullptr && rows > 1) held_.resize(HeldBytes() * blocks());
     ShowProgress();
     return absl::OkStatus();
   }
@@ -47,7 +47,9 @@ bool RepairSink::Ready(Row, uint32_t slice_index) {
 
 absl::Status RepairSink::Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) {
   const uint32_t block = row / layout_.sub_blocks;
-  if (block >= blocks_) return absl::InternalError("the part brought a row that was not asked for");
+  if (block >= blocks()) {
+    return absl::InternalError("the part brought a row that was not asked for");
+  }
   if (rows_left_[slice_index] == 0) return absl::OkStatus();
   absl::Status written;
   layout_.ForEachPiece(row % layout_.sub_blocks, grid_.SliceOffset(slice_index), bytes.size(),
@@ -62,9 +64,15 @@ absl::Status RepairSink::Write(Row row, uint32_t slice_index, std::span<const ui
   return absl::OkStatus();
 }
 
-std::span<const uint8_t> RepairSink::Wanted(uint64_t place, std::span<const uint8_t> piece) const {
+uint64_t RepairSink::bytes_of(size_t block) const {
+  return std::clamp(block_lengths_[block], offset_, offset_ + bytes_) - offset_;
+}
+
+std::span<const uint8_t> RepairSink::Wanted(size_t block, uint64_t place,
+                                            std::span<const uint8_t> piece) const {
+  const uint64_t bytes = files_ != nullptr ? bytes_of(block) : bytes_;
   const uint64_t begin = std::clamp(offset_, place, place + piece.size());
-  const uint64_t end = std::clamp(offset_ + bytes_, begin, place + piece.size());
+  const uint64_t end = std::clamp(offset_ + bytes, begin, place + piece.size());
   return piece.subspan(begin - place, end - begin);
 }
 
@@ -76,7 +84,7 @@ absl::Status RepairSink::Take(size_t block, uint32_t slice_index, uint64_t place
     std::copy(piece.begin(), piece.end(), held_.begin() + static_cast<ptrdiff_t>(at));
     return absl::OkStatus();
   }
-  const std::span<const uint8_t> wanted = Wanted(place, piece);
+  const std::span<const uint8_t> wanted = Wanted(block, place, piece);
   if (wanted.empty()) return absl::OkStatus();
   if (in_order_ != nullptr) return (*in_order_)({&wanted, 1});
   return (*files_)[block].WriteAt(std::max(place, offset_) - offset_, wanted);
@@ -89,13 +97,13 @@ absl::Status RepairSink::Complete(uint32_t slice_index) {
   const uint64_t end = std::clamp(offset_ + bytes_, first, begin + slice_bytes);
   if (!held_.empty() && first < end) {
     std::vector<std::span<const uint8_t>> pieces;
-    for (size_t block = 0; block < blocks_; ++block) {
+    for (size_t block = 0; block < blocks(); ++block) {
       const uint64_t at = block * HeldBytes() + (first - begin);
       pieces.push_back(std::span<const uint8_t>(held_).subspan(at, end - first));
     }
     ECPIPE_RETURN_IF_ERROR((*in_order_)(pieces));
   }
-  verified_bytes_ += (end - first) * blocks_;
+  verified_bytes_ += (end - first) * blocks();
   next_slice_ = slice_index + 1;
   return absl::OkStatus();
 }

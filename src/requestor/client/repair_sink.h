@@ -36,10 +36,12 @@ class RepairSink : public SliceSink {
   RepairSink(std::vector<AtomicFile>* files, const ProgressFn& progress)
       : files_(files), progress_(progress) {}
 
-  // Begins an attempt. Its part brings bytes [offset, offset + bytes) of each of `blocks` blocks,
-  // or the missing ones of these, and perhaps more around them. INTERNAL: the part does not fit the
-  // range, or the attempts before it.
-  absl::Status Begin(const RepairPart& part, uint64_t offset, uint64_t bytes, size_t blocks);
+  // Begins an attempt. Its part brings bytes [offset, offset + bytes) of each of the blocks, or the
+  // missing ones of these, and perhaps more around them. `block_lengths` has the length of each;
+  // zeros come behind the end of a block, which a function gets and a file does not. INTERNAL: the
+  // part does not fit the range, or the attempts before it.
+  absl::Status Begin(const RepairPart& part, uint64_t offset, uint64_t bytes,
+                     const std::vector<uint64_t>& block_lengths);
 
   bool Ready(Row row, uint32_t slice_index) override;
   absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) override;
@@ -49,15 +51,19 @@ class RepairSink : public SliceSink {
   std::vector<SliceRun> Missing() const;
   const SliceGrid& grid() const { return grid_; }
 
+  // These count what comes behind the end of a block as well.
   uint64_t verified_bytes() const { return verified_bytes_; }
-  uint64_t total_bytes() const { return bytes_ * blocks_; }
-  uint64_t bytes_of_each() const { return bytes_; }
+  uint64_t total_bytes() const { return bytes_ * blocks(); }
+  // What the block has of the range.
+  uint64_t bytes_of(size_t block) const;
   // What is missing of each block.
-  uint64_t missing_bytes() const { return bytes_ - verified_bytes_ / blocks_; }
+  uint64_t missing_bytes() const { return bytes_ - verified_bytes_ / blocks(); }
 
  private:
+  size_t blocks() const { return block_lengths_.size(); }
   // The part of a piece of the block that was asked for.
-  std::span<const uint8_t> Wanted(uint64_t place, std::span<const uint8_t> piece) const;
+  std::span<const uint8_t> Wanted(size_t block, uint64_t place,
+                                  std::span<const uint8_t> piece) const;
   absl::Status Take(size_t block, uint32_t slice_index, uint64_t place,
                     std::span<const uint8_t> piece);
   // What held_ has of each block.
@@ -73,7 +79,7 @@ class RepairSink : public SliceSink {
   BlockLayout layout_;
   uint64_t offset_ = 0;
   uint64_t bytes_ = 0;
-  size_t blocks_ = 0;
+  std::vector<uint64_t> block_lengths_;
   std::vector<uint8_t> rows_left_;  // rows that each slice still needs in this attempt; 0: verified
   uint32_t next_slice_ = 0;         // for bytes in order: the next slice to hand on
   // For bytes in order of several rows: the current slice of each block, one after the other.

@@ -59,10 +59,11 @@ struct ExpectedSha256 {
   std::string by_target;
   std::string by_catalog;  // of a whole block
 
-  ExpectedSha256(const RepairTarget& target, const RepairPart& part, uint64_t block_bytes,
-                 size_t block) {
+  ExpectedSha256(const RepairTarget& target, const RepairPart& part,
+                 const std::vector<uint64_t>& block_lengths, size_t block) {
     if (block < target.sha256.size()) by_target = target.sha256[block];
-    const bool whole = target.offset == 0 && (target.bytes == 0 || target.bytes == block_bytes);
+    const bool whole =
+        target.offset == 0 && (target.bytes == 0 || target.bytes >= block_lengths[block]);
     if (whole && block < part.sha256.size()) by_catalog = part.sha256[block];
   }
   bool known() const { return !by_target.empty() || !by_catalog.empty(); }
@@ -80,12 +81,19 @@ struct ExpectedSha256 {
   }
 };
 
+uint64_t LongestOf(const GrantedRepair& granted) {
+  uint64_t longest = 0;
+  for (const uint64_t bytes : granted.block_lengths) longest = std::max(longest, bytes);
+  return longest;
+}
+
 RepairReport ReportOf(const GrantedRepair& granted, const RepairTarget& target) {
   RepairReport report;
   report.repair_id = granted.repair_id;
   report.scheme = granted.scheme;
   report.stripe_id = granted.stripe_id;
-  report.block_bytes = granted.block_bytes;
+  report.block_bytes = LongestOf(granted);
+  report.block_lengths = granted.block_lengths;
   report.cost = granted.cost;
   report.checksum = granted.checksum;
   report.offset = target.offset;
@@ -176,17 +184,22 @@ absl::StatusOr<RepairReport> Requestor::ReadSeveral(const RepairTarget& target,
                                                     const BegunFn& begun,
                                                     const std::stop_token& stop) {
   std::vector<std::optional<Sha256>> sha256(target.block_ids.size());
+  uint64_t taken = 0;  // of the range
+  RepairSink* of_blocks = nullptr;
   const PiecesSink hashed = [&](std::span<const std::span<const uint8_t>> pieces) {
     for (size_t i = 0; i < pieces.size(); ++i) {
-      if (sha256[i]) sha256[i]->Update(pieces[i]);
+      const uint64_t left = of_blocks->bytes_of(i) - std::min(of_blocks->bytes_of(i), taken);
+      if (sha256[i]) sha256[i]->Update(pieces[i].first(std::min<uint64_t>(pieces[i].size(), left)));
     }
+    taken += pieces[0].size();
     return sink(pieces);
   };
   RepairSink in_order(&hashed, progress);
+  of_blocks = &in_order;
   bool hashing = false;
   const auto on_begun = [&](const RepairPart& part, const RepairReport& report) {
     for (size_t i = 0; !hashing && i < sha256.size(); ++i) {
-      if (ExpectedSha256(target, part, report.block_bytes, i).known()) sha256[i].emplace();
+      if (ExpectedSha256(target, part, report.block_lengths, i).known()) sha256[i].emplace();
     }
     hashing = true;
     if (begun) begun(report);
@@ -195,7 +208,7 @@ absl::StatusOr<RepairReport> Requestor::ReadSeveral(const RepairTarget& target,
     for (size_t i = 0; i < sha256.size(); ++i) {
       if (!sha256[i]) continue;
       report->sha256[i] = sha256[i]->FinishHex();
-      ECPIPE_RETURN_IF_ERROR(ExpectedSha256(target, part, report->block_bytes, i)
+      ECPIPE_RETURN_IF_ERROR(ExpectedSha256(target, part, report->block_lengths, i)
                                  .Check(target.block_ids[i], report->sha256[i],
                                         report->scheme == kDirectScheme));
     }
@@ -223,18 +236,20 @@ absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target
   const auto check = [&](const RepairPart& part, const std::stop_token& given_up,
                          RepairReport* report) {
     for (size_t i = 0; i < files.size(); ++i) {
-      const ExpectedSha256 expected(target, part, report->block_bytes, i);
+      const ExpectedSha256 expected(target, part, report->block_lengths, i);
       if (!expected.known() && !options_.sha256_of_files) continue;
       const auto read_back = [&](uint64_t offset, std::span<uint8_t> out) {
         return given_up.stop_requested() ? cancelled_error_ : files[i].ReadAt(offset, out);
       };
-      ECPIPE_ASSIGN_OR_RETURN(report->sha256[i], Sha256Of(read_back, to_files.bytes_of_each()));
+      ECPIPE_ASSIGN_OR_RETURN(report->sha256[i], Sha256Of(read_back, to_files.bytes_of(i)));
       ECPIPE_RETURN_IF_ERROR(
           expected.Check(target.block_ids[i], report->sha256[i], report->scheme == kDirectScheme));
     }
     return absl::OkStatus();
   };
   ECPIPE_ASSIGN_OR_RETURN(RepairReport report, Run(target, &to_files, {nullptr, check}, stop));
+  report.bytes = 0;
+  for (size_t i = 0; i < files.size(); ++i) report.bytes += to_files.bytes_of(i);
   const TimePoint verified = Clock::System().Now();
   for (AtomicFile& file : files) ECPIPE_RETURN_IF_ERROR(file.Commit());
   report.commit_seconds = Seconds(Clock::System().Now() - verified);
@@ -265,7 +280,7 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
   }
   report.attempts = ended->attempt + 1;
   report.transport = ended->transport;
-  report.bytes = granted.block_bytes * target.block_ids.size();
+  for (const uint64_t bytes : granted.block_lengths) report.bytes += bytes;
   report.seconds = static_cast<double>(ended->ended_unix_ms - ended->started_unix_ms) / 1000;
   return report;
 }
@@ -309,14 +324,14 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
                           coordinator_->BeginRepair(target, {}, options_.name, given_up));
   RepairReport report = ReportOf(granted, target);
   report.transport = TransportName(granted.part->transport);
-  const uint64_t bytes = target.bytes == 0 ? granted.block_bytes - target.offset : target.bytes;
+  const uint64_t bytes = target.bytes == 0 ? report.block_bytes - target.offset : target.bytes;
   absl::Status status;
   while (true) {
     const RepairPart& part = *granted.part;
     report.attempts = part.attempt + 1;
     report.corrupt = granted.corrupt;
     if (hooks.begun) hooks.begun(part, report);
-    status = sink->Begin(part, target.offset, bytes, target.block_ids.size());
+    status = sink->Begin(part, target.offset, bytes, report.block_lengths);
     if (!status.ok()) break;
     status =
         RunPart(part, sink, &registration.call, &report, [sink] { return sink->missing_bytes(); });

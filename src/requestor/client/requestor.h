@@ -39,7 +39,8 @@ struct RepairReport {
   std::string scheme;
   std::string transport;
   std::string stripe_id;
-  uint64_t block_bytes = 0;
+  uint64_t block_bytes = 0;             // length of the longest of the blocks
+  std::vector<uint64_t> block_lengths;  // of each whole block
   uint64_t offset = 0;
   uint64_t bytes = 0;           // bytes verified and handed over, all blocks together
   uint64_t bytes_received = 0;  // on the data plane, with frame headers
@@ -100,15 +101,16 @@ class Requestor {
 
   // The same for all blocks of the target at once; each survivor is read once. `sink` takes a piece
   // of every block at a time, so no block runs ahead of another, and at most one slice of each is
-  // held.
+  // held. A block that ends within the range has zeros behind its end.
   absl::StatusOr<RepairReport> ReadSeveral(const RepairTarget& target, const PiecesSink& sink,
                                            const ProgressFn& progress = nullptr,
                                            const BegunFn& begun = nullptr,
                                            const std::stop_token& stop = {});
 
   // Repair to files: writes the bytes of each of the target's blocks to a temporary file beside its
-  // path; when all blocks are complete, makes each file durable and renames it. After an error a
-  // path has either its whole block, or what was there before.
+  // path; when all blocks are complete, makes each file durable and renames it. A block that ends
+  // within the range gives its file what it has of the range. After an error a path has either its
+  // whole block, or what was there before.
   absl::StatusOr<RepairReport> RepairToFiles(const RepairTarget& target,
                                              const std::vector<std::string>& paths,
                                              const ProgressFn& progress = nullptr,

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <set>
+
 namespace ecpipe {
 namespace {
 
@@ -50,6 +52,24 @@ TEST(Loopback, IsWhatNobodyOutsideCanReach) {
                            "localhost.example", "::2", "127.0.0.1.example", ""}) {
     EXPECT_FALSE(IsLoopback(host)) << host;
   }
+}
+
+TEST(TcpSocket, ListensOnAllAddressesOfANameWithOnePort) {
+  const auto listeners = ListenOnAll({"localhost", 0});
+  ASSERT_TRUE(listeners.ok()) << listeners.status();
+  std::set<std::string> hosts;
+  std::set<int> ports;
+  for (const UniqueFd& listener : *listeners) {
+    const auto bound = BoundAddress(listener.get());
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    EXPECT_TRUE(hosts.insert(bound->host).second) << bound->host << " twice";
+    EXPECT_TRUE(IsLoopback(bound->host)) << bound->host;
+    ports.insert(bound->port);
+  }
+  EXPECT_TRUE(hosts.contains(NumericHost("localhost").value()));
+  ASSERT_EQ(ports.size(), 1u);
+  EXPECT_TRUE(absl::IsUnavailable(ListenOnAll({"localhost", *ports.begin()}).status()));
+  EXPECT_FALSE(ListenOnAll({"192.0.2.1", 0}).ok()) << "an address of another host";
 }
 
 TEST(TcpSocket, ListensOnAFreePortAndConnects) {

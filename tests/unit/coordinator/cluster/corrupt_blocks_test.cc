@@ -17,10 +17,6 @@ TEST(CorruptBlocks, KnowsWhatWasAddedUntilItIsForgotten) {
   EXPECT_EQ(blocks.Reason("b1", "n1"), "flipped");
   EXPECT_EQ(blocks.Reason("b1", "n2"), "") << "another copy";
   EXPECT_EQ(blocks.Reason("b2", "n1"), "");
-  EXPECT_FALSE(blocks.ByHolder("b1", "n1"));
-  EXPECT_FALSE(blocks.Add({"b1", "n1", "found it, too", 7, true}));
-  EXPECT_TRUE(blocks.ByHolder("b1", "n1"));
-  EXPECT_FALSE(blocks.ByHolder("b1", "n2"));
   EXPECT_TRUE(blocks.Add({"b1", "n2", "there, too", 7}));
   ASSERT_EQ(blocks.All().size(), 1u);
   EXPECT_EQ(blocks.All()[0].node, "n2");

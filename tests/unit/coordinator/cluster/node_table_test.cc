@@ -53,6 +53,41 @@ TEST(NodeTableTest, RegisteringAgain) {
   EXPECT_EQ(table.size(), 1u);
 }
 
+TEST(NodeTableTest, ALiveHelperElsewhereKeepsItsId) {
+  NodeTable table(kDeadAfter);
+  const NodeRecord here = Node("a", 1);
+  NodeRecord elsewhere = Node("a", 2);
+  elsewhere.control_address = "other:7001";
+  elsewhere.data_address = "other:7002";
+  ASSERT_TRUE(table.Register(here, At(0)).ok());
+  const absl::Status refused = table.Register(elsewhere, At(9)).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(refused));
+  EXPECT_NE(refused.message().find("has this node_id"), std::string::npos) << refused;
+  ASSERT_TRUE(table.Heartbeat("a", 1, {}, At(9)).ok());
+  // It has moved.
+  EXPECT_EQ(table.Register(elsewhere, At(20)).value(), RegisterOutcome::kReplaced);
+  ASSERT_TRUE(table.Heartbeat("a", 2, {.draining = true}, At(21)).ok());
+  EXPECT_EQ(table.Register(here, At(21)).value(), RegisterOutcome::kReplacedLive)
+      << "one that is about to end gives the id up";
+}
+
+TEST(NodeTableTest, TwoOnOneHostDoNotTakeTurnsWithAnId) {
+  NodeTable table(kDeadAfter);
+  const NodeRecord first = Node("a", 1);
+  NodeRecord second = Node("a", 2);
+  const std::string host = first.data_address.substr(0, first.data_address.find(':'));
+  second.control_address = host + ":8001";
+  second.data_address = host + ":8002";
+  ASSERT_TRUE(table.Register(first, At(0)).ok());
+  // As after a crash, at ports that the system has chosen.
+  EXPECT_EQ(table.Register(second, At(1)).value(), RegisterOutcome::kReplacedLive);
+  EXPECT_EQ(table.Register(second, At(2)).value(), RegisterOutcome::kRefreshed);
+  EXPECT_TRUE(absl::IsAlreadyExists(table.Register(first, At(2)).status()));
+  NodeRecord third = first;
+  third.incarnation = 3;
+  EXPECT_TRUE(table.Register(third, At(3)).ok());
+}
+
 TEST(NodeTableTest, HeartbeatUpdatesTheReport) {
   NodeTable table(kDeadAfter);
   ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());

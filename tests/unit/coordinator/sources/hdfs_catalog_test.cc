@@ -287,6 +287,22 @@ TEST_F(HdfsLivesTest, ADataNodeThatTheNameNodeHasLostIsDeadThoughItsHelperLives)
   EXPECT_EQ(catalog_with_lives_->FactsOf(NameOf(0))->sources.size(), 5u);
 }
 
+TEST_F(HdfsCatalogTest, StatusTellsThatTheNameNodeSaysNothingOfDataNodes) {
+  AwaitFetch();
+  NameNodeLives lives(
+      "DataNodes",
+      [](const std::function<bool()>&) -> absl::StatusOr<DataNodeLives> {
+        return absl::UnavailableError("GET /jmx: 403 Forbidden");
+      },
+      std::chrono::hours(1));
+  while (lives.Get().last_error.empty()) std::this_thread::yield();
+  HdfsCatalog catalog(&nodes_, &corrupt_, &namenode_, true, &clock_, &lives);
+  const auto status = catalog.Status();
+  ASSERT_TRUE(status.has_value());
+  EXPECT_THAT(status->last_error, HasSubstr("of DataNodes: UNAVAILABLE: GET /jmx: 403"));
+  EXPECT_EQ(catalog_.Status()->last_error, "");
+}
+
 TEST_F(HdfsLivesTest, ADataNodeThatOutlivesItsHelperHasLostNothing) {
   AwaitFetch();
   Tell(Node("1"), "");

@@ -46,6 +46,19 @@ TEST(NameNodeLives, KnowsOfSafeMode) {
   EXPECT_EQ(lives->size(), 0u);
 }
 
+TEST(NameNodeLives, AnOldAnswerDoesNotCount) {
+  KnownLives lives;
+  EXPECT_EQ(CountingLives(lives), nullptr);
+  EXPECT_EQ(SafeModeIn(lives), "");
+  lives.table = std::make_shared<const DataNodeLives>(
+      DataNodeLives::Parse(Answer("{}", "{}", "Safe mode is ON.")).value());
+  lives.age_seconds = Seconds(kLivesAge);
+  EXPECT_EQ(SafeModeIn(lives), "Safe mode is ON.");
+  lives.age_seconds += 1;
+  EXPECT_EQ(CountingLives(lives), nullptr);
+  EXPECT_EQ(SafeModeIn(lives), "");
+}
+
 TEST(NameNodeLives, OneInStandbyOrGarbageIsNoAnswer) {
   for (const std::string& text :
        {std::string(), std::string("[]"), std::string("{\"beans\":[]}"),

@@ -26,9 +26,10 @@ class HeldCoordinator : public v1::CoordinatorService::Service {
                         v1::RegisterResponse* response) override {
     MutexLock lock(&mutex_);
     ++registrations_;
+    changed_.NotifyAll();
+    if (refuses_) return {grpc::StatusCode::ALREADY_EXISTS, "another helper has this node_id"};
     registered_blocks_ = request->inventory().block_count();
     response->set_heartbeat_interval_ms(20);
-    changed_.NotifyAll();
     return grpc::Status::OK;
   }
   grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
@@ -58,6 +59,10 @@ class HeldCoordinator : public v1::CoordinatorService::Service {
     MutexLock lock(&mutex_);
     holds_reports_ = hold;
     changed_.NotifyAll();
+  }
+  void Refuse() {
+    MutexLock lock(&mutex_);
+    refuses_ = true;
   }
   void Forget(bool forget) {
     MutexLock lock(&mutex_);
@@ -95,6 +100,7 @@ class HeldCoordinator : public v1::CoordinatorService::Service {
   uint64_t blocks_ = 0;
   bool holds_reports_ = false;
   bool unknown_ = false;
+  bool refuses_ = false;
 };
 
 class CoordinatorClientTest : public testing::Test {
@@ -109,7 +115,7 @@ class CoordinatorClientTest : public testing::Test {
     CoordinatorClient::Options options;
     options.coordinator = server_->address();
     options.node.set_node_id("n1");
-    options.pulse = [this] { return CoordinatorClient::Pulse{0, draining_.load(), 0, 0}; };
+    options.pulse = [] { return CoordinatorClient::Pulse{}; };
     options.take_limits = [](const v1::HelperLimits&) {};
     options.registered = [] {};
     options.inventory = [] { return StoreInventory{7, 700, {}}; };
@@ -118,7 +124,6 @@ class CoordinatorClientTest : public testing::Test {
 
   HeldCoordinator coordinator_;
   std::unique_ptr<RpcServer> server_;
-  std::atomic<bool> draining_{false};
 };
 
 TEST_F(CoordinatorClientTest, HeartbeatsGoOnWhileReportsAreHeldUp) {
@@ -177,7 +182,7 @@ TEST_F(CoordinatorClientTest, OneThatIsForgottenRegistersAgainUnlessItDrains) {
   coordinator_.Forget(true);
   ASSERT_TRUE(coordinator_.Await([](const auto& seen) { return seen.registrations >= 2; }));
   coordinator_.Forget(false);
-  draining_ = true;
+  client.Leave();
   // Its successor has taken its name. What became of its parts is told all the same.
   ASSERT_TRUE(coordinator_.Await([was = coordinator_.seen().heartbeats](const auto& seen) {
     return seen.heartbeats > was + 2;
@@ -188,6 +193,20 @@ TEST_F(CoordinatorClientTest, OneThatIsForgottenRegistersAgainUnlessItDrains) {
   EXPECT_TRUE(coordinator_.Await([was = coordinator_.seen().heartbeats](const auto& seen) {
     return seen.heartbeats > was + 5 && seen.reports == 1;
   }));
+  EXPECT_EQ(coordinator_.seen().registrations, registrations);
+}
+
+TEST_F(CoordinatorClientTest, OneThatDrainsBeforeItIsRegisteredDoesNotTakeItsSuccessorsName) {
+  coordinator_.Refuse();
+  CoordinatorClient client(Options());
+  ASSERT_TRUE(coordinator_.Await([](const auto& seen) { return seen.registrations >= 2; }));
+  client.Leave();
+  // A registration may have been under way.
+  ASSERT_TRUE(coordinator_.Await([](const auto& seen) { return seen.heartbeats >= 1; }));
+  const int registrations = coordinator_.seen().registrations;
+  client.Report(ReportOf(1));
+  EXPECT_TRUE(coordinator_.Await(
+      [](const auto& seen) { return seen.heartbeats >= 3 && seen.reports == 1; }));
   EXPECT_EQ(coordinator_.seen().registrations, registrations);
 }
 

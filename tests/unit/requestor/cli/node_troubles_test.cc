@@ -40,6 +40,9 @@ TEST(NodeTroubles, ASilentNodeHasTheReason) {
   node.answers = false;
   node.answer_error = "UNAVAILABLE: 10.0.0.1:7711: refused";
   EXPECT_THAT(TroublesOf(node, true), ElementsAre(HasSubstr("10.0.0.1:7711: refused"),
+                                                  HasSubstr("reaches its ports is not known")));
+  node.ports_checked = true;
+  EXPECT_THAT(TroublesOf(node, true), ElementsAre(HasSubstr("10.0.0.1:7711: refused"),
                                                   HasSubstr("the coordinator reaches both")));
   node.control_error = "connect to 10.0.0.1:7711: Connection refused";
   node.data_error = "no answer from 10.0.0.1:7712";
@@ -47,6 +50,14 @@ TEST(NodeTroubles, ASilentNodeHasTheReason) {
               ElementsAre(HasSubstr("does not answer this command"),
                           AllOf(HasSubstr("control port 10.0.0.1:7711"), HasSubstr("refused")),
                           AllOf(HasSubstr("data port 10.0.0.1:7712"), HasSubstr("no answer"))));
+}
+
+TEST(NodeTroubles, OneThatDrainsIsNotSilent) {
+  NodeStatus node = Healthy();
+  node.state = "draining";
+  node.answers = false;
+  node.answer_error = "UNAVAILABLE: 10.0.0.1:7711: refused";
+  EXPECT_THAT(TroublesOf(node, true), ElementsAre(HasSubstr("is shutting down")));
 }
 
 TEST(NodeTroubles, HeartbeatsAndDirectories) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <numeric>
 #include <string>
 
@@ -39,7 +40,7 @@ class SinkInOrder : public ::testing::Test {
 };
 
 TEST_F(SinkInOrder, KeepsWhatItHasFromOneAttemptToTheNext) {
-  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 105, 85, 1).ok());
+  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 105, 85, {300}).ok());
   EXPECT_EQ(sink_.Missing(), (std::vector<SliceRun>{{0, 9, 1}}));
   EXPECT_FALSE(sink_.Ready(0, 1));
   for (const uint32_t slice : {0u, 1u, 2u}) {
@@ -48,7 +49,7 @@ TEST_F(SinkInOrder, KeepsWhatItHasFromOneAttemptToTheNext) {
   }
   EXPECT_EQ(sink_.Missing(), (std::vector<SliceRun>{{3, 6, 1}}));
   EXPECT_EQ(sink_.missing_bytes(), 55u);
-  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 105, 85, 1).ok());
+  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 105, 85, {300}).ok());
   ASSERT_TRUE(Write(1).ok()) << "one that is there already";
   for (uint32_t slice = 3; slice < 9; ++slice) ASSERT_TRUE(Write(slice).ok());
   EXPECT_EQ(taken_, std::vector<uint8_t>(block_.begin() + 105, block_.begin() + 190));
@@ -57,10 +58,10 @@ TEST_F(SinkInOrder, KeepsWhatItHasFromOneAttemptToTheNext) {
 }
 
 TEST_F(SinkInOrder, RefusesAnAttemptThatCutsOtherwise) {
-  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 105, 85, 1).ok());
+  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 105, 85, {300}).ok());
   SliceGrid other = kGrid;
   other.slice_bytes = 11;
-  EXPECT_TRUE(absl::IsInternal(sink_.Begin(PartOf(other), 105, 85, 1)));
+  EXPECT_TRUE(absl::IsInternal(sink_.Begin(PartOf(other), 105, 85, {300})));
   EXPECT_TRUE(absl::IsInternal(Write(0, 1))) << "a row that was not asked for";
 }
 
@@ -76,7 +77,7 @@ TEST(Sink, OfSubBlocksBeginsAHalfSliceAgain) {
   const ProgressFn no_progress;
   RepairSink sink(&take, no_progress);
   // Bytes 3 to 30 of a block whose byte i is i.
-  ASSERT_TRUE(sink.Begin(PartOf(grid, layout), 3, 27, 1).ok());
+  ASSERT_TRUE(sink.Begin(PartOf(grid, layout), 3, 27, {32}).ok());
   const auto write = [&](uint32_t slice, Row row) {
     std::vector<uint8_t> bytes;
     layout.ForEachPiece(row, grid.SliceOffset(slice), 8, [&](uint64_t place, uint64_t, uint64_t n) {
@@ -88,7 +89,7 @@ TEST(Sink, OfSubBlocksBeginsAHalfSliceAgain) {
   ASSERT_TRUE(write(0, 0).ok());
   EXPECT_TRUE(taken.empty());
   EXPECT_EQ(sink.Missing(), (std::vector<SliceRun>{{0, 2, 1}}));
-  ASSERT_TRUE(sink.Begin(PartOf(grid, layout), 3, 27, 1).ok());
+  ASSERT_TRUE(sink.Begin(PartOf(grid, layout), 3, 27, {32}).ok());
   for (const uint32_t slice : {0u, 1u}) {
     ASSERT_TRUE(write(slice, 1).ok());
     ASSERT_TRUE(write(slice, 0).ok());
@@ -125,7 +126,7 @@ class SinkOfSeveral : public ::testing::Test {
 };
 
 TEST_F(SinkOfSeveral, HandsOnTheSamePieceOfEachBlock) {
-  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 5, 25, 3).ok());
+  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 5, 25, {30, 30, 30}).ok());
   for (uint32_t slice = 0; slice < 3; ++slice) {
     EXPECT_FALSE(sink_.Ready(0, slice + 1)) << "nothing is gathered beyond one slice";
     for (const Row row : {2, 0, 1}) {
@@ -144,17 +145,45 @@ TEST_F(SinkOfSeveral, HandsOnTheSamePieceOfEachBlock) {
 }
 
 TEST_F(SinkOfSeveral, AnAttemptThatEndsWithinASliceBringsItAgain) {
-  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 5, 25, 3).ok());
+  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 5, 25, {30, 30, 30}).ok());
   for (const Row row : {0, 1, 2}) ASSERT_TRUE(Write(0, row).ok());
   ASSERT_TRUE(Write(1, 0).ok());
   EXPECT_EQ(sink_.Missing(), (std::vector<SliceRun>{{1, 2, 1}}));
   EXPECT_EQ(sink_.missing_bytes(), 15u);
-  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 5, 25, 3).ok());
+  ASSERT_TRUE(sink_.Begin(PartOf(kGrid), 5, 25, {30, 30, 30}).ok());
   for (uint32_t slice = 1; slice < 3; ++slice) {
     for (const Row row : {0, 1, 2}) ASSERT_TRUE(Write(slice, row).ok());
   }
   EXPECT_EQ(sizes_, (std::vector<size_t>{10, 10, 5}));
   EXPECT_EQ(taken_[2].size(), 25u);
+}
+
+// Blocks of 25, 12 and 5 bytes, of which bytes from 5 on are wanted.
+TEST(Sink, OfFilesEndsEachWhereItsBlockDoes) {
+  const std::string directory = ::testing::TempDir();
+  std::vector<AtomicFile> files;
+  for (int i = 0; i < 3; ++i) {
+    auto file = AtomicFile::Create(directory + "/repair_sink_end_" + std::to_string(i));
+    ASSERT_TRUE(file.ok()) << file.status();
+    files.push_back(*std::move(file));
+  }
+  const ProgressFn no_progress;
+  RepairSink sink(&files, no_progress);
+  const SliceGrid grid{.offset = 5, .bytes = 20, .slice_bytes = 10};
+  ASSERT_TRUE(sink.Begin(PartOf(grid), 5, 20, {25, 12, 5}).ok());
+  const std::vector<uint8_t> slice(10, 7);
+  for (const uint32_t index : {1u, 0u}) {
+    for (const Row row : {0, 1, 2}) ASSERT_TRUE(sink.Write(row, index, slice).ok());
+  }
+  EXPECT_EQ(sink.verified_bytes(), sink.total_bytes());
+  const std::vector<uint64_t> wanted = {20, 7, 0};
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string path = directory + "/repair_sink_end_" + std::to_string(i);
+    ASSERT_TRUE(files[i].Commit().ok());
+    EXPECT_EQ(std::filesystem::file_size(path), wanted[i]) << i;
+    EXPECT_EQ(sink.bytes_of(i), wanted[i]);
+    std::filesystem::remove(path);
+  }
 }
 
 TEST(Sink, OfFilesNamesTheHolesAndBoundsTheirNumber) {
@@ -168,7 +197,7 @@ TEST(Sink, OfFilesNamesTheHolesAndBoundsTheirNumber) {
   const ProgressFn no_progress;
   RepairSink sink(&files, no_progress);
   const SliceGrid grid{.offset = 0, .bytes = 2000, .slice_bytes = 1};
-  ASSERT_TRUE(sink.Begin(PartOf(grid), 0, 2000, 2).ok());
+  ASSERT_TRUE(sink.Begin(PartOf(grid), 0, 2000, {2000, 2000}).ok());
   const std::vector<uint8_t> byte(1, 7);
   for (const uint32_t slice : {3u, 4u, 8u}) {
     for (const Row row : {0, 1}) ASSERT_TRUE(sink.Write(row, slice, byte).ok());

@@ -76,7 +76,7 @@ GrantedRepair Granted(uint32_t check_rows) {
   GrantedRepair granted;
   granted.repair_id = 1;
   granted.part = Part(check_rows);
-  granted.block_bytes = kBlockBytes;
+  granted.block_lengths = {kBlockBytes};
   return granted;
 }
 
@@ -114,6 +114,7 @@ TEST_F(RequestorTest, ReadsSeveralBlocksInStepAndComparesEach) {
     EXPECT_EQ(target.block_ids.size(), 2u);
     GrantedRepair granted = Granted(1);
     granted.part->check.rows = 0;  // both rows are blocks
+    granted.block_lengths = {kBlockBytes, kBlockBytes};
     return granted;
   };
   std::vector<size_t> sizes;
@@ -133,6 +134,36 @@ TEST_F(RequestorTest, ReadsSeveralBlocksInStepAndComparesEach) {
   const absl::Status differs = requestor().ReadSeveral(target, take).status();
   EXPECT_TRUE(absl::IsDataLoss(differs)) << differs;
   EXPECT_NE(differs.message().find("block b"), std::string::npos) << differs;
+}
+
+TEST_F(RequestorTest, EachFileHasWhatItsBlockHasOfTheRange) {
+  constexpr uint64_t kShort = 700;
+  coordinator_->begin = [](const RepairTarget&) {
+    GrantedRepair granted = Granted(1);
+    granted.part->check.rows = 0;  // both rows are blocks
+    granted.block_lengths = {kShort, kBlockBytes};
+    return granted;
+  };
+  const ScratchDirectory scratch;
+  const std::vector<std::string> paths = {scratch.File("a"), scratch.File("b")};
+  RepairTarget target{.block_ids = {"a", "b"}};
+  for (const uint64_t bytes : {uint64_t{0}, kBlockBytes}) {
+    target.bytes = bytes;
+    for (const uint64_t own : {kShort, kBlockBytes}) {
+      Sha256 ones;
+      ones.Update(std::vector<uint8_t>(own, 1));
+      target.sha256.push_back(ones.FinishHex());
+    }
+    const auto report = requestor().RepairToFiles(target, paths);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(std::filesystem::file_size(paths[0]), kShort) << bytes;
+    EXPECT_EQ(std::filesystem::file_size(paths[1]), kBlockBytes) << bytes;
+    EXPECT_EQ(report->bytes, kShort + kBlockBytes);
+    EXPECT_EQ(report->block_bytes, kBlockBytes);
+    const PiecesSink nowhere = [](auto) { return absl::OkStatus(); };
+    const auto read = requestor().ReadSeveral(target, nowhere);
+    EXPECT_TRUE(read.ok()) << "the checksum is of the block alone: " << read.status();
+  }
 }
 
 TEST_F(RequestorTest, SaysWhichSourcesAreCorrupt) {
@@ -236,6 +267,23 @@ TEST(ReceiveLimitTest, OneRoundOfFramesMayTakeHalfOfTheStallTimeout) {
   // A slice is no longer than the range.
   part.grid.bytes = 1000;
   EXPECT_TRUE(CheckReceiveLimit(part, least - 1, kStall).ok());
+}
+
+// A fallback of the storage system must not wait for a coordinator that is down.
+TEST(LostCoordinatorTest, ARepairOverASharedConnectionFailsAtOnce) {
+  constexpr int kRepairs = 50;
+  constexpr Duration kPatience = std::chrono::milliseconds(200);  // of calls that may wait
+  UniqueFd listener = Listen({"127.0.0.1", 0}).value();
+  const std::string address = FormatHostPort(BoundAddress(listener.get()).value());
+  listener.reset();
+  const auto connection = CoordinatorConnection::Open(address, nullptr).value();
+  const TimePoint begun = Clock::System().Now();
+  for (int i = 0; i < kRepairs; ++i) {
+    const auto granted = connection->Client(std::chrono::seconds(10))
+                             ->BeginRepair({.block_ids = {"b"}}, {}, "r", std::stop_token());
+    EXPECT_TRUE(absl::IsUnavailable(granted.status())) << granted.status();
+  }
+  EXPECT_LT(Clock::System().Now() - begun, kRepairs * kPatience / 2);
 }
 
 // The kernel takes connections to this coordinator, and nobody answers.

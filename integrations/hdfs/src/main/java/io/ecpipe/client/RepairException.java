@@ -18,4 +18,9 @@ public final class RepairException extends IOException {
   public String code() {
     return code;
   }
+
+  /** The endpoint cannot reach its coordinator, or is about to end. */
+  boolean isUnavailable() {
+    return code.equals("UNAVAILABLE");
+  }
 }

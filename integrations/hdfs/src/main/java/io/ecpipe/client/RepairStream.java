@@ -102,10 +102,11 @@ public final class RepairStream extends InputStream {
 
   /**
    * Who refuses at once lives. Who needs most of the timeout to do so costs as much as a dead one,
-   * and is treated as such. That the caller gives up says nothing about the endpoint.
+   * and is treated as such; so is one whose coordinator is away, since the next repairs will fare
+   * no better. That the caller gives up says nothing about the endpoint.
    */
   private void report(IOException error, boolean quick) {
-    if (error instanceof RepairException && quick) {
+    if (error instanceof RepairException && quick && !((RepairException) error).isUnavailable()) {
       failures.succeeded();
     } else if (!closed && !(error instanceof InterruptedIOException
         && !(error instanceof SocketTimeoutException))) {

@@ -16,7 +16,11 @@ public final class Settings {
   public static final String RETRY = "ecpipe.retry-interval-ms";
   /** A scheme's name; empty: the coordinator decides. */
   public static final String SCHEME = "ecpipe.scheme";
-  /** A sequential reader's first request, in bytes; each next one is four times as long. */
+  /**
+   * A sequential reader's first request, in bytes; each next one is four times as long. After a
+   * seek a reader asks for the rest of its cell, then for twice as much each time until it is as
+   * long.
+   */
   public static final String LOOK_AHEAD = "ecpipe.look-ahead-bytes";
   public static final long LOOK_AHEAD_DEFAULT = 4L << 20;
 

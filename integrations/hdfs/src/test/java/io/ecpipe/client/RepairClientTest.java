@@ -339,6 +339,18 @@ public class RepairClientTest {
   }
 
   @Test
+  public void anEndpointWithoutItsCoordinatorIsLeftAlone() throws IOException {
+    try (FakeEndpoint endpoint = new FakeEndpoint(
+        (peer, text) -> peer.error("UNAVAILABLE", "coordinator 10.0.0.1:7700: refused"))) {
+      RepairClient client = client(endpoint, 5000);
+      assertThrows(RepairException.class, () -> client.open(request()));
+      assertFalse(client.looksAlive());
+      assertThrows(IOException.class, () -> client.open(request()));
+      assertEquals(1, endpoint.requests.get());
+    }
+  }
+
+  @Test
   public void absentSocketFailsAtOnce() throws IOException {
     FakeEndpoint gone = new FakeEndpoint((peer, text) -> { });
     gone.close();
