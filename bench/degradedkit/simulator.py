@@ -166,7 +166,7 @@ class Simulation:
             jobs = [job for job in self.jobs if job.has_unassigned_maps()]
             rack = self.racks[node]
             seen = (job.seen_from(rack) for job in jobs)  # of many jobs few are looked at
-            for number, kind in self.algorithm(seen, free, self._slave(node, jobs)):
+            for number, kind in self.algorithm(seen, free, lambda: self._slave(node, jobs)):
                 self._launch(jobs[number], kind, node)
         for job in self.jobs:
             while self.free_reduces[node] and job.reduces_waiting:
@@ -178,8 +178,6 @@ class Simulation:
             self._expect_beat(node)
 
     def _slave(self, node: int, jobs: Sequence[JobRun]) -> Slave:
-        if not any(job.degraded_left for job in jobs):
-            return Slave()
         slots = self.slaves.map_slots
         own = sum(job.local_left(node) for job in jobs)
         idle = [self.now - self._last_given[rack] for rack in self.alive_racks]
@@ -187,7 +185,8 @@ class Simulation:
             local_seconds=own * self._estimate(node) / slots,
             mean_local_seconds=sum(job.local_seconds() for job in jobs) / slots / len(self.alive),
             rack_idle=self.now - self._last_given[self.racks[node]],
-            mean_rack_idle=sum(idle) / len(idle), read_seconds=self.read_seconds)
+            # Rounded up, the mean of equal times would be more than each of them.
+            mean_rack_idle=min(sum(idle) / len(idle), max(idle)), read_seconds=self.read_seconds)
 
     def _estimate(self, node: int) -> float:
         return self.slaves.map_seconds[node] * self._misjudged[node]

@@ -48,7 +48,7 @@ class Algorithms(unittest.TestCase):
             with self.subTest(example["name"]):
                 answer = ALGORITHMS[example["algorithm"]](
                     [Job(**job) for job in example["jobs"]], example["free_slots"],
-                    Slave(**example["slave"]))
+                    lambda: Slave(**example["slave"]))
                 self.assertEqual([[job, kind.value] for job, kind in answer], example["answer"])
 
     def test_no_degraded_task_no_difference(self) -> None:
@@ -57,7 +57,7 @@ class Algorithms(unittest.TestCase):
             for local in range(4):
                 for remote in range(4):
                     jobs = [Job(local, remote, 0, 7, 20, 0, 0), Job(2, 1, 0, 0, 3, 0, 0)]
-                    answers = [algorithm(jobs, free, Slave(9, 1, 0, 5, 11))
+                    answers = [algorithm(jobs, free, lambda: Slave(9, 1, 0, 5, 11))
                                for algorithm in ALGORITHMS.values()]
                     self.assertEqual(answers, [answers[0]] * 3)
                     self.assertEqual(len(answers[0]), min(free, local + remote + 3))
