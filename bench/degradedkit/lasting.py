@@ -19,9 +19,11 @@ from .planner import Planner
 
 NAME, COMMAND, TITLE = "durability", "durability", "Durability"
 SENSITIVE_CODE = "rs(14,10)"
-# (name for our codec, n, blocks that one repair reads, failures it may survive, blocks in a rack)
+# (name for our codec, n, k, failures it may survive, blocks in a rack)
 CODES = (("rs(3,1)", 3, 1, 2, 1), ("rs(9,6)", 9, 6, 3, 3), ("rs(14,10)", 14, 10, 4, 4),
-         ("rs(20,15)", 20, 15, 5, 5), ("lrc(12,2,2)", 16, 6, 4, 2))
+         ("rs(20,15)", 20, 15, 5, 5), ("lrc(12,2,2)", 16, 12, 4, 2))
+# Six data blocks and their parity; global parities are in no group. A test asks the codec.
+GROUPS = {"lrc(12,2,2)": (0b0001_000000_111111, 0b0010_111111_000000)}
 SHOWN = {"rs(3,1)": "3 replicas"}
 # Each input by itself, the others as they are.
 AXES: dict[str, tuple[str, tuple[float, ...], float]] = {
@@ -65,8 +67,9 @@ def k_of(code: str) -> int:
 
 def codes(planner: Planner) -> list[tuple[Code, int]]:
     """With the most blocks that a rack may have."""
-    return [(Code(name, n, reads, tolerates, planner.undecodable(name, tolerates)), rack_blocks)
-            for name, n, reads, tolerates, rack_blocks in CODES]
+    return [(Code(name, n, k, tolerates, planner.undecodable(name, tolerates),
+                  GROUPS.get(name, ())), rack_blocks)
+            for name, n, k, tolerates, rack_blocks in CODES]
 
 
 def results(planner: Planner, lab_results: Path) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Setting:
     racks: int = 4
     rack_mbit: float = 1000.0    # each rack's uplink, and its downlink; 0: no limit
     node_mbit: float = 0.0       # the same of nodes
+    limits_uplinks: bool = True  # no: of racks only what they receive is limited
     map_slots: int = 4
     reduce_slots: int = 1
     map_seconds: float = 20.0
@@ -64,6 +65,7 @@ class Setting:
     links: str = "held"          # a name of LINKS
     striped_parts: int = 0       # of the k shares of a split that a task reads; 0: contiguous
     misjudged: float = 0.0       # t_s is off by up to this share, for each node
+    threshold_share: float = 1.0  # of the paper's threshold of EDF, to try others
     recovery_mb: float = 0.0     # MB/s that a recovery rebuilds, if links allow; 0: none
     recovery_delay: float = 0.0  # seconds between the loss and the recovery's begin
     waits: bool = False          # degraded tasks wait for the recovery of their block
@@ -72,10 +74,11 @@ class Setting:
         return Code(self.n, self.k)
 
     def cluster(self) -> Cluster:
-        return Cluster(self.nodes, self.racks, self.rack_mbit * MEGABIT, self.node_mbit * MEGABIT)
+        return Cluster(self.nodes, self.racks, self.rack_mbit * MEGABIT, self.node_mbit * MEGABIT,
+                       self.limits_uplinks)
 
     def read_seconds(self) -> float:
-        """EDF's threshold: the paper's formula; where racks have no limit, k blocks over the
+        """A conventional read, and the paper's threshold of EDF: its formula; where racks have no limit, k blocks over the
         reader's link."""
         if self.rack_mbit:
             return formulas.degraded_read_seconds(formulas.Setting(
@@ -174,7 +177,8 @@ def build(setting: Setting, seed: int, algorithm: str, planner: Planning,
     reads = reads_of(setting, seed, stripes, lost, planner)
     slaves = slaves_of(setting, seed, lost)
     simulation = Simulation(slaves, reads, links_of(setting, reads.network.rates),
-                            ALL_ALGORITHMS[algorithm], setting.read_seconds(), keep_trace)
+                            ALL_ALGORITHMS[algorithm],
+                            setting.threshold_share * setting.read_seconds(), keep_trace)
     blocks = [Block(stripe, i) for stripe in range(len(stripes)) for i in range(code.k)]
     gaps, arrival, jobs = chance_of(seed, "arrivals"), 0.0, []
     share = len(blocks) // setting.jobs

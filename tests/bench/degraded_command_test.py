@@ -5,6 +5,7 @@ only, errors that say what to do."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -15,11 +16,12 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from degradedkit import lasting, output, page
+from degradedkit import lasting, output, page, scenarios
 from degradedkit.placement import Cluster, Code
-from degradedkit.planner import Planner
+from degradedkit.planner import Planner, parse_streams
+from degradedkit.reads import Block
 from degradedkit.runs import Runs
-from degradedkit.scenarios import Setting, run
+from degradedkit.scenarios import Setting
 from labkit.process import LabError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -74,6 +76,24 @@ class Plans(unittest.TestCase):
         share = 1 - len(self.planner.undecodable("lrc(12,2,2)", 4)) / 1820
         self.assertAlmostEqual(share, 0.86, delta=0.005)
 
+    def test_local_groups_are_the_codecs(self) -> None:
+        """Blocks that a repair reads, of all patterns of at most two lost blocks and of every
+        seventh of three, as lasting.py says to the chain."""
+        self.planner.describe(Cluster(nodes=17, racks=1))
+        code = next(code for code, _ in lasting.codes(self.planner) if code.groups)
+        checked = 0
+        for blocks in itertools.chain(itertools.combinations(range(16), 1),
+                                      itertools.combinations(range(16), 2),
+                                      list(itertools.combinations(range(16), 3))[::7]):
+            pattern = sum(1 << block for block in blocks)
+            survivors = [block for block in range(16) if block not in blocks]
+            reads = min(len(parse_streams(self.planner.ask(
+                f"plan conventional {code.name} 9 {block} {','.join(map(str, survivors))} "
+                f"{','.join(map(str, range(16)))} 16"))) for block in blocks)
+            self.assertEqual(reads, code.reads_of(pattern), blocks)
+            checked += 1
+        self.assertEqual(checked, 16 + 120 + 80)
+
     def test_mistakes(self) -> None:
         for question, answer in (("plan no-such rs(6,4) 9 0 1,2,3,4 0,1,2,3,4,5 9", "no-such"),
                                  ("plan rp rs(6,4) 9 0 1,2,3 0,1,2,3,4,5 9", "3"),
@@ -86,13 +106,21 @@ class Plans(unittest.TestCase):
 
     def test_a_timeslot_is_a_result(self) -> None:
         """Alone, where nodes' links are the bottleneck: RP reads in one block's time, the
-        conventional way in k."""
-        for scheme, timeslots in (("rp", 1), ("ppr", 3), ("conventional", 4)):
-            setting = Setting(n=6, k=4, nodes=12, racks=3, blocks=48, rack_mbit=0, node_mbit=1000,
-                              scheme=scheme, reduces=0, map_seconds=1000.0, map_slots=1)
-            reads = run(setting, 2, "EDF", self.planner)
-            self.assertAlmostEqual(min(reads.degraded_reads) / 1.024, timeslots, delta=1.01)
-            self.assertGreaterEqual(min(reads.degraded_reads) / 1.024, 1 - 1e-9)
+        conventional way in k, under each kind of links."""
+        lost, stripes = frozenset({STRIPE[LOST]}), [STRIPE]
+        for scheme, timeslots in (("rp", 1), ("rp-rack", 1), ("ppr", 3), ("conventional", 4)):
+            for kind in scenarios.LINKS:
+                setting = Setting(n=6, k=4, nodes=12, racks=3, rack_mbit=0, node_mbit=1000,
+                                  scheme=scheme, links=kind)
+                reads = scenarios.reads_of(setting, 1, stripes, lost, self.planner)
+                links = scenarios.links_of(setting, reads.network.rates)
+                self.planner.describe(setting.cluster())
+                links.start(0.0, reads.degraded(Block(0, LOST), READER), 1)
+                for _ in range(timeslots):
+                    if done := links.ended(at := links.next_end()):
+                        break
+                self.assertEqual(done, [1], f"{scheme} {kind}")
+                self.assertAlmostEqual(at, timeslots * 1.024, places=6)
 
 
 class Results(unittest.TestCase):
@@ -150,6 +178,7 @@ class Command(unittest.TestCase):
                                 (("--set", "n=many"), "many is no int"),
                                 (("--set", "waits=perhaps"), "neither yes nor no"),
                                 (("--set", "n=17"), "has no place in 4 racks"),
+                                (("--set", "blocks=100"), "take a multiple of 15"),
                                 (("--set", "scheme=no-such"), "no-such"),
                                 (("--figures", "9z"), "no figure 9z; there are 7a")):
             done = self.command("simulate", "--bin-dir", BIN_DIR, "--seeds", 1, *arguments)
