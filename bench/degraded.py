@@ -19,10 +19,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from pathlib import Path
 
 from degradedkit import analysis, lasting, output, page, pictures
+from degradedkit.figure import PAPER_SEEDS
 from degradedkit.planner import Planner
 from degradedkit.runs import Runs
 from degradedkit.settings import parse_changes, print_settings
@@ -33,7 +33,6 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 LAB_RESULTS = REPOSITORY / "bench" / "results"
 RESULTS = LAB_RESULTS / "degraded"
 PAGE = REPOSITORY / "bench" / "DEGRADED.md"
-SEEDS, NEW_SEEDS = 30, 4
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -43,10 +42,9 @@ def parse_arguments() -> argparse.Namespace:
     with_planner = argparse.ArgumentParser(add_help=False)
     add_bin_dir_argument(with_planner, REPOSITORY)
     seeded = argparse.ArgumentParser(add_help=False)
-    seeded.add_argument("--seeds", type=int, default=SEEDS,
-                        help="clusters for each setting of the paper (default: %(default)s)")
-    seeded.add_argument("--new-seeds", type=int, default=NEW_SEEDS,
-                        help="the same of the new figures (default: %(default)s)")
+    seeded.add_argument("--seeds", type=int, default=PAPER_SEEDS,
+                        help="clusters for each setting, at most; new figures have fewer "
+                             "(default: %(default)s)")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -101,12 +99,18 @@ def write_durability(out: Path, planner: Planner) -> None:
 
 
 def write_figures(arguments: argparse.Namespace, planner: Planner, names: str) -> None:
-    runs = Runs(planner, arguments.seeds, arguments.new_seeds)
+    runs = Runs(planner)
     for figure in chosen(names):
-        begun = time.process_time()
-        output.write_figure(arguments.out, figure, runs)
-        print(f"{figure.name}: {time.process_time() - begun:.0f} s of CPU, {runs.done} runs so far",
-              flush=True)
+        begun, before = cpu_seconds(planner), runs.done
+        output.write_figure(arguments.out, figure, runs, arguments.seeds)
+        spent = cpu_seconds(planner) - begun
+        output.write_cost(arguments.out, figure.name, spent, runs.done - before)
+        print(f"{figure.name}: {spent:.1f} s of CPU, {runs.done - before} runs", flush=True)
+
+
+def cpu_seconds(planner: Planner) -> float:
+    """Of this process, its planner, and of pictures that are drawn."""
+    return sum(os.times()[:4]) + planner.cpu_seconds()
 
 
 def run_command(arguments: argparse.Namespace) -> None:
@@ -122,7 +126,9 @@ def run_command(arguments: argparse.Namespace) -> None:
     if arguments.command in ("simulate", "durability", "all"):
         with Planner(arguments.bin_dir) as planner:
             if arguments.command != "simulate":
+                begun = cpu_seconds(planner)
                 write_durability(arguments.out, planner)
+                output.write_cost(arguments.out, lasting.NAME, cpu_seconds(planner) - begun, 0)
             if arguments.command != "durability":
                 write_figures(arguments, planner, getattr(arguments, "figures", ""))
     if arguments.command == "report":

@@ -2,7 +2,8 @@
 """Draws the picture that is described as JSON on standard input; pictures.py starts this.
 
 A picture is panels in rows. A panel has groups along its x axis and series in each group: boxes
-(summary.box()) or points on lines.
+(summary.box()) or points on lines. Dots have their groups along the y axis, where long names can be
+read; `marks` are vertical lines.
 """
 
 from __future__ import annotations
@@ -53,12 +54,34 @@ def draw_lines(axes: Any, panel: dict[str, Any]) -> None:
                   label=series["label"])
 
 
-def draw_panel(axes: Any, panel: dict[str, Any]) -> None:
-    boxes = "boxes" in panel["series"][0]
-    (draw_boxes if boxes else draw_lines)(axes, panel)
+def draw_dots(axes: Any, panel: dict[str, Any], named: bool) -> None:
+    """`named`: the groups have their names here; panels beside it have the same ones."""
+    places = range(len(panel["groups"]))
+    for index, series in enumerate(panel["series"]):
+        axes.errorbar(series["dots"], places, xerr=series["errors"], fmt=MARKERS[index],
+                      color=COLOURS[index], markersize=4, linewidth=1, label=series["label"])
+    for mark in panel["marks"]:
+        axes.axvline(mark, color="black", linewidth=1.0, linestyle="--")
+    axes.set_yticks(places, panel["groups"] if named else [""] * len(places), fontsize=7)
+    axes.set_ylim(len(places) - 0.5, -0.5)
+    axes.tick_params(axis="x", labelsize=7)
+    axes.grid(linewidth=0.3)
+
+
+def draw_panel(axes: Any, panel: dict[str, Any], first: bool) -> None:
+    """`first`: in its row."""
     axes.set_title(panel["title"], fontsize=9)
     axes.set_ylabel(panel["y_label"], fontsize=8)
     axes.set_xlabel(panel["x_label"], fontsize=8)
+    if "dots" in panel["series"][0]:
+        draw_dots(axes, panel, first)
+    else:
+        draw_groups(axes, panel)
+
+
+def draw_groups(axes: Any, panel: dict[str, Any]) -> None:
+    boxes = "boxes" in panel["series"][0]
+    (draw_boxes if boxes else draw_lines)(axes, panel)
     turned = sum(map(len, panel["groups"])) > MANY_LETTERS
     axes.set_xticks(range(len(panel["groups"])), panel["groups"], fontsize=7,
                     rotation=20 if turned else 0, ha="right" if turned else "center")
@@ -86,7 +109,8 @@ def main() -> None:
     grid = figure.add_gridspec(rows + 1, columns,
                                height_ratios=[PANEL_INCHES[1]] * rows + [LEGEND_INCHES])
     for number, panel in enumerate(panels):
-        draw_panel(figure.add_subplot(grid[divmod(number, columns)]), panel)
+        row, column = divmod(number, columns)
+        draw_panel(figure.add_subplot(grid[row, column]), panel, column == 0)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     aside = figure.add_subplot(grid[rows, :])
     aside.axis("off")

@@ -35,9 +35,7 @@ def sample_of(outcome: Outcome) -> Sample:
 class Runs:
     """Samples by setting and algorithm, one for each of the seeds 0, 1, ..."""
 
-    def __init__(self, planner: Planning, seeds: int, new_seeds: int) -> None:
-        """`seeds`: of what the paper has; `new_seeds`: of what goes beyond it."""
-        self.seeds, self.new_seeds = seeds, new_seeds
+    def __init__(self, planner: Planning) -> None:
         self._planner = planner
         self._kept: dict[tuple[Setting, str, int], Sample] = {}
         self.done = 0

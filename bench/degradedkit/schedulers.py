@@ -84,19 +84,15 @@ def enhanced_degraded_first(jobs: Iterable[Job], free_slots: int, slave: Callabl
 
 ALGORITHMS: dict[str, Algorithm] = {
     "LF": locality_first, "BDF": basic_degraded_first, "EDF": enhanced_degraded_first}
-# With line 2 of Algorithm 3 as it is printed; only to see what it would come to.
-AS_PRINTED = "EDF as printed"
 
 
 def as_printed(jobs: Iterable[Job], free_slots: int, slave: Callable[[], Slave],
                ) -> list[Assignment]:
+    """EDF with line 2 of Algorithm 3 as it is printed; only to see what it would come to."""
     def may_take() -> bool:
         asks = slave()
         return not asks.local_seconds < asks.mean_local_seconds and assign_to_rack(asks)
     return _degraded_first(jobs, free_slots, may_take)
-
-
-ALL_ALGORITHMS: dict[str, Algorithm] = {**ALGORITHMS, AS_PRINTED: as_printed}
 
 
 def assign_to_slave(slave: Slave) -> bool:
