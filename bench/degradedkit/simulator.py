@@ -173,7 +173,7 @@ class Simulation:
                 self.free_reduces[node] -= 1
                 job.place_reduce(node)
                 self._expect_fetch()
-        if ((self.free_maps[node] and any(job.has_unassigned_maps() for job in self.jobs))
+        if ((self.free_maps[node] and self._maps_are_left())
                 or (self.free_reduces[node] and any(job.reduces_waiting for job in self.jobs))):
             self._expect_beat(node)
 
@@ -190,6 +190,12 @@ class Simulation:
 
     def _estimate(self, node: int) -> float:
         return self.slaves.map_seconds[node] * self._misjudged[node]
+
+    def _maps_are_left(self) -> bool:
+        for job in self.jobs:
+            if job.has_unassigned_maps():
+                return True
+        return False
 
     # ---- map tasks ----
 
@@ -234,7 +240,7 @@ class Simulation:
         self.note("end", job.number, task.number, node)
         self.free_maps[node] += 1
         job.end_map(node)
-        if any(other.has_unassigned_maps() for other in self.jobs):
+        if self._maps_are_left():
             self._expect_beat(node)
         if not job.reduces:
             if job.maps_done():

@@ -62,16 +62,16 @@ class CheckedFair(FairLinks):
     def _settle(self) -> None:
         super()._settle()
         used = dict(self._given)
-        for flow in self._flows.values():
-            for link, claim in flow.claims:
-                used[link] = used.get(link, 0.0) + claim * flow.rate
+        for shape in self._shapes.values():
+            for link, claim in shape.claims:
+                used[link] = used.get(link, 0.0) + claim * shape.rate * len(shape.ends)
         assert all(rate <= self._rates[link] * ALMOST for link, rate in used.items())
-        for flow in self._flows.values():
-            assert flow.rate > 0
-            held = [link for link, _ in flow.claims if used[link] >= self._rates[link] / ALMOST
-                    and all(other.rate <= flow.rate * ALMOST for other in self._flows.values()
+        for shape in self._shapes.values():
+            assert shape.rate > 0 and shape.ends
+            held = [link for link, _ in shape.claims if used[link] >= self._rates[link] / ALMOST
+                    and all(other.rate <= shape.rate * ALMOST for other in self._shapes.values()
                             if any(link == theirs for theirs, _ in other.claims))]
-            assert held or flow.rate >= flow.limit / ALMOST
+            assert held or shape.rate >= shape.limit / ALMOST
 
 
 CHECKED = {"held": lambda setting, rates: CheckedHeld(rates),
