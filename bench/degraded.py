@@ -95,7 +95,8 @@ def write_analysis(out: Path) -> None:
 def write_durability(out: Path, planner: Planner) -> None:
     data = lasting.results(planner, LAB_RESULTS)
     output.write_rows(out, lasting.NAME, data)
-    pictures.draw(out / f"{lasting.NAME}.png", lasting.TITLE, lasting.panels(data))
+    pictures.draw(out / f"{lasting.NAME}.png", lasting.TITLE, lasting.panels(data),
+                  lasting.COLUMNS)
 
 
 def write_figures(arguments: argparse.Namespace, planner: Planner, names: str) -> None:

@@ -19,6 +19,7 @@ from .planner import Planner
 
 NAME, COMMAND, TITLE = "durability", "durability", "Durability"
 SENSITIVE_CODE = "rs(14,10)"
+COLUMNS = 4  # of the picture
 # (name for our codec, n, k, failures it may survive, blocks in a rack)
 CODES = (("rs(3,1)", 3, 1, 2, 1), ("rs(9,6)", 9, 6, 3, 3), ("rs(14,10)", 14, 10, 4, 4),
          ("rs(20,15)", 20, 15, 5, 5), ("lrc(12,2,2)", 16, 12, 4, 2))
@@ -131,20 +132,18 @@ def pick(rows: Sequence[Mapping[str, Any]], **names: Any) -> float:
 
 
 def panels(data: Mapping[str, Any]) -> list[Panel]:
+    """Of racks only what decides there; the table has the rest."""
     found = []
-    for axis, (label, _, _) in AXES.items():
+    for axis, place in (*((axis, "flat") for axis in AXES), ("rack_mttf", "racks")):
         rows = [row for row in data["rows"] if row["axis"] == axis]
         groups = list(dict.fromkeys(row["value"] for row in rows))
         found.append({
-            "title": f"{SENSITIVE_CODE}, {label}", "x_label": label,
-            "y_label": "nines a year", "linear": True,
+            "title": f"{SENSITIVE_CODE}, {place}", "x_label": AXES[axis][0],
+            "y_label": f"nines a year, {place}", "linear": True,
             "groups": [value if isinstance(value, str) else f"{value:g}" for value in groups],
-            "series": [{"label": f"{scheme}, {place}", "colour": number,
-                        "style": "-" if place == "flat" else "--",
-                        "points": [pick(rows, value=value, scheme=scheme, placement=place)
-                                   for value in groups]}
-                       for number, scheme in enumerate(("conventional", "rp"))
-                       for place in ("flat", "racks")]})
+            "series": [{"label": scheme, "points": [
+                pick(rows, value=value, scheme=scheme, placement=place) for value in groups]}
+                       for scheme in ("conventional", "rp")]})
     return found
 
 

@@ -79,8 +79,8 @@ def less_panels(rows: Rows) -> list[Panel]:
     wanted = (("remote", "remote tasks"), ("degraded_read_s", "degraded read time"),
               ("normalized", "runtime"))
     return [pictures.boxes(each_than_lf(of_links(rows, links), field),
-                           f"{what}, links {links}", "cluster", "cluster", "% less than LF",
-                           lambda row: row["less"])
+                           f"{what}, links {links}", "cluster", "cluster",
+                           f"{what}: % less than LF", lambda row: row["less"])
             for links in ways_of(rows) for field, what in wanted]
 
 
