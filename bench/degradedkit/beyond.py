@@ -131,6 +131,7 @@ def variant_panels(rows: Rows) -> list[Panel]:
 # ---- striped files ----
 
 STRIPED_READS = (("whole", 15), ("5 of 15 shares", 5), ("1 of 15 shares", 1))
+SPLITS = 450
 STRIPED_RATES = (1000.0, 10000.0)
 
 
@@ -139,7 +140,7 @@ def striped_cells() -> tuple[Cell, ...]:
     # rounds of map tasks with a node less.
     return tuple(Cell({"links": links, "scheme": scheme, "read": read, "mbit": rate},
                       replace(DEFAULT, striped_parts=parts, scheme=scheme, links=links,
-                              rack_mbit=rate, blocks=450))
+                              rack_mbit=rate, blocks=SPLITS))
                  for links in BOTH_LINKS for rate in STRIPED_RATES
                  for read, parts in STRIPED_READS for scheme in FEW_SCHEMES)
 

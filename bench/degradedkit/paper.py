@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Callable, Sequence
 
 from . import pictures
-from .figure import Cell, Comparison, Figure, Measure, Names
+from .figure import ALGORITHMS, Cell, Comparison, Figure, Measure, Names
 from .pictures import Panel
 from .scenarios import Setting
 from .summary import Row, Rows, find, normalized
@@ -26,6 +26,8 @@ BLOCKS = (720, 1440, 2160, 2880)
 RATES = (100.0, 250.0, 500.0, 1000.0)
 SHUFFLES = (0.01, 0.05, 0.10, 0.20, 0.30)
 JOBS = 10
+# The paper's Figure 7 compares these two; BDF is in Figure 8, and with codes.
+OF_FIGURE_7 = ("LF", "EDF")
 DEFAULT = Setting()
 HETEROGENEOUS = replace(DEFAULT, slow_nodes=20, slow_factor=2.0)
 EXTREME = replace(DEFAULT, slow_nodes=5, slow_factor=10.0, map_seconds=3.0, blocks=150, reduces=0)
@@ -34,8 +36,10 @@ RUNTIME = "runtime, by that without failure"
 
 
 def cells(over: str, values: Sequence[Any], setting: Callable[[Any], Setting],
-          text: Callable[[Any], str] = str) -> tuple[Cell, ...]:
-    return tuple(Cell({"links": way, over: text(value)}, replace(setting(value), **changes))
+          text: Callable[[Any], str] = str, algorithms: tuple[str, ...] = ALGORITHMS,
+          ) -> tuple[Cell, ...]:
+    return tuple(Cell({"links": way, over: text(value)}, replace(setting(value), **changes),
+                      algorithms)
                  for way, changes in WAYS.items() for value in values)
 
 
@@ -119,7 +123,8 @@ FIGURES = (
                compared("(8,6): EDF less than LF", (17.4,), {"code": "(8,6)"}),
                compared("(20,15)", (32.9,), {"code": "(20,15)"}))),
     Figure("7b", "Figure 7(b): native blocks",
-           cells("blocks", BLOCKS, lambda blocks: replace(DEFAULT, blocks=blocks)),
+           cells("blocks", BLOCKS, lambda blocks: replace(DEFAULT, blocks=blocks),
+                 algorithms=OF_FIGURE_7),
            runtime_panels("blocks", "native blocks"), comparisons=(
                Comparison("EDF less than LF, over all", (34.8, 39.6),
                           tuple({"blocks": str(blocks)} for blocks in BLOCKS),
@@ -127,7 +132,7 @@ FIGURES = (
            )),
     Figure("7c", "Figure 7(c): bandwidth of racks",
            cells("rack_mbit", RATES, lambda rate: replace(DEFAULT, rack_mbit=rate),
-                 lambda rate: f"{rate:g}"),
+                 lambda rate: f"{rate:g}", OF_FIGURE_7),
            runtime_panels("rack_mbit", "Mb/s of a rack's link"), comparisons=(
                Comparison("EDF less than LF, at most", (35.1,),
                           tuple({"rack_mbit": f"{rate:g}"} for rate in RATES),
@@ -135,20 +140,21 @@ FIGURES = (
                compared("at 500 Mb/s", (35.1,), {"rack_mbit": "500"}, "500 Mb/s"))),
     Figure("7d", "Figure 7(d): one node, two nodes, a rack lost",
            cells("failure", ("node", "two nodes", "rack"),
-                 lambda failure: replace(DEFAULT, failure=failure)),
+                 lambda failure: replace(DEFAULT, failure=failure), algorithms=OF_FIGURE_7),
            runtime_panels("failure", "lost"), comparisons=(
                compared("one node: EDF less than LF", (33.2,), {"failure": "node"}, "(20,15)"),
                compared("two nodes", (22.3,), {"failure": "two nodes"}),
                compared("a rack", (5.9,), {"failure": "rack"}, "a rack"))),
     Figure("7e", "Figure 7(e): intermediate data",
            cells("shuffle", SHUFFLES, lambda share: replace(DEFAULT, shuffle=share),
-                 lambda share: f"{share * 100:g} %"),
+                 lambda share: f"{share * 100:g} %", OF_FIGURE_7),
            runtime_panels("shuffle", "intermediate data, of the block"), comparisons=(
                Comparison("EDF less than LF, over all", (20.0, 33.2),
                           tuple({"shuffle": f"{share * 100:g} %"} for share in SHUFFLES),
                           ({"case": "(20,15)"}, {"case": "30 % shuffled"})),)),
     Figure("7f", "Figure 7(f): ten jobs",
-           cells("jobs", (JOBS,), lambda jobs: replace(DEFAULT, jobs=jobs)), job_panels,
+           cells("jobs", (JOBS,), lambda jobs: replace(DEFAULT, jobs=jobs),
+                 algorithms=OF_FIGURE_7), job_panels,
            setting="ten jobs, gaps of 120 s in the mean, each with 1440 blocks of its own",
            comparisons=(
                Comparison("EDF less than LF, over the jobs", (28.6, 48.6),

@@ -85,7 +85,7 @@ class Page(unittest.TestCase):
                    if not figure.needs_jdk or (results / f"{figure.name}.json").exists()]
         names = [figure.name for figure in figures]
         plots = [*names, *(name for figure in figures for name, _, _ in figure.more_views)]
-        self.assertEqual({file.name for file in results.iterdir()},
+        self.assertEqual({file.name for file in results.iterdir() if file.is_file()},
                          {f"{name}.{kind}" for name in names for kind in ("json", "csv")}
                          | {f"{name}.png" for name in plots})
 
