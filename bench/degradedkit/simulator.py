@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
-from typing import Callable, Protocol, Sequence
+from typing import Any, Callable, Protocol, Sequence
 
 from .job import JobRun, Task
 from .links import Links, Load, Network, together
@@ -87,7 +87,7 @@ class Simulation:
         self.jobs: list[JobRun] = []       # running, first in first
         self.now = 0.0
         self._last_given = [0.0] * (max(self.racks) + 1)  # a degraded task, to each rack
-        self._events: list[tuple[float, int, int, Callable[[int], None], int]] = []
+        self._events: list[tuple[float, int, int, Callable[[Any], None], Any]] = []
         self._order = 0
         self._beat_due = [False] * nodes
         self._last_beat = [-math.inf] * nodes
@@ -98,10 +98,10 @@ class Simulation:
 
     # ---- time ----
 
-    def at(self, when: float, what: int, act: Callable[[int], None], about: int = 0) -> None:
+    def at(self, when: float, what: int, act: Callable[[Any], None], about: Any = None) -> None:
+        """Calls act(about) then."""
         self._order += 1
-        order = about if what == BEAT else self._order
-        heapq.heappush(self._events, (when, what, order, act, about))
+        heapq.heappush(self._events, (when, what, self._order, act, about))
 
     def run(self) -> Outcome:
         events, links = self._events, self.links
@@ -129,7 +129,7 @@ class Simulation:
 
     def submit(self, job: JobRun) -> None:
         self.outcome.runtimes.append(math.nan)
-        self.at(job.arrival, ARRIVAL, lambda _: self._arrive(job))
+        self.at(job.arrival, ARRIVAL, self._arrive, job)
 
     def _arrive(self, job: JobRun) -> None:
         self.jobs.append(job)
@@ -156,7 +156,7 @@ class Simulation:
         if when <= self._last_beat[node]:
             when = first + (number + 1) * every
         self._beat_due[node] = True
-        self.at(max(when, self.now), BEAT, self._beat, node)
+        heapq.heappush(self._events, (max(when, self.now), BEAT, node, self._beat, node))
 
     def _beat(self, node: int) -> None:
         self._beat_due[node] = False
@@ -203,22 +203,25 @@ class Simulation:
         task = job.take(kind, node)
         self.free_maps[node] -= 1
         self.outcome.launched[kind] += 1
-        self.note("launch", kind.value, job.number, task.number, node)
-        if kind is Kind.DEGRADED:
-            self._last_given[self.racks[node]] = self.now
-            loads = self.reads.degraded(task.block, node)
-        elif task.home == node:
-            loads = []
-        else:
-            loads = self.reads.normal(task.block, task.home, node)
-        began = self.now
+        if self.outcome.trace is not None:
+            self._note("launch", kind.value, job.number, task.number, node)
+        if task.home == node:
+            self._compute((job, task, node))
+        elif kind is Kind.DEGRADED:
+            self._last_given[self.racks[node]] = began = self.now
 
-        def compute() -> None:
-            if kind is Kind.DEGRADED:
+            def compute() -> None:
                 self.outcome.degraded_reads.append(self.now - began)
-            seconds = self.slaves.map_seconds[node] * task.factor
-            self.at(self.now + seconds, TASK_END, lambda _: self._end_map(job, task, node))
-        self.read(loads, compute)
+                self._compute((job, task, node))
+            self.read(self.reads.degraded(task.block, node), compute)
+        else:
+            self.read(self.reads.normal(task.block, task.home, node),
+                      lambda: self._compute((job, task, node)))
+
+    def _compute(self, running: tuple[JobRun, Task, int]) -> None:
+        _, task, node = running
+        self.at(self.now + self.slaves.map_seconds[node] * task.factor, TASK_END, self._end_map,
+                running)
 
     def read(self, loads: Sequence[Load], then: Callable[[], None],
              least_seconds: float = 0.0) -> None:
@@ -236,16 +239,18 @@ class Simulation:
         self._reading[self._order] = then
         self.links.start(self.now, loads, self._order, least_seconds)
 
-    def _end_map(self, job: JobRun, task: Task, node: int) -> None:
-        self.note("end", job.number, task.number, node)
+    def _end_map(self, ended: tuple[JobRun, Task, int]) -> None:
+        job, task, node = ended
+        if self.outcome.trace is not None:
+            self._note("end", job.number, task.number, node)
         self.free_maps[node] += 1
         job.end_map(node)
-        if self._maps_are_left():
+        if not self._beat_due[node] and self._maps_are_left():
             self._expect_beat(node)
         if not job.reduces:
             if job.maps_done():
                 self._end_job(job)
-        else:
+        elif not self._fetch_due:
             self._expect_fetch()
 
     # ---- shuffle and reduce tasks ----
@@ -276,10 +281,12 @@ class Simulation:
         job.reducing = True
         for number, node in enumerate(job.reducers):
             seconds = self.slaves.reduce_seconds[node] * job.reduce_factors[number]
-            self.at(self.now + seconds, TASK_END, lambda _, node=node: self._end_reduce(job, node))
+            self.at(self.now + seconds, TASK_END, self._end_reduce, (job, node))
 
-    def _end_reduce(self, job: JobRun, node: int) -> None:
-        self.note("reduced", job.number, node)
+    def _end_reduce(self, ended: tuple[JobRun, int]) -> None:
+        job, node = ended
+        if self.outcome.trace is not None:
+            self._note("reduced", job.number, node)
         self.free_reduces[node] += 1
         job.reduces_done += 1
         if job.reduces_done == job.reduces:
@@ -287,6 +294,6 @@ class Simulation:
         if any(other.reduces_waiting for other in self.jobs):
             self._expect_beat(node)
 
-    def note(self, *what: object) -> None:
-        if self.outcome.trace is not None:
-            self.outcome.trace.append((self.now, *what))
+    def _note(self, *what: object) -> None:
+        assert self.outcome.trace is not None
+        self.outcome.trace.append((self.now, *what))
