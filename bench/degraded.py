@@ -11,7 +11,7 @@ planners. Needs no root, and of a release build the program plan_bytes.
                                                      a setting of your own, to standard output
     bench/degraded.py durability                     how long stripes last
     bench/degraded.py all                            all of it, and the page
-    bench/degraded.py report                         bench/DEGRADED.md from bench/results/degraded/
+    bench/degraded.py report                         the page from bench/results/degraded/
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import os
 import sys
 from pathlib import Path
 
-from degradedkit import analysis, lasting, output, page, pictures
+from degradedkit import advice, analysis, lasting, output, page, pictures
 from degradedkit.figure import PAPER_SEEDS
 from degradedkit.planner import Planner
 from degradedkit.runs import Runs
@@ -32,6 +32,7 @@ from labkit.process import LabError, interruptible
 REPOSITORY = Path(__file__).resolve().parents[1]
 LAB_RESULTS = REPOSITORY / "bench" / "results"
 RESULTS = LAB_RESULTS / "degraded"
+NOTE = REPOSITORY / "docs" / "design" / "014-degraded-first.md"
 PAGE = REPOSITORY / "bench" / "DEGRADED.md"
 
 
@@ -63,7 +64,8 @@ def parse_arguments() -> argparse.Namespace:
                         help="how long stripes last, by a Markov chain")
     commands.add_parser("all", parents=[common, with_planner, seeded],
                         help="everything, and the page")
-    commands.add_parser("report", parents=[common], help="the page and its pictures, from results")
+    commands.add_parser("report", parents=[common], help="the page, its pictures and the numbers "
+                                                         "of the design note, from results")
     return parser.parse_args()
 
 
@@ -76,9 +78,12 @@ def chosen(names: str) -> list[page.Figure]:
 
 
 def write_report(out: Path) -> None:
-    """The page of results elsewhere is beside them."""
+    """The page of results elsewhere is beside them. The design note is that of the results which
+    are checked in."""
     target = PAGE if out == RESULTS else out / PAGE.name
     page.write(out, target, os.path.relpath(out, target.parent))
+    if out == RESULTS:
+        advice.write(page.load_all(out), NOTE)
 
 
 def redraw(out: Path) -> None:

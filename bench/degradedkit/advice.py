@@ -11,7 +11,8 @@ from typing import Any, Mapping
 from labkit.process import LabError
 
 from . import beyond
-from .notes import EQUAL, span
+from .figure import ALGORITHMS
+from .notes import best_choices, span
 from .paper import BOTH_LINKS
 from .summary import Rows, find, mean
 
@@ -34,8 +35,14 @@ def replaced(text: str, some: list[str]) -> str:
 
 
 def lines(results: Results) -> list[str]:
+    racks, nics, schemes, threshold, striped = (
+        Numbers(results[name]["rows"])
+        for name in ("racks", "nics", "schemes", "threshold", "striped"))
+    texts = (of_racks(racks), of_nics(nics), of_schedulers(racks), of_threshold(threshold),
+             of_codes(schemes), of_load(schemes), of_waiting(results["waiting"]["rows"]),
+             of_striped(striped), of_durability(results["durability"]))
     found = []
-    for number, text in enumerate(points(results), 1):
+    for number, text in enumerate(texts, 1):
         found += textwrap.wrap(f"{number}. {' '.join(text.split())}", COLUMNS,
                                subsequent_indent="   ", break_on_hyphens=False,
                                break_long_words=False)
@@ -46,102 +53,96 @@ class Numbers:
     """Runtimes over both kinds of links, by that without failure."""
 
     def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+        self._rows = rows
 
-    def __call__(self, algorithm: str, **names: Any) -> str:
-        return span([mean(find(self.rows, algorithm=algorithm, links=links, **names))
-                     for links in BOTH_LINKS], "{:.2f}")
+    def __call__(self, algorithm: str, scheme: str, **names: Any) -> str:
+        return span([mean(find(self._rows, algorithm=algorithm, scheme=scheme, links=links,
+                               **names)) for links in BOTH_LINKS], "{:.2f}")
+
+    def three(self, scheme: str, **names: Any) -> str:
+        return " / ".join(self(algorithm, scheme, **names) for algorithm in ALGORITHMS)
 
 
-def points(results: Results) -> list[str]:
-    racks, nics, schemes, threshold, striped = (
-        Numbers(results[name]["rows"])
-        for name in ("racks", "nics", "schemes", "threshold", "striped"))
+def of_racks(racks: Numbers) -> str:
+    fast, slow = {"mbit": 1000.0}, {"mbit": 250.0}
+    return f"""**Racks' links are the bottleneck** (they usually are: ten nodes behind 1 Gb/s): read
+        degraded by `rp-rack`. Stock Hadoop (LF) goes from {racks("LF", "conventional", **fast)} to
+        {racks("LF", "rp-rack", **fast)} at 1 Gb/s and from {racks("LF", "conventional", **slow)} to
+        {racks("LF", "rp-rack", **slow)} at 250 Mb/s, where EDF with conventional reads comes to
+        {racks("EDF", "conventional", **slow)}. Plain `rp` comes to {racks("LF", "rp", **fast)} and
+        {racks("LF", "rp", **slow)}: it still carries k blocks over racks' links, as `ppr` and
+        `rp-all` do."""
+
+
+def of_nics(nics: Numbers) -> str:
+    slow = {"mbit": 100.0}
+    return f"""**Nodes' links are the bottleneck** (racks without oversubscription): `rp`. At
+        100 Mb/s LF goes from {nics("LF", "conventional", **slow)} to {nics("LF", "rp", **slow)},
+        and EDF with it to {nics("EDF", "rp", **slow)}."""
+
+
+def of_schedulers(racks: Numbers) -> str:
+    fast, slow = {"mbit": 1000.0}, {"mbit": 500.0}
+    return f"""**Then degraded first.** With `rp-rack` and racks' links of 1 Gb/s BDF comes to
+        {racks("BDF", "rp-rack", **fast)} and EDF to {racks("EDF", "rp-rack", **fast)}: BDF is
+        enough, and simpler. With conventional reads take EDF: at 500 Mb/s BDF comes to
+        {racks("BDF", "conventional", **slow)}, EDF to {racks("EDF", "conventional", **slow)}."""
+
+
+def of_threshold(threshold: Numbers) -> str:
     paper, block = (name for name, _ in beyond.THRESHOLDS)
-    few = {"scheme": "conventional", "mbit": 250.0}
-    path = {"scheme": "rp-rack", "mbit": 250.0}
     lost = {"scheme": "rp-rack", "lost": "rack"}
-    return [
-        f"""**Racks' links are the bottleneck** (they usually are: ten nodes behind 1 Gb/s): read
-        degraded by `rp-rack`. Stock Hadoop (LF) goes from
-        {racks("LF", scheme="conventional", mbit=1000.0)} to
-        {racks("LF", scheme="rp-rack", mbit=1000.0)} at 1 Gb/s and from {racks("LF", **few)} to
-        {racks("LF", **path)} at 250 Mb/s, where EDF with conventional reads comes to
-        {racks("EDF", **few)}. Plain `rp` comes to {racks("LF", scheme="rp", mbit=1000.0)} and
-        {racks("LF", scheme="rp", mbit=250.0)}: it still carries k blocks over racks' links, as `ppr`
-        and `rp-all` do.""",
-        f"""**Nodes' links are the bottleneck** (racks without oversubscription): `rp`. At 100 Mb/s LF
-        goes from {nics("LF", scheme="conventional", mbit=100.0)} to
-        {nics("LF", scheme="rp", mbit=100.0)}, and EDF with it to
-        {nics("EDF", scheme="rp", mbit=100.0)}.""",
-        f"""**Then degraded first.** With `rp-rack` and racks' links of 1 Gb/s BDF comes to
-        {racks("BDF", scheme="rp-rack", mbit=1000.0)} and EDF to
-        {racks("EDF", scheme="rp-rack", mbit=1000.0)}: BDF is enough, and simpler. With conventional
-        reads take EDF: at 500 Mb/s BDF comes to
-        {racks("BDF", scheme="conventional", mbit=500.0)}, EDF to
-        {racks("EDF", scheme="conventional", mbit=500.0)}.""",
-        f"""**EDF's threshold has to be the read time of the scheme in use.** The paper's, (R-1)kS/(RW),
-        is that of a conventional read. With `rp-rack` and a rack lost EDF comes to
+    return f"""**EDF's threshold has to be the read time of the scheme in use.** The paper's,
+        (R-1)kS/(RW), is that of a conventional read. With `rp-rack` and a rack lost EDF comes to
         {threshold("EDF", threshold=paper, **lost)} with it, to
         {threshold("EDF", threshold=block, **lost)} with a block's time, and BDF to
-        {threshold("BDF", **lost)}.""",
-        f"""**Codes:** the wider the code, the more `rp-rack` is worth. LF with conventional reads comes
-        to {schemes("LF", scheme="conventional", variant="(8,6)")} with (8,6) and to
-        {schemes("LF", scheme="conventional", variant="(20,15)")} with (20,15); with `rp-rack` to
-        {schemes("LF", scheme="rp-rack", variant="(8,6)")} and
-        {schemes("LF", scheme="rp-rack", variant="(20,15)")}.""",
-        load(schemes),
-        waiting(results["waiting"]["rows"]),
-        f"""**Striped files:** LF. EDF leaves slots empty where so many tasks are degraded: whole splits
-        at 10 Gb/s, conventional, {striped("EDF", scheme="conventional", mbit=10000.0, read="whole")}
-        instead of {striped("LF", scheme="conventional", mbit=10000.0, read="whole")}. Whole splits:
-        `conventional`, which reads no more than a healthy split and one share. Partial reads:
-        `rp-rack`, for its fewer bytes; the runtime is within 0.1 of any other.""",
-        durability(results["durability"])]
+        {threshold("BDF", **lost)}."""
 
 
-def load(schemes: Numbers) -> str:
-    def each(variant: str, scheme: str) -> str:
-        return " / ".join(schemes(algorithm, scheme=scheme, variant=variant)
-                          for algorithm in beyond.ALGORITHMS)
-    return f"""**Load** (LF / BDF / EDF): with intermediate data of 30 % of the input conventional reads
-        come to {each("shuffle 30 %", "conventional")}, `rp-rack` to
-        {each("shuffle 30 %", "rp-rack")}. Two lost nodes: {each("two nodes", "conventional")} and
-        {each("two nodes", "rp-rack")}. A lost rack: {each("rack", "conventional")} and
-        {each("rack", "rp-rack")}."""
+def of_codes(schemes: Numbers) -> str:
+    narrow, wide = {"variant": "(8,6)"}, {"variant": "(20,15)"}
+    return f"""**Codes:** the wider the code, the more `rp-rack` is worth. LF with conventional reads
+        comes to {schemes("LF", "conventional", **narrow)} with (8,6) and to
+        {schemes("LF", "conventional", **wide)} with (20,15); with `rp-rack` to
+        {schemes("LF", "rp-rack", **narrow)} and {schemes("LF", "rp-rack", **wide)}."""
 
 
-def waiting(rows: Rows) -> str:
-    """Over the settings of the figure: where waiting is as good as the better reader."""
-    def count(links: str, delay: float) -> str:
-        settings = {(row["scheme"], row["mbit"], row["recovery_mb"]) for row in rows}
-        good = 0
-        for scheme, rate, recovery in settings:
-            lf, edf, waits = (mean(find(
-                rows, links=links, scheme=scheme, mbit=rate, recovery_mb=recovery, delay=delay,
-                algorithm=algorithm, waits=wait)) for algorithm, wait in (
-                    ("LF", False), ("EDF", False), ("LF", True)))
-            good += waits <= min(lf, edf) + EQUAL
-        return f"{good} of {len(settings)} settings at {delay:g} s"
-    said = "; ".join(f"links {links}: " + ", ".join(count(links, delay)
-                                                    for delay in beyond.DELAYS[:4])
-                     for links in BOTH_LINKS)
-    return f"""**A recovery that runs, or is about to begin:** whether degraded tasks should wait for it
-        depends on how links are shared. Waiting is as good as reading in ({said}). With TCP wait only
-        if the recovery is under way; from two minutes' delay on read degraded, by EDF."""
+def of_load(schemes: Numbers) -> str:
+    def both(variant: str) -> str:
+        return " and ".join(schemes.three(scheme, variant=variant)
+                            for scheme in ("conventional", "rp-rack"))
+    return f"""**Load** (LF / BDF / EDF, conventional and `rp-rack`): intermediate data of 30 % of
+        the input {both("shuffle 30 %")}; two lost nodes {both("two nodes")}; a lost rack
+        {both("rack")}."""
 
 
-def durability(data: Mapping[str, Any]) -> str:
-    def nines(axis: str, value: float, scheme: str) -> float:
+def of_waiting(rows: Rows) -> str:
+    said = "; ".join(f"links {links}: " + ", ".join(
+        f"{best_choices(rows, links, delay)[2]} at {delay:g} s" for delay in beyond.DELAYS[:4])
+        for links in BOTH_LINKS)
+    return f"""**A recovery that runs, or is about to begin:** whether degraded tasks should wait for
+        it depends on how links are shared. Waiting is as good as reading in so many of eight
+        settings, by the time until it begins: {said}. On links that TCP shares wait only if the
+        recovery is under way; from two minutes' delay on read degraded, by EDF."""
+
+
+def of_striped(striped: Numbers) -> str:
+    fast = {"mbit": 10000.0, "read": "whole"}
+    return f"""**Striped files:** LF. EDF leaves slots empty where so many tasks are degraded: whole
+        splits at 10 Gb/s, conventional, {striped("EDF", "conventional", **fast)} instead of
+        {striped("LF", "conventional", **fast)}. Whole splits: `conventional`, which reads what a
+        healthy split reads and one share more. Partial reads: `rp-rack`, for its fewer bytes."""
+
+
+def of_durability(data: Mapping[str, Any]) -> str:
+    def nines(axis: str, value: float, scheme: str = "conventional") -> float:
         return next(row["nines"] for row in data["rows"] if (
             row["axis"], row["value"], row["scheme"], row["placement"])
             == (axis, value, scheme, "flat"))
-
-    def gain(nodes: float) -> float:
-        return nines("nodes", nodes, "rp") - nines("nodes", nodes, "conventional")
-    late = nines("detection", 30, "conventional") - nines("detection", 600, "conventional")
-    twice = nines("link_rate", 125, "conventional") - nines("link_rate", 62.5, "conventional")
+    small, large = (nines("nodes", nodes, "rp") - nines("nodes", nodes) for nodes in (100, 1000))
+    late = nines("detection", 30) - nines("detection", 600)
+    twice = nines("link_rate", 125) - nines("link_rate", 62.5)
     return f"""**Durability is no reason to change the scheme of repair** in a small cluster: RP adds
-        {gain(100):.1f} nines to RS(14, 10) with 100 nodes, {gain(1000):.1f} with 1000. Notice losses
-        early (600 s instead of 30 cost {late:.1f} nines), give repairs more bandwidth (twice as much:
+        {small:.1f} nines to RS(14, 10) with 100 nodes, {large:.1f} with 1000. Notice losses early
+        (600 s instead of 30 cost {late:.1f} nines), give repairs more bandwidth (twice as much:
         {twice:.1f}), and do not put n - k blocks into a rack that can be lost for good."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which assumptions the paper's numbers hang on: each one changed by itself, and which change brings
-one of them nearest."""
+"""Which assumptions the paper's numbers hang on: each one changed by itself, and which change
+brings one of them nearest."""
 
 from __future__ import annotations
 

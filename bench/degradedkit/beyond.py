@@ -5,7 +5,7 @@ for a recovery, and which assumptions matter."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Sequence
+from typing import Any, Callable
 
 from labkit.report import table
 

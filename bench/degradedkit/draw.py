@@ -35,7 +35,7 @@ DODGE = 0.07     # lines on top of each other are beside each other, in groups
 def draw_boxes(axes: Any, panel: dict[str, Any]) -> None:
     width = GROUP_WIDTH / len(panel["series"])
     for index, series in enumerate(panel["series"]):
-        colour = COLOURS[index % len(COLOURS)]
+        colour = COLOURS[series["colour"] % len(COLOURS)]
         offset = (index - (len(panel["series"]) - 1) / 2) * width
         boxes = [(place + offset, box) for place, box in enumerate(series["boxes"]) if box]
         axes.bxp([{"whislo": box["least"], "q1": box["lower"], "med": box["median"],

@@ -189,7 +189,10 @@ def code_table(data: Mapping[str, Any]) -> list[str]:
 
 
 def played_table(data: Mapping[str, Any]) -> list[str]:
-    said = "The chain against Monte Carlo, where nodes last two hours and racks twenty:"
+    worst = max(abs(row["chain_hours"] - row["played_hours"]) / row["error_hours"]
+                for row in data["played"])
+    said = ("The chain against Monte Carlo, where nodes last two hours and racks twenty. The "
+            f"largest difference is {worst:.1f} standard errors:")
     return [said, "", *table(
         ["code", "placement", "chain, hours to loss", "played", "standard error"],
         [[row["code"], row["placement"], f"{row['chain_hours']:.4g}", f"{row['played_hours']:.4g}",
@@ -203,8 +206,9 @@ direct sends the conventional way and {rp_timeslots_of_10:.2f} by RP; a recovery
 reaches {conventional_of_bound:.2f} and {rp_of_bound:.2f} of what the links allow. 100 nodes of
 10 TB in ten racks, 500 Mb/s of each for repairs, a node lost in four years, a rack with its blocks
 in fifty, 30 s until a loss is noticed, 600 s until stripes that have lost one block are begun.
-*flat*: no two blocks of a stripe in one rack; *racks*: as many as the code survives (LRC: two). For
-a million stripes take six nines off.
+A repair of LRC reads six blocks where a local group has lost one, else twelve. *flat*: no two
+blocks of a stripe in one rack; *racks*: as many as the code survives (LRC: two). For a million
+stripes take six nines off.
 
 A recovery moves k blocks for each block, over all nodes, under either scheme. So RP gains where
 little is waited for but the read itself: stripes that have lost two blocks or more, in clusters so

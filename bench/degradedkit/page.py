@@ -13,7 +13,7 @@ from labkit.report import table
 
 from . import analysis, assumptions, beyond, lasting, output, paper
 from .figure import TOLERANCE, Comparison, Figure
-from .notes import NOTES
+from .notes import NOTES, of_kinds_of_links
 from .paper import of_links, ways_of
 
 FIGURES = (*paper.FIGURES, assumptions.FIGURE, *beyond.FIGURES)
@@ -54,8 +54,14 @@ def load(results: Path, name: str) -> Mapping[str, Any] | None:
     return json.loads(file.read_text()) if file.exists() else None
 
 
+def load_all(results: Path) -> dict[str, Mapping[str, Any]]:
+    """What there is, by name."""
+    names = (*(figure.name for figure in FIGURES), lasting.NAME)
+    return {name: data for name in names if (data := load(results, name))}
+
+
 def render(results: Path, link: str) -> str:
-    found = {figure.name: data for figure in FIGURES if (data := load(results, figure.name))}
+    found = load_all(results)
     if not found:
         raise LabError(f"no results in {results}: `bench/degraded.py all` makes them")
     costs = load(results, output.COSTS)
@@ -65,10 +71,13 @@ def render(results: Path, link: str) -> str:
     for figure in FIGURES:
         parts.append(section(figure, found, link) if figure.name in found
                      else f"## {figure.title}\n\nNot in these results.\n")
-    if data := load(results, lasting.NAME):
+    if data := found.get(lasting.NAME):
         parts.append("\n".join([f"## {lasting.TITLE}", "", f"    degraded.py {lasting.COMMAND}",
                                 "", f"![{lasting.NAME}]({link}/{lasting.NAME}.png)", "",
                                 *lasting.page_lines(data)]))
+    if all(name in found for name in ("7a", "7f", "waiting")):
+        parts.append("\n".join(["## Where the kind of links matters", "",
+                                *wrapped(of_kinds_of_links(found)), ""]))
     if costs:
         parts.append(cost_section(costs))
     return "\n".join(parts)

@@ -79,8 +79,8 @@ class Setting:
                        self.limits_uplinks)
 
     def read_seconds(self) -> float:
-        """A conventional read, and the paper's threshold of EDF: its formula; where racks have no limit, k blocks over the
-        reader's link."""
+        """A conventional read, and the paper's threshold of EDF: its formula; where racks have no
+        limit, k blocks over the reader's link."""
         if self.rack_mbit:
             return formulas.degraded_read_seconds(formulas.Setting(
                 racks=self.racks, k=self.k, block_bytes=self.block_bytes,

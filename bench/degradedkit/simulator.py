@@ -66,7 +66,6 @@ class Outcome:
     degraded_reads: list[float] = field(default_factory=list)
     read_bytes: list[float] = field(default_factory=list)     # by link, as asked for
     carried: list[float] = field(default_factory=list)        # by link, all of them
-    end: float = 0.0
     trace: list[tuple[object, ...]] | None = None
 
 
@@ -121,7 +120,6 @@ class Simulation:
                 raise RuntimeError("the simulation does not end")
         if self.jobs:
             raise RuntimeError("tasks are left that nobody runs")
-        self.outcome.end = self.now
         self.outcome.carried = self.links.carried
         return self.outcome
 

@@ -17,13 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from degradedkit import lasting, output, page, scenarios
+from degradedkit import advice, lasting, output, page, paper, scenarios
 from degradedkit.placement import Cluster, Code
 from degradedkit.planner import Planner, parse_streams
 from degradedkit.reads import Block
 from degradedkit.runs import Runs
 from degradedkit.scenarios import Setting
 from labkit.process import LabError
+from labkit.results import rounded
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = REPOSITORY / "bench" / "degraded.py"
@@ -167,6 +168,40 @@ class Results(unittest.TestCase):
                         drawn = series.get("boxes") or series.get("points") or series["dots"]
                         self.assertEqual(len(drawn), len(panel["groups"]))
                         self.assertNotIn(None, drawn, f"{figure.name}: {panel['title']}")
+
+
+class CheckedIn(unittest.TestCase):
+    RESULTS = REPOSITORY / "bench" / "results" / "degraded"
+
+    def test_the_page_is_that_of_the_results(self) -> None:
+        self.assertEqual(page.render(self.RESULTS, "results/degraded"),
+                         (REPOSITORY / "bench" / "DEGRADED.md").read_text())
+
+    def test_the_design_note_has_the_numbers_of_the_results(self) -> None:
+        note = (REPOSITORY / "docs" / "design" / "014-degraded-first.md").read_text()
+        self.assertEqual(advice.replaced(note, advice.lines(page.load_all(self.RESULTS))), note)
+        self.assertIn("\n9. ", note)
+        with self.assertRaisesRegex(LabError, "no lines"):
+            advice.replaced("# 014\n", [])
+
+    def test_the_papers_figures_have_all_seeds_and_ways(self) -> None:
+        results = page.load_all(self.RESULTS)
+        self.assertEqual(set(results), {*(figure.name for figure in page.FIGURES), lasting.NAME})
+        for figure in paper.FIGURES:
+            rows = results[figure.name]["rows"]
+            self.assertEqual(results[figure.name]["seeds"], list(range(30)))
+            self.assertEqual({row["links"] for row in rows}, set(paper.WAYS))
+            self.assertEqual({len(row["normalized"]) for row in rows}, {30})
+
+    def test_a_stored_run_comes_out_again(self) -> None:
+        """One of each figure: the rows' own setting, by seed 0."""
+        with Planner(BIN_DIR) as planner:
+            runs = Runs(planner)
+            for figure in page.FIGURES:
+                row = page.load_all(self.RESULTS)[figure.name]["rows"][-1]
+                again = runs.row(replace(Setting(), **row["setting"]), row["algorithm"], 1)
+                for field in ("normalized", "runtime_s"):
+                    self.assertEqual(rounded(again[field])[0], row[field][0], figure.name)
 
 
 class Command(unittest.TestCase):
