@@ -101,8 +101,8 @@ def of_threshold(threshold: Numbers) -> str:
 
 def of_codes(schemes: Numbers) -> str:
     narrow, wide = {"variant": "(8,6)"}, {"variant": "(20,15)"}
-    return f"""**Codes:** the wider the code, the more `rp-rack` is worth. LF with conventional reads
-        comes to {schemes("LF", "conventional", **narrow)} with (8,6) and to
+    return f"""**Codes:** the wider the code, the more `rp-rack` is worth. LF with conventional
+        reads comes to {schemes("LF", "conventional", **narrow)} with (8,6) and to
         {schemes("LF", "conventional", **wide)} with (20,15); with `rp-rack` to
         {schemes("LF", "rp-rack", **narrow)} and {schemes("LF", "rp-rack", **wide)}."""
 
@@ -120,8 +120,8 @@ def of_waiting(rows: Rows) -> str:
     said = "; ".join(f"links {links}: " + ", ".join(
         f"{best_choices(rows, links, delay)[2]} at {delay:g} s" for delay in beyond.DELAYS[:4])
         for links in BOTH_LINKS)
-    return f"""**A recovery that runs, or is about to begin:** whether degraded tasks should wait for
-        it depends on how links are shared. Waiting is as good as reading in so many of eight
+    return f"""**A recovery that runs, or is about to begin:** whether degraded tasks should wait
+        for it depends on how links are shared. Waiting is as good as reading in so many of eight
         settings, by the time until it begins: {said}. On links that TCP shares wait only if the
         recovery is under way; from two minutes' delay on read degraded, by EDF."""
 
@@ -142,7 +142,7 @@ def of_durability(data: Mapping[str, Any]) -> str:
     small, large = (nines("nodes", nodes, "rp") - nines("nodes", nodes) for nodes in (100, 1000))
     late = nines("detection", 30) - nines("detection", 600)
     twice = nines("link_rate", 125) - nines("link_rate", 62.5)
-    return f"""**Durability is no reason to change the scheme of repair** in a small cluster: RP adds
-        {small:.1f} nines to RS(14, 10) with 100 nodes, {large:.1f} with 1000. Notice losses early
+    return f"""**Durability is no reason to change the scheme of repair** in a small cluster: RP
+        adds {small:.1f} nines to RS(14, 10) with 100 nodes, {large:.1f} with 1000. Notice losses early
         (600 s instead of 30 cost {late:.1f} nines), give repairs more bandwidth (twice as much:
         {twice:.1f}), and do not put n - k blocks into a rack that can be lost for good."""
