@@ -135,7 +135,8 @@ def cost_section(costs: Mapping[str, Any]) -> str:
     verdict = "Within" if seconds < MOST_SECONDS else "More than"
     missing = [figure.name for figure in FIGURES if figure.name not in costs]
     if missing:
-        verdict = f"Without {', '.join(missing)}, whose cost is not in these results: {verdict.lower()}"
+        verdict = (f"Without {', '.join(missing)}, whose cost is not in these results: "
+                   f"{verdict.lower()}")
     return "\n".join(["## What the figures cost", "", *wrapped(
         f"CPU time of one core, planner and pictures included; a figure has for nothing what an "
         f"earlier one has run. All: {seconds:.0f} s for {runs} runs, {1000 * simulated / runs:.0f} "
