@@ -93,7 +93,7 @@ def redraw(out: Path) -> None:
 
 
 def write_analysis(out: Path) -> None:
-    output.write_rows(out, analysis.NAME, {"new": False, "seeds": [], "rows": analysis.rows()})
+    output.write_rows(out, analysis.NAME, {"seeds": [], "rows": analysis.rows()})
     pictures.draw(out / f"{analysis.NAME}.png", analysis.TITLE, analysis.panels())
 
 

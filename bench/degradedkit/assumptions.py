@@ -66,7 +66,7 @@ COLUMNS: tuple[tuple[str, str, str, tuple[float, ...]], ...] = (
     ("a rack", "a rack", "EDF", (5.9,)), ("30 % shuffled", "30 % shuffled", "EDF", (20.0,)),
     ("heterogeneous", "heterogeneous", "EDF", (27.9,)), ("extreme", "extreme", "EDF", (32.6,)),
     ("extreme, BDF", "extreme", "BDF", (11.7,)))
-SEEDS = 6
+SEEDS = 4
 
 
 def cells() -> tuple[Cell, ...]:

@@ -88,7 +88,7 @@ def results(planner: Planner, lab_results: Path) -> dict[str, Any]:
                           "scheme": scheme.name,
                           "nines": nines(mean_time(setting, code, scheme, step))}
                          for scheme in both]
-    return {"new": True, "seeds": [PLAYED_SEED], "parameters": {
+    return {"seeds": [PLAYED_SEED], "parameters": {
         "schemes": {scheme.name: {"timeslots_of_10": scheme.timeslots(10),
                                   "of_bound": scheme.of_bound} for scheme in both},
         "undecodable_patterns": {code.name: len(code.undecodable) for code, _ in known}},

@@ -22,8 +22,8 @@ SAMPLES = ("remote", "degraded", "degraded_read_s")  # one for each seed, beside
 
 def write_figure(out: Path, figure: Figure, runs: Runs, most_seeds: int) -> None:
     seeds = min(figure.seeds, most_seeds)
-    rows = [{**runs.row(cell.setting, algorithm, seeds, **cell.names),
-             "setting": changed(cell.setting)}
+    rows = [rounded({**runs.row(cell.setting, algorithm, seeds, **cell.names),
+                     "setting": changed(cell.setting)})
             for cell in figure.cells for algorithm in cell.algorithms]
     write_rows(out, figure.name, {"seeds": list(range(seeds)),
                                   "parameters": asdict(Setting()), "rows": rows})
