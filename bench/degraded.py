@@ -20,6 +20,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any, Mapping
 
 from degradedkit import advice, analysis, lasting, output, page, pictures
 from degradedkit.figure import PAPER_SEEDS
@@ -90,16 +91,27 @@ def redraw(out: Path) -> None:
     for figure in page.FIGURES:
         if data := page.load(out, figure.name):
             output.draw_figure(out, figure, data["rows"])
+    draw_analysis(out)
+    if data := page.load(out, lasting.NAME):
+        draw_durability(out, data)
 
 
 def write_analysis(out: Path) -> None:
     output.write_rows(out, analysis.NAME, {"seeds": [], "rows": analysis.rows()})
+    draw_analysis(out)
+
+
+def draw_analysis(out: Path) -> None:
     pictures.draw(out / f"{analysis.NAME}.png", analysis.TITLE, analysis.panels())
 
 
 def write_durability(out: Path, planner: Planner) -> None:
     data = lasting.results(planner, LAB_RESULTS)
     output.write_rows(out, lasting.NAME, data)
+    draw_durability(out, data)
+
+
+def draw_durability(out: Path, data: Mapping[str, Any]) -> None:
     pictures.draw(out / f"{lasting.NAME}.png", lasting.TITLE, lasting.panels(data),
                   lasting.COLUMNS)
 
