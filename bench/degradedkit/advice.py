@@ -92,11 +92,10 @@ def of_schedulers(racks: Numbers) -> str:
 def of_threshold(threshold: Numbers) -> str:
     paper, block = (name for name, _ in beyond.THRESHOLDS)
     lost = {"scheme": "rp-rack", "lost": "rack"}
-    return f"""**EDF's threshold has to be the read time of the scheme in use.** The paper's,
-        (R-1)kS/(RW), is that of a conventional read. With `rp-rack` and a rack lost EDF comes to
-        {threshold("EDF", threshold=paper, **lost)} with it, to
-        {threshold("EDF", threshold=block, **lost)} with a block's time, and BDF to
-        {threshold("BDF", **lost)}."""
+    return f"""**Where much is lost, with `rp-rack`, BDF is better than EDF:** with a rack lost
+        {threshold("BDF", **lost)} and {threshold("EDF", threshold=paper, **lost)}. EDF's threshold,
+        (R-1)kS/(RW), is that of a conventional read, and a part of it: with a block's time EDF
+        comes to {threshold("EDF", threshold=block, **lost)}."""
 
 
 def of_codes(schemes: Numbers) -> str:

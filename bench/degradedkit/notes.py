@@ -122,7 +122,7 @@ def of_assumptions(rows: Rows) -> str:
     def said(figure: str) -> str:
         names = [f"\"{name}\"" for name in fits[figure]]
         return f"{figure} with {listed(names)}" if names else f"{figure} with none of these"
-    return f"""All of EDF's numbers within {TOLERANCE:g} points of the paper's:
+    return f"""All of EDF's numbers within {TOLERANCE:g} points of the paper's, by these clusters:
         {"; ".join(map(said, fits))}."""
 
 
@@ -239,9 +239,9 @@ def of_thresholds(rows: Rows) -> str:
                  for links in BOTH_LINKS]
         return ", ".join(f"{name} {span([mean(some[i][1]) for some in found], '{:.2f}')}"
                          for i, (name, _) in enumerate(found[0]))
-    return f"""EDF keeps a rack from a degraded task for as long as a conventional read takes. With
-        `rp-rack`, whose reads take a fraction of that, this keeps links idle. A rack lost:
-        {values("rack")}. A node lost: {values("node")}."""
+    return f"""EDF keeps a rack from a degraded task for as long as a conventional read takes, which
+        with `rp-rack` is much longer than a read. That is a part of what EDF is behind BDF where a
+        rack is lost: {values("rack")}. A node lost: {values("node")}."""
 
 
 def of_sensitivity(rows: Rows) -> str:
