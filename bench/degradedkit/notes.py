@@ -35,7 +35,8 @@ def listed(parts: Sequence[str]) -> str:
 def span(values: Sequence[float], form: str) -> str:
     low, high = (text if (text := form.format(value)) != "-0" else "0"
                  for value in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"
+    between = " to " if "+" in form else "-"
+    return low if low == high else low + between + high
 
 
 def by_way(said: Callable[[str], str]) -> str:
