@@ -135,14 +135,12 @@ def cost_section(costs: Mapping[str, Any]) -> str:
     """`costs`: of output.write_cost()."""
     seconds, runs = (sum(cost[field] for cost in costs.values()) for field in ("cpu_s", "runs"))
     simulated = sum(cost["cpu_s"] for cost in costs.values() if cost["runs"])
-    verdict = "Within" if seconds < MOST_SECONDS else "More than"
     missing = [figure.name for figure in FIGURES if figure.name not in costs]
-    if missing:
-        verdict = (f"Without {', '.join(missing)}, whose cost is not in these results: "
-                   f"{verdict.lower()}")
+    verdict = (f"Not measured in these results: {', '.join(missing)}." if missing else
+               f"{'Within' if seconds < MOST_SECONDS else 'More than'} the goal of ten minutes.")
     return "\n".join(["## What the figures cost", "", *wrapped(
         f"CPU time of one core, planner and pictures included; a figure has for nothing what an "
-        f"earlier one has run. All: {seconds:.0f} s for {runs} runs, {1000 * simulated / runs:.0f} "
-        f"ms a run. {verdict} the goal of ten minutes."), "", *table(
+        f"earlier one has run. Together: {seconds:.0f} s for {runs} runs, "
+        f"{1000 * simulated / runs:.0f} ms a run. {verdict}"), "", *table(
             ["figure", "CPU, s", "runs"], [[name, f"{cost['cpu_s']:.1f}", str(cost["runs"])]
                                            for name, cost in costs.items()])])
