@@ -127,10 +127,12 @@ def of_waiting(rows: Rows) -> str:
 
 def of_striped(striped: Numbers) -> str:
     fast = {"mbit": 10000.0, "read": "whole"}
-    return f"""**Striped files:** LF. EDF leaves slots empty where so many tasks are degraded: whole
-        splits at 10 Gb/s, conventional, {striped("EDF", "conventional", **fast)} instead of
-        {striped("LF", "conventional", **fast)}. Whole splits: `conventional`, which reads what a
-        healthy split reads and one share more. Partial reads: `rp-rack`, for its fewer bytes."""
+    five = {"mbit": 1000.0, "read": beyond.STRIPED_READS[1][0]}
+    return f"""**Striped files:** whole splits by LF and `conventional`, which reads what a healthy
+        split reads and one share more. EDF leaves slots empty where so many tasks are degraded: at
+        10 Gb/s {striped("EDF", "conventional", **fast)} instead of
+        {striped("LF", "conventional", **fast)}. Partial reads by `rp-rack`, for its fewer bytes;
+        the scheduler hardly matters then ({striped.three("rp-rack", **five)} with five shares)."""
 
 
 def of_durability(data: Mapping[str, Any]) -> str:
