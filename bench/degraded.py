@@ -11,7 +11,7 @@ planners. Needs no root, and of a release build the program plan_bytes.
                                                      a setting of your own, to standard output
     bench/degraded.py durability                     how long stripes last
     bench/degraded.py all                            all of it, and the page
-    bench/degraded.py report                         bench/DEGRADED.md from bench/results/degraded/
+    bench/degraded.py report                         the page from bench/results/degraded/
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from pathlib import Path
+from typing import Any, Mapping
 
-from degradedkit import analysis, lasting, output, page, pictures
+from degradedkit import advice, analysis, lasting, output, page, pictures
+from degradedkit.figure import PAPER_SEEDS
 from degradedkit.planner import Planner
 from degradedkit.runs import Runs
 from degradedkit.settings import parse_changes, print_settings
@@ -32,8 +33,8 @@ from labkit.process import LabError, interruptible
 REPOSITORY = Path(__file__).resolve().parents[1]
 LAB_RESULTS = REPOSITORY / "bench" / "results"
 RESULTS = LAB_RESULTS / "degraded"
+NOTE = REPOSITORY / "docs" / "design" / "014-degraded-first.md"
 PAGE = REPOSITORY / "bench" / "DEGRADED.md"
-SEEDS, NEW_SEEDS = 30, 4
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -43,10 +44,9 @@ def parse_arguments() -> argparse.Namespace:
     with_planner = argparse.ArgumentParser(add_help=False)
     add_bin_dir_argument(with_planner, REPOSITORY)
     seeded = argparse.ArgumentParser(add_help=False)
-    seeded.add_argument("--seeds", type=int, default=SEEDS,
-                        help="clusters for each setting of the paper (default: %(default)s)")
-    seeded.add_argument("--new-seeds", type=int, default=NEW_SEEDS,
-                        help="the same of the new figures (default: %(default)s)")
+    seeded.add_argument("--seeds", type=int, default=PAPER_SEEDS,
+                        help="clusters for each setting, at most; new figures have fewer "
+                             "(default: %(default)s)")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -65,7 +65,8 @@ def parse_arguments() -> argparse.Namespace:
                         help="how long stripes last, by a Markov chain")
     commands.add_parser("all", parents=[common, with_planner, seeded],
                         help="everything, and the page")
-    commands.add_parser("report", parents=[common], help="the page and its pictures, from results")
+    commands.add_parser("report", parents=[common], help="the page, its pictures and the numbers "
+                                                         "of the design note, from results")
     return parser.parse_args()
 
 
@@ -78,35 +79,56 @@ def chosen(names: str) -> list[page.Figure]:
 
 
 def write_report(out: Path) -> None:
-    """The page of results elsewhere is beside them."""
+    """The page of results elsewhere is beside them. The design note is that of the results which
+    are checked in."""
     target = PAGE if out == RESULTS else out / PAGE.name
     page.write(out, target, os.path.relpath(out, target.parent))
+    if out == RESULTS:
+        advice.write(page.load_all(out), NOTE)
 
 
 def redraw(out: Path) -> None:
     for figure in page.FIGURES:
         if data := page.load(out, figure.name):
             output.draw_figure(out, figure, data["rows"])
+    draw_analysis(out)
+    if data := page.load(out, lasting.NAME):
+        draw_durability(out, data)
 
 
 def write_analysis(out: Path) -> None:
-    output.write_rows(out, analysis.NAME, {"new": False, "seeds": [], "rows": analysis.rows()})
+    output.write_rows(out, analysis.NAME, {"seeds": [], "rows": analysis.rows()})
+    draw_analysis(out)
+
+
+def draw_analysis(out: Path) -> None:
     pictures.draw(out / f"{analysis.NAME}.png", analysis.TITLE, analysis.panels())
 
 
 def write_durability(out: Path, planner: Planner) -> None:
     data = lasting.results(planner, LAB_RESULTS)
     output.write_rows(out, lasting.NAME, data)
-    pictures.draw(out / f"{lasting.NAME}.png", lasting.TITLE, lasting.panels(data))
+    draw_durability(out, data)
+
+
+def draw_durability(out: Path, data: Mapping[str, Any]) -> None:
+    pictures.draw(out / f"{lasting.NAME}.png", lasting.TITLE, lasting.panels(data),
+                  lasting.COLUMNS)
 
 
 def write_figures(arguments: argparse.Namespace, planner: Planner, names: str) -> None:
-    runs = Runs(planner, arguments.seeds, arguments.new_seeds)
+    runs = Runs(planner)
     for figure in chosen(names):
-        begun = time.process_time()
-        output.write_figure(arguments.out, figure, runs)
-        print(f"{figure.name}: {time.process_time() - begun:.0f} s of CPU, {runs.done} runs so far",
-              flush=True)
+        begun, before = cpu_seconds(planner), runs.done
+        output.write_figure(arguments.out, figure, runs, arguments.seeds)
+        spent = cpu_seconds(planner) - begun
+        output.write_cost(arguments.out, figure.name, spent, runs.done - before)
+        print(f"{figure.name}: {spent:.1f} s of CPU, {runs.done - before} runs", flush=True)
+
+
+def cpu_seconds(planner: Planner) -> float:
+    """Of this process, its planner, and of pictures that are drawn."""
+    return sum(os.times()[:4]) + planner.cpu_seconds()
 
 
 def run_command(arguments: argparse.Namespace) -> None:
@@ -122,7 +144,9 @@ def run_command(arguments: argparse.Namespace) -> None:
     if arguments.command in ("simulate", "durability", "all"):
         with Planner(arguments.bin_dir) as planner:
             if arguments.command != "simulate":
+                begun = cpu_seconds(planner)
                 write_durability(arguments.out, planner)
+                output.write_cost(arguments.out, lasting.NAME, cpu_seconds(planner) - begun, 0)
             if arguments.command != "durability":
                 write_figures(arguments, planner, getattr(arguments, "figures", ""))
     if arguments.command == "report":

@@ -5,25 +5,24 @@ for a recovery, and which assumptions matter."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Sequence
+from typing import Any, Callable
 
 from labkit.report import table
 
 from . import pictures
-from .figure import Cell, Figure, Row, Rows
+from .figure import ALGORITHMS, Cell, Figure
 from .paper import (
     BOTH_LINKS, CODES, DEFAULT, EXTREME, HETEROGENEOUS, JOBS, RUNTIME, SHUFFLES, of_links)
 from .pictures import Panel
 from .scenarios import Setting
-from .schedulers import AS_PRINTED
-from .summary import find, mean, normalized, saving
+from .summary import Row, Rows, find, mean, normalized
 
 SCHEMES = ("conventional", "ppr", "rp", "rp-rack", "rp-weighted", "rp-all")
 LINK_RATES = (100.0, 250.0, 500.0, 1000.0, 2500.0, 10000.0)
 FEW_SCHEMES = ("conventional", "rp", "rp-rack")
 DELAYS = (0.0, 60.0, 120.0, 300.0, 600.0)
 RECOVERY_RATES = (50.0, 200.0)  # MB/s
-ALGORITHMS = ("LF", "BDF", "EDF")
+SEEDS = 4
 Change = tuple[str, dict[str, Any]]
 
 
@@ -118,17 +117,21 @@ def variant_table(rows: Rows) -> list[str]:
 
 
 def variant_panels(rows: Rows) -> list[Panel]:
-    """What pipelining is worth under stock Hadoop's scheduler, and EDF under each scheme."""
+    """What pipelining is worth under stock Hadoop's scheduler, and EDF under each scheme. A lost
+    rack is too far off for an axis that shows the others."""
     some = of_links(rows, "held")
-    return [pictures.lines([{**row, "one": [all_jobs(row)]} for row in some
-                            if row["algorithm"] == algorithm and row["variant"] != "rack"],
-                           f"{algorithm}, links held", "variant", "", RUNTIME,
-                           lambda row: row["one"], "scheme") for algorithm in ("LF", "EDF")]
+    names = [name for name in variants_of("held") if name != "rack"]
+    return [{"title": f"{algorithm}, links held (a lost rack: see the table)", "x_label": RUNTIME,
+             "y_label": "", "groups": names, "series": [
+                 {"label": scheme, "dots": [all_jobs(find(
+                     some, variant=name, scheme=scheme, algorithm=algorithm)) for name in names]}
+                 for scheme in SCHEMES]} for algorithm in ("LF", "EDF")]
 
 
 # ---- striped files ----
 
 STRIPED_READS = (("whole", 15), ("5 of 15 shares", 5), ("1 of 15 shares", 1))
+SPLITS = 450
 STRIPED_RATES = (1000.0, 10000.0)
 
 
@@ -137,7 +140,7 @@ def striped_cells() -> tuple[Cell, ...]:
     # rounds of map tasks with a node less.
     return tuple(Cell({"links": links, "scheme": scheme, "read": read, "mbit": rate},
                       replace(DEFAULT, striped_parts=parts, scheme=scheme, links=links,
-                              rack_mbit=rate, blocks=450))
+                              rack_mbit=rate, blocks=SPLITS))
                  for links in BOTH_LINKS for rate in STRIPED_RATES
                  for read, parts in STRIPED_READS for scheme in FEW_SCHEMES)
 
@@ -161,11 +164,11 @@ def gigabytes(rows: Rows, **names: Any) -> float:
 
 
 def striped_panels(rows: Rows) -> list[Panel]:
-    return [pictures.boxes([{**row, "who": f"{row['scheme']}, {row['algorithm']}"}
-                            for row in of_links(rows, "held") if row["mbit"] == rate
-                            and row["algorithm"] != "BDF"],
-                           f"racks' links {rate:g} Mb/s, held", "read", "what a task reads",
-                           RUNTIME, normalized, "who") for rate in STRIPED_RATES]
+    return [pictures.boxes([row for row in of_links(rows, "held")
+                            if (row["mbit"], row["scheme"]) == (rate, scheme)],
+                           f"{scheme}, racks' links {rate:g} Mb/s, held", "read",
+                           "what a task reads", RUNTIME, normalized)
+            for rate in STRIPED_RATES for scheme in FEW_SCHEMES]
 
 
 # ---- waiting for a recovery ----
@@ -174,7 +177,8 @@ def waiting_cells() -> tuple[Cell, ...]:
     return tuple(Cell({"links": links, "scheme": scheme, "mbit": rate, "recovery_mb": recovery,
                        "delay": delay, "waits": waits},
                       replace(DEFAULT, links=links, scheme=scheme, rack_mbit=rate,
-                              recovery_mb=recovery, recovery_delay=delay, waits=waits))
+                              recovery_mb=recovery, recovery_delay=delay, waits=waits),
+                      ("LF",) if waits else ("LF", "EDF"))
                  for links in BOTH_LINKS for scheme in ("conventional", "rp-rack")
                  for rate in (250.0, 1000.0) for recovery in RECOVERY_RATES
                  for delay in DELAYS for waits in (False, True))
@@ -255,6 +259,49 @@ def sensitivity_panels(rows: Rows) -> list[Panel]:
             for cluster in ("homogeneous", "heterogeneous")]
 
 
+# ---- EDF's threshold ----
+
+# The paper's is a conventional read, (R-1)k/R blocks through a rack's link; the other one a block.
+THRESHOLDS = (("a conventional read", 1.0), ("one block", 4 / (3 * 15)))
+LOST = ("node", "rack")
+
+
+def threshold_cells() -> tuple[Cell, ...]:
+    return tuple(Cell({"links": links, "scheme": scheme, "lost": lost, "threshold": name},
+                      replace(DEFAULT, links=links, scheme=scheme, failure=lost,
+                              threshold_share=share),
+                      ALGORITHMS if share == 1.0 else ("EDF",))
+                 for links in BOTH_LINKS for scheme in ("conventional", "rp-rack")
+                 for lost in LOST for name, share in THRESHOLDS)
+
+
+def threshold_values(rows: Rows, **names: Any) -> list[tuple[str, Row]]:
+    paper, block = (name for name, _ in THRESHOLDS)
+    return [("LF", find(rows, algorithm="LF", **names)),
+            ("BDF", find(rows, algorithm="BDF", **names)),
+            (f"EDF, {paper}", find(rows, algorithm="EDF", threshold=paper, **names)),
+            (f"EDF, {block}", find(rows, algorithm="EDF", threshold=block, **names))]
+
+
+def threshold_table(rows: Rows) -> list[str]:
+    body = []
+    for links in BOTH_LINKS:
+        for scheme in ("conventional", "rp-rack"):
+            for lost in LOST:
+                values = threshold_values(rows, links=links, scheme=scheme, lost=lost)
+                body.append([f"{scheme}, a {lost} lost, links {links}",
+                             *(f"{mean(row):.2f}" for _, row in values)])
+    return table(["EDF's threshold", *(name for name, _ in values)], body)
+
+
+def threshold_panels(rows: Rows) -> list[Panel]:
+    return [pictures.boxes([{**row, "who": name} for scheme in ("conventional", "rp-rack")
+                            for name, row in threshold_values(rows, links=links, scheme=scheme,
+                                                              lost=lost)],
+                           f"a {lost} lost, links {links}", "scheme", "scheme", RUNTIME,
+                           normalized, "who") for lost in LOST for links in BOTH_LINKS]
+
+
 # ---- map tasks only ----
 
 # What a prototype of 90 lines, without shuffle and reduce tasks, gave: LF / BDF / EDF.
@@ -284,79 +331,24 @@ def map_only_panels(rows: Rows) -> list[Panel]:
                            normalized) for links in BOTH_LINKS for rate in (1000.0, 250.0)]
 
 
-# ---- changing one assumption ----
-
-ASSUMPTIONS: tuple[Change, ...] = (
-    ("as above, links held", {}),
-    ("links shared", {"links": "shared"}),
-    ("links held as circuits, both ends at once", {"links": "circuits"}),
-    ("racks' links of 400 Mb/s", {"rack_mbit": 400.0}),
-    ("racks' links of 350 Mb/s", {"rack_mbit": 350.0}),
-    ("blocks of 128 MiB", {"block_bytes": 1 << 27}),
-    ("a heartbeat as soon as a task ends (0.1 s)", {"heartbeat": 0.1}),
-    ("all first heartbeats at once", {"in_step": True}),
-    ("the same with racks' links of 400 Mb/s", {"in_step": True, "rack_mbit": 400.0}),
-    ("the same with racks' links of 350 Mb/s", {"in_step": True, "rack_mbit": 350.0}),
-    ("no reduce tasks", {"reduces": 0}))
-# What the paper has for each: the saving of EDF over LF, or of BDF.
-CASES: tuple[tuple[str, Setting, str, str], ...] = (
-    ("(8,6)", replace(DEFAULT, n=8, k=6), "EDF", "17.4"),
-    ("(20,15)", DEFAULT, "EDF", "32.9, 33.2"),
-    ("720 blocks", replace(DEFAULT, blocks=720), "EDF", "34.8-39.6"),
-    ("2880 blocks", replace(DEFAULT, blocks=2880), "EDF", "34.8-39.6"),
-    ("two nodes", replace(DEFAULT, failure="two nodes"), "EDF", "22.3"),
-    ("a rack", replace(DEFAULT, failure="rack"), "EDF", "5.9"),
-    ("30 % shuffled", replace(DEFAULT, shuffle=0.3), "EDF", "20.0"),
-    ("extreme", EXTREME, "EDF", "32.6"),
-    ("extreme, BDF", EXTREME, "BDF", "11.7"))
-
-
-def assumption_cells() -> tuple[Cell, ...]:
-    return tuple(Cell({"assumption": name, "case": case}, replace(setting, **change))
-                 for name, change in ASSUMPTIONS for case, setting, _, _ in CASES)
-
-
-def assumption_table(rows: Rows) -> list[str]:
-    def ours(name: str, case: str, algorithm: str) -> str:
-        base = find(rows, assumption=name, case=case, algorithm="LF")
-        row = find(rows, assumption=name, case=case, algorithm=algorithm)
-        return f"{100 * saving(row, base):.1f}"
-    return ["Percent less than LF:", "", *table(["", *(case for case, *_ in CASES)], [
-        ["the paper", *(paper for *_, paper in CASES)],
-        *([name, *(ours(name, case, algorithm) for case, _, algorithm, _ in CASES)]
-          for name in dict.fromkeys(row["assumption"] for row in rows)),
-        ["line 2 of Algorithm 3 as printed", *(
-            ours(ASSUMPTIONS[0][0], case, AS_PRINTED if algorithm == "EDF" else algorithm)
-            for case, _, algorithm, _ in CASES)]])]
-
-
-def assumption_panels(rows: Rows) -> list[Panel]:
-    def savings(row: Row) -> list[float]:
-        base = find(rows, assumption=row["assumption"], case=row["case"], algorithm="LF")
-        return [100 * saving(row, base)]
-    return [pictures.lines([row for row in rows if row["algorithm"] == "EDF"],
-                           "EDF less than LF", "case", "", "percent", savings, "assumption")]
-
-
 FIGURES = (
-    Figure("assumptions", "Changing one assumption", assumption_cells(), assumption_panels,
-           algorithms=("LF", "BDF", "EDF", AS_PRINTED), tables=(assumption_table,), new=True,
-           columns=1),
     Figure("map-only", "Pipelined degraded reads, map tasks only", map_only_cells(),
            map_only_panels, tables=(map_only_table,), columns=2, setting="(20,15)"),
     Figure("racks", "Each scheme where racks' links are the bottleneck", scheme_cells("racks"),
-           scheme_panels("Mb/s of a rack's link"), tables=(scheme_table,), new=True,
+           scheme_panels("Mb/s of a rack's link"), tables=(scheme_table,), seeds=SEEDS,
            setting="(20,15), nodes' links without limit"),
     Figure("nics", "Each scheme where nodes' links are the bottleneck", scheme_cells("nodes"),
-           scheme_panels("Mb/s of a node's link"), tables=(scheme_table,), new=True,
+           scheme_panels("Mb/s of a node's link"), tables=(scheme_table,), seeds=SEEDS,
            setting="(20,15), racks' links without limit"),
     Figure("schemes", "The paper's settings with each scheme", variant_cells(), variant_panels,
-           tables=(variant_table,), new=True, setting="racks' links of 1 Gb/s", columns=1),
+           tables=(variant_table,), seeds=SEEDS, setting="racks' links of 1 Gb/s", columns=2),
     Figure("striped", "Striped files", striped_cells(), striped_panels, tables=(striped_table,),
-           new=True, columns=2, setting="450 splits of 128 MB over stripes of (20,15)"),
+           seeds=SEEDS, setting="450 splits of 128 MB over stripes of (20,15)"),
     Figure("waiting", "Wait for the recovery of a block, or read it degraded", waiting_cells(),
-           waiting_panels, algorithms=("LF", "EDF"), tables=(waiting_table,), new=True, columns=2,
+           waiting_panels, tables=(waiting_table,), seeds=SEEDS, columns=2,
            setting="a recovery of the lost node at a set rate, begun so long after the job"),
+    Figure("threshold", "EDF's threshold", threshold_cells(), threshold_panels,
+           tables=(threshold_table,), seeds=SEEDS, columns=2, setting="racks' links of 1 Gb/s"),
     Figure("sensitivity", "Sensitivity", sensitivity_cells(), sensitivity_panels,
-           tables=(sensitivity_table,), new=True, columns=2),
+           tables=(sensitivity_table,), seeds=SEEDS, columns=2),
 )

@@ -10,8 +10,10 @@ nodes share, and a batch again moves k blocks for each.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
+import statistics
 from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
@@ -23,17 +25,30 @@ TERABYTE = 1e12
 
 @dataclass(frozen=True)
 class Code:
-    """`reads`: blocks that the repair of one block reads; `undecodable`: patterns of at most
-    `tolerates` lost blocks (bit i: block i) that lose data. More than `tolerates` always do."""
+    """`reads`: blocks that the repair of one block reads, where no local group can help;
+    `undecodable`: patterns of at most `tolerates` lost blocks (bit i: block i) that lose data. More
+    than `tolerates` always do. `groups`: patterns of the local groups."""
 
     name: str
     n: int
     reads: int
     tolerates: int
     undecodable: frozenset[int] = frozenset()
+    groups: tuple[int, ...] = ()
 
     def decodes(self, pattern: int) -> bool:
         return pattern.bit_count() <= self.tolerates and pattern not in self.undecodable
+
+    def reads_of(self, pattern: int) -> int:
+        """To get one of the pattern's blocks back, that which takes the fewest."""
+        return min([group.bit_count() - 1 for group in self.groups
+                    if (pattern & group).bit_count() == 1], default=self.reads)
+
+
+@functools.lru_cache(maxsize=256)
+def mean_reads(code: Code, lost: int) -> float:
+    """Over the patterns of so many lost blocks."""
+    return statistics.mean(map(code.reads_of, patterns(code)[lost]))
 
 
 @dataclass(frozen=True)
@@ -42,7 +57,7 @@ class Scheme:
     and the share of the links' bound that a recovery over all nodes reaches."""
 
     name: str
-    timeslots: Callable[[int], float]
+    timeslots: Callable[[float], float]
     of_bound: float
 
 
@@ -62,21 +77,33 @@ class Setting:
 
 def repair_seconds(setting: Setting, code: Code, scheme: Scheme, lost: int) -> float:
     """Mean time in which a stripe with so many lost blocks gets one back."""
+    reads = mean_reads(code, lost)
     one_block = setting.block_bytes / setting.link_rate
     blocks = setting.node_bytes / setting.block_bytes
-    # The stripes of a node that have lost as many blocks, if nodes are lost one after another.
-    for other in range(1, lost):
-        blocks *= (code.n - other) / (setting.nodes - other)
-    survivors = float(setting.nodes - lost)
-    if 1 < setting.rack_blocks <= lost and not math.isinf(setting.rack_mttf):
-        # Most stripes that have lost so many blocks have lost them with a rack.
-        blocks = (setting.node_bytes / setting.block_bytes * setting.nodes / setting.racks
-                  / setting.rack_blocks)
-        survivors = setting.nodes * (1 - 1 / setting.racks)
-    batch = blocks * code.reads * one_block / (survivors * scheme.of_bound)
+    # Blocks that each node has to read. The stripes of a node that have lost as many blocks, if
+    # nodes are lost one after another; or else those of a rack.
+    by_nodes = blocks * math.prod((code.n - other) / (setting.nodes - other)
+                                  for other in range(1, lost)) / (setting.nodes - lost)
+    by_rack = (blocks * setting.nodes / setting.racks / setting.rack_blocks
+               / (setting.nodes * (1 - 1 / setting.racks)))
+    share = share_of_racks(setting, code, scheme, lost)
+    batch = (((1 - share) * by_nodes + share * by_rack) * reads * one_block / scheme.of_bound)
     waited = setting.detection + (setting.delay if lost == 1 else 0.0)
     # Somewhere in the batch, on average in the middle.
-    return waited + scheme.timeslots(code.reads) * one_block + batch / 2
+    return waited + scheme.timeslots(reads) * one_block + batch / 2
+
+
+def share_of_racks(setting: Setting, code: Code, scheme: Scheme, lost: int) -> float:
+    """Of the stripes that have lost so many blocks, those that have lost them with a rack."""
+    together = setting.rack_blocks
+    if together == 1 or lost < together:
+        return 0.0
+    with_a_rack = len(racks_of(code.n, together)) / setting.rack_mttf
+    one_by_one = code.n / setting.node_mttf
+    for earlier in range(1, together):
+        one_by_one *= ((code.n - earlier) / setting.node_mttf
+                       * repair_seconds(setting, code, scheme, earlier))
+    return with_a_rack / (with_a_rack + one_by_one)
 
 
 @dataclass(frozen=True)

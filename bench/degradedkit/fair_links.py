@@ -8,6 +8,7 @@ so many units on its link. Every stream of a unit has an equal claim on each lin
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
 from typing import Sequence
 
@@ -15,18 +16,23 @@ from .links import FOREVER, Load, together
 
 # What is left of a read by rounding, in bytes. No read has so few.
 _ROUNDING = 1e-3
+# What is over sooner than this is over: less may be no time at all beside a long run's. Seconds.
+_INSTANT = 1e-8
 
 
-class _Flow:
-    """A read under way."""
+class _Shape:
+    """Reads under way with the same streams on the same links. They have one rate, and differ only
+    in when they began: each ends when `passed`, the bytes of a stream since the shape is there, has
+    come to what it waits for."""
 
-    __slots__ = ("claims", "left", "limit", "rate")
+    __slots__ = ("claims", "limit", "rate", "passed", "ends")
 
-    def __init__(self, load: Load, unit: float, limit: float) -> None:
-        self.claims = tuple((link, count / unit) for link, count in load)  # streams on each link
-        self.left = unit
+    def __init__(self, claims: Load, limit: float) -> None:
+        self.claims = claims       # streams on each link
         self.limit = limit
         self.rate = 0.0
+        self.passed = 0.0
+        self.ends: list[tuple[float, int]] = []  # a heap: passed by then, token
 
 
 class FairLinks:
@@ -35,7 +41,7 @@ class FairLinks:
         self._rates = rates
         self._unit = unit
         self._now = 0.0
-        self._flows: dict[int, _Flow] = {}
+        self._shapes: dict[tuple[Load, float], _Shape] = {}
         self._finished: list[int] = []
         self._settled = True
         self._next = FOREVER
@@ -53,8 +59,12 @@ class FairLinks:
         self._advance(now)
         load = together(loads)
         unit = min(self._unit, max(count for _, count in load))
-        limit = unit / least_seconds if least_seconds else FOREVER
-        self._flows[token] = _Flow(load, unit, limit)
+        claims = tuple(sorted((link, count / unit) for link, count in load))
+        key = claims, unit / least_seconds if least_seconds else FOREVER
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = _Shape(*key)
+        heapq.heappush(shape.ends, (shape.passed + unit, token))
         self._settled = False
 
     def next_end(self) -> float:
@@ -66,7 +76,7 @@ class FairLinks:
 
     def ended(self, now: float) -> list[int]:
         self._advance(now)
-        found, self._finished = self._finished, []
+        found, self._finished = sorted(self._finished), []
         return found
 
     def shuffle(self, now: float, load: Load, seconds: float) -> None:
@@ -94,15 +104,20 @@ class FairLinks:
         if passed <= 0:
             return
         self._now = now
-        for token, flow in list(self._flows.items()):
-            sent = min(flow.left, flow.rate * passed)
-            flow.left -= sent
-            for link, claim in flow.claims:
-                self.carried[link] += claim * sent
-            if flow.left <= _ROUNDING:
-                del self._flows[token]
+        for key, shape in list(self._shapes.items()):
+            sent = shape.rate * passed
+            shape.passed += sent
+            sent *= len(shape.ends)
+            almost = _ROUNDING + shape.rate * _INSTANT
+            while shape.ends and shape.ends[0][0] - shape.passed <= almost:
+                end, token = heapq.heappop(shape.ends)
+                sent -= shape.passed - end
                 self._finished.append(token)
                 self._settled = False
+            for link, claim in shape.claims:
+                self.carried[link] += claim * sent
+            if not shape.ends:
+                del self._shapes[key]
         for link, rate in self._given.items():
             sent = min(self._backlog.get(link, 0.0), rate * passed)
             if sent:
@@ -114,21 +129,22 @@ class FairLinks:
         """Max-min: all rates rise together; a read stops rising with its first full link."""
         self._settled = True
         rates = self._rates
-        users: dict[int, list[_Flow]] = defaultdict(list)
+        users: dict[int, list[_Shape]] = defaultdict(list)
         claims: dict[int, float] = defaultdict(float)
-        for flow in self._flows.values():
-            flow.rate = -1.0
-            for link, claim in flow.claims:
-                users[link].append(flow)
-                claims[link] += claim
+        for shape in self._shapes.values():
+            shape.rate = -1.0
+            count = len(shape.ends)
+            for link, claim in shape.claims:
+                users[link].append(shape)
+                claims[link] += claim * count
         room = {link: rates[link] for link in users}
         self._given = {link: min(wanted, rates[link]) for link, wanted in self._wanted.items()
                        if link not in users}
         wanting = {link: self._wanted[link] for link in users if link in self._wanted}
         for link in wanting:
             claims[link] += 1.0
-        limited = [flow for flow in self._flows.values() if flow.limit < FOREVER]
-        rising = {link: len(flows) for link, flows in users.items()}
+        limited = [shape for shape in self._shapes.values() if shape.limit < FOREVER]
+        rising = {link: len(shapes) for link, shapes in users.items()}
         while rising:
             tightest = min(rising, key=lambda link: room[link] / claims[link])
             level = room[tightest] / claims[tightest]
@@ -137,16 +153,16 @@ class FairLinks:
             if tightest in wanting:
                 self._given[tightest] = level
                 del wanting[tightest]
-            for flow in users[tightest]:
-                if flow.rate < 0:
-                    self._stop(flow, level, room, claims, rising)
+            for shape in users[tightest]:
+                if shape.rate < 0:
+                    self._stop(shape, level, room, claims, rising)
             rising.pop(tightest, None)
         for link, wanted in wanting.items():  # all reads on it stopped elsewhere
             self._given[link] = min(wanted, room[link])
-        self._next = min((self._now + flow.left / flow.rate for flow in self._flows.values()),
-                         default=FOREVER)
+        self._next = min((self._now + (shape.ends[0][0] - shape.passed) / shape.rate
+                          for shape in self._shapes.values()), default=FOREVER)
 
-    def _stop_early(self, level: float, wanting: dict[int, float], limited: list[_Flow],
+    def _stop_early(self, level: float, wanting: dict[int, float], limited: list[_Shape],
                     room: dict[int, float], claims: dict[int, float], rising: dict[int, int],
                     ) -> bool:
         """Those that want less than the level have what they want."""
@@ -155,18 +171,19 @@ class FairLinks:
             self._given[link] = wanting.pop(link)
             room[link] -= self._given[link]
             claims[link] -= 1.0
-        slow = [flow for flow in limited if flow.rate < 0 and flow.limit <= level]
-        for flow in slow:
-            self._stop(flow, flow.limit, room, claims, rising)
+        slow = [shape for shape in limited if shape.rate < 0 and shape.limit <= level]
+        for shape in slow:
+            self._stop(shape, shape.limit, room, claims, rising)
         return bool(content or slow)
 
     @staticmethod
-    def _stop(flow: _Flow, level: float, room: dict[int, float], claims: dict[int, float],
+    def _stop(shape: _Shape, level: float, room: dict[int, float], claims: dict[int, float],
               rising: dict[int, int]) -> None:
-        flow.rate = level
-        for link, claim in flow.claims:
-            room[link] -= claim * level
-            claims[link] -= claim
+        shape.rate = level
+        count = len(shape.ends)
+        for link, claim in shape.claims:
+            room[link] -= claim * count * level
+            claims[link] -= claim * count
             if link in rising:
                 rising[link] -= 1
                 if not rising[link]:

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable
 
 from .pictures import Panel
 from .scenarios import Setting
+from .summary import Row, Rows, find, less, saving
 
-Row = Mapping[str, Any]
-Rows = Sequence[Row]
 Names = dict[str, Any]
+ALGORITHMS = ("LF", "BDF", "EDF")
+PAPER_SEEDS = 30
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,22 @@ class Cell:
 
     names: Names
     setting: Setting
+    algorithms: tuple[str, ...] = ALGORITHMS
+
+
+@dataclass(frozen=True)
+class Measure:
+    """By how much less one algorithm has of something than another; negative: more."""
+
+    algorithm: str = "EDF"
+    other: str = "LF"
+    field: str = "normalized"
+
+    def of(self, rows: Rows, job: int = 0, **names: Any) -> float:
+        row, base = (find(rows, algorithm=algorithm, **names)
+                     for algorithm in (self.algorithm, self.other))
+        return (saving(row, base, job) if self.field == "normalized"
+                else less(row, base, self.field))
 
 
 @dataclass(frozen=True)
@@ -28,8 +45,19 @@ class Comparison:
 
     what: str
     paper: tuple[float, ...]
-    ours: Callable[[Rows], Sequence[float]]
-    cause: str = ""          # of a difference of more than TOLERANCE points
+    where: tuple[Names, ...]      # rows of the figure
+    cases: tuple[Names, ...]      # the same settings among the rows of assumptions.py
+    measure: Measure = Measure()
+    most: bool = False            # only the largest of them
+
+    def ours(self, rows: Rows, places: tuple[Names, ...]) -> list[float]:
+        values = [100 * self.measure.of(rows, **names) for names in places]
+        if self.most:
+            return [max(values)]
+        return [min(values), max(values)] if len(self.paper) == 2 else values
+
+    def distance(self, values: list[float]) -> float:
+        return max(abs(ours - paper) for ours, paper in zip(values, self.paper))
 
 
 # What the paper draws at random is drawn anew here, too: so many points are no difference.
@@ -42,9 +70,8 @@ class Figure:
     title: str
     cells: tuple[Cell, ...]
     panels: Callable[[Rows], list[Panel]]
-    algorithms: tuple[str, ...] = ("LF", "BDF", "EDF")
     setting: str = ""                            # what differs from the paper's defaults
     comparisons: tuple[Comparison, ...] = ()
-    tables: tuple[Callable[[Rows], list[str]], ...] = field(default=())
-    new: bool = False                            # not in the paper: fewer seeds
+    tables: tuple[Callable[[Rows], list[str]], ...] = ()
+    seeds: int = PAPER_SEEDS                     # clusters for each setting
     columns: int = 3

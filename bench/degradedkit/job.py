@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Iterable, Sequence
 
@@ -50,6 +49,7 @@ class JobRun:
         self._normal_left = 0
         self._own: list[deque[Task]] = [deque() for _ in racks]
         self._own_left = [0] * len(racks)
+        self._left_by_cost: Counter[float] = Counter()
         self._of_rack: list[deque[Task]] = [deque() for _ in range(max(racks) + 1)]
         self._rack_left = [0] * (max(racks) + 1)
         self._any: deque[Task] = deque()
@@ -68,6 +68,7 @@ class JobRun:
         if home >= 0:
             self._own[home].append(task)
             self._own_left[home] += 1
+            self._left_by_cost[self._cost[home]] += 1
             self._of_rack[self._racks[home]].append(task)
             self._rack_left[self._racks[home]] += 1
 
@@ -96,10 +97,10 @@ class JobRun:
         return self._own_left[node]
 
     def local_seconds(self) -> float:
-        """Of all unassigned tasks on the nodes that have their blocks. Summed anew: what is added
-        and taken away again leaves a rest that is not 0, and a slave without work would then have
-        more than the mean."""
-        return sum(map(operator.mul, self._own_left, self._cost))
+        """Of all unassigned tasks on the nodes that have their blocks. Of counts: seconds that are
+        added and taken away again leave a rest that is not 0, and a slave without work would then
+        have more than the mean, or less."""
+        return sum(cost * count for cost, count in self._left_by_cost.items())
 
     def take(self, kind: Kind, node: int) -> Task:
         if kind is Kind.DEGRADED:
@@ -132,6 +133,7 @@ class JobRun:
         self._normal_left -= 1
         if task.home is not None and task.home >= 0:
             self._own_left[task.home] -= 1
+            self._left_by_cost[self._cost[task.home]] -= 1
             self._rack_left[self._racks[task.home]] -= 1
 
     # ---- what it puts out ----

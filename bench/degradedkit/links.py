@@ -8,6 +8,7 @@ links with a limit count. A *load* is what one read has on each link; its bytes 
 from __future__ import annotations
 
 import heapq
+import math
 from collections import defaultdict
 from typing import Iterable, Protocol, Sequence
 
@@ -33,7 +34,9 @@ class Network:
         racks, nodes = cluster.racks, cluster.nodes
         self.cluster = cluster
         self.racks = cluster.racks_of_nodes()
-        self.rates = [cluster.rack_rate] * (2 * racks) + [cluster.node_rate] * (2 * nodes)
+        up_rate = cluster.rack_rate if cluster.limits_uplinks else math.inf
+        self.rates = ([up_rate] * racks + [cluster.rack_rate] * racks
+                      + [cluster.node_rate] * (2 * nodes))
         self.rack_up = range(racks)
         self.rack_down = range(racks, 2 * racks)
         self.node_up = range(2 * racks, 2 * racks + nodes)

@@ -20,15 +20,26 @@ from .scenarios import Setting
 SAMPLES = ("remote", "degraded", "degraded_read_s")  # one for each seed, beside those of jobs
 
 
-def write_figure(out: Path, figure: Figure, runs: Runs) -> None:
-    seeds = runs.new_seeds if figure.new else runs.seeds
-    rows = [{**runs.row(cell.setting, algorithm, seeds, **cell.names),
-             "setting": changed(cell.setting)}
-            for cell in figure.cells for algorithm in figure.algorithms]
-    write_rows(out, figure.name, {"new": figure.new, "seeds": list(range(seeds)),
+def write_figure(out: Path, figure: Figure, runs: Runs, most_seeds: int) -> None:
+    seeds = min(figure.seeds, most_seeds)
+    rows = [rounded({**runs.row(cell.setting, algorithm, seeds, **cell.names),
+                     "setting": changed(cell.setting)})
+            for cell in figure.cells for algorithm in cell.algorithms]
+    write_rows(out, figure.name, {"seeds": list(range(seeds)),
                                   "parameters": asdict(Setting()), "rows": rows})
     write_csv(out / f"{figure.name}.csv", rows)
     draw_figure(out, figure, rows)
+
+
+COSTS = "costs"
+
+
+def write_cost(out: Path, figure: str, cpu_seconds: float, runs: int) -> None:
+    """What a figure took. Unlike all else this is measured, and has a file of its own."""
+    file = out / f"{COSTS}.json"
+    costs = json.loads(file.read_text()) if file.exists() else {}
+    costs[figure] = {"cpu_s": round(cpu_seconds, 1), "runs": runs}
+    file.write_text(json.dumps(costs, indent=1) + "\n")
 
 
 def draw_figure(out: Path, figure: Figure, rows: Sequence[Mapping[str, Any]]) -> None:

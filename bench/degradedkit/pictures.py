@@ -15,6 +15,7 @@ from labkit.process import run
 from .summary import box
 
 DRAW = Path(__file__).with_name("draw.py")
+COLOURS = {"LF": 0, "BDF": 1, "EDF": 2}  # the same in each picture
 Row = Mapping[str, Any]
 Panel = dict[str, Any]
 Values = Callable[[Row], Sequence[float]]
@@ -53,4 +54,5 @@ def _panel(rows: Sequence[Row], title: str, over: str, x_label: str, y_label: st
     return {"title": title, "x_label": x_label, "y_label": y_label,
             "groups": [f"{group:g}" if isinstance(group, float) else str(group)
                        for group in groups],
-            "series": [{"label": label, kind: points} for label, points in found.items()]}
+            "series": [{"label": label, kind: points, "colour": COLOURS.get(label, number)}
+                       for number, (label, points) in enumerate(found.items())]}

@@ -16,6 +16,7 @@ class Cluster:
     racks: int = 4
     rack_rate: float = 0.0  # of what leaves a rack, and of what enters it
     node_rate: float = 0.0
+    limits_uplinks: bool = True  # no: only what enters a rack is limited
 
     def rack_of(self, node: int) -> int:
         return node * self.racks // self.nodes
@@ -39,6 +40,9 @@ Stripe = tuple[int, ...]  # the node of each block; the first k blocks are nativ
 def place(cluster: Cluster, code: Code, native_blocks: int, chance: random.Random) -> list[Stripe]:
     """Stripes at random, a node for each block and at most n - k blocks in a rack, so that the loss
     of a rack is survived (section III of the paper)."""
+    if native_blocks % code.k:
+        raise ValueError(f"{native_blocks} native blocks are no whole stripes of {code.name()}: "
+                         f"take a multiple of {code.k}")
     most = code.n - code.k
     of_a_rack = min(most, cluster.nodes // cluster.racks)
     if of_a_rack * cluster.racks < code.n:

@@ -4,6 +4,7 @@ one plan."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +41,12 @@ class Planner:
         self._process.stdin.close()  # then it ends
         self._process.stdout.close()
         self._process.wait()
+
+    def cpu_seconds(self) -> float:
+        """What the program has taken so far."""
+        stat = Path(f"/proc/{self._process.pid}/stat").read_text()
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def ask(self, question: str) -> str:
         """What follows "ok"; LabError otherwise."""

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
-from typing import Protocol, Sequence
+from typing import NamedTuple, Protocol, Sequence
 
 from .links import Load, Network, Stream
 from .placement import Code, Stripe
@@ -14,8 +13,7 @@ from .placement import Code, Stripe
 SEPARATE = "conventional"
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A native block of a job's file."""
 
     stripe: int

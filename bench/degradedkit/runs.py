@@ -35,9 +35,7 @@ def sample_of(outcome: Outcome) -> Sample:
 class Runs:
     """Samples by setting and algorithm, one for each of the seeds 0, 1, ..."""
 
-    def __init__(self, planner: Planning, seeds: int, new_seeds: int) -> None:
-        """`seeds`: of what the paper has; `new_seeds`: of what goes beyond it."""
-        self.seeds, self.new_seeds = seeds, new_seeds
+    def __init__(self, planner: Planning) -> None:
         self._planner = planner
         self._kept: dict[tuple[Setting, str, int], Sample] = {}
         self.done = 0
@@ -57,11 +55,14 @@ class Runs:
         """All samples of a setting, with the runtimes by those of the normal mode."""
         samples = self.samples(setting, algorithm, seeds)
         normals = self.samples(normal(setting), ANY_ALGORITHM, seeds)
-        return {**names, "algorithm": algorithm,
-                "normalized": [[a / b for a, b in zip(sample.runtimes, other.runtimes)]
-                               for sample, other in zip(samples, normals)],
-                "runtime_s": [list(sample.runtimes) for sample in samples],
-                "degraded_read_s": [sample.degraded_read for sample in samples],
-                "remote": [sample.remote for sample in samples],
-                "degraded": [sample.degraded for sample in samples],
-                "crossing_bytes": statistics.mean(sample.crossing_bytes for sample in samples)}
+        row: dict[str, object] = {
+            **names, "algorithm": algorithm,
+            "normalized": [[a / b for a, b in zip(sample.runtimes, other.runtimes)]
+                           for sample, other in zip(samples, normals)],
+            "runtime_s": [list(sample.runtimes) for sample in samples],
+            "degraded_read_s": [sample.degraded_read for sample in samples],
+            "remote": [sample.remote for sample in samples],
+            "degraded": [sample.degraded for sample in samples]}
+        if setting.striped_parts:  # all reads of a striped file cross links; of others few do
+            row["crossing_bytes"] = statistics.mean(sample.crossing_bytes for sample in samples)
+        return row

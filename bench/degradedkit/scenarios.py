@@ -20,7 +20,7 @@ from .links import HeldLinks, Links, Network
 from .placement import Cluster, Code, Stripe, place
 from .reads import Block, ContiguousReads, Plans, StripedReads
 from .recovery import Recovery
-from .schedulers import ALL_ALGORITHMS
+from .schedulers import ALGORITHMS, as_printed
 from .simulator import Outcome, Simulation, Slaves
 
 # The least time of a task, as a share of the mean: a normal distribution has no end.
@@ -44,6 +44,7 @@ class Setting:
     racks: int = 4
     rack_mbit: float = 1000.0    # each rack's uplink, and its downlink; 0: no limit
     node_mbit: float = 0.0       # the same of nodes
+    limits_uplinks: bool = True  # no: of racks only what they receive is limited
     map_slots: int = 4
     reduce_slots: int = 1
     map_seconds: float = 20.0
@@ -64,6 +65,8 @@ class Setting:
     links: str = "held"          # a name of LINKS
     striped_parts: int = 0       # of the k shares of a split that a task reads; 0: contiguous
     misjudged: float = 0.0       # t_s is off by up to this share, for each node
+    threshold_share: float = 1.0  # of the paper's threshold of EDF, to try others
+    printed_line_2: bool = False  # EDF with line 2 of Algorithm 3 as it is printed
     recovery_mb: float = 0.0     # MB/s that a recovery rebuilds, if links allow; 0: none
     recovery_delay: float = 0.0  # seconds between the loss and the recovery's begin
     waits: bool = False          # degraded tasks wait for the recovery of their block
@@ -72,11 +75,12 @@ class Setting:
         return Code(self.n, self.k)
 
     def cluster(self) -> Cluster:
-        return Cluster(self.nodes, self.racks, self.rack_mbit * MEGABIT, self.node_mbit * MEGABIT)
+        return Cluster(self.nodes, self.racks, self.rack_mbit * MEGABIT, self.node_mbit * MEGABIT,
+                       self.limits_uplinks)
 
     def read_seconds(self) -> float:
-        """EDF's threshold: the paper's formula; where racks have no limit, k blocks over the
-        reader's link."""
+        """A conventional read, and the paper's threshold of EDF: its formula; where racks have no
+        limit, k blocks over the reader's link."""
         if self.rack_mbit:
             return formulas.degraded_read_seconds(formulas.Setting(
                 racks=self.racks, k=self.k, block_bytes=self.block_bytes,
@@ -173,8 +177,9 @@ def build(setting: Setting, seed: int, algorithm: str, planner: Planning,
     stripes = stripes_of(setting.nodes, setting.racks, code, setting.blocks * setting.jobs, seed)
     reads = reads_of(setting, seed, stripes, lost, planner)
     slaves = slaves_of(setting, seed, lost)
-    simulation = Simulation(slaves, reads, links_of(setting, reads.network.rates),
-                            ALL_ALGORITHMS[algorithm], setting.read_seconds(), keep_trace)
+    decides = as_printed if setting.printed_line_2 and algorithm == "EDF" else ALGORITHMS[algorithm]
+    simulation = Simulation(slaves, reads, links_of(setting, reads.network.rates), decides,
+                            setting.threshold_share * setting.read_seconds(), keep_trace)
     blocks = [Block(stripe, i) for stripe in range(len(stripes)) for i in range(code.k)]
     gaps, arrival, jobs = chance_of(seed, "arrivals"), 0.0, []
     share = len(blocks) // setting.jobs
@@ -217,7 +222,8 @@ def recover(setting: Setting, seed: int, simulation: Simulation, jobs: list[JobR
 
 
 def normal(setting: Setting) -> Setting:
-    """The same without a failure: what runtimes are divided by. Nothing is rebuilt then, so scheme
-    and recovery do not matter."""
+    """The same without a failure: what runtimes are divided by. Nothing is lost then, so scheme,
+    recovery and what EDF goes by do not matter."""
     return replace(setting, failure="none", scheme="conventional", recovery_mb=0.0,
-                   recovery_delay=0.0, waits=False)
+                   recovery_delay=0.0, waits=False, misjudged=0.0, threshold_share=1.0,
+                   printed_line_2=False)

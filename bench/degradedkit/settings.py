@@ -44,7 +44,7 @@ def _value(name: str, kind: type, text: str) -> Any:
 
 
 def print_settings(changes: Mapping[str, Sequence[Any]], planner: Planner, seeds: int) -> None:
-    runs, body = Runs(planner, seeds, seeds), []
+    runs, body = Runs(planner), []
     for values in itertools.product(*changes.values()):
         try:
             setting = replace(Setting(), **dict(zip(changes, values)))

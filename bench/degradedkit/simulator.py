@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
-from typing import Callable, Protocol, Sequence
+from typing import Any, Callable, Protocol, Sequence
 
 from .job import JobRun, Task
 from .links import Links, Load, Network, together
@@ -66,7 +66,6 @@ class Outcome:
     degraded_reads: list[float] = field(default_factory=list)
     read_bytes: list[float] = field(default_factory=list)     # by link, as asked for
     carried: list[float] = field(default_factory=list)        # by link, all of them
-    end: float = 0.0
     trace: list[tuple[object, ...]] | None = None
 
 
@@ -87,7 +86,7 @@ class Simulation:
         self.jobs: list[JobRun] = []       # running, first in first
         self.now = 0.0
         self._last_given = [0.0] * (max(self.racks) + 1)  # a degraded task, to each rack
-        self._events: list[tuple[float, int, int, Callable[[int], None], int]] = []
+        self._events: list[tuple[float, int, int, Callable[[Any], None], Any]] = []
         self._order = 0
         self._beat_due = [False] * nodes
         self._last_beat = [-math.inf] * nodes
@@ -98,10 +97,10 @@ class Simulation:
 
     # ---- time ----
 
-    def at(self, when: float, what: int, act: Callable[[int], None], about: int = 0) -> None:
+    def at(self, when: float, what: int, act: Callable[[Any], None], about: Any = None) -> None:
+        """Calls act(about) then."""
         self._order += 1
-        order = about if what == BEAT else self._order
-        heapq.heappush(self._events, (when, what, order, act, about))
+        heapq.heappush(self._events, (when, what, self._order, act, about))
 
     def run(self) -> Outcome:
         events, links = self._events, self.links
@@ -121,7 +120,6 @@ class Simulation:
                 raise RuntimeError("the simulation does not end")
         if self.jobs:
             raise RuntimeError("tasks are left that nobody runs")
-        self.outcome.end = self.now
         self.outcome.carried = self.links.carried
         return self.outcome
 
@@ -129,7 +127,7 @@ class Simulation:
 
     def submit(self, job: JobRun) -> None:
         self.outcome.runtimes.append(math.nan)
-        self.at(job.arrival, ARRIVAL, lambda _: self._arrive(job))
+        self.at(job.arrival, ARRIVAL, self._arrive, job)
 
     def _arrive(self, job: JobRun) -> None:
         self.jobs.append(job)
@@ -156,7 +154,7 @@ class Simulation:
         if when <= self._last_beat[node]:
             when = first + (number + 1) * every
         self._beat_due[node] = True
-        self.at(max(when, self.now), BEAT, self._beat, node)
+        heapq.heappush(self._events, (max(when, self.now), BEAT, node, self._beat, node))
 
     def _beat(self, node: int) -> None:
         self._beat_due[node] = False
@@ -166,20 +164,18 @@ class Simulation:
             jobs = [job for job in self.jobs if job.has_unassigned_maps()]
             rack = self.racks[node]
             seen = (job.seen_from(rack) for job in jobs)  # of many jobs few are looked at
-            for number, kind in self.algorithm(seen, free, self._slave(node, jobs)):
+            for number, kind in self.algorithm(seen, free, lambda: self._slave(node, jobs)):
                 self._launch(jobs[number], kind, node)
         for job in self.jobs:
             while self.free_reduces[node] and job.reduces_waiting:
                 self.free_reduces[node] -= 1
                 job.place_reduce(node)
                 self._expect_fetch()
-        if ((self.free_maps[node] and any(job.has_unassigned_maps() for job in self.jobs))
+        if ((self.free_maps[node] and self._maps_are_left())
                 or (self.free_reduces[node] and any(job.reduces_waiting for job in self.jobs))):
             self._expect_beat(node)
 
     def _slave(self, node: int, jobs: Sequence[JobRun]) -> Slave:
-        if not any(job.degraded_left for job in jobs):
-            return Slave()
         slots = self.slaves.map_slots
         own = sum(job.local_left(node) for job in jobs)
         idle = [self.now - self._last_given[rack] for rack in self.alive_racks]
@@ -187,10 +183,17 @@ class Simulation:
             local_seconds=own * self._estimate(node) / slots,
             mean_local_seconds=sum(job.local_seconds() for job in jobs) / slots / len(self.alive),
             rack_idle=self.now - self._last_given[self.racks[node]],
-            mean_rack_idle=sum(idle) / len(idle), read_seconds=self.read_seconds)
+            # Rounded up, the mean of equal times would be more than each of them.
+            mean_rack_idle=min(sum(idle) / len(idle), max(idle)), read_seconds=self.read_seconds)
 
     def _estimate(self, node: int) -> float:
         return self.slaves.map_seconds[node] * self._misjudged[node]
+
+    def _maps_are_left(self) -> bool:
+        for job in self.jobs:
+            if job.has_unassigned_maps():
+                return True
+        return False
 
     # ---- map tasks ----
 
@@ -198,22 +201,25 @@ class Simulation:
         task = job.take(kind, node)
         self.free_maps[node] -= 1
         self.outcome.launched[kind] += 1
-        self.note("launch", kind.value, job.number, task.number, node)
-        if kind is Kind.DEGRADED:
-            self._last_given[self.racks[node]] = self.now
-            loads = self.reads.degraded(task.block, node)
-        elif task.home == node:
-            loads = []
-        else:
-            loads = self.reads.normal(task.block, task.home, node)
-        began = self.now
+        if self.outcome.trace is not None:
+            self._note("launch", kind.value, job.number, task.number, node)
+        if task.home == node:
+            self._compute((job, task, node))
+        elif kind is Kind.DEGRADED:
+            self._last_given[self.racks[node]] = began = self.now
 
-        def compute() -> None:
-            if kind is Kind.DEGRADED:
+            def compute() -> None:
                 self.outcome.degraded_reads.append(self.now - began)
-            seconds = self.slaves.map_seconds[node] * task.factor
-            self.at(self.now + seconds, TASK_END, lambda _: self._end_map(job, task, node))
-        self.read(loads, compute)
+                self._compute((job, task, node))
+            self.read(self.reads.degraded(task.block, node), compute)
+        else:
+            self.read(self.reads.normal(task.block, task.home, node),
+                      lambda: self._compute((job, task, node)))
+
+    def _compute(self, running: tuple[JobRun, Task, int]) -> None:
+        _, task, node = running
+        self.at(self.now + self.slaves.map_seconds[node] * task.factor, TASK_END, self._end_map,
+                running)
 
     def read(self, loads: Sequence[Load], then: Callable[[], None],
              least_seconds: float = 0.0) -> None:
@@ -231,16 +237,18 @@ class Simulation:
         self._reading[self._order] = then
         self.links.start(self.now, loads, self._order, least_seconds)
 
-    def _end_map(self, job: JobRun, task: Task, node: int) -> None:
-        self.note("end", job.number, task.number, node)
+    def _end_map(self, ended: tuple[JobRun, Task, int]) -> None:
+        job, task, node = ended
+        if self.outcome.trace is not None:
+            self._note("end", job.number, task.number, node)
         self.free_maps[node] += 1
         job.end_map(node)
-        if any(other.has_unassigned_maps() for other in self.jobs):
+        if not self._beat_due[node] and self._maps_are_left():
             self._expect_beat(node)
         if not job.reduces:
             if job.maps_done():
                 self._end_job(job)
-        else:
+        elif not self._fetch_due:
             self._expect_fetch()
 
     # ---- shuffle and reduce tasks ----
@@ -271,10 +279,12 @@ class Simulation:
         job.reducing = True
         for number, node in enumerate(job.reducers):
             seconds = self.slaves.reduce_seconds[node] * job.reduce_factors[number]
-            self.at(self.now + seconds, TASK_END, lambda _, node=node: self._end_reduce(job, node))
+            self.at(self.now + seconds, TASK_END, self._end_reduce, (job, node))
 
-    def _end_reduce(self, job: JobRun, node: int) -> None:
-        self.note("reduced", job.number, node)
+    def _end_reduce(self, ended: tuple[JobRun, int]) -> None:
+        job, node = ended
+        if self.outcome.trace is not None:
+            self._note("reduced", job.number, node)
         self.free_reduces[node] += 1
         job.reduces_done += 1
         if job.reduces_done == job.reduces:
@@ -282,6 +292,6 @@ class Simulation:
         if any(other.reduces_waiting for other in self.jobs):
             self._expect_beat(node)
 
-    def note(self, *what: object) -> None:
-        if self.outcome.trace is not None:
-            self.outcome.trace.append((self.now, *what))
+    def _note(self, *what: object) -> None:
+        assert self.outcome.trace is not None
+        self.outcome.trace.append((self.now, *what))

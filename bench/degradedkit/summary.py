@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -48,11 +48,3 @@ def box(values: Sequence[float]) -> dict[str, Any]:
     return {"least": min(inside[0], low), "lower": low, "median": middle, "upper": high,
             "most": max(inside[-1], high),
             "outliers": [value for value in ordered if not low - reach <= value <= high + reach]}
-
-
-def savings_over(rows: Rows, over: str, algorithm: str = "EDF", other: str = "LF",
-                 measure: Callable[[Row, Row], float] = saving) -> dict[Any, float]:
-    """By value of a parameter."""
-    values = dict.fromkeys(row[over] for row in rows)
-    return {value: measure(find(rows, **{over: value, "algorithm": algorithm}),
-                           find(rows, **{over: value, "algorithm": other})) for value in values}

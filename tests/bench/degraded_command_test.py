@@ -5,6 +5,7 @@ only, errors that say what to do."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -14,13 +15,16 @@ import unittest
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from degradedkit import lasting, output, page
+from degradedkit import advice, lasting, output, page, paper, scenarios
 from degradedkit.placement import Cluster, Code
-from degradedkit.planner import Planner
+from degradedkit.planner import Planner, parse_streams
+from degradedkit.reads import Block
 from degradedkit.runs import Runs
-from degradedkit.scenarios import Setting, run
+from degradedkit.scenarios import Setting
 from labkit.process import LabError
+from labkit.results import rounded
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = REPOSITORY / "bench" / "degraded.py"
@@ -74,6 +78,24 @@ class Plans(unittest.TestCase):
         share = 1 - len(self.planner.undecodable("lrc(12,2,2)", 4)) / 1820
         self.assertAlmostEqual(share, 0.86, delta=0.005)
 
+    def test_local_groups_are_the_codecs(self) -> None:
+        """Blocks that a repair reads, of all patterns of at most two lost blocks and of every
+        seventh of three, as lasting.py says to the chain."""
+        self.planner.describe(Cluster(nodes=17, racks=1))
+        code = next(code for code, _ in lasting.codes(self.planner) if code.groups)
+        checked = 0
+        for blocks in itertools.chain(itertools.combinations(range(16), 1),
+                                      itertools.combinations(range(16), 2),
+                                      list(itertools.combinations(range(16), 3))[::7]):
+            pattern = sum(1 << block for block in blocks)
+            survivors = [block for block in range(16) if block not in blocks]
+            reads = min(len(parse_streams(self.planner.ask(
+                f"plan conventional {code.name} 9 {block} {','.join(map(str, survivors))} "
+                f"{','.join(map(str, range(16)))} 16"))) for block in blocks)
+            self.assertEqual(reads, code.reads_of(pattern), blocks)
+            checked += 1
+        self.assertEqual(checked, 16 + 120 + 80)
+
     def test_mistakes(self) -> None:
         for question, answer in (("plan no-such rs(6,4) 9 0 1,2,3,4 0,1,2,3,4,5 9", "no-such"),
                                  ("plan rp rs(6,4) 9 0 1,2,3 0,1,2,3,4,5 9", "3"),
@@ -86,19 +108,27 @@ class Plans(unittest.TestCase):
 
     def test_a_timeslot_is_a_result(self) -> None:
         """Alone, where nodes' links are the bottleneck: RP reads in one block's time, the
-        conventional way in k."""
-        for scheme, timeslots in (("rp", 1), ("ppr", 3), ("conventional", 4)):
-            setting = Setting(n=6, k=4, nodes=12, racks=3, blocks=48, rack_mbit=0, node_mbit=1000,
-                              scheme=scheme, reduces=0, map_seconds=1000.0, map_slots=1)
-            reads = run(setting, 2, "EDF", self.planner)
-            self.assertAlmostEqual(min(reads.degraded_reads) / 1.024, timeslots, delta=1.01)
-            self.assertGreaterEqual(min(reads.degraded_reads) / 1.024, 1 - 1e-9)
+        conventional way in k, under each kind of links."""
+        lost, stripes = frozenset({STRIPE[LOST]}), [STRIPE]
+        for scheme, timeslots in (("rp", 1), ("rp-rack", 1), ("ppr", 3), ("conventional", 4)):
+            for kind in scenarios.LINKS:
+                setting = Setting(n=6, k=4, nodes=12, racks=3, rack_mbit=0, node_mbit=1000,
+                                  scheme=scheme, links=kind)
+                reads = scenarios.reads_of(setting, 1, stripes, lost, self.planner)
+                links = scenarios.links_of(setting, reads.network.rates)
+                self.planner.describe(setting.cluster())
+                links.start(0.0, reads.degraded(Block(0, LOST), READER), 1)
+                for _ in range(timeslots):
+                    if done := links.ended(at := links.next_end()):
+                        break
+                self.assertEqual(done, [1], f"{scheme} {kind}")
+                self.assertAlmostEqual(at, timeslots * 1.024, places=6)
 
 
 class Results(unittest.TestCase):
     def write(self, figure: page.Figure, planner: Planner) -> dict[str, bytes]:
         with tempfile.TemporaryDirectory() as folder:
-            output.write_figure(Path(folder), figure, Runs(planner, 2, 2))
+            output.write_figure(Path(folder), figure, Runs(planner), 2)
             return {file.name: file.read_bytes() for file in Path(folder).iterdir()
                     if file.suffix != ".png"}
 
@@ -115,21 +145,63 @@ class Results(unittest.TestCase):
         self.assertEqual(len(first["8d.csv"].splitlines()), 1 + 2 * len(data["rows"]))
 
     def test_every_figure_has_tables_of_its_rows(self) -> None:
-        """With one small job in place of each setting's."""
-        small = {"blocks": 60, "reduces": 4, "jobs": 1}
+        """With small jobs in place of each setting's; 180 blocks are whole stripes of each code."""
+        results: dict[str, Any] = {}
+        with Planner(BIN_DIR) as planner:
+            runs = Runs(planner)
+            for figure in page.FIGURES:
+                rows = [runs.row(replace(cell.setting, blocks=180, reduces=4), algorithm, 1,
+                                 **cell.names)
+                        for cell in figure.cells for algorithm in cell.algorithms]
+                results[figure.name] = {"rows": rows, "seeds": [0]}
         for figure in page.FIGURES:
-            if figure.name in ("7f", "schemes"):
-                continue  # ten jobs
-            cells = tuple(replace(cell, setting=replace(cell.setting, **small))
-                          for cell in figure.cells if cell.setting.k == 15)
-            if len(cells) < len(figure.cells):
-                continue  # other codes do not divide 60 blocks
-            with self.subTest(figure.name), Planner(BIN_DIR) as planner:
-                rows = [{**Runs(planner, 1, 1).row(cell.setting, algorithm, 1, **cell.names)}
-                        for cell in cells for algorithm in figure.algorithms]
-                text = page.section(figure, {"rows": rows, "seeds": [0]}, "results")
+            with self.subTest(figure.name):
+                text = page.section(figure, results, "results")
                 self.assertIn("| --- |", text)
-                self.assertTrue(figure.panels(rows))
+                self.assertNotIn("not looked for", text)
+                self.assertNotIn("nan", text)
+                panels = figure.panels(results[figure.name]["rows"])
+                self.assertTrue(panels)
+                for panel in panels:
+                    self.assertTrue(panel["groups"])
+                    for series in panel["series"]:
+                        drawn = series.get("boxes") or series.get("points") or series["dots"]
+                        self.assertEqual(len(drawn), len(panel["groups"]))
+                        self.assertNotIn(None, drawn, f"{figure.name}: {panel['title']}")
+
+
+class CheckedIn(unittest.TestCase):
+    RESULTS = REPOSITORY / "bench" / "results" / "degraded"
+
+    def test_the_page_is_that_of_the_results(self) -> None:
+        self.assertEqual(page.render(self.RESULTS, "results/degraded"),
+                         (REPOSITORY / "bench" / "DEGRADED.md").read_text())
+
+    def test_the_design_note_has_the_numbers_of_the_results(self) -> None:
+        note = (REPOSITORY / "docs" / "design" / "014-degraded-first.md").read_text()
+        self.assertEqual(advice.replaced(note, advice.lines(page.load_all(self.RESULTS))), note)
+        self.assertIn("\n9. ", note)
+        with self.assertRaisesRegex(LabError, "no lines"):
+            advice.replaced("# 014\n", [])
+
+    def test_the_papers_figures_have_all_seeds_and_ways(self) -> None:
+        results = page.load_all(self.RESULTS)
+        self.assertEqual(set(results), {*(figure.name for figure in page.FIGURES), lasting.NAME})
+        for figure in paper.FIGURES:
+            rows = results[figure.name]["rows"]
+            self.assertEqual(results[figure.name]["seeds"], list(range(30)))
+            self.assertEqual({row["links"] for row in rows}, set(paper.WAYS))
+            self.assertEqual({len(row["normalized"]) for row in rows}, {30})
+
+    def test_a_stored_run_comes_out_again(self) -> None:
+        """One of each figure: the rows' own setting, by seed 0."""
+        with Planner(BIN_DIR) as planner:
+            runs = Runs(planner)
+            for figure in page.FIGURES:
+                row = page.load_all(self.RESULTS)[figure.name]["rows"][-1]
+                again = runs.row(replace(Setting(), **row["setting"]), row["algorithm"], 1)
+                for field in ("normalized", "runtime_s"):
+                    self.assertEqual(rounded(again[field])[0], row[field][0], figure.name)
 
 
 class Command(unittest.TestCase):
@@ -150,6 +222,7 @@ class Command(unittest.TestCase):
                                 (("--set", "n=many"), "many is no int"),
                                 (("--set", "waits=perhaps"), "neither yes nor no"),
                                 (("--set", "n=17"), "has no place in 4 racks"),
+                                (("--set", "blocks=100"), "take a multiple of 15"),
                                 (("--set", "scheme=no-such"), "no-such"),
                                 (("--figures", "9z"), "no figure 9z; there are 7a")):
             done = self.command("simulate", "--bin-dir", BIN_DIR, "--seeds", 1, *arguments)

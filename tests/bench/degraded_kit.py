@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Callable, Sequence
 
 from degradedkit.links import Stream
 from degradedkit.placement import Cluster, Code, Stripe
@@ -26,7 +26,8 @@ def scripted(answers: Sequence[Sequence[Assignment]]) -> Algorithm:
     """One answer for each heartbeat in turn, whoever sends it; then nothing."""
     left = list(answers)
 
-    def answer(jobs: Sequence[Job], free_slots: int, slave: Slave) -> list[Assignment]:
+    def answer(jobs: Sequence[Job], free_slots: int, slave: Callable[[], Slave],
+               ) -> list[Assignment]:
         del jobs, slave
         given = list(left.pop(0)) if left else []
         assert len(given) <= free_slots

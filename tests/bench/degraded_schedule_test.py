@@ -8,11 +8,12 @@ import json
 import unittest
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from degradedkit import analysis, formulas
 from degradedkit.figure import Comparison
 from degradedkit.page import comparison_table
-from degradedkit.paper import WAYS
+from degradedkit.paper import AT_ONCE, WAYS
 from degradedkit.schedulers import ALGORITHMS, Job, Kind, Slave
 from degradedkit.summary import box
 
@@ -48,7 +49,7 @@ class Algorithms(unittest.TestCase):
             with self.subTest(example["name"]):
                 answer = ALGORITHMS[example["algorithm"]](
                     [Job(**job) for job in example["jobs"]], example["free_slots"],
-                    Slave(**example["slave"]))
+                    lambda: Slave(**example["slave"]))
                 self.assertEqual([[job, kind.value] for job, kind in answer], example["answer"])
 
     def test_no_degraded_task_no_difference(self) -> None:
@@ -57,7 +58,7 @@ class Algorithms(unittest.TestCase):
             for local in range(4):
                 for remote in range(4):
                     jobs = [Job(local, remote, 0, 7, 20, 0, 0), Job(2, 1, 0, 0, 3, 0, 0)]
-                    answers = [algorithm(jobs, free, Slave(9, 1, 0, 5, 11))
+                    answers = [algorithm(jobs, free, lambda: Slave(9, 1, 0, 5, 11))
                                for algorithm in ALGORITHMS.values()]
                     self.assertEqual(answers, [answers[0]] * 3)
                     self.assertEqual(len(answers[0]), min(free, local + remote + 3))
@@ -66,15 +67,31 @@ class Algorithms(unittest.TestCase):
 
 class Page(unittest.TestCase):
     def test_a_difference_has_a_cause(self) -> None:
-        rows = [{"links": links} for links in WAYS]
-        comparisons = [Comparison("near", (30.0,), lambda _: [0.27]),
-                       Comparison("far", (30.0,), lambda _: [0.21], "the weather"),
-                       Comparison("unknown", (30.0, 40.0), lambda _: [0.30, 0.46])]
-        table = comparison_table(comparisons, rows)
+        def of(edf: float, **names: str) -> list[dict[str, Any]]:
+            return [{**names, "algorithm": algorithm, "normalized": [[value]]}
+                    for algorithm, value in (("LF", 2.0), ("EDF", edf))]
+        rows = [row for links in WAYS for lost, edf in (("a", 1.46), ("b", 1.58), ("c", 1.08))
+                for row in of(edf, links=links, lost=lost)]
+        # In few clusters: what a change changes counts, not what it comes to.
+        assumptions = [row for name, a, b, c in (
+            (AT_ONCE, 1.50, 1.60, 1.10), (f"{AT_ONCE}; slow links", 1.5, 1.42, 1.3))
+            for lost, edf in (("a", a), ("b", b), ("c", c))
+            for row in of(edf, assumption=name, case=lost)]
+
+        def compared(what: str, paper: tuple[float, ...], *lost: str) -> Comparison:
+            return Comparison(what, paper, tuple({"lost": each} for each in lost),
+                              tuple({"case": each} for each in lost))
+        table = comparison_table([
+            compared("near", (30.0,), "a"), compared("far", (30.0,), "b"),
+            compared("unknown", (60.0,), "b"), compared("ends", (26.0, 44.0), "a", "c")],
+            rows, assumptions)
         self.assertIn("| near | 30.0 | 27.0 | 27.0 | 27.0 | -3.0 |  |", table)
-        self.assertIn("| far | 30.0 | 21.0 | 21.0 | 21.0 | -9.0 | the weather |", table)
-        self.assertIn("| unknown | 30.0 to 40.0 | 30.0 to 46.0 | 30.0 to 46.0 | 30.0 to 46.0 "
-                      "| +0.0, +6.0 | not found |", table)
+        self.assertIn("| far | 30.0 | 21.0 | 21.0 | 21.0 | -9.0 "
+                      f"| {AT_ONCE}; slow links: 30.0 |", table)
+        self.assertIn("| unknown | 60.0 | 21.0 | 21.0 | 21.0 | -39.0 "
+                      f"| none of 1 changes; nearest: {AT_ONCE}; slow links: 30.0 |", table)
+        self.assertIn("| ends | 26.0 to 44.0 | 27.0 to 46.0 | 27.0 to 46.0 | 27.0 to 46.0 "
+                      "| +1.0, +2.0 |  |", table)
 
     def test_boxes(self) -> None:
         self.assertEqual(box([5.0, 1.0, 2.0, 3.0, 4.0, 100.0]), {

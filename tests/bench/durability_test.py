@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Sequence
 
 from degradedkit.durability import (
-    YEAR, Code, Scheme, Setting, chain, mean_time, nines, patterns, played, racks_of,
-    repair_seconds, steps)
+    YEAR, Code, Scheme, Setting, chain, mean_reads, mean_time, nines, patterns, played, racks_of,
+    repair_seconds, share_of_racks, steps)
 from degradedkit.markov import LOST, mean_time_to_loss
 
 STAR = Scheme("conventional", lambda reads: float(reads), 0.7)
@@ -136,6 +136,27 @@ class Stripes(unittest.TestCase):
         for lost, more in ((1, 1000.0), (2, 0.0), (3, 0.0)):
             self.assertAlmostEqual(repair_seconds(late, RS, STAR, lost)
                                    - repair_seconds(replace(late, delay=0.0), RS, STAR, lost), more)
+
+    def test_a_rack_that_is_hardly_ever_lost_is_one_that_never_is(self) -> None:
+        for rack_blocks, scheme in itertools.product((1, 2, 3), (STAR, PATH)):
+            never, hardly = (mean_time(Setting(rack_blocks=rack_blocks, rack_mttf=mttf), RS, scheme)
+                             for mttf in (math.inf, 1e15 * YEAR))
+            self.assertAlmostEqual(hardly / never, 1.0, places=3)
+
+    def test_stripes_that_have_lost_a_rack_wait_for_those_of_the_rack(self) -> None:
+        setting = Setting(rack_blocks=3, rack_mttf=YEAR)
+        self.assertEqual(share_of_racks(setting, RS, STAR, 2), 0.0)
+        self.assertGreater(share_of_racks(setting, RS, STAR, 3), 0.999)
+        # Ten nodes' blocks of each, six read for each third, by 90 nodes at 0.7 of their links.
+        batch = 10 * setting.node_bytes / 3 * 6 / 90 / 0.7 / setting.link_rate
+        self.assertAlmostEqual(repair_seconds(setting, RS, STAR, 3) / (batch / 2), 1.0, places=2)
+
+    def test_local_groups_read_less(self) -> None:
+        code = Code("local", 6, 4, 2, groups=(0b0111, 0b111000))
+        self.assertEqual([code.reads_of(pattern) for pattern in (0b1, 0b11, 0b1001, 0b111000)],
+                         [2, 4, 2, 4])
+        self.assertEqual(mean_reads(code, 1), 2.0)
+        self.assertAlmostEqual(mean_reads(code, 2), (6 * 4 + 9 * 2) / 15)
 
     def test_nines(self) -> None:
         self.assertAlmostEqual(nines(1e9 * YEAR), 9.0, places=6)
