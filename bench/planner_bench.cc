@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "coordinator/planning/path_search.h"
 #include "coordinator/planning/plan_cost.h"
+#include "coordinator/planning/scheme.h"
 #include "coordinator/repairs/part_builder.h"
 
 namespace ecpipe {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "coordinator/planning/planner.h"
+#include "coordinator/planning/scheme.h"
 #include "sim/world.h"
 
 namespace ecpipe::sim {

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "codec/gf256.h"
+#include "coordinator/planning/scheme.h"
 
 namespace ecpipe {
 namespace {
