@@ -24,7 +24,7 @@ std::string SchemesText(const std::vector<SchemeInfo>& schemes) {
   }
   const auto line = [&](const SchemeInfo& scheme) {
     return Padded(scheme.name, name_width) + "  " + Padded(scheme.timeslots, timeslots_width) +
-           "  " + scheme.help + (scheme.source.empty() ? "" : " (" + scheme.source + ")") + "\n";
+           "  " + scheme.help + "\n";
   };
   std::string text = line(heading);
   for (const SchemeInfo& scheme : schemes) text += line(scheme);

@@ -16,6 +16,8 @@ struct SchemeInfo {
   std::string source;                 // a section of the paper, or where else it is from
   uint32_t most_failed = 0;           // lost blocks that one repair can rebuild
   std::vector<std::string> looks_at;  // of "links", "racks" and "several blocks"
+
+  friend bool operator==(const SchemeInfo&, const SchemeInfo&) = default;
 };
 
 // A table for people.

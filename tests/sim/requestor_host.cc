@@ -120,6 +120,7 @@ class RequestorHost::Api : public CoordinatorApi {
                                           const std::string&) override {
     return NotSimulated();
   }
+  absl::StatusOr<std::vector<SchemeInfo>> Schemes() override { return NotSimulated(); }
   absl::Status PutStripes(const std::vector<StripeInfo>&, const ProgressFn&) override {
     return NotSimulated();
   }

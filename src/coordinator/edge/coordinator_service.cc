@@ -8,12 +8,14 @@
 #include "base/process/version.h"
 #include "base/status.h"
 #include "coordinator/edge/port_check.h"
+#include "coordinator/planning/scheme.h"
 #include "model/block_id.h"
 #include "model/hdfs_block.h"
 #include "rpc/access.h"
 #include "rpc/facts_proto.h"
 #include "rpc/part_proto.h"
 #include "rpc/rpc_status.h"
+#include "rpc/scheme_proto.h"
 
 namespace ecpipe {
 namespace {
@@ -336,6 +338,13 @@ grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
     added->set_timeslots(prediction.cost.timeslots);
     added->set_cross_rack_bytes(prediction.cost.cross_rack_bytes);
   }
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ListSchemes(grpc::ServerContext*,
+                                                 const v1::ListSchemesRequest*,
+                                                 v1::ListSchemesResponse* response) {
+  SchemesToProto(DescribeSchemes(), response);
   return grpc::Status::OK;
 }
 

@@ -85,6 +85,10 @@ std::vector<std::string> SchemeNames() {
   return NamesOf([](const Scheme&) { return true; });
 }
 
+std::vector<std::string> SchemesForLostBlocks() {
+  return NamesOf([](const Scheme& scheme) { return scheme.kind != SchemeKind::kDirect; });
+}
+
 std::vector<std::string> SchemesThatRepair() {
   return NamesOf([](const Scheme& scheme) { return scheme.kind == SchemeKind::kRepairs; });
 }

@@ -40,7 +40,7 @@ enum class SchemeFlow { kPipelined, kWholeBlock, kSerial };
 
 struct Scheme {
   const char* name;       // what requests call it: the name of its file, with '-' for '_'
-  const char* help;       // what it does, and what to take it for: one line for an operator
+  const char* help;       // what it does, and what to take it for: at most 64 characters
   const char* timeslots;  // for one failed block over equal links, k helpers and s slices
   const char* source;     // "§4.3" of the paper, or where else it is from
   SchemeKind kind = SchemeKind::kRepairs;
@@ -63,7 +63,10 @@ const Scheme* FindScheme(const std::string& name);
 // The names of AllSchemes().
 std::vector<std::string> SchemeNames();
 
-// The names of those of SchemeKind::kRepairs.
+// The names of those that rebuild lost blocks: all but SchemeKind::kDirect.
+std::vector<std::string> SchemesForLostBlocks();
+
+// The names of those of SchemeKind::kRepairs, which are all that `auto` may take.
 std::vector<std::string> SchemesThatRepair();
 
 // Of these the ones that can be best, as far as this is known of the cluster.

@@ -56,7 +56,7 @@ absl::StatusOr<PlanLanes> PlanMixed(const PlanRequest& request) {
 extern const Scheme mixed = {
     .name = "mixed",
     .help = "a path and stars at once; for several lost blocks of a stripe",
-    .timeslots = "for f blocks 1 + (f-1)(k-1)/(k-1+f(f-1))",
+    .timeslots = "1 + (f-1)(k-1)/(k-1+f(f-1))",
     .source = "beyond the paper",
     .looks_at = {.several_blocks = true},
     .rank = 60,

@@ -7,7 +7,7 @@ namespace ecpipe::schemes {
 extern const Scheme pipe_s = {
     .name = "pipe-s",
     .help = "rp whose helpers handle one slice at a time; to compare with",
-    .timeslots = "as rp, and the stages of each helper in series",
+    .timeslots = "more than 1 + (k-1)/s",
     .source = "§6.4",
     .kind = SchemeKind::kBaseline,
     .flow = SchemeFlow::kSerial,

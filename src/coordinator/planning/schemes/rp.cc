@@ -5,7 +5,7 @@
 namespace ecpipe::schemes {
 
 extern const Scheme rp = {.name = "rp",
-                          .help = "repair pipelining: a path through k helpers; for equal links",
+                          .help = "a path through k helpers; for equal links",
                           .timeslots = "1 + (k-1)/s",
                           .source = "§3.2, §4.4",
                           .rank = 10,

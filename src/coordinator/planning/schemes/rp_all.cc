@@ -24,7 +24,7 @@ absl::StatusOr<PlanLanes> PlanAllSurvivors(const PlanRequest& request) {
 
 extern const Scheme rp_all = {
     .name = "rp-all",
-    .help = "all survivors share the work; for a requestor with a faster link than the helpers",
+    .help = "all survivors share the work; for a requestor with a fast link",
     .timeslots = "down to k/(n-1)",
     .source = "beyond the paper",
     .looks_at = {.links = true},

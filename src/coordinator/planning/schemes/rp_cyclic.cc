@@ -31,7 +31,7 @@ absl::StatusOr<PlanLanes> PlanCyclic(const PlanRequest& request) {
 
 extern const Scheme rp_cyclic = {
     .name = "rp-cyclic",
-    .help = "the requestor reads from k-1 helpers at once; for slow links into the requestor",
+    .help = "the requestor reads from k-1 helpers; for slow links into it",
     .timeslots = "1 + (k-1)/s",
     .source = "§4.1",
     .looks_at = {.links = true},

@@ -14,7 +14,7 @@ absl::StatusOr<PlanLanes> PlanRackAware(const PlanRequest& request) {
 
 extern const Scheme rp_rack = {
     .name = "rp-rack",
-    .help = "a path that crosses racks as seldom as possible; for racks behind slow links",
+    .help = "a path that crosses racks seldom; for slow links between racks",
     .timeslots = "1 + (k-1)/s",
     .source = "§4.2",
     .looks_at = {.racks = true},
