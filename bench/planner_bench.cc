@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "coordinator/planning/path_search.h"
 #include "coordinator/planning/plan_cost.h"
+#include "coordinator/planning/scheme.h"
 #include "coordinator/repairs/part_builder.h"
 
 namespace ecpipe {
@@ -108,8 +109,7 @@ void Register(const std::string& scheme, const std::string& suffix, Known known)
 }
 
 void RegisterAll() {
-  std::vector<std::string> schemes = SchemeNames();
-  std::erase(schemes, "direct");  // it repairs nothing
+  std::vector<std::string> schemes = SchemesForLostBlocks();
   schemes.push_back("auto");
   for (const std::string& scheme : schemes) Register(scheme, "", Known::kNothing);
   for (const char* scheme : {"rp-weighted", "rp-cyclic", "rp-all", "auto"}) {

@@ -38,6 +38,7 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "FinishRepair", readers},
         {coordinator_service + "GetRepair", readers},
         {coordinator_service + "ExplainRepair", readers},
+        {coordinator_service + "ListSchemes", readers},
         {coordinator_service + "ListStripes", readers},
         {coordinator_service + "LocateBlock", readers},
         {coordinator_service + "ListLinks", readers},

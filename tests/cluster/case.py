@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 from typing import Any, Mapping
 
+from labkit import schemes
 from labkit.certificates import Certificates
 from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, node_names
 from labkit.links import Links
@@ -24,9 +25,9 @@ FAILED, USAGE, NOT_FOUND, UNAVAILABLE, NO_SURVIVORS = 1, 2, 3, 4, 5
 
 HANG = 60.0  # seconds; what takes longer is taken to hang, how long it takes is no test's matter
 
-SCHEMES = ("conventional", "ppr", "rp", "rp-weighted", "rp-rack", "rp-cyclic",
-           "rp-all", "mixed", "pipe-b", "pipe-s")
 BIN_DIR = Path()
+SCHEMES: list[str] = []      # all that rebuild lost blocks; main() asks the programs
+AUTO_SCHEMES: list[str] = []  # those that `auto` may take
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -130,5 +131,7 @@ def main() -> None:
     del sys.argv[at:at + 2]
     # Test classes read it from this module, under its import name.
     sys.modules["case"].BIN_DIR = BIN_DIR
+    SCHEMES.extend(schemes.names(BIN_DIR, schemes.REPAIRS, schemes.BASELINE))
+    AUTO_SCHEMES.extend(schemes.names(BIN_DIR, schemes.REPAIRS))
     with interruptible():
         unittest.main(module="__main__", verbosity=2)

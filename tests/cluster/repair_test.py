@@ -9,7 +9,8 @@ import json
 import subprocess
 
 import case
-from case import HANG, SCHEMES, ClusterCase, sha256
+from case import AUTO_SCHEMES, HANG, SCHEMES, ClusterCase, sha256
+from labkit import schemes
 
 HEADER_BYTES = 40
 
@@ -105,11 +106,21 @@ class Repairs(ClusterCase):
             self.assertEqual(plan["scheme"], scheme)
             self.assertEqual(plan["total_bytes"], 4 * self.block_bytes)
             self.assertEqual(len(plan["lanes"][0]["hops"]), 5)
-            self.assertEqual({prediction["scheme"] for prediction in plan["predictions"]},
-                             set(SCHEMES) - {"pipe-b", "pipe-s"})
+            self.assertEqual([prediction["scheme"] for prediction in plan["predictions"]],
+                             AUTO_SCHEMES)
         self.assertIn("expected:", self.cluster.cli("plan", block_id).stdout)
         dot = self.cluster.cli("plan", block_id, "--format", "dot").stdout
         self.assertTrue(dot.startswith("digraph"))
+
+    def test_schemes_are_listed(self) -> None:
+        done = subprocess.run([case.BIN_DIR / "ecpipe-coordinator", "--schemes"],
+                              capture_output=True, text=True, timeout=HANG, check=True)
+        self.assertEqual(self.cluster.cli("schemes").stdout, done.stdout)
+        listed = json.loads(self.cluster.cli("schemes", "--json").stdout)
+        self.assertEqual(listed, list(schemes.registered(case.BIN_DIR)))
+        self.assertEqual([scheme["scheme"] for scheme in listed], [
+            line.split()[0] for line in done.stdout.split("\n\n")[0].splitlines()[1:]])
+        self.assertTrue(set(SCHEMES) < {scheme["scheme"] for scheme in listed}, "direct as well")
 
     def test_decode_and_verify(self) -> None:
         self.assert_decodes()

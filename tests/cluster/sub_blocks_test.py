@@ -60,7 +60,7 @@ class RotatedRs(ClusterCase):
                     file.unlink()
 
     def test_nodes_store_blocks(self) -> None:
-        for scheme in ("conventional", "ppr", "rp", "rp-cyclic", "mixed"):
+        for scheme in SCHEMES:
             with self.subTest(scheme=scheme):
                 homes = {}
                 for index in (2, 6):

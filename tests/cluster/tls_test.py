@@ -65,7 +65,7 @@ class TlsCase(ClusterCase):
 class Repairs(TlsCase):
     def test_every_way_of_repairing(self) -> None:
         lost = self.block(0, 0)
-        for scheme in ("conventional", "ppr", "rp", "rp-cyclic", "rp-all"):
+        for scheme in case.SCHEMES:
             report = self.repair(lost["block_id"], "--scheme", scheme, "--sha256", lost["sha256"])
             self.assertEqual(report["transport"], "tcp")
         done = self.cluster.cli("read", lost["block_id"], "--offset", "100", "--length", "1000",

@@ -8,6 +8,7 @@
 // ECPIPE_UPDATE_SCRIPTS=1 writes what came out back into the files, for a person to read and judge.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,7 +19,7 @@
 
 #include "base/status.h"
 #include "coordinator/planning/plan_cost.h"
-#include "coordinator/planning/planner.h"
+#include "coordinator/planning/scheme.h"
 
 namespace ecpipe {
 namespace {
@@ -73,6 +74,13 @@ std::string PlanText(const RepairPlan& plan, const ClusterView& cluster) {
   return text + "\n";
 }
 
+PlanNode& NodeOf(const std::string& name, ClusterView* cluster) {
+  for (PlanNode& node : cluster->nodes) {
+    if (node.node == name) return node;
+  }
+  return cluster->nodes.emplace_back(PlanNode{.node = name});
+}
+
 // racks=home:N1,N2;other:N3, rackspeed=500 (of a rack's links), speeds=R0:2000 (of a node's links)
 // and links=N1>N2:500;N2>R0:20 (bytes per second; the default is 1000).
 void ReadCluster(std::map<std::string, std::string>& options, ClusterView* cluster) {
@@ -84,16 +92,16 @@ void ReadCluster(std::map<std::string, std::string>& options, ClusterView* clust
   for (std::string rack; std::getline(racks, rack, ';');) {
     std::istringstream nodes(rack.substr(rack.find(':') + 1));
     for (std::string node; std::getline(nodes, node, ',');) {
-      cluster->nodes.push_back({.node = node, .rack = rack.substr(0, rack.find(':'))});
+      NodeOf(node, cluster).rack = rack.substr(0, rack.find(':'));
     }
   }
   std::istringstream speeds(options["speeds"]);
   for (std::string speed; std::getline(speeds, speed, ';');) {
     const size_t colon = speed.find(':');
     const double of_links = std::stod(speed.substr(colon + 1));
-    cluster->nodes.push_back({.node = speed.substr(0, colon),
-                              .up_bytes_per_second = of_links,
-                              .down_bytes_per_second = of_links});
+    PlanNode& node = NodeOf(speed.substr(0, colon), cluster);
+    node.up_bytes_per_second = of_links;
+    node.down_bytes_per_second = of_links;
   }
   LinkTable links;
   std::istringstream list(options["links"]);
@@ -143,9 +151,9 @@ std::string Outcome(const std::string& request_line) {
   return plan.ok() ? *plan : "error " + StatusText(plan.status()) + "\n";
 }
 
-class PlanScripts : public ::testing::TestWithParam<std::string> {};
+class PlanScript : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(PlanScripts, PlansAreAsWritten) {
+TEST_P(PlanScript, PlansAreAsWritten) {
   const std::string path = std::string(PLAN_SCRIPTS) + "/" + GetParam() + ".txt";
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;
@@ -170,11 +178,31 @@ TEST_P(PlanScripts, PlansAreAsWritten) {
   if (std::getenv("ECPIPE_UPDATE_SCRIPTS") != nullptr) std::ofstream(path) << rewritten;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PlanScripts,
-                         ::testing::Values("conventional", "ppr", "rp", "rp_cyclic", "rp_rack",
-                                           "rp_weighted", "rp_all", "several_blocks", "baselines",
-                                           "lrc", "rotated_rs", "errors"),
+std::vector<std::string> Scripts() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(PLAN_SCRIPTS)) {
+    names.push_back(entry.path().stem());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlanScript, ::testing::ValuesIn(Scripts()),
                          [](const auto& parameter) { return parameter.param; });
+
+TEST(PlanScripts, EverySchemeHasOne) {
+  for (const std::string& scheme : SchemeNames()) {
+    std::string name = scheme;
+    std::replace(name.begin(), name.end(), '-', '_');
+    const std::string path = std::string(PLAN_SCRIPTS) + "/" + name + ".txt";
+    std::ifstream file(path);
+    int plans = 0;
+    for (std::string line; std::getline(file, line);) {
+      if (line.rfind("plan " + scheme + " ", 0) == 0) ++plans;
+    }
+    EXPECT_GT(plans, 0) << "scheme " << scheme << " has no plan in " << path;
+  }
+}
 
 }  // namespace
 }  // namespace ecpipe

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "coordinator/planning/planner.h"
+#include "coordinator/planning/scheme.h"
 #include "sim/world.h"
 
 namespace ecpipe::sim {
@@ -151,9 +151,8 @@ RepairTarget World::ReadTarget() {
   const Stripe& stripe = RandomStripe();
   RepairTarget target;
   target.block_ids = {random.Pick(stripe.blocks).block_id};
-  std::vector<std::string> schemes = SchemeNames();
+  std::vector<std::string> schemes = SchemesForLostBlocks();
   schemes.push_back("auto");
-  std::erase(schemes, "direct");  // reads a block that is there; it has no repair to simulate
   target.scheme = random.Pick(schemes);
   target.slice_bytes = scenario_.slice_bytes;
   if (random.Chance(0.4)) {

@@ -106,6 +106,7 @@ class RequestorHost::Api : public CoordinatorApi {
                                           const std::string&) override {
     return NotSimulated();
   }
+  absl::StatusOr<std::vector<SchemeInfo>> Schemes() override { return NotSimulated(); }
   absl::Status PutStripes(const std::vector<Stripe>&, const ProgressFn&) override {
     return NotSimulated();
   }

@@ -18,12 +18,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import schemes
 from ..cluster import Cluster
 from ..process import LabError
 from .blocks import Blocks
 from .ledger import Allowance, Ledger
 
-SCHEMES = ("auto", "rp", "rp-weighted", "rp-rack", "rp-cyclic", "rp-all", "conventional", "ppr")
 SLICES = ("4KiB", "32KiB", "128KiB", "1MiB")
 READ_RANGE, READ_BLOCK, REPAIR_FILE = "read-range", "read-block", "repair-file"
 OPERATIONS, WEIGHTS = (READ_RANGE, READ_BLOCK, REPAIR_FILE), (40, 30, 30)
@@ -57,6 +57,7 @@ class Worker(threading.Thread):
         super().__init__(name=f"worker-{number}")
         self._cluster, self._blocks, self._ledger = cluster, blocks, ledger
         self._draw, self._stop_event, self._abort = draw, stop, abort
+        self._schemes = ["auto", *schemes.names(cluster.bin_dir, schemes.REPAIRS)]
         self.folder = cluster.work_dir / "out" / self.name
         self.folder.mkdir(parents=True)
         self._out, self._log = self.folder / "out", self.folder / "log"
@@ -80,7 +81,7 @@ class Worker(threading.Thread):
             length = draw.randint(1, length - offset)
         good = self._blocks.good(block_id, offset, length)
         words = ["-q", "repair" if kind == REPAIR_FILE else "read", block_id, "-o", self._out,
-                 "--scheme", draw.choice(SCHEMES), "--slice-size", draw.choice(SLICES),
+                 "--scheme", draw.choice(self._schemes), "--slice-size", draw.choice(SLICES),
                  "--transport", "redis" if draw.random() < REDIS_PART else "tcp",
                  "--sha256", hashlib.sha256(good).hexdigest()]
         if kind == READ_RANGE:

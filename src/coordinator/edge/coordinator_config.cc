@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
 #include "base/process/config.h"
 #include "base/process/daemon.h"
 #include "base/status.h"
+#include "coordinator/planning/scheme.h"
 #include "coordinator/sources/http_get.h"
 
 namespace ecpipe {
@@ -21,12 +23,9 @@ double ReadMbit(Config& config, const std::string& key, int64_t fallback) {
 void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
   RepairPlanner::Options& planner = coordinator->repairs.planner;
   planner.default_scheme = config.String("defaults.scheme", planner.default_scheme);
-  std::vector<std::string> schemes = SchemeNames();
-  schemes.push_back("auto");
-  if (std::find(schemes.begin(), schemes.end(), planner.default_scheme) == schemes.end()) {
-    std::string known;
-    for (const std::string& scheme : schemes) known += (known.empty() ? "" : ", ") + scheme;
-    config.Reject("defaults.scheme", "'" + planner.default_scheme + "' is not one of " + known);
+  if (planner.default_scheme != "auto" && FindScheme(planner.default_scheme) == nullptr) {
+    config.Reject("defaults.scheme", "'" + planner.default_scheme + "' is not one of " +
+                                         absl::StrJoin(SchemeNames(), ", ") + ", auto");
   }
   planner.default_slice_bytes = static_cast<uint32_t>(
       config.Size("defaults.slice_bytes", planner.default_slice_bytes, 1, kMaxSliceBytes));

@@ -8,6 +8,7 @@
 #include "base/process/version.h"
 #include "base/status.h"
 #include "coordinator/edge/port_check.h"
+#include "coordinator/planning/scheme.h"
 #include "model/block_id.h"
 #include "model/hdfs_block.h"
 #include "rpc/access.h"
@@ -16,6 +17,7 @@
 #include "rpc/convert/repair_proto.h"
 #include "rpc/convert/stripe_proto.h"
 #include "rpc/rpc_status.h"
+#include "rpc/scheme_proto.h"
 
 namespace ecpipe {
 namespace {
@@ -281,6 +283,13 @@ grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
   for (const SchemePrediction& prediction : planned->predictions) {
     PredictionToProto(prediction, response->add_predictions());
   }
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ListSchemes(grpc::ServerContext*,
+                                                 const v1::ListSchemesRequest*,
+                                                 v1::ListSchemesResponse* response) {
+  SchemesToProto(DescribeSchemes(), response);
   return grpc::Status::OK;
 }
 

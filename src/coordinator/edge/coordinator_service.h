@@ -55,6 +55,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                          v1::GetRepairResponse* response) override;
   grpc::Status ExplainRepair(grpc::ServerContext*, const v1::ExplainRepairRequest* request,
                              v1::ExplainRepairResponse* response) override;
+  grpc::Status ListSchemes(grpc::ServerContext*, const v1::ListSchemesRequest* request,
+                           v1::ListSchemesResponse* response) override;
   grpc::Status PutStripes(grpc::ServerContext*, const v1::PutStripesRequest* request,
                           v1::PutStripesResponse* response) override;
   grpc::Status ListStripes(grpc::ServerContext*, const v1::ListStripesRequest* request,

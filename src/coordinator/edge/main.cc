@@ -14,6 +14,7 @@
 #include "codec/kernel_check.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/server.h"
+#include "coordinator/planning/scheme.h"
 #include "rpc/rpc_exit.h"
 
 namespace ecpipe {
@@ -72,6 +73,16 @@ int main(int argc, char** argv) {
       "\n"
       "Example: ecpipe-coordinator --config /etc/ecpipe/coordinator.toml");
   app.set_version_flag("--version", std::string("ecpipe-coordinator ") + ecpipe::Version());
+  bool json = false;
+  app.add_flag("--json", json, "With --schemes: print JSON");
+  const auto list_schemes = [&json](int64_t) {
+    const std::vector<ecpipe::SchemeInfo> schemes = ecpipe::DescribeSchemes();
+    std::fputs((json ? SchemesJson(schemes) : SchemesText(schemes)).c_str(), stdout);
+    throw CLI::Success();  // before --config is missed
+  };
+  app.add_flag_function("--schemes", list_schemes,
+                        "List the schemes by which repairs can run, and end.\n"
+                        "This needs no configuration");
   std::string config_path;
   std::string ready_path;
   app.add_option("--config", config_path,

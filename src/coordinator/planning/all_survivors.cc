@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "coordinator/planning/lanes.h"
 
 namespace ecpipe {
 namespace {
@@ -81,6 +82,35 @@ std::vector<SharedLane> ShareSlices(const std::vector<double>& speeds, int k,
     }
     ECPIPE_CHECK(lane.helpers.size() == static_cast<size_t>(k));
   }
+  return lanes;
+}
+
+PlanLanes LanesOverAllSurvivors(const PlanRequest& request, const OrderHelpers& order) {
+  const RepairEquation& base = request.equation;
+  const auto k = static_cast<int>(base.terms.size());
+  if (request.code == nullptr || static_cast<int>(request.survivors.size()) <= k) return {};
+  const Links links(request.cluster);
+  std::vector<double> speeds;
+  for (const int block : request.survivors) {
+    const std::string& node = request.block_nodes[static_cast<size_t>(block)];
+    speeds.push_back(std::min(links.Up(node), links.Down(node)));
+  }
+  const uint32_t slices = request.grid.slice_count();
+  std::vector<uint32_t> counts;
+  PlanLanes lanes;
+  for (const SharedLane& shared : ShareSlices(speeds, k, slices)) {
+    std::vector<int> helpers;
+    for (const int helper : shared.helpers) {
+      helpers.push_back(request.survivors[static_cast<size_t>(helper)]);
+    }
+    order(lanes.size(), &helpers);
+    const absl::StatusOr<RepairEquation> equation = request.code->Equation(base.failed, helpers);
+    if (!equation.ok() || equation->terms.size() != base.terms.size()) return {};
+    lanes.push_back(PathLane(request, equation->terms));
+    counts.push_back(shared.slices);
+  }
+  const std::vector<LaneSlices> whose = Interleaved(counts, slices);
+  for (size_t i = 0; i < lanes.size(); ++i) lanes[i].slices = whose[i];
   return lanes;
 }
 

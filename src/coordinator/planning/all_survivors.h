@@ -15,7 +15,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
+
+#include "coordinator/planning/plan_request.h"
 
 namespace ecpipe {
 
@@ -27,5 +30,12 @@ struct SharedLane {
 // Speeds are greater than 0, in any unit; 1 <= k <= speeds.size(). The lanes' slices add up to
 // slice_count; whole slices make the shares inexact by less than one slice.
 std::vector<SharedLane> ShareSlices(const std::vector<double>& speeds, int k, uint32_t slice_count);
+
+// Puts the helpers of a lane, which are block indices, in the order of its path.
+using OrderHelpers = std::function<void(size_t lane, std::vector<int>* helpers)>;
+
+// The lanes of ShareSlices, with the links of the survivors' nodes as speeds. Empty: there is no
+// choice of helpers, or the code cannot use those of a lane.
+PlanLanes LanesOverAllSurvivors(const PlanRequest& request, const OrderHelpers& order);
 
 }  // namespace ecpipe

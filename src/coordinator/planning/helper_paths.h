@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "coordinator/planning/planner.h"
+#include "coordinator/planning/plan_request.h"
 
 namespace ecpipe {
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/status.h"
+#include "coordinator/planning/scheme.h"
 
 namespace ecpipe {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/process/log.h"
 #include "base/status.h"
 #include "coordinator/planning/code_cache.h"
-#include "coordinator/planning/planner.h"
+#include "coordinator/planning/scheme.h"
 
 namespace ecpipe {
 namespace {
@@ -18,13 +18,11 @@ constexpr Duration kSuspicion = std::chrono::seconds(10);
 
 std::string IdText(RecoveryId id) { return std::to_string(id); }
 
-absl::Status CheckScheme(const std::string& scheme) {
-  const std::vector<std::string> known = SchemeNames();
-  const bool good =
-      scheme.empty() || scheme == "auto" ||
-      (scheme != kDirectScheme && std::find(known.begin(), known.end(), scheme) != known.end());
-  if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError("scheme '" + scheme + "' cannot be used to recover a node");
+absl::Status CheckScheme(const std::string& name) {
+  if (name.empty() || name == "auto") return absl::OkStatus();
+  const Scheme* scheme = FindScheme(name);
+  if (scheme != nullptr && scheme->kind != SchemeKind::kDirect) return absl::OkStatus();
+  return absl::InvalidArgumentError("scheme '" + name + "' cannot be used to recover a node");
 }
 
 }  // namespace

@@ -98,6 +98,7 @@ struct ProbeArguments {
 // Measures each link among the nodes, both ways.
 absl::Status RunProbe(const CommonArguments& common, const ProbeArguments& arguments);
 absl::Status RunLinks(const CommonArguments& common);
+absl::Status RunSchemes(const CommonArguments& common);
 
 // The limits of the cluster, or of each named node. Only limits that are set here change. A rate of
 // 0 is no limit.

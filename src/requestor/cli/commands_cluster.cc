@@ -264,6 +264,14 @@ absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& 
   return absl::OkStatus();
 }
 
+absl::Status RunSchemes(const CommonArguments& common) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<SchemeInfo> schemes, coordinator->Schemes());
+  std::fputs((common.json ? SchemesJson(schemes) : SchemesText(schemes)).c_str(), stdout);
+  return absl::OkStatus();
+}
+
 absl::Status RunStatus(const CommonArguments& common) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));

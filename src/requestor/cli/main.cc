@@ -132,7 +132,7 @@ class CommandLine {
                   "longest block. A shorter block's file ends where\n"
                   "the block does");
     AddScheme(app, &target.scheme, "default: the coordinator's");
-    app->add_option("--rack", target.rack, "Rack of this host, for schemes rp-rack and auto")
+    app->add_option("--rack", target.rack, "Rack of this host, for schemes that look at racks")
         ->type_name("RACK");
     AddTransport(app, &target.transport);
     app->add_option("--verify", target.verify,
@@ -148,10 +148,7 @@ class CommandLine {
   static void AddScheme(CLI::App* app, std::string* scheme, const std::string& fallback) {
     app->add_option("--scheme", *scheme,
                     "How the repair runs: auto (the scheme with the\n"
-                    "least expected time), rp, rp-weighted, rp-rack,\n"
-                    "rp-cyclic, rp-all, mixed, ppr or conventional;\n"
-                    "direct: read the block itself, which is not lost;\n"
-                    "pipe-b, pipe-s: baselines for comparison;\n" +
+                    "least expected time), or one of `ecpipe schemes`;\n" +
                         fallback)
         ->type_name("SCHEME");
   }
@@ -407,6 +404,8 @@ class CommandLine {
         "Show the link speeds that plans use, as lines\n"
         "FROM TO MBIT, the format of [topology] links",
         [this] { return RunLinks(common_); });
+    Add(&app_, "schemes", "List the schemes by which repairs can run",
+        [this] { return RunSchemes(common_); });
     Add(&app_, "status", "Show nodes, their traffic, and recent repairs",
         [this] { return RunStatus(common_); });
   }

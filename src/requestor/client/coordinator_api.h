@@ -19,6 +19,7 @@
 #include "model/plan/repair_plan.h"
 #include "model/recovery.h"
 #include "model/repair.h"
+#include "model/scheme_info.h"
 #include "model/stripe.h"
 #include "model/stripe_facts.h"
 
@@ -201,6 +202,8 @@ class CoordinatorApi {
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
                                                   const std::vector<std::string>& to,
                                                   const std::string& requestor) = 0;
+  // The schemes that a target can name. UNIMPLEMENTED: the coordinator is too old to list them.
+  virtual absl::StatusOr<std::vector<SchemeInfo>> Schemes() = 0;
   // Stores the stripes in batches, each in one transaction. After an error the batches before it
   // are stored. `progress` is told of stripes and may be null.
   virtual absl::Status PutStripes(const std::vector<Stripe>& stripes,

@@ -18,6 +18,7 @@
 #include "rpc/convert/repair_proto.h"
 #include "rpc/convert/stripe_proto.h"
 #include "rpc/rpc_status.h"
+#include "rpc/scheme_proto.h"
 
 namespace ecpipe {
 namespace {
@@ -276,6 +277,18 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     }
     report.rest_seconds = response.rest_seconds();
     return report;
+  }
+
+  absl::StatusOr<std::vector<SchemeInfo>> Schemes() override {
+    v1::ListSchemesResponse response;
+    const absl::Status status = Call(&Stub::ListSchemes, v1::ListSchemesRequest(), &response);
+    if (absl::IsUnimplemented(status)) {
+      return absl::UnimplementedError("the coordinator at " + connection_->address +
+                                      " is older than this command and cannot list its schemes; "
+                                      "upgrade it, or see docs/schemes.md");
+    }
+    ECPIPE_RETURN_IF_ERROR(status);
+    return SchemesFromProto(response);
   }
 
   absl::StatusOr<std::vector<LinkSpeed>> Links() override {

@@ -10,6 +10,7 @@
 #include "codec/check_rows.h"
 #include "codec/gf256.h"
 #include "coordinator/planning/planner.h"
+#include "coordinator/planning/scheme.h"
 #include "coordinator/repairs/part_builder.h"
 #include "fakes/memory_block.h"
 #include "fakes/memory_transport.h"
@@ -24,8 +25,6 @@ constexpr uint64_t kBlockBytes = 5'003;
 constexpr uint32_t kSliceBytes = 500;
 constexpr int kBlocks = 7;
 constexpr int kData = 4;
-constexpr const char* kSchemes[] = {"conventional", "ppr",   "rp",     "rp-cyclic", "rp-weighted",
-                                    "rp-rack",      "mixed", "rp-all", "pipe-b",    "pipe-s"};
 
 class ParityCheckTest : public ::testing::Test {
  protected:
@@ -126,7 +125,7 @@ class ParityCheckTest : public ::testing::Test {
 };
 
 TEST_F(ParityCheckTest, SoundBlocksAreHandedOverWhole) {
-  for (const char* scheme : kSchemes) {
+  for (const std::string& scheme : SchemesForLostBlocks()) {
     for (const uint32_t check_rows : {1u, 2u}) {
       SCOPED_TRACE(scheme);
       const RepairPlan plan = Plan(scheme, {2}, check_rows);
@@ -145,7 +144,7 @@ TEST_F(ParityCheckTest, SoundBlocksAreHandedOverWhole) {
 
 TEST_F(ParityCheckTest, NoSliceWithADamagedByteIsHandedOver) {
   constexpr size_t kAt = 3'210;
-  for (const char* scheme : kSchemes) {
+  for (const std::string& scheme : SchemesForLostBlocks()) {
     for (const uint32_t check_rows : {1u, 2u}) {
       const RepairPlan plan = Plan(scheme, {2}, check_rows);
       for (const ParityCheck::Source& source : plan.check.sources) {

@@ -14,6 +14,7 @@
 #include "codec/erasure_code.h"
 #include "codec/gf256.h"
 #include "coordinator/planning/planner.h"
+#include "coordinator/planning/scheme.h"
 #include "coordinator/repairs/part_builder.h"
 #include "fakes/memory_block.h"
 #include "fakes/memory_transport.h"
@@ -65,6 +66,8 @@ class Engines : public ::testing::Test {
       if (std::find(failed.begin(), failed.end(), i) == failed.end()) survivors.push_back(i);
     }
     request.equation = *code_->Equation(failed, survivors);
+    request.survivors = survivors;
+    request.code = code_;
     for (const BlockPlace& place : stripe_.blocks) request.block_nodes.push_back(place.node);
     for (size_t i = 0; i < failed.size(); ++i) {
       request.requestors.push_back("r" + std::to_string(i));
@@ -134,8 +137,7 @@ class Engines : public ::testing::Test {
   void ExpectEverySchemeAndShape() {
     for (const bool cached : {true, false}) {
       cached_ = cached;
-      for (const char* scheme :
-           {"conventional", "ppr", "rp", "rp-cyclic", "mixed", "pipe-b", "pipe-s"}) {
+      for (const std::string& scheme : SchemesForLostBlocks()) {
         for (const std::vector<int>& failed : {std::vector<int>{0}, {2, 5}, {1, 3, 6}}) {
           ExpectRepaired(scheme, failed, {0, kBlockBytes, 4096});
           ExpectRepaired(scheme, failed, {12'345, 54'321, 1000});
@@ -169,7 +171,7 @@ TEST_F(Engines, EverySchemeAndShapeInMemory) {
 // Streams so small that every frame goes through in pieces.
 TEST_F(Engines, LanesInMemoryThatTrickle) {
   transport_ = MakeMemoryTransport({.stream_bytes = 33});
-  for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic", "mixed"}) {
+  for (const std::string& scheme : SchemesForLostBlocks()) {
     ExpectRepaired(scheme, {2, 5}, {12'345, 5'432, 1000});
   }
 }
@@ -220,7 +222,7 @@ TEST_F(Engines, EverySchemeUnderALimitOfWhatIsReceived) {
   RateLimiter limiter(&Clock::System());
   options_.receive_limiter = &limiter;
   limiter.SetRate(20e6);
-  for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic", "rp-all", "mixed"}) {
+  for (const std::string& scheme : SchemesForLostBlocks()) {
     ExpectRepaired(scheme, {2, 5}, {0, kBlockBytes, 5000});
   }
 }
@@ -241,7 +243,7 @@ TEST_F(Engines, EverySchemeUnderALimit) {
   RateLimiter limiter(&Clock::System());
   options_.send_limiter = &limiter;
   limiter.SetRate(20e6);
-  for (const char* scheme : {"conventional", "ppr", "rp", "rp-cyclic", "rp-all", "mixed"}) {
+  for (const std::string& scheme : SchemesForLostBlocks()) {
     ExpectRepaired(scheme, {2, 5}, {0, kBlockBytes, 5000});
   }
 }

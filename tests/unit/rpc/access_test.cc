@@ -51,7 +51,8 @@ TEST(Access, HelpersReportAndNothingElse) {
 }
 
 TEST(Access, RequestorsRepairAndLook) {
-  for (const char* call : {"BeginRepair", "FinishRepair", "GetRepair", "ExplainRepair"}) {
+  for (const char* call :
+       {"BeginRepair", "FinishRepair", "GetRepair", "ExplainRepair", "ListSchemes"}) {
     EXPECT_EQ(Coordinator(call), "ro") << call;
   }
   EXPECT_EQ(Coordinator("GetStatus"), "o");

@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "absl/strings/str_join.h"
+#include "coordinator/planning/scheme.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe {
@@ -82,11 +84,9 @@ TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
 }
 
 TEST_F(CoordinatorConfigTest, EveryMistakeIsNamedWithItsLine) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"[defaults]\nscheme = \"magic\"\n",
-       ":4: defaults.scheme: 'magic' is not one of "
-       "rp, rp-weighted, rp-rack, rp-cyclic, rp-all, mixed, ppr, conventional, pipe-b, "
-       "pipe-s, direct, auto"},
+  const std::pair<const char*, std::string> cases[] = {
+      {"[defaults]\nscheme = \"magic\"\n", ":4: defaults.scheme: 'magic' is not one of " +
+                                               absl::StrJoin(SchemeNames(), ", ") + ", auto"},
       {"[defaults]\ntransport = \"udp\"\n",
        ":4: defaults.transport: 'udp' is not one of tcp, redis"},
       {"[defaults]\nslice_bytes = \"65MiB\"\n",

@@ -10,6 +10,8 @@
 #include <random>
 #include <tuple>
 
+#include "coordinator/planning/scheme.h"
+
 namespace ecpipe {
 namespace {
 

@@ -12,7 +12,9 @@
 #include <numeric>
 #include <random>
 
+#include "absl/strings/str_join.h"
 #include "codec/gf256.h"
+#include "coordinator/planning/scheme.h"
 
 namespace ecpipe {
 namespace {
@@ -237,14 +239,6 @@ TEST(Planner, DirectSendsTheBlockAsItIs) {
   EXPECT_EQ(plan->lanes[0].hops.size(), 2u);
 }
 
-TEST(Planner, NamesItsSchemes) {
-  EXPECT_THAT(SchemeNames(),
-              ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic", "rp-all", "mixed", "ppr",
-                          "conventional", "pipe-b", "pipe-s", "direct"));
-  EXPECT_THAT(SchemesThatRepair(), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic",
-                                               "rp-all", "mixed", "ppr", "conventional"));
-}
-
 TEST(Planner, TheBaselinesArePathsThatFlowOtherwise) {
   PlanRequest request = SmallRequest(1);
   request.grid = {10, 1000, 64};
@@ -267,31 +261,15 @@ TEST(Planner, TheBaselinesArePathsThatFlowOtherwise) {
   EXPECT_EQ(MakePlan(request)->grid.slice_bytes, kMaxSliceBytes);
 }
 
-TEST(Planner, TriesWhatLooksAtSomethingKnown) {
-  ClusterView cluster;
-  cluster.nodes = {{.node = "a", .rack = "r"}, {.node = "b", .rack = "r"}, {.node = "c"}};
-  EXPECT_THAT(SchemesWorthATry(cluster, 1), ElementsAre("rp", "ppr", "conventional"));
-  EXPECT_THAT(SchemesWorthATry(cluster, 2), ElementsAre("rp", "mixed", "ppr", "conventional"));
-  cluster.nodes[1].rack = "s";
-  EXPECT_THAT(SchemesWorthATry(cluster, 1), ElementsAre("rp", "rp-rack", "ppr", "conventional"));
-  cluster.links = std::make_shared<LinkTable>();
-  EXPECT_THAT(SchemesWorthATry(cluster, 1), ElementsAre("rp", "rp-weighted", "rp-rack", "rp-cyclic",
-                                                        "rp-all", "ppr", "conventional"));
-  ClusterView speeds;
-  speeds.nodes = {{.node = "a", .down_bytes_per_second = 1}};
-  EXPECT_THAT(SchemesWorthATry(speeds, 1),
-              ElementsAre("rp", "rp-weighted", "rp-cyclic", "rp-all", "ppr", "conventional"));
-}
-
 TEST(Planner, RefusesABadRequest) {
   struct Case {
     const char* message;
     std::function<void(PlanRequest*)> spoil;
   };
+  const std::string unknown =
+      "unknown scheme 'magic'; known are " + absl::StrJoin(SchemeNames(), ", ");
   const Case cases[] = {
-      {"unknown scheme 'magic'; known are rp, rp-weighted, rp-rack, rp-cyclic, rp-all, mixed, ppr, "
-       "conventional, pipe-b, pipe-s, direct",
-       [](PlanRequest* r) { r->scheme = "magic"; }},
+      {unknown.c_str(), [](PlanRequest* r) { r->scheme = "magic"; }},
       {"range is empty", [](PlanRequest* r) { r->grid.bytes = 0; }},
       {"slice size must not be 0", [](PlanRequest* r) { r->grid.slice_bytes = 0; }},
       {"from 1 to 64 blocks", [](PlanRequest* r) { r->equation.failed.clear(); }},

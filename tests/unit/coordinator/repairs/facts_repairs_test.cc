@@ -6,6 +6,7 @@
 #include <set>
 
 #include "coordinator/planning/lost_blocks.h"
+#include "coordinator/planning/scheme.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
 namespace ecpipe {
@@ -279,8 +280,9 @@ TEST_F(FactsRepairs, VerifiesByParity) {
 }
 
 TEST_F(FactsRepairs, EachSchemeHasAPlan) {
-  for (const char* scheme :
-       {"rp", "conventional", "ppr", "rp-weighted", "rp-rack", "rp-cyclic", "rp-all", "auto"}) {
+  std::vector<std::string> schemes = SchemesThatRepair();
+  schemes.push_back("auto");
+  for (const std::string& scheme : schemes) {
     for (const uint64_t bytes : {uint64_t{650}, uint64_t{150}, uint64_t{90}}) {
       StripeFacts facts = Facts(bytes);
       Without(0, &facts);

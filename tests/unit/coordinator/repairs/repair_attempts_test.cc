@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "coordinator/planning/scheme.h"
 #include "model/blame.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
@@ -35,7 +36,7 @@ class Attempts : public Repairs {
 };
 
 TEST_F(Attempts, OnlyWhatIsMissingWithoutTheOneAtFault) {
-  for (const char* scheme : {"rp", "rp-cyclic", "conventional", "ppr", "rp-all"}) {
+  for (const std::string& scheme : SchemesThatRepair()) {
     const RepairGrant first = Begin(scheme);
     const std::string culprit = *Helpers().begin();
     const auto second = coordinator_.ResumeRepair(

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "coordinator/planning/scheme.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
 namespace ecpipe {

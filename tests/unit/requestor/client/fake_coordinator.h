@@ -44,6 +44,7 @@ class FakeCoordinator : public CoordinatorApi {
                                           const std::string&) override {
     return NotFaked();
   }
+  absl::StatusOr<std::vector<SchemeInfo>> Schemes() override { return NotFaked(); }
   absl::Status PutStripes(const std::vector<Stripe>&, const ProgressFn&) override {
     return NotFaked();
   }

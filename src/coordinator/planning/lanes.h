@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pieces from which schemes make lanes. All are pure, and take requests that have passed
+// MakePlan's checks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/planning/plan_request.h"
+
+namespace ecpipe {
+
+// ---- Hops -----------------------------------------------------------------------------------
+
+std::vector<Row> AllRows(const PlanRequest& request);
+
+// A helper that adds its term to all rows. It has no inputs yet.
+PlanHop HelperHop(const PlanRequest& request, const EquationTerm& term);
+
+PlanInput PartialSums(int from_hop, std::vector<Row> rows);
+
+// A requestor, and the rows that end there.
+struct Taker {
+  std::string node;
+  std::vector<Row> rows;
+};
+
+// In the order of their first rows.
+std::vector<Taker> Takers(const PlanRequest& request);
+
+// The hop of a requestor where everything is added up. It stores its own rows, and has no inputs
+// yet.
+PlanHop CentreHop(const PlanRequest& request, const Taker& centre);
+
+// ---- Lanes ----------------------------------------------------------------------------------
+
+// Without hops.
+PlanLane LaneOfAllSlices(const PlanRequest& request);
+
+// Appends the requestors: the lane's last hop sends each of them its rows. When it is a requestor
+// itself it has its own already.
+void AddTakers(const PlanRequest& request, PlanLane* lane);
+
+// A path through the helpers of these terms, in this order; the last one sends each failed block
+// directly to its requestor. All slices.
+PlanLane PathLane(const PlanRequest& request, const std::vector<EquationTerm>& path);
+
+// All helpers send to one requestor, which forwards what others want. With one row they send their
+// weighted block, and the requestor adds up; with several they send their bytes as they are, and
+// the requestor computes all rows. All slices.
+PlanLane StarLane(const PlanRequest& request, const Taker& taker);
+
+// Repair pipelining (§3.2, §4.4): the path through all helpers in the order of the equation. f (1 +
+// (k - 1) / s) timeslots for f failed blocks in s slices.
+absl::StatusOr<PlanLanes> PlanPath(const PlanRequest& request);
+
+// Which slices each lane carries, of lanes with `counts` slices that add up to slice_count: some of
+// each lane in turn, so that they arrive about in order.
+std::vector<LaneSlices> Interleaved(const std::vector<uint32_t>& counts, uint32_t slice_count);
+
+}  // namespace ecpipe

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/scheme_proto.h"
+
+#include <gtest/gtest.h>
+
+namespace ecpipe {
+namespace {
+
+TEST(SchemeProto, SurvivesTheTrip) {
+  const std::vector<SchemeInfo> schemes = {
+      {"a", "repairs", "does it", "1 + k", "§1", 64, {"links", "racks"}},
+      {"b", "direct", "does not", "1", "§2", 1, {}}};
+  v1::ListSchemesResponse proto;
+  SchemesToProto(schemes, &proto);
+  EXPECT_EQ(SchemesFromProto(proto), schemes);
+}
+
+}  // namespace
+}  // namespace ecpipe
