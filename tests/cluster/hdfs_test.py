@@ -299,8 +299,17 @@ class HdfsBlocks(unittest.TestCase):
             self.cluster.coordinator.launch()
             self.cluster.coordinator.await_ready()
             self.cluster.wait_live(self.nodes)
-        self.assertEqual(read(self.endpoint, group, 2, self.sources(group, 2)).content,
-                         group.blocks[2])
+
+        # Reads do not wait for the connection, which comes back by itself within a second or two.
+        def answers() -> bool:
+            try:
+                answer = read(self.endpoint, group, 2, self.sources(group, 2))
+            except EndpointError as error:
+                self.assertEqual(error.code, "UNAVAILABLE")
+                return False
+            self.assertEqual(answer.content, group.blocks[2])
+            return True
+        wait_until(answers, HANG, "the endpoint to have its coordinator back")
 
     def bytes_read(self) -> int:
         return sum(node["block_bytes_read"] for node in self.cluster.node_status().values()
