@@ -10,12 +10,8 @@
 namespace ecpipe {
 namespace {
 
-// Longer than gRPC's longest back-off and its attempt to connect after that.
-constexpr Duration kReconnecting = std::chrono::seconds(10);
-
-bool Lost(grpc::Channel* channel) {
-  return channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_TRANSIENT_FAILURE;
-}
+// A wait for a connection takes as long: gRPC's own cannot be ended from outside.
+constexpr Duration kTurn = std::chrono::milliseconds(50);
 
 std::chrono::system_clock::time_point AsDeadline(Duration timeout) {
   return std::chrono::system_clock::now() +
@@ -42,9 +38,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Rpc
 }
 
 void AwaitReconnection(grpc::Channel* channel, Duration patience, const std::stop_token& stop) {
-  if (!Lost(channel)) return;
-  // gRPC's wait cannot be ended from outside.
-  constexpr Duration kTurn = std::chrono::milliseconds(20);
+  if (channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
   const TimePoint end = Clock::System().Now() + patience;
   while (!stop.stop_requested()) {
     const Duration left = end - Clock::System().Now();
@@ -65,7 +59,6 @@ Reconnector::~Reconnector() {
 }
 
 void Reconnector::Begin() {
-  if (!Lost(channel_.get())) return;
   {
     MutexLock lock(&mutex_);
     wanted_ = true;
@@ -81,8 +74,8 @@ void Reconnector::Run() {
       if (stop_.stop_requested()) return;
       wanted_ = false;
     }
-    // Whoever still wants it then says so again.
-    AwaitReconnection(channel_.get(), kReconnecting, stop_.get_token());
+    while (!stop_.stop_requested() && !channel_->WaitForConnected(AsDeadline(kTurn))) {
+    }
   }
 }
 

@@ -31,14 +31,14 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Rpc
 void AwaitReconnection(grpc::Channel* channel, Duration patience = std::chrono::milliseconds(200),
                        const std::stop_token& stop = {});
 
-// Has a lost connection come back for callers that do not wait for it: a thread of its own waits.
-// Thread-safe.
+// Has a lost connection come back for callers that do not wait for it: a thread of its own waits,
+// as long as that takes. Thread-safe.
 class Reconnector {
  public:
   explicit Reconnector(std::shared_ptr<grpc::Channel> channel);
   ~Reconnector();
 
-  // Returns at once. Does nothing unless the connection is lost.
+  // After a call that failed because the connection is lost. Returns at once.
   void Begin();
 
  private:

@@ -55,8 +55,7 @@ class RpcServer::Acceptor {
  public:
   using Connections = grpc::experimental::ExternalConnectionAcceptor;
 
-  Acceptor(std::vector<UniqueFd> listeners, Wakeup wakeup,
-           std::unique_ptr<Connections> connections)
+  Acceptor(std::vector<UniqueFd> listeners, Wakeup wakeup, std::unique_ptr<Connections> connections)
       : listeners_(std::move(listeners)),
         wakeup_(std::move(wakeup)),
         connections_(std::move(connections)),
@@ -137,8 +136,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& a
   builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return absl::UnavailableError("cannot serve calls on " + address);
-  auto acceptor = std::make_unique<Acceptor>(std::move(listeners), std::move(wakeup),
-                                             std::move(connections));
+  auto acceptor =
+      std::make_unique<Acceptor>(std::move(listeners), std::move(wakeup), std::move(connections));
   return std::unique_ptr<RpcServer>(
       new RpcServer(std::move(server), std::move(acceptor), FormatHostPort(host_port)));
 }

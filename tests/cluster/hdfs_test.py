@@ -156,15 +156,13 @@ class HdfsBlocks(unittest.TestCase):
         corrupt = {block["block_id"]: block["node"]
                    for block in self.cluster.status()["corrupt_blocks"]}
         self.assertEqual(corrupt.get(group.name(5)), self.nodes[5])
-        # The client learns which replica it was: with the end, and before the first byte of what
-        # comes later.
-        found = [f"5 {uuid_of(self.nodes[5])}"]
-        self.assertEqual(answer.corrupt["end"], found)
+        # The client of this repair learns which replica it was. Later ones do not read it, and do
+        # not accuse it: it may have been restored.
+        self.assertEqual(answer.corrupt["end"], [f"5 {uuid_of(self.nodes[5])}"])
+        group.put(self.volume(self.nodes[5]), 5)
         answer = read(self.endpoint, group, 0, self.sources(group, 0), scheme="rp")
         self.assertEqual(answer.end["attempts"], "1")
-        self.assertEqual(answer.corrupt, {"header": found, "end": found})
-        answer = read(self.endpoint, group, 0, self.sources(group, 0, 5), scheme="rp")
-        self.assertEqual(answer.corrupt, {"header": [], "end": []}, "it is named as a source")
+        self.assertEqual(answer.corrupt, {"header": [], "end": []})
 
     def test_several_blocks_in_one_repair(self) -> None:
         """Of different lengths, each survivor read once for all of them."""
@@ -301,8 +299,17 @@ class HdfsBlocks(unittest.TestCase):
             self.cluster.coordinator.launch()
             self.cluster.coordinator.await_ready()
             self.cluster.wait_live(self.nodes)
-        self.assertEqual(read(self.endpoint, group, 2, self.sources(group, 2)).content,
-                         group.blocks[2])
+
+        # Reads do not wait for the connection, which comes back by itself within a second or two.
+        def answers() -> bool:
+            try:
+                answer = read(self.endpoint, group, 2, self.sources(group, 2))
+            except EndpointError as error:
+                self.assertEqual(error.code, "UNAVAILABLE")
+                return False
+            self.assertEqual(answer.content, group.blocks[2])
+            return True
+        wait_until(answers, HANG, "the endpoint to have its coordinator back")
 
     def bytes_read(self) -> int:
         return sum(node["block_bytes_read"] for node in self.cluster.node_status().values()

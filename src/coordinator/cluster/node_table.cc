@@ -112,8 +112,8 @@ absl::Status NodeTable::CheckIdIsFree(const NodeRecord& record, TimePoint now) c
     return absl::OkStatus();
   }
   return absl::AlreadyExistsError(
-      "register node " + record.node_id + " at " + record.control_address +
-      ": a live helper at " + known->control_address +
+      "register node " + record.node_id + " at " + record.control_address + ": a live helper at " +
+      known->control_address +
       " has this node_id; give each helper a node_id of its own. If the node has moved, it is "
       "taken once the helper there has ended");
 }

@@ -125,9 +125,9 @@ std::vector<absl::Status> CheckPorts(const std::vector<std::string>& addresses, 
   const HostResolver with = resolve == nullptr ? NumericHost : resolve;
   for (const absl::StatusOr<HostPort>& address : Resolved(addresses, timeout, with)) {
     absl::StatusOr<UniqueFd> fd = address.ok() ? StartConnect(*address) : address.status();
-    answers.push_back(fd.ok() ? absl::DeadlineExceededError("no answer from " +
-                                                            FormatHostPort(*address))
-                              : fd.status());
+    answers.push_back(
+        fd.ok() ? absl::DeadlineExceededError("no answer from " + FormatHostPort(*address))
+                : fd.status());
     dialled.push_back(fd.ok() ? *std::move(fd) : UniqueFd());
     polled.push_back({dialled.back().get(), POLLOUT, 0});
   }

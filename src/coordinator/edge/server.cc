@@ -76,9 +76,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   ECPIPE_ASSIGN_OR_RETURN(
       server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
-  server->ticker_ = Thread([raw = server.get()] {
-    raw->DoRegularly([raw] { raw->repairs_->nodes().Tick(); });
-  });
+  server->ticker_ =
+      Thread([raw = server.get()] { raw->DoRegularly([raw] { raw->repairs_->nodes().Tick(); }); });
   server->expiry_ = Thread([raw = server.get()] {
     raw->DoRegularly([raw] {
       raw->repairs_->Expire();

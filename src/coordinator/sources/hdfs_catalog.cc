@@ -197,8 +197,8 @@ std::optional<HdfsStatus> HdfsCatalog::Status() {
   status.groups = namenode_->Get();
   status.last_error = status.groups.last_error;
   if (!lives.last_error.empty()) {
-    status.last_error += (status.last_error.empty() ? "" : "; ") + std::string("of DataNodes: ") +
-                         lives.last_error;
+    status.last_error +=
+        (status.last_error.empty() ? "" : "; ") + std::string("of DataNodes: ") + lives.last_error;
   }
   if (status.groups.table == nullptr) return status;
   const TimePoint now = clock_->Now();

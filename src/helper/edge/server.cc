@@ -146,8 +146,8 @@ absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperCo
     requestor.name = config.node_id;
     requestor.tls = server->tls_;
     ECPIPE_ASSIGN_OR_RETURN(server->endpoint_, AfterPredecessor([&] {
-      return StartEndpoint(config.endpoint, config.insecure, requestor);
-    }));
+                              return StartEndpoint(config.endpoint, config.insecure, requestor);
+                            }));
   }
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics());
   return server;
@@ -171,8 +171,8 @@ absl::Status HelperServer::StartDataPlane() {
   }
   ECPIPE_ASSIGN_OR_RETURN(store_, OpenStore(config_));
   ECPIPE_ASSIGN_OR_RETURN(data_server_, AfterPredecessor([&] {
-    return DataServer::Start(config_.data_address, {.tls = tls_});
-  }));
+                            return DataServer::Start(config_.data_address, {.tls = tls_});
+                          }));
   tcp_ = MakeTcpTransport(data_server_.get(), tls_);
   if (!config_.redis_address.empty()) {
     // Nothing is left to read once both ends have given up.
@@ -193,8 +193,9 @@ absl::Status HelperServer::StartControlPlane() {
     if (shares_rate_) coordinator_->Hurry();
   });
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
-    return RpcServer::Start(config_.control_address, RpcSecurity(tls_), service_.get());
-  }));
+                            return RpcServer::Start(config_.control_address, RpcSecurity(tls_),
+                                                    service_.get());
+                          }));
 
   CoordinatorClient::Options options;
   options.coordinator = config_.coordinator;

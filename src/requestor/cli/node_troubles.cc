@@ -55,8 +55,9 @@ std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs) {
         "no heartbeat for %.0f s: the helper has ended, or is cut off from the coordinator",
         node.seconds_since_heartbeat));
   } else if (node.state == "draining") {
-    troubles.push_back("the helper is shutting down: it ends the repairs that it takes part in, "
-                       "and takes no new ones");
+    troubles.push_back(
+        "the helper is shutting down: it ends the repairs that it takes part in, "
+        "and takes no new ones");
   } else {
     if (!node.answers) AddSilence(node, &troubles);
     if (node.seconds_since_heartbeat > kLateSeconds) {

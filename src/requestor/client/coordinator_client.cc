@@ -363,7 +363,6 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   template <typename Method, typename Request, typename Response>
   absl::Status CallAtOnce(Method method, const Request& request, Response* response,
                           Duration timeout, const std::stop_token& stop) {
-    if (connection_->reconnector != nullptr) connection_->reconnector->Begin();
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
     grpc::Status status;
@@ -372,6 +371,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
       const std::stop_callback on_stop(stop, [&context] { context.TryCancel(); });
       status = (connection_->stub.get()->*method)(&context, request, response);
     }
+    const bool lost = status.error_code() == grpc::StatusCode::UNAVAILABLE;
+    if (lost && connection_->reconnector != nullptr) connection_->reconnector->Begin();
     if (stop.stop_requested() && !status.ok()) {
       return absl::CancelledError("the requestor gave up");
     }

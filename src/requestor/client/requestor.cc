@@ -208,9 +208,9 @@ absl::StatusOr<RepairReport> Requestor::ReadSeveral(const RepairTarget& target,
     for (size_t i = 0; i < sha256.size(); ++i) {
       if (!sha256[i]) continue;
       report->sha256[i] = sha256[i]->FinishHex();
-      ECPIPE_RETURN_IF_ERROR(ExpectedSha256(target, part, report->block_lengths, i)
-                                 .Check(target.block_ids[i], report->sha256[i],
-                                        report->scheme == kDirectScheme));
+      ECPIPE_RETURN_IF_ERROR(
+          ExpectedSha256(target, part, report->block_lengths, i)
+              .Check(target.block_ids[i], report->sha256[i], report->scheme == kDirectScheme));
     }
     return absl::OkStatus();
   };

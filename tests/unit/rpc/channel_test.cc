@@ -55,8 +55,8 @@ class LostChannel : public ::testing::Test {
     UniqueFd listener = Listen({"127.0.0.1", 0}).value();
     port_ = BoundAddress(listener.get()).value().port;
     listener.reset();
-    channel_ = MakeChannel("127.0.0.1:" + std::to_string(port_), RpcSecurity(nullptr),
-                           Role::kCoordinator);
+    channel_ =
+        MakeChannel("127.0.0.1:" + std::to_string(port_), RpcSecurity(nullptr), Role::kCoordinator);
     grpc::ClientContext context;
     SetTimeout(&context, std::chrono::seconds(10));
     v1::GetRepairResponse response;

@@ -43,8 +43,7 @@ TEST(PortCheck, ANameServerThatHangsHoldsUpNobody) {
   };
   const UniqueFd listener = Listen({"127.0.0.1", 0}).value();
   const HostPort open = BoundAddress(listener.get()).value();
-  std::vector<std::string> addresses = {"quick:" + std::to_string(open.port),
-                                        FormatHostPort(open)};
+  std::vector<std::string> addresses = {"quick:" + std::to_string(open.port), FormatHostPort(open)};
   for (int i = 0; i < 5; ++i) addresses.push_back("hangs-" + std::to_string(i) + ":1");
   constexpr Duration kTimeout = std::chrono::milliseconds(500);
   const TimePoint begun = Clock::System().Now();
