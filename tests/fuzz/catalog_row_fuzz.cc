@@ -63,8 +63,9 @@ void CheckRows(Catalogs* catalogs, Stripe stripe, const std::string& bytes) {
   SqliteDb* const db = catalogs->rows.get();
   FuzzInput input(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   const auto crc_error = input.Take<uint8_t>() % 4 == 0 ? 1 : 0;
-  RunOn(db, "BEGIN; DELETE FROM blocks; DELETE FROM stripes; DELETE FROM nodes;"
-            "INSERT INTO nodes VALUES(3, 'n3'), (4, 'n4'), (5, 'n5')");
+  RunOn(db,
+        "BEGIN; DELETE FROM blocks; DELETE FROM stripes; DELETE FROM nodes;"
+        "INSERT INTO nodes VALUES(3, 'n3'), (4, 'n4'), (5, 'n5')");
   const std::map<int64_t, BlockPlace> places = StoreBlocks(db, &input);
   for (const auto& [position, place] : places) stripe.blocks.push_back(place);
   {
@@ -94,7 +95,8 @@ void CheckRows(Catalogs* catalogs, Stripe stripe, const std::string& bytes) {
   const auto listed = catalog.List("", 10);
   ECPIPE_CHECK(listed.ok() && listed->size() == (good && !stripe.stripe_id.empty() ? 1 : 0));
   // Damaged or not, a stripe with nothing wrong can be put again.
-  if (catalog.Put({stripe}).ok()) ECPIPE_CHECK(catalog.FindStripe(stripe.stripe_id).value() == stripe);
+  if (catalog.Put({stripe}).ok())
+    ECPIPE_CHECK(catalog.FindStripe(stripe.stripe_id).value() == stripe);
 }
 
 // ---- Packed columns -------------------------------------------------------------------------

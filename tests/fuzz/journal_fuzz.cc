@@ -31,9 +31,9 @@ struct Journals {
 // One of the words that the journal knows, or another one.
 std::string Word(FuzzInput* input) {
   static const std::string kWords[] = {
-      "running", "done",      "failed",   "interrupted", "paused",       "partial",
-      "tcp",     "cancelled", "returned", "in-order",    "least-recent", "balanced",
-      "redis",   "unknown",   ""};
+      "running",      "done",     "failed",    "interrupted", "paused",
+      "partial",      "tcp",      "cancelled", "returned",    "in-order",
+      "least-recent", "balanced", "redis",     "unknown",     ""};
   return kWords[input->Take<uint8_t>() % std::size(kWords)];
 }
 

@@ -82,9 +82,9 @@ class Catalog {
   virtual absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id,
                                                    int limit) = 0;
 
-  // The blocks on a node, of up to `limit` stripes at once, in time proportional to the page. `page`
-  // is empty, or `next` of the page before. Every block that stays on the node from the first call
-  // to the last is listed once. Unknown node: no blocks.
+  // The blocks on a node, of up to `limit` stripes at once, in time proportional to the page.
+  // `page` is empty, or `next` of the page before. Every block that stays on the node from the
+  // first call to the last is listed once. Unknown node: no blocks.
   virtual absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& page,
                                                  int limit) = 0;
 

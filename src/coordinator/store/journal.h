@@ -42,8 +42,8 @@ struct RepairRecord {
   friend bool operator==(const RepairRecord&, const RepairRecord&) = default;
 };
 
-// Thread-safe. Every call may block on a disk or a network. Calls that give several records leave out
-// damaged ones and log them.
+// Thread-safe. Every call may block on a disk or a network. Calls that give several records leave
+// out damaged ones and log them.
 class Journal {
  public:
   virtual ~Journal() = default;

@@ -22,8 +22,8 @@ constexpr char kSelectByBlock[] =
     " LEFT JOIN stripes AS s ON s.stripe = f.stripe" ECPIPE_JOIN_BLOCKS("f.stripe")
     " WHERE f.block_id = ?1 ORDER BY b.position";
 constexpr char kSelectAfter[] =
-    "SELECT " ECPIPE_STRIPE_COLUMNS("s.stripe") " FROM stripes AS s" ECPIPE_JOIN_BLOCKS("s.stripe")
-    " WHERE s.stripe_id > ?1 ORDER BY s.stripe_id, b.position";
+    "SELECT " ECPIPE_STRIPE_COLUMNS("s.stripe") " FROM stripes AS s" ECPIPE_JOIN_BLOCKS(
+        "s.stripe") " WHERE s.stripe_id > ?1 ORDER BY s.stripe_id, b.position";
 constexpr char kSelectOfNode[] =
     "SELECT " ECPIPE_STRIPE_COLUMNS("f.stripe") " FROM (SELECT DISTINCT stripe FROM blocks"
     " WHERE node = (SELECT node FROM nodes WHERE name = ?1) AND stripe > ?2"

@@ -70,9 +70,10 @@ absl::Status SqliteDb::Configure() {
   // cell_size_check finds damaged pages before they are used. trusted_schema is off because a
   // damaged or foreign file must not run functions. The log is cut back to 64 MiB once a large
   // transaction has left it longer.
-  ECPIPE_RETURN_IF_ERROR(Run("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
-                             "PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL;"
-                             "PRAGMA journal_size_limit = 67108864;"));
+  ECPIPE_RETURN_IF_ERROR(
+      Run("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+          "PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL;"
+          "PRAGMA journal_size_limit = 67108864;"));
   ECPIPE_RETURN_IF_ERROR(Run(SyncPragma(options_.sync)));
   return Run(("PRAGMA cache_size = -" + std::to_string(options_.cache_kib)).c_str());
 }

@@ -6,9 +6,9 @@
 //
 // Errors: UNAVAILABLE when another connection kept the lock past the timeout (nothing was done, try
 // again), RESOURCE_EXHAUSTED for a full disk, PERMISSION_DENIED for a file that may not be written,
-// DATA_LOSS for a damaged file or one that is no database, ALREADY_EXISTS for a row whose key another
-// row has, INTERNAL for anything else, and UNKNOWN from Commit alone: the disk failed while the
-// transaction was being made durable.
+// DATA_LOSS for a damaged file or one that is no database, ALREADY_EXISTS for a row whose key
+// another row has, INTERNAL for anything else, and UNKNOWN from Commit alone: the disk failed while
+// the transaction was being made durable.
 #pragma once
 
 #include <chrono>
@@ -89,7 +89,8 @@ class SqliteDb {
 class SqliteStatement {
  public:
   SqliteStatement(SqliteStatement&& other) noexcept
-      : db_(other.db_), cached_(std::exchange(other.cached_, nullptr)),
+      : db_(other.db_),
+        cached_(std::exchange(other.cached_, nullptr)),
         bind_code_(other.bind_code_) {}
   SqliteStatement& operator=(SqliteStatement&&) = delete;
   ~SqliteStatement();

@@ -41,8 +41,8 @@ absl::Status SqliteJournal::Record(const RepairRecord& record) {
   ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
   const SqlitePool::Lease db = connection_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
-  ECPIPE_RETURN_IF_ERROR(Annotate(StoreRepair(db.get(), record),
-                                  "journal repair " + RepairIdText(record.repair_id)));
+  ECPIPE_RETURN_IF_ERROR(
+      Annotate(StoreRepair(db.get(), record), "journal repair " + RepairIdText(record.repair_id)));
   return transaction.Commit();
 }
 

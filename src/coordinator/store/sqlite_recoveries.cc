@@ -8,9 +8,9 @@
 namespace ecpipe {
 namespace {
 
-#define ECPIPE_RECOVERY_COLUMNS                                                       \
-  "recovery_id, node, scheme, policy, slice_bytes, transport, streams_per_node,"      \
-  " state, blocks, bytes, done_blocks, done_bytes, failed_blocks, started_unix_ms,"   \
+#define ECPIPE_RECOVERY_COLUMNS                                                     \
+  "recovery_id, node, scheme, policy, slice_bytes, transport, streams_per_node,"    \
+  " state, blocks, bytes, done_blocks, done_bytes, failed_blocks, started_unix_ms," \
   " ended_unix_ms, rebuild_after_unix_ms"
 
 constexpr char kRemoveRecovery[] = "DELETE FROM recoveries WHERE recovery_id = ?1";
@@ -21,8 +21,8 @@ constexpr char kSelectRecoveries[] =
     "SELECT " ECPIPE_RECOVERY_COLUMNS " FROM recoveries ORDER BY recovery_id DESC LIMIT ?1";
 
 constexpr RecoveryState kRecoveryStates[] = {RecoveryState::kRunning,   RecoveryState::kPaused,
-                                     RecoveryState::kDone,      RecoveryState::kPartial,
-                                     RecoveryState::kCancelled, RecoveryState::kReturned};
+                                             RecoveryState::kDone,      RecoveryState::kPartial,
+                                             RecoveryState::kCancelled, RecoveryState::kReturned};
 constexpr RecoveryPolicy kPolicies[] = {RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent,
                                         RecoveryPolicy::kBalanced};
 constexpr TransportKind kTransports[] = {TransportKind::kTcp, TransportKind::kRedis};

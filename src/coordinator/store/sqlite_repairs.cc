@@ -13,12 +13,12 @@
 namespace ecpipe {
 namespace {
 
-#define ECPIPE_REPAIR_COLUMNS                                                        \
+#define ECPIPE_REPAIR_COLUMNS                                                         \
   "repair_id, attempt, first_byte, bytes, scheme, transport, requestor, recovery_id," \
   " state, started_unix_ms, ended_unix_ms, detail"
 
 constexpr char kStoreRepair[] = "INSERT INTO repairs(" ECPIPE_REPAIR_COLUMNS
-                          ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+                                ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 constexpr char kSelectRunning[] = "SELECT " ECPIPE_REPAIR_COLUMNS
                                   " FROM repairs WHERE state = 'running' ORDER BY started_unix_ms";
 constexpr char kInterrupt[] =
@@ -27,22 +27,21 @@ constexpr char kSelectOne[] = "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHE
 constexpr char kSelectRecent[] = "SELECT " ECPIPE_REPAIR_COLUMNS
                                  " FROM repairs ORDER BY started_unix_ms DESC, repair_id DESC"
                                  " LIMIT ?1";
-#define ECPIPE_OLD_REPAIRS                                                      \
-  "(SELECT repair_id FROM repairs WHERE state <> 'running'"                     \
+#define ECPIPE_OLD_REPAIRS                                  \
+  "(SELECT repair_id FROM repairs WHERE state <> 'running'" \
   " ORDER BY started_unix_ms DESC, repair_id DESC LIMIT -1 OFFSET ?1)"
 
-constexpr RepairState kRepairStates[] = {RepairState::kRunning, RepairState::kDone, RepairState::kFailed,
-                                   RepairState::kInterrupted};
+constexpr RepairState kRepairStates[] = {RepairState::kRunning, RepairState::kDone,
+                                         RepairState::kFailed, RepairState::kInterrupted};
 
 std::string_view Cut(const std::string& text) {
   return CutText(text, SqliteJournal::kMaxTextBytes);
 }
 
 absl::Status LoadBlocks(SqliteDb* db, RepairRecord* record) {
-  ECPIPE_ASSIGN_OR_RETURN(
-      SqliteStatement query,
-      db->Prepare("SELECT position, block_id, host, moved FROM repair_blocks"
-                  " WHERE repair_id = ?1 ORDER BY position"));
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query,
+                          db->Prepare("SELECT position, block_id, host, moved FROM repair_blocks"
+                                      " WHERE repair_id = ?1 ORDER BY position"));
   query.Bind(1, static_cast<int64_t>(record->repair_id));
   for (size_t row = 0;; ++row) {
     ECPIPE_ASSIGN_OR_RETURN(const bool more, query.Step());

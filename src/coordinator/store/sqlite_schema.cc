@@ -83,10 +83,10 @@ absl::Status CreateOrUpgrade(SqliteDb* db) {
     return Annotate(UpgradeTables(db, version),
                     "upgrade the schema from version " + std::to_string(version));
   }
-  return absl::FailedPreconditionError(
-      db->path() + " has schema version " + std::to_string(version) +
-      ", but this program knows only " + std::to_string(kSqliteSchemaVersion) +
-      "; run the version of ecpipe that wrote it");
+  return absl::FailedPreconditionError(db->path() + " has schema version " +
+                                       std::to_string(version) + ", but this program knows only " +
+                                       std::to_string(kSqliteSchemaVersion) +
+                                       "; run the version of ecpipe that wrote it");
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 // The tables of a coordinator's database, and their version.
 //
 // They are ordinary tables, readable to anybody's sqlite3, and made so that another SQL engine can
-// take them over: keys are numbers and texts, and nothing is packed. Ids are ordered by their bytes.
+// take them over: keys are numbers and texts, and nothing is packed. Ids are ordered by their
+// bytes.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@
 
 namespace ecpipe {
 
-// Kept in the file as PRAGMA user_version. Raise it with every change of the tables or of what is in
-// them, and teach UpgradeTables (sqlite_upgrade.h) the version before.
+// Kept in the file as PRAGMA user_version. Raise it with every change of the tables or of what is
+// in them, and teach UpgradeTables (sqlite_upgrade.h) the version before.
 inline constexpr int kSqliteSchemaVersion = 7;
 
 // Creates the tables in an empty database, upgrades those of an older version, leaves one of this

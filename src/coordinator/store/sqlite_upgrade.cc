@@ -120,8 +120,9 @@ class PackedReader {
   std::string_view rest_;
 };
 
-bool UnpackMember(PackedReader* reader, bool with_sha256, const std::map<int64_t, std::string>& nodes,
-                  std::string_view previous, BlockPlace* place) {
+bool UnpackMember(PackedReader* reader, bool with_sha256,
+                  const std::map<int64_t, std::string>& nodes, std::string_view previous,
+                  BlockPlace* place) {
   uint32_t node = 0;
   uint32_t shared = 0;
   uint32_t suffix_bytes = 0;

@@ -59,7 +59,8 @@ class MemoryCatalog : public Catalog {
   absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& after,
                                          int limit) override {
     NodeBlockPage page;
-    for (const Stripe& stripe : List(after, limit).value()) {
+    const std::vector<Stripe> stripes_after = List(after, limit).value();
+    for (const Stripe& stripe : stripes_after) {
       page.next = stripe.stripe_id;
       const bool is_damaged = damaged.contains(stripe.stripe_id);
       for (const BlockPlace& place : stripe.blocks) {

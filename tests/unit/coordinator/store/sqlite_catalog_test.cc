@@ -8,7 +8,6 @@
 #include <fstream>
 #include <thread>
 
-#include "coordinator/store/sqlite_schema.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe {
@@ -311,7 +310,8 @@ TEST_F(SqliteCatalogTest, BlocksThatMoveAwayDoNotDisturbAListing) {
   EXPECT_EQ(BlocksOn(catalog_.get(), "m").size(), 10u);
 }
 
-// The work that a listing does, in steps of SQLite's machine, does not grow with other nodes' blocks.
+// The work that a listing does, in steps of SQLite's machine, does not grow with other nodes'
+// blocks.
 TEST_F(SqliteCatalogTest, ListingANodeTakesNoWorkForOthers) {
   auto db = SqliteDb::Open(path_, {});
   ASSERT_TRUE(db.ok());
@@ -394,34 +394,6 @@ TEST_F(SqliteCatalogTest, AnybodyCanReadTheTables) {
   EXPECT_EQ(Query("SELECT count(*) FROM blocks JOIN nodes USING (node) JOIN stripes USING (stripe)"
                   " WHERE name = 'n3' AND code = 'rs-cauchy(4,2)'"),
             2);
-}
-
-TEST_F(SqliteCatalogTest, ANewerSchemaIsRefused) {
-  ASSERT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
-  catalog_.reset();
-  Damage("PRAGMA user_version = 99");
-  const absl::Status status = SqliteCatalog::Open(path_, {}).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("99"));
-  const std::string known = "PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion);
-  Damage(known.c_str());
-  Open({});
-  ExpectFound(MakeStripe(1));
-}
-
-TEST_F(SqliteCatalogTest, ForeignFilesAreRefused) {
-  const std::string foreign = directory_.File("foreign.db");
-  auto db = SqliteDb::Open(foreign, {});
-  ASSERT_TRUE(db.ok());
-  ASSERT_TRUE((*db)->Run("CREATE TABLE theirs(x)").ok());
-  db->reset();
-  EXPECT_TRUE(absl::IsFailedPrecondition(SqliteCatalog::Open(foreign, {}).status()));
-
-  const std::string garbage = directory_.File("garbage.db");
-  std::ofstream(garbage) << std::string(8192, 'g');
-  EXPECT_TRUE(absl::IsDataLoss(SqliteCatalog::Open(garbage, {}).status()));
-  EXPECT_TRUE(absl::IsPermissionDenied(
-      SqliteCatalog::Open(directory_.File("no/such/directory.db"), {}).status()));
 }
 
 TEST_F(SqliteCatalogTest, DamagedPagesNeverCrash) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "absl/strings/escaping.h"
 #include "base/bytes/crc32c.h"
 #include "coordinator/store/sqlite_catalog.h"
@@ -43,7 +45,8 @@ const std::string kBody = std::string("\x01\x03", 2) + std::string("\x03\x00\x03
 // As SomeStripe, with checksums, in the second format.
 Stripe CheckedStripe() {
   Stripe stripe = SomeStripe();
-  for (BlockPlace& place : stripe.blocks) place.sha256 = std::string(64, place.block_id.back() == 'x' ? 'a' : '7');
+  for (BlockPlace& place : stripe.blocks)
+    place.sha256 = std::string(64, place.block_id.back() == 'x' ? 'a' : '7');
   return stripe;
 }
 std::string CheckedBody() {
@@ -96,9 +99,9 @@ TEST(UnpackMembersTest, MalformedBodiesUnderARightChecksum) {
   const std::vector<std::string> bodies = {
       "",
       "\x01",
-      "\x01" + zero,                       // no members
-      "\x03\x01\x03" + zero + "\x01x",     // another format
-      "\x02\x01\x03" + zero + "\x01x",     // a checksum is missing
+      "\x01" + zero,                    // no members
+      "\x03\x01\x03" + zero + "\x01x",  // another format
+      "\x02\x01\x03" + zero + "\x01x",  // a checksum is missing
       "\x02\x01\x03" + zero + "\x01x" + std::string(31, 's'),
       "\x01\x80\x02",                      // 256 members
       "\x01\x01\x03" + zero + zero,        // an empty id
@@ -120,9 +123,17 @@ TEST(UnpackMembersTest, MalformedBodiesUnderARightChecksum) {
 }
 
 TEST(UnpackIdsTest, ListsOfIds) {
-  EXPECT_EQ(UnpackIds(std::string("\x02" "b1" "\x00" "\x01" "c", 6)).value(),
+  EXPECT_EQ(UnpackIds(std::string("\x02"
+                                  "b1"
+                                  "\x00"
+                                  "\x01"
+                                  "c",
+                                  6))
+                .value(),
             (std::vector<std::string>{"b1", "", "c"}));
-  EXPECT_TRUE(absl::IsDataLoss(UnpackIds("\x05" "b1").status()));
+  EXPECT_TRUE(absl::IsDataLoss(UnpackIds("\x05"
+                                         "b1")
+                                   .status()));
 }
 
 // ---- Whole files ----------------------------------------------------------------------------
@@ -162,8 +173,9 @@ CREATE TABLE lost_blocks(
   node TEXT NOT NULL, pool TEXT NOT NULL, blocks BLOB NOT NULL, PRIMARY KEY(node, pool));
 INSERT INTO nodes VALUES(3, 'n3'), (4, 'n4'), (300, 'n300');
 INSERT INTO codes VALUES(9, 'rs-cauchy(4,2)');
-INSERT INTO repairs VALUES(7, 2, x'0262310262320000'/* b1, b2, two empty ids */, 5, 100, 'rp', 'tcp',
-  'client', x'066e6f64652d33', x'00', 4, 0, 50, 0, '');
+-- Blocks b1, b2 and two empty ids, the first of which node-3 has stored.
+INSERT INTO repairs VALUES(7, 2, x'0262310262320000', 5, 100, 'rp', 'tcp', 'client',
+  x'066e6f64652d33', x'00', 4, 0, 50, 0, '');
 INSERT INTO repairs VALUES(-1, 1, x'026231', 0, 100, 'ppr', 'redis', 'client', x'', x'', 0, 2, 60,
   70, 'why');
 INSERT INTO recoveries VALUES(4, 'n0', x'026e33026e34', 'rp', 1, 4096, 1, 3, 3, 10, 1000, 7, 700, 3,
@@ -255,7 +267,7 @@ TEST_P(SqliteUpgradeFromTest, NothingIsLost) {
 
     RecoveryRecord recovery;
     recovery.recovery_id = 4;
-    recovery.request = {"n0", {"n3", "n4"},         "rp", RecoveryPolicy::kLeastRecent,
+    recovery.request = {"n0", {"n3", "n4"},          "rp", RecoveryPolicy::kLeastRecent,
                         4096, TransportKind::kRedis, 3};
     recovery.state = RecoveryState::kPartial;
     recovery.blocks = 10;
@@ -273,19 +285,22 @@ TEST_P(SqliteUpgradeFromTest, NothingIsLost) {
   // The tables are those of a new file.
   const std::string fresh = directory_.File("fresh.db");
   ASSERT_TRUE(EnsureSchema(fresh).ok());
-  Run("ATTACH '" + fresh + "' AS fresh; CREATE TABLE same AS SELECT count(*) AS n FROM"
+  Run("ATTACH '" + fresh +
+      "' AS fresh; CREATE TABLE same AS SELECT count(*) AS n FROM"
       " (SELECT type, name, tbl_name FROM sqlite_schema EXCEPT"
       " SELECT type, name, tbl_name FROM fresh.sqlite_schema) WHERE name <> 'same'");
   EXPECT_EQ(Query("SELECT n FROM same"), 0);
 }
 
 TEST_F(SqliteUpgradeTest, DamageStaysDamageAndHoldsUpNobody) {
-  Write(6, StripeSql("2", "rubbish") +
-               "INSERT INTO repairs SELECT 8, attempt, x'05', first_byte, bytes, scheme, transport,"
-               " requestor, hosts, moved, recovery_id, state, 1, 0, '' FROM repairs WHERE repair_id = 7;"
-               "INSERT INTO recoveries SELECT 5, node, x'05', scheme, policy, slice_bytes, transport,"
-               " streams_per_node, state, blocks, bytes, 0, 0, 0, 1, 0, 0 FROM recoveries;"
-               "UPDATE repairs SET state = 9 WHERE repair_id = -1;");
+  Write(
+      6,
+      StripeSql("2", "rubbish") +
+          "INSERT INTO repairs SELECT 8, attempt, x'05', first_byte, bytes, scheme, transport,"
+          " requestor, hosts, moved, recovery_id, state, 1, 0, '' FROM repairs WHERE repair_id = 7;"
+          "INSERT INTO recoveries SELECT 5, node, x'05', scheme, policy, slice_bytes, transport,"
+          " streams_per_node, state, blocks, bytes, 0, 0, 0, 1, 0, 0 FROM recoveries;"
+          "UPDATE repairs SET state = 9 WHERE repair_id = -1;");
   auto catalog = Catalog();
   ASSERT_NE(catalog, nullptr);
   EXPECT_EQ(catalog->List("", 10).value(), std::vector<Stripe>{SomeStripe()});
@@ -317,6 +332,32 @@ TEST_F(SqliteUpgradeTest, AFailedUpgradeChangesNothing) {
   Run("DELETE FROM stripes WHERE row = 2");
   ASSERT_NE(Catalog(), nullptr);
   EXPECT_EQ(Query("PRAGMA user_version"), kSqliteSchemaVersion);
+}
+
+TEST_F(SqliteUpgradeTest, ANewerSchemaIsRefused) {
+  Write(6);
+  ASSERT_NE(Catalog(), nullptr);
+  Run("PRAGMA user_version = 99");
+  const absl::Status status = SqliteCatalog::Open(path_, {}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("99"));
+  Run("PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion));
+  EXPECT_EQ(Catalog()->FindStripe("s1").value(), SomeStripe());
+}
+
+TEST_F(SqliteUpgradeTest, ForeignFilesAreRefused) {
+  const std::string foreign = directory_.File("foreign.db");
+  auto db = SqliteDb::Open(foreign, {});
+  ASSERT_TRUE(db.ok());
+  ASSERT_TRUE((*db)->Run("CREATE TABLE theirs(x)").ok());
+  db->reset();
+  EXPECT_TRUE(absl::IsFailedPrecondition(SqliteCatalog::Open(foreign, {}).status()));
+
+  const std::string garbage = directory_.File("garbage.db");
+  std::ofstream(garbage) << std::string(8192, 'g');
+  EXPECT_TRUE(absl::IsDataLoss(SqliteCatalog::Open(garbage, {}).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      SqliteCatalog::Open(directory_.File("no/such/directory.db"), {}).status()));
 }
 
 }  // namespace
