@@ -67,6 +67,12 @@ absl::Status Foreign(const SqliteDb& db) {
       db.path() + " is a database of another program; set another data_directory");
 }
 
+absl::Status SetVersion(SqliteDb* db) {
+  const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
+                            "; PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion);
+  return db->Run(marks.c_str());
+}
+
 absl::Status CreateOrUpgrade(SqliteDb* db) {
   ECPIPE_ASSIGN_OR_RETURN(const int64_t owner, QueryInt(db, "PRAGMA application_id"));
   ECPIPE_ASSIGN_OR_RETURN(const int64_t version, QueryInt(db, "PRAGMA user_version"));
@@ -75,13 +81,15 @@ absl::Status CreateOrUpgrade(SqliteDb* db) {
                             QueryInt(db, "SELECT count(*) FROM sqlite_schema"));
     if (tables != 0) return Foreign(*db);
     ECPIPE_RETURN_IF_ERROR(CreateTables(db));
-    return CreateIndexes(db);
+    ECPIPE_RETURN_IF_ERROR(CreateIndexes(db));
+    return SetVersion(db);
   }
   if (owner != kApplicationId) return Foreign(*db);
   if (version == kSqliteSchemaVersion) return absl::OkStatus();
   if (version >= kOldestUpgraded && version < kSqliteSchemaVersion) {
-    return Annotate(UpgradeTables(db, version),
-                    "upgrade the schema from version " + std::to_string(version));
+    ECPIPE_RETURN_IF_ERROR(
+        Annotate(UpgradeTables(db, version), "upgrade it from version " + std::to_string(version)));
+    return SetVersion(db);
   }
   return absl::FailedPreconditionError(db->path() + " has schema version " +
                                        std::to_string(version) + ", but this program knows only " +
@@ -102,9 +110,6 @@ absl::Status EnsureSchema(const std::string& path) {
   ECPIPE_RETURN_IF_ERROR(db->Run("PRAGMA temp_store = FILE"));
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
   ECPIPE_RETURN_IF_ERROR(CreateOrUpgrade(db.get()));
-  const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
-                            "; PRAGMA user_version = " + std::to_string(kSqliteSchemaVersion);
-  ECPIPE_RETURN_IF_ERROR(db->Run(marks.c_str()));
   return transaction.Commit();
 }
 
