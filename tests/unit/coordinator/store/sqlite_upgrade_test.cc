@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "base/bytes/crc32c.h"
+#include "coordinator/sources/sqlite_losses.h"
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_journal.h"
 #include "coordinator/store/sqlite_schema.h"
@@ -290,6 +291,16 @@ TEST_P(SqliteUpgradeFromTest, NothingIsLost) {
       " (SELECT type, name, tbl_name FROM sqlite_schema EXCEPT"
       " SELECT type, name, tbl_name FROM fresh.sqlite_schema) WHERE name <> 'same'");
   EXPECT_EQ(Query("SELECT n FROM same"), 0);
+}
+
+TEST_P(SqliteUpgradeFromTest, LossesCanBeKept) {
+  Write(GetParam());
+  const auto losses = SqliteLosses::Open(path_).value();
+  NodeRecord node;
+  node.node_id = "n1";
+  EXPECT_TRUE(losses->Keep(node, 1, {}).ok());
+  EXPECT_EQ(losses->Nodes().value(), GetParam() == 6 ? (std::vector<std::string>{"n1", "n8"})
+                                                     : std::vector<std::string>{"n1"});
 }
 
 TEST_F(SqliteUpgradeTest, DamageStaysDamageAndHoldsUpNobody) {
