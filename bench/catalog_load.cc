@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads a catalog of many stripes, opens it again as a restarted coordinator would, looks blocks up
-// at random, and prints what that took:
+// at random, lists what one node has, and prints what that took:
 //
-//   catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random] [--lookups=100000]
+//   catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random] [--sha256]
+//                [--lookups=100000]
 //
 // catalog_stripes.h says what the ids are. The directory must exist and hold no database.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -23,6 +25,7 @@ namespace ecpipe {
 namespace {
 
 constexpr int kBatchStripes = 10'000;  // the most that one PutStripes may carry
+constexpr int kPageStripes = 1000;
 constexpr uint64_t kSeed = 20260101;
 
 struct Options {
@@ -87,6 +90,19 @@ std::vector<double> LookUp(const Options& options, Catalog* catalog) {
   return micros;
 }
 
+// The blocks of one node, read as a recovery does.
+int64_t CountOnNode(Catalog* catalog, const std::string& node) {
+  int64_t blocks = 0;
+  std::string next;
+  do {
+    const NodeBlockPage page = Require(catalog->ListNode(node, next, kPageStripes));
+    for (const NodeBlock& block : page.blocks) Require(block.stripe.status());
+    blocks += static_cast<int64_t>(page.blocks.size());
+    next = page.next;
+  } while (!next.empty());
+  return blocks;
+}
+
 double PeakResidentMib() {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -120,6 +136,8 @@ Options ParseOptions(int argc, char** argv) {
       options.maker.n = std::atoi(n);
     } else if (const char* lookups = value("--lookups=")) {
       options.lookups = std::atoll(lookups);
+    } else if (arg == "--sha256") {
+      options.maker.sha256 = true;
     } else if (const char* ids = value("--ids=")) {
       if (std::strcmp(ids, "random") == 0) options.maker.ids = StripeMaker::Ids::kRandom;
     } else {
@@ -130,7 +148,7 @@ Options ParseOptions(int argc, char** argv) {
       options.maker.n < 1 || options.maker.n > static_cast<int>(kMaxStripeBlocks)) {
     Require(
         absl::InvalidArgumentError("usage: catalog_load DIRECTORY [--stripes=N] [--n=N] "
-                                   "[--ids=hdfs|random] [--lookups=N]"));
+                                   "[--ids=hdfs|random] [--sha256] [--lookups=N]"));
   }
   return options;
 }
@@ -144,6 +162,7 @@ void Run(const Options& options) {
     Load(options, catalog.get(), &batch_seconds);
   }
   const double load_seconds = Seconds(Since(start));
+  const double load_cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 
   start = Clock::System().Now();
   auto catalog = Require(SqliteCatalog::Open(path, {}));
@@ -151,17 +170,23 @@ void Run(const Options& options) {
   const double restart_ms = Seconds(Since(start)) * 1e3;
   const Spread batch = SpreadOf(batch_seconds);
   const Spread lookup = SpreadOf(LookUp(options, catalog.get()));
+  start = Clock::System().Now();
+  const int64_t on_node = CountOnNode(catalog.get(), "node-7");
+  const double node_ms = Seconds(Since(start)) * 1e3;
 
   std::printf("stripes                    %12llu\n", static_cast<unsigned long long>(stripe_count));
   std::printf("blocks a stripe            %12d\n", options.maker.n);
   std::printf("ids                        %12s\n",
               options.maker.ids == StripeMaker::Ids::kRandom ? "random" : "hdfs");
   std::printf("load                       %12.1f s\n", load_seconds);
+  std::printf("  of CPU                   %12.1f s\n", load_cpu_seconds);
   std::printf("  one Put, median          %12.3f s\n", batch.median);
   std::printf("  one Put, slowest         %12.3f s\n", batch.worst);
   std::printf("restart                    %12.1f ms\n", restart_ms);
   std::printf("FindBlock, median          %12.1f us\n", lookup.median);
   std::printf("FindBlock, p99             %12.1f us\n", lookup.p99);
+  std::printf("blocks on a node           %12lld\n", static_cast<long long>(on_node));
+  std::printf("  listed in                %12.1f ms\n", node_ms);
   std::printf("database                   %12.1f MiB\n", DatabaseMib(path));
   std::printf("peak resident              %12.1f MiB\n", PeakResidentMib());
 }
@@ -171,8 +196,9 @@ void Run(const Options& options) {
 
 int main(int argc, char** argv) {
   if (argc < 2 || std::strcmp(argv[1], "--help") == 0) {
-    std::printf("Usage: catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random]\n"
-                "                    [--lookups=100000]\n");
+    std::printf(
+        "Usage: catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random]\n"
+        "                    [--sha256] [--lookups=100000]\n");
     return argc < 2 ? 2 : 0;
   }
   ecpipe::Run(ecpipe::ParseOptions(argc, argv));

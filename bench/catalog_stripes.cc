@@ -26,6 +26,17 @@ std::string RandomId(uint64_t number) {
   return text;
 }
 
+std::string FakeSha256(int64_t number) {
+  std::string digits;
+  for (uint64_t part = 0; part < 4; ++part) {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx",
+                  static_cast<unsigned long long>(Mix(static_cast<uint64_t>(number) * 4 + part)));
+    digits += text;
+  }
+  return digits;
+}
+
 }  // namespace
 
 std::string StripeMaker::StripeId(int64_t stripe) const {
@@ -44,6 +55,7 @@ Stripe StripeMaker::Make(int64_t number) const {
   for (int i = 0; i < n; ++i) {
     const uint64_t node = (first_node + static_cast<uint64_t>(i) * 37) % kNodes;
     stripe.blocks.push_back({BlockId(number, i), "node-" + std::to_string(node)});
+    if (sha256) stripe.blocks.back().sha256 = FakeSha256(number * n + i);
   }
   return stripe;
 }

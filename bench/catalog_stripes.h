@@ -14,7 +14,8 @@ struct StripeMaker {
   // and locality.
   enum class Ids { kHdfs, kRandom };
   Ids ids = Ids::kHdfs;
-  int n = 14;  // blocks a stripe
+  int n = 14;           // blocks a stripe
+  bool sha256 = false;  // whether blocks have made-up SHA-256
 
   std::string StripeId(int64_t stripe) const;
   std::string BlockId(int64_t stripe, int index) const;

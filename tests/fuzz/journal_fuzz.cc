@@ -2,9 +2,11 @@
 // Rows of the journal that no ecpipe has written, or that a disk has damaged: DATA_LOSS, or a
 // record that can be written and read again.
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "base/check.h"
+#include "coordinator/store/catalog.h"
 #include "coordinator/store/sqlite_db.h"
 #include "coordinator/store/sqlite_journal.h"
 #include "fuzz_input.h"
@@ -26,6 +28,16 @@ struct Journals {
   std::unique_ptr<SqliteJournal> Open() const { return SqliteJournal::Open(Path()).value(); }
 };
 
+// One of the words that the journal knows, or another one.
+std::string Word(FuzzInput* input) {
+  static const std::string kWords[] = {
+      "running",      "done",     "failed",    "interrupted", "paused",
+      "partial",      "tcp",      "cancelled", "returned",    "in-order",
+      "least-recent", "balanced", "redis",     "unknown",     ""};
+  return kWords[input->Take<uint8_t>() % std::size(kWords)];
+}
+
+// Stores a row whose first column is kId. Kinds: integer, small integer, text, word, text or NULL.
 void Store(SqliteDb* db, const char* sql, FuzzInput* input, const std::string& kinds) {
   auto store = db->Prepare(sql);
   ECPIPE_CHECK(store.ok());
@@ -35,26 +47,37 @@ void Store(SqliteDb* db, const char* sql, FuzzInput* input, const std::string& k
     if (kinds[i] == 'i') store->Bind(parameter, input->Take<int64_t>());
     if (kinds[i] == 's') store->Bind(parameter, input->Take<int8_t>());
     if (kinds[i] == 't') store->BindText(parameter, input->Text());
-    if (kinds[i] == 'b') store->BindBlob(parameter, input->Text());
+    if (kinds[i] == 'w') store->BindText(parameter, Word(input));
+    if (kinds[i] != 'n') continue;
+    if (const std::string text = input->Text(); text != "NULL") store->BindText(parameter, text);
   }
   const absl::Status stored = store->Execute();
   ECPIPE_CHECK(stored.ok());
 }
 
 void CheckRepair(Journals* journals, FuzzInput* input) {
-  Store(journals->rows.get(),
-        "INSERT OR REPLACE INTO repairs(repair_id, attempt, block_ids, first_byte, bytes, scheme,"
-        " transport, requestor, state, started_unix_ms, ended_unix_ms, detail, hosts, recovery_id,"
-        " moved) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-        input, "ibiitttsiitbib");
+  SqliteDb* const db = journals->rows.get();
+  ECPIPE_CHECK(db->Run("DELETE FROM repairs; DELETE FROM repair_blocks").ok());
+  Store(db,
+        "INSERT INTO repairs(repair_id, attempt, first_byte, bytes, scheme, transport, requestor,"
+        " recovery_id, state, started_unix_ms, ended_unix_ms, detail)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        input, "iiitttiwiit");
+  for (int row = 0; row < 70 && !input->empty(); ++row) {
+    Store(db,
+          "INSERT OR REPLACE INTO repair_blocks(repair_id, position, block_id, host, moved)"
+          " VALUES(?1, ?2, ?3, ?4, ?5)",
+          input, "snns");
+  }
   SqliteJournal& journal = *journals->journal;
   const auto record = journal.Find(kId);
-  ECPIPE_CHECK(journal.Recent(10).ok() == record.ok());
+  const auto recent = journal.Recent(10);
+  ECPIPE_CHECK(recent.ok() && recent->size() == (record.ok() ? 1 : 0));
   if (!record.ok()) {
     ECPIPE_CHECK(absl::IsDataLoss(record.status()));
     return;
   }
-  ECPIPE_CHECK(record->block_ids.size() <= kMaxRows);
+  ECPIPE_CHECK(record->block_ids.size() <= kMaxRows && record->hosts.size() <= kMaxRows);
   for (const Row row : record->moved) ECPIPE_CHECK(row < record->hosts.size());
   ECPIPE_CHECK(journal.Record(*record).ok());
   const auto again = journal.Find(kId);
@@ -62,19 +85,30 @@ void CheckRepair(Journals* journals, FuzzInput* input) {
 }
 
 void CheckRecovery(Journals* journals, FuzzInput* input) {
-  Store(journals->rows.get(),
-        "INSERT OR REPLACE INTO recoveries(recovery_id, node, targets, scheme, policy, slice_bytes,"
-        " transport, streams_per_node, state, blocks, bytes, done_blocks, done_bytes,"
-        " failed_blocks, started_unix_ms, ended_unix_ms) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
-        " ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-        input, "tbtsisisiiiiiii");
-  const auto records = journals->journal->Recoveries(10);
-  if (!records.ok()) {
-    ECPIPE_CHECK(absl::IsDataLoss(records.status()));
-    return;
+  SqliteDb* const db = journals->rows.get();
+  ECPIPE_CHECK(db->Run("DELETE FROM recoveries; DELETE FROM recovery_targets").ok());
+  Store(db,
+        "INSERT INTO recoveries(recovery_id, node, scheme, policy, slice_bytes, transport,"
+        " streams_per_node, state, blocks, bytes, done_blocks, done_bytes, failed_blocks,"
+        " started_unix_ms, ended_unix_ms, rebuild_after_unix_ms)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        input, "ttwiwiwiiiiiiii");
+  for (int row = 0; row < 10 && !input->empty(); ++row) {
+    Store(db,
+          "INSERT OR REPLACE INTO recovery_targets(recovery_id, position, node)"
+          " VALUES(?1, ?2, ?3)",
+          input, "st");
   }
+  const auto records = journals->journal->Recoveries(10);
+  ECPIPE_CHECK(records.ok());
+  if (records->empty()) return;
   ECPIPE_CHECK(records->size() == 1 && records->front().request.slice_bytes <= kMaxSliceBytes);
-  ECPIPE_CHECK(journals->journal->RecordRecovery(records->front()).ok());
+  const absl::Status stored = journals->journal->RecordRecovery(records->front());
+  const auto& targets = records->front().request.to;
+  const bool fits = std::all_of(targets.begin(), targets.end(), [](const std::string& node) {
+    return node.size() <= kMaxCatalogIdBytes;
+  });
+  ECPIPE_CHECK(fits ? stored.ok() : absl::IsInvalidArgument(stored));
   const auto again = journals->journal->Recoveries(10);
   ECPIPE_CHECK(again.ok() && *again == *records);
 }

@@ -120,11 +120,12 @@ def calls(*, scheme: str = "rp", to: tuple[str, ...] = ()) -> bytes:
 
 def journal_rows() -> dict[str, bytes]:
     numbers = struct.pack("<q", 1)
-    ids = text(b"\x02b1")
-    repair = (b"\x00" + numbers + ids + numbers * 2 + text("rp") + text("tcp") + text("client")
-              + b"\x01" + numbers * 2 + text("why") + text(b"\x02n1") + numbers + text(b"\x00"))
-    recovery = (b"\x01" + text("n1") + ids + text("rp") + b"\x02" + numbers + b"\x00" + numbers
-                + b"\x00" + numbers * 7)
+    blocks = b"".join(bytes([row]) + text(f"b{row}") + text("n1" if row == 0 else "NULL")
+                      + bytes([1 - row]) for row in range(2))
+    repair = (b"\x00" + numbers * 3 + text("rp") + text("tcp") + text("client") + numbers + b"\x00"
+              + numbers * 2 + text("why") + blocks)
+    recovery = (b"\x01" + text("n1") + text("rp") + b"\x0b" + numbers + b"\x06" + numbers + b"\x00"
+                + numbers * 8 + b"\x00" + text("n2") + b"\x01" + text("n3"))
     return {"repair": repair, "recovery": recovery}
 
 
@@ -134,8 +135,12 @@ def catalog_rows() -> dict[str, bytes]:
     digest = bytes(range(32))
     checked = (b"\x02\x03" + b"\x03\x00\x03b-1" + digest + b"\x04\x02\x012" + digest
                + b"\x05\x02\x013" + digest)
+    # Of the tables: whether the checksum is right, then (shape, node, length, block id) a block.
+    rows = b"\x01" + b"\x08\x00\x02b1" + b"\x08\x01\x02b2" + b"\x08\x02\x02b3"
+    sums = b"\x01" + b"\x09\x00\x02b1\x02ab" + b"\x09\x01\x02b2\x02cd"
     return {"members": header + members, "members-sha256": header + checked,
-            "ids": header + b"\x02b1\x02b2"}
+            "ids": header + b"\x02b1\x02b2", "rows": header + rows, "rows-sha256": header + sums,
+            "rows-wrong": header + b"\x00" + rows[1:]}
 
 
 def streams() -> dict[str, bytes]:

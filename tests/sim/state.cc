@@ -46,6 +46,19 @@ absl::StatusOr<std::vector<Stripe>> StateCatalog::List(const std::string& after,
   return page;
 }
 
+absl::StatusOr<NodeBlockPage> StateCatalog::ListNode(const std::string& node,
+                                                     const std::string& page, int limit) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> stripes, List(page, limit));
+  NodeBlockPage listed;
+  for (const Stripe& stripe : stripes) {
+    listed.next = stripe.stripe_id;
+    for (const BlockPlace& place : stripe.blocks) {
+      if (place.node == node) listed.blocks.push_back({place.block_id, stripe});
+    }
+  }
+  return listed;
+}
+
 absl::Status StateCatalog::MoveBlock(const std::string& block_id, const std::string& node) {
   ECPIPE_RETURN_IF_ERROR(Writable(*process_));
   if (state_->on_move) state_->on_move(block_id, node);

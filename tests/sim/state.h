@@ -32,6 +32,8 @@ class StateCatalog : public Catalog {
   absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override;
   absl::StatusOr<Stripe> FindStripe(const std::string& stripe_id) override;
   absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id, int limit) override;
+  absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& page,
+                                         int limit) override;
   absl::StatusOr<uint64_t> CountStripes() override { return state_->stripes.size(); }
   absl::Status MoveBlock(const std::string& block_id, const std::string& node) override;
 

@@ -243,20 +243,20 @@ absl::Status RecoveryManager::ListSome(RecoveryId id) {
     after = *recovery.list_after;
     node = recovery.record.request.node;
   }
-  ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> stripes, catalog_->List(after, kStripesInPage));
+  ECPIPE_ASSIGN_OR_RETURN(const NodeBlockPage page,
+                          catalog_->ListNode(node, after, kStripesInPage));
   CodeCache codes;
   std::vector<LostBlock> lost;
-  for (const Stripe& stripe : stripes) {
-    for (const BlockPlace& place : stripe.blocks) {
-      if (place.node != node) continue;
-      ECPIPE_ASSIGN_OR_RETURN(const auto code, codes.Get(stripe.code));
-      LostBlock& block = lost.emplace_back();
-      block.block_id = place.block_id;
-      block.bytes = stripe.block_bytes;
-      block.needed = code->k();
-      for (const BlockPlace& other : stripe.blocks) {
-        if (other.block_id != place.block_id) block.holders.push_back(other.node);
-      }
+  for (const NodeBlock& on_node : page.blocks) {
+    LostBlock& block = lost.emplace_back();
+    block.block_id = on_node.block_id;
+    // Its repair will fail for the same reason, which the recovery then reports with the block.
+    if (!on_node.stripe.ok()) continue;
+    ECPIPE_ASSIGN_OR_RETURN(const auto code, codes.Get(on_node.stripe->code));
+    block.bytes = on_node.stripe->block_bytes;
+    block.needed = code->k();
+    for (const BlockPlace& other : on_node.stripe->blocks) {
+      if (other.block_id != block.block_id) block.holders.push_back(other.node);
     }
   }
   MutexLock lock(&mutex_);
@@ -274,8 +274,8 @@ absl::Status RecoveryManager::ListSome(RecoveryId id) {
   // What a coordinator before this one has done is no longer on the node.
   recovery.record.blocks = std::max(recovery.record.blocks, recovery.listed_blocks);
   recovery.record.bytes = std::max(recovery.record.bytes, recovery.listed_bytes);
-  if (!stripes.empty()) {
-    recovery.list_after = stripes.back().stripe_id;
+  if (!page.next.empty()) {
+    recovery.list_after = page.next;
     return absl::OkStatus();
   }
   recovery.list_after.reset();

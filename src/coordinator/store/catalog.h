@@ -16,6 +16,21 @@
 
 namespace ecpipe {
 
+inline constexpr size_t kMaxStripeBlocks = 255;  // no code here has more: GF(2^8)
+// Ids are file names on helpers, which end at 255 bytes; the other names follow suit.
+inline constexpr size_t kMaxCatalogIdBytes = 255;
+
+// A block of a node that ListNode was asked for.
+struct NodeBlock {
+  std::string block_id;
+  absl::StatusOr<Stripe> stripe;  // DATA_LOSS names the stripe that is damaged in the catalog
+};
+
+struct NodeBlockPage {
+  std::vector<NodeBlock> blocks;
+  std::string next;  // asks for the next page; empty: this was the last
+};
+
 // Thread-safe. Every call may block on a disk or a network.
 class Catalog {
  public:
@@ -32,9 +47,16 @@ class Catalog {
 
   virtual absl::StatusOr<Stripe> FindStripe(const std::string& stripe_id) = 0;
 
-  // Up to `limit` stripes in the order of their ids, after `after_stripe_id` ("" starts).
+  // Up to `limit` stripes in the order of their ids, after `after_stripe_id` ("" starts). It leaves
+  // out damaged stripes and logs them, so only the end gives an empty page.
   virtual absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id,
                                                    int limit) = 0;
+
+  // The blocks on a node, of up to `limit` stripes at once, in time proportional to the page.
+  // `page` is empty, or `next` of the page before. Every block that stays on the node from the
+  // first call to the last is listed once. Unknown node: no blocks.
+  virtual absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& page,
+                                                 int limit) = 0;
 
   virtual absl::StatusOr<uint64_t> CountStripes() = 0;
 

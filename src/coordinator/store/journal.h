@@ -14,7 +14,8 @@
 
 namespace ecpipe {
 
-// Thread-safe. Every call may block on a disk or a network.
+// Thread-safe. Every call may block on a disk or a network. Calls that give several records leave
+// out damaged ones and log them.
 class Journal {
  public:
   virtual ~Journal() = default;
@@ -26,7 +27,7 @@ class Journal {
   // are). The coordinator calls it once, when it starts.
   virtual absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) = 0;
 
-  // NOT_FOUND: there was no such repair, or Trim has removed it.
+  // NOT_FOUND: there was no such repair, or Trim has removed it. DATA_LOSS: its record is damaged.
   virtual absl::StatusOr<RepairRecord> Find(RepairId repair_id) = 0;
 
   // The newest records first, by start time.

@@ -2,10 +2,13 @@
 #include "coordinator/store/sqlite_catalog.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "base/bytes/sha256.h"
+#include "base/process/log.h"
 #include "base/status.h"
 #include "coordinator/store/sqlite_schema.h"
 
@@ -13,16 +16,27 @@ namespace ecpipe {
 
 namespace {
 
-// One statement, so that index and stripes are of one snapshot. A left join, because an index entry
-// without its stripe must show.
-constexpr char kFindByHash[] =
-    "SELECT " ECPIPE_STRIPE_COLUMNS
-    ", i.stripe FROM (SELECT stripe FROM block_index WHERE hash = ?1 UNION ALL"
-    " SELECT stripe FROM block_index_recent WHERE hash = ?1) AS i"
-    " LEFT JOIN stripes AS s ON s.row = i.stripe";
+// Left joins, because blocks whose stripe is missing must show.
+constexpr char kSelectByBlock[] =
+    "SELECT " ECPIPE_STRIPE_COLUMNS("f.stripe") " FROM blocks AS f"
+    " LEFT JOIN stripes AS s ON s.stripe = f.stripe" ECPIPE_JOIN_BLOCKS("f.stripe")
+    " WHERE f.block_id = ?1 ORDER BY b.position";
+constexpr char kSelectAfter[] =
+    "SELECT " ECPIPE_STRIPE_COLUMNS("s.stripe") " FROM stripes AS s" ECPIPE_JOIN_BLOCKS(
+        "s.stripe") " WHERE s.stripe_id > ?1 ORDER BY s.stripe_id, b.position";
+constexpr char kSelectOfNode[] =
+    "SELECT " ECPIPE_STRIPE_COLUMNS("f.stripe") " FROM (SELECT DISTINCT stripe FROM blocks"
+    " WHERE node = (SELECT node FROM nodes WHERE name = ?1) AND stripe > ?2"
+    " ORDER BY stripe LIMIT ?3) AS f"
+    " LEFT JOIN stripes AS s ON s.stripe = f.stripe" ECPIPE_JOIN_BLOCKS("f.stripe")
+    " ORDER BY f.stripe, b.position";
+// Blocks count as well: those that a damaged file has of a missing stripe must not join a new one.
+constexpr char kSelectNextNumber[] =
+    "SELECT 1 + max((SELECT coalesce(max(stripe), 0) FROM stripes),"
+    " (SELECT coalesce(max(stripe), 0) FROM blocks))";
 
-// No row has this number: SQLite counts from 1.
-constexpr int64_t kNoRow = 0;
+// Damaged stripes that one listing logs.
+constexpr int kMostLogged = 100;
 
 std::string Quote(const std::string& name) { return "\"" + name + "\""; }
 
@@ -85,19 +99,6 @@ absl::StatusOr<std::vector<const Stripe*>> CheckBatch(const std::vector<Stripe>&
   return sorted;
 }
 
-absl::Status AddToStripeCount(SqliteDb* db, int64_t new_stripes) {
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement update,
-                          db->Prepare("UPDATE totals SET stripes = stripes + ?1"));
-  update.Bind(1, new_stripes);
-  return update.Execute();
-}
-
-absl::Status AlreadyIn(const std::string& block_id, const std::string& stripe_id,
-                       const std::string& holder_id) {
-  return absl::AlreadyExistsError("block " + Quote(block_id) + " of stripe " + Quote(stripe_id) +
-                                  " already belongs to stripe " + Quote(holder_id));
-}
-
 int IndexOfBlock(const Stripe& stripe, const std::string& block_id) {
   for (size_t i = 0; i < stripe.blocks.size(); ++i) {
     if (stripe.blocks[i].block_id == block_id) return static_cast<int>(i);
@@ -105,18 +106,89 @@ int IndexOfBlock(const Stripe& stripe, const std::string& block_id) {
   return -1;
 }
 
+struct NewBlock {
+  int64_t number;  // of its stripe
+  size_t position;
+  const Stripe* stripe;  // in the caller's batch
+
+  const BlockPlace& place() const { return stripe->blocks[position]; }
+};
+
+// Stores the rows of stripes that are new or not as they were, without their blocks.
+absl::StatusOr<std::vector<NewBlock>> PutRows(SqliteDb* db, StripeWriter* writer,
+                                              const std::vector<const Stripe*>& sorted) {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement next, db->Prepare(kSelectNextNumber));
+  ECPIPE_ASSIGN_OR_RETURN(const bool counted, next.Step());
+  int64_t next_number = counted ? next.Int(0) : 1;
+  std::vector<NewBlock> blocks;
+  for (const Stripe* stripe : sorted) {
+    ECPIPE_ASSIGN_OR_RETURN(SqliteStatement find, db->Prepare(kSelectStripeById));
+    find.BindText(1, stripe->stripe_id);
+    ECPIPE_ASSIGN_OR_RETURN(const std::optional<StoredStripe> old, StripeRows(&find).Next());
+    if (old && old->damage.ok() && old->stripe == *stripe) continue;
+    const int64_t number = old ? old->number : next_number++;
+    ECPIPE_RETURN_IF_ERROR(writer->Replace(number, *stripe));
+    for (size_t i = 0; i < stripe->blocks.size(); ++i) blocks.push_back({number, i, stripe});
+  }
+  return blocks;
+}
+
+// Says which stripe has the block; OK when that stripe is missing, and then removes the block.
+absl::Status FreeBlock(SqliteDb* db, const NewBlock& block) {
+  const std::string& block_id = block.place().block_id;
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement find, db->Prepare(kSelectByBlock));
+  find.BindText(1, block_id);
+  ECPIPE_ASSIGN_OR_RETURN(const bool found, find.Step());
+  if (found && !find.IsNull(1)) {
+    return absl::AlreadyExistsError("block " + Quote(block_id) + " of stripe " +
+                                    Quote(block.stripe->stripe_id) + " already belongs to stripe " +
+                                    Quote(std::string(find.Bytes(1))));
+  }
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement remove,
+                          db->Prepare("DELETE FROM blocks WHERE block_id = ?1"));
+  remove.BindText(1, block_id);
+  return remove.Execute();
+}
+
+absl::Status PutBlock(SqliteDb* db, StripeWriter* writer, const NewBlock& block) {
+  const absl::Status added = writer->AddBlock(block.number, block.position, block.place());
+  if (!absl::IsAlreadyExists(added)) return added;
+  ECPIPE_RETURN_IF_ERROR(FreeBlock(db, block));
+  return writer->AddBlock(block.number, block.position, block.place());
+}
+
+absl::StatusOr<StoredStripe> FindByBlock(SqliteDb* db, const std::string& block_id) {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectByBlock));
+  query.BindText(1, block_id);
+  ECPIPE_ASSIGN_OR_RETURN(std::optional<StoredStripe> stored, StripeRows(&query).Next());
+  if (!stored) return absl::NotFoundError("no stripe of the catalog has block " + Quote(block_id));
+  if (!stored->damage.ok()) return Annotate(stored->damage, "find block " + Quote(block_id));
+  if (IndexOfBlock(stored->stripe, block_id) >= 0) return *std::move(stored);
+  return absl::DataLossError("find block " + Quote(block_id) + ": an index of " + db->path() +
+                             " is damaged; REINDEX it with sqlite3 while no coordinator runs");
+}
+
+// The place in the ids of pages that ListNode gives out: the last stripe's number.
+absl::StatusOr<int64_t> PageStart(const std::string& page) {
+  int64_t number = 0;
+  const char* end = page.data() + page.size();
+  if (page.empty()) return number;
+  const auto [stop, error] = std::from_chars(page.data(), end, number);
+  if (error == std::errc() && stop == end) return number;
+  return absl::InvalidArgumentError(Quote(page) + " names no page of the catalog");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteCatalog>> SqliteCatalog::Open(const std::string& path,
                                                                    const Options& options) {
   ECPIPE_RETURN_IF_ERROR(EnsureSchema(path));
-  std::unique_ptr<SqliteCatalog> catalog(new SqliteCatalog(options));
+  std::unique_ptr<SqliteCatalog> catalog(new SqliteCatalog);
   ECPIPE_ASSIGN_OR_RETURN(catalog->writer_,
                           SqlitePool::Open(path, {.cache_kib = options.writer_cache_kib}, 1));
   ECPIPE_ASSIGN_OR_RETURN(
       catalog->readers_,
       SqlitePool::Open(path, {.cache_kib = options.reader_cache_kib}, options.reader_connections));
-  ECPIPE_RETURN_IF_ERROR(catalog->stripes_.Load(catalog->readers_->Take().get()));
   return catalog;
 }
 
@@ -126,183 +198,101 @@ absl::Status SqliteCatalog::Put(const std::vector<Stripe>& stripes) {
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<const Stripe*> sorted, CheckBatch(stripes));
   if (sorted.empty()) return absl::OkStatus();
   const SqlitePool::Lease db = writer_->Take();
-  // Before the transaction, so that an error here does not belie stripes that are stored.
-  ECPIPE_RETURN_IF_ERROR(index_.MoveOld(db.get()));
-
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
-  SqliteStripes::Writer writer(&stripes_, db.get());
-  IndexChanges changes;
-  for (const Stripe* stripe : sorted) {
-    ECPIPE_RETURN_IF_ERROR(Annotate(PutStripe(db.get(), &writer, *stripe, &changes),
-                                    "put stripe " + Quote(stripe->stripe_id)));
-  }
-  // All stripes are as they will be by now, so a block may change its stripe within the batch.
-  ECPIPE_RETURN_IF_ERROR(CheckBlocksFree(db.get(), &changes.new_blocks));
-  ECPIPE_RETURN_IF_ERROR(index_.Remove(db.get(), std::move(changes.removed)));
-  ECPIPE_RETURN_IF_ERROR(index_.Add(db.get(), std::move(changes.added)));
-  ECPIPE_RETURN_IF_ERROR(AddToStripeCount(db.get(), changes.new_stripes));
-  ECPIPE_RETURN_IF_ERROR(transaction.Commit());
-  writer.Publish();
-  return absl::OkStatus();
-}
-
-absl::Status SqliteCatalog::PutStripe(SqliteDb* db, SqliteStripes::Writer* writer,
-                                      const Stripe& stripe, IndexChanges* changes) {
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement find, db->Prepare(kSelectStripeById));
-  find.BindText(1, stripe.stripe_id);
-  ECPIPE_ASSIGN_OR_RETURN(const bool known, find.Step());
-  if (!known) {
-    ECPIPE_ASSIGN_OR_RETURN(const int64_t row, writer->Insert(stripe));
-    ++changes->new_stripes;
-    NoteChanges(row, nullptr, stripe, changes);
-    return absl::OkStatus();
-  }
-  const int64_t row = find.Int(0);
-  // A damaged stripe has to be replaceable. The index entries of blocks that it had stay behind
-  // then, and do no harm: whoever follows one looks for the block id in the stripe.
-  const absl::StatusOr<StripeRow> old = stripes_.Decode(db, find);
-  if (old.ok() && old->stripe == stripe) return absl::OkStatus();
-  find.Reset();
-  ECPIPE_RETURN_IF_ERROR(writer->Update(row, stripe));
-  NoteChanges(row, old.ok() ? &old->stripe : nullptr, stripe, changes);
-  return absl::OkStatus();
-}
-
-void SqliteCatalog::NoteChanges(int64_t row, const Stripe* old_stripe, const Stripe& stripe,
-                                IndexChanges* changes) const {
-  // Blocks of one stripe may share a hash and then share the entry, hence sets.
-  std::set<std::string_view> old_ids;
-  std::set<uint32_t> old_hashes;
-  if (old_stripe != nullptr) {
-    for (const BlockPlace& block : old_stripe->blocks) {
-      old_ids.insert(block.block_id);
-      old_hashes.insert(block_hash_(block.block_id));
-    }
-  }
-  std::set<uint32_t> hashes;
-  for (const BlockPlace& block : stripe.blocks) {
-    const BlockIndexEntry entry{block_hash_(block.block_id), row};
-    if (!old_ids.contains(block.block_id)) {
-      changes->new_blocks.push_back({entry, &stripe, &block.block_id});
-    }
-    if (hashes.insert(entry.hash).second && !old_hashes.contains(entry.hash)) {
-      changes->added.push_back(entry);
-    }
-  }
-  for (const uint32_t hash : old_hashes) {
-    if (!hashes.contains(hash)) changes->removed.push_back({hash, row});
-  }
-}
-
-absl::Status SqliteCatalog::CheckBlocksFree(SqliteDb* db, std::vector<NewBlock>* blocks) {
-  std::sort(blocks->begin(), blocks->end(), [](const NewBlock& a, const NewBlock& b) {
-    return std::tuple(StoredHash(a.entry.hash), std::string_view(*a.block_id)) <
-           std::tuple(StoredHash(b.entry.hash), std::string_view(*b.block_id));
+  StripeWriter writer(db.get());
+  // All stripes have lost their old blocks by then, so a block may change its stripe within the
+  // batch.
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<NewBlock> blocks, PutRows(db.get(), &writer, sorted));
+  // In the order of the largest index, so that neighbours meet the same page while it is cached.
+  std::sort(blocks.begin(), blocks.end(), [](const NewBlock& a, const NewBlock& b) {
+    return a.place().block_id < b.place().block_id;
   });
-  for (size_t i = 0; i < blocks->size(); ++i) {
-    const NewBlock& block = (*blocks)[i];
-    if (i > 0 && *(*blocks)[i - 1].block_id == *block.block_id) {
-      return AlreadyIn(*block.block_id, block.stripe->stripe_id,
-                       (*blocks)[i - 1].stripe->stripe_id);
-    }
-    const absl::StatusOr<Found> holder = FindBlockIn(db, *block.block_id, block.entry.stripe);
-    if (holder.ok()) {
-      return AlreadyIn(*block.block_id, block.stripe->stripe_id, holder->row.stripe.stripe_id);
-    }
-    // A damaged stripe that shares the hash must not keep healthy ones out.
-    if (!absl::IsNotFound(holder.status()) && !absl::IsDataLoss(holder.status())) {
-      return holder.status();
-    }
+  for (const NewBlock& block : blocks) {
+    ECPIPE_RETURN_IF_ERROR(Annotate(PutBlock(db.get(), &writer, block),
+                                    "put stripe " + Quote(block.stripe->stripe_id)));
   }
-  return absl::OkStatus();
+  return transaction.Commit();
 }
 
 absl::Status SqliteCatalog::MoveBlock(const std::string& block_id, const std::string& node) {
   ECPIPE_RETURN_IF_ERROR(CheckName(node, "a node id"));
   const SqlitePool::Lease db = writer_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
-  ECPIPE_ASSIGN_OR_RETURN(Found found, FindBlockIn(db.get(), block_id, kNoRow));
-  found.row.stripe.blocks[static_cast<size_t>(found.block_index)].node = node;
-  SqliteStripes::Writer writer(&stripes_, db.get());
-  ECPIPE_RETURN_IF_ERROR(writer.Update(found.row.row, found.row.stripe));
-  ECPIPE_RETURN_IF_ERROR(transaction.Commit());
-  writer.Publish();
-  return absl::OkStatus();
+  ECPIPE_ASSIGN_OR_RETURN(StoredStripe stored, FindByBlock(db.get(), block_id));
+  const auto position = static_cast<size_t>(IndexOfBlock(stored.stripe, block_id));
+  stored.stripe.blocks[position].node = node;
+  ECPIPE_RETURN_IF_ERROR(StripeWriter(db.get()).Move(stored.number, position, stored.stripe));
+  return transaction.Commit();
 }
 
 // ---- Reading --------------------------------------------------------------------------------
 
-absl::StatusOr<SqliteCatalog::Found> SqliteCatalog::FindBlockIn(SqliteDb* db,
-                                                                const std::string& block_id,
-                                                                int64_t except_row) {
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kFindByHash));
-  query.Bind(1, StoredHash(block_hash_(block_id)));
-  // A damaged candidate counts only if no healthy one has the block.
-  absl::Status damage;
-  while (true) {
-    ECPIPE_ASSIGN_OR_RETURN(const bool more, query.Step());
-    if (!more) break;
-    if (query.Int(5) == except_row) continue;
-    if (query.IsNull(0)) {
-      damage =
-          absl::DataLossError("the index of " + db->path() + " names a stripe that does not exist");
-      continue;
-    }
-    absl::StatusOr<StripeRow> row = stripes_.Decode(db, query);
-    if (!row.ok()) {
-      damage = row.status();
-      continue;
-    }
-    const int block_index = IndexOfBlock(row->stripe, block_id);
-    if (block_index >= 0) return Found{*std::move(row), block_index};
-  }
-  if (!damage.ok()) return Annotate(damage, "find block " + Quote(block_id));
-  return absl::NotFoundError("no stripe of the catalog has block " + Quote(block_id));
-}
-
 absl::StatusOr<BlockLocation> SqliteCatalog::FindBlock(const std::string& block_id) {
   const SqlitePool::Lease db = readers_->Take();
-  ECPIPE_ASSIGN_OR_RETURN(Found found, FindBlockIn(db.get(), block_id, kNoRow));
-  return BlockLocation{std::move(found.row.stripe), found.block_index};
+  ECPIPE_ASSIGN_OR_RETURN(StoredStripe stored, FindByBlock(db.get(), block_id));
+  const int block_index = IndexOfBlock(stored.stripe, block_id);
+  return BlockLocation{std::move(stored.stripe), block_index};
 }
 
 absl::StatusOr<Stripe> SqliteCatalog::FindStripe(const std::string& stripe_id) {
   const SqlitePool::Lease db = readers_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectStripeById));
   query.BindText(1, stripe_id);
-  ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
-  if (!found) return absl::NotFoundError("the catalog has no stripe " + Quote(stripe_id));
-  ECPIPE_ASSIGN_OR_RETURN(StripeRow row, stripes_.Decode(db.get(), query));
-  return std::move(row.stripe);
+  ECPIPE_ASSIGN_OR_RETURN(std::optional<StoredStripe> stored, StripeRows(&query).Next());
+  if (!stored) return absl::NotFoundError("the catalog has no stripe " + Quote(stripe_id));
+  return (*std::move(stored)).Checked();
 }
 
 absl::StatusOr<std::vector<Stripe>> SqliteCatalog::List(const std::string& after_stripe_id,
                                                         int limit) {
   if (limit < 1) return absl::InvalidArgumentError("the limit of a list must be 1 or more");
+  const auto most = static_cast<size_t>(std::min(limit, kMaxListedStripes));
   const SqlitePool::Lease db = readers_->Take();
-  ECPIPE_ASSIGN_OR_RETURN(
-      SqliteStatement query,
-      db->Prepare("SELECT " ECPIPE_STRIPE_COLUMNS " FROM stripes AS s WHERE s.stripe_id > ?1"
-                  " ORDER BY s.stripe_id LIMIT ?2"));
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectAfter));
   query.BindText(1, after_stripe_id);
-  query.Bind(2, std::min(limit, kMaxListedStripes));
+  StripeRows rows(&query);
+  int damaged = 0;
   std::vector<Stripe> page;
+  while (page.size() < most) {
+    ECPIPE_ASSIGN_OR_RETURN(std::optional<StoredStripe> stored, rows.Next());
+    if (!stored) break;
+    if (stored->damage.ok()) {
+      page.push_back(std::move(stored->stripe));
+    } else if (++damaged <= kMostLogged) {
+      Log(LogLevel::kError, "catalog.damaged", {{"status", StatusText(stored->damage)}});
+    }
+  }
+  return page;
+}
+
+absl::StatusOr<NodeBlockPage> SqliteCatalog::ListNode(const std::string& node,
+                                                      const std::string& page, int limit) {
+  if (limit < 1) return absl::InvalidArgumentError("the limit of a list must be 1 or more");
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t after, PageStart(page));
+  const SqlitePool::Lease db = readers_->Take();
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectOfNode));
+  query.BindText(1, node);
+  query.Bind(2, after);
+  query.Bind(3, std::min(limit, kMaxListedStripes));
+  StripeRows rows(&query);
+  NodeBlockPage listed;
   while (true) {
-    ECPIPE_ASSIGN_OR_RETURN(const bool more, query.Step());
-    if (!more) return page;
-    ECPIPE_ASSIGN_OR_RETURN(StripeRow row, stripes_.Decode(db.get(), query));
-    page.push_back(std::move(row.stripe));
+    ECPIPE_ASSIGN_OR_RETURN(std::optional<StoredStripe> stored, rows.Next());
+    if (!stored) return listed;
+    listed.next = std::to_string(stored->number);
+    const Stripe& stripe = stored->stripe;
+    for (const BlockPlace& place : stripe.blocks) {
+      if (place.node != node) continue;
+      listed.blocks.push_back({place.block_id, stripe});
+      if (!stored->damage.ok()) listed.blocks.back().stripe = stored->damage;
+    }
   }
 }
 
 absl::StatusOr<uint64_t> SqliteCatalog::CountStripes() {
   const SqlitePool::Lease db = readers_->Take();
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare("SELECT stripes FROM totals"));
-  ECPIPE_ASSIGN_OR_RETURN(const bool found, query.Step());
-  if (!found) {
-    return absl::DataLossError(db->path() +
-                               ": the table of totals is empty, so the database is damaged");
-  }
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare("SELECT count(*) FROM stripes"));
+  ECPIPE_RETURN_IF_ERROR(query.Step().status());
   return static_cast<uint64_t>(query.Int(0));
 }
 

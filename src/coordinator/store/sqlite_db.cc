@@ -19,6 +19,9 @@ constexpr size_t kMaxCachedStatements = 64;
 constexpr int kLockRetryMillis = 1;
 
 absl::StatusCode CodeFor(int sqlite_code) {
+  if (sqlite_code == SQLITE_CONSTRAINT_UNIQUE || sqlite_code == SQLITE_CONSTRAINT_PRIMARYKEY) {
+    return absl::StatusCode::kAlreadyExists;
+  }
   switch (sqlite_code & 0xff) {  // the low byte is the primary code, the rest is detail
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -67,9 +70,10 @@ absl::Status SqliteDb::Configure() {
   // cell_size_check finds damaged pages before they are used. trusted_schema is off because a
   // damaged or foreign file must not run functions. The log is cut back to 64 MiB once a large
   // transaction has left it longer.
-  ECPIPE_RETURN_IF_ERROR(Run("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
-                             "PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL;"
-                             "PRAGMA journal_size_limit = 67108864;"));
+  ECPIPE_RETURN_IF_ERROR(
+      Run("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+          "PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL;"
+          "PRAGMA journal_size_limit = 67108864;"));
   ECPIPE_RETURN_IF_ERROR(Run(SyncPragma(options_.sync)));
   return Run(("PRAGMA cache_size = -" + std::to_string(options_.cache_kib)).c_str());
 }
@@ -119,10 +123,6 @@ absl::StatusOr<SqliteStatement> SqliteDb::Prepare(std::string_view sql) {
   return SqliteStatement(this, &found->second);
 }
 
-int64_t SqliteDb::last_insert_rowid() const { return sqlite3_last_insert_rowid(db_); }
-
-int64_t SqliteDb::changed_rows() const { return sqlite3_changes64(db_); }
-
 // ---- SqliteStatement ------------------------------------------------------------------------
 
 SqliteStatement::~SqliteStatement() {
@@ -148,6 +148,10 @@ void SqliteStatement::BindText(int parameter, std::string_view text) {
 void SqliteStatement::BindBlob(int parameter, std::string_view bytes) {
   NoteBind(sqlite3_bind_blob64(cached_->statement, parameter, bytes.empty() ? "" : bytes.data(),
                                bytes.size(), SQLITE_TRANSIENT));
+}
+
+void SqliteStatement::BindNull(int parameter) {
+  NoteBind(sqlite3_bind_null(cached_->statement, parameter));
 }
 
 absl::StatusOr<bool> SqliteStatement::Step() {
@@ -177,6 +181,13 @@ bool SqliteStatement::IsNull(int column) const {
 
 int64_t SqliteStatement::Int(int column) const {
   return sqlite3_column_int64(cached_->statement, column);
+}
+
+absl::StatusOr<uint32_t> SqliteStatement::Uint32(int column, uint32_t most) const {
+  const int64_t value = Int(column);
+  if (value >= 0 && value <= int64_t{most}) return static_cast<uint32_t>(value);
+  return absl::DataLossError("column " + std::to_string(column) + " holds " +
+                             std::to_string(value));
 }
 
 std::string_view SqliteStatement::Bytes(int column) const {

@@ -6,8 +6,9 @@
 //
 // Errors: UNAVAILABLE when another connection kept the lock past the timeout (nothing was done, try
 // again), RESOURCE_EXHAUSTED for a full disk, PERMISSION_DENIED for a file that may not be written,
-// DATA_LOSS for a damaged file or one that is no database, INTERNAL for anything else, and UNKNOWN
-// from Commit alone: the disk failed while the transaction was being made durable.
+// DATA_LOSS for a damaged file or one that is no database, ALREADY_EXISTS for a row whose key
+// another row has, INTERNAL for anything else, and UNKNOWN from Commit alone: the disk failed while
+// the transaction was being made durable.
 #pragma once
 
 #include <chrono>
@@ -61,9 +62,6 @@ class SqliteDb {
   // fixed set of texts. A text may be in use once at a time.
   absl::StatusOr<SqliteStatement> Prepare(std::string_view sql);
 
-  int64_t last_insert_rowid() const;
-  // Rows that the latest INSERT, UPDATE or DELETE touched.
-  int64_t changed_rows() const;
   const std::string& path() const { return path_; }
 
  private:
@@ -91,7 +89,8 @@ class SqliteDb {
 class SqliteStatement {
  public:
   SqliteStatement(SqliteStatement&& other) noexcept
-      : db_(other.db_), cached_(std::exchange(other.cached_, nullptr)),
+      : db_(other.db_),
+        cached_(std::exchange(other.cached_, nullptr)),
         bind_code_(other.bind_code_) {}
   SqliteStatement& operator=(SqliteStatement&&) = delete;
   ~SqliteStatement();
@@ -99,6 +98,7 @@ class SqliteStatement {
   void Bind(int parameter, int64_t value);
   void BindText(int parameter, std::string_view text);
   void BindBlob(int parameter, std::string_view bytes);
+  void BindNull(int parameter);
 
   // True: there is a row to look at. False: the statement is complete.
   absl::StatusOr<bool> Step();
@@ -109,6 +109,8 @@ class SqliteStatement {
 
   bool IsNull(int column) const;
   int64_t Int(int column) const;
+  // A number from 0 to `most`; DATA_LOSS for any other.
+  absl::StatusOr<uint32_t> Uint32(int column, uint32_t most) const;
   // Bytes of a text or blob; valid until the next Step, Reset or destruction.
   std::string_view Bytes(int column) const;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recoveries table of the journal.
+// The tables recoveries and recovery_targets of the journal.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,9 +12,12 @@
 
 namespace ecpipe {
 
-// Replaces an older row of the same id. INVALID_ARGUMENT for a node id over kMaxCatalogIdBytes.
+// Replaces an older record of the same id, within the caller's write transaction. INVALID_ARGUMENT
+// for a node id over kMaxCatalogIdBytes.
 absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record);
-// The newest first. DATA_LOSS for a row that makes no sense.
+// Only its targets.
+absl::Status StoreTargets(SqliteDb* db, RecoveryId id, const std::vector<std::string>& targets);
+// The newest first. Rows that make no sense are logged and left out.
 absl::StatusOr<std::vector<RecoveryRecord>> LoadRecoveries(SqliteDb* db, int limit);
 
 }  // namespace ecpipe

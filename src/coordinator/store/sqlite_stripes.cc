@@ -1,84 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/store/sqlite_stripes.h"
 
+#include <span>
+#include <string_view>
 #include <utility>
-#include <vector>
 
+#include "base/bytes/crc32c.h"
 #include "base/status.h"
-#include "coordinator/store/stripe_record.h"
 
 namespace ecpipe {
+namespace {
 
-absl::Status SqliteStripes::Load(SqliteDb* db) {
-  ECPIPE_RETURN_IF_ERROR(nodes_.Load(db));
-  return codes_.Load(db);
+void AppendNumber(uint64_t value, size_t bytes, std::string* out) {
+  for (size_t i = 0; i < bytes; ++i) out->push_back(static_cast<char>(value >> (8 * i)));
 }
 
-absl::StatusOr<StripeRow> SqliteStripes::Decode(SqliteDb* db, const SqliteStatement& row) {
-  absl::StatusOr<Stripe> stripe = DecodeStripe(db, row);
-  if (!stripe.ok()) {
-    return Annotate(stripe.status(), "stripe \"" + std::string(row.Bytes(1)) +
-                                         "\" is damaged in the catalog; load its manifest again");
+void AppendText(std::string_view text, std::string* out) {
+  AppendNumber(text.size(), 4, out);
+  out->append(text);
+}
+
+absl::Status DamageOf(const Stripe& stripe, std::string_view why) {
+  return absl::DataLossError("stripe \"" + stripe.stripe_id + "\" is damaged in the catalog (" +
+                             std::string(why) + "); load its manifest again");
+}
+
+}  // namespace
+
+uint32_t StripeCrc(const Stripe& stripe) {
+  std::string bytes;
+  AppendText(stripe.stripe_id, &bytes);
+  AppendText(stripe.code, &bytes);
+  AppendNumber(stripe.block_bytes, 8, &bytes);
+  for (const BlockPlace& place : stripe.blocks) {
+    AppendText(place.block_id, &bytes);
+    AppendText(place.node, &bytes);
+    AppendText(place.sha256, &bytes);
   }
-  return StripeRow{row.Int(0), *std::move(stripe)};
+  return Crc32c(std::span(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()));
 }
 
-absl::StatusOr<Stripe> SqliteStripes::DecodeStripe(SqliteDb* db, const SqliteStatement& row) {
-  Stripe stripe;
-  stripe.stripe_id = row.Bytes(1);
-  ECPIPE_ASSIGN_OR_RETURN(stripe.code, codes_.Name(db, row.Int(2)));
-  stripe.block_bytes = static_cast<uint64_t>(row.Int(3));
-  const StripeHeader header{stripe.stripe_id, stripe.code, stripe.block_bytes};
-  ECPIPE_ASSIGN_OR_RETURN(std::vector<StripeMember> members, DecodeMembers(header, row.Bytes(4)));
-  stripe.blocks.reserve(members.size());
-  for (StripeMember& member : members) {
-    ECPIPE_ASSIGN_OR_RETURN(std::string node, nodes_.Name(db, member.node_ref));
-    stripe.blocks.push_back(
-        {std::move(member.block_id), std::move(node), std::move(member.sha256)});
+absl::StatusOr<std::optional<StoredStripe>> StripeRows::Next() {
+  if (!begun_) {
+    ECPIPE_ASSIGN_OR_RETURN(at_row_, query_->Step());
   }
-  return stripe;
+  begun_ = true;
+  if (!at_row_) return std::nullopt;
+  StoredStripe stored{query_->Int(0), {}, {}};
+  Stripe& stripe = stored.stripe;
+  const bool no_row = query_->IsNull(1);
+  stripe.stripe_id = query_->Bytes(1);
+  stripe.code = query_->Bytes(2);
+  stripe.block_bytes = static_cast<uint64_t>(query_->Int(3));
+  const int64_t crc = query_->Int(4);
+  bool in_order = !query_->IsNull(5);
+  do {
+    const auto position = static_cast<int64_t>(stripe.blocks.size());
+    in_order = in_order && query_->Int(5) == position && position < int64_t{kMaxStripeBlocks};
+    if (stripe.blocks.size() <= kMaxStripeBlocks) {
+      stripe.blocks.push_back({std::string(query_->Bytes(6)), std::string(query_->Bytes(7)),
+                               std::string(query_->Bytes(8))});
+    }
+    ECPIPE_ASSIGN_OR_RETURN(at_row_, query_->Step());
+  } while (at_row_ && query_->Int(0) == stored.number);
+  if (no_row) {
+    stripe.stripe_id = "number " + std::to_string(stored.number);
+    stored.damage = DamageOf(stripe, "it has blocks, but no row of its own");
+  } else if (!in_order) {
+    stored.damage = DamageOf(stripe, "a block of it is missing or too many");
+  } else if (crc != StripeCrc(stripe)) {
+    stored.damage = DamageOf(stripe, "its checksum does not match");
+  }
+  return stored;
 }
 
-absl::StatusOr<int64_t> SqliteStripes::Writer::Insert(const Stripe& stripe) {
-  ECPIPE_ASSIGN_OR_RETURN(const uint32_t code, codes_.Ref(stripe.code));
-  ECPIPE_ASSIGN_OR_RETURN(const std::string members, Encode(stripe));
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement insert,
-                          db_->Prepare("INSERT INTO stripes(stripe_id, code, block_bytes, members)"
-                                       " VALUES(?1, ?2, ?3, ?4)"));
-  insert.BindText(1, stripe.stripe_id);
-  insert.Bind(2, code);
-  insert.Bind(3, static_cast<int64_t>(stripe.block_bytes));
-  insert.BindBlob(4, members);
-  ECPIPE_RETURN_IF_ERROR(insert.Execute());
-  return db_->last_insert_rowid();
-}
-
-absl::Status SqliteStripes::Writer::Update(int64_t row, const Stripe& stripe) {
-  ECPIPE_ASSIGN_OR_RETURN(const uint32_t code, codes_.Ref(stripe.code));
-  ECPIPE_ASSIGN_OR_RETURN(const std::string members, Encode(stripe));
+absl::Status StripeWriter::Replace(int64_t number, const Stripe& stripe) {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement remove,
+                          db_->Prepare("DELETE FROM blocks WHERE stripe = ?1"));
+  remove.Bind(1, number);
+  ECPIPE_RETURN_IF_ERROR(remove.Execute());
   ECPIPE_ASSIGN_OR_RETURN(
-      SqliteStatement update,
-      db_->Prepare("UPDATE stripes SET code = ?2, block_bytes = ?3, members = ?4 WHERE row = ?1"));
-  update.Bind(1, row);
-  update.Bind(2, code);
-  update.Bind(3, static_cast<int64_t>(stripe.block_bytes));
-  update.BindBlob(4, members);
-  return update.Execute();
+      SqliteStatement store,
+      db_->Prepare("INSERT INTO stripes(stripe, stripe_id, code, block_bytes, crc32c)"
+                   " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT(stripe) DO UPDATE SET"
+                   " code = excluded.code, block_bytes = excluded.block_bytes,"
+                   " crc32c = excluded.crc32c"));
+  store.Bind(1, number);
+  store.BindText(2, stripe.stripe_id);
+  store.BindText(3, stripe.code);
+  store.Bind(4, static_cast<int64_t>(stripe.block_bytes));
+  store.Bind(5, StripeCrc(stripe));
+  return store.Execute();
 }
 
-absl::StatusOr<std::string> SqliteStripes::Writer::Encode(const Stripe& stripe) {
-  std::vector<StripeMember> members;
-  members.reserve(stripe.blocks.size());
-  for (const BlockPlace& block : stripe.blocks) {
-    ECPIPE_ASSIGN_OR_RETURN(const uint32_t node, nodes_.Ref(block.node));
-    members.push_back({block.block_id, node, block.sha256});
-  }
-  return EncodeMembers({stripe.stripe_id, stripe.code, stripe.block_bytes}, members);
+absl::Status StripeWriter::AddBlock(int64_t number, size_t position, const BlockPlace& place) {
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t node, NodeNumber(place.node));
+  ECPIPE_ASSIGN_OR_RETURN(
+      SqliteStatement add,
+      db_->Prepare("INSERT INTO blocks(stripe, position, block_id, node, sha256)"
+                   " VALUES(?1, ?2, ?3, ?4, ?5)"));
+  add.Bind(1, number);
+  add.Bind(2, static_cast<int64_t>(position));
+  add.BindText(3, place.block_id);
+  add.Bind(4, node);
+  add.BindText(5, place.sha256);
+  return add.Execute();
 }
 
-void SqliteStripes::Writer::Publish() {
-  nodes_.Publish();
-  codes_.Publish();
+absl::Status StripeWriter::Move(int64_t number, size_t position, const Stripe& stripe) {
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t node, NodeNumber(stripe.blocks[position].node));
+  ECPIPE_ASSIGN_OR_RETURN(
+      SqliteStatement move,
+      db_->Prepare("UPDATE blocks SET node = ?3 WHERE stripe = ?1 AND position = ?2"));
+  move.Bind(1, number);
+  move.Bind(2, static_cast<int64_t>(position));
+  move.Bind(3, node);
+  ECPIPE_RETURN_IF_ERROR(move.Execute());
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement sign,
+                          db_->Prepare("UPDATE stripes SET crc32c = ?2 WHERE stripe = ?1"));
+  sign.Bind(1, number);
+  sign.Bind(2, StripeCrc(stripe));
+  return sign.Execute();
+}
+
+absl::StatusOr<int64_t> StripeWriter::NodeNumber(const std::string& name) {
+  const auto known = nodes_.find(name);
+  if (known != nodes_.end()) return known->second;
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement add,
+                          db_->Prepare("INSERT INTO nodes(node, name)"
+                                       " SELECT coalesce(max(node), 0) + 1, ?1 FROM nodes"
+                                       " WHERE true ON CONFLICT(name) DO NOTHING"));
+  add.BindText(1, name);
+  ECPIPE_RETURN_IF_ERROR(add.Execute());
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement find,
+                          db_->Prepare("SELECT node FROM nodes WHERE name = ?1"));
+  find.BindText(1, name);
+  ECPIPE_ASSIGN_OR_RETURN(const bool found, find.Step());
+  if (!found) return absl::DataLossError("node \"" + name + "\" is missing in the catalog");
+  const int64_t node = find.Int(0);
+  nodes_.emplace(name, node);
+  return node;
 }
 
 }  // namespace ecpipe

@@ -40,6 +40,7 @@ class MemoryCatalog : public Catalog {
     for (const Stripe& stripe : stripes) {
       for (int i = 0; i < 6; ++i) {
         if (stripe.blocks[static_cast<size_t>(i)].block_id == block_id) {
+          if (damaged.contains(stripe.stripe_id)) return Damage(stripe);
           return BlockLocation{stripe, i};
         }
       }
@@ -52,6 +53,21 @@ class MemoryCatalog : public Catalog {
     std::vector<Stripe> page;
     for (const Stripe& stripe : stripes) {
       if (stripe.stripe_id > after && static_cast<int>(page.size()) < limit) page.push_back(stripe);
+    }
+    return page;
+  }
+  absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& after,
+                                         int limit) override {
+    NodeBlockPage page;
+    const std::vector<Stripe> stripes_after = List(after, limit).value();
+    for (const Stripe& stripe : stripes_after) {
+      page.next = stripe.stripe_id;
+      const bool is_damaged = damaged.contains(stripe.stripe_id);
+      for (const BlockPlace& place : stripe.blocks) {
+        if (place.node != node) continue;
+        page.blocks.push_back({place.block_id, stripe});
+        if (is_damaged) page.blocks.back().stripe = Damage(stripe);
+      }
     }
     return page;
   }
@@ -68,8 +84,13 @@ class MemoryCatalog : public Catalog {
     return absl::OkStatus();
   }
 
+  static absl::Status Damage(const Stripe& stripe) {
+    return absl::DataLossError("stripe " + stripe.stripe_id + " is damaged");
+  }
+
   Mutex mutex;
   std::vector<Stripe> stripes;
+  std::set<std::string> damaged;     // ids of stripes; set before use
   std::map<std::string, int> moves;  // by block id
   std::function<void()> on_move;
 };

@@ -175,6 +175,20 @@ TEST_F(RecoveryManagerTest, WhatFailsAgainAndAgainIsReported) {
   EXPECT_THAT(view.blocked[0].reason, HasSubstr("bad sector"));
 }
 
+TEST_F(RecoveryManagerTest, ADamagedStripeIsReportedAndHoldsUpNobody) {
+  catalog_.damaged = {"s1000"};  // of which n0 has b0
+  const uint64_t lost = BlocksOf("n0");
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(RunToEnd(id));
+  const RecoveryView view = View(id);
+  EXPECT_EQ(view.record.state, RecoveryState::kPartial);
+  EXPECT_EQ(view.record.blocks, lost);
+  EXPECT_EQ(view.record.done_blocks, lost - 1);
+  ASSERT_EQ(view.blocked.size(), 1u);
+  EXPECT_EQ(view.blocked[0].block_id, "b0");
+  EXPECT_THAT(view.blocked[0].reason, HasSubstr("stripe s1000 is damaged"));
+}
+
 TEST_F(RecoveryManagerTest, PauseResumeCancel) {
   RecoveryRequest request = Request();
   request.streams_per_node = 1;

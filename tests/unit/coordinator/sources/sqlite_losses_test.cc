@@ -93,12 +93,5 @@ TEST_F(SqliteLossesTest, DamageIsFound) {
   EXPECT_TRUE(absl::IsDataLoss(UnpackBlocks(packed.substr(0, 24) + packed.substr(0, 24)).status()));
 }
 
-TEST_F(SqliteLossesTest, TakesAFileOfTheVersionBefore) {
-  Run("DROP TABLE lost_nodes; DROP TABLE lost_blocks; PRAGMA user_version = 5");
-  Open();
-  EXPECT_TRUE(losses_->Keep(Node("n1"), 1, Blocks()).ok());
-  EXPECT_EQ(Nodes(), (std::vector<std::string>{"n1"}));
-}
-
 }  // namespace
 }  // namespace ecpipe

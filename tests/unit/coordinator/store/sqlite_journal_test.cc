@@ -60,35 +60,6 @@ class SqliteJournalTest : public testing::Test {
   std::unique_ptr<SqliteJournal> journal_;
 };
 
-TEST_F(SqliteJournalTest, TakesAFileOfAVersionBefore) {
-  RepairRecord hosted = Record(7, 50);
-  hosted.hosts = {"node-3"};
-  hosted.moved.clear();
-  Store(hosted);
-  RepairRecord plain = Record(8, 60);
-  plain.hosts.clear();
-  plain.moved.clear();
-  Store(plain);
-  journal_.reset();
-  {
-    auto db = SqliteDb::Open(path_, {});
-    ASSERT_TRUE(db.ok());
-    ASSERT_TRUE(
-        (*db)
-            ->Run("ALTER TABLE recoveries DROP COLUMN rebuild_after_unix_ms;"
-                  "ALTER TABLE repairs DROP COLUMN moved;"
-                  "ALTER TABLE repairs RENAME COLUMN hosts TO host;"
-                  "UPDATE repairs SET host = CASE repair_id WHEN 7 THEN 'node-3' ELSE '' END;"
-                  "PRAGMA user_version = 2")
-            .ok());
-  }
-  Open();
-  EXPECT_EQ(*journal_->Find(7), hosted);
-  EXPECT_EQ(*journal_->Find(8), plain);
-  Open();
-  EXPECT_EQ(*journal_->Find(7), hosted);
-}
-
 TEST_F(SqliteJournalTest, FindsOneByItsId) {
   const RepairRecord record = Record(UINT64_MAX - 3, 50, RepairState::kFailed);
   Store(record);
@@ -166,32 +137,72 @@ TEST_F(SqliteJournalTest, LimitsOfARecord) {
   EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record)));
 }
 
-TEST_F(SqliteJournalTest, DamagedRecordIsReported) {
+TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
+  const RepairRecord other = Record(2, 5, RepairState::kDone);
   for (const char* damage :
-       {"UPDATE repairs SET state = 9", "UPDATE repairs SET block_ids = x'05'",
-        "UPDATE repairs SET attempt = 4294967296", "UPDATE repairs SET attempt = -1",
-        "UPDATE repairs SET block_ids = zeroblob(65)"}) {
-    Store(Record(1, 1, RepairState::kDone));
+       {"UPDATE repairs SET state = 9 WHERE repair_id = 1",
+        "UPDATE repairs SET attempt = 4294967296 WHERE repair_id = 1",
+        "UPDATE repairs SET attempt = -1 WHERE repair_id = 1",
+        "DELETE FROM repair_blocks WHERE repair_id = 1 AND position = 1",
+        "UPDATE repair_blocks SET position = 64 WHERE repair_id = 1 AND position = 2",
+        "UPDATE repair_blocks SET block_id = NULL WHERE repair_id = 1 AND position = 1",
+        "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 1",
+        "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 0",
+        "INSERT INTO repair_blocks WITH RECURSIVE c(p) AS (SELECT 3 UNION ALL SELECT p + 1 FROM c"
+        " WHERE p < 64) SELECT 1, p, 'b', NULL, 0 FROM c"}) {
+    Store(Record(1, 1));
+    Store(other);
     auto db = SqliteDb::Open(path_, {});
-    ASSERT_TRUE(db.ok() && (*db)->Run(damage).ok());
-    const absl::Status status = journal_->Recent(10).status();
-    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    ASSERT_TRUE(db.ok() && (*db)->Run(damage).ok()) << damage;
+    const absl::Status status = journal_->Find(1).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << damage << ": " << status;
+    EXPECT_NE(status.message().find(RepairIdText(1).c_str()), absl::string_view::npos) << status;
+    EXPECT_EQ(journal_->Recent(10).value(), std::vector<RepairRecord>{other}) << damage;
+    EXPECT_TRUE(journal_->TakeInterrupted(9).value().empty()) << damage;
   }
 }
 
-TEST_F(SqliteJournalTest, DamagedRecoveryIsReported) {
+TEST_F(SqliteJournalTest, DamagedRecoveryIsLeftOut) {
+  RecoveryRecord other;
+  other.recovery_id = 2;
+  ASSERT_TRUE(journal_->RecordRecovery(other).ok());
   for (const char* damage :
-       {"UPDATE recoveries SET state = 9", "UPDATE recoveries SET policy = -1",
-        "UPDATE recoveries SET slice_bytes = 67108865", "UPDATE recoveries SET slice_bytes = -1",
-        "UPDATE recoveries SET streams_per_node = 4294967296"}) {
+       {"UPDATE recoveries SET state = 9 WHERE recovery_id = 1",
+        "UPDATE recoveries SET policy = -1 WHERE recovery_id = 1",
+        "UPDATE recoveries SET transport = 'pigeon' WHERE recovery_id = 1",
+        "UPDATE recoveries SET slice_bytes = 67108865 WHERE recovery_id = 1",
+        "UPDATE recoveries SET slice_bytes = -1 WHERE recovery_id = 1",
+        "UPDATE recoveries SET streams_per_node = 4294967296 WHERE recovery_id = 1",
+        "UPDATE recovery_targets SET position = 5 WHERE recovery_id = 1 AND position = 1",
+        "DELETE FROM recovery_targets WHERE recovery_id = 1 AND position = 0"}) {
     RecoveryRecord record;
     record.recovery_id = 1;
+    record.request.to = {"n1", "n2"};
     ASSERT_TRUE(journal_->RecordRecovery(record).ok());
+    EXPECT_EQ(journal_->Recoveries(10).value(), (std::vector<RecoveryRecord>{other, record}));
     auto db = SqliteDb::Open(path_, {});
-    ASSERT_TRUE(db.ok() && (*db)->Run(damage).ok());
-    const absl::Status status = journal_->Recoveries(10).status();
-    EXPECT_TRUE(absl::IsDataLoss(status)) << damage << ": " << status;
+    ASSERT_TRUE(db.ok() && (*db)->Run(damage).ok()) << damage;
+    EXPECT_EQ(journal_->Recoveries(10).value(), std::vector<RecoveryRecord>{other}) << damage;
   }
+}
+
+// These words are in files: a change of one is a new schema version.
+TEST_F(SqliteJournalTest, ValuesAreStoredByName) {
+  Store(Record(1, 1, RepairState::kInterrupted));
+  RecoveryRecord recovery;
+  recovery.recovery_id = 1;
+  recovery.request.policy = RecoveryPolicy::kLeastRecent;
+  recovery.request.transport = TransportKind::kRedis;
+  recovery.state = RecoveryState::kReturned;
+  ASSERT_TRUE(journal_->RecordRecovery(recovery).ok());
+  auto db = SqliteDb::Open(path_, {});
+  ASSERT_TRUE(db.ok());
+  auto query = (*db)->Prepare(
+      "SELECT r.state || ' ' || b.block_id || ' ' || b.host || ' ' || b.moved || ' ' || c.policy"
+      " || ' ' || c.transport || ' ' || c.state FROM repairs AS r JOIN repair_blocks AS b"
+      " USING (repair_id), recoveries AS c WHERE b.position = 0");
+  ASSERT_TRUE(query.ok() && query->Step().value_or(false)) << query.status();
+  EXPECT_EQ(query->Bytes(0), "interrupted blk_1 node-3 0 least-recent redis returned");
 }
 
 // A status that is cut within a character could be sent to nobody.
