@@ -165,6 +165,7 @@ TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
 TEST_F(SqliteJournalTest, DamagedRecoveryIsLeftOut) {
   RecoveryRecord other;
   other.recovery_id = 2;
+  other.request.transport = TransportKind::kTcp;
   ASSERT_TRUE(journal_->RecordRecovery(other).ok());
   for (const char* damage :
        {"UPDATE recoveries SET state = 9 WHERE recovery_id = 1",
@@ -178,6 +179,7 @@ TEST_F(SqliteJournalTest, DamagedRecoveryIsLeftOut) {
     RecoveryRecord record;
     record.recovery_id = 1;
     record.request.to = {"n1", "n2"};
+    record.request.transport = TransportKind::kTcp;
     ASSERT_TRUE(journal_->RecordRecovery(record).ok());
     EXPECT_EQ(journal_->Recoveries(10).value(), (std::vector<RecoveryRecord>{other, record}));
     auto db = SqliteDb::Open(path_, {});
