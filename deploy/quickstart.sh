@@ -92,7 +92,8 @@ build() {
   local cores minutes start=$SECONDS
   cores=$(nproc)
   minutes=$(((build_core_minutes + cores - 1) / cores))
-  echo "==> Building ECPipe on $cores cores: about $minutes minutes. Output: $build_log"
+  echo "==> Building ECPipe on $cores cores: about $minutes minutes"
+  echo "    what the build says goes to $build_log"
   # A process group of its own, which an interrupt ends whole.
   set -m
   { cmake --preset release && cmake --build --preset release --target "${programs[@]}"; } \

@@ -94,8 +94,8 @@ class InstallTest(ClusterCase):
 
     def test_find_package(self) -> None:
         with tempfile.TemporaryDirectory() as build:
-            run("cmake", "-S", EXAMPLES, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
-                "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror",
+            run("cmake", "-S", EXAMPLES, "-B", build, "-G", "Ninja",
+                f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror",
                 "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
             run("cmake", "--build", build)
             self.check_examples(Path(build))

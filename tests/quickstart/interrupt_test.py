@@ -16,7 +16,7 @@ import unittest
 from pathlib import Path
 
 from labkit.process import interruptible
-from running import HELD, REPOSITORY, Run, sleep
+from running import COLUMNS, HELD, REPOSITORY, Run, sleep
 
 # What it prints when the step begins, and how many seconds it is then on its way.
 STEPS = (("==> Making a real file", 0.0), ("==> Starting the coordinator", 0.3),
@@ -83,6 +83,8 @@ class Interrupted(unittest.TestCase):
                     run.wait_for("==> Building ECPipe")
                     sleep(BUILDING_SECONDS)
                     self.assertIsNone(run.process.poll())
+                    for line in run.output().splitlines():
+                        self.assertLessEqual(len(line), COLUMNS, line)
                     self.assert_ends(run, number)
 
     def test_in_the_installation(self) -> None:

@@ -23,6 +23,7 @@ from labkit.process import LabError, wait_until
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = Path("deploy", "quickstart.sh")  # as the README names it
 RUN_SECONDS = 240.0
+COLUMNS = 80  # the widest line that it prints
 GONE_SECONDS = 10.0  # a killed process takes a moment to be gone
 HELD = "ctrl-C ends it all"  # the last words before it waits
 # Each process of a run has it in its environment, whatever it is called.
