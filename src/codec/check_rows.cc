@@ -25,7 +25,7 @@ bool Proportional(std::span<const uint8_t> a, std::span<const uint8_t> b) {
 class Relations {
  public:
   Relations(const ErasureCode& code, std::span<const int> survivors, const RepairEquation& equation)
-      : code_(code), survivors_(survivors), equation_(equation) {
+      : code_(code), survivors_(survivors) {
     for (const EquationTerm& term : equation.terms) used_.push_back(term.block_index);
   }
 
@@ -71,7 +71,6 @@ class Relations {
 
   const ErasureCode& code_;
   const std::span<const int> survivors_;
-  const RepairEquation& equation_;
   std::vector<int> used_;
   std::vector<int> extras_;  // which the relations found so far are of
   std::vector<RepairEquation> found_;
