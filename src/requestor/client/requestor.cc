@@ -423,6 +423,7 @@ absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const Rep
 absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* call,
                                 RepairReport* report,
                                 const std::function<uint64_t()>& missing_bytes) {
+  call->corrupt_slice.reset();  // an earlier part's
   ECPIPE_RETURN_IF_ERROR(CheckPart(part));
   ECPIPE_RETURN_IF_ERROR(CheckReceiveLimit(part, options_.receive_bytes_per_second,
                                            options_.part.stall_timeout));

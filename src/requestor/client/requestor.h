@@ -135,7 +135,7 @@ class Requestor {
   struct Call {
     PartRunner* runner = nullptr;  // guarded by mutex_
     std::stop_source given_up;
-    // The slice in which the part's check rows were not zero.
+    // The slice in which the latest part's check rows were not zero.
     std::optional<uint32_t> corrupt_slice;
   };
   // Keeps a call among calls_.

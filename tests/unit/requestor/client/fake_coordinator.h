@@ -12,6 +12,8 @@ namespace ecpipe {
 class FakeCoordinator : public CoordinatorApi {
  public:
   std::function<absl::StatusOr<GrantedRepair>(const RepairTarget& target)> begin;
+  std::function<absl::StatusOr<GrantedRepair>(const ResumePoint& failed)> resume =
+      [](const ResumePoint&) { return NotFaked(); };
   std::function<absl::StatusOr<Inspection>()> inspect = [] { return Inspection{}; };
   std::function<absl::Status(const absl::Status& ended, const std::stop_token& stop)> finish =
       [](const absl::Status&, const std::stop_token&) { return absl::OkStatus(); };
@@ -24,9 +26,9 @@ class FakeCoordinator : public CoordinatorApi {
     return begin(target);
   }
   absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget&, const std::string&,
-                                             const ResumePoint&,
+                                             const ResumePoint& failed,
                                              const std::stop_token&) override {
-    return NotFaked();
+    return resume(failed);
   }
   absl::StatusOr<Inspection> InspectRepair(RepairId, uint32_t, uint64_t, bool) override {
     return inspect();

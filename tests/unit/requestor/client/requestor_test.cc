@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/bytes/sha256.h"
+#include "model/corrupt_block.h"
 #include "net/tcp_socket.h"
 #include "requestor/client/coordinator_client.h"
 #include "requestor/client/receive_limit.h"
@@ -27,6 +28,7 @@ class OnesTransport : public Transport {
  public:
   absl::StatusOr<std::unique_ptr<SliceReceiver>> Connect(const HopInput&,
                                                          const StreamShape&) override {
+    if (refused > 0 && refused-- > 0) return absl::UnavailableError("nobody listens");
     return std::make_unique<Ones>(&may_send);
   }
   absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput&, const StreamShape&,
@@ -35,6 +37,7 @@ class OnesTransport : public Transport {
   }
 
   Wakeup may_send;
+  int refused = 0;  // connections, from now on
 
  private:
   class Ones : public SliceReceiver {
@@ -214,6 +217,31 @@ TEST_F(RequestorTest, ACancelWhileACorruptBlockIsLocatedIsNoDataLoss) {
   EXPECT_TRUE(absl::IsCancelled(Read()));
   EXPECT_TRUE(located);
   EXPECT_TRUE(absl::IsCancelled(reported)) << reported;
+}
+
+TEST_F(RequestorTest, WhatAnEarlierAttemptFoundCorruptDoesNotEndALaterOne) {
+  int located = 0;
+  coordinator_->begin = [&](const RepairTarget& target) -> absl::StatusOr<GrantedRepair> {
+    if (target.verify != "locate") return Granted(1);  // whose check row is not zero
+    ++located;
+    return CorruptBlockError("a", "does not fit");
+  };
+  std::vector<absl::Status> failures;
+  coordinator_->resume = [&](const ResumePoint& failed) -> absl::StatusOr<GrantedRepair> {
+    failures.push_back(failed.failure);
+    if (failures.size() > 2) return absl::FailedPreconditionError("a third attempt failed");
+    // Without a survivor to spare: no check rows. And its helper cannot be reached at first.
+    helpers_->refused = failures.size() == 1 ? 1 : 0;
+    GrantedRepair granted = Granted(0);
+    granted.part->attempt = static_cast<uint32_t>(failures.size());
+    return granted;
+  };
+  const absl::Status status = Read();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(located, 1);
+  ASSERT_EQ(failures.size(), 2u);
+  EXPECT_EQ(CorruptBlockOf(failures[0]), "a");
+  EXPECT_TRUE(absl::IsUnavailable(failures[1])) << failures[1];
 }
 
 TEST_F(RequestorTest, ACancelEndsTheReadingBackOfFiles) {
