@@ -31,7 +31,7 @@ Bytes FromHex(const std::string& hex) {
 }
 
 std::vector<Golden> ReadAll() {
-  std::ifstream file("golden_parities.txt");
+  std::ifstream file(GOLDEN_PARITIES);
   std::vector<Golden> all;
   for (std::string word; file >> word;) {
     if (word == "code") {
