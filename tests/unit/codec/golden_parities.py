@@ -3,7 +3,7 @@
 """The parities in golden_parities.txt, computed by Jerasure, which shares no code with ECPipe.
 
 golden_parities.py          compares them with the file; exit 1 if they differ, 77 without Jerasure
-golden_parities.py --write  writes the file, of codes that are new
+golden_parities.py --write  writes the file anew, when a code has been added
 
 The file is for ever: blocks that lie on disks were encoded so. golden_parities_test.cc compares
 ECPipe's parities with it. Here each code's matrix is written down once more, from its definition.
