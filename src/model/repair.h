@@ -49,7 +49,7 @@ struct ResumePoint {
   uint32_t attempt = 0;
   SlicesLeft left;
   std::string scheme;    // the scheme of that attempt
-  absl::Status failure;  // why it failed, with the blame (model/blame.h)
+  absl::Status failure;  // why it failed, with the node at fault (model/fault.h)
 };
 
 // What to do about a running attempt.

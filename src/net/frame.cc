@@ -8,7 +8,7 @@
 #include "base/bytes/little_endian.h"
 #include "base/bytes/utf8_text.h"
 #include "base/check.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -137,27 +137,27 @@ absl::Status CheckPayload(const FrameHeader& header, std::span<const uint8_t> pa
 
 absl::Status ErrorFromFrame(const FrameHeader& header, std::span<const uint8_t> payload) {
   std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
-  std::string blamed;
+  std::string fault_node;
   if (!text.empty()) {
-    const auto blamed_bytes = static_cast<uint8_t>(text[0]);  // substr() stays within the text
-    blamed = CleanText(text.substr(1, blamed_bytes));
-    text = text.substr(std::min<size_t>(text.size(), 1u + blamed_bytes));
+    const auto fault_bytes = static_cast<uint8_t>(text[0]);  // substr() stays within the text
+    fault_node = CleanText(text.substr(1, fault_bytes));
+    text = text.substr(std::min<size_t>(text.size(), 1u + fault_bytes));
   }
   // It goes on into logs and protos, whatever the peer has written.
   text = CleanText(text);
   // A peer cannot make an error look like success, nor invent a code.
   const bool known = header.row >= 1 && header.row <= 16;
-  return Blame(
+  return WithFault(
       absl::Status(known ? static_cast<absl::StatusCode>(header.row) : absl::StatusCode::kUnknown,
                    text),
-      blamed.empty() ? kBlameNobody : blamed);
+      fault_node.empty() ? kFaultUnknown : fault_node);
 }
 
 std::string EncodeErrorFrame(const FrameHeader& stream, const absl::Status& status) {
   ECPIPE_CHECK(!status.ok());
-  const std::string blamed = BlamedBy(status).substr(0, UINT8_MAX);
-  std::string text(1, static_cast<char>(blamed.size()));
-  text += blamed;
+  const std::string fault_node = FaultOf(status).substr(0, UINT8_MAX);
+  std::string text(1, static_cast<char>(fault_node.size()));
+  text += fault_node;
   text += CutText(std::string(status.message()), kMaxErrorTextBytes - text.size());
   const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(text.data()),
                                          text.size());

@@ -60,8 +60,8 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(std::span<const uint8_t, kFrameHea
 [[nodiscard]] absl::Status CheckPayload(const FrameHeader& header,
                                         std::span<const uint8_t> payload);
 
-// The status in an error frame: its text cleaned (utf8_text.h), with the blame (blame.h) that the
-// sender gave it.
+// The status in an error frame: its text cleaned (utf8_text.h), with the node at fault (fault.h)
+// that the sender gave it.
 absl::Status ErrorFromFrame(const FrameHeader& header, std::span<const uint8_t> payload);
 // A whole error frame for `status`, its text cut to kMaxErrorTextBytes.
 std::string EncodeErrorFrame(const FrameHeader& stream, const absl::Status& status);

@@ -62,8 +62,8 @@ bool StreamSocket::PeerEndedOrSpoke() const {
   return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
-void StreamSocket::SayGoodbye() {
-  if (tls_ != nullptr) tls_->SayGoodbye();
+void StreamSocket::SendCloseNotify() {
+  if (tls_ != nullptr) tls_->SendCloseNotify();
 }
 
 }  // namespace ecpipe

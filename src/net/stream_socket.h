@@ -46,7 +46,7 @@ class StreamSocket {
   bool PeerEndedOrSpoke() const;
 
   // Tells the peer that this end has received all that it wants. Without TLS closing does that.
-  void SayGoodbye();
+  void SendCloseNotify();
 
  private:
   UniqueFd fd_;

@@ -34,7 +34,7 @@ class TcpReceiver : public SliceReceiver {
     EncodeHello(Hello{input.edge, input.token}, hello_);
   }
   ~TcpReceiver() override {
-    if (frames_left_ == 0) socket_.SayGoodbye();
+    if (frames_left_ == 0) socket_.SendCloseNotify();
   }
 
   absl::StatusOr<bool> TryReceive(const FrameHeader& expected,

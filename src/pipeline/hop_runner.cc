@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/fault_points.h"
 #include "base/status.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -68,8 +68,8 @@ SlicePipeline::Shape PipelineShape(const HopSpec& spec, uint32_t ring_slots) {
 
 // What a stream's receiver makes of its error: what the sender says in an error frame, or else that
 // it is the sender's fault.
-absl::Status BlameSender(const absl::Status& status, const std::string& sender) {
-  return Blame(FromPeer(status, sender), sender);
+absl::Status WithFaultOfSender(const absl::Status& status, const std::string& sender) {
+  return WithFault(FromPeer(status, sender), sender);
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ absl::Status HopRunner::OpenInputs() {
                             static_cast<uint32_t>(slot_bytes_)};
     absl::StatusOr<std::unique_ptr<SliceReceiver>> receiver =
         context_.transport->Connect(spec, shape);
-    if (!receiver.ok()) return BlameSender(receiver.status(), spec.node);
+    if (!receiver.ok()) return WithFaultOfSender(receiver.status(), spec.node);
     input.receiver = *std::move(receiver);
     input.columns = ColumnsOf(spec.coefficients, spec_.rows.size());
     if (input.columns.empty()) input.targets = RowIndices(spec.rows);
@@ -251,7 +251,7 @@ absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
   }
   const absl::StatusOr<bool> complete = input.receiver->TryReceive(
       expected, {InputSlice(input, next->ordinal, next->row_index), expected.payload_bytes});
-  if (!complete.ok()) return BlameSender(complete.status(), spec.node);
+  if (!complete.ok()) return WithFaultOfSender(complete.status(), spec.node);
   if (!*complete) {
     input.drained = true;
     return false;
@@ -271,7 +271,7 @@ absl::StatusOr<bool> HopRunner::ReceiveNext(size_t index) {
 absl::Status HopRunner::TakeLocalSlices() {
   absl::StatusOr<uint32_t> read = local_->Progress(local_seen_);
   if (!read.ok()) {
-    return Blame(Annotate(read.status(), "read block " + spec_.block->block_id), kBlameSelf);
+    return WithFault(Annotate(read.status(), "read block " + spec_.block->block_id), kFaultSelf);
   }
   for (; local_seen_ < *read; ++local_seen_) {
     block_bytes_read_ += spec_.block->sub_blocks.size() *
@@ -387,7 +387,7 @@ absl::StatusOr<bool> HopRunner::SendNext(size_t index) {
   }
   if (!context_.sink->Ready(header.row, slice_index)) return false;
   ECPIPE_RETURN_IF_ERROR(
-      Blame(context_.sink->Write(header.row, slice_index, bytes), kBlameSelf));
+      WithFault(context_.sink->Write(header.row, slice_index, bytes), kFaultSelf));
   return true;
 }
 

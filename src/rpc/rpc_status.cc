@@ -2,7 +2,7 @@
 #include "rpc/rpc_status.h"
 
 #include "base/bytes/utf8_text.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 
@@ -24,13 +24,13 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& peer) {
   return StatusFromWire(status.error_code(), peer + ": " + status.error_message());
 }
 
-absl::Status StatusFromWire(int code, const std::string& message, const std::string& blamed) {
+absl::Status StatusFromWire(int code, const std::string& message, const std::string& fault_node) {
   if (code == 0) return absl::OkStatus();
   const bool known = code >= 1 && code <= 16;
-  return Blame(
+  return WithFault(
       absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
                    message),
-      blamed);
+      fault_node);
 }
 
 }  // namespace ecpipe

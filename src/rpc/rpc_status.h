@@ -19,7 +19,8 @@ grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status, const std::string& peer);
 
 // From a code and message that travelled in a proto; 0 is OK, an unknown code becomes UNKNOWN. The
-// blame (model/blame.h) travels beside them where it is known.
-absl::Status StatusFromWire(int code, const std::string& message, const std::string& blamed = "");
+// node at fault (model/fault.h) travels beside them where it is known.
+absl::Status StatusFromWire(int code, const std::string& message,
+                            const std::string& fault_node = "");
 
 }  // namespace ecpipe

@@ -142,7 +142,7 @@ grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext* context,
   }
   repairs_->nodes().Heard(request->node_id());
   const absl::Status status =
-      StatusFromWire(request->status_code(), request->status_message(), request->blamed_node());
+      StatusFromWire(request->status_code(), request->status_message(), request->fault_node());
   std::vector<LinkTiming> timings;
   for (const v1::LinkTiming& link : request->links()) {
     timings.push_back({link.to_node(), link.bytes(), link.seconds(), link.network_seconds()});

@@ -330,7 +330,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   start.request.hosts = {placement->requestor};
   start.request.helper_order = placement->helpers;
   start.request.background = true;
-  if ((*chosen)->doubtful) start.request.verify = Verification::kLocate;
+  if ((*chosen)->uncertain) start.request.verify = Verification::kLocate;
   return start;
 }
 

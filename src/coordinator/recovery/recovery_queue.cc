@@ -83,9 +83,9 @@ void RecoveryQueue::Fail(const std::string& block_id, const absl::Status& why, T
   if (item == nullptr) return;
   const bool wrong = absl::IsDataLoss(why);
   // That locating was refused, or failed, is no reason without what led to it.
-  const std::string before = item->block.doubtful && !wrong ? item->reason + "; then " : "";
+  const std::string before = item->block.uncertain && !wrong ? item->reason + "; then " : "";
   item->reason = before + std::string(why.message());
-  item->block.doubtful = wrong;
+  item->block.uncertain = wrong;
   --counts_.running;
   if (item->attempts >= options_.max_attempts) {
     item->state = State::kGivenUp;

@@ -22,7 +22,7 @@ struct LostBlock {
   int needed = 0;                    // survivors that an MDS code of this k needs
   std::vector<std::string> holders;  // nodes of the stripe's other blocks
   // The last attempt brought wrong bytes: the next one should locate the survivor they come from.
-  bool doubtful = false;
+  bool uncertain = false;
 };
 
 // Blocks with the fewest usable survivors go first, with ageing: a block that joined `ageing` later

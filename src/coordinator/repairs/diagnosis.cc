@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/status.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -31,19 +31,19 @@ Suspects ByTheirOwnWord(const PartAnswers& answers) {
       // Who is only slow to answer may have too much to do.
       suspects[node] = {"its helper does not answer: " + std::string(answer.status().message()),
                         /*certain=*/!absl::IsDeadlineExceeded(answer.status())};
-    } else if (!answer->running && BlamedBy(answer->ended) == kBlameSelf) {
+    } else if (!answer->running && FaultOf(answer->ended) == kFaultSelf) {
       suspects[node] = {std::string(answer->ended.message())};
     }
   }
   return suspects;
 }
 
-// Whom the node's own part blames for its end; empty if it runs, or does not know.
-std::string BlamedByPart(const PartAnswers& answers, const std::string& node) {
+// The node at whose fault this node's own part ended; empty if it runs, or does not know.
+std::string FaultOfPart(const PartAnswers& answers, const std::string& node) {
   const auto found = answers.find(node);
   if (found == answers.end() || !found->second.ok() || found->second->running) return "";
-  const std::string blamed = BlamedBy(found->second->ended);
-  return answers.contains(blamed) ? blamed : "";
+  const std::string faulty = FaultOf(found->second->ended);
+  return answers.contains(faulty) ? faulty : "";
 }
 
 // All that moves, in one number. A stream's receiver tells what has come. The sender's socket takes
@@ -130,18 +130,18 @@ Suspects WhoFailed(const PartAnswers& answers, const absl::Status& failure,
   Suspects suspects = ByTheirOwnWord(answers);
   // A sender that fails in the middle of a frame cannot say why, and its receiver takes it to be at
   // fault: what the sender itself says of its end goes further.
-  std::string blamed = BlamedBy(failure);
+  std::string faulty = FaultOf(failure);
   std::set<std::string> seen;
-  while (seen.insert(blamed).second) {
-    const std::string further = BlamedByPart(answers, blamed);
+  while (seen.insert(faulty).second) {
+    const std::string further = FaultOfPart(answers, faulty);
     if (further.empty()) break;
-    blamed = further;
+    faulty = further;
   }
-  if (answers.contains(blamed) && !suspects.contains(blamed)) {
-    const auto to = receivers.find(blamed);
+  if (answers.contains(faulty) && !suspects.contains(faulty)) {
+    const auto to = receivers.find(faulty);
     const bool one =
         to != receivers.end() && to->second.size() == 1 && answers.contains(to->second[0]);
-    suspects[blamed] = {std::string(failure.message()), /*certain=*/false,
+    suspects[faulty] = {std::string(failure.message()), /*certain=*/false,
                         one ? to->second[0] : ""};
   }
   return suspects;

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "coordinator/repairs/hosted_left.h"
 #include "coordinator/repairs/repair_coordinator.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -109,7 +109,7 @@ void RepairCoordinator::GoOn(RepairId repair_id) {
   if (!left.stored.empty()) return TakeStored(repair_id, left.stored);
   if (!left.fault.ok()) return EndHosted(repair_id, Because(failure, left.fault));
   // As it was it would fail again, and whoever ordered it knows better when to try that.
-  if (suspects.empty() && BlamedBy(failure).empty()) return EndHosted(repair_id, failure);
+  if (suspects.empty() && FaultOf(failure).empty()) return EndHosted(repair_id, failure);
   RepairRequest again = failed.request;
   again.block_ids.clear();
   again.hosts.clear();

@@ -4,17 +4,17 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "model/blame.h"
+#include "model/fault.h"
 #include "model/plan/slice_runs.h"
 
 namespace ecpipe {
 namespace {
 
 // Why this host cannot go on; OK if it can.
-absl::Status FaultOf(const absl::StatusOr<PartProgress>& answer) {
+absl::Status WhyStopped(const absl::StatusOr<PartProgress>& answer) {
   if (!answer.ok()) return answer.status();
   if (answer->running) return absl::DeadlineExceededError("its part is still running");
-  if (answer->missing && BlamedBy(answer->ended) != kBlameSelf) return absl::OkStatus();
+  if (answer->missing && FaultOf(answer->ended) != kFaultSelf) return absl::OkStatus();
   return answer->ended;
 }
 
@@ -29,7 +29,7 @@ HostedLeft LeftOnHosts(const PartAnswers& answers, const SliceGrid& grid) {
       continue;
     }
     all_there = false;
-    if (absl::Status fault = FaultOf(answer); !fault.ok()) {
+    if (absl::Status fault = WhyStopped(answer); !fault.ok()) {
       if (left.fault.ok()) left.fault = Annotate(fault, "node " + node);
       continue;
     }

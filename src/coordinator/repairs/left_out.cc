@@ -5,7 +5,7 @@ namespace ecpipe {
 
 void LeftOut::Refuse(const std::string& node, const std::string& reason) {
   reasons_.emplace(node, reason);
-  std::erase(doubtful_, node);
+  std::erase(uncertain_, node);
   slow_.erase(node);
 }
 
@@ -28,25 +28,25 @@ void LeftOut::Suspect(const Suspects& suspects, const std::set<std::string>& nee
     if (!why.slow) slow_.erase(node);
     if (Has(node)) continue;
     reasons_[node] = why.reason;
-    doubtful_.push_back(node);
+    uncertain_.push_back(node);
     if (why.slow) slow_.insert(node);
   }
 }
 
-bool LeftOut::TakeBackOne() { return TakeBack(/*only_slow=*/false); }
+bool LeftOut::ReadmitOne() { return Readmit(/*only_slow=*/false); }
 
-bool LeftOut::TakeBackSlow() { return TakeBack(/*only_slow=*/true); }
+bool LeftOut::ReadmitSlow() { return Readmit(/*only_slow=*/true); }
 
-bool LeftOut::TakeBack(bool only_slow) {
-  auto least = doubtful_.end();
-  for (auto node = doubtful_.begin(); node != doubtful_.end(); ++node) {
+bool LeftOut::Readmit(bool only_slow) {
+  auto least = uncertain_.end();
+  for (auto node = uncertain_.begin(); node != uncertain_.end(); ++node) {
     if (only_slow && !slow_.contains(*node)) continue;
-    if (least == doubtful_.end() || troubles_.at(*node) < troubles_.at(*least)) least = node;
+    if (least == uncertain_.end() || troubles_.at(*node) < troubles_.at(*least)) least = node;
   }
-  if (least == doubtful_.end()) return false;
+  if (least == uncertain_.end()) return false;
   reasons_.erase(*least);
   slow_.erase(*least);
-  doubtful_.erase(least);
+  uncertain_.erase(least);
   return true;
 }
 

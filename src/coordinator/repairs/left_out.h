@@ -25,20 +25,20 @@ class LeftOut {
   // Takes one node back that may not be at fault, because a repair with it is better than none: the
   // node that was at the fewest failed links, and among equals the one that was left out first. A
   // slow link does not count as failed. Returns false if there is no such node.
-  bool TakeBackOne();
+  bool ReadmitOne();
   // The same among nodes that were left out only because their links were slow.
-  bool TakeBackSlow();
+  bool ReadmitSlow();
 
   bool Has(const std::string& node) const { return reasons_.contains(node); }
   // The reason for each node that is left out.
   const Reasons& reasons() const { return reasons_; }
 
  private:
-  bool TakeBack(bool only_slow);
+  bool Readmit(bool only_slow);
 
   Reasons reasons_;
-  std::vector<std::string> doubtful_;    // nodes that may not be at fault; the latest at the end
-  std::set<std::string> slow_;           // doubtful nodes that were left out only for slow links
+  std::vector<std::string> uncertain_;   // nodes that may not be at fault; the latest at the end
+  std::set<std::string> slow_;           // uncertain nodes that were left out only for slow links
   std::map<std::string, int> troubles_;  // for each node: the number of failed links it was at
 };
 

@@ -9,7 +9,7 @@
 #include "coordinator/repairs/part_builder.h"
 #include "coordinator/repairs/random_ids.h"
 #include "coordinator/repairs/repair_coordinator.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -160,9 +160,9 @@ absl::Status RepairCoordinator::FindForResume(const RepairRequest& request, cons
   record.ended_unix_ms = 0;
   if (!known.ok()) record.started_unix_ms = clock_->UnixMillis();
   *before = {.record = record, .stripe_id = stripe_id};
-  const std::string blamed = BlamedBy(from.failure);
-  if (nodes_.Find(blamed)) {
-    before->left_out.Suspect({{blamed, {std::string(from.failure.message()), false, ""}}});
+  const std::string faulty = FaultOf(from.failure);
+  if (nodes_.Find(faulty)) {
+    before->left_out.Suspect({{faulty, {std::string(from.failure.message()), false, ""}}});
   }
   return AddRunning(record, request, stripe_id);
 }
@@ -171,7 +171,7 @@ absl::StatusOr<PlannedRepair> RepairCoordinator::PlanAttempt(const RepairRequest
                                                              const LostBlocks& lost,
                                                              LeftOut* left_out) {
   absl::StatusOr<PlannedRepair> planned = planner_.Plan(request, lost, left_out->reasons());
-  while (!planned.ok() && left_out->TakeBackOne()) {
+  while (!planned.ok() && left_out->ReadmitOne()) {
     planned = planner_.Plan(request, lost, left_out->reasons());
   }
   return planned;

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/process/log.h"
 #include "base/status.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperGateway* helpers,
@@ -219,7 +219,7 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
     running.last_news = clock_->Now();
     const std::optional<Row> row = RowToStore(running.record, node);
     // Whose receiver has gone can only say so. Why it went others know, and will say.
-    const bool knows_why = row || !BlamedBy(status).empty();
+    const bool knows_why = row || !FaultOf(status).empty();
     absl::Status& failure = knows_why ? running.failure : running.consequence;
     if (failure.ok()) failure = Annotate(FromPeer(status, node), "node " + node);
     if (first && status.ok() && row) {

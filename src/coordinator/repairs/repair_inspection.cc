@@ -5,7 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/repairs/hosted_left.h"
 #include "coordinator/repairs/repair_coordinator.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -145,7 +145,8 @@ void RepairCoordinator::LookAtHosted(RepairId repair_id) {
   now.missing_bytes = coming.missing_bytes;
   const Inspection inspection = Judge(std::move(before), answers, now, quiet);
   if (!inspection.replan) return;
-  FailAttempt(repair_id, attempt, Blame(absl::UnavailableError(inspection.reason), kBlameNobody));
+  FailAttempt(repair_id, attempt,
+              WithFault(absl::UnavailableError(inspection.reason), kFaultUnknown));
 }
 
 Suspects RepairCoordinator::WhoIsTooSlow(const PartAnswers& answers, const Milestone& now,
@@ -201,7 +202,7 @@ bool RepairCoordinator::CanDoWithout(const Running& running, bool quiet, LeftOut
     // For speed only those are taken back that were left out for speed: links that were slow for a
     // moment, or not the slow ones.
     while (!planner_.Plan(running.request, *lost, left_out->reasons()).ok()) {
-      if (!left_out->TakeBackSlow()) return false;
+      if (!left_out->ReadmitSlow()) return false;
     }
   }
   // Those that are at fault for certain are left out whether or not there are enough others.

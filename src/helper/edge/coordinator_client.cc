@@ -6,8 +6,8 @@
 #include "base/bytes/utf8_text.h"
 #include "base/process/log.h"
 #include "base/status.h"
-#include "model/blame.h"
 #include "model/corrupt_block.h"
+#include "model/fault.h"
 #include "rpc/channel.h"
 #include "rpc/rpc_status.h"
 
@@ -52,7 +52,7 @@ void CoordinatorClient::Report(const PartReport& report) {
   turn_.NotifyAll();
 }
 
-void CoordinatorClient::Hurry() {
+void CoordinatorClient::HeartbeatNow() {
   {
     MutexLock lock(&mutex_);
     hurry_ = true;
@@ -232,7 +232,7 @@ absl::Status CoordinatorClient::Send(const PartReport& report) {
   request.set_status_code(static_cast<int>(report.status.code()));
   // One that is no UTF-8 would be refused each time, and hold up all reports behind it.
   request.set_status_message(CleanText(std::string(report.status.message())));
-  request.set_blamed_node(BlamedBy(report.status));
+  request.set_fault_node(FaultOf(report.status));
   request.set_bytes_sent(report.traffic.bytes_sent);
   request.set_bytes_received(report.traffic.bytes_received);
   request.set_seconds(Seconds(report.elapsed));

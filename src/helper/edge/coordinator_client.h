@@ -49,7 +49,7 @@ class CoordinatorClient {
   // Queues a report. It is sent soon, and kept during a short outage of the coordinator.
   void Report(const PartReport& report);
   // Sends a heartbeat now.
-  void Hurry();
+  void HeartbeatNow();
   // The helper drains: tells the coordinator now, and does not register any more, since the node id
   // may soon be a successor's. Reports are sent all the same.
   void Leave();
@@ -78,7 +78,7 @@ class CoordinatorClient {
   bool registered_ ABSL_GUARDED_BY(mutex_) = false;
   // For logging changes only.
   enum class Contact { kGood, kSilent, kRefused } contact_ ABSL_GUARDED_BY(mutex_) = Contact::kGood;
-  bool counted_ ABSL_GUARDED_BY(mutex_) = false;   // whether inventory_ was taken
+  bool counted_ ABSL_GUARDED_BY(mutex_) = false;  // whether inventory_ was taken
   StoreInventory inventory_ ABSL_GUARDED_BY(mutex_);
   // Calls under way; null: none.
   grpc::ClientContext* heartbeat_call_ ABSL_GUARDED_BY(mutex_) = nullptr;

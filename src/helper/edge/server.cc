@@ -133,8 +133,8 @@ absl::Status HelperServer::Check(const HelperConfig& config) {
 
 absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperConfig& config) {
   ECPIPE_RETURN_IF_ERROR(Check(config));
-  ECPIPE_RETURN_IF_ERROR(CheckBound(config, "control", config.control_address,
-                                    config.advertised_control_address));
+  ECPIPE_RETURN_IF_ERROR(
+      CheckBound(config, "control", config.control_address, config.advertised_control_address));
   ECPIPE_RETURN_IF_ERROR(
       CheckBound(config, "data", config.data_address, config.advertised_data_address));
   std::unique_ptr<HelperServer> server(new HelperServer(config));
@@ -190,7 +190,7 @@ absl::Status HelperServer::StartDataPlane() {
 absl::Status HelperServer::StartControlPlane() {
   // A node that begins to send has a larger share, and those at work smaller ones.
   service_ = std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), [this] {
-    if (shares_rate_) coordinator_->Hurry();
+    if (shares_rate_) coordinator_->HeartbeatNow();
   });
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
                             return RpcServer::Start(config_.control_address, RpcSecurity(tls_),

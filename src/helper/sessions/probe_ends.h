@@ -11,9 +11,9 @@
 namespace ecpipe {
 
 // All zeros.
-class MadeUpBlock : public BlockReader {
+class ZeroBlock : public BlockReader {
  public:
-  explicit MadeUpBlock(uint64_t bytes) : bytes_(bytes) {}
+  explicit ZeroBlock(uint64_t bytes) : bytes_(bytes) {}
 
   uint64_t bytes() const override { return bytes_; }
   absl::Status ReadAt(uint64_t, std::span<uint8_t> out) override {

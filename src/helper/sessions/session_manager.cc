@@ -43,7 +43,7 @@ absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& 
     const auto& wanted = part.hops[i].block;
     if (!wanted) continue;
     if (part.probe) {
-      blocks[i] = std::make_unique<MadeUpBlock>(wanted->bytes);
+      blocks[i] = std::make_unique<ZeroBlock>(wanted->bytes);
       continue;
     }
     ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<BlockReader> block, store_->Open(wanted->block_id));

@@ -30,7 +30,8 @@ struct HopProgress {
 
 struct PartProgress {
   bool running = false;
-  absl::Status ended;  // how the part ended, with the blame (blame.h); valid if it does not run
+  absl::Status
+      ended;  // how the part ended, with the node at fault (fault.h); valid if it does not run
   std::vector<HopProgress> hops;
   // The slices that the part's blocks lack, as ascending runs with a stride of 1. Set if the part
   // failed and its blocks are kept for another attempt.

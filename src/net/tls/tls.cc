@@ -241,7 +241,7 @@ ssize_t TlsSession::Write(std::span<const uint8_t> bytes, int flags) {
 bool TlsSession::write_pending() const { return state_->write_pending; }
 bool TlsSession::has_unread() const { return SSL_has_pending(state_->ssl.get()) == 1; }
 
-void TlsSession::SayGoodbye() {
+void TlsSession::SendCloseNotify() {
   if (state_->write_pending || !SSL_is_init_finished(state_->ssl.get())) return;
   state_->send_flags = 0;
   SSL_shutdown(state_->ssl.get());

@@ -47,7 +47,7 @@ class TlsSession {
   // Whether bytes have come that Read() has not returned.
   bool has_unread() const;
   // Tells the peer that no more will be sent. Best effort; does not block.
-  void SayGoodbye();
+  void SendCloseNotify();
 
   // Why the last call failed.
   const absl::Status& error() const;

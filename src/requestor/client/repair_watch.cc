@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 
@@ -78,7 +78,7 @@ void RepairWatch::Inspect(bool quiet) {
   const absl::StatusOr<Inspection> advice =
       coordinator_->InspectRepair(part.repair_id, part.attempt, missing_bytes_(), quiet);
   if (!advice.ok() || !advice->replan) return;
-  runner_->Cancel(Blame(absl::UnavailableError(advice->reason), kBlameNobody));
+  runner_->Cancel(WithFault(absl::UnavailableError(advice->reason), kFaultUnknown));
 }
 
 }  // namespace ecpipe

@@ -12,8 +12,8 @@
 #include "base/process/blocked_signals.h"
 #include "base/status.h"
 #include "codec/kernel_check.h"
-#include "model/blame.h"
 #include "model/corrupt_block.h"
+#include "model/fault.h"
 #include "net/redis_transport.h"
 #include "net/tcp_transport.h"
 #include "pipeline/parity_check_sink.h"
@@ -50,8 +50,8 @@ absl::Status CheckPart(const RepairPart& part) {
 // the streams to them, or a block that is known to be corrupt by now.
 bool CanResume(const absl::Status& status) {
   if (!CorruptBlockOf(status).empty()) return true;
-  const std::string blamed = BlamedBy(status);
-  return !blamed.empty() && blamed != kBlameSelf;
+  const std::string faulty = FaultOf(status);
+  return !faulty.empty() && faulty != kFaultSelf;
 }
 
 // What the bytes of one of the target's blocks must have; empty: not known.
@@ -269,9 +269,8 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
   RepairReport report = ReportOf(granted, target);
   const absl::StatusOr<RepairRecord> ended = AwaitEnd(granted.repair_id, registration.call);
   if (absl::IsCancelled(ended.status())) {
-    [[maybe_unused]] const auto told =
-        coordinator_->FinishRepair(granted.repair_id, 0, ended.status(), 0,
-                                   registration.call.given_up.get_token());
+    [[maybe_unused]] const auto told = coordinator_->FinishRepair(
+        granted.repair_id, 0, ended.status(), 0, registration.call.given_up.get_token());
   }
   if (!ended.ok()) return Annotate(ended.status(), "repair " + RepairIdText(granted.repair_id));
   if (ended->state != RepairState::kDone) {
@@ -339,8 +338,8 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
       status = LocateCorruptBlock(target, part, status, &registration.call);
     }
     if (!CanResume(status)) break;
-    const ResumePoint failed{part.repair_id, part.attempt, {sink->grid(), sink->Missing()},
-                             granted.scheme, status};
+    const ResumePoint failed{
+        part.repair_id, part.attempt, {sink->grid(), sink->Missing()}, granted.scheme, status};
     absl::StatusOr<GrantedRepair> next = Resume(target, failed, registration.call);
     if (!next.ok()) {
       status = next.status();
@@ -425,8 +424,8 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
                                 const std::function<uint64_t()>& missing_bytes) {
   call->corrupt_slice.reset();  // an earlier part's
   ECPIPE_RETURN_IF_ERROR(CheckPart(part));
-  ECPIPE_RETURN_IF_ERROR(CheckReceiveLimit(part, options_.receive_bytes_per_second,
-                                           options_.part.stall_timeout));
+  ECPIPE_RETURN_IF_ERROR(
+      CheckReceiveLimit(part, options_.receive_bytes_per_second, options_.part.stall_timeout));
   std::optional<ParityCheckSink> check;
   if (part.check.rows > 0) sink = &check.emplace(part, sink);
   Transport* const transport = part.transport == TransportKind::kRedis ? redis_.get() : tcp_.get();
@@ -447,7 +446,7 @@ absl::Status Requestor::RunPart(const RepairPart& part, SliceSink* sink, Call* c
   report->bytes_received += runner->traffic().bytes_received;
   if (check) call->corrupt_slice = check->corrupt_slice();
   // Whose fault it is that nothing came nobody here can tell.
-  return absl::IsCancelled(status) ? status : Blame(status, kBlameNobody);
+  return absl::IsCancelled(status) ? status : WithFault(status, kFaultUnknown);
 }
 
 void Requestor::GiveUp(Call* call) {

@@ -74,7 +74,7 @@ EndpointSession::Outcome EndpointSession::Run() {
   if (!ended_because_.ok()) outcome.status = ended_because_;
   phase_ = Phase::kOver;
   source_ = nullptr;
-  socket_.SayGoodbye();
+  socket_.SendCloseNotify();
   return outcome;
 }
 

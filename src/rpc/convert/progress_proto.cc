@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/convert/progress_proto.h"
 
-#include "model/blame.h"
+#include "model/fault.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
@@ -25,7 +25,7 @@ v1::PartProgress ProgressToProto(const PartProgress& progress) {
   proto.set_running(progress.running);
   proto.set_status_code(static_cast<int>(progress.ended.code()));
   proto.set_status_message(std::string(progress.ended.message()));
-  proto.set_blamed_node(BlamedBy(progress.ended));
+  proto.set_fault_node(FaultOf(progress.ended));
   for (const HopProgress& hop : progress.hops) {
     v1::PartProgress::Hop* added = proto.add_hops();
     added->set_lane(hop.lane);
@@ -48,7 +48,7 @@ v1::PartProgress ProgressToProto(const PartProgress& progress) {
 PartProgress ProgressFromProto(const v1::PartProgress& proto) {
   PartProgress progress;
   progress.running = proto.running();
-  progress.ended = StatusFromWire(proto.status_code(), proto.status_message(), proto.blamed_node());
+  progress.ended = StatusFromWire(proto.status_code(), proto.status_message(), proto.fault_node());
   for (const v1::PartProgress::Hop& hop : proto.hops()) {
     HopProgress& added = progress.hops.emplace_back();
     added.lane = hop.lane();

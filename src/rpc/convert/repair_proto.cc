@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/convert/repair_proto.h"
 
-#include "model/blame.h"
 #include "model/corrupt_block.h"
+#include "model/fault.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
@@ -54,7 +54,7 @@ void ResumeToProto(const ResumePoint& point, v1::BeginRepairRequest::Resume* pro
   proto->set_scheme(point.scheme);
   proto->set_status_code(static_cast<int>(point.failure.code()));
   proto->set_status_message(std::string(point.failure.message()));
-  proto->set_blamed_node(BlamedBy(point.failure));
+  proto->set_fault_node(FaultOf(point.failure));
   proto->set_corrupt_block_id(CorruptBlockOf(point.failure));
 }
 
@@ -67,7 +67,7 @@ ResumePoint ResumeFromProto(const v1::BeginRepairRequest::Resume& proto) {
     point.left.missing.push_back({run.first(), run.count(), run.stride()});
   }
   point.scheme = proto.scheme();
-  point.failure = StatusFromWire(proto.status_code(), proto.status_message(), proto.blamed_node());
+  point.failure = StatusFromWire(proto.status_code(), proto.status_message(), proto.fault_node());
   return point;
 }
 

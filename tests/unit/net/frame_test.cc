@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/bytes/crc32c.h"
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -82,9 +82,9 @@ TEST(Frame, OnlyTheExpectedFrameIsTaken) {
   refused([](FrameHeader* header) { header->payload_bytes = 4; }, "payload length");
 }
 
-TEST(Frame, ErrorFramesCarryCodeTextAndBlame) {
+TEST(Frame, ErrorFramesCarryCodeTextAndFault) {
   const std::string frame =
-      EncodeErrorFrame(Sample(), Blame(absl::NotFoundError("no block"), "node-1"));
+      EncodeErrorFrame(Sample(), WithFault(absl::NotFoundError("no block"), "node-1"));
   const auto* bytes = reinterpret_cast<const uint8_t*>(frame.data());
   const absl::StatusOr<FrameHeader> header =
       DecodeFrameHeader(std::span<const uint8_t, kFrameHeaderBytes>(bytes, kFrameHeaderBytes));
@@ -95,7 +95,7 @@ TEST(Frame, ErrorFramesCarryCodeTextAndBlame) {
   const absl::Status carried = ErrorFromFrame(*header, text);
   EXPECT_TRUE(absl::IsNotFound(carried));
   EXPECT_EQ(carried.message(), "no block");
-  EXPECT_EQ(BlamedBy(carried), "node-1");
+  EXPECT_EQ(FaultOf(carried), "node-1");
   // A code of 0 must not pass for success.
   FrameHeader forged = *header;
   forged.row = 0;
@@ -105,7 +105,7 @@ TEST(Frame, ErrorFramesCarryCodeTextAndBlame) {
             kFrameHeaderBytes + kMaxErrorTextBytes);
 }
 
-// Whatever a peer writes after the header is a message without, or with some, blame.
+// Whatever a peer writes after the header is a message with or without a node at fault.
 TEST(Frame, ErrorFramesOfAnyTextCanBeRead) {
   FrameHeader header = Sample();
   header.type = FrameType::kError;
@@ -114,17 +114,17 @@ TEST(Frame, ErrorFramesOfAnyTextCanBeRead) {
     return ErrorFromFrame(header, std::span<const uint8_t>(
                                       reinterpret_cast<const uint8_t*>(text.data()), text.size()));
   };
-  EXPECT_EQ(BlamedBy(read("")), kBlameNobody);
-  EXPECT_EQ(BlamedBy(read(std::string(1, '\0') + "text")), kBlameNobody);
-  EXPECT_EQ(BlamedBy(read("\x01"
-                          "atext")),
+  EXPECT_EQ(FaultOf(read("")), kFaultUnknown);
+  EXPECT_EQ(FaultOf(read(std::string(1, '\0') + "text")), kFaultUnknown);
+  EXPECT_EQ(FaultOf(read("\x01"
+                         "atext")),
             "a");
   EXPECT_EQ(read("\x01"
                  "atext")
                 .message(),
             "text");
-  EXPECT_EQ(BlamedBy(read("\xff"
-                          "cut")),
+  EXPECT_EQ(FaultOf(read("\xff"
+                         "cut")),
             "cut");
   EXPECT_EQ(read("\xff"
                  "cut")

@@ -120,7 +120,7 @@ TEST_F(HostileSenderTest, AnErrorFrameWithOversizeTextIsRefused) {
 
 TEST_F(HostileSenderTest, AnErrorBetweenFramesIsReadWhole) {
   Bytes wire = FrameBytes(Header(0, payload_.size()), payload_);
-  const std::string text(kMaxErrorTextBytes - 1, 't');  // one byte says that nobody is blamed
+  const std::string text(kMaxErrorTextBytes - 1, 't');  // one byte says that nobody is at fault
   const std::string error = EncodeErrorFrame(Header(0, 0), absl::DataLossError(text));
   wire.insert(wire.end(), error.begin(), error.end());
   EXPECT_TRUE(ReceiveAfter(wire).ok());

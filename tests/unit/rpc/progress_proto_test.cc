@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -37,13 +37,13 @@ TEST(ProgressProto, OfAPartThatRuns) {
 
 TEST(ProgressProto, OfAPartThatFailedAndIsKept) {
   const PartProgress progress{.running = false,
-                              .ended = Blame(absl::UnavailableError("gone"), "a"),
+                              .ended = WithFault(absl::UnavailableError("gone"), "a"),
                               .hops = {},
                               .missing = {{{1, 2, 3}}}};
   const PartProgress back = ProgressFromProto(ProgressToProto(progress));
   EXPECT_FALSE(back.running);
   EXPECT_TRUE(absl::IsUnavailable(back.ended));
-  EXPECT_EQ(BlamedBy(back.ended), "a");
+  EXPECT_EQ(FaultOf(back.ended), "a");
   ASSERT_TRUE(back.missing);
   EXPECT_EQ(*back.missing, (std::vector<SliceRun>{{1, 2, 3}}));
 }

@@ -65,7 +65,7 @@ TEST_F(RecoveryQueueTest, WrongBytesMakeTheNextAttemptDoubtful) {
     now_ += seconds(3);
     const auto next = queue_.Next(now_, 1);
     ASSERT_EQ(next.size(), 1u);
-    EXPECT_EQ(next[0]->doubtful, wrong);
+    EXPECT_EQ(next[0]->uncertain, wrong);
   }
   EXPECT_EQ(queue_.Blocked(1).at(0).reason, "wrong; then why");
 }

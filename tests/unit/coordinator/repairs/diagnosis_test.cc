@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "model/blame.h"
+#include "model/fault.h"
 
 namespace ecpipe {
 namespace {
@@ -43,28 +43,28 @@ TEST(WhoFailed, TheOneThatDoesNotAnswerOrHasRestarted) {
 
 TEST(WhoFailed, TheOneThatSaysSo) {
   PartAnswers answers = Path();
-  End(answers, "a", Blame(absl::DataLossError("block x is damaged"), kBlameSelf));
-  End(answers, "b", Blame(absl::DataLossError("block x is damaged"), "a"));
+  End(answers, "a", WithFault(absl::DataLossError("block x is damaged"), kFaultSelf));
+  End(answers, "b", WithFault(absl::DataLossError("block x is damaged"), "a"));
   const Suspects suspects =
-      WhoFailed(answers, Blame(absl::DataLossError("block x is damaged"), "a"));
+      WhoFailed(answers, WithFault(absl::DataLossError("block x is damaged"), "a"));
   ASSERT_EQ(suspects.size(), 1u);
   EXPECT_TRUE(suspects.at("a").certain);
   EXPECT_EQ(suspects.at("a").reason, "block x is damaged");
 }
 
-TEST(WhoFailed, BlameIsFollowedToItsSource) {
+TEST(WhoFailed, TheFaultIsFollowedToItsSource) {
   // c had to stop in the middle of a frame, since b had gone; b, since a had.
   PartAnswers answers = Path();
-  End(answers, "c", Blame(absl::UnavailableError("b closed"), "b"));
-  End(answers, "b", Blame(absl::UnavailableError("a closed"), "a"));
-  const Suspects suspects = WhoFailed(answers, Blame(absl::UnavailableError("c closed"), "c"));
+  End(answers, "c", WithFault(absl::UnavailableError("b closed"), "b"));
+  End(answers, "b", WithFault(absl::UnavailableError("a closed"), "a"));
+  const Suspects suspects = WhoFailed(answers, WithFault(absl::UnavailableError("c closed"), "c"));
   ASSERT_EQ(suspects.size(), 1u);
-  EXPECT_FALSE(suspects.at("a").certain) << "it runs, and may be blameless";
+  EXPECT_FALSE(suspects.at("a").certain) << "it runs, and may be without fault";
 }
 
 TEST(WhoFailed, NamesTheOtherEndOnlyIfItIsAHelper) {
   const PartAnswers answers = Path();
-  const absl::Status failure = Blame(absl::UnavailableError("nothing comes"), "b");
+  const absl::Status failure = WithFault(absl::UnavailableError("nothing comes"), "b");
   const auto other_end = [&](const Receivers& receivers) {
     return WhoFailed(answers, failure, receivers).at("b").other_end;
   };
@@ -73,14 +73,14 @@ TEST(WhoFailed, NamesTheOtherEndOnlyIfItIsAHelper) {
   EXPECT_EQ(other_end({{"b", {"a", "c"}}}), "") << "which of the two is not known";
 }
 
-TEST(WhoFailed, BlameInACircleAndOfStrangersEnds) {
+TEST(WhoFailed, FaultsInACircleAndOfStrangersEnd) {
   PartAnswers answers = Path();
-  End(answers, "a", Blame(absl::UnavailableError("x"), "b"));
-  End(answers, "b", Blame(absl::UnavailableError("x"), "a"));
-  EXPECT_EQ(WhoFailed(answers, Blame(absl::UnavailableError("x"), "a")).size(), 1u);
-  EXPECT_TRUE(WhoFailed(Path(), Blame(absl::UnavailableError("x"), "r")).empty());
-  EXPECT_TRUE(WhoFailed(Path(), Blame(absl::UnavailableError("x"), kBlameNobody)).empty());
-  EXPECT_TRUE(WhoFailed({}, Blame(absl::UnavailableError("x"), "a")).empty());
+  End(answers, "a", WithFault(absl::UnavailableError("x"), "b"));
+  End(answers, "b", WithFault(absl::UnavailableError("x"), "a"));
+  EXPECT_EQ(WhoFailed(answers, WithFault(absl::UnavailableError("x"), "a")).size(), 1u);
+  EXPECT_TRUE(WhoFailed(Path(), WithFault(absl::UnavailableError("x"), "r")).empty());
+  EXPECT_TRUE(WhoFailed(Path(), WithFault(absl::UnavailableError("x"), kFaultUnknown)).empty());
+  EXPECT_TRUE(WhoFailed({}, WithFault(absl::UnavailableError("x"), "a")).empty());
 }
 
 TEST(WhoIsStuck, NobodyWhileBytesMoveOrAtFirstSight) {

@@ -8,7 +8,7 @@
 
 #include "coordinator/repairs/hosted_left.h"
 #include "coordinator/repairs/hosted_watch.h"
-#include "model/blame.h"
+#include "model/fault.h"
 #include "unit/coordinator/repairs/hosted_fixture.h"
 
 namespace ecpipe {
@@ -17,7 +17,7 @@ namespace {
 class HostedAttempts : public HostedRepairs {
  protected:
   static absl::Status Lost(const std::string& node) {
-    return Blame(absl::UnavailableError("node " + node + " closed the stream"), node);
+    return WithFault(absl::UnavailableError("node " + node + " closed the stream"), node);
   }
   static PartProgress Ended(const absl::Status& status,
                             std::optional<std::vector<SliceRun>> missing) {
@@ -27,8 +27,8 @@ class HostedAttempts : public HostedRepairs {
     return progress;
   }
   // The host has all slices before `from`.
-  void HostHas(uint32_t from, const std::string& blamed) {
-    helpers_.answers["spare"] = Ended(Lost(blamed), {{{from, 10 - from, 1}}});
+  void HostHas(uint32_t from, const std::string& faulty) {
+    helpers_.answers["spare"] = Ended(Lost(faulty), {{{from, 10 - from, 1}}});
   }
   std::set<std::string> AtWork() const {
     std::set<std::string> nodes;
@@ -88,7 +88,7 @@ TEST_F(HostedAttempts, AHelperThatIsFoundDeadWhileItIsHandedOutIsLeftOutAsWell) 
   ASSERT_TRUE(grant.ok()) << grant.status();
   helpers_.answers["n0"] = Ended(Lost("?"), {{{5, 5, 1}}});
   helpers_.down = {"n2"};
-  // n2 is not blamed, and does not answer.
+  // n2 is not at fault, and does not answer.
   coordinator_.ReportPart("n0", grant->repair_id, 0, Lost("?"));
   EXPECT_TRUE(ends_.empty());
   EXPECT_FALSE(AtWork().contains("n2"));
@@ -102,7 +102,7 @@ TEST_F(HostedAttempts, AHelperThatIsFoundDeadWhileItIsHandedOutIsLeftOutAsWell) 
 
 TEST_F(HostedAttempts, AHostThatIsAtFaultEndsIt) {
   const RepairId id = Begin();
-  const absl::Status full = Blame(absl::ResourceExhaustedError("disk full"), kBlameSelf);
+  const absl::Status full = WithFault(absl::ResourceExhaustedError("disk full"), kFaultSelf);
   helpers_.answers["spare"] = Ended(full, {{{6, 4, 1}}});
   coordinator_.ReportPart("spare", id, 0, full);
   ASSERT_EQ(ends_.size(), 1u);
@@ -139,9 +139,9 @@ TEST_F(HostedAttempts, AHostThatHasAllGetsASliceMoreToEndWith) {
 
 TEST_F(HostedAttempts, TheyAreBounded) {
   const RepairId id = Begin();
-  HostHas(6, kBlameNobody);
+  HostHas(6, kFaultUnknown);
   for (uint32_t attempt = 0; ends_.empty() && attempt < 100; ++attempt) {
-    coordinator_.ReportPart("spare", id, attempt, Lost(kBlameNobody));
+    coordinator_.ReportPart("spare", id, attempt, Lost(kFaultUnknown));
   }
   ASSERT_EQ(ends_.size(), 1u);
   EXPECT_TRUE(Says(ends_[0].status, "given up after 16 attempts")) << ends_[0].status;
@@ -189,8 +189,8 @@ TEST_F(HostedAttempts, OfSeveralHostsTheOnesThatAreDoneAreLeftInPeace) {
   ASSERT_TRUE(grant.ok()) << grant.status();
   const RepairId id = grant->repair_id;
   helpers_.answers["n0"] = Ended(absl::OkStatus(), std::nullopt);
-  HostHas(8, kBlameNobody);
-  coordinator_.ReportPart("spare", id, 0, Lost(kBlameNobody));
+  HostHas(8, kFaultUnknown);
+  coordinator_.ReportPart("spare", id, 0, Lost(kFaultUnknown));
   EXPECT_EQ(catalog_.moves["b0"], 1) << "its host's own report has not come yet";
   ASSERT_EQ(helpers_.rounds, 2);
   ASSERT_EQ(PartOf("spare").stores.size(), 1u);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "coordinator/repairs/hosted_watch.h"
-#include "model/blame.h"
+#include "model/fault.h"
 #include "unit/coordinator/repairs/hosted_fixture.h"
 
 namespace ecpipe {
@@ -199,7 +199,7 @@ TEST_F(HostedLooks, AnAttemptThatBeginsMeanwhileIsNotJudged) {
   bool reported = false;
   helpers_.on_ask = [&] {
     if (std::exchange(reported, true)) return;
-    coordinator_.ReportPart("spare", id, 0, Blame(absl::UnavailableError("left"), "n3"));
+    coordinator_.ReportPart("spare", id, 0, WithFault(absl::UnavailableError("left"), "n3"));
   };
   EXPECT_TRUE(Look());
   EXPECT_EQ(AttemptOf(id), 1u);
@@ -215,7 +215,7 @@ TEST_F(HostedLooks, TheirPatienceGrowsWithTheAttempts) {
     }
     for (uint32_t i = 0; i < attempt / 4; ++i) EXPECT_FALSE(Look());
     EXPECT_EQ(Look(), attempt < 8) << "the last ones are left to the patience of their parts";
-    const absl::Status nobody = Blame(absl::UnavailableError("lost"), kBlameNobody);
+    const absl::Status nobody = WithFault(absl::UnavailableError("lost"), kFaultUnknown);
     coordinator_.ReportPart("spare", id, attempt, nobody);
   }
 }

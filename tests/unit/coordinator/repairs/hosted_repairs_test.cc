@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/blame.h"
+#include "model/fault.h"
 #include "unit/coordinator/repairs/hosted_fixture.h"
 
 namespace ecpipe {
@@ -52,7 +52,7 @@ TEST_F(HostedRepairs, AnErrorOfAnyPartEndsAll) {
   const RepairId id = Begin();
   coordinator_.ReportPart("n2", id, 0, absl::UnavailableError("node n3 closed the stream"));
   EXPECT_TRUE(ends_.empty()) << "n2 cannot know why";
-  coordinator_.ReportPart("n3", id, 0, Blame(absl::DataLossError("bad sector"), kBlameSelf));
+  coordinator_.ReportPart("n3", id, 0, WithFault(absl::DataLossError("bad sector"), kFaultSelf));
   ASSERT_EQ(ends_.size(), 1u);
   EXPECT_TRUE(Says(ends_[0].status, "node n3"));
   EXPECT_TRUE(Says(ends_[0].status, "bad sector"));

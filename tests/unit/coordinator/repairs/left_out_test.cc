@@ -25,11 +25,11 @@ TEST(LeftOut, TakesTheLeastTroubledBackFirst) {
   left_out.Suspect(Link("a", "b"));
   left_out.Suspect(Link("c", "b"));
   left_out.Refuse("d", "it has no such block");
-  ASSERT_TRUE(left_out.TakeBackOne());
+  ASSERT_TRUE(left_out.ReadmitOne());
   EXPECT_FALSE(left_out.Has("a"));
   EXPECT_TRUE(left_out.Has("b"));
-  ASSERT_TRUE(left_out.TakeBackOne());
-  EXPECT_FALSE(left_out.TakeBackOne()) << "d is at fault for certain";
+  ASSERT_TRUE(left_out.ReadmitOne());
+  EXPECT_FALSE(left_out.ReadmitOne()) << "d is at fault for certain";
   EXPECT_EQ(left_out.reasons(), (LeftOut::Reasons{{"d", "it has no such block"}}));
 }
 
@@ -37,7 +37,7 @@ TEST(LeftOut, TakesTheOneBackThatHasBeenOutForLongest) {
   LeftOut left_out;
   left_out.Suspect(Link("b", ""));
   left_out.Suspect(Link("a", ""));
-  ASSERT_TRUE(left_out.TakeBackOne());
+  ASSERT_TRUE(left_out.ReadmitOne());
   EXPECT_TRUE(left_out.Has("a")) << "with it the repair has just failed";
 }
 
@@ -50,9 +50,9 @@ TEST(LeftOut, TakesBackForSpeedOnlyWhoSeemedSlow) {
   left_out.Suspect(slow("b"));
   left_out.Suspect(slow("c"));
   left_out.Suspect(Link("c", ""));
-  ASSERT_TRUE(left_out.TakeBackSlow());
+  ASSERT_TRUE(left_out.ReadmitSlow());
   EXPECT_FALSE(left_out.Has("b"));
-  EXPECT_FALSE(left_out.TakeBackSlow()) << "c has failed meanwhile";
+  EXPECT_FALSE(left_out.ReadmitSlow()) << "c has failed meanwhile";
   EXPECT_TRUE(left_out.Has("a") && left_out.Has("c"));
 }
 
@@ -62,7 +62,7 @@ TEST(LeftOut, WhoOnlySeemedSlowIsTakenBackBeforeAllOthers) {
   for (int i = 0; i < 2; ++i) {
     left_out.Suspect({{"b", {"its links are slow", /*certain=*/false, "", /*slow=*/true}}});
   }
-  ASSERT_TRUE(left_out.TakeBackOne());
+  ASSERT_TRUE(left_out.ReadmitOne());
   EXPECT_FALSE(left_out.Has("b"));
   EXPECT_TRUE(left_out.Has("a"));
 }
@@ -80,7 +80,7 @@ TEST(LeftOut, WhatIsCertainIsNoLongerDoubtful) {
   LeftOut left_out;
   left_out.Suspect(Link("a", ""));
   left_out.Suspect({{"a", {"its helper has restarted"}}});
-  EXPECT_FALSE(left_out.TakeBackOne());
+  EXPECT_FALSE(left_out.ReadmitOne());
 }
 
 }  // namespace

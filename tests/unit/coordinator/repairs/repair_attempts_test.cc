@@ -4,7 +4,7 @@
 #include <set>
 
 #include "coordinator/planning/scheme.h"
-#include "model/blame.h"
+#include "model/fault.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
 namespace ecpipe {
@@ -40,7 +40,7 @@ TEST_F(Attempts, OnlyWhatIsMissingWithoutTheOneAtFault) {
     const RepairGrant first = Begin(scheme);
     const std::string culprit = *Helpers().begin();
     const auto second = coordinator_.ResumeRepair(
-        request_, After(first, Blame(absl::UnavailableError("it closed the stream"), culprit)));
+        request_, After(first, WithFault(absl::UnavailableError("it closed the stream"), culprit)));
     ASSERT_TRUE(second.ok()) << scheme << second.status();
     EXPECT_EQ(second->repair_id, first.repair_id);
     EXPECT_EQ(second->part.attempt, 1u);
@@ -62,12 +62,12 @@ TEST_F(Attempts, OnlyWhatIsMissingWithoutTheOneAtFault) {
   }
 }
 
-TEST_F(Attempts, TheOneThatIsDownIsFoundWithoutBlame) {
+TEST_F(Attempts, TheOneThatIsDownIsFoundWithoutANodeAtFault) {
   const RepairGrant first = Begin();
   const std::string victim = *Helpers().rbegin();
   helpers_.down = {victim};
   const auto second = coordinator_.ResumeRepair(
-      request_, After(first, Blame(absl::DeadlineExceededError("no progress"), kBlameNobody)));
+      request_, After(first, WithFault(absl::DeadlineExceededError("no progress"), kFaultUnknown)));
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_FALSE(Helpers().contains(victim));
   EXPECT_EQ(second->part.attempt, 1u) << "known before it was handed out";
@@ -75,23 +75,24 @@ TEST_F(Attempts, TheOneThatIsDownIsFoundWithoutBlame) {
 
 TEST_F(Attempts, ADoubtfulNodeIsBetterThanNone) {
   const RepairGrant first = Begin();
-  const absl::Status one = Blame(absl::UnavailableError("gone"), "n1");
+  const absl::Status one = WithFault(absl::UnavailableError("gone"), "n1");
   const auto second = coordinator_.ResumeRepair(request_, After(first, one));
   ASSERT_TRUE(second.ok()) << second.status();
   const auto third = coordinator_.ResumeRepair(
-      request_, After(*second, Blame(absl::UnavailableError("gone"), "n2")));
+      request_, After(*second, WithFault(absl::UnavailableError("gone"), "n2")));
   ASSERT_TRUE(third.ok()) << third.status();
-  EXPECT_EQ(Helpers().size(), 4u) << "three are left that nobody has blamed";
+  EXPECT_EQ(Helpers().size(), 4u) << "three are left that nobody found at fault";
 }
 
 TEST_F(Attempts, TooFewAreNamedWithTheirReasons) {
   const RepairGrant first = Begin();
   helpers_.down = {"n1", "n2"};
   helpers_.answers["n3"] = {.running = false,
-                            .ended = Blame(absl::DataLossError("b3 is damaged"), kBlameSelf),
+                            .ended = WithFault(absl::DataLossError("b3 is damaged"), kFaultSelf),
                             .hops = {}};
   const absl::Status status =
-      coordinator_.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")))
+      coordinator_
+          .ResumeRepair(request_, After(first, WithFault(absl::UnavailableError("gone"), "n1")))
           .status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   for (const char* part : {"b0", "k = 4", "b1 on n1", "b2 on n2", "b3 is damaged"}) {
@@ -109,7 +110,7 @@ TEST_F(Attempts, AreBounded) {
   int attempts = 0;
   for (; status.ok() && attempts < 100; ++attempts) {
     const auto next = coordinator_.ResumeRepair(
-        request_, After(grant, Blame(absl::UnavailableError("again"), kBlameNobody)));
+        request_, After(grant, WithFault(absl::UnavailableError("again"), kFaultUnknown)));
     status = next.status();
     if (next.ok()) grant = *next;
   }
@@ -125,14 +126,14 @@ TEST_F(Attempts, ACoordinatorThatRestartedTakesTheRepairUp) {
   record.state = RepairState::kInterrupted;
   RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
   const auto too_early =
-      next.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")));
+      next.ResumeRepair(request_, After(first, WithFault(absl::UnavailableError("gone"), "n1")));
   EXPECT_TRUE(absl::IsUnavailable(too_early.status())) << too_early.status();
   EXPECT_TRUE(absl::IsUnavailable(next.BeginRepair(request_).status()));
   for (int i = 0; i < 6; ++i) {
     ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
   }
   const auto second =
-      next.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")));
+      next.ResumeRepair(request_, After(first, WithFault(absl::UnavailableError("gone"), "n1")));
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(second->repair_id, first.repair_id);
   EXPECT_EQ(second->part.attempt, 1u);
@@ -153,7 +154,7 @@ TEST_F(Attempts, AnAttemptThatTheRequestorNeverHeardOfIsNotMadeTwice) {
     ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
   }
   const auto resumed =
-      next.ResumeRepair(request_, After(first, Blame(absl::UnavailableError("gone"), "n1")));
+      next.ResumeRepair(request_, After(first, WithFault(absl::UnavailableError("gone"), "n1")));
   ASSERT_TRUE(resumed.ok()) << resumed.status();
   EXPECT_EQ(resumed->part.attempt, 4u) << "helpers may have parts of 3";
 }
@@ -166,7 +167,7 @@ TEST_F(Attempts, AResumedRepairWaitsForHelpersThatMayRegisterYet) {
     ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
   }
   helpers_.down = {"n2"};
-  const ResumePoint point = After(first, Blame(absl::UnavailableError("x"), kBlameNobody));
+  const ResumePoint point = After(first, WithFault(absl::UnavailableError("x"), kFaultUnknown));
   helpers_.rounds = 0;
   for (int i = 0; i < 20; ++i) {
     const absl::Status status = next.ResumeRepair(request_, point).status();
@@ -182,7 +183,7 @@ TEST_F(Attempts, AResumedRepairWaitsForHelpersThatMayRegisterYet) {
   EXPECT_EQ(Helpers(), (std::set<std::string>{"n1", "n3", "n4", "n5"}));
 }
 
-TEST_F(Attempts, WhoeverWasBlamedBeforeIsBlamedAfterTheWait) {
+TEST_F(Attempts, WhoeverWasAtFaultBeforeIsAtFaultAfterTheWait) {
   const RepairGrant first = Begin();
   journal_.records.at(first.repair_id).state = RepairState::kInterrupted;
   catalog_.stripes[0].code = "rs(7,4)";
@@ -192,7 +193,7 @@ TEST_F(Attempts, WhoeverWasBlamedBeforeIsBlamedAfterTheWait) {
     ASSERT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
   }
   helpers_.down = {"n2"};
-  const ResumePoint point = After(first, Blame(absl::UnavailableError("gone"), "n1"));
+  const ResumePoint point = After(first, WithFault(absl::UnavailableError("gone"), "n1"));
   EXPECT_TRUE(absl::IsUnavailable(next.ResumeRepair(request_, point).status()));
   for (const char* node : {"n5", "n6"}) ASSERT_TRUE(next.Register(FakeNode(node)).ok());
   const auto resumed = next.ResumeRepair(request_, point);
@@ -209,7 +210,7 @@ TEST_F(Attempts, AResumedRepairWaitsOnlyUntilAbsentHelpersAreDead) {
       EXPECT_TRUE(next.Register(FakeNode("n" + std::to_string(i))).ok());
     }
     return next
-        .ResumeRepair(request_, After(first, Blame(absl::UnavailableError("x"), kBlameNobody)))
+        .ResumeRepair(request_, After(first, WithFault(absl::UnavailableError("x"), kFaultUnknown)))
         .status();
   };
   helpers_.down = {"n2"};
@@ -221,7 +222,7 @@ TEST_F(Attempts, AResumedRepairWaitsOnlyUntilAbsentHelpersAreDead) {
 
 TEST_F(Attempts, BadResumesAreRefused) {
   const RepairGrant first = Begin();
-  const absl::Status failure = Blame(absl::UnavailableError("gone"), "n1");
+  const absl::Status failure = WithFault(absl::UnavailableError("gone"), "n1");
   ResumePoint point = After(first, failure);
   point.left.missing = {{9, 2, 1}};
   EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.ResumeRepair(request_, point).status()));
@@ -242,7 +243,7 @@ TEST_F(Attempts, InspectionSeesWhoDoesNotAnswer) {
   EXPECT_TRUE(inspection->replan);
   EXPECT_NE(inspection->reason.find(victim), std::string::npos);
   const auto second = coordinator_.ResumeRepair(
-      request_, After(first, Blame(absl::UnavailableError(inspection->reason), kBlameNobody)));
+      request_, After(first, WithFault(absl::UnavailableError(inspection->reason), kFaultUnknown)));
   ASSERT_TRUE(second.ok());
   EXPECT_FALSE(Helpers().contains(victim));
   EXPECT_FALSE(inspect(true)->replan) << "an attempt that is over";
@@ -251,9 +252,9 @@ TEST_F(Attempts, InspectionSeesWhoDoesNotAnswer) {
 
 TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
   RepairGrant grant = Begin();
-  const auto resume = [&](const std::string& blamed) {
+  const auto resume = [&](const std::string& faulty) {
     const auto next = coordinator_.ResumeRepair(
-        request_, After(grant, Blame(absl::UnavailableError(blamed + " left"), blamed)));
+        request_, After(grant, WithFault(absl::UnavailableError(faulty + " left"), faulty)));
     ASSERT_TRUE(next.ok()) << next.status();
     grant = *next;
   };
@@ -318,7 +319,7 @@ class Stragglers : public Attempts {
   void Change(uint64_t missing) {
     ASSERT_TRUE(Inspect(0.9, missing));
     const auto next = coordinator_.ResumeRepair(
-        request_, After(first_, Blame(absl::UnavailableError("slow"), kBlameNobody)));
+        request_, After(first_, WithFault(absl::UnavailableError("slow"), kFaultUnknown)));
     ASSERT_TRUE(next.ok()) << next.status();
     first_ = *next;
     Watch();
@@ -358,7 +359,7 @@ TEST_F(Stragglers, AreJudgedInEachAttemptAnew) {
   for (const uint64_t missing : {900, 800}) EXPECT_FALSE(Inspect(0.09, missing));
   // The same nodes, whose streams begin at nothing; a second of slowness is all there is.
   const auto second = coordinator_.ResumeRepair(
-      request_, After(first_, Blame(absl::UnavailableError("reset"), kBlameNobody)));
+      request_, After(first_, WithFault(absl::UnavailableError("reset"), kFaultUnknown)));
   ASSERT_TRUE(second.ok());
   first_ = *second;
   Watch();

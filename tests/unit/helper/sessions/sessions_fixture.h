@@ -61,7 +61,7 @@ class IdleTransport : public Transport {
   };
 };
 
-class ZeroBlock : public BlockReader {
+class BlockOfZeros : public BlockReader {
  public:
   uint64_t bytes() const override { return 1000; }
   absl::Status ReadAt(uint64_t, std::span<uint8_t> out) override {
@@ -74,7 +74,7 @@ class FakeStore : public BlockStore {
  public:
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
     if (block_id != "block") return absl::NotFoundError("block " + block_id + " is not here");
-    return std::make_unique<ZeroBlock>();
+    return std::make_unique<BlockOfZeros>();
   }
   absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
                                                       uint64_t bytes) override {

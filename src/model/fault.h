@@ -11,16 +11,16 @@ namespace ecpipe {
 
 // Stands for a node's id: the node that reports the error is at fault itself. The receiver of the
 // error knows which node that is.
-inline constexpr char kBlameSelf[] = ".";
+inline constexpr char kFaultSelf[] = ".";
 // Stands for a node's id: the node that saw the failure cannot tell who is at fault.
-inline constexpr char kBlameNobody[] = "?";
+inline constexpr char kFaultUnknown[] = "?";
 
 // `status` with the node at fault. A status that names one already keeps it, because the first
-// blame is from the node that saw the failure.
-[[nodiscard]] absl::Status Blame(absl::Status status, const std::string& node);
+// fault is from the node that saw the failure.
+[[nodiscard]] absl::Status WithFault(absl::Status status, const std::string& node);
 
-// The node at fault, kBlameSelf or kBlameNobody; empty if the status has no blame.
-std::string BlamedBy(const absl::Status& status);
+// The node at fault, kFaultSelf or kFaultUnknown; empty if the status names none.
+std::string FaultOf(const absl::Status& status);
 
 // The same status as its receiver sees it: the sender's "self" is `sender`.
 [[nodiscard]] absl::Status FromPeer(const absl::Status& status, const std::string& sender);
