@@ -14,6 +14,7 @@ struct Fault {
   enum class Action {
     kError,  // the point returns INTERNAL "fault point <name>"
     kCrash,  // the process ends at once, as with kill -9
+    kHang,   // the point returns OK once all faults are disarmed
   };
   Action action = Action::kError;
   int after_hits = 0;  // the point passes this many times first
