@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Named places at which a test can make this process fail: in-process with Arm, in a daemon with
-// the environment variable ECPIPE_FAULTS="name=action[@hits],...". A point that is not armed costs
-// one relaxed atomic load. The names are part of the tests' vocabulary; keep them stable.
+// the option --test-faults name=action[@hits],...; no environment does it by accident. A point that
+// is not armed costs one relaxed atomic load. The names are part of the tests' vocabulary; keep
+// them stable.
 #pragma once
 
 #include <string>

@@ -147,7 +147,8 @@ Limits LimitBook::limits() {
 
 absl::Status LimitBook::Store(Limits limits) {
   const std::string text = FormatLimits(limits);
-  ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path_));
+  ECPIPE_ASSIGN_OR_RETURN(AtomicFile file,
+                          AtomicFile::Create(path_, {.access = AtomicFile::Access::kService}));
   ECPIPE_RETURN_IF_ERROR(
       file.WriteAt(0, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
   const absl::Status committed = file.Commit();

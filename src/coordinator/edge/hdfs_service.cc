@@ -76,7 +76,7 @@ grpc::Status CoordinatorServiceImpl::GetNodeLoss(grpc::ServerContext*,
   const NodeLoss& node = **found;
   response->set_hdfs(true);
   const NodeState heard = node.node.state;
-  const NodeState state = node.state.dead               ? NodeState::kDead
+  const NodeState state = node.state.dead             ? NodeState::kDead
                           : heard == NodeState::kDead ? NodeState::kLive
                                                       : heard;
   response->set_state(NodeStateName(state));

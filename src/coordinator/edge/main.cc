@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 
 #include "base/fault_points.h"
 #include "base/process/daemon.h"
@@ -40,9 +39,6 @@ void ReloadLogLevel(const std::string& path) {
 
 int Run(const std::string& config_path, const std::string& ready_path) {
   if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kernel);
-  if (const char* faults = std::getenv("ECPIPE_FAULTS")) {
-    if (absl::Status armed = ArmFaultsFromText(faults); !armed.ok()) return Refuse(armed);
-  }
   absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(config_path);
   if (!config.ok()) return Refuse(config.status());
   if (absl::Status level = SetLogLevel(config->log_level); !level.ok()) return Refuse(level);
@@ -97,12 +93,19 @@ int main(int argc, char** argv) {
                "Say whether the configuration is valid, or what is\n"
                "wrong and where, and end. This does not look at\n"
                "directories of blocks or data, or at other hosts");
+  std::string faults;
+  app.add_option("--test-faults", faults,
+                 "For tests only: fail on purpose at named points, as\n"
+                 "NAME=error|crash|hang[@HITS],...");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (check_config) return ecpipe::CheckConfig(config_path);
+  if (absl::Status armed = ecpipe::ArmFaultsFromText(faults); !armed.ok()) {
+    return ecpipe::Refuse(armed);
+  }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
   ecpipe::SkipLockOrderChecks();

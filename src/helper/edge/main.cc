@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 
 #include "base/fault_points.h"
 #include "base/process/daemon.h"
@@ -41,9 +40,6 @@ void ReloadLogLevel(const Load& load, const std::string& path) {
 
 int Run(const std::string& config_path, const std::string& ready_path) {
   if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kernel);
-  if (const char* faults = std::getenv("ECPIPE_FAULTS")) {
-    if (absl::Status armed = ArmFaultsFromText(faults); !armed.ok()) return Refuse(armed);
-  }
   absl::StatusOr<HelperConfig> config = LoadHelperConfig(config_path);
   if (!config.ok()) return Refuse(config.status());
   if (absl::Status level = SetLogLevel(config->log_level); !level.ok()) return Refuse(level);
@@ -116,6 +112,10 @@ int main(int argc, char** argv) {
                "Say whether the configuration is valid, or what is\n"
                "wrong and where, and end. This does not look at\n"
                "directories of blocks or data, or at other hosts");
+  std::string faults;
+  app.add_option("--test-faults", faults,
+                 "For tests only: fail on purpose at named points, as\n"
+                 "NAME=error|crash|hang[@HITS],...");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -123,9 +123,12 @@ int main(int argc, char** argv) {
   }
   if (check_config) {
     return requestor_only
-               ? ecpipe::CheckConfig<ecpipe::RequestorOnlyServer>(
-                     ecpipe::LoadRequestorOnlyConfig, config_path)
+               ? ecpipe::CheckConfig<ecpipe::RequestorOnlyServer>(ecpipe::LoadRequestorOnlyConfig,
+                                                                  config_path)
                : ecpipe::CheckConfig<ecpipe::HelperServer>(ecpipe::LoadHelperConfig, config_path);
+  }
+  if (absl::Status armed = ecpipe::ArmFaultsFromText(faults); !armed.ok()) {
+    return ecpipe::Refuse(armed);
   }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
