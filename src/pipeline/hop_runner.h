@@ -71,6 +71,11 @@ class HopRunner {
   // Tells the receivers why the hop ends. Best effort.
   void SendError(const absl::Status& status);
 
+  // Begins to stop reading the local block, and does not wait for a read that runs.
+  void StopReading() {
+    if (local_ != nullptr) local_->Stop();
+  }
+
   // What keeps the hop from moving, for the message of a timeout.
   std::string WaitingFor() const;
 

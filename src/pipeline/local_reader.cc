@@ -46,8 +46,7 @@ struct LocalReader::State {
       const bool whole = options.layout.ForEachPiece(
           options.sub_blocks[i], options.grid.SliceOffset(slice_index),
           options.grid.SliceBytes(slice_index), [&](uint64_t offset, uint64_t at, uint64_t bytes) {
-            outcome =
-                ReadPadded(read, offset, {Slot(slot, i) + at, static_cast<size_t>(bytes)});
+            outcome = ReadPadded(read, offset, {Slot(slot, i) + at, static_cast<size_t>(bytes)});
             return outcome.ok() && *outcome;
           });
       if (!whole) break;
@@ -142,16 +141,22 @@ LocalReader::LocalReader(std::unique_ptr<BlockReader> block, const Options& opti
                          std::shared_ptr<Wakeup> wakeup)
     : state_(std::make_shared<State>(std::move(block), options, std::move(wakeup))) {}
 
+void LocalReader::Stop() {
+  constexpr auto kPatience = std::chrono::seconds(2);
+  if (stopped_by_ || !thread_.joinable()) return;
+  stopped_by_ = Clock::System().Now() + kPatience;
+  MutexLock lock(&state_->mutex);
+  state_->stop = true;
+  state_->work.NotifyAll();
+}
+
 LocalReader::~LocalReader() {
   if (!thread_.joinable()) return;
+  Stop();
   bool exited = false;
   {
-    constexpr auto kPatience = std::chrono::seconds(2);
-    const auto deadline = Clock::System().Now() + kPatience;
     MutexLock lock(&state_->mutex);
-    state_->stop = true;
-    state_->work.NotifyAll();
-    while (!state_->exited && state_->end.WaitUntil(lock, deadline)) {
+    while (!state_->exited && state_->end.WaitUntil(lock, *stopped_by_)) {
     }
     exited = state_->exited;
   }
@@ -193,7 +198,7 @@ absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
       MutexLock lock(&state_->mutex);
       state_->done = seen;
     }
-    thread_ = Thread([state = state_, seen] { state->Run(seen); });
+    ECPIPE_ASSIGN_OR_RETURN(thread_, Thread::Start([state = state_, seen] { state->Run(seen); }));
     AllowThread(allowed_);
   }
   MutexLock lock(&state_->mutex);

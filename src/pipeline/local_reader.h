@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/bytes/aligned_buffer.h"
+#include "base/clock.h"
 #include "base/thread.h"
 #include "base/wakeup.h"
 #include "model/plan/block_layout.h"
@@ -37,9 +39,11 @@ class LocalReader {
   // Progress() said that there were none.
   LocalReader(std::unique_ptr<BlockReader> block, const Options& options,
               std::shared_ptr<Wakeup> wakeup);
-  // Stops reading. It waits only a short time for a running read: a read that hangs keeps its
-  // buffers until the disk answers, and its thread ends then.
+  // Stops reading. It waits only a short time for a running read, counted from Stop(): a read that
+  // hangs keeps its buffers until the disk answers, and its thread ends then.
   ~LocalReader();
+  // Begins to stop, and does not wait: of several readers that stop, all wait the same short time.
+  void Stop();
 
   // Slices below `ordinal` may be read: their slots are free. Monotonic.
   void Allow(uint32_t ordinal);
@@ -64,9 +68,10 @@ class LocalReader {
 
   // Shared with the reading thread, which may outlive the reader when a disk hangs.
   const std::shared_ptr<State> state_;
-  uint32_t allowed_ = 0;         // what the pipeline has allowed
-  uint32_t thread_allowed_ = 0;  // what the thread was told last
-  Thread thread_;                // started when a read first had to wait
+  uint32_t allowed_ = 0;                 // what the pipeline has allowed
+  uint32_t thread_allowed_ = 0;          // what the thread was told last
+  std::optional<TimePoint> stopped_by_;  // when a read that still runs is taken to hang
+  Thread thread_;                        // started when a read first had to wait
 };
 
 }  // namespace ecpipe

@@ -35,7 +35,10 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
   if (!runner->wakeup_->valid()) {
     return absl::ResourceExhaustedError("too many open files: raise the limit (ulimit -n)");
   }
-  const HopRunner::Context context{&runner->part_, transport, sink, runner->wakeup_,
+  const HopRunner::Context context{&runner->part_,
+                                   transport,
+                                   sink,
+                                   runner->wakeup_,
                                    RingBytesOfHop(runner->part_, options),
                                    runner->part_.probe ? nullptr : options.send_limiter,
                                    options.receive_limiter};
@@ -54,6 +57,7 @@ absl::Status PartRunner::Run() {
   if (!status.ok()) {
     for (const auto& hop : hops_) hop->SendError(status);
   }
+  for (const auto& hop : hops_) hop->StopReading();
   hops_.clear();
   return status;
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/file_io.h"
 #include "base/process/log.h"
 #include "base/process/process_stats.h"
 #include "base/status.h"

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/fault_points.h"
 #include "base/process/daemon.h"
@@ -58,7 +59,11 @@ int Run(const std::string& config_path, const std::string& ready_path) {
   }
   while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(LoadHelperConfig, config_path);
   Log(LogLevel::kInfo, "helper.draining");
-  (*server)->Drain();
+  if (!(*server)->Drain()) {
+    // Their threads use what would be destroyed. Blocks that are not stored have no names.
+    Log(LogLevel::kWarning, "helper.drain_hangs", {{"reason", "a disk does not answer"}});
+    std::_Exit(0);
+  }
   return 0;
 }
 

@@ -17,7 +17,8 @@ struct RootCalls::Call {
 };
 
 struct RootCalls::State {
-  State(std::string path, size_t max_threads) : path(std::move(path)), max_threads(max_threads) {}
+  State(std::string the_path, size_t most_threads)
+      : path(std::move(the_path)), max_threads(most_threads) {}
 
   absl::Status Hangs() const { return absl::UnavailableError(path + " does not answer"); }
 
