@@ -194,7 +194,7 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
 
 absl::Status CoordinatorServiceImpl::CheckTransport(TransportKind transport) const {
   if (transport != TransportKind::kRedis || transports_.redis_allowed) return absl::OkStatus();
-  return absl::FailedPreconditionError(
+  return absl::PermissionDeniedError(
       "the transport redis is plain text, and this cluster has [tls]; use tcp, or set insecure = "
       "true in the coordinator's configuration if its network is private");
 }
