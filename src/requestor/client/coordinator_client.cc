@@ -75,21 +75,6 @@ absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& pro
   return explained;
 }
 
-absl::StatusOr<std::vector<uint64_t>> LengthsOf(const v1::RepairTarget& target,
-                                                const v1::BeginRepairResponse& response) {
-  const auto& lengths = response.block_lengths();
-  const int blocks = target.block_ids_size();
-  if (lengths.size() == blocks) return std::vector<uint64_t>(lengths.begin(), lengths.end());
-  // An older coordinator tells the length of the shortest alone. Who brings the facts of the stripe
-  // knows the others.
-  if (!lengths.empty() || (blocks > 1 && !target.has_facts())) {
-    return absl::FailedPreconditionError(
-        "the coordinator does not tell the length of each block: update it, or repair the blocks "
-        "one at a time");
-  }
-  return std::vector<uint64_t>(static_cast<size_t>(blocks), response.block_bytes());
-}
-
 // What begins a repair over a lost connection.
 enum class WhenLost { kWaits, kFailsAtOnce };
 
@@ -116,10 +101,10 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   CoordinatorGrpcClient(std::shared_ptr<const GrpcConnection> connection, Duration timeout)
       : connection_(std::move(connection)), timeout_(timeout) {}
 
-  absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
-                                            const std::vector<std::string>& to,
-                                            const std::string& requestor,
-                                            const std::stop_token& stop) override {
+  absl::StatusOr<RepairGrant> BeginRepair(const RepairTarget& target,
+                                          const std::vector<std::string>& to,
+                                          const std::string& requestor,
+                                          const std::stop_token& stop) override {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
     request.set_requestor(requestor);
@@ -127,10 +112,9 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return Begin(request, stop);
   }
 
-  absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
-                                             const std::string& requestor,
-                                             const ResumePoint& from,
-                                             const std::stop_token& stop) override {
+  absl::StatusOr<RepairGrant> ResumeRepair(const RepairTarget& target, const std::string& requestor,
+                                           const ResumePoint& from,
+                                           const std::stop_token& stop) override {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, {}));
     request.set_requestor(requestor);
@@ -140,7 +124,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
-                                             uint64_t missing_bytes, bool quiet) override {
+                                           uint64_t missing_bytes, bool quiet) override {
     v1::InspectRepairRequest request;
     request.set_repair_id(repair_id);
     request.set_attempt(attempt);
@@ -189,8 +173,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return ExplainedOf(response);
   }
 
-  absl::Status PutStripes(const std::vector<Stripe>& stripes,
-                          const ProgressFn& progress) override {
+  absl::Status PutStripes(const std::vector<Stripe>& stripes, const ProgressFn& progress) override {
     for (size_t at = 0; at < stripes.size();) {
       v1::PutStripesRequest request;
       for (size_t bytes = 0; at < stripes.size() && bytes < kPutBytes; ++at) {
@@ -206,7 +189,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string& after_stripe_id,
-                                                      uint32_t limit) override {
+                                                  uint32_t limit) override {
     v1::ListStripesRequest request;
     request.set_after_stripe_id(after_stripe_id);
     request.set_limit(limit);
@@ -328,22 +311,11 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     AddPortChecks(response, nodes);
   }
 
-  absl::StatusOr<GrantedRepair> Begin(const v1::BeginRepairRequest& request,
-                                      const std::stop_token& stop) {
+  absl::StatusOr<RepairGrant> Begin(const v1::BeginRepairRequest& request,
+                                    const std::stop_token& stop) {
     v1::BeginRepairResponse response;
     ECPIPE_RETURN_IF_ERROR(CallAtOnce(&Stub::BeginRepair, request, &response, timeout_, stop));
-    GrantedRepair granted;
-    granted.repair_id = response.repair_id();
-    if (request.target().to().empty()) {
-      ECPIPE_ASSIGN_OR_RETURN(granted.part, PartFromProto(response.part()));
-    }
-    granted.scheme = response.scheme();
-    granted.stripe_id = response.stripe_id();
-    ECPIPE_ASSIGN_OR_RETURN(granted.block_lengths, LengthsOf(request.target(), response));
-    granted.checksum = ChecksumFromProto(response.checksum());
-    granted.corrupt = SourcesFromProto(response.corrupt());
-    granted.cost = CostFromProto(response.cost());
-    return granted;
+    return GrantFromProto(response, request.target());
   }
 
   template <typename Method, typename Request, typename Response>
