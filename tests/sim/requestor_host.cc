@@ -109,6 +109,11 @@ class RequestorHost::Api : public CoordinatorApi {
     return NotSimulated();
   }
   absl::StatusOr<std::vector<LinkSpeed>> Links() override { return NotSimulated(); }
+  absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string&) override {
+    return NotSimulated();
+  }
+  absl::StatusOr<ClusterLimitsView> Limits() override { return NotSimulated(); }
+  absl::Status SetLimits(const LimitsChange&) override { return NotSimulated(); }
   absl::StatusOr<ClusterStatus> Status() override { return NotSimulated(); }
 
  private:

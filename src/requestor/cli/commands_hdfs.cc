@@ -11,7 +11,6 @@
 #include "base/bytes/size_text.h"
 #include "base/status.h"
 #include "requestor/cli/commands.h"
-#include "requestor/cli/hdfs_client.h"
 #include "requestor/cli/progress.h"
 
 namespace ecpipe {
@@ -154,7 +153,7 @@ Progress ProgressOf(const NodeLoss& loss) {
 
 // Polls until nothing is outstanding. A coordinator that does not answer is waited for as long as
 // one call may take.
-absl::StatusOr<NodeLoss> FollowLoss(const CommonArguments& common, HdfsClient* client,
+absl::StatusOr<NodeLoss> FollowLoss(const CommonArguments& common, CoordinatorApi* coordinator,
                                     NodeLoss loss) {
   constexpr auto kPoll = std::chrono::seconds(1);
   ProgressDisplay display({.label = "rebuilt by HDFS", .style = ProgressStyleOf(common)});
@@ -167,7 +166,7 @@ absl::StatusOr<NodeLoss> FollowLoss(const CommonArguments& common, HdfsClient* c
     }
     if (loss.loss.lost.bytes > 0) display.Show(ProgressOf(loss));
     std::this_thread::sleep_for(kPoll);  // sleep-ok: the coordinator tells nobody
-    absl::StatusOr<std::optional<NodeLoss>> next = client->Loss(loss.node);
+    absl::StatusOr<std::optional<NodeLoss>> next = coordinator->LossOf(loss.node);
     const TimePoint now = Clock::System().Now();
     if (next.ok() && next->has_value()) {
       last_answer = now;
@@ -195,18 +194,16 @@ bool SaysHowToRecover(const RecoverNodeArguments& arguments) {
 absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common,
                                     const RecoverNodeArguments& arguments) {
   const std::string& node = arguments.request.node;
-  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
-                          TlsContext::CreateIfEnabled(common.tls));
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<HdfsClient> client,
-                          MakeHdfsClient(common.coordinator, FromSeconds(common.timeout_s), tls));
-  ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLoss> loss, client->Loss(node));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLoss> loss, coordinator->LossOf(node));
   if (!loss) return false;
   if (SaysHowToRecover(arguments)) {
     return absl::InvalidArgumentError("node " + node + " is a DataNode: HDFS decides how " +
                                       "its blocks are rebuilt; leave out all options but --detach");
   }
   if (!arguments.detach) {
-    ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, client.get(), *std::move(loss)));
+    ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, coordinator.get(), *std::move(loss)));
   }
   ShowLoss(common, *loss);
   return true;

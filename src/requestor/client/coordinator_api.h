@@ -149,6 +149,32 @@ struct ProbeReport {
   double rest_seconds = 0;             // until the next round may begin
 };
 
+// Rates are in bytes per second that repairs send over the network; 0 is no limit.
+struct ClusterLimitsView {
+  struct Node {
+    std::string node;
+    std::string state;                   // as in NodeStatus
+    double repair_bytes_per_second = 0;  // the limit at the helper, by its latest heartbeat
+    uint32_t max_sessions = 0;           // the limit at the helper, by its latest heartbeat
+    std::optional<double> set_repair_bytes_per_second;  // by SetLimits
+    std::optional<uint32_t> set_max_sessions;
+  };
+  double repair_bytes_per_second = 0;  // of all helpers together
+  bool rate_is_set = false;            // set by SetLimits; false: as configured
+  uint32_t max_running = 0;            // repairs at once
+  bool max_running_is_set = false;
+  std::vector<Node> nodes;  // by id
+};
+
+// Only limits that are set here change.
+struct LimitsChange {
+  std::string node;    // empty: the cluster's limits
+  bool reset = false;  // first go back to the limits in the configurations
+  std::optional<double> repair_bytes_per_second;
+  std::optional<uint32_t> max_running;   // of the cluster
+  std::optional<uint32_t> max_sessions;  // of a node
+};
+
 // Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator;
 // other errors are the coordinator's own. A call that is given a stop token ends soon with
 // CANCELLED when that is asked to stop; the coordinator may have done it all the same.
@@ -203,6 +229,12 @@ class CoordinatorApi {
       const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) = 0;
   // The measured speeds, then those of the operator's file.
   virtual absl::StatusOr<std::vector<LinkSpeed>> Links() = 0;
+  // The blocks that HDFS had on a DataNode. Nothing: the node is not a DataNode, or the coordinator
+  // does not know it. NOT_FOUND: the DataNode never reported its blocks.
+  virtual absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string& node) = 0;
+  virtual absl::StatusOr<ClusterLimitsView> Limits() = 0;
+  // The new limits hold when this returns; for running repairs they hold within about a second.
+  virtual absl::Status SetLimits(const LimitsChange& change) = 0;
   // Also asks each live helper for its counters.
   virtual absl::StatusOr<ClusterStatus> Status() = 0;
 };

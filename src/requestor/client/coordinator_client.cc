@@ -12,6 +12,7 @@
 #include "requestor/client/helper_status_client.h"
 #include "rpc/channel.h"
 #include "rpc/convert/facts_proto.h"
+#include "rpc/convert/node_loss_proto.h"
 #include "rpc/convert/part_proto.h"
 #include "rpc/convert/plan_proto.h"
 #include "rpc/convert/recovery_proto.h"
@@ -73,6 +74,19 @@ absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& pro
     }
   }
   return explained;
+}
+
+ClusterLimitsView::Node NodeLimitsOf(const v1::GetLimitsResponse::Node& proto) {
+  ClusterLimitsView::Node node;
+  node.node = proto.node_id();
+  node.state = proto.state();
+  node.repair_bytes_per_second = proto.repair_bytes_per_second();
+  node.max_sessions = proto.max_sessions();
+  if (proto.has_set_repair_bytes_per_second()) {
+    node.set_repair_bytes_per_second = proto.set_repair_bytes_per_second();
+  }
+  if (proto.has_set_max_sessions()) node.set_max_sessions = proto.set_max_sessions();
+  return node;
 }
 
 // What begins a repair over a lost connection.
@@ -283,6 +297,39 @@ class CoordinatorGrpcClient : public CoordinatorApi {
                        link.samples(), link.age_seconds()});
     }
     return links;
+  }
+
+  absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string& node) override {
+    v1::GetNodeLossRequest request;
+    request.set_node_id(node);
+    v1::GetNodeLossResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetNodeLoss, request, &response));
+    return NodeLossFromProto(node, response);
+  }
+
+  absl::StatusOr<ClusterLimitsView> Limits() override {
+    v1::GetLimitsResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetLimits, v1::GetLimitsRequest(), &response));
+    ClusterLimitsView view;
+    view.repair_bytes_per_second = response.cluster().repair_bytes_per_second();
+    view.rate_is_set = response.cluster().rate_is_set();
+    view.max_running = response.cluster().max_running();
+    view.max_running_is_set = response.cluster().max_running_is_set();
+    for (const auto& node : response.nodes()) view.nodes.push_back(NodeLimitsOf(node));
+    return view;
+  }
+
+  absl::Status SetLimits(const LimitsChange& change) override {
+    v1::SetLimitsRequest request;
+    request.set_node_id(change.node);
+    request.set_reset(change.reset);
+    if (change.repair_bytes_per_second) {
+      request.set_repair_bytes_per_second(*change.repair_bytes_per_second);
+    }
+    if (change.max_running) request.set_max_running(*change.max_running);
+    if (change.max_sessions) request.set_max_sessions(*change.max_sessions);
+    v1::SetLimitsResponse response;
+    return Call(&Stub::SetLimits, request, &response);
   }
 
   absl::StatusOr<ClusterStatus> Status() override {

@@ -389,13 +389,6 @@ absl::StatusOr<RepairGrant> Requestor::Resume(const RepairTarget& target, const 
 
 absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const RepairPart& part,
                                            const absl::Status& found, Call* call) {
-  class Nowhere : public SliceSink {
-   public:
-    bool Ready(Row, uint32_t) override { return true; }
-    absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override {
-      return absl::OkStatus();
-    }
-  };
   RepairTarget slice = target;
   slice.offset = part.grid.SliceOffset(*call->corrupt_slice);
   slice.bytes = part.grid.SliceBytes(*call->corrupt_slice);
@@ -404,7 +397,7 @@ absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const Rep
       coordinator_->BeginRepair(slice, {}, options_.name, call->given_up.get_token());
   absl::Status located = granted.status();
   if (granted.ok()) {
-    Nowhere nowhere;
+    DiscardSink nowhere;
     RepairReport report;
     located =
         RunPart(granted->part, &nowhere, call, &report, [bytes = slice.bytes] { return bytes; });

@@ -64,6 +64,9 @@ class FakeCoordinator : public CoordinatorApi {
     return NotFaked();
   }
   absl::StatusOr<std::vector<LinkSpeed>> Links() override { return NotFaked(); }
+  absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string&) override { return NotFaked(); }
+  absl::StatusOr<ClusterLimitsView> Limits() override { return NotFaked(); }
+  absl::Status SetLimits(const LimitsChange&) override { return NotFaked(); }
   absl::StatusOr<ClusterStatus> Status() override { return NotFaked(); }
 
  private:
