@@ -113,19 +113,20 @@ bool ChunkRead::Abandon() {
   const std::lock_guard lock(mutex_);
   if (cancelled_) return false;
   cancelled_ = true;
-  if (failure_.ok() && !(ended_ && held_.empty())) {
+  const bool served = Serve();  // the end may have come this moment
+  if (failure_.ok() && !(ended_ && position_ == range_bytes_)) {
     failure_ = {ECPIPE_QFS_CANCELLED, "the chunk's reader cancelled the repair"};
   }
   held_.clear();
   held_bytes_ = 0;
-  const bool completed = request_.buffer != nullptr;
-  if (completed) request_.outcome = failure_;
+  const bool waiting = request_.buffer != nullptr;
+  if (waiting) request_.outcome = failure_;
   request_.buffer = nullptr;
   changed_.notify_all();
   const uint64_t one = 1;
   // It cannot fail: nobody takes from the counter, and it is written once.
   [[maybe_unused]] const ssize_t told = ::write(cancel_fd_.get(), &one, sizeof one);
-  return completed;
+  return served || waiting;
 }
 
 bool ChunkRead::Serve() {

@@ -16,7 +16,7 @@
 namespace ecpipe_qfs {
 namespace {
 
-constexpr size_t kMaxFileBytes = 64u << 10;
+constexpr size_t kMaxConfigBytes = 64u << 10;
 constexpr int kMaxMillis = 600'000;  // the protocol's limit of timeout-ms
 constexpr size_t kMaxWordBytes = 255;
 
@@ -168,7 +168,7 @@ Failure LoadSettings(const std::string& path, Settings* settings) {
   const std::string advice = "Name a readable configuration file of libecpipe_qfs.so";
   const ecpipe::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return SystemFailure(ECPIPE_QFS_INVALID_ARGUMENT, path, errno, advice);
-  std::string text(kMaxFileBytes + 1, '\0');
+  std::string text(kMaxConfigBytes + 1, '\0');
   size_t filled = 0;
   while (filled < text.size()) {
     const ssize_t got = ::read(fd.get(), text.data() + filled, text.size() - filled);
@@ -177,7 +177,7 @@ Failure LoadSettings(const std::string& path, Settings* settings) {
     if (got < 0) return SystemFailure(ECPIPE_QFS_INVALID_ARGUMENT, path, errno, advice);
     filled += static_cast<size_t>(got);
   }
-  if (filled > kMaxFileBytes) return Bad(path + " is longer than 64 KiB. " + advice);
+  if (filled > kMaxConfigBytes) return Bad(path + " is longer than 64 KiB. " + advice);
   text.resize(filled);
   return ParseSettings(text, path, settings);
 }
