@@ -28,10 +28,6 @@ int64_t SteadyMillis() {
       .count();
 }
 
-Failure OutOfMemory() {
-  return {ECPIPE_QFS_RESOURCE_EXHAUSTED, "no memory is left. Give this process more"};
-}
-
 }  // namespace
 
 ChunkRead::ChunkRead(std::shared_ptr<SharedConfig> config, const ecpipe_qfs_chunk& chunk,
@@ -86,7 +82,7 @@ Failure ChunkRead::Submit(int64_t position, uint8_t* buffer, size_t bytes) {
       return {ECPIPE_QFS_INVALID_ARGUMENT, "a read needs a buffer of at least a byte"};
     }
     const auto left = static_cast<size_t>(range_bytes_ - position_);
-    request_ = Request{buffer, std::min(bytes, left), 0, {}};
+    request_ = Request{buffer, std::min(bytes, left), 0, false};
     completed = Serve();
     changed_.notify_all();
   }
@@ -99,7 +95,7 @@ Failure ChunkRead::Poll(size_t* got, bool* at_end) {
   *got = 0;
   *at_end = false;
   if (request_.buffer != nullptr) return {ECPIPE_QFS_PENDING, ""};
-  if (!request_.outcome.ok()) return request_.outcome;
+  if (request_.failed) return failure_;
   *got = request_.filled;
   *at_end = ended_ && position_ == range_bytes_;
   return {};
@@ -120,7 +116,7 @@ bool ChunkRead::Abandon() {
   held_.clear();
   held_bytes_ = 0;
   const bool waiting = request_.buffer != nullptr;
-  if (waiting) request_.outcome = failure_;
+  if (waiting) request_.failed = true;
   request_.buffer = nullptr;
   changed_.notify_all();
   const uint64_t one = 1;
@@ -146,7 +142,7 @@ bool ChunkRead::Serve() {
   if (full && (!last || ended_)) {
     position_ += static_cast<int64_t>(request_.filled);
   } else if (!failure_.ok()) {
-    request_.outcome = failure_;
+    request_.failed = true;
     // A part of them is in a buffer that does not count: no later read may go on behind it.
     held_.clear();
     held_bytes_ = 0;
@@ -166,18 +162,20 @@ void ChunkRead::Run() {
   try {
     failure = Transfer();
   } catch (const std::bad_alloc&) {
-    failure = OutOfMemory();
+    failure.code = ECPIPE_QFS_RESOURCE_EXHAUSTED;
+    failure.message = "out of memory";  // so short that it needs none
   } catch (...) {
-    failure = {ECPIPE_QFS_INTERNAL, "an exception in the library. Tell ECPipe's developers"};
+    failure.code = ECPIPE_QFS_INTERNAL;
+    failure.message = "an exception";
   }
-  Finish(failure);
+  Finish(std::move(failure));
 }
 
-void ChunkRead::Finish(const Failure& failure) {
+void ChunkRead::Finish(Failure failure) {
   bool completed = false;
   {
     const std::lock_guard lock(mutex_);
-    if (failure_.ok() && !failure.ok()) failure_ = failure;
+    if (failure_.ok() && !failure.ok()) failure_ = std::move(failure);
     completed = Serve();
   }
   if (completed) Wake();

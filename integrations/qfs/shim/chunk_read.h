@@ -55,7 +55,7 @@ class ChunkRead {
     uint8_t* buffer = nullptr;  // nullptr: completed
     size_t wanted = 0;          // bytes, at most up to the end of the range
     size_t filled = 0;
-    Failure outcome;
+    bool failed = false;  // with failure_
   };
   struct Piece {
     std::vector<uint8_t> bytes;
@@ -74,7 +74,7 @@ class ChunkRead {
                    SteadyClock::time_point deadline, std::string* text);
   // Waits until there is room for another frame; false: cancelled.
   bool AwaitRoom();
-  void Finish(const Failure& failure);
+  void Finish(Failure failure);
 
   // Ends everything without a word to the caller; whether a read was under way.
   bool Abandon();
@@ -100,7 +100,7 @@ class ChunkRead {
   int64_t position_ = 0;  // of the range, by completed reads
   bool ended_ = false;    // END has come
   bool cancelled_ = false;
-  Failure failure_;
+  Failure failure_;  // the first; it stays
 };
 
 }  // namespace ecpipe_qfs
