@@ -143,9 +143,7 @@ bool ChunkRead::Serve() {
     position_ += static_cast<int64_t>(request_.filled);
   } else if (!failure_.ok()) {
     request_.failed = true;
-    // A part of them is in a buffer that does not count: no later read may go on behind it.
-    held_.clear();
-    held_bytes_ = 0;
+    // Nothing is held any more: the read, which does not count, has taken it all.
   } else {
     return false;
   }
