@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A real QFS whose chunkserver has the hook (integrations/qfs/README.md): forced recoveries of a
-chunk take their bytes from an endpoint, and where the endpoint fails half-way QFS goes on by itself
-at the same offset. The recovered chunk file is compared with the original.
+chunk take their bytes from an endpoint, and where it fails half-way QFS goes on by itself at the
+same offset. The recovered chunk file is compared with the original.
 
-QFS_HOME names the folder of an installed QFS, with bin/metaserver, bin/chunkserver and bin/tools (or
-all in bin). Exit code 77 with "SKIP: reason" where it is missing, or its chunkserver has no hook.
+QFS_HOME names the folder of an installed QFS, with bin/metaserver, bin/chunkserver and bin/tools,
+or all in bin. Exit code 77 with "SKIP: reason" where it is missing, or its chunkserver has no hook.
 The endpoint is a stand-in that reads the original chunk: what is tested is the hook.
 """
 

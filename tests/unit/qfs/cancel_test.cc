@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recoveries that are cancelled or closed, in each state, and many at once.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "unit/net/test_certificates.h"
 #include "unit/qfs/shim_fixture.h"
 
 namespace ecpipe_qfs {
@@ -53,6 +57,36 @@ TEST(ShimCancel, WaitingForTheHeader) {
     while (!closed) std::this_thread::yield();
   }
   EXPECT_TRUE(closed);
+}
+
+// The kernel takes the connection, and nobody answers.
+TEST(ShimCancel, InATlsHandshake) {
+  const ecpipe::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(listener.get(), any, bytes), 0);
+  ASSERT_EQ(::getsockname(listener.get(), any, &bytes), 0);
+  ASSERT_EQ(::listen(listener.get(), 4), 0);
+  const ecpipe::TestCertificates& certificates = ecpipe::TestCertificates::Shared();
+  const std::string tls = "tls-ca " + certificates.Path("ca.pem") + "\ntls-certificate " +
+                          certificates.Path("the-receiver.pem") + "\ntls-key " +
+                          certificates.Path("the-receiver.key") + "\n";
+  const std::string endpoint = "tcp:127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  {
+    const Config config(endpoint, tls + kPatient);
+    Recovery recovery(config, ChunkOfBytes(kMib));
+    ASSERT_EQ(recovery.Submit(kMib), ECPIPE_QFS_OK);
+    const ecpipe::UniqueFd accepted(::accept(listener.get(), nullptr, nullptr));
+    char hello = 0;
+    ASSERT_EQ(::recv(accepted.get(), &hello, 1, 0), 1);  // it is in the handshake
+    ExpectPromptCancel(&recovery);
+  }
+  const Config config(endpoint, tls + "timeout-ms 50\n");
+  Recovery recovery(config, ChunkOfBytes(kMib));
+  EXPECT_EQ(recovery.ReadAll().code, ECPIPE_QFS_DEADLINE_EXCEEDED);
 }
 
 TEST(ShimCancel, InTheMiddleOfTheBytes) {
