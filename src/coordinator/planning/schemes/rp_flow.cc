@@ -26,7 +26,7 @@ constexpr double kStepsPerSecond = 5e8;
 // 5 ms for 14 nodes.
 constexpr uint64_t kMostStepsOfHelper = 250'000;
 // A packing that gains less than this over a path is not worth its lanes.
-constexpr double kLeastGain = 1.01;
+constexpr double kLeastGainOverPath = 1.01;
 
 // The blocks that may help, and what limits the streams between their nodes.
 struct Problem {
@@ -188,13 +188,13 @@ class Equations {
   std::map<std::vector<int>, std::vector<EquationTerm>> known_;
 };
 
-struct Plan {
+struct FlowPlan {
   PlanLanes lanes;
   double rate = 0;  // of the packing
 };
 
 // No lanes: the code cannot use the helpers of a tree.
-Plan Pack(const PlanRequest& request, std::vector<int> blocks) {
+FlowPlan Pack(const PlanRequest& request, std::vector<int> blocks) {
   const Problem problem = ProblemMaker(request).Make(std::move(blocks));
   const auto row_bytes = static_cast<double>(request.grid.bytes * request.equation.rows());
   PackingOptions options;
@@ -205,7 +205,7 @@ Plan Pack(const PlanRequest& request, std::vector<int> blocks) {
   DropSlowOnes(request, problem, &packing.trees);
   const uint32_t slices = request.grid.slice_count();
   const std::vector<uint32_t> whole = WholeSlices(problem.network, packing.trees, slices);
-  Plan plan;
+  FlowPlan plan;
   Equations equations(request);
   std::vector<uint32_t> counts;
   for (size_t i = 0; i < packing.trees.size(); ++i) {
@@ -244,14 +244,14 @@ absl::StatusOr<PlanLanes> PlanFlow(const PlanRequest& request) {
   // Trees have one root. Several requestors would need one packing for each of them, which share
   // what helpers send.
   if (Takers(request).size() > 1) return PlanLanes{PathLane(request, path)};
-  Plan plan;
+  FlowPlan plan;
   if (request.code != nullptr) plan = Pack(request, request.survivors);
   if (plan.lanes.empty()) {
     std::vector<int> blocks;
     for (const EquationTerm& term : request.equation.terms) blocks.push_back(term.block_index);
     plan = Pack(request, std::move(blocks));
   }
-  if (plan.rate <= kLeastGain * RateOfPath(request, path)) {
+  if (plan.rate <= kLeastGainOverPath * RateOfPath(request, path)) {
     return PlanLanes{PathLane(request, path)};
   }
   return std::move(plan.lanes);
@@ -261,7 +261,7 @@ absl::StatusOr<PlanLanes> PlanFlow(const PlanRequest& request) {
 
 extern const Scheme rp_flow = {.name = "rp-flow",
                                .help = "a packing of trees; for unequal links, uses all of them",
-                               .timeslots = "down to 1/(rate of the packing)",
+                               .timeslots = "1 + (k-1)/s",
                                .source = "beyond the paper",
                                .looks_at = {.links = true},
                                .rank = 57,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // A change must gain more than rounding can.
-constexpr double kLeastGain = 1e-12;
+constexpr double kLeastSaving = 1e-12;
 
 bool Inside(const InTree& tree, int helper) {
   return tree.parent[static_cast<size_t>(helper)] != InTree::kOutside;
@@ -98,7 +98,7 @@ bool CheapestTree::MoveHelpers(InTree* tree) {
     if (!Inside(*tree, helper)) continue;
     int& parent = tree->parent[static_cast<size_t>(helper)];
     for (int to = 0; to <= helpers_; ++to) {
-      if (Cost(helper, to) >= Cost(helper, parent) - kLeastGain) continue;
+      if (Cost(helper, to) >= Cost(helper, parent) - kLeastSaving) continue;
       if (to != helpers_ && (!Inside(*tree, to) || IsBelow(*tree, to, helper))) continue;
       parent = to;
       moved = true;
@@ -121,7 +121,7 @@ bool CheapestTree::SwapLeaf(InTree* tree) {
   }
   int best = -1;
   int best_to = helpers_;
-  double best_cost = Cost(leaf, tree->parent[static_cast<size_t>(leaf)]) - kLeastGain;
+  double best_cost = Cost(leaf, tree->parent[static_cast<size_t>(leaf)]) - kLeastSaving;
   for (int helper = 0; helper < helpers_; ++helper) {
     if (Inside(*tree, helper)) continue;
     for (int to = 0; to <= helpers_; ++to) {
@@ -218,7 +218,7 @@ bool CheapestTree::Exchange(PricedTree* best) {
       std::vector<int> exchanged = inside;
       exchanged[i] = other;
       PricedTree tree = SpanningTree(exchanged);
-      if (tree.price >= best->price - kLeastGain) continue;
+      if (tree.price >= best->price - kLeastSaving) continue;
       *best = std::move(tree);
       better = true;
     }

@@ -12,7 +12,7 @@ namespace ecpipe {
 namespace {
 
 constexpr double kLeastPivot = 1e-9;
-constexpr double kLeastGain = 1e-7;
+constexpr double kLeastReducedCost = 1e-7;
 // Rounding errors grow with every change of the inverse.
 constexpr uint32_t kChangesBeforeRefactor = 64;
 // More are seldom of use: the next tree changes the prices anyhow.
@@ -256,7 +256,7 @@ void PackingProgram::Refactor() {
 bool PackingProgram::Offer(const std::vector<LimitUse>& uses, uint32_t id) {
   double price = 0;
   for (const LimitUse& use : uses) price += prices_[use.limit] * use.times;
-  if (price >= 1 - kLeastGain) return false;
+  if (price >= 1 - kLeastReducedCost) return false;
   column_change_.assign(columns_.size(), 0);
   for (size_t i = 0; i < columns_.size(); ++i) {
     for (const LimitUse& use : uses) {
@@ -276,7 +276,7 @@ bool PackingProgram::Offer(const std::vector<LimitUse>& uses, uint32_t id) {
     const auto worst = std::min_element(full_.begin(), full_.end(), [&](uint32_t a, uint32_t b) {
       return prices_[a] < prices_[b];
     });
-    if (prices_[*worst] > -kLeastGain * 1e-3) break;
+    if (prices_[*worst] > -kLeastReducedCost * 1e-3) break;
     const auto place = static_cast<size_t>(worst - full_.begin());
     column_change_.assign(columns_.size(), 0);
     for (size_t i = 0; i < columns_.size(); ++i) column_change_[i] = Inverse(i, place);
