@@ -39,9 +39,10 @@ class Trees(ClusterCase):
         table = Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "links.txt"
         drawn = random.Random(20)
         table.write_text("".join(
-            f"{sender} {receiver} {drawn.uniform(10, 60):.1f}\n"
+            f"{sender} {receiver} {drawn.uniform(0.5, 3):.2f}\n"
             for sender, receiver in itertools.permutations(node_names(cls.nodes), 2)))
-        cls.coordinator_settings = {"topology": {"links": str(table)}}
+        cls.coordinator_settings = {"topology": {"links": str(table)},
+                                    "defaults": {"link_mbit": 150}}
         super().setUpClass()
 
     def setUp(self) -> None:
