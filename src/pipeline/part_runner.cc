@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
                                    transport,
                                    sink,
                                    runner->wakeup_,
+                                   runner->read_thread_,
                                    RingBytesOfHop(runner->part_, options),
                                    runner->part_.probe ? nullptr : options.send_limiter,
                                    options.receive_limiter};
@@ -57,8 +58,8 @@ absl::Status PartRunner::Run() {
   if (!status.ok()) {
     for (const auto& hop : hops_) hop->SendError(status);
   }
-  for (const auto& hop : hops_) hop->StopReading();
   hops_.clear();
+  read_thread_.reset();
   return status;
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "coordinator/cluster/limits.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
 #include "coordinator/repairs/repair_coordinator.h"
 #include "coordinator/sources/hdfs_catalog.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
+#include "coordinator/store/limit_book.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 
 namespace ecpipe {

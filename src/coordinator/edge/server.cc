@@ -43,16 +43,17 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   std::unique_ptr<CoordinatorServer> server(new CoordinatorServer);
   ECPIPE_RETURN_IF_ERROR(server->OpenState(config));
   server->helpers_ = std::make_unique<HelperClient>(tls);
-  server->repairs_ =
-      std::make_unique<RepairCoordinator>(server->catalog_.get(), server->journal_.get(),
-                                          server->helpers_.get(), &Clock::System(), config.repairs);
-  server->hosted_watch_ = std::make_unique<HostedWatch>(server->repairs_.get());
-  server->hosted_watch_->Start();
+  server->news_ = std::make_unique<HostedNews>();
+  server->hosted_watch_ = std::make_unique<HostedWatch>(server->news_.get());
+  server->repairs_ = std::make_unique<RepairCoordinator>(
+      server->catalog_.get(), server->journal_.get(), server->helpers_.get(), &Clock::System(),
+      config.repairs, server->hosted_watch_.get());
+  server->hosted_watch_->Start(server->repairs_.get());
   const std::optional<uint32_t> max_running = server->limits_->limits().cluster.max_running;
   if (max_running) server->repairs_->SetMaxRunning(*max_running);
   server->recoveries_ = std::make_unique<RecoveryManager>(
-      server->catalog_.get(), server->journal_.get(), server->repairs_.get(), &Clock::System(),
-      config.recoveries);
+      server->catalog_.get(), server->journal_.get(), server->repairs_.get(), server->news_.get(),
+      &Clock::System(), config.recoveries);
   ECPIPE_RETURN_IF_ERROR(server->TakeUpInterrupted());
   server->prober_ = std::make_unique<LinkProber>(
       &server->repairs_->nodes(), &server->repairs_->links(), &server->repairs_->busy(),
@@ -111,7 +112,7 @@ CoordinatorServer::~CoordinatorServer() {
   metrics_.reset();
   if (prober_ != nullptr) prober_->Stop();
   rpc_.reset();
-  if (hosted_watch_ != nullptr) hosted_watch_->Stop();  // what it ends is told to the recoveries
+  if (hosted_watch_ != nullptr) hosted_watch_->Stop();
   recoveries_.reset();
 }
 
@@ -126,7 +127,8 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
   ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
   ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(config.data_directory + "/losses.db"));
-  ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.txt"));
+  ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.db",
+                                                   config.data_directory + "/limits.txt"));
   return absl::OkStatus();
 }
 

@@ -240,7 +240,7 @@ TEST_F(SessionManagerTest, CancellingWaitsOnceForAHungDiskNotOnceALane) {
   store_.disk->Close();
   const absl::Status started = manager_->Start(part).status();
   ASSERT_TRUE(started.ok()) << started;
-  store_.disk->AwaitWaiting(kLanes);
+  store_.disk->AwaitWaiting(1);
   const TimePoint begun = Clock::System().Now();
   EXPECT_EQ(manager_->Cancel(1, 0), 1u);
   EXPECT_TRUE(absl::IsCancelled(WaitForReports(1)[0].status));
