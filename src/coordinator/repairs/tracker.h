@@ -67,6 +67,8 @@ class RepairTracker {
   const std::optional<StripeFacts>& facts() const { return attempt_.request.facts; }
 
  private:
+  friend struct TrackerPeek;  // for the exhaustive search, which knows states again
+
   // A requestor takes the bytes, and says how the repair ended.
   struct ForRequestor {};
   // Helpers store the blocks. The repair ends by itself.

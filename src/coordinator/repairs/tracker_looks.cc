@@ -17,7 +17,9 @@ constexpr Duration kAskAllEvery = std::chrono::seconds(1);
 
 }  // namespace
 
-void RepairTracker::Advise(Inspection inspection) { Do(action::Advise{std::move(inspection)}); }
+void RepairTracker::Advise(Inspection inspection) {
+  if (!hosted()) Do(action::Advise{std::move(inspection)});
+}
 
 void RepairTracker::Hear(event::Inspect& inspect) {
   Look look;
@@ -120,7 +122,7 @@ void RepairTracker::Hear(event::Tried& tried) {
   }
   speed_ = std::move(look.speed);
   left_out_ = std::move(look.left_out);
-  if (!hosted()) return Advise(std::move(inspection));
+  if (hosts() == nullptr) return Advise(std::move(inspection));
   FailAttempt(WithFault(absl::UnavailableError(inspection.reason), kFaultUnknown));
 }
 
