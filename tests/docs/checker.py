@@ -20,7 +20,7 @@ import documented
 from etc_ecpipe import EtcEcpipe
 from program_help import NEEDS_VALUE, SECONDS, Programs
 
-PROGRAMS = ("ecpipe", "ecpipe-coordinator", "ecpipe-helper")
+PROGRAMS = ("ecpipe", "ecpipe-coordinator", "ecpipe-helper", "qfs_chunk_reader")
 FOLDERS = ("src", "docs", "bench", "deploy", "tests", "integrations", "proto", "cmake")
 SCRIPT = re.compile(r"^[\w./-]+\.(py|sh)$")
 BUILT = re.compile(r"^build/[\w-]+/bin/(?P<name>\w+)$")
@@ -28,7 +28,7 @@ SOURCE = re.compile(r"^[A-Za-z][\w./-]*\.(h|cc|proto|java|py|sh)$")
 KEY_SPAN = re.compile(r"^\[(?P<section>\w+)\] (?P<key>\w+)(?: = .*)?$")
 LONE_KEY_SPAN = re.compile(r"^(?P<section>helper|coordinator|topology|limits|timeouts|endpoint"
                            r"|probe|defaults|recovery|listen|requestor)"
-                           r"\.(?P<key>(?!txt$|toml$)\w+)(?: = .*)?$")
+                           r"\.(?P<key>(?!txt$|toml$|db$)\w+)(?: = .*)?$")
 # Which daemon a table belongs to; helper and coordinator have some of one name.
 TABLES = {
     "coordinator": ("coordinator", "defaults", "topology", "hdfs", "recovery", "probe", "limits",

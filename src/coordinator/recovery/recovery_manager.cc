@@ -355,7 +355,7 @@ void RecoveryManager::BeginRepair(const Start& start) {
     }
     // If it has ended already, that is still to be heard.
     Recovery::InFlight& repair = recovery.in_flight.at(block_id);
-    repair.loads = grant->planned.cost.loads;
+    repair.loads = grant->cost.loads;
     loads_.Begin(repair.loads);
     cancelled = recovery.record.state == RecoveryState::kCancelled;
   }

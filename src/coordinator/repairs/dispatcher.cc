@@ -271,10 +271,10 @@ std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Grant& gr
        {"attempt", std::to_string(granted.attempt)},
        {"block", granted.request.block_ids[0]},
        {"blocks", std::to_string(granted.request.block_ids.size())},
-       {"scheme", grant.planned.plan.scheme},
+       {"scheme", grant.scheme},
        {"transport", TransportName(granted.request.transport)},
-       {"bytes", std::to_string(grant.planned.bytes)},
-       {"helpers", std::to_string(grant.planned.cost.loads.size() - (has_requestor ? 1 : 0))}});
+       {"bytes", std::to_string(granted.bytes)},
+       {"helpers", std::to_string(grant.cost.loads.size() - (has_requestor ? 1 : 0))}});
   reply->grant = std::move(grant);
   return std::nullopt;
 }

@@ -100,10 +100,15 @@ void RepairTracker::Hear(event::Started& started) {
     hosted->all_looked_at = now_;
     hosted->came.reset();
   }
-  Do(action::Grant{record_.attempt,
-                   attempt_.request,
-                   {record_.repair_id, std::move(handed.plan.requestor_part),
-                    std::move(handed.plan.planned), started.checksum}});
+  PlannedRepair& planned = handed.plan.planned;
+  Do(action::Grant{record_.attempt, attempt_.request, record_.bytes,
+                   RepairGrant{.repair_id = record_.repair_id,
+                               .part = std::move(handed.plan.requestor_part),
+                               .scheme = std::move(planned.plan.scheme),
+                               .stripe_id = std::move(planned.stripe.stripe_id),
+                               .block_lengths = std::move(planned.block_lengths),
+                               .cost = std::move(planned.cost),
+                               .checksum = started.checksum}});
   Advance();
 }
 

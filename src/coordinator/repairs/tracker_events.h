@@ -23,14 +23,6 @@
 
 namespace ecpipe {
 
-// The answer to the requestor.
-struct RepairGrant {
-  RepairId repair_id = 0;
-  RepairPart part;  // the requestor's own part; empty if helpers store the blocks
-  PlannedRepair planned;
-  std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps
-};
-
 // A plan, and the parts that its nodes are to run.
 struct PlannedAttempt {
   PlannedRepair planned;
@@ -213,6 +205,7 @@ struct TryPlan {
 struct Grant {
   uint32_t attempt = 0;
   RepairRequest request;
+  uint64_t bytes = 0;  // of the range of each block
   RepairGrant grant;
 };
 struct Refuse {
