@@ -8,6 +8,7 @@
 
 #include "base/process/log.h"
 #include "base/process/process_stats.h"
+#include "base/process/service_manager.h"
 #include "base/status.h"
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_journal.h"
@@ -76,12 +77,18 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   ECPIPE_ASSIGN_OR_RETURN(
       server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
-  server->ticker_ =
-      Thread([raw = server.get()] { raw->DoRegularly([raw] { raw->repairs_->nodes().Tick(); }); });
+  server->ticker_ = Thread([raw = server.get()] {
+    raw->DoRegularly([raw] {
+      raw->repairs_->nodes().Tick();
+      raw->ticked_ = true;
+    });
+  });
   server->expiry_ = Thread([raw = server.get()] {
     raw->DoRegularly([raw] {
       raw->repairs_->Expire();
       raw->loss_keeper_->Look();
+      // Both loops turn, or the service manager hears nothing.
+      if (raw->ticked_.exchange(false)) ServiceManager::OfThisProcess().Alive();
     });
   });
   return server;

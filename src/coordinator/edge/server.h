@@ -3,6 +3,7 @@
 // life.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -68,6 +69,7 @@ class CoordinatorServer {
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> ticked_{false};  // by ticker_, since expiry_ last looked
   Thread expiry_;
   Thread ticker_;  // waits for no disk: late ticks count as a pause of the coordinator itself
 };

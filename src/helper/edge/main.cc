@@ -9,6 +9,7 @@
 #include "base/fault_points.h"
 #include "base/process/daemon.h"
 #include "base/process/log.h"
+#include "base/process/service_manager.h"
 #include "base/process/version.h"
 #include "base/status.h"
 #include "codec/kernel_check.h"
@@ -62,6 +63,7 @@ int Run(const std::string& config_path, const std::string& ready_path) {
   }
   while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(LoadHelperConfig, config_path);
   Log(LogLevel::kInfo, "helper.draining");
+  ServiceManager::OfThisProcess().Stopping();
   (*server)->Drain();
   return 0;
 }
@@ -79,7 +81,9 @@ int RunRequestorOnly(const std::string& config_path, const std::string& ready_pa
         WriteReadyFile(ready_path, {{"endpoint", (*server)->endpoint_address()}});
     if (!written.ok()) return Refuse(written);
   }
+  ServiceManager::OfThisProcess().Ready("serves " + (*server)->endpoint_address());
   while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(LoadRequestorOnlyConfig, config_path);
+  ServiceManager::OfThisProcess().Stopping();
   return 0;
 }
 
@@ -123,8 +127,8 @@ int main(int argc, char** argv) {
   }
   if (check_config) {
     return requestor_only
-               ? ecpipe::CheckConfig<ecpipe::RequestorOnlyServer>(
-                     ecpipe::LoadRequestorOnlyConfig, config_path)
+               ? ecpipe::CheckConfig<ecpipe::RequestorOnlyServer>(ecpipe::LoadRequestorOnlyConfig,
+                                                                  config_path)
                : ecpipe::CheckConfig<ecpipe::HelperServer>(ecpipe::LoadHelperConfig, config_path);
   }
   ecpipe::BlockDaemonSignals();
