@@ -46,33 +46,32 @@ ecpipe ($version-$revision) unstable; urgency=medium
 CHANGELOG
 }
 
-# NAME SUMMARY [COMMAND [PROGRAM]]: of `ecpipe` there is a page for each command.
+# FOLDER PAGE SUMMARY PROGRAM [COMMAND]
 make_page() {
-  local name=$1 summary=$2 command=${3:-} program=${4:-$build/bin/$1}
-  local page=$name${command:+-$command}
-  help2man --no-info --section=1 --manual="ECPipe" --source="ECPipe" --name="$summary" \
-    --version-string="$version" --help-option="${command:+$command }--help" "$program" |
-    sed "s|${program%/*}/||g" | gzip -9n >"$made/man/${page/#ecpipe-make*/ecpipe}/$page.1.gz" ||
-    die "no manual page of $page"
+  help2man --no-info --section=1 --manual="ECPipe" --source="ECPipe" --name="$3" \
+    --version-string="$version" --help-option="${5:-} --help" "$4" |
+    sed "s|${4%/*}/||g" | gzip -9n >"$made/man/$1/$2.1.gz" || die "no manual page of $2"
 }
 
 make_documents() {
-  local name command
+  local name command completion=$repository/deploy/packages/bash_completion.py
   rm -rf "$made/man" "$made/completions"
   mkdir -p "$made/completions"
   for name in ecpipe ecpipe-coordinator ecpipe-helper; do
     [[ -x $build/bin/$name ]] || die "$build/bin/$name is missing: cmake --build --preset release"
     mkdir -p "$made/man/$name"
-    "$repository/deploy/packages/bash_completion.py" "$build/bin/$name" >"$made/completions/$name"
+    "$completion" "$build/bin/$name" >"$made/completions/$name"
   done
-  make_page ecpipe-coordinator "plans repairs of erasure-coded blocks"
-  make_page ecpipe-helper "serves a node's blocks to repairs"
-  make_page ecpipe "repairs erasure-coded blocks"
+  make_page ecpipe-coordinator{,} "plans repairs of erasure-coded blocks" \
+    "$build/bin/ecpipe-coordinator"
+  make_page ecpipe-helper{,} "serves a node's blocks to repairs" "$build/bin/ecpipe-helper"
+  make_page ecpipe{,} "repairs erasure-coded blocks" "$build/bin/ecpipe"
+  for command in $("$completion" "$build/bin/ecpipe" --commands); do
+    make_page ecpipe "ecpipe-$command" "the command $command of ecpipe" "$build/bin/ecpipe" \
+      "$command"
+  done
   cp "$repository/deploy/make-certs.sh" "$scratch/ecpipe-make-certs"
-  make_page ecpipe-make-certs "makes a CA and certificates" "" "$scratch/ecpipe-make-certs"
-  for command in $("$repository/deploy/packages/bash_completion.py" "$build/bin/ecpipe" --commands); do
-    make_page ecpipe "the command $command of ecpipe" "$command"
-  done
+  make_page ecpipe ecpipe-make-certs "makes a CA and certificates" "$scratch/ecpipe-make-certs"
 }
 
 # CPack 3.25 leaves out the documents of a package of debug symbols, and writes the build folder
