@@ -17,7 +17,8 @@ of integrations/hdfs, ecpipe-hdfs as well. Needs `cmake --preset release` to hav
   --output DIR       where the packages go (default: DIR/packages/out)
   --revision NUMBER  the Debian revision: VERSION-NUMBER (default: 1)
   --contact "NAME <ADDRESS>"  who answers for these packages (default: an address that is none)
-  --fast             for tests: little compression, no debug symbols, no archive
+  --fast             for tests: little compression, no debug symbols, no archive, and manual pages
+                     as they are there
 USAGE
 }
 
@@ -28,7 +29,8 @@ die() {
 
 # The last change, so that the same sources give the same packages.
 changed_at() {
-  git -C "$repository" log -1 --format=%ct 2>/dev/null || stat --format=%Y "$repository/CMakeLists.txt"
+  git -C "$repository" log -1 --format=%ct 2>/dev/null ||
+    stat --format=%Y "$repository/CMakeLists.txt"
 }
 
 # NAME: what the build says of it.
@@ -149,7 +151,7 @@ main() {
   scratch=$(mktemp -d "$made/cpack-XXXXXX")
   trap 'rm -rf "$scratch"' EXIT
   make_changelog
-  make_documents
+  [[ $fast == yes && -d $made/man ]] || make_documents
   make_packages
   ls "$output"
 }

@@ -6,8 +6,9 @@ installed, used, upgraded, removed and purged."""
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
-import subprocess
+import shutil
 import sys
 import tempfile
 import unittest
@@ -19,6 +20,7 @@ from labkit.process import interruptible, run, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD_DIR = Path()
+SCRATCH = Path()
 SKIPPED = 77
 PACK_SECONDS = 240.0
 DAEMONS = ("ecpipe-coordinator", "ecpipe-helper")
@@ -28,9 +30,13 @@ UNITS = ("ecpipe-coordinator.service", *(f"ecpipe-helper@{node}.service" for nod
 TRIES = 10.0
 
 
-def make_packages(output: Path, *options: str) -> None:
+@functools.cache
+def packages(revision: str, *options: str) -> Path:
+    """The folder that has them."""
+    output = SCRATCH / f"revision-{revision}"
     run([REPOSITORY / "deploy" / "make-packages.sh", "--build", BUILD_DIR, "--output", output,
-         *options], timeout=PACK_SECONDS)
+         "--revision", revision, *options], timeout=PACK_SECONDS)
+    return output
 
 
 class Contents(unittest.TestCase):
@@ -38,8 +44,7 @@ class Contents(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        make_packages(cls.folder)
+        cls.folder = packages("1")
 
     def deb(self, name: str) -> Path:
         [found] = self.folder.glob(f"{name}_*.deb")
@@ -92,19 +97,19 @@ class Life(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        cls.root = DebianRoot(folder / "root")
-        for revision in ("1", "2"):
-            make_packages(cls.root.folder / "debs" / revision, "--fast", "--revision", revision)
+        made = {"1": packages("1"), "2": packages("2", "--fast")}
+        cls.root = cls.enterClassContext(DebianRoot(SCRATCH / "root"))
+        for revision, folder in made.items():
+            shutil.copytree(folder, cls.root.folder / "debs" / revision)
 
     def files(self, revision: str) -> list[str]:
+        """All but the jar, which needs a Java, and the symbols."""
         return [f"/debs/{revision}/{path.name}"
                 for path in sorted((self.root.folder / "debs" / revision).glob("*.deb"))
-                if not path.name.startswith("ecpipe-hdfs")]
+                if path.name.split("_")[0] in PACKAGES]
 
     def state(self) -> dict[str, str]:
-        """Of all that is in /var/lib/ecpipe, but for the coordinator's databases, which it may
-        write to at any time: the owner and the sum."""
+        """Of each file in the block roots: the owner and the sum."""
         place = self.root.folder / "var" / "lib" / "ecpipe"
         return {str(path.relative_to(place)):
                 f"{path.stat().st_uid} {hashlib.sha256(path.read_bytes()).hexdigest()}"
@@ -193,7 +198,6 @@ class Life(unittest.TestCase):
 
     def a_crash_and_a_hang_are_mended(self, machine: Booted) -> None:
         unit = UNITS[2]
-        machine.run("systemctl", "set-property", "--runtime", unit, "TasksMax=4000")
         drop_in = self.root.folder / "etc" / "systemd" / "system" / f"{unit}.d" / "test.conf"
         drop_in.parent.mkdir(parents=True)
         drop_in.write_text("[Service]\nWatchdogSec=3\nRestartSec=0.2\n")
@@ -227,7 +231,7 @@ class Life(unittest.TestCase):
 
 
 def main() -> int:
-    global BUILD_DIR
+    global BUILD_DIR, SCRATCH
     parser = argparse.ArgumentParser()
     parser.add_argument("--build-dir", type=Path, required=True)
     arguments, rest = parser.parse_known_args()
@@ -238,7 +242,8 @@ def main() -> int:
     except Unavailable as error:
         print(f"SKIP: {error}")
         return SKIPPED
-    with interruptible():
+    with interruptible(), tempfile.TemporaryDirectory(prefix="ecpipe-package-") as scratch:
+        SCRATCH = Path(scratch)
         program = unittest.main(argv=[sys.argv[0], *rest], verbosity=2, exit=False)
     return 0 if program.result.wasSuccessful() else 1
 
