@@ -41,7 +41,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "pipeline": ENGINE,
     "rpc": NET,
     "rpc/convert": NET | {"rpc"},
-    "coordinator/store": BASE | MODEL,
+    "coordinator/store": BASE | MODEL | {"coordinator/cluster"},
     "coordinator/cluster": BASE | MODEL | {"net"},
     "coordinator/planning": PLANNING,
     "coordinator/planning/schemes": REPAIRS,

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 
@@ -84,6 +85,11 @@ absl::Status ArmFaultsFromText(const std::string& text) {
     if (absl::Status armed = ArmOne(item); !armed.ok()) return armed;
   }
   return absl::OkStatus();
+}
+
+absl::Status ArmFaultsFromEnvironment() {
+  const char* const faults = std::getenv("ECPIPE_FAULTS");
+  return faults == nullptr ? absl::OkStatus() : ArmFaultsFromText(faults);
 }
 
 }  // namespace ecpipe

@@ -26,5 +26,7 @@ void ArmFault(const std::string& name, Fault fault);
 void DisarmAllFaults();
 // INVALID_ARGUMENT when the text is not of the form above.
 absl::Status ArmFaultsFromText(const std::string& text);
+// Arms what ECPIPE_FAULTS says, if it is set.
+absl::Status ArmFaultsFromEnvironment();
 
 }  // namespace ecpipe

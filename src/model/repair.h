@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "model/checksum_kind.h"
+#include "model/plan/cost.h"
 #include "model/plan/repair_plan.h"
 #include "model/plan/slices_left.h"
+#include "model/stripe_facts.h"
 
 namespace ecpipe {
 
@@ -41,6 +45,19 @@ struct RepairRecord {
   std::string detail;         // why it failed; empty otherwise
 
   friend bool operator==(const RepairRecord&, const RepairRecord&) = default;
+};
+
+// What the coordinator tells the requestor of an attempt that runs.
+struct RepairGrant {
+  RepairId repair_id = 0;
+  RepairPart part;  // the requestor's own; without hops if nodes store the blocks
+  std::string scheme;
+  std::string stripe_id;
+  std::vector<uint64_t> block_lengths;  // of the wanted blocks, in the request's order
+  PlanCost cost;
+  std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
+  // Sources of the request's facts whose replicas are known to be corrupt.
+  std::vector<StripeFacts::Source> corrupt;
 };
 
 // The state in which a failed attempt has left a repair.

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/bytes/crc32c.h"
+#include "base/bytes/hex.h"
 #include "base/status.h"
 #include "net/tcp_socket.h"
 
@@ -25,15 +26,9 @@ constexpr uint64_t kCreditStep = kWindowFrames / 4;
 constexpr size_t kPopsUnderWay = 4;
 
 std::string KeyOf(const EdgeId& edge, const EdgeToken& token) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "ecpipe:" + RepairIdText(edge.repair_id) + ":" + std::to_string(edge.attempt) +
-                     ":" + std::to_string(edge.lane) + ":" + std::to_string(edge.from_hop) + ":" +
-                     std::to_string(edge.output) + ":";
-  for (const uint8_t byte : token) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
+  return "ecpipe:" + RepairIdText(edge.repair_id) + ":" + std::to_string(edge.attempt) + ":" +
+         std::to_string(edge.lane) + ":" + std::to_string(edge.from_hop) + ":" +
+         std::to_string(edge.output) + ":" + HexText(token);
 }
 
 std::string MillisText(Duration duration) {

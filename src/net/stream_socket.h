@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,10 @@
 #include "net/tls/tls.h"
 
 namespace ecpipe {
+
+// Whether the call that has just failed may succeed later: the socket was not ready, or a signal
+// came.
+inline bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 // One end of a stream: a connected, non-blocking TCP socket, with or without TLS. Without TLS each
 // call is just the system call of that name. Used by one thread at a time; destroying it closes it.

@@ -23,8 +23,6 @@
 namespace ecpipe {
 namespace {
 
-bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
-
 class TcpReceiver : public SliceReceiver {
  public:
   TcpReceiver(const HopInput& input, const StreamShape& shape, StreamSocket socket)

@@ -22,4 +22,11 @@ class SliceSink {
   virtual absl::Status Write(Row row, uint32_t slice_index, std::span<const uint8_t> bytes) = 0;
 };
 
+// Takes slices and keeps nothing: they are wanted for their way, not for their bytes.
+class DiscardSink : public SliceSink {
+ public:
+  bool Ready(Row, uint32_t) override { return true; }
+  absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override { return absl::OkStatus(); }
+};
+
 }  // namespace ecpipe

@@ -27,16 +27,6 @@ RepairRequest RequestOf(const RepairTarget& target, const std::vector<std::strin
   return request;
 }
 
-GrantedRepair GrantedOf(const RepairGrant& grant, bool with_part) {
-  GrantedRepair granted;
-  granted.repair_id = grant.repair_id;
-  if (with_part) granted.part = grant.part;
-  granted.scheme = grant.planned.plan.scheme;
-  granted.stripe_id = grant.planned.stripe.stripe_id;
-  granted.block_lengths = grant.planned.block_lengths;
-  return granted;
-}
-
 }  // namespace
 
 // Does what coordinator_service.cc and the requestor's coordinator_client.cc do with protobufs.
@@ -44,46 +34,42 @@ class RequestorHost::Api : public CoordinatorApi {
  public:
   Api(Network* network, const Host* host) : network_(network), host_(host) {}
 
-  absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
-                                            const std::vector<std::string>& to,
-                                            const std::string& requestor,
-                                            const std::stop_token&) override {
-    return network_->Call<GrantedRepair>(
+  absl::StatusOr<RepairGrant> BeginRepair(const RepairTarget& target,
+                                          const std::vector<std::string>& to,
+                                          const std::string& requestor,
+                                          const std::stop_token&) override {
+    return network_->Call<RepairGrant>(
         *host_, kCoordinatorNode, kRequestTimeout,
-        [request = RequestOf(target, to, requestor)](Host* host) -> absl::StatusOr<GrantedRepair> {
+        [request = RequestOf(target, to, requestor)](Host* host) -> absl::StatusOr<RepairGrant> {
           RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
-          ECPIPE_ASSIGN_OR_RETURN(const RepairGrant grant, repairs.BeginRepair(request));
-          return GrantedOf(grant, request.hosts.empty());
+          return repairs.BeginRepair(request);
         });
   }
 
-  absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
-                                             const std::string& requestor,
-                                             const ResumePoint& from,
-                                             const std::stop_token&) override {
-    return network_->Call<GrantedRepair>(
-        *host_, kCoordinatorNode, kRequestTimeout,
-        [from, request = RequestOf(target, {}, requestor)](
-            Host* host) -> absl::StatusOr<GrantedRepair> {
-          RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
-          ECPIPE_ASSIGN_OR_RETURN(const RepairGrant grant, repairs.ResumeRepair(request, from));
-          return GrantedOf(grant, true);
-        });
+  absl::StatusOr<RepairGrant> ResumeRepair(const RepairTarget& target, const std::string& requestor,
+                                           const ResumePoint& from,
+                                           const std::stop_token&) override {
+    return network_->Call<RepairGrant>(*host_, kCoordinatorNode, kRequestTimeout,
+                                       [from, request = RequestOf(target, {}, requestor)](
+                                           Host* host) -> absl::StatusOr<RepairGrant> {
+                                         RepairCoordinator& repairs =
+                                             static_cast<CoordinatorHost*>(host)->repairs();
+                                         return repairs.ResumeRepair(request, from);
+                                       });
   }
 
   absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
-                                             uint64_t missing_bytes, bool quiet) override {
-    return network_->Call<Inspection>(
-        *host_, kCoordinatorNode, kInspectTimeout,
-        [=](Host* host) {
-          return static_cast<CoordinatorHost*>(host)->repairs().InspectRepair(
-              repair_id, attempt, missing_bytes, quiet);
-        });
+                                           uint64_t missing_bytes, bool quiet) override {
+    return network_->Call<Inspection>(*host_, kCoordinatorNode, kInspectTimeout, [=](Host* host) {
+      return static_cast<CoordinatorHost*>(host)->repairs().InspectRepair(repair_id, attempt,
+                                                                          missing_bytes, quiet);
+    });
   }
 
-  absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
-      RepairId repair_id, uint32_t, const absl::Status& status, uint64_t verified_bytes,
-      const std::stop_token&) override {
+  absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(RepairId repair_id, uint32_t,
+                                                                const absl::Status& status,
+                                                                uint64_t verified_bytes,
+                                                                const std::stop_token&) override {
     using Sources = std::vector<StripeFacts::Source>;
     return network_->Call<Sources>(
         *host_, kCoordinatorNode, kRequestTimeout, [=](Host* host) -> absl::StatusOr<Sources> {
@@ -96,8 +82,7 @@ class RequestorHost::Api : public CoordinatorApi {
 
   absl::StatusOr<RepairRecord> Repair(RepairId repair_id, const std::stop_token&) override {
     return network_->Call<RepairRecord>(
-        *host_, kCoordinatorNode, kRequestTimeout,
-        [repair_id](Host* host) {
+        *host_, kCoordinatorNode, kRequestTimeout, [repair_id](Host* host) {
           return static_cast<CoordinatorHost*>(host)->repairs().Find(repair_id);
         });
   }
@@ -113,21 +98,22 @@ class RequestorHost::Api : public CoordinatorApi {
   absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string&, uint32_t) override {
     return NotSimulated();
   }
-  absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override {
-    return NotSimulated();
-  }
+  absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override { return NotSimulated(); }
   absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest&, bool) override {
     return NotSimulated();
   }
   absl::Status ChangeRecovery(uint64_t, RecoveryChange) override { return NotSimulated(); }
-  absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t) override {
-    return NotSimulated();
-  }
+  absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t) override { return NotSimulated(); }
   absl::StatusOr<ProbeReport> ProbeLinks(const std::vector<std::pair<std::string, std::string>>&,
                                          uint64_t) override {
     return NotSimulated();
   }
   absl::StatusOr<std::vector<LinkSpeed>> Links() override { return NotSimulated(); }
+  absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string&) override {
+    return NotSimulated();
+  }
+  absl::StatusOr<ClusterLimitsView> Limits() override { return NotSimulated(); }
+  absl::Status SetLimits(const LimitsChange&) override { return NotSimulated(); }
   absl::StatusOr<ClusterStatus> Status() override { return NotSimulated(); }
 
  private:

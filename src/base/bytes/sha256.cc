@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/bytes/hex.h"
 #include "base/status.h"
 
 namespace ecpipe {
@@ -54,13 +55,7 @@ std::string Sha256::FinishHex() {
   std::array<uint8_t, EVP_MAX_MD_SIZE> digest;
   unsigned int digest_bytes = 0;
   Require(EVP_DigestFinal_ex(state_->context, digest.data(), &digest_bytes));
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (unsigned int i = 0; i < digest_bytes; ++i) {
-    hex += kDigits[digest[i] >> 4];
-    hex += kDigits[digest[i] & 15];
-  }
-  return hex;
+  return HexText({digest.data(), digest_bytes});
 }
 
 absl::StatusOr<std::string> Sha256Of(const ReadAtFn& read_at, uint64_t bytes) {

@@ -10,8 +10,6 @@
 #include <fstream>
 
 #include "absl/synchronization/mutex.h"
-#include "base/process/log.h"
-#include "base/status.h"
 
 namespace ecpipe {
 namespace {
@@ -45,9 +43,7 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);  // best effort: less room for floods is no reason to refuse
 }
 
-void SkipLockOrderChecks() {
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-}
+void SkipLockOrderChecks() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
 
 std::string ReadLogLevel(Config& config) {
   std::string level = config.String("log.level", "info");
@@ -65,6 +61,11 @@ int ReportCheckedConfig(const std::string& program, const std::string& path,
   }
   std::fprintf(stderr, "%s: %s\n", program.c_str(), StatusText(checked).c_str());
   return 2;
+}
+
+int Refuse(const std::string& program, const absl::Status& status) {
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), StatusText(status).c_str());
+  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : 1;
 }
 
 int WaitForDaemonSignal() {

@@ -3,12 +3,16 @@
 // --check-config.
 #pragma once
 
+#include <signal.h>
+
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/process/config.h"
+#include "base/process/log.h"
+#include "base/status.h"
 
 namespace ecpipe {
 
@@ -37,9 +41,30 @@ std::string ReadLogLevel(Config& config);
 // standard error. Returns the exit code: 0, or 2.
 int ReportCheckedConfig(const std::string& program, const std::string& path,
                         const absl::Status& checked);
+template <typename Server, typename Load>
+int CheckConfig(const std::string& program, const Load& load, const std::string& path) {
+  const auto config = load(path);
+  return ReportCheckedConfig(
+      program, path, config.ok() ? Annotate(Server::Check(*config), path) : config.status());
+}
+
+// Says on standard error why the program does not serve. Returns the exit code: 2 for what is wrong
+// with its configuration, otherwise 1.
+int Refuse(const std::string& program, const absl::Status& status);
 
 // Waits for the next of the blocked signals and returns it. Main thread only.
 int WaitForDaemonSignal();
+
+// Returns once SIGTERM or SIGINT has come. On SIGHUP it takes the log level over from the
+// configuration, which `load` reads. Main thread only.
+template <typename Load>
+void WaitForDaemonEnd(const Load& load, const std::string& config_path) {
+  while (WaitForDaemonSignal() == SIGHUP) {
+    const auto config = load(config_path);
+    const absl::Status status = config.ok() ? SetLogLevel(config->log_level) : config.status();
+    Log(LogLevel::kInfo, "log.reloaded", {{"status", StatusText(status)}});
+  }
+}
 
 // Writes {"name": "value", ...} to `path` atomically, once the daemon serves: scripts that start it
 // wait for this file and read from it which ports it was given.

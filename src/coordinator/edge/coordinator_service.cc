@@ -201,7 +201,7 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
     repairs_->ReportCorrupt("", request->resume().repair_id(), request->resume().corrupt_block_id(),
                             request->resume().status_message());
   }
-  const absl::StatusOr<RepairGrant> grant =
+  absl::StatusOr<RepairGrant> grant =
       request->has_resume() ? repairs_->ResumeRepair(*wanted, ResumeFromProto(request->resume()))
                             : repairs_->BeginRepair(*wanted);
   if (!grant.ok()) return ToGrpc(grant.status());
@@ -210,16 +210,8 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
   if (unknown && context != nullptr && context->IsCancelled()) {
     repairs_->FinishRepair(grant->repair_id, absl::CancelledError("the requestor gave up"), 0);
   }
-  response->set_repair_id(grant->repair_id);
-  if (wanted->hosts.empty()) *response->mutable_part() = PartToProto(grant->part);
-  response->set_scheme(grant->planned.plan.scheme);
-  response->set_stripe_id(grant->planned.stripe.stripe_id);
-  const std::vector<uint64_t>& lengths = grant->planned.block_lengths;
-  response->set_block_bytes(*std::min_element(lengths.begin(), lengths.end()));
-  response->mutable_block_lengths()->Add(lengths.begin(), lengths.end());
-  if (grant->checksum) *response->mutable_checksum() = ChecksumToProto(*grant->checksum);
-  SourcesToProto(repairs_->CorruptSources(grant->repair_id), response->mutable_corrupt());
-  CostToProto(grant->planned.cost, response->mutable_cost());
+  grant->corrupt = repairs_->CorruptSources(grant->repair_id);
+  GrantToProto(*grant, response);
   return grpc::Status::OK;
 }
 

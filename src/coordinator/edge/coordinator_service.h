@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "coordinator/cluster/limits.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
 #include "coordinator/repairs/repair_coordinator.h"
 #include "coordinator/sources/hdfs_catalog.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
+#include "coordinator/store/limit_book.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 
 namespace ecpipe {
@@ -91,7 +91,6 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   void HdfsToStatus(v1::GetStatusResponse* response);
   // Of a node that is a DataNode.
   void DataNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
-
 
   // In limits_service.cc.
   v1::HelperLimits LimitsFor(const std::string& node);

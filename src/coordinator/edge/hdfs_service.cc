@@ -5,34 +5,10 @@
 #include "model/hdfs_block.h"
 #include "rpc/access.h"
 #include "rpc/convert/block_report_proto.h"
+#include "rpc/convert/node_loss_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
-namespace {
-
-void KnownToProto(const KnownGroups& groups, bool configured, const std::string& safe_mode,
-                  v1::HdfsFacts* proto) {
-  proto->set_configured(configured);
-  proto->set_safe_mode(safe_mode);
-  if (groups.table != nullptr) {
-    proto->set_age_seconds(groups.age_seconds);
-    proto->set_groups(groups.table->size());
-  }
-  proto->set_last_error(groups.last_error);
-}
-
-// Empty: the NameNode does not say.
-std::string StateInHdfs(const DataNodeState& state) {
-  if (!state.in_hdfs) return "";
-  return NodeStateName(state.in_hdfs->dead ? NodeState::kDead : NodeState::kLive);
-}
-
-void CountToProto(const BlockCount& count, v1::GetNodeLossResponse::Count* proto) {
-  proto->set_blocks(count.blocks);
-  proto->set_bytes(count.bytes);
-}
-
-}  // namespace
 
 grpc::Status CoordinatorServiceImpl::ReportBlocks(
     grpc::ServerContext* context, grpc::ServerReader<v1::ReportBlocksRequest>* pieces,
@@ -73,28 +49,7 @@ grpc::Status CoordinatorServiceImpl::GetNodeLoss(grpc::ServerContext*,
       hdfs_->LossOfNode(request->node_id(), repairs_->RunningBlocks());
   if (!found.ok()) return ToGrpc(found.status());
   if (!*found) return grpc::Status::OK;
-  const NodeLoss& node = **found;
-  response->set_hdfs(true);
-  const NodeState heard = node.node.state;
-  const NodeState state = node.state.dead               ? NodeState::kDead
-                          : heard == NodeState::kDead ? NodeState::kLive
-                                                      : heard;
-  response->set_state(NodeStateName(state));
-  response->set_seconds_since_heartbeat(node.state.silent_seconds);
-  response->set_state_in_hdfs(StateInHdfs(node.state));
-  response->set_helper_state(NodeStateName(heard));
-  response->set_helper_silent_seconds(node.node.seconds_since_heartbeat);
-  CountToProto(node.loss.lost, response->mutable_lost());
-  CountToProto(node.loss.rebuilt, response->mutable_rebuilt());
-  CountToProto(node.loss.gone, response->mutable_gone());
-  CountToProto(node.loss.outstanding, response->mutable_outstanding());
-  for (const uint64_t blocks : node.loss.by_missing) response->add_by_missing(blocks);
-  response->set_of_unknown_groups(node.loss.of_unknown_groups);
-  response->set_beyond_repair(node.loss.beyond_repair);
-  response->set_repairs_running(node.loss.repairs_running);
-  response->set_report_age_seconds(node.report_age_seconds);
-  response->set_unreported_nodes(node.unreported_nodes);
-  KnownToProto(node.groups, hdfs_->configured(), node.safe_mode, response->mutable_facts());
+  NodeLossToProto(**found, response);
   return grpc::Status::OK;
 }
 
@@ -102,7 +57,7 @@ void CoordinatorServiceImpl::HdfsToStatus(v1::GetStatusResponse* response) {
   const std::optional<HdfsStatus> status = hdfs_->Status();
   if (!status) return;
   v1::HdfsStatus* const proto = response->mutable_hdfs();
-  KnownToProto(status->groups, hdfs_->configured(), status->safe_mode, proto->mutable_facts());
+  *proto->mutable_facts() = HdfsFactsToProto(hdfs_->FactsFrom(status->groups, status->safe_mode));
   proto->mutable_facts()->set_last_error(status->last_error);
   proto->set_nodes(status->nodes);
   proto->set_blocks(status->blocks);

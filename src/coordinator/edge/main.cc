@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ecpipe-coordinator: knows stripes and nodes, plans repairs and hands them out.
-#include <signal.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 
 #include "base/fault_points.h"
 #include "base/process/daemon.h"
@@ -21,41 +18,24 @@
 namespace ecpipe {
 namespace {
 
-int Refuse(const absl::Status& status) {
-  std::fprintf(stderr, "ecpipe-coordinator: %s\n", StatusText(status).c_str());
-  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : 1;
-}
-
-int CheckConfig(const std::string& path) {
-  const absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(path);
-  return ReportCheckedConfig(
-      "ecpipe-coordinator", path,
-      config.ok() ? Annotate(CoordinatorServer::Check(*config), path) : config.status());
-}
-
-void ReloadLogLevel(const std::string& path) {
-  absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(path);
-  const absl::Status status = config.ok() ? SetLogLevel(config->log_level) : config.status();
-  Log(LogLevel::kInfo, "log.reloaded", {{"status", StatusText(status)}});
-}
+constexpr char kProgram[] = "ecpipe-coordinator";
 
 int Run(const std::string& config_path, const std::string& ready_path) {
-  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kernel);
-  if (const char* faults = std::getenv("ECPIPE_FAULTS")) {
-    if (absl::Status armed = ArmFaultsFromText(faults); !armed.ok()) return Refuse(armed);
-  }
+  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
+  if (absl::Status armed = ArmFaultsFromEnvironment(); !armed.ok()) return Refuse(kProgram, armed);
   absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(config_path);
-  if (!config.ok()) return Refuse(config.status());
-  if (absl::Status level = SetLogLevel(config->log_level); !level.ok()) return Refuse(level);
+  if (!config.ok()) return Refuse(kProgram, config.status());
+  if (absl::Status level = SetLogLevel(config->log_level); !level.ok())
+    return Refuse(kProgram, level);
   absl::StatusOr<std::unique_ptr<CoordinatorServer>> server = CoordinatorServer::Start(*config);
-  if (!server.ok()) return Refuse(server.status());
+  if (!server.ok()) return Refuse(kProgram, server.status());
   Log(LogLevel::kInfo, "coordinator.serving", {{"address", (*server)->address()}});
   if (!ready_path.empty()) {
     const absl::Status written = WriteReadyFile(ready_path, {{"listen", (*server)->address()}});
-    if (!written.ok()) return Refuse(written);
+    if (!written.ok()) return Refuse(kProgram, written);
   }
   ServiceManager::OfThisProcess().Ready("serves " + (*server)->address());
-  while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(config_path);
+  WaitForDaemonEnd(LoadCoordinatorConfig, config_path);
   Log(LogLevel::kInfo, "coordinator.ending");
   ServiceManager::OfThisProcess().Stopping();
   return 0;
@@ -105,7 +85,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (check_config) return ecpipe::CheckConfig(config_path);
+  if (check_config) {
+    return ecpipe::CheckConfig<ecpipe::CoordinatorServer>(
+        ecpipe::kProgram, ecpipe::LoadCoordinatorConfig, config_path);
+  }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
   ecpipe::SkipLockOrderChecks();

@@ -12,7 +12,6 @@
 #include "base/mutex.h"
 #include "base/process/metrics.h"
 #include "base/thread.h"
-#include "coordinator/cluster/limits.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "coordinator/edge/helper_client.h"
@@ -26,6 +25,7 @@
 #include "coordinator/sources/sqlite_losses.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
+#include "coordinator/store/limit_book.h"
 #include "rpc/rpc_server.h"
 
 namespace ecpipe {

@@ -355,7 +355,7 @@ void RecoveryManager::BeginRepair(const Start& start) {
     if (in_flight == recovery.in_flight.end()) return;  // it has ended already
     Recovery::InFlight& repair = in_flight->second;
     repair.begun = true;
-    repair.loads = grant->planned.cost.loads;
+    repair.loads = grant->cost.loads;
     std::erase_if(repair.loads,
                   [&](const NodeLoad& load) { return repair.done.contains(load.node); });
     loads_.Begin(repair.loads);

@@ -418,7 +418,10 @@ absl::StatusOr<RepairGrant> RepairCoordinator::HandOut(RepairRecord* record,
        {"bytes", std::to_string(record->bytes)},
        {"helpers", std::to_string(helpers.size())}});
   grant.repair_id = record->repair_id;
-  grant.planned = std::move(planned);
+  grant.scheme = planned.plan.scheme;
+  grant.stripe_id = planned.stripe.stripe_id;
+  grant.block_lengths = std::move(planned.block_lengths);
+  grant.cost = std::move(planned.cost);
   Advance(record->repair_id);
   return grant;
 }

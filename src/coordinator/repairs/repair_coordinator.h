@@ -24,20 +24,11 @@
 #include "coordinator/repairs/left_out.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
-#include "model/checksum_kind.h"
 #include "model/link_timing.h"
 #include "model/plan/repair_plan.h"
 #include "model/repair.h"
 
 namespace ecpipe {
-
-// The answer to the requestor.
-struct RepairGrant {
-  RepairId repair_id = 0;
-  RepairPart part;  // the requestor's own part; empty if helpers store the blocks
-  PlannedRepair planned;
-  std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps
-};
 
 // Since the start of the process.
 struct RepairCounts {

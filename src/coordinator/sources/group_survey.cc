@@ -59,14 +59,14 @@ class LossCounter {
       : known_(known), running_(running) {}
 
   void Count(const std::string& pool, const InternalBlock& block, uint16_t found) {
-    loss_.lost.Add(block);
+    loss_.lost.Add(block.bytes);
     const BlockGroup* const group =
         known_.table == nullptr ? nullptr : known_.table->Find(pool, GroupOfBlock(block.id));
     const bool superseded = group != nullptr && group->stamp != block.stamp;
-    if (superseded) return loss_.gone.Add(block);
-    if ((found >> IndexInGroup(block.id) & 1) != 0) return loss_.rebuilt.Add(block);
-    if (group == nullptr && known_.complete) return loss_.gone.Add(block);
-    loss_.outstanding.Add(block);
+    if (superseded) return loss_.gone.Add(block.bytes);
+    if ((found >> IndexInGroup(block.id) & 1) != 0) return loss_.rebuilt.Add(block.bytes);
+    if (group == nullptr && known_.complete) return loss_.gone.Add(block.bytes);
+    loss_.outstanding.Add(block.bytes);
     if (running_.contains(HdfsBlock{pool, block.id, block.stamp}.Name())) ++loss_.repairs_running;
     std::optional<StripeFacts> facts;
     if (group != nullptr) {

@@ -3,7 +3,6 @@
 // node. Pure.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -12,6 +11,7 @@
 
 #include "coordinator/sources/group_table.h"
 #include "coordinator/sources/reported_blocks.h"
+#include "model/node_loss.h"
 
 namespace ecpipe {
 
@@ -33,31 +33,6 @@ struct GroupHealth {
 };
 GroupHealth HealthOf(const GroupTable& table,
                      const std::vector<std::shared_ptr<const NodeBlocks>>& live);
-
-struct BlockCount {
-  uint64_t blocks = 0;
-  uint64_t bytes = 0;
-
-  void Add(const InternalBlock& block) {
-    ++blocks;
-    bytes += block.bytes;
-  }
-  friend bool operator==(const BlockCount&, const BlockCount&) = default;
-};
-
-// What became of the blocks of a dead node. Each lost block is rebuilt, gone or outstanding.
-struct BlockLoss {
-  BlockCount lost;
-  BlockCount rebuilt;  // a live node has it
-  BlockCount gone;     // its group was deleted, or has another generation now
-  BlockCount outstanding;
-  // Outstanding blocks of groups that lack 1, 2, and 3 or more blocks; and outstanding blocks of
-  // groups that are in no answer of the NameNode.
-  std::array<uint64_t, 3> by_missing{};
-  uint64_t of_unknown_groups = 0;
-  uint64_t beyond_repair = 0;    // outstanding blocks of groups that lack more than their parity
-  uint64_t repairs_running = 0;  // outstanding blocks that are being repaired
-};
 
 // What LossOf knows of groups.
 struct GroupKnowledge {

@@ -146,6 +146,11 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
   return facts;
 }
 
+std::string StateInHdfs(const DataNodeState& state) {
+  if (!state.in_hdfs) return "";
+  return NodeStateName(state.in_hdfs->dead ? NodeState::kDead : NodeState::kLive);
+}
+
 KnownLives HdfsCatalog::Lives() { return lives_ == nullptr ? KnownLives() : lives_->Get(); }
 
 DataNodeState HdfsCatalog::StateOf(const NodeView& node) { return StateIn(Lives(), node); }
@@ -214,38 +219,58 @@ std::optional<HdfsStatus> HdfsCatalog::Status() {
   return status;
 }
 
+HdfsFacts HdfsCatalog::FactsFrom(const KnownGroups& groups, const std::string& safe_mode) const {
+  HdfsFacts facts;
+  facts.configured = namenode_ != nullptr;
+  if (groups.table != nullptr) {
+    facts.age_seconds = groups.age_seconds;
+    facts.groups = groups.table->size();
+  }
+  facts.last_error = groups.last_error;
+  facts.safe_mode = safe_mode;
+  return facts;
+}
+
 absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
     const std::string& node, const std::set<std::string>& running) {
   const std::optional<NodeView> view = nodes_->Find(node);
   const std::shared_ptr<const NodeBlocks> had = reported_.Of(node);
   if (!view || view->record.storage_id.empty()) return std::nullopt;
   NodeLoss loss;
-  loss.node = *view;
+  loss.node = node;
+  loss.helper_state = NodeStateName(view->state);
+  loss.helper_silent_seconds = view->seconds_since_heartbeat;
   const TimePoint now = clock_->Now();
+  std::string safe_mode;
   if (lives_ != nullptr) {
     // For somebody who looks again and again: the answer that is on its way serves the next time.
-    loss.safe_mode =
-        SafeModeIn(lives_->GetSince(Clock::System().Now() - kFreshEnough, Duration(0)));
+    safe_mode = SafeModeIn(lives_->GetSince(Clock::System().Now() - kFreshEnough, Duration(0)));
   }
-  loss.state = StateOf(*view);
-  if (namenode_ != nullptr) loss.groups = namenode_->Get();
+  const DataNodeState state = StateOf(*view);
+  loss.state = NodeStateName(state.dead                        ? NodeState::kDead
+                             : view->state == NodeState::kDead ? NodeState::kLive
+                                                               : view->state);
+  loss.silent_seconds = state.silent_seconds;
+  loss.state_in_hdfs = StateInHdfs(state);
+  const KnownGroups groups = namenode_ == nullptr ? KnownGroups() : namenode_->Get();
+  loss.facts = FactsFrom(groups, safe_mode);
   const Live live = LiveBlocks();
   loss.report_age_seconds = live.oldest_seconds;
   loss.unreported_nodes = live.unreported;
-  if (!loss.state.dead) return loss;
+  if (!state.dead) return loss;
   if (had == nullptr) {
     return absl::NotFoundError(
         "node " + node + " is dead and never reported its blocks to this coordinator, so what it " +
         "had is not known here; run HDFS's own fsck");
   }
-  const TimePoint lost_at = now - FromSeconds(loss.state.silent_seconds);
+  const TimePoint lost_at = now - FromSeconds(state.silent_seconds);
   GroupKnowledge known;
-  known.table = loss.groups.table.get();
-  known.complete = known.table != nullptr && whole_ && loss.groups.as_of > lost_at;
+  known.table = groups.table.get();
+  known.complete = known.table != nullptr && whole_ && groups.as_of > lost_at;
   loss.loss = LossOf(*had, live.blocks, known, running);
   if (live.unreported > 0 || now - started_ < kGathering) loss.loss.beyond_repair = 0;
   const bool stale = namenode_ != nullptr && (known.table == nullptr || !known.complete ||
-                                              now - loss.groups.as_of > kLossFactsAge);
+                                              now - groups.as_of > kLossFactsAge);
   // For the next time that somebody looks.
   if (loss.loss.outstanding.blocks > 0 && stale) {
     namenode_->GetSince(std::max(lost_at, now - kFreshEnough), Duration(0));

@@ -18,6 +18,7 @@
 #include "coordinator/sources/namenode_groups.h"
 #include "coordinator/sources/namenode_lives.h"
 #include "coordinator/sources/reported_blocks.h"
+#include "model/node_loss.h"
 #include "model/stripe_facts.h"
 
 namespace ecpipe {
@@ -35,21 +36,12 @@ struct HdfsStatus {
 // say, the heartbeats of the helper beside the DataNode do.
 struct DataNodeState {
   bool dead = false;
-  double silent_seconds = 0;             // since its last sign of life
-  std::optional<DataNodeLife> in_hdfs;   // as of now; nullopt: the NameNode does not say
+  double silent_seconds = 0;            // since its last sign of life
+  std::optional<DataNodeLife> in_hdfs;  // as of now; nullopt: the NameNode does not say
 };
 
-struct NodeLoss {
-  NodeView node;  // as the helper's heartbeats tell
-  DataNodeState state;
-  std::string safe_mode;  // of the NameNode; empty: it is not in it
-  // Empty unless the node is dead. While nodes have not reported yet, no block counts as beyond
-  // repair.
-  BlockLoss loss;
-  double report_age_seconds = 0;  // age of the oldest report among those of live DataNodes
-  uint64_t unreported_nodes = 0;  // live DataNodes that have not reported their blocks yet
-  KnownGroups groups;
-};
+// "live" or "dead"; empty: the NameNode does not say.
+std::string StateInHdfs(const DataNodeState& state);
 
 // Thread-safe.
 class HdfsCatalog {
@@ -77,7 +69,7 @@ class HdfsCatalog {
         started_(clock->Now()) {}
 
   ReportedBlocks* reported() { return &reported_; }
-  bool configured() const { return namenode_ != nullptr; }
+  HdfsFacts FactsFrom(const KnownGroups& groups, const std::string& safe_mode) const;
 
   // Takes the report of a node. Corrupt blocks that the node no longer has, or has written anew, no
   // longer count as corrupt. NOT_FOUND: the helper must register first; the other errors are those

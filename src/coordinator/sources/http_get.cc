@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 
 #include <memory>
+#include <new>
 
 #include "base/status.h"
 #include "net/tcp_socket.h"
@@ -93,19 +94,10 @@ absl::Status HttpGet(const std::string& url, const HttpGetOptions& options,
 }
 
 std::string EscapedForUrl(const std::string& text) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string escaped;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      escaped += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      escaped += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return escaped;
+  const std::unique_ptr<char, decltype(&curl_free)> escaped(
+      curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size())), &curl_free);
+  if (escaped == nullptr) throw std::bad_alloc();
+  return escaped.get();
 }
 
 absl::Status ValidateHttpServer(const std::string& url) {

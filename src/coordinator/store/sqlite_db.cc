@@ -140,6 +140,10 @@ void SqliteStatement::Bind(int parameter, int64_t value) {
   NoteBind(sqlite3_bind_int64(cached_->statement, parameter, value));
 }
 
+void SqliteStatement::BindDouble(int parameter, double value) {
+  NoteBind(sqlite3_bind_double(cached_->statement, parameter, value));
+}
+
 void SqliteStatement::BindText(int parameter, std::string_view text) {
   NoteBind(sqlite3_bind_text64(cached_->statement, parameter, text.empty() ? "" : text.data(),
                                text.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
@@ -181,6 +185,10 @@ bool SqliteStatement::IsNull(int column) const {
 
 int64_t SqliteStatement::Int(int column) const {
   return sqlite3_column_int64(cached_->statement, column);
+}
+
+double SqliteStatement::Double(int column) const {
+  return sqlite3_column_double(cached_->statement, column);
 }
 
 absl::StatusOr<uint32_t> SqliteStatement::Uint32(int column, uint32_t most) const {

@@ -96,6 +96,7 @@ class SqliteStatement {
   ~SqliteStatement();
 
   void Bind(int parameter, int64_t value);
+  void BindDouble(int parameter, double value);
   void BindText(int parameter, std::string_view text);
   void BindBlob(int parameter, std::string_view bytes);
   void BindNull(int parameter);
@@ -109,6 +110,7 @@ class SqliteStatement {
 
   bool IsNull(int column) const;
   int64_t Int(int column) const;
+  double Double(int column) const;
   // A number from 0 to `most`; DATA_LOSS for any other.
   absl::StatusOr<uint32_t> Uint32(int column, uint32_t most) const;
   // Bytes of a text or blob; valid until the next Step, Reset or destruction.

@@ -16,6 +16,7 @@ constexpr int64_t kApplicationId = 0x65637069;
 // repairs          the journal; rows of repair_blocks are the failed blocks with the nodes that
 //                  store them, and whether that has happened.
 // recoveries       one row a recovery of a node, with the nodes that it may store blocks on.
+// limits           what operators have set; the limits of the cluster have an empty node.
 // lost_nodes, lost_blocks  what dead nodes had; see sqlite_losses.h.
 constexpr const char* kTables = R"sql(
 CREATE TABLE nodes(node INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -48,6 +49,9 @@ CREATE TABLE IF NOT EXISTS lost_nodes(
   data_address TEXT NOT NULL, storage_id TEXT NOT NULL, heard_unix_ms INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS lost_blocks(
   node TEXT NOT NULL, pool TEXT NOT NULL, blocks BLOB NOT NULL, PRIMARY KEY(node, pool));
+CREATE TABLE limits(
+  node TEXT NOT NULL, name TEXT NOT NULL, value DOUBLE PRECISION NOT NULL,
+  PRIMARY KEY(node, name));
 )sql";
 
 constexpr const char* kIndexes = R"sql(

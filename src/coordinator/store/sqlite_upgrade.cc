@@ -4,8 +4,8 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "base/bytes/crc32c.h"
+#include "base/bytes/hex.h"
 #include "base/process/log.h"
 #include "base/status.h"
 #include "coordinator/store/sqlite_recoveries.h"
@@ -137,7 +137,7 @@ bool UnpackMember(PackedReader* reader, bool with_sha256,
   if (name == nodes.end()) return false;
   place->node = name->second;
   place->block_id = std::string(previous.substr(0, shared)) + std::string(suffix);
-  place->sha256 = absl::BytesToHexString({sha256.data(), sha256.size()});
+  place->sha256 = HexText({reinterpret_cast<const uint8_t*>(sha256.data()), sha256.size()});
   return !place->block_id.empty() && place->block_id.size() <= kMaxCatalogIdBytes;
 }
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ecpipe-helper: serves the blocks beside a storage node to repairs.
-#include <signal.h>
-
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <cstdlib>
 
 #include "base/fault_points.h"
 #include "base/process/daemon.h"
@@ -20,36 +16,17 @@
 namespace ecpipe {
 namespace {
 
-int Refuse(const absl::Status& status) {
-  std::fprintf(stderr, "ecpipe-helper: %s\n", StatusText(status).c_str());
-  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : 1;
-}
-
-template <typename Server, typename Load>
-int CheckConfig(const Load& load, const std::string& path) {
-  const auto config = load(path);
-  return ReportCheckedConfig(
-      "ecpipe-helper", path,
-      config.ok() ? Annotate(Server::Check(*config), path) : config.status());
-}
-
-template <typename Load>
-void ReloadLogLevel(const Load& load, const std::string& path) {
-  const auto config = load(path);
-  const absl::Status status = config.ok() ? SetLogLevel(config->log_level) : config.status();
-  Log(LogLevel::kInfo, "log.reloaded", {{"status", StatusText(status)}});
-}
+constexpr char kProgram[] = "ecpipe-helper";
 
 int Run(const std::string& config_path, const std::string& ready_path) {
-  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kernel);
-  if (const char* faults = std::getenv("ECPIPE_FAULTS")) {
-    if (absl::Status armed = ArmFaultsFromText(faults); !armed.ok()) return Refuse(armed);
-  }
+  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
+  if (absl::Status armed = ArmFaultsFromEnvironment(); !armed.ok()) return Refuse(kProgram, armed);
   absl::StatusOr<HelperConfig> config = LoadHelperConfig(config_path);
-  if (!config.ok()) return Refuse(config.status());
-  if (absl::Status level = SetLogLevel(config->log_level); !level.ok()) return Refuse(level);
+  if (!config.ok()) return Refuse(kProgram, config.status());
+  if (absl::Status level = SetLogLevel(config->log_level); !level.ok())
+    return Refuse(kProgram, level);
   absl::StatusOr<std::unique_ptr<HelperServer>> server = HelperServer::Start(*config);
-  if (!server.ok()) return Refuse(server.status());
+  if (!server.ok()) return Refuse(kProgram, server.status());
   Log(LogLevel::kInfo, "helper.serving",
       {{"node", config->node_id},
        {"control", (*server)->control_address()},
@@ -59,9 +36,9 @@ int Run(const std::string& config_path, const std::string& ready_path) {
         WriteReadyFile(ready_path, {{"control", (*server)->control_address()},
                                     {"data", (*server)->data_address()},
                                     {"endpoint", (*server)->endpoint_address()}});
-    if (!written.ok()) return Refuse(written);
+    if (!written.ok()) return Refuse(kProgram, written);
   }
-  while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(LoadHelperConfig, config_path);
+  WaitForDaemonEnd(LoadHelperConfig, config_path);
   Log(LogLevel::kInfo, "helper.draining");
   ServiceManager::OfThisProcess().Stopping();
   (*server)->Drain();
@@ -69,20 +46,21 @@ int Run(const std::string& config_path, const std::string& ready_path) {
 }
 
 int RunRequestorOnly(const std::string& config_path, const std::string& ready_path) {
-  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kernel);
+  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
   absl::StatusOr<RequestorOnlyConfig> config = LoadRequestorOnlyConfig(config_path);
-  if (!config.ok()) return Refuse(config.status());
-  if (absl::Status level = SetLogLevel(config->log_level); !level.ok()) return Refuse(level);
+  if (!config.ok()) return Refuse(kProgram, config.status());
+  if (absl::Status level = SetLogLevel(config->log_level); !level.ok())
+    return Refuse(kProgram, level);
   const auto server = RequestorOnlyServer::Start(*config);
-  if (!server.ok()) return Refuse(server.status());
+  if (!server.ok()) return Refuse(kProgram, server.status());
   Log(LogLevel::kInfo, "requestor.serving", {{"endpoint", (*server)->endpoint_address()}});
   if (!ready_path.empty()) {
     const absl::Status written =
         WriteReadyFile(ready_path, {{"endpoint", (*server)->endpoint_address()}});
-    if (!written.ok()) return Refuse(written);
+    if (!written.ok()) return Refuse(kProgram, written);
   }
   ServiceManager::OfThisProcess().Ready("serves " + (*server)->endpoint_address());
-  while (WaitForDaemonSignal() == SIGHUP) ReloadLogLevel(LoadRequestorOnlyConfig, config_path);
+  WaitForDaemonEnd(LoadRequestorOnlyConfig, config_path);
   ServiceManager::OfThisProcess().Stopping();
   return 0;
 }
@@ -126,10 +104,10 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (check_config) {
-    return requestor_only
-               ? ecpipe::CheckConfig<ecpipe::RequestorOnlyServer>(ecpipe::LoadRequestorOnlyConfig,
-                                                                  config_path)
-               : ecpipe::CheckConfig<ecpipe::HelperServer>(ecpipe::LoadHelperConfig, config_path);
+    return requestor_only ? ecpipe::CheckConfig<ecpipe::RequestorOnlyServer>(
+                                ecpipe::kProgram, ecpipe::LoadRequestorOnlyConfig, config_path)
+                          : ecpipe::CheckConfig<ecpipe::HelperServer>(
+                                ecpipe::kProgram, ecpipe::LoadHelperConfig, config_path);
   }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();

@@ -29,10 +29,4 @@ class ZeroBlock : public BlockReader {
   const uint64_t bytes_;
 };
 
-class DiscardSink : public SliceSink {
- public:
-  bool Ready(Row, uint32_t) override { return true; }
-  absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override { return absl::OkStatus(); }
-};
-
 }  // namespace ecpipe

@@ -93,7 +93,7 @@ void PrintCorruptBlocks(const std::vector<CorruptBlockStatus>& blocks) {
 }
 
 Json HdfsJson(const HdfsClusterStatus& hdfs) {
-  const HdfsFactsStatus& facts = hdfs.facts;
+  const HdfsFacts& facts = hdfs.facts;
   return {{"namenode_configured", facts.configured},
           {"groups", facts.groups},
           {"groups_age_seconds", facts.age_seconds ? Json(*facts.age_seconds) : Json()},
@@ -107,7 +107,7 @@ Json HdfsJson(const HdfsClusterStatus& hdfs) {
 
 void PrintHdfs(const HdfsClusterStatus& hdfs) {
   const auto count = [](uint64_t number) { return static_cast<unsigned long long>(number); };
-  const HdfsFactsStatus& facts = hdfs.facts;
+  const HdfsFacts& facts = hdfs.facts;
   std::printf("\nHDFS: %llu blocks of block groups on %llu DataNodes\n", count(hdfs.blocks),
               count(hdfs.nodes));
   if (!facts.configured) {

@@ -11,7 +11,6 @@
 #include "base/bytes/size_text.h"
 #include "base/status.h"
 #include "requestor/cli/commands.h"
-#include "requestor/cli/hdfs_client.h"
 #include "requestor/cli/progress.h"
 
 namespace ecpipe {
@@ -22,7 +21,7 @@ using LossJson = nlohmann::ordered_json;
 unsigned long long Shown(uint64_t number) { return number; }
 
 // Why the NameNode may not have ordered repairs.
-std::string WhyIdle(const NodeLossView& loss) {
+std::string WhyIdle(const NodeLoss& loss) {
   if (!loss.facts.safe_mode.empty()) {
     return "the NameNode orders none in safe mode (hdfs dfsadmin -safemode get)";
   }
@@ -33,25 +32,26 @@ std::string WhyIdle(const NodeLossView& loss) {
   const std::string waits = loss.state_in_hdfs == "live" ? "the NameNode still counts the node as "
                                                            "live; "
                                                          : "";
-  return waits + "by default the NameNode waits 10.5 minutes before it gives up a silent node, and "
-                 "DataNodes need the plugin to repair through ECPipe";
+  return waits +
+         "by default the NameNode waits 10.5 minutes before it gives up a silent node, and "
+         "DataNodes need the plugin to repair through ECPipe";
 }
 
 // Why nothing may be happening, and what of the numbers is uncertain.
-std::vector<std::string> HintsOf(const NodeLossView& loss) {
+std::vector<std::string> HintsOf(const NodeLoss& loss) {
   std::vector<std::string> hints;
   if (loss.state != "dead" && loss.helper_state == "dead") {
     hints.push_back("the helper beside it has been silent for " +
                     std::to_string(static_cast<int64_t>(loss.helper_silent_seconds)) +
                     " s, so repairs do not read its blocks: start the helper");
   }
-  if (loss.outstanding.blocks == 0) return hints;
-  if (loss.repairs_running == 0) hints.push_back("no repair is running: " + WhyIdle(loss));
+  if (loss.loss.outstanding.blocks == 0) return hints;
+  if (loss.loss.repairs_running == 0) hints.push_back("no repair is running: " + WhyIdle(loss));
   if (loss.unreported_nodes > 0) {
     hints.push_back(
         std::to_string(loss.unreported_nodes) +
         " live DataNodes have not reported their blocks yet; these blocks count as missing");
-  } else if (loss.beyond_repair > 0) {
+  } else if (loss.loss.beyond_repair > 0) {
     hints.push_back(
         "some block groups lack more blocks than their parity makes up for: they are lost unless "
         "a node comes back");
@@ -71,24 +71,24 @@ std::vector<std::string> HintsOf(const NodeLossView& loss) {
   return hints;
 }
 
-LossJson CountJson(const LostCount& count) {
+LossJson CountJson(const BlockCount& count) {
   return {{"blocks", count.blocks}, {"bytes", count.bytes}};
 }
 
-LossJson JsonOf(const NodeLossView& loss) {
-  const HdfsFactsStatus& facts = loss.facts;
+LossJson JsonOf(const NodeLoss& loss) {
+  const HdfsFacts& facts = loss.facts;
   return {{"node_id", loss.node},
           {"hdfs", true},
           {"state", loss.state},
-          {"seconds_since_heartbeat", loss.seconds_since_heartbeat},
-          {"lost", CountJson(loss.lost)},
-          {"rebuilt", CountJson(loss.rebuilt)},
-          {"gone", CountJson(loss.gone)},
-          {"outstanding", CountJson(loss.outstanding)},
-          {"by_missing", loss.by_missing},
-          {"of_unknown_groups", loss.of_unknown_groups},
-          {"beyond_repair", loss.beyond_repair},
-          {"repairs_running", loss.repairs_running},
+          {"seconds_since_heartbeat", loss.silent_seconds},
+          {"lost", CountJson(loss.loss.lost)},
+          {"rebuilt", CountJson(loss.loss.rebuilt)},
+          {"gone", CountJson(loss.loss.gone)},
+          {"outstanding", CountJson(loss.loss.outstanding)},
+          {"by_missing", loss.loss.by_missing},
+          {"of_unknown_groups", loss.loss.of_unknown_groups},
+          {"beyond_repair", loss.loss.beyond_repair},
+          {"repairs_running", loss.loss.repairs_running},
           {"report_age_seconds", loss.report_age_seconds},
           {"unreported_nodes", loss.unreported_nodes},
           {"facts_age_seconds", facts.age_seconds ? LossJson(*facts.age_seconds) : LossJson()},
@@ -100,7 +100,7 @@ LossJson JsonOf(const NodeLossView& loss) {
           {"hints", HintsOf(loss)}};
 }
 
-void PrintLoss(const NodeLossView& loss) {
+void PrintLoss(const NodeLoss& loss) {
   if (loss.state != "dead") {
     std::printf("DataNode %s is %s, so none of its blocks is lost\n", loss.node.c_str(),
                 loss.state.c_str());
@@ -108,22 +108,22 @@ void PrintLoss(const NodeLossView& loss) {
     return;
   }
   std::printf("DataNode %s has been dead for %.0f s; HDFS rebuilds its blocks\n", loss.node.c_str(),
-              loss.seconds_since_heartbeat);
+              loss.silent_seconds);
   std::printf("  %llu of %llu blocks rebuilt, %s of %s; %llu no longer wanted\n",
-              Shown(loss.rebuilt.blocks), Shown(loss.lost.blocks),
-              FormatSize(loss.rebuilt.bytes).c_str(), FormatSize(loss.lost.bytes).c_str(),
-              Shown(loss.gone.blocks));
-  if (loss.outstanding.blocks > 0) {
+              Shown(loss.loss.rebuilt.blocks), Shown(loss.loss.lost.blocks),
+              FormatSize(loss.loss.rebuilt.bytes).c_str(), FormatSize(loss.loss.lost.bytes).c_str(),
+              Shown(loss.loss.gone.blocks));
+  if (loss.loss.outstanding.blocks > 0) {
     std::printf(
         "  %llu blocks outstanding, %s: %llu in groups that lack 1 block, %llu in groups that "
         "lack 2, %llu in groups that lack 3 or more, %llu in unknown groups\n",
-        Shown(loss.outstanding.blocks), FormatSize(loss.outstanding.bytes).c_str(),
-        Shown(loss.by_missing[0]), Shown(loss.by_missing[1]), Shown(loss.by_missing[2]),
-        Shown(loss.of_unknown_groups));
+        Shown(loss.loss.outstanding.blocks), FormatSize(loss.loss.outstanding.bytes).c_str(),
+        Shown(loss.loss.by_missing[0]), Shown(loss.loss.by_missing[1]),
+        Shown(loss.loss.by_missing[2]), Shown(loss.loss.of_unknown_groups));
   }
   std::printf(
       "  %llu repairs running; reports of blocks are up to %.0f s old, the NameNode's answer ",
-      Shown(loss.repairs_running), loss.report_age_seconds);
+      Shown(loss.loss.repairs_running), loss.report_age_seconds);
   if (loss.facts.age_seconds) {
     std::printf("is %.0f s old\n", *loss.facts.age_seconds);
   } else {
@@ -132,7 +132,7 @@ void PrintLoss(const NodeLossView& loss) {
   for (const std::string& hint : HintsOf(loss)) std::printf("  hint: %s\n", hint.c_str());
 }
 
-void ShowLoss(const CommonArguments& common, const NodeLossView& loss) {
+void ShowLoss(const CommonArguments& common, const NodeLoss& loss) {
   if (common.json) {
     std::printf("%s\n", JsonOf(loss).dump(2).c_str());
   } else {
@@ -140,18 +140,21 @@ void ShowLoss(const CommonArguments& common, const NodeLossView& loss) {
   }
 }
 
-bool Over(const NodeLossView& loss) { return loss.state != "dead" || loss.outstanding.blocks == 0; }
+bool Over(const NodeLoss& loss) {
+  return loss.state != "dead" || loss.loss.outstanding.blocks == 0;
+}
 
-Progress ProgressOf(const NodeLossView& loss) {
-  return {.done = loss.rebuilt.bytes + loss.gone.bytes,
-          .total = loss.lost.bytes,
-          .blocks = Progress::Blocks{loss.rebuilt.blocks + loss.gone.blocks, loss.lost.blocks}};
+Progress ProgressOf(const NodeLoss& loss) {
+  return {.done = loss.loss.rebuilt.bytes + loss.loss.gone.bytes,
+          .total = loss.loss.lost.bytes,
+          .blocks = Progress::Blocks{loss.loss.rebuilt.blocks + loss.loss.gone.blocks,
+                                     loss.loss.lost.blocks}};
 }
 
 // Polls until nothing is outstanding. A coordinator that does not answer is waited for as long as
 // one call may take.
-absl::StatusOr<NodeLossView> FollowLoss(const CommonArguments& common, HdfsClient* client,
-                                        NodeLossView loss) {
+absl::StatusOr<NodeLoss> FollowLoss(const CommonArguments& common, CoordinatorApi* coordinator,
+                                    NodeLoss loss) {
   constexpr auto kPoll = std::chrono::seconds(1);
   ProgressDisplay display({.label = "rebuilt by HDFS", .style = ProgressStyleOf(common)});
   bool hinted = false;
@@ -161,9 +164,9 @@ absl::StatusOr<NodeLossView> FollowLoss(const CommonArguments& common, HdfsClien
       for (const std::string& hint : HintsOf(loss)) display.Say("ecpipe: " + hint);
       hinted = true;
     }
-    if (loss.lost.bytes > 0) display.Show(ProgressOf(loss));
+    if (loss.loss.lost.bytes > 0) display.Show(ProgressOf(loss));
     std::this_thread::sleep_for(kPoll);  // sleep-ok: the coordinator tells nobody
-    absl::StatusOr<std::optional<NodeLossView>> next = client->Loss(loss.node);
+    absl::StatusOr<std::optional<NodeLoss>> next = coordinator->LossOf(loss.node);
     const TimePoint now = Clock::System().Now();
     if (next.ok() && next->has_value()) {
       last_answer = now;
@@ -191,18 +194,16 @@ bool SaysHowToRecover(const RecoverNodeArguments& arguments) {
 absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common,
                                     const RecoverNodeArguments& arguments) {
   const std::string& node = arguments.request.node;
-  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
-                          TlsContext::CreateIfEnabled(common.tls));
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<HdfsClient> client,
-                          MakeHdfsClient(common.coordinator, FromSeconds(common.timeout_s), tls));
-  ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLossView> loss, client->Loss(node));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLoss> loss, coordinator->LossOf(node));
   if (!loss) return false;
   if (SaysHowToRecover(arguments)) {
     return absl::InvalidArgumentError("node " + node + " is a DataNode: HDFS decides how " +
                                       "its blocks are rebuilt; leave out all options but --detach");
   }
   if (!arguments.detach) {
-    ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, client.get(), *std::move(loss)));
+    ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, coordinator.get(), *std::move(loss)));
   }
   ShowLoss(common, *loss);
   return true;

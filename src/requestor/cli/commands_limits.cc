@@ -4,20 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
-#include "net/tls/tls.h"
 #include "requestor/cli/commands.h"
-#include "requestor/cli/limits_client.h"
 
 namespace ecpipe {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-absl::StatusOr<std::unique_ptr<LimitsClient>> ConnectLimits(const CommonArguments& common) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
-                          TlsContext::CreateIfEnabled(common.tls));
-  return MakeLimitsClient(common.coordinator, FromSeconds(common.timeout_s), tls);
-}
 
 Json ToJson(const ClusterLimitsView& view) {
   Json nodes = Json::array();
@@ -54,8 +46,9 @@ const char* Origin(bool set) { return set ? "set" : "as configured"; }
 }  // namespace
 
 absl::Status RunLimits(const CommonArguments& common) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<LimitsClient> client, ConnectLimits(common));
-  ECPIPE_ASSIGN_OR_RETURN(const ClusterLimitsView view, client->Get());
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ECPIPE_ASSIGN_OR_RETURN(const ClusterLimitsView view, coordinator->Limits());
   if (common.json) {
     std::printf("%s\n", ToJson(view).dump(2).c_str());
     return absl::OkStatus();
@@ -89,11 +82,12 @@ absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& 
   if (arguments.cluster != arguments.nodes.empty()) {
     return absl::InvalidArgumentError("say whose limits to change: --cluster, or --node NODE");
   }
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<LimitsClient> client, ConnectLimits(common));
-  if (arguments.cluster) return client->Set(change);
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  if (arguments.cluster) return coordinator->SetLimits(change);
   for (const std::string& node : arguments.nodes) {
     change.node = node;
-    ECPIPE_RETURN_IF_ERROR(Annotate(client->Set(change), "limits of " + node));
+    ECPIPE_RETURN_IF_ERROR(Annotate(coordinator->SetLimits(change), "limits of " + node));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes/hex.h"
 #include "base/bytes/size_text.h"
 
 namespace ecpipe {
@@ -21,9 +22,7 @@ std::string Fixed(double value, int digits) {
 std::string Hex(const std::vector<uint8_t>& bytes) {
   std::string text;
   for (const uint8_t byte : bytes) {
-    char digits[4];
-    std::snprintf(digits, sizeof digits, "%02x", byte);
-    text += (text.empty() ? "" : " ") + std::string(digits);
+    text += (text.empty() ? "" : " ") + HexText({&byte, 1});
   }
   return text;
 }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rpc/convert/facts_proto.h"
+#include "rpc/convert/node_loss_proto.h"
 #include "rpc/convert/repair_proto.h"
 
 namespace ecpipe {
@@ -30,15 +30,8 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
 }
 
 HdfsClusterStatus HdfsOf(const v1::HdfsStatus& proto) {
-  const v1::HdfsFacts& facts = proto.facts();
-  HdfsClusterStatus hdfs{{facts.configured(), std::nullopt, facts.groups(), facts.last_error(),
-                          facts.safe_mode()},
-                         proto.nodes(),
-                         proto.blocks(),
-                         proto.degraded_groups(),
-                         proto.lost_groups()};
-  if (facts.has_age_seconds()) hdfs.facts.age_seconds = facts.age_seconds();
-  return hdfs;
+  return {HdfsFactsFromProto(proto.facts()), proto.nodes(), proto.blocks(), proto.degraded_groups(),
+          proto.lost_groups()};
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/progress_fn.h"
-#include "model/checksum_kind.h"
 #include "model/hdfs_block.h"
+#include "model/node_loss.h"
 #include "model/plan/cost.h"
 #include "model/plan/repair_plan.h"
 #include "model/recovery.h"
@@ -30,7 +30,7 @@ struct RepairTarget {
   // All of one stripe; the range holds for each of them. A block that is shorter has zeros behind
   // its end.
   std::vector<std::string> block_ids;
-  std::optional<StripeFacts> facts;    // describes that stripe; none: it is in the catalog
+  std::optional<StripeFacts> facts;  // describes that stripe; none: it is in the catalog
   uint64_t offset = 0;
   uint64_t bytes = 0;  // 0: to the end of the longest of the blocks
   std::string scheme;  // "auto": the scheme with the least expected time
@@ -45,18 +45,6 @@ struct RepairTarget {
   // If it is not set, whole blocks are compared with the SHA-256 in the catalog, where there is
   // one.
   std::vector<std::string> sha256 = {};
-};
-
-struct GrantedRepair {
-  RepairId repair_id = 0;
-  std::optional<RepairPart> part;  // has passed ValidatePart; none: nodes store the blocks
-  std::string scheme;
-  std::string stripe_id;
-  std::vector<uint64_t> block_lengths;  // of the target's blocks
-  PlanCost cost;
-  std::optional<ChecksumKind> checksum;  // the checksums that a survivor's store keeps, if any
-  // Sources of the target's facts whose replicas are known to be corrupt.
-  std::vector<StripeFacts::Source> corrupt;
 };
 
 struct ExplainedRepair {
@@ -92,7 +80,7 @@ struct NodeStatus {
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
-  bool answers = false;  // whether the helper has answered with `counters`
+  bool answers = false;                   // whether the helper has answered with `counters`
   // Of a live node that does not answer: why not; whether the coordinator has tried its ports; and
   // why it does not reach them (empty: it does).
   std::string answer_error;
@@ -100,9 +88,9 @@ struct NodeStatus {
   std::string control_error;
   std::string data_error;
   // Of a DataNode of HDFS.
-  std::string storage_id;        // its UUID; empty: it is none
-  bool reported_blocks = false;  // whether its helper has reported its blocks
-  std::string state_in_hdfs;     // "live" or "dead", by the NameNode; empty: it does not say
+  std::string storage_id;             // its UUID; empty: it is none
+  bool reported_blocks = false;       // whether its helper has reported its blocks
+  std::string state_in_hdfs;          // "live" or "dead", by the NameNode; empty: it does not say
   double silent_in_hdfs_seconds = 0;  // since the NameNode has heard of it
   HelperCounters counters;
 };
@@ -118,16 +106,8 @@ struct CorruptBlockStatus {
   // The command that repairs the block on its node. Not for blocks of HDFS.
   std::string RepairCommand() const { return "ecpipe repair " + block_id + " --to " + node; }
 };
-// What the coordinator knows from HDFS's NameNode.
-struct HdfsFactsStatus {
-  bool configured = false;
-  std::optional<double> age_seconds;  // age of its last answer; none: no answer yet
-  uint64_t groups = 0;
-  std::string last_error;  // why there is no newer answer; empty: it is as new as it should be
-  std::string safe_mode;   // what the NameNode says of it; empty: it is not in safe mode
-};
 struct HdfsClusterStatus {
-  HdfsFactsStatus facts;
+  HdfsFacts facts;
   uint64_t nodes = 0;            // DataNodes that have reported their blocks
   uint64_t blocks = 0;           // blocks that these DataNodes report
   uint64_t degraded_groups = 0;  // groups with a block that no live node has
@@ -169,6 +149,32 @@ struct ProbeReport {
   double rest_seconds = 0;             // until the next round may begin
 };
 
+// Rates are in bytes per second that repairs send over the network; 0 is no limit.
+struct ClusterLimitsView {
+  struct Node {
+    std::string node;
+    std::string state;                   // as in NodeStatus
+    double repair_bytes_per_second = 0;  // the limit at the helper, by its latest heartbeat
+    uint32_t max_sessions = 0;           // the limit at the helper, by its latest heartbeat
+    std::optional<double> set_repair_bytes_per_second;  // by SetLimits
+    std::optional<uint32_t> set_max_sessions;
+  };
+  double repair_bytes_per_second = 0;  // of all helpers together
+  bool rate_is_set = false;            // set by SetLimits; false: as configured
+  uint32_t max_running = 0;            // repairs at once
+  bool max_running_is_set = false;
+  std::vector<Node> nodes;  // by id
+};
+
+// Only limits that are set here change.
+struct LimitsChange {
+  std::string node;    // empty: the cluster's limits
+  bool reset = false;  // first go back to the limits in the configurations
+  std::optional<double> repair_bytes_per_second;
+  std::optional<uint32_t> max_running;   // of the cluster
+  std::optional<uint32_t> max_sessions;  // of a node
+};
+
 // Thread-safe. Every call has a deadline. UNAVAILABLE and DEADLINE_EXCEEDED name the coordinator;
 // other errors are the coordinator's own. A call that is given a stop token ends soon with
 // CANCELLED when that is asked to stop; the coordinator may have done it all the same.
@@ -178,19 +184,19 @@ class CoordinatorApi {
 
   // `to` names a node for each block whose helper stores the block; empty: the requestor takes the
   // bytes.
-  virtual absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
-                                                    const std::vector<std::string>& to,
-                                                    const std::string& requestor,
-                                                    const std::stop_token& stop) = 0;
+  virtual absl::StatusOr<RepairGrant> BeginRepair(const RepairTarget& target,
+                                                  const std::vector<std::string>& to,
+                                                  const std::string& requestor,
+                                                  const std::stop_token& stop) = 0;
   // Asks for another attempt for the missing slices. The requestor takes the bytes.
-  virtual absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
-                                                     const std::string& requestor,
-                                                     const ResumePoint& from,
-                                                     const std::stop_token& stop) = 0;
+  virtual absl::StatusOr<RepairGrant> ResumeRepair(const RepairTarget& target,
+                                                   const std::string& requestor,
+                                                   const ResumePoint& from,
+                                                   const std::stop_token& stop) = 0;
   // Asks whether to go on with an attempt. `quiet`: no bytes have come for a while. Answers within
   // two seconds.
   virtual absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
-                                                     uint64_t missing_bytes, bool quiet) = 0;
+                                                   uint64_t missing_bytes, bool quiet) = 0;
   // Reports how the repair ended. If the status names a corrupt block (corrupt_block.h), the
   // coordinator learns of it. A CANCELLED repair, or one for which `stop` was asked to stop before,
   // is reported within a second or not at all, and the token does not end the call. Returns the
@@ -209,7 +215,7 @@ class CoordinatorApi {
   virtual absl::Status PutStripes(const std::vector<Stripe>& stripes,
                                   const ProgressFn& progress) = 0;
   virtual absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string& after_stripe_id,
-                                                              uint32_t limit) = 0;
+                                                          uint32_t limit) = 0;
   virtual absl::StatusOr<BlockLocation> LocateBlock(const std::string& block_id) = 0;
   // Returns the id of the recovery. The coordinator goes on by itself.
   virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& request,
@@ -223,6 +229,12 @@ class CoordinatorApi {
       const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) = 0;
   // The measured speeds, then those of the operator's file.
   virtual absl::StatusOr<std::vector<LinkSpeed>> Links() = 0;
+  // The blocks that HDFS had on a DataNode. Nothing: the node is not a DataNode, or the coordinator
+  // does not know it. NOT_FOUND: the DataNode never reported its blocks.
+  virtual absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string& node) = 0;
+  virtual absl::StatusOr<ClusterLimitsView> Limits() = 0;
+  // The new limits hold when this returns; for running repairs they hold within about a second.
+  virtual absl::Status SetLimits(const LimitsChange& change) = 0;
   // Also asks each live helper for its counters.
   virtual absl::StatusOr<ClusterStatus> Status() = 0;
 };

@@ -12,6 +12,7 @@
 #include "requestor/client/helper_status_client.h"
 #include "rpc/channel.h"
 #include "rpc/convert/facts_proto.h"
+#include "rpc/convert/node_loss_proto.h"
 #include "rpc/convert/part_proto.h"
 #include "rpc/convert/plan_proto.h"
 #include "rpc/convert/recovery_proto.h"
@@ -75,19 +76,17 @@ absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& pro
   return explained;
 }
 
-absl::StatusOr<std::vector<uint64_t>> LengthsOf(const v1::RepairTarget& target,
-                                                const v1::BeginRepairResponse& response) {
-  const auto& lengths = response.block_lengths();
-  const int blocks = target.block_ids_size();
-  if (lengths.size() == blocks) return std::vector<uint64_t>(lengths.begin(), lengths.end());
-  // An older coordinator tells the length of the shortest alone. Who brings the facts of the stripe
-  // knows the others.
-  if (!lengths.empty() || (blocks > 1 && !target.has_facts())) {
-    return absl::FailedPreconditionError(
-        "the coordinator does not tell the length of each block: update it, or repair the blocks "
-        "one at a time");
+ClusterLimitsView::Node NodeLimitsOf(const v1::GetLimitsResponse::Node& proto) {
+  ClusterLimitsView::Node node;
+  node.node = proto.node_id();
+  node.state = proto.state();
+  node.repair_bytes_per_second = proto.repair_bytes_per_second();
+  node.max_sessions = proto.max_sessions();
+  if (proto.has_set_repair_bytes_per_second()) {
+    node.set_repair_bytes_per_second = proto.set_repair_bytes_per_second();
   }
-  return std::vector<uint64_t>(static_cast<size_t>(blocks), response.block_bytes());
+  if (proto.has_set_max_sessions()) node.set_max_sessions = proto.set_max_sessions();
+  return node;
 }
 
 // What begins a repair over a lost connection.
@@ -116,10 +115,10 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   CoordinatorGrpcClient(std::shared_ptr<const GrpcConnection> connection, Duration timeout)
       : connection_(std::move(connection)), timeout_(timeout) {}
 
-  absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
-                                            const std::vector<std::string>& to,
-                                            const std::string& requestor,
-                                            const std::stop_token& stop) override {
+  absl::StatusOr<RepairGrant> BeginRepair(const RepairTarget& target,
+                                          const std::vector<std::string>& to,
+                                          const std::string& requestor,
+                                          const std::stop_token& stop) override {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
     request.set_requestor(requestor);
@@ -127,10 +126,9 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return Begin(request, stop);
   }
 
-  absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget& target,
-                                             const std::string& requestor,
-                                             const ResumePoint& from,
-                                             const std::stop_token& stop) override {
+  absl::StatusOr<RepairGrant> ResumeRepair(const RepairTarget& target, const std::string& requestor,
+                                           const ResumePoint& from,
+                                           const std::stop_token& stop) override {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, {}));
     request.set_requestor(requestor);
@@ -140,7 +138,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
-                                             uint64_t missing_bytes, bool quiet) override {
+                                           uint64_t missing_bytes, bool quiet) override {
     v1::InspectRepairRequest request;
     request.set_repair_id(repair_id);
     request.set_attempt(attempt);
@@ -189,8 +187,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return ExplainedOf(response);
   }
 
-  absl::Status PutStripes(const std::vector<Stripe>& stripes,
-                          const ProgressFn& progress) override {
+  absl::Status PutStripes(const std::vector<Stripe>& stripes, const ProgressFn& progress) override {
     for (size_t at = 0; at < stripes.size();) {
       v1::PutStripesRequest request;
       for (size_t bytes = 0; at < stripes.size() && bytes < kPutBytes; ++at) {
@@ -206,7 +203,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string& after_stripe_id,
-                                                      uint32_t limit) override {
+                                                  uint32_t limit) override {
     v1::ListStripesRequest request;
     request.set_after_stripe_id(after_stripe_id);
     request.set_limit(limit);
@@ -302,6 +299,39 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return links;
   }
 
+  absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string& node) override {
+    v1::GetNodeLossRequest request;
+    request.set_node_id(node);
+    v1::GetNodeLossResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetNodeLoss, request, &response));
+    return NodeLossFromProto(node, response);
+  }
+
+  absl::StatusOr<ClusterLimitsView> Limits() override {
+    v1::GetLimitsResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetLimits, v1::GetLimitsRequest(), &response));
+    ClusterLimitsView view;
+    view.repair_bytes_per_second = response.cluster().repair_bytes_per_second();
+    view.rate_is_set = response.cluster().rate_is_set();
+    view.max_running = response.cluster().max_running();
+    view.max_running_is_set = response.cluster().max_running_is_set();
+    for (const auto& node : response.nodes()) view.nodes.push_back(NodeLimitsOf(node));
+    return view;
+  }
+
+  absl::Status SetLimits(const LimitsChange& change) override {
+    v1::SetLimitsRequest request;
+    request.set_node_id(change.node);
+    request.set_reset(change.reset);
+    if (change.repair_bytes_per_second) {
+      request.set_repair_bytes_per_second(*change.repair_bytes_per_second);
+    }
+    if (change.max_running) request.set_max_running(*change.max_running);
+    if (change.max_sessions) request.set_max_sessions(*change.max_sessions);
+    v1::SetLimitsResponse response;
+    return Call(&Stub::SetLimits, request, &response);
+  }
+
   absl::StatusOr<ClusterStatus> Status() override {
     v1::GetStatusResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::GetStatus, v1::GetStatusRequest(), &response));
@@ -328,22 +358,11 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     AddPortChecks(response, nodes);
   }
 
-  absl::StatusOr<GrantedRepair> Begin(const v1::BeginRepairRequest& request,
-                                      const std::stop_token& stop) {
+  absl::StatusOr<RepairGrant> Begin(const v1::BeginRepairRequest& request,
+                                    const std::stop_token& stop) {
     v1::BeginRepairResponse response;
     ECPIPE_RETURN_IF_ERROR(CallAtOnce(&Stub::BeginRepair, request, &response, timeout_, stop));
-    GrantedRepair granted;
-    granted.repair_id = response.repair_id();
-    if (request.target().to().empty()) {
-      ECPIPE_ASSIGN_OR_RETURN(granted.part, PartFromProto(response.part()));
-    }
-    granted.scheme = response.scheme();
-    granted.stripe_id = response.stripe_id();
-    ECPIPE_ASSIGN_OR_RETURN(granted.block_lengths, LengthsOf(request.target(), response));
-    granted.checksum = ChecksumFromProto(response.checksum());
-    granted.corrupt = SourcesFromProto(response.corrupt());
-    granted.cost = CostFromProto(response.cost());
-    return granted;
+    return GrantFromProto(response, request.target());
   }
 
   template <typename Method, typename Request, typename Response>

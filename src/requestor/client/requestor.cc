@@ -81,13 +81,13 @@ struct ExpectedSha256 {
   }
 };
 
-uint64_t LongestOf(const GrantedRepair& granted) {
+uint64_t LongestOf(const RepairGrant& granted) {
   uint64_t longest = 0;
   for (const uint64_t bytes : granted.block_lengths) longest = std::max(longest, bytes);
   return longest;
 }
 
-RepairReport ReportOf(const GrantedRepair& granted, const RepairTarget& target) {
+RepairReport ReportOf(const RepairGrant& granted, const RepairTarget& target) {
   RepairReport report;
   report.repair_id = granted.repair_id;
   report.scheme = granted.scheme;
@@ -263,7 +263,7 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
     return absl::InvalidArgumentError("no node is named that should store the block");
   }
   Registration registration(this, stop);
-  ECPIPE_ASSIGN_OR_RETURN(const GrantedRepair granted,
+  ECPIPE_ASSIGN_OR_RETURN(const RepairGrant granted,
                           coordinator_->BeginRepair(target, nodes, options_.name,
                                                     registration.call.given_up.get_token()));
   RepairReport report = ReportOf(granted, target);
@@ -319,14 +319,14 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
   Registration registration(this, stop);
   const std::stop_token given_up = registration.call.given_up.get_token();
   const TimePoint started = Clock::System().Now();
-  ECPIPE_ASSIGN_OR_RETURN(GrantedRepair granted,
+  ECPIPE_ASSIGN_OR_RETURN(RepairGrant granted,
                           coordinator_->BeginRepair(target, {}, options_.name, given_up));
   RepairReport report = ReportOf(granted, target);
-  report.transport = TransportName(granted.part->transport);
+  report.transport = TransportName(granted.part.transport);
   const uint64_t bytes = target.bytes == 0 ? report.block_bytes - target.offset : target.bytes;
   absl::Status status;
   while (true) {
-    const RepairPart& part = *granted.part;
+    const RepairPart& part = granted.part;
     report.attempts = part.attempt + 1;
     report.corrupt = granted.corrupt;
     if (hooks.begun) hooks.begun(part, report);
@@ -340,7 +340,7 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
     if (!CanResume(status)) break;
     const ResumePoint failed{
         part.repair_id, part.attempt, {sink->grid(), sink->Missing()}, granted.scheme, status};
-    absl::StatusOr<GrantedRepair> next = Resume(target, failed, registration.call);
+    absl::StatusOr<RepairGrant> next = Resume(target, failed, registration.call);
     if (!next.ok()) {
       status = next.status();
       break;
@@ -354,7 +354,7 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
     status = absl::InternalError("the repair brought only " + std::to_string(report.bytes) +
                                  " of " + std::to_string(sink->total_bytes()) + " bytes");
   }
-  if (status.ok()) status = hooks.check(*granted.part, given_up, &report);
+  if (status.ok()) status = hooks.check(granted.part, given_up, &report);
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
   absl::StatusOr<std::vector<StripeFacts::Source>> corrupt = coordinator_->FinishRepair(
       report.repair_id, report.attempts - 1, status, report.bytes, given_up);
@@ -363,18 +363,18 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
   return report;
 }
 
-absl::StatusOr<GrantedRepair> Requestor::Resume(const RepairTarget& target,
-                                                const ResumePoint& failed, const Call& call) {
+absl::StatusOr<RepairGrant> Requestor::Resume(const RepairTarget& target, const ResumePoint& failed,
+                                              const Call& call) {
   constexpr Duration kLongestPause = std::chrono::seconds(1);
   const TimePoint give_up = Clock::System().Now() + options_.call_timeout;
   Duration pause = std::chrono::milliseconds(50);
   while (true) {
-    absl::StatusOr<GrantedRepair> granted =
+    absl::StatusOr<RepairGrant> granted =
         coordinator_->ResumeRepair(target, options_.name, failed, call.given_up.get_token());
     // A coordinator that is being restarted will take the repair up.
     const bool silent =
         absl::IsUnavailable(granted.status()) || absl::IsDeadlineExceeded(granted.status());
-    if (granted.ok() && (!granted->part || granted->repair_id != failed.repair_id)) {
+    if (granted.ok() && (granted->part.hops.empty() || granted->repair_id != failed.repair_id)) {
       return absl::InternalError("the coordinator resumed another repair than the one asked for");
     }
     if (!silent || Clock::System().Now() + pause > give_up) {
@@ -389,27 +389,20 @@ absl::StatusOr<GrantedRepair> Requestor::Resume(const RepairTarget& target,
 
 absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const RepairPart& part,
                                            const absl::Status& found, Call* call) {
-  class Nowhere : public SliceSink {
-   public:
-    bool Ready(Row, uint32_t) override { return true; }
-    absl::Status Write(Row, uint32_t, std::span<const uint8_t>) override {
-      return absl::OkStatus();
-    }
-  };
   RepairTarget slice = target;
   slice.offset = part.grid.SliceOffset(*call->corrupt_slice);
   slice.bytes = part.grid.SliceBytes(*call->corrupt_slice);
   slice.verify = "locate";
-  const absl::StatusOr<GrantedRepair> granted =
+  const absl::StatusOr<RepairGrant> granted =
       coordinator_->BeginRepair(slice, {}, options_.name, call->given_up.get_token());
   absl::Status located = granted.status();
   if (granted.ok()) {
-    Nowhere nowhere;
+    DiscardSink nowhere;
     RepairReport report;
     located =
-        RunPart(*granted->part, &nowhere, call, &report, [bytes = slice.bytes] { return bytes; });
+        RunPart(granted->part, &nowhere, call, &report, [bytes = slice.bytes] { return bytes; });
     [[maybe_unused]] const auto told = coordinator_->FinishRepair(
-        granted->repair_id, granted->part->attempt, located, slice.bytes * slice.block_ids.size(),
+        granted->repair_id, granted->part.attempt, located, slice.bytes * slice.block_ids.size(),
         call->given_up.get_token());
   }
   if (!CorruptBlockOf(located).empty()) return located;

@@ -151,14 +151,14 @@ class Requestor {
                                RepairReport* report)>
         check;
   };
-  absl::StatusOr<RepairReport> Run(const RepairTarget& target, RepairSink* sink,
-                                   const Hooks& hooks, const std::stop_token& stop);
+  absl::StatusOr<RepairReport> Run(const RepairTarget& target, RepairSink* sink, const Hooks& hooks,
+                                   const std::stop_token& stop);
   // `missing_bytes` says what each block lacks; called from any thread.
   absl::Status RunPart(const RepairPart& part, SliceSink* sink, Call* call, RepairReport* report,
                        const std::function<uint64_t()>& missing_bytes);
   // Gets the next attempt. Waits for a coordinator that does not answer.
-  absl::StatusOr<GrantedRepair> Resume(const RepairTarget& target, const ResumePoint& failed,
-                                       const Call& call);
+  absl::StatusOr<RepairGrant> Resume(const RepairTarget& target, const ResumePoint& failed,
+                                     const Call& call);
   void GiveUp(Call* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns false if the call is cancelled.
   bool Pause(const Call& call, Duration pause);
@@ -176,8 +176,7 @@ class Requestor {
   const std::unique_ptr<Transport> redis_;
   // What a cancelled call ends with. Copying it takes no memory: GiveUp() runs in callbacks that
   // must not throw.
-  const absl::Status cancelled_error_ =
-      absl::CancelledError("the requestor cancelled the repair");
+  const absl::Status cancelled_error_ = absl::CancelledError("the requestor cancelled the repair");
   RateLimiter receive_limiter_{&Clock::System()};
 
   Mutex mutex_;

@@ -1,11 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/convert/repair_proto.h"
 
+#include <algorithm>
+
+#include "base/status.h"
 #include "model/corrupt_block.h"
 #include "model/fault.h"
+#include "rpc/convert/facts_proto.h"
+#include "rpc/convert/part_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
+namespace {
+
+absl::StatusOr<std::vector<uint64_t>> LengthsOf(const v1::RepairTarget& target,
+                                                const v1::BeginRepairResponse& response) {
+  const auto& lengths = response.block_lengths();
+  const int blocks = target.block_ids_size();
+  if (lengths.size() == blocks) return std::vector<uint64_t>(lengths.begin(), lengths.end());
+  // An older coordinator tells the length of the shortest alone. Who brings the facts of the stripe
+  // knows the others.
+  if (!lengths.empty() || (blocks > 1 && !target.has_facts())) {
+    return absl::FailedPreconditionError(
+        "the coordinator does not tell the length of each block: update it, or repair the blocks "
+        "one at a time");
+  }
+  return std::vector<uint64_t>(static_cast<size_t>(blocks), response.block_bytes());
+}
+
+}  // namespace
 
 void RepairToProto(const RepairRecord& record, v1::Repair* proto) {
   proto->set_repair_id(record.repair_id);
@@ -37,6 +60,37 @@ RepairRecord RepairFromProto(const v1::Repair& proto) {
   record.hosts = {proto.hosts().begin(), proto.hosts().end()};
   record.recovery_id = proto.recovery_id();
   return record;
+}
+
+void GrantToProto(const RepairGrant& grant, v1::BeginRepairResponse* proto) {
+  proto->set_repair_id(grant.repair_id);
+  if (!grant.part.hops.empty()) *proto->mutable_part() = PartToProto(grant.part);
+  proto->set_scheme(grant.scheme);
+  proto->set_stripe_id(grant.stripe_id);
+  const std::vector<uint64_t>& lengths = grant.block_lengths;
+  if (!lengths.empty()) {
+    proto->set_block_bytes(*std::min_element(lengths.begin(), lengths.end()));
+  }
+  proto->mutable_block_lengths()->Add(lengths.begin(), lengths.end());
+  if (grant.checksum) *proto->mutable_checksum() = ChecksumToProto(*grant.checksum);
+  SourcesToProto(grant.corrupt, proto->mutable_corrupt());
+  CostToProto(grant.cost, proto->mutable_cost());
+}
+
+absl::StatusOr<RepairGrant> GrantFromProto(const v1::BeginRepairResponse& proto,
+                                           const v1::RepairTarget& target) {
+  RepairGrant grant;
+  grant.repair_id = proto.repair_id();
+  if (target.to().empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(grant.part, PartFromProto(proto.part()));
+  }
+  grant.scheme = proto.scheme();
+  grant.stripe_id = proto.stripe_id();
+  ECPIPE_ASSIGN_OR_RETURN(grant.block_lengths, LengthsOf(target, proto));
+  grant.checksum = ChecksumFromProto(proto.checksum());
+  grant.corrupt = SourcesFromProto(proto.corrupt());
+  grant.cost = CostFromProto(proto.cost());
+  return grant;
 }
 
 void ResumeToProto(const ResumePoint& point, v1::BeginRepairRequest::Resume* proto) {

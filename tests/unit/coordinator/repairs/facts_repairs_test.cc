@@ -69,9 +69,9 @@ TEST_F(FactsRepairs, PlansOverTheDatanodesHelpers) {
   helpers_.checksum = ChecksumKind{ChecksumKind::Type::kCrc32, 1024};
   const auto grant = coordinator_.BeginRepair(RequestOf(facts, 0));
   ASSERT_TRUE(grant.ok()) << grant.status();
-  EXPECT_EQ(grant->planned.stripe.stripe_id, "hdfs.BP-1.-32");
-  EXPECT_EQ(grant->planned.block_lengths, std::vector<uint64_t>{250});
-  EXPECT_EQ(grant->planned.bytes, 250u);
+  EXPECT_EQ(grant->stripe_id, "hdfs.BP-1.-32");
+  EXPECT_EQ(grant->block_lengths, std::vector<uint64_t>{250});
+  EXPECT_EQ(grant->part.grid.bytes, 250u);
   EXPECT_EQ(grant->checksum, helpers_.checksum);
   // Of their own lengths, though the range is longer.
   EXPECT_EQ(Reads(), (std::map<std::string, std::pair<std::string, uint64_t>>{
@@ -81,7 +81,7 @@ TEST_F(FactsRepairs, PlansOverTheDatanodesHelpers) {
 }
 
 TEST_F(FactsRepairs, TheRangeEndsWithTheBlock) {
-  EXPECT_EQ(coordinator_.BeginRepair(RequestOf(Facts(), 1))->planned.bytes, 200u);
+  EXPECT_EQ(coordinator_.BeginRepair(RequestOf(Facts(), 1))->part.grid.bytes, 200u);
   RepairRequest beyond = RequestOf(Facts(), 1);
   beyond.offset = 200;
   EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.BeginRepair(beyond).status()));
@@ -242,8 +242,8 @@ TEST_F(FactsRepairs, SeveralBlocksAreRepairedToTheEndOfTheLongest) {
     request.bytes = bytes;
     const auto grant = coordinator_.BeginRepair(request);
     ASSERT_TRUE(grant.ok()) << grant.status();
-    EXPECT_EQ(grant->planned.bytes, 250u) << bytes;
-    EXPECT_EQ(grant->planned.block_lengths, lengths) << "each says where it ends";
+    EXPECT_EQ(grant->part.grid.bytes, 250u) << bytes;
+    EXPECT_EQ(grant->block_lengths, lengths) << "each says where it ends";
     EXPECT_EQ(grant->part.hops[0].stored_rows, (std::vector<Row>{0, 1}));
     EXPECT_EQ(Reads().size(), 3u) << "each survivor once";
   }

@@ -301,7 +301,7 @@ TEST_F(HostedRepairs, HelpersComeInTheOrderThatIsWished) {
   const auto grant = coordinator_.BeginRepair(request);
   ASSERT_TRUE(grant.ok());
   std::vector<std::string> path;
-  for (const PlanHop& hop : grant->planned.plan.lanes[0].hops) path.push_back(hop.node);
+  for (const auto& handout : helpers_.last) path.push_back(handout.helper.node);
   EXPECT_EQ(path, (std::vector<std::string>{"n5", "n2", "n4", "n1", "spare"}));
 }
 

@@ -179,7 +179,7 @@ TEST_F(HdfsCatalogTest, ADeadNodesLastReportIsWhatWasLost) {
   AwaitFetch();
   const auto live = catalog_.LossOfNode("n1", {});
   ASSERT_TRUE(live.ok() && *live) << live.status();
-  EXPECT_EQ((*live)->node.state, NodeState::kLive);
+  EXPECT_EQ((*live)->helper_state, "live");
   EXPECT_EQ((*live)->loss.lost.blocks, 0u);
   clock_.Advance(std::chrono::seconds(10));
   for (const int i : {0, 2, 3}) Register(i);
@@ -245,8 +245,7 @@ class HdfsLivesTest : public HdfsCatalogTest {
     answer_ = R"({"beans":[{"name":"Hadoop:service=NameNode,name=NameNodeInfo","Safemode":")" +
               safe_mode + R"(","LiveNodes":"{)" + live + R"(}","DeadNodes":"{)" + dead + R"(}"}]})";
     lives_.emplace(
-        "DataNodes",
-        [this](const std::function<bool()>&) { return DataNodeLives::Parse(answer_); },
+        "DataNodes", [this](const std::function<bool()>&) { return DataNodeLives::Parse(answer_); },
         std::chrono::hours(1));
     catalog_with_lives_.emplace(&nodes_, &corrupt_, &namenode_, true, &clock_, &*lives_);
     while (lives_->Get().table == nullptr) std::this_thread::yield();
@@ -274,10 +273,10 @@ TEST_F(HdfsLivesTest, ADataNodeThatTheNameNodeHasLostIsDeadThoughItsHelperLives)
   AwaitFetch();
   Tell("", Node("640"), "Safe mode is ON.");
   const NodeLoss loss = Loss();
-  EXPECT_EQ(loss.node.state, NodeState::kLive);
-  EXPECT_TRUE(loss.state.dead);
-  EXPECT_GE(loss.state.silent_seconds, 640);
-  EXPECT_EQ(loss.safe_mode, "Safe mode is ON.");
+  EXPECT_EQ(loss.helper_state, "live");
+  EXPECT_EQ(loss.state, "dead");
+  EXPECT_GE(loss.silent_seconds, 640);
+  EXPECT_EQ(loss.facts.safe_mode, "Safe mode is ON.");
   EXPECT_EQ(loss.loss.outstanding.blocks, 1u) << "its own copy does not count as rebuilt";
   const auto status = catalog_with_lives_->Status();
   EXPECT_EQ(status->health.degraded, 1u);
@@ -307,11 +306,11 @@ TEST_F(HdfsLivesTest, ADataNodeThatOutlivesItsHelperHasLostNothing) {
   AwaitFetch();
   Tell(Node("1"), "");
   Pass(std::chrono::seconds(8));
-  EXPECT_TRUE(Loss().state.dead) << "it may be the machine of both";
+  EXPECT_EQ(Loss().state, "dead") << "it may be the machine of both";
   Pass(std::chrono::seconds(8));
   const NodeLoss loss = Loss();
-  EXPECT_EQ(loss.node.state, NodeState::kDead);
-  EXPECT_FALSE(loss.state.dead);
+  EXPECT_EQ(loss.helper_state, "dead");
+  EXPECT_EQ(loss.state, "live");
   EXPECT_EQ(loss.loss.lost.blocks, 0u);
   EXPECT_EQ(catalog_with_lives_->Status()->health.degraded, 0u);
 }
@@ -321,8 +320,8 @@ TEST_F(HdfsLivesTest, AMachineThatIsGoneIsDeadBeforeTheNameNodeSaysSo) {
   Tell(Node("100"), "");
   Pass(std::chrono::seconds(100));
   const NodeLoss loss = Loss();
-  EXPECT_TRUE(loss.state.dead);
-  EXPECT_FALSE(loss.state.in_hdfs->dead);
+  EXPECT_EQ(loss.state, "dead");
+  EXPECT_EQ(loss.state_in_hdfs, "live");
   EXPECT_EQ(loss.loss.outstanding.blocks, 1u);
 }
 

@@ -11,8 +11,8 @@ namespace ecpipe {
 // A coordinator whose answers to requestors a test gives. It is asked from several threads.
 class FakeCoordinator : public CoordinatorApi {
  public:
-  std::function<absl::StatusOr<GrantedRepair>(const RepairTarget& target)> begin;
-  std::function<absl::StatusOr<GrantedRepair>(const ResumePoint& failed)> resume =
+  std::function<absl::StatusOr<RepairGrant>(const RepairTarget& target)> begin;
+  std::function<absl::StatusOr<RepairGrant>(const ResumePoint& failed)> resume =
       [](const ResumePoint&) { return NotFaked(); };
   std::function<absl::StatusOr<Inspection>()> inspect = [] { return Inspection{}; };
   std::function<absl::Status(const absl::Status& ended, const std::stop_token& stop)> finish =
@@ -20,14 +20,14 @@ class FakeCoordinator : public CoordinatorApi {
 
   std::vector<StripeFacts::Source> corrupt;  // what FinishRepair returns
 
-  absl::StatusOr<GrantedRepair> BeginRepair(const RepairTarget& target,
-                                            const std::vector<std::string>&, const std::string&,
-                                            const std::stop_token&) override {
+  absl::StatusOr<RepairGrant> BeginRepair(const RepairTarget& target,
+                                          const std::vector<std::string>&, const std::string&,
+                                          const std::stop_token&) override {
     return begin(target);
   }
-  absl::StatusOr<GrantedRepair> ResumeRepair(const RepairTarget&, const std::string&,
-                                             const ResumePoint& failed,
-                                             const std::stop_token&) override {
+  absl::StatusOr<RepairGrant> ResumeRepair(const RepairTarget&, const std::string&,
+                                           const ResumePoint& failed,
+                                           const std::stop_token&) override {
     return resume(failed);
   }
   absl::StatusOr<Inspection> InspectRepair(RepairId, uint32_t, uint64_t, bool) override {
@@ -53,9 +53,7 @@ class FakeCoordinator : public CoordinatorApi {
   absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string&, uint32_t) override {
     return NotFaked();
   }
-  absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override {
-    return NotFaked();
-  }
+  absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override { return NotFaked(); }
   absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest&, bool) override {
     return NotFaked();
   }
@@ -66,6 +64,9 @@ class FakeCoordinator : public CoordinatorApi {
     return NotFaked();
   }
   absl::StatusOr<std::vector<LinkSpeed>> Links() override { return NotFaked(); }
+  absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string&) override { return NotFaked(); }
+  absl::StatusOr<ClusterLimitsView> Limits() override { return NotFaked(); }
+  absl::Status SetLimits(const LimitsChange&) override { return NotFaked(); }
   absl::StatusOr<ClusterStatus> Status() override { return NotFaked(); }
 
  private:

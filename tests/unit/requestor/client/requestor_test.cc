@@ -75,8 +75,8 @@ RepairPart Part(uint32_t check_rows) {
   return part;
 }
 
-GrantedRepair Granted(uint32_t check_rows) {
-  GrantedRepair granted;
+RepairGrant Granted(uint32_t check_rows) {
+  RepairGrant granted;
   granted.repair_id = 1;
   granted.part = Part(check_rows);
   granted.block_lengths = {kBlockBytes};
@@ -115,8 +115,8 @@ class RequestorTest : public testing::Test {
 TEST_F(RequestorTest, ReadsSeveralBlocksInStepAndComparesEach) {
   coordinator_->begin = [](const RepairTarget& target) {
     EXPECT_EQ(target.block_ids.size(), 2u);
-    GrantedRepair granted = Granted(1);
-    granted.part->check.rows = 0;  // both rows are blocks
+    RepairGrant granted = Granted(1);
+    granted.part.check.rows = 0;  // both rows are blocks
     granted.block_lengths = {kBlockBytes, kBlockBytes};
     return granted;
   };
@@ -142,8 +142,8 @@ TEST_F(RequestorTest, ReadsSeveralBlocksInStepAndComparesEach) {
 TEST_F(RequestorTest, EachFileHasWhatItsBlockHasOfTheRange) {
   constexpr uint64_t kShort = 700;
   coordinator_->begin = [](const RepairTarget&) {
-    GrantedRepair granted = Granted(1);
-    granted.part->check.rows = 0;  // both rows are blocks
+    RepairGrant granted = Granted(1);
+    granted.part.check.rows = 0;  // both rows are blocks
     granted.block_lengths = {kShort, kBlockBytes};
     return granted;
   };
@@ -173,16 +173,15 @@ TEST_F(RequestorTest, SaysWhichSourcesAreCorrupt) {
   const std::vector<StripeFacts::Source> early = {{1, "dn1"}};
   const std::vector<StripeFacts::Source> late = {{1, "dn1"}, {2, "dn2"}};
   coordinator_->begin = [&](const RepairTarget&) {
-    GrantedRepair granted = Granted(0);
+    RepairGrant granted = Granted(0);
     granted.corrupt = early;
     return granted;
   };
   coordinator_->corrupt = late;
   std::vector<StripeFacts::Source> begun;
   const auto take = [](std::span<const uint8_t>) { return absl::OkStatus(); };
-  const auto report =
-      requestor().Read({.block_ids = {"b"}}, take, nullptr,
-                       [&](const RepairReport& so_far) { begun = so_far.corrupt; });
+  const auto report = requestor().Read({.block_ids = {"b"}}, take, nullptr,
+                                       [&](const RepairReport& so_far) { begun = so_far.corrupt; });
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(begun, early);
   EXPECT_EQ(report->corrupt, late);
@@ -203,7 +202,7 @@ TEST_F(RequestorTest, ACancelReachesTheReportOfTheEnd) {
 
 TEST_F(RequestorTest, ACancelWhileACorruptBlockIsLocatedIsNoDataLoss) {
   bool located = false;
-  coordinator_->begin = [&](const RepairTarget& target) -> absl::StatusOr<GrantedRepair> {
+  coordinator_->begin = [&](const RepairTarget& target) -> absl::StatusOr<RepairGrant> {
     if (target.verify != "locate") return Granted(1);
     located = true;
     stop_.request_stop();
@@ -221,19 +220,19 @@ TEST_F(RequestorTest, ACancelWhileACorruptBlockIsLocatedIsNoDataLoss) {
 
 TEST_F(RequestorTest, WhatAnEarlierAttemptFoundCorruptDoesNotEndALaterOne) {
   int located = 0;
-  coordinator_->begin = [&](const RepairTarget& target) -> absl::StatusOr<GrantedRepair> {
+  coordinator_->begin = [&](const RepairTarget& target) -> absl::StatusOr<RepairGrant> {
     if (target.verify != "locate") return Granted(1);  // whose check row is not zero
     ++located;
     return CorruptBlockError("a", "does not fit");
   };
   std::vector<absl::Status> failures;
-  coordinator_->resume = [&](const ResumePoint& failed) -> absl::StatusOr<GrantedRepair> {
+  coordinator_->resume = [&](const ResumePoint& failed) -> absl::StatusOr<RepairGrant> {
     failures.push_back(failed.failure);
     if (failures.size() > 2) return absl::FailedPreconditionError("a third attempt failed");
     // Without a survivor to spare: no check rows. And its helper cannot be reached at first.
     helpers_->refused = failures.size() == 1 ? 1 : 0;
-    GrantedRepair granted = Granted(0);
-    granted.part->attempt = static_cast<uint32_t>(failures.size());
+    RepairGrant granted = Granted(0);
+    granted.part.attempt = static_cast<uint32_t>(failures.size());
     return granted;
   };
   const absl::Status status = Read();
