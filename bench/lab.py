@@ -12,6 +12,7 @@ sends one block directly over the same links, and the results are ratios to that
     bench/lab.py multi --failed 1,2,3,4          bench/lab.py edge --edge-mbit 1000,500,200,100
     bench/lab.py rack --racks 3 --cross-mbit 400,800
     bench/lab.py geo --matrix north-america|asia|FILE
+    bench/lab.py links --matrix north-america|asia|FILE|random:SEED --node-mbit 500
     bench/lab.py node --nodes 16 --stripes 64 --requestors 1,2,4,8,16 \\
                  --policies rp,rp-greedy,rp-balanced,conventional,ppr
     bench/lab.py slices | blocks | codes | implementations

@@ -104,7 +104,11 @@ void Register(const std::string& scheme, const std::string& suffix, Known known)
       ("PlanOneRepair/" + scheme + suffix).c_str(),
       [scheme, known](benchmark::State& state) { PlanOneRepair(state, scheme, known); });
   benchmark->ArgNames({"n", "k", "failed"});
-  benchmark->Args({6, 4, 1})->Args({9, 6, 1})->Args({14, 10, 1})->Args({16, 12, 1});
+  benchmark->Args({6, 4, 1})
+      ->Args({9, 6, 1})
+      ->Args({14, 10, 1})
+      ->Args({16, 12, 1})
+      ->Args({60, 40, 1});
   benchmark->Args({14, 10, 2})->Args({14, 10, 4})->Args({100, 80, 1});
 }
 
@@ -112,7 +116,7 @@ void RegisterAll() {
   std::vector<std::string> schemes = SchemesForLostBlocks();
   schemes.push_back("auto");
   for (const std::string& scheme : schemes) Register(scheme, "", Known::kNothing);
-  for (const char* scheme : {"rp-weighted", "rp-cyclic", "rp-all", "auto"}) {
+  for (const char* scheme : {"rp-weighted", "rp-cyclic", "rp-all", "rp-flow", "auto"}) {
     Register(scheme, "/links", Known::kLinks);
   }
   for (const char* scheme : {"rp-rack", "auto"}) Register(scheme, "/racks", Known::kRacks);

@@ -1,6 +1,7 @@
 # A component a package (packages.cmake): coordinator, helper, command (`ecpipe`), library
-# (libecpipe.so), development (headers, CMake package, ecpipe.pc), hdfs; and samples, which no
-# package has. All with `cmake --install BUILD`, one with `--component NAME`.
+# (libecpipe.so), development (headers, CMake package, ecpipe.pc), hdfs. No package has samples,
+# nor qfs (what a QFS chunkserver's host needs, and its builder).
+# All with `cmake --install BUILD`, one with `--component NAME`.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -18,6 +19,12 @@ install(TARGETS ecpipe_c EXPORT ecpipe
   PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(DIRECTORY docs/examples
   DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
+
+install(TARGETS ecpipe_qfs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT qfs)
+install(TARGETS qfs_chunk_reader RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT qfs)
+install(FILES integrations/qfs/shim/ecpipe_qfs.h integrations/qfs/hook/ecpipe_ext_reader.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT qfs)
+install(FILES deploy/qfs-shim.conf DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT qfs)
 
 # find_package(ecpipe), then link ecpipe::ecpipe.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ecpipe)

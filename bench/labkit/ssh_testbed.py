@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Iterator, NoReturn, Sequence
 
-from .cluster import COORDINATOR, REQUESTOR, Cluster
+from .cluster import COORDINATOR, REQUESTOR, Cluster, Settings
 from .inventory import Inventory, Machine
 from .links import Links
 from .process import LabError
@@ -26,8 +26,8 @@ class Machines:
 
     @contextlib.contextmanager
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
-                links_table: str | None = None,
-                requestor_rack: str | None = None) -> Iterator[Cluster]:
+                links_table: str | None = None, requestor_rack: str | None = None,
+                coordinator_settings: Settings | None = None) -> Iterator[Cluster]:
         """`links` are not looked at: rates cannot be given, racks are the inventory's."""
         self._clusters += 1
         folder = self._work_dir / f"cluster-{self._clusters}"
@@ -35,7 +35,8 @@ class Machines:
         try:
             with Network(self._machines(nodes, requestor_rack), self._inventory) as network, \
                     Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
-                            links_table=links_table) as cluster:
+                            links_table=links_table,
+                            coordinator_settings=coordinator_settings) as cluster:
                 yield cluster
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ContextManager, Iterator, Protocol, Sequence
 
 from .certificates import Certificates
-from .cluster import COORDINATOR, REQUESTOR, Cluster
+from .cluster import COORDINATOR, REQUESTOR, Cluster, Settings
 from .links import Links
 from .netns import Network
 from .work_folder import removed_in_the_end
@@ -21,8 +21,8 @@ class Testbed(Protocol):
     shapes: bool  # whether links get the rates that are asked for; else they have their own
 
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
-                links_table: str | None = None,
-                requestor_rack: str | None = None) -> ContextManager[Cluster]:
+                links_table: str | None = None, requestor_rack: str | None = None,
+                coordinator_settings: Settings | None = None) -> ContextManager[Cluster]:
         """A running cluster of these nodes, COORDINATOR and REQUESTOR. `links_table`: what the
         coordinator is told of links, as topology.links; `requestor_rack` chooses the requestor's
         machine where there are several."""
@@ -58,13 +58,14 @@ class Emulated:
 
     @contextlib.contextmanager
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
-                links_table: str | None = None,
-                requestor_rack: str | None = None) -> Iterator[Cluster]:
+                links_table: str | None = None, requestor_rack: str | None = None,
+                coordinator_settings: Settings | None = None) -> Iterator[Cluster]:
         if requestor_rack:
             links = replace(links, racks={**links.racks, REQUESTOR: requestor_rack})
         with self.network([COORDINATOR, REQUESTOR, *nodes], links) as (network, folder), \
                 Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
-                        links_table=links_table, certificates=self._certificates) as cluster:
+                        links_table=links_table, coordinator_settings=coordinator_settings,
+                        certificates=self._certificates) as cluster:
             yield cluster
 
     def requestor_regions(self) -> Sequence[str]:

@@ -117,7 +117,7 @@ absl::StatusOr<std::unique_ptr<HopRunner>> HopRunner::Create(const Context& cont
                              .slots = runner->local_is_row_
                                           ? LocalReader::Slots::kHeldUntilSent
                                           : LocalReader::Slots::kFreeOnceCombined},
-        context.wakeup);
+        context.wakeup, context.read_thread);
     runner->local_->Allow(runner->pipeline_.ReadLimit());
   }
   return runner;

@@ -21,6 +21,7 @@
 #include "net/transport.h"
 #include "pipeline/block_reader.h"
 #include "pipeline/local_reader.h"
+#include "pipeline/read_thread.h"
 #include "pipeline/slice_pipeline.h"
 #include "pipeline/slice_sink.h"
 #include "pipeline/stream_turn.h"
@@ -42,6 +43,7 @@ class HopRunner {
     Transport* transport = nullptr;    // outlives the runner
     SliceSink* sink = nullptr;         // outlives the runner; may be null when no hop stores rows
     std::shared_ptr<Wakeup> wakeup;
+    std::shared_ptr<ReadThread> read_thread;
     size_t ring_bytes = 0;
     // Of what is sent, and of what is received. They outlive the runner; null: not limited.
     RateLimiter* send_limiter = nullptr;

@@ -2,16 +2,15 @@
 #include "pipeline/local_reader.h"
 
 #include <algorithm>
-#include <chrono>
+#include <optional>
 
-#include "base/clock.h"
 #include "base/fault_points.h"
 #include "base/mutex.h"
 #include "base/status.h"
 
 namespace ecpipe {
 
-struct LocalReader::State {
+struct LocalReader::State final : ReadThread::Job {
   State(std::unique_ptr<BlockReader> the_block, const Options& the_options,
         std::shared_ptr<Wakeup> the_wakeup)
       : block(std::move(the_block)),
@@ -46,8 +45,7 @@ struct LocalReader::State {
       const bool whole = options.layout.ForEachPiece(
           options.sub_blocks[i], options.grid.SliceOffset(slice_index),
           options.grid.SliceBytes(slice_index), [&](uint64_t offset, uint64_t at, uint64_t bytes) {
-            outcome =
-                ReadPadded(read, offset, {Slot(slot, i) + at, static_cast<size_t>(bytes)});
+            outcome = ReadPadded(read, offset, {Slot(slot, i) + at, static_cast<size_t>(bytes)});
             return outcome.ok() && *outcome;
           });
       if (!whole) break;
@@ -55,31 +53,16 @@ struct LocalReader::State {
     return outcome;
   }
 
-  // Waits until more slices may be read. Returns the limit, or nothing when it is time to stop.
-  uint32_t WaitForWork(uint32_t read) {
-    MutexLock lock(&mutex);
-    while (!stop && allowed <= read) {
-      sleeping = true;
-      work.Wait(lock);
-      sleeping = false;
-    }
-    return stop ? 0 : allowed;
-  }
-
-  // False when it is time to stop.
-  bool Publish(uint32_t read, const absl::Status& outcome) {
+  void Publish(uint32_t read, const absl::Status& outcome) {
     bool signal = false;
-    bool go_on = false;
     {
       MutexLock lock(&mutex);
       done = read;
       status = outcome;
       signal = consumer_waits;
       consumer_waits = false;
-      go_on = !stop;
     }
     if (signal) wakeup->Signal();
-    return go_on;
   }
 
   absl::Status ReadSlice(uint32_t ordinal) {
@@ -96,27 +79,20 @@ struct LocalReader::State {
         ordinal, slot);
   }
 
-  // The thread: reads from slice `read` on to the end.
-  void Run(uint32_t read) {
-    while (read < options.slices.count()) {
-      const uint32_t limit = WaitForWork(read);
-      if (limit == 0) break;
-      for (; read < limit; ++read) {
-        if (absl::Status failed = ReadSlice(read); !failed.ok()) {
-          Publish(read, failed);
-          Exit();
-          return;
-        }
-        if (!Publish(read + 1, absl::OkStatus())) break;
-      }
-    }
-    Exit();
+  std::optional<uint32_t> Next() override {
+    MutexLock lock(&mutex);
+    if (done >= allowed || !status.ok()) return std::nullopt;
+    return options.slices.SliceIndex(done);
   }
 
-  void Exit() {
-    MutexLock lock(&mutex);
-    exited = true;
-    end.NotifyAll();
+  void Read() override {
+    uint32_t next = 0;
+    {
+      MutexLock lock(&mutex);
+      next = done;
+    }
+    const absl::Status outcome = ReadSlice(next);
+    Publish(outcome.ok() ? next + 1 : next, outcome);
   }
 
   const std::unique_ptr<BlockReader> block;
@@ -127,44 +103,24 @@ struct LocalReader::State {
   const std::shared_ptr<Wakeup> wakeup;
 
   Mutex mutex;
-  CondVar work;
-  CondVar end;
   uint32_t allowed ABSL_GUARDED_BY(mutex) = 0;
   uint32_t done ABSL_GUARDED_BY(mutex) = 0;
   absl::Status status ABSL_GUARDED_BY(mutex);
-  bool sleeping ABSL_GUARDED_BY(mutex) = false;
   bool consumer_waits ABSL_GUARDED_BY(mutex) = false;
-  bool stop ABSL_GUARDED_BY(mutex) = false;
-  bool exited ABSL_GUARDED_BY(mutex) = false;
 };
 
 LocalReader::LocalReader(std::unique_ptr<BlockReader> block, const Options& options,
-                         std::shared_ptr<Wakeup> wakeup)
-    : state_(std::make_shared<State>(std::move(block), options, std::move(wakeup))) {}
+                         std::shared_ptr<Wakeup> wakeup, std::shared_ptr<ReadThread> thread)
+    : state_(std::make_shared<State>(std::move(block), options, std::move(wakeup))),
+      thread_(std::move(thread)) {}
 
 LocalReader::~LocalReader() {
-  if (!thread_.joinable()) return;
-  bool exited = false;
-  {
-    constexpr auto kPatience = std::chrono::seconds(2);
-    const auto deadline = Clock::System().Now() + kPatience;
-    MutexLock lock(&state_->mutex);
-    state_->stop = true;
-    state_->work.NotifyAll();
-    while (!state_->exited && state_->end.WaitUntil(lock, deadline)) {
-    }
-    exited = state_->exited;
-  }
-  if (exited) {
-    thread_.join();
-  } else {
-    thread_.detach();
-  }
+  if (by_thread_) thread_->Remove(state_.get());
 }
 
 void LocalReader::Allow(uint32_t ordinal) {
   allowed_ = ordinal;
-  if (!thread_.joinable()) return;
+  if (!by_thread_) return;
   // Wake the thread for half a ring at a time: waking it costs more than reading a slice.
   const uint32_t step = std::max(1u, state_->options.ring_slots / 2);
   if (ordinal >= thread_allowed_ + step || ordinal == state_->options.slices.count()) {
@@ -175,17 +131,15 @@ void LocalReader::Allow(uint32_t ordinal) {
 void LocalReader::AllowThread(uint32_t ordinal) {
   if (ordinal == thread_allowed_) return;
   thread_allowed_ = ordinal;
-  bool wake = false;
   {
     MutexLock lock(&state_->mutex);
     state_->allowed = ordinal;
-    wake = state_->sleeping;
   }
-  if (wake) state_->work.NotifyOne();
+  thread_->Wake();
 }
 
 absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
-  if (!thread_.joinable()) {
+  if (!by_thread_) {
     if (seen == allowed_) return seen;
     ECPIPE_ASSIGN_OR_RETURN(const bool read, state_->TryReadSlice(seen, SlotOf(seen)));
     if (read) return seen + 1;
@@ -193,7 +147,8 @@ absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
       MutexLock lock(&state_->mutex);
       state_->done = seen;
     }
-    thread_ = Thread([state = state_, seen] { state->Run(seen); });
+    by_thread_ = true;
+    thread_->Add(state_);
     AllowThread(allowed_);
   }
   MutexLock lock(&state_->mutex);
@@ -204,7 +159,7 @@ absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
 
 uint32_t LocalReader::SlotOf(uint32_t ordinal) const {
   // Without the thread there is one slice at a time: the same bytes again stay in the cache.
-  const bool one_slot = !thread_.joinable() && state_->options.slots == Slots::kFreeOnceCombined;
+  const bool one_slot = !by_thread_ && state_->options.slots == Slots::kFreeOnceCombined;
   return one_slot ? 0 : ordinal % state_->options.ring_slots;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a hop's local block for the pipeline; beyond the end of the block it gives zeros. Bytes in
 // the page cache are read on the thread of the part, just before they are needed. As soon as a
-// slice would have to wait for a disk, a thread of its own reads ahead: a slow disk then overlaps
-// with the network, and a disk that hangs does not hang the repair.
+// slice would have to wait for a disk, the part's reading thread reads ahead: a slow disk then
+// overlaps with the network, and a disk that hangs does not hang the repair.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 #include "absl/status/status.h"
 #include "base/bytes/aligned_buffer.h"
-#include "base/thread.h"
 #include "base/wakeup.h"
 #include "model/plan/block_layout.h"
 #include "model/plan/slice_grid.h"
 #include "pipeline/block_reader.h"
+#include "pipeline/read_thread.h"
 
 namespace ecpipe {
 
-// Used only by the thread of the part. It starts and ends its reading thread itself.
+// Used only by the thread of the part.
 class LocalReader {
  public:
   // How long the pipeline needs the bytes of a slice.
@@ -34,11 +34,11 @@ class LocalReader {
   };
 
   // Owns the block and the ring of slice buffers. `wakeup` is signalled when slices have come after
-  // Progress() said that there were none.
+  // Progress() said that there were none. `thread` is shared by the readers of a part.
   LocalReader(std::unique_ptr<BlockReader> block, const Options& options,
-              std::shared_ptr<Wakeup> wakeup);
-  // Stops reading. It waits only a short time for a running read: a read that hangs keeps its
-  // buffers until the disk answers, and its thread ends then.
+              std::shared_ptr<Wakeup> wakeup,
+              std::shared_ptr<ReadThread> thread = std::make_shared<ReadThread>());
+  // Stops reading. A read that is running keeps its block and its buffers until the disk answers.
   ~LocalReader();
 
   // Slices below `ordinal` may be read: their slots are free. Monotonic.
@@ -66,7 +66,8 @@ class LocalReader {
   const std::shared_ptr<State> state_;
   uint32_t allowed_ = 0;         // what the pipeline has allowed
   uint32_t thread_allowed_ = 0;  // what the thread was told last
-  Thread thread_;                // started when a read first had to wait
+  const std::shared_ptr<ReadThread> thread_;
+  bool by_thread_ = false;  // since a read first had to wait
 };
 
 }  // namespace ecpipe

@@ -35,7 +35,11 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
   if (!runner->wakeup_->valid()) {
     return absl::ResourceExhaustedError("too many open files: raise the limit (ulimit -n)");
   }
-  const HopRunner::Context context{&runner->part_, transport, sink, runner->wakeup_,
+  const HopRunner::Context context{&runner->part_,
+                                   transport,
+                                   sink,
+                                   runner->wakeup_,
+                                   runner->read_thread_,
                                    RingBytesOfHop(runner->part_, options),
                                    runner->part_.probe ? nullptr : options.send_limiter,
                                    options.receive_limiter};
@@ -55,6 +59,7 @@ absl::Status PartRunner::Run() {
     for (const auto& hop : hops_) hop->SendError(status);
   }
   hops_.clear();
+  read_thread_.reset();
   return status;
 }
 

@@ -92,6 +92,7 @@ class PartRunner {
   const RepairPart part_;
   const PartOptions options_;
   const std::shared_ptr<Wakeup> wakeup_ = std::make_shared<Wakeup>();  // shared: see ConnectionSlot
+  std::shared_ptr<ReadThread> read_thread_ = std::make_shared<ReadThread>();
   std::vector<std::unique_ptr<HopRunner>> hops_;
   std::vector<pollfd> polled_;
   std::vector<LinkTiming> link_timings_;

@@ -20,7 +20,7 @@ import documented
 from etc_ecpipe import EtcEcpipe
 from program_help import NEEDS_VALUE, SECONDS, Programs
 
-PROGRAMS = ("ecpipe", "ecpipe-coordinator", "ecpipe-helper")
+PROGRAMS = ("ecpipe", "ecpipe-coordinator", "ecpipe-helper", "qfs_chunk_reader")
 FOLDERS = ("src", "docs", "bench", "deploy", "tests", "integrations", "proto", "cmake")
 SCRIPT = re.compile(r"^[\w./-]+\.(py|sh)$")
 BUILT = re.compile(r"^build/[\w-]+/bin/(?P<name>\w+)$")

@@ -47,6 +47,7 @@ ONLY_LOOKED_UP = {
     r"(bench/)?\w+\.py\b": "measures for minutes, most as root; the label lab has short runs",
     r"\./make_inventory\.py": "needs what Amazon EC2 says of its instances",
     r"(integrations/hdfs/)?itest\.sh": "starts a real HDFS; the label host runs it",
+    r"qfs_chunk_reader": "needs a QFS chunk; the unit tests in tests/unit/qfs drive the library",
     r"build/": "benchmarks and simulation run for minutes; the label sim has short runs",
     r"ecpipe --tls-ca": "needs a cluster with TLS; tests/cluster/tls_test.py has one",
     r"ecpipe-helper --requestor-only|ecpipe-(helper|coordinator)": "daemons do not end: they check "

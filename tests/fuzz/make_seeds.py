@@ -227,6 +227,21 @@ def fsck_texts() -> dict[str, bytes]:
             "missing": meet + (begin + "\n\nPath '/x' does not exist").encode()}
 
 
+def qfs_shim_inputs() -> dict[str, bytes]:
+    """A frame's header, a chunk's place, and a text."""
+    def chunk(slot: int, file_size: int, cell_kib: int, data: int) -> bytes:
+        return struct.pack("<HBqHBbii", slot, 0, file_size, cell_kib, 2, data, 5, 1000)
+
+    header = b"ECPR" + bytes([1, 3, 0, 0]) + struct.pack("<II", 65536, 0)
+    settings = (b"# a comment\nendpoint unix:/run/ecpipe/endpoint.sock\ntimeout-ms 50\n"
+                b"stall-ms 600000\nretry-ms 0\nbackground 0\nscheme rp\nclient here\n")
+    tcp = (b"endpoint tcp:[::1]:7713\ntls-ca /a\ntls-certificate /b\ntls-key /c\n"
+           b"insecure 1\n")
+    return {"settings": header + chunk(2, 10000019, 64, 6) + settings,
+            "tcp": header + chunk(20, 384 << 20, 1024, 6) + tcp,
+            "error": header + chunk(66, 5 << 32, 4, 64) + b"code UNAVAILABLE\nmessage no\n"}
+
+
 SEEDS = {
     "catalog_row": catalog_rows(),
     "code": {name: text(name) + bytes([1, 1] + [0] * 20) for name in
@@ -245,6 +260,7 @@ SEEDS = {
              "probe": part(rows=[0], probe=True), "sub_blocks": part(rows=[0, 1], sub_blocks=2),
              "stores": part(rows=[0], stores=nested(6, number(1, 0) + nested(2, "b0")
                                                     + number(3, 1000)))},
+    "qfs_shim": qfs_shim_inputs(),
     "redis_stream": redis_streams(),
     "slices": slice_inputs(),
     "tcp_stream": streams(),

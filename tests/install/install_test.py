@@ -29,6 +29,8 @@ NEEDED = {
     "libfmt": "spdlog's", "libstdc++": "", "libgcc_s": "", "libc.": "", "libm.": "",
     "ld-linux": "",
 }
+# The same of libecpipe_qfs.so, which comes into a chunkserver's process.
+QFS_NEEDED = ("libssl", "libcrypto", "libstdc++", "libgcc_s", "libc.", "libm.", "ld-linux")
 
 
 def run(*command: str | Path, **options: object) -> str:
@@ -150,20 +152,57 @@ class InstallTest(ClusterCase):
             self.assertTrue(any(name.startswith(known) for known in NEEDED), name)
         self.assertNotIn("RUNPATH", run("readelf", "-d", library))
 
+    def test_qfs_library_shows_c_only_and_needs_little(self) -> None:
+        library = self.find("lib*/**/libecpipe_qfs.so")
+        shown = {line.split()[-1] for line in
+                 run("nm", "--dynamic", "--defined-only", library).splitlines()}
+        declared = set(re.findall(r"\b(ecpipe_qfs_\w+)\(",
+                                  "\n".join(re.findall(r"ECPIPE_QFS_API [^;]+;", (
+                                      self.prefix / "include" / "ecpipe_qfs.h").read_text()))))
+        self.assertEqual(shown, declared)
+        dynamic = run("readelf", "-d", library)
+        needed = re.findall(r"\(NEEDED\).*\[([^\]]+)\]", dynamic)
+        self.assertIn("libssl.so.3", needed)
+        for name in needed:
+            self.assertTrue(name.startswith(QFS_NEEDED), name)
+        self.assertNotIn("RUNPATH", dynamic)
+
+    def test_qfs_chunk_reader_finds_the_library(self) -> None:
+        """The program, the library and the sample as they are installed, without an endpoint."""
+        sample = self.find("share/doc/ecpipe/qfs-shim.conf").read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            config = Path(folder, "qfs-shim.conf")
+            config.write_text(sample.replace("/run/ecpipe/endpoint.sock", f"{folder}/none.sock"))
+            done = subprocess.run(
+                [self.prefix / "bin" / "qfs_chunk_reader", "--config", config, "--chunk",
+                 "5.65541.1", "--chunk-offset", "134217728", "--file-size", "402653184",
+                 "--output", Path(folder, "chunk")],
+                capture_output=True, text=True, timeout=60, env={
+                    **os.environ, "LD_LIBRARY_PATH": str(self.library_folder())})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("code 14: connect to unix:", done.stderr)
+
     def test_headers_show_nothing_else(self) -> None:
         headers = sorted(path.name for path in (self.prefix / "include").rglob("*"))
-        self.assertEqual(headers, ["ecpipe.h", "ecpipe.hpp"])
+        self.assertEqual(headers, ["ecpipe.h", "ecpipe.hpp", "ecpipe_ext_reader.h",
+                                   "ecpipe_qfs.h"])
         for header in headers:
             text = (self.prefix / "include" / header).read_text()
             self.assertNotIn("absl", text)
             for included in re.findall(r"#include <(\w+\.h)>", text):
-                self.assertIn(included, ("ecpipe.h", "stddef.h", "stdint.h"))
+                self.assertIn(included, ("ecpipe.h", "ecpipe_qfs.h", "dlfcn.h", "stddef.h",
+                                         "stdint.h"))
 
     def test_each_header_stands_alone(self) -> None:
         include = f"-I{self.prefix / 'include'}"
         for compiler, flags, header in (("cc", STRICT_C, "ecpipe.h"),
                                         ("c++", STRICT_CXX, "ecpipe.h"),
-                                        ("c++", STRICT_CXX, "ecpipe.hpp")):
+                                        ("c++", STRICT_CXX, "ecpipe.hpp"),
+                                        ("cc", STRICT_C, "ecpipe_qfs.h"),
+                                        ("c++", STRICT_CXX, "ecpipe_qfs.h"),
+                                        ("c++", STRICT_CXX, "ecpipe_ext_reader.h"),
+                                        ("c++", [*STRICT_CXX, "-std=c++11"],
+                                         "ecpipe_ext_reader.h")):
             run(compiler, *flags, include, "-fsyntax-only", "-x",
                 "c" if compiler == "cc" else "c++", "-", input=f"#include <{header}>\n")
 

@@ -2,7 +2,8 @@
 // Runs plans/*.txt: requests in a small language, each with the plan that it must lead to beside
 // it.
 //   plan <scheme> code=rs(6,4) failed=0[,1] survivors=1,2,... range=<offset>+<bytes> slice=<bytes>
-//       [to=R0,R1,...] [racks=...] [speeds=...] [links=...]  (one line; see ReadCluster)
+//       [to=R0,R1,...] [racks=...] [speeds=...] [up=...] [down=...] [links=...]
+//   (one line; see ReadCluster)
 //   <expected text>
 //   <blank line>
 // ECPIPE_UPDATE_SCRIPTS=1 writes what came out back into the files, for a person to read and judge.
@@ -81,8 +82,18 @@ PlanNode& NodeOf(const std::string& name, ClusterView* cluster) {
   return cluster->nodes.emplace_back(PlanNode{.node = name});
 }
 
-// racks=home:N1,N2;other:N3, rackspeed=500 (of a rack's links), speeds=R0:2000 (of a node's links)
-// and links=N1>N2:500;N2>R0:20 (bytes per second; the default is 1000).
+// NODE:SPEED;...
+void ReadSpeeds(const std::string& text, double PlanNode::* speed, ClusterView* cluster) {
+  std::istringstream speeds(text);
+  for (std::string entry; std::getline(speeds, entry, ';');) {
+    const size_t colon = entry.find(':');
+    NodeOf(entry.substr(0, colon), cluster).*speed = std::stod(entry.substr(colon + 1));
+  }
+}
+
+// racks=home:N1,N2;other:N3, rackspeed=500 (of a rack's links), speeds=R0:2000 (of a node's links),
+// up=N1:500 and down=N1:500 (of one of them), and links=N1>N2:500;N2>R0:20 (bytes per second; the
+// default is 1000).
 void ReadCluster(std::map<std::string, std::string>& options, ClusterView* cluster) {
   cluster->default_bytes_per_second = 1000;
   if (options.contains("rackspeed")) {
@@ -95,13 +106,11 @@ void ReadCluster(std::map<std::string, std::string>& options, ClusterView* clust
       NodeOf(node, cluster).rack = rack.substr(0, rack.find(':'));
     }
   }
-  std::istringstream speeds(options["speeds"]);
-  for (std::string speed; std::getline(speeds, speed, ';');) {
-    const size_t colon = speed.find(':');
-    const double of_links = std::stod(speed.substr(colon + 1));
-    PlanNode& node = NodeOf(speed.substr(0, colon), cluster);
-    node.up_bytes_per_second = of_links;
-    node.down_bytes_per_second = of_links;
+  for (const char* of : {"speeds", "up"}) {
+    ReadSpeeds(options[of], &PlanNode::up_bytes_per_second, cluster);
+  }
+  for (const char* of : {"speeds", "down"}) {
+    ReadSpeeds(options[of], &PlanNode::down_bytes_per_second, cluster);
   }
   LinkTable links;
   std::istringstream list(options["links"]);

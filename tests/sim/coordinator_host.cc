@@ -104,23 +104,24 @@ CoordinatorHost::CoordinatorHost(CoordinatorState* state, Network* network)
       journal_(state, process()),
       helpers_(std::make_unique<Helpers>(network, this)),
       repairs_(std::make_unique<RepairCoordinator>(&catalog_, &journal_, helpers_.get(),
-                                                   &Clock::System(), RepairCoordinator::Options{})),
-      hosted_watch_(std::make_unique<HostedWatch>(repairs_.get())),
-      recoveries_(std::make_unique<RecoveryManager>(
-          &catalog_, &journal_, repairs_.get(), &Clock::System(), RecoveryManager::Options{})) {}
+                                                   &Clock::System(), RepairCoordinator::Options{},
+                                                   &hosted_watch_)),
+      recoveries_(std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(), &news_,
+                                                    &Clock::System(), RecoveryManager::Options{})) {
+}
 
 CoordinatorHost::~CoordinatorHost() {
-  hosted_watch_->Stop();
+  hosted_watch_.Stop();
   recoveries_.reset();
 }
 
 void CoordinatorHost::Start() {
   const auto interrupted = journal_.TakeInterrupted(Clock::System().UnixMillis());
+  hosted_watch_.Start(repairs_.get());
   const absl::Status opened = recoveries_->Open(*interrupted);
   network_->scheduler()->Trace("coordinator started: " + StatusText(opened));
   if (!alive()) return;
   network_->Add(this);
-  hosted_watch_->Start();
   Pin();
   expiry_ = network_->scheduler()->Spawn(process(), [this] {
     while (alive()) {

@@ -34,8 +34,9 @@ class CoordinatorHost : public Host {
   StateCatalog catalog_;
   StateJournal journal_;
   std::unique_ptr<Helpers> helpers_;
+  HostedNews news_;
+  HostedWatch hosted_watch_{&news_};
   std::unique_ptr<RepairCoordinator> repairs_;
-  std::unique_ptr<HostedWatch> hosted_watch_;
   std::unique_ptr<RecoveryManager> recoveries_;
   uint64_t expiry_ = 0;  // the fibre that calls Expire()
 };

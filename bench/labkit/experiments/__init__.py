@@ -12,10 +12,10 @@ import argparse
 from types import ModuleType
 
 from . import (
-    blocks, codes, edge, geo, hdfs, implementations, multi, node, rack, single, slices)
+    blocks, codes, edge, geo, hdfs, implementations, links, multi, node, rack, single, slices)
 
 EXPERIMENTS = {module.EXPERIMENT: module for module in (
-    single, multi, edge, rack, geo, node, slices, blocks, codes, implementations,
+    single, multi, edge, rack, geo, links, node, slices, blocks, codes, implementations,
     hdfs)}
 
 

@@ -35,16 +35,17 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   std::unique_ptr<CoordinatorServer> server(new CoordinatorServer);
   ECPIPE_RETURN_IF_ERROR(server->OpenState(config));
   server->helpers_ = std::make_unique<HelperClient>(tls);
-  server->repairs_ =
-      std::make_unique<RepairCoordinator>(server->catalog_.get(), server->journal_.get(),
-                                          server->helpers_.get(), &Clock::System(), config.repairs);
-  server->hosted_watch_ = std::make_unique<HostedWatch>(server->repairs_.get());
-  server->hosted_watch_->Start();
+  server->news_ = std::make_unique<HostedNews>();
+  server->hosted_watch_ = std::make_unique<HostedWatch>(server->news_.get());
+  server->repairs_ = std::make_unique<RepairCoordinator>(
+      server->catalog_.get(), server->journal_.get(), server->helpers_.get(), &Clock::System(),
+      config.repairs, server->hosted_watch_.get());
+  server->hosted_watch_->Start(server->repairs_.get());
   const std::optional<uint32_t> max_running = server->limits_->limits().cluster.max_running;
   if (max_running) server->repairs_->SetMaxRunning(*max_running);
   server->recoveries_ = std::make_unique<RecoveryManager>(
-      server->catalog_.get(), server->journal_.get(), server->repairs_.get(), &Clock::System(),
-      config.recoveries);
+      server->catalog_.get(), server->journal_.get(), server->repairs_.get(), server->news_.get(),
+      &Clock::System(), config.recoveries);
   ECPIPE_RETURN_IF_ERROR(server->TakeUpInterrupted());
   server->prober_ = std::make_unique<LinkProber>(
       &server->repairs_->nodes(), &server->repairs_->links(), &server->repairs_->busy(),
@@ -77,20 +78,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   ECPIPE_ASSIGN_OR_RETURN(
       server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
-  server->ticker_ = Thread([raw = server.get()] {
-    raw->DoRegularly([raw] {
-      raw->repairs_->nodes().Tick();
-      raw->ticked_ = true;
-    });
-  });
-  server->expiry_ = Thread([raw = server.get()] {
-    raw->DoRegularly([raw] {
-      raw->repairs_->Expire();
-      raw->loss_keeper_->Look();
-      // Both loops turn, or the service manager hears nothing.
-      if (raw->ticked_.exchange(false)) ServiceManager::OfThisProcess().Alive();
-    });
-  });
+  server->StartLoops();
   return server;
 }
 
@@ -108,7 +96,7 @@ CoordinatorServer::~CoordinatorServer() {
   metrics_.reset();
   if (prober_ != nullptr) prober_->Stop();
   rpc_.reset();
-  if (hosted_watch_ != nullptr) hosted_watch_->Stop();  // what it ends is told to the recoveries
+  if (hosted_watch_ != nullptr) hosted_watch_->Stop();
   recoveries_.reset();
 }
 
@@ -197,6 +185,23 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
   metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
                        ProcessCpuSeconds);
   return absl::OkStatus();
+}
+
+void CoordinatorServer::StartLoops() {
+  ticker_ = Thread([this] {
+    DoRegularly([this] {
+      repairs_->nodes().Tick();
+      ticked_ = true;
+    });
+  });
+  expiry_ = Thread([this] {
+    DoRegularly([this] {
+      repairs_->Expire();
+      loss_keeper_->Look();
+      // Both loops turn, or the service manager hears nothing.
+      if (ticked_.exchange(false)) ServiceManager::OfThisProcess().Alive();
+    });
+  });
 }
 
 void CoordinatorServer::DoRegularly(const std::function<void()>& work) {

@@ -46,6 +46,7 @@ class CoordinatorServer {
   absl::Status OpenState(const CoordinatorConfig& config);
   absl::Status TakeUpInterrupted();
   absl::Status StartMetrics(const CoordinatorConfig& config);
+  void StartLoops();
   // Does the work every NodeTable::kTick until the server stops.
   void DoRegularly(const std::function<void()>& work);
 
@@ -54,8 +55,9 @@ class CoordinatorServer {
   std::unique_ptr<SqliteLosses> losses_;
   std::unique_ptr<LimitBook> limits_;
   std::unique_ptr<HelperClient> helpers_;
-  std::unique_ptr<RepairCoordinator> repairs_;
+  std::unique_ptr<HostedNews> news_;
   std::unique_ptr<HostedWatch> hosted_watch_;
+  std::unique_ptr<RepairCoordinator> repairs_;
   std::unique_ptr<RecoveryManager> recoveries_;
   std::unique_ptr<LinkProber> prober_;
   std::unique_ptr<NameNodeGroups> namenode_;  // null: none is configured

@@ -61,9 +61,11 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
   Loads loads;
   Loads racks;
   std::map<std::pair<std::string, std::string>, uint64_t> pair_bytes;
-  size_t widest = 1;  // rows on one stream
-  double slowest = std::numeric_limits<double>::infinity();
+  const uint64_t first_slice = std::min<uint64_t>(plan.grid.slice_bytes, plan.grid.bytes);
+  double fill = 0;  // seconds until the first slice of every lane is on its last stream
   for (const PlanLane& lane : plan.lanes) {
+    size_t widest = 1;  // rows on one stream
+    double slowest = std::numeric_limits<double>::infinity();
     const uint64_t lane_bytes = LaneBytes(plan, lane);
     for (const PlanHop& hop : lane.hops) {
       loads.Of(hop.node);
@@ -84,7 +86,10 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
         slowest = std::min(slowest, links.Between(sender, hop.node));
       }
     }
-    cost.depth = std::max(cost.depth, LaneDepth(lane));
+    const int depth = LaneDepth(lane);
+    cost.depth = std::max(cost.depth, depth);
+    fill = std::max(fill,
+                    std::max(0, depth - 1) * static_cast<double>(first_slice * widest) / slowest);
   }
   cost.loads = loads.Take();
   const auto takes = [&](uint64_t bytes, double speed) {
@@ -101,8 +106,7 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
     }
   }
   for (const auto& [pair, bytes] : pair_bytes) takes(bytes, links.Between(pair.first, pair.second));
-  const uint64_t first_slice = std::min<uint64_t>(plan.grid.slice_bytes, plan.grid.bytes) * widest;
-  cost.seconds += std::max(0, cost.depth - 1) * static_cast<double>(first_slice) / slowest;
+  cost.seconds += fill;
   const auto range_bytes = static_cast<double>(plan.grid.bytes * plan.layout.sub_blocks);
   cost.timeslots = cost.seconds / (range_bytes / cluster.default_bytes_per_second);
   return cost;

@@ -4,9 +4,10 @@
 // The model: every node has an uplink and a downlink, a rack can have both as well, shared by its
 // nodes, and a pair of nodes can have a speed of its own. A plan's time is that of its busiest
 // link, plus the time that the first slice needs to reach the requestor before the busiest link is
-// in steady use: one slice on each earlier stream of the longest path. For RP over equal links that
-// is the paper's 1 + (k - 1) / s timeslots (§3.2). Disks and computation are taken to be hidden
-// behind the network.
+// in steady use: one slice on each earlier stream of a lane's longest path, at the speed of the
+// lane's slowest stream, for the lane where that takes longest. For RP over equal links that is the
+// paper's 1 + (k - 1) / s timeslots (§3.2). Disks and computation are taken to be hidden behind the
+// network.
 #pragma once
 
 #include <cstdint>

@@ -28,18 +28,20 @@ absl::Status CheckScheme(const std::string& name) {
 }  // namespace
 
 RecoveryManager::RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
-                                 const Clock* clock, const Options& options)
-    : catalog_(catalog), journal_(journal), repairs_(repairs), clock_(clock), options_(options) {
-  repairs_->SetHostedEnd([this](const HostedEnd& end) { OnEnd(end); });
-  repairs_->SetHostedPartEnd([this](const HostedPartEnd& end) { OnPartEnd(end); });
-}
+                                 HostedNews* news, const Clock* clock, const Options& options)
+    : catalog_(catalog),
+      journal_(journal),
+      repairs_(repairs),
+      news_(news),
+      clock_(clock),
+      options_(options) {}
 
 RecoveryManager::~RecoveryManager() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  wake_.NotifyAll();
+  news_->Wake();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -117,14 +119,13 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
       return Ended(kept.second->record.state) && kept.first + kKeptRecoveries <= record.recovery_id;
     });
     Store(record);
-    news_ = true;
   }
   Log(LogLevel::kInfo, "recovery.begin",
       {{"recovery", IdText(record.recovery_id)},
        {"node", request.node},
        {"scheme", request.scheme},
        {"policy", RecoveryPolicyName(request.policy)}});
-  wake_.NotifyAll();
+  news_->Wake();
   return record.recovery_id;
 }
 
@@ -151,11 +152,10 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
     kept.state = to;
     if (Ended(to)) kept.ended_unix_ms = clock_->UnixMillis();
     Store(kept);
-    news_ = true;
   }
   Log(LogLevel::kInfo, "recovery.changed",
       {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
-  wake_.NotifyAll();
+  news_->Wake();
   return absl::OkStatus();
 }
 
@@ -176,14 +176,17 @@ absl::Status RecoveryManager::Cancel(RecoveryId id) {
 void RecoveryManager::Run() {
   // Also without news nodes come and go, and pauses end.
   constexpr auto kIdle = std::chrono::milliseconds(250);
+  bool worked = true;
   while (true) {
-    const bool worked = Turn();
-    MutexLock lock(&mutex_);
-    const auto till = Clock::System().Now() + kIdle;
-    while (!worked && !stopping_ && !news_ && wake_.WaitUntil(lock, till)) {
+    const TimePoint now = Clock::System().Now();
+    for (const HostedNews::Item& item : news_->Await(worked ? now : now + kIdle)) {
+      std::visit([this](const auto& end) { Hear(end); }, item);
     }
-    if (stopping_) return;
-    news_ = false;
+    {
+      MutexLock lock(&mutex_);
+      if (stopping_) return;
+    }
+    worked = Turn();
   }
 }
 
@@ -209,7 +212,6 @@ bool RecoveryManager::Turn() {
   std::vector<RecoveryId> running;
   {
     MutexLock lock(&mutex_);
-    if (stopping_) return false;
     for (const auto& [id, recovery] : recoveries_) {
       if (recovery->record.state != RecoveryState::kRunning) continue;
       running.push_back(id);
@@ -318,7 +320,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   recovery.in_flight[placement->block_id].host = placement->requestor;
   if (placement->requestor.empty()) {
     Take(&recovery, placement->block_id, absl::FailedPreconditionError(placement->impossible));
-    news_ = true;
+    news_->Wake();
     return std::nullopt;
   }
   Start start{id, request.node, {}};
@@ -351,13 +353,9 @@ void RecoveryManager::BeginRepair(const Start& start) {
       Take(&recovery, block_id, moved ? absl::OkStatus() : grant.status());
       return;
     }
-    const auto in_flight = recovery.in_flight.find(block_id);
-    if (in_flight == recovery.in_flight.end()) return;  // it has ended already
-    Recovery::InFlight& repair = in_flight->second;
-    repair.begun = true;
+    // If it has ended already, that is still to be heard.
+    Recovery::InFlight& repair = recovery.in_flight.at(block_id);
     repair.loads = grant->cost.loads;
-    std::erase_if(repair.loads,
-                  [&](const NodeLoad& load) { return repair.done.contains(load.node); });
     loads_.Begin(repair.loads);
     cancelled = recovery.record.state == RecoveryState::kCancelled;
   }
@@ -365,36 +363,28 @@ void RecoveryManager::BeginRepair(const Start& start) {
   if (cancelled) repairs_->CancelHosted(start.id);
 }
 
-void RecoveryManager::OnEnd(const HostedEnd& end) {
+void RecoveryManager::Hear(const HostedEnd& end) {
   MutexLock lock(&mutex_);
   const auto found = recoveries_.find(end.recovery_id);
   if (found == recoveries_.end()) return;
   found->second->adopted.erase(end.block_id);
   Take(found->second.get(), end.block_id, end.status);
-  news_ = true;
-  wake_.NotifyAll();
 }
 
 // The first hops of a path are done long before the last ones, as much as buffers hold: meanwhile
 // they can be at work for other blocks.
-void RecoveryManager::OnPartEnd(const HostedPartEnd& end) {
+void RecoveryManager::Hear(const HostedPartEnd& end) {
   MutexLock lock(&mutex_);
   const auto recovery = recoveries_.find(end.recovery_id);
   if (recovery == recoveries_.end()) return;
   const auto in_flight = recovery->second->in_flight.find(end.block_id);
   if (in_flight == recovery->second->in_flight.end()) return;
-  if (!in_flight->second.begun) {
-    in_flight->second.done.insert(end.node);
-    return;
-  }
   std::vector<NodeLoad>& loads = in_flight->second.loads;
   const auto done = std::find_if(loads.begin(), loads.end(),
                                  [&](const NodeLoad& load) { return load.node == end.node; });
   if (done == loads.end()) return;
   loads_.End({*done});
   loads.erase(done);
-  news_ = true;
-  wake_.NotifyAll();
 }
 
 void RecoveryManager::Take(Recovery* recovery, const std::string& block_id,

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "coordinator/recovery/hosted_news.h"
 #include "coordinator/recovery/recovery_policy.h"
 #include "coordinator/recovery/recovery_queue.h"
 #include "coordinator/repairs/repair_coordinator.h"
@@ -39,8 +40,8 @@ class RecoveryManager {
     Duration delay = std::chrono::seconds(120);
   };
 
-  // All pointers outlive the manager. It calls SetHostedEnd on the coordinator.
-  RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
+  // All pointers outlive the manager. `news` is what `repairs` tells.
+  RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs, HostedNews* news,
                   const Clock* clock, const Options& options);
   // Starts no more repairs; running repairs stay in the journal for the next coordinator.
   ~RecoveryManager();
@@ -76,9 +77,7 @@ class RecoveryManager {
     std::set<std::string> adopted;
     struct InFlight {
       std::string host;
-      bool begun = false;           // whether `loads` is known
       std::vector<NodeLoad> loads;  // loads of the nodes whose parts still run
-      std::set<std::string> done;   // nodes whose parts ended before `loads` was known
     };
     std::map<std::string, InFlight> in_flight;  // by block id
     // Hosts of repairs that failed, and until when other hosts are preferred: that a node is dead
@@ -101,8 +100,8 @@ class RecoveryManager {
   absl::Status ListSome(RecoveryId id);
   std::optional<Start> ChooseStart(RecoveryId id);
   void BeginRepair(const Start& start);
-  void OnEnd(const HostedEnd& end);
-  void OnPartEnd(const HostedPartEnd& end);
+  void Hear(const HostedEnd& end);
+  void Hear(const HostedPartEnd& end);
   // Records how the repair of a block that was started has ended.
   void Take(Recovery* recovery, const std::string& block_id, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -117,14 +116,13 @@ class RecoveryManager {
   Catalog* const catalog_;
   Journal* const journal_;
   RepairCoordinator* const repairs_;
+  HostedNews* const news_;
   const Clock* const clock_;
   const Options options_;
 
   Mutex mutex_;
-  CondVar wake_;
   std::map<RecoveryId, std::unique_ptr<Recovery>> recoveries_ ABSL_GUARDED_BY(mutex_);
   RecoveryLoads loads_ ABSL_GUARDED_BY(mutex_);
-  bool news_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Thread thread_;
 };

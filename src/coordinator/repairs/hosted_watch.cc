@@ -16,33 +16,39 @@ constexpr Duration kTick = std::chrono::milliseconds(100);
 
 }  // namespace
 
-HostedWatch::HostedWatch(RepairCoordinator* repairs) : repairs_(repairs) {
-  repairs_->SetHostedFault([this](RepairId repair_id) { PushFault(repair_id); });
-}
-
-void HostedWatch::Start() {
+void HostedWatch::Start(RepairCoordinator* repairs) {
+  repairs_ = repairs;
   ticker_ = Thread([this] {
     while (WaitForTick()) PushLooks();
   });
 }
 
-void HostedWatch::PushFault(RepairId repair_id) {
+void HostedWatch::OnHostedEnd(const HostedEnd& end) {
+  if (ends_ != nullptr) ends_->OnHostedEnd(end);
+}
+
+void HostedWatch::OnHostedPartEnd(const HostedPartEnd& end) {
+  if (ends_ != nullptr) ends_->OnHostedPartEnd(end);
+}
+
+bool HostedWatch::OnHostedFault(RepairId repair_id) {
   MutexLock lock(&mutex_);
-  Push({repair_id, /*go_on=*/true});
+  Push({repair_id, /*failed=*/true});
+  return true;
 }
 
 void HostedWatch::PushLooks() {
   const std::vector<RepairId> due = repairs_->HostedToLookAt();
   MutexLock lock(&mutex_);
   for (const RepairId repair_id : due) {
-    if (looking_.insert(repair_id).second) Push({repair_id, /*go_on=*/false});
+    if (looking_.insert(repair_id).second) Push({repair_id, /*failed=*/false});
   }
 }
 
 void HostedWatch::Push(const Task& task) {
   if (stopping_) return;
   // A repair that stands still before those that run.
-  if (task.go_on) {
+  if (task.failed) {
     queue_.push_front(task);
   } else {
     queue_.push_back(task);
@@ -73,11 +79,11 @@ void HostedWatch::Run() {
       task = queue_.front();
       queue_.pop_front();
     }
-    if (task.go_on) {
-      repairs_->GoOn(task.repair_id);
+    if (task.failed) {
+      repairs_->StartNextAttempt(task.repair_id);
       continue;
     }
-    repairs_->LookAtHosted(task.repair_id);
+    repairs_->CheckProgress(task.repair_id);
     MutexLock lock(&mutex_);
     looking_.erase(task.repair_id);
   }

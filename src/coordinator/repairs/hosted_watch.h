@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watches hosted repairs, whose blocks helpers store, and continues them after a fault. Both mean
-// waiting for helpers, which may hang; so this has a thread of its own, and the threads that report
+// waiting for helpers, which may hang; so this has threads of its own, and the threads that report
 // faults or end abandoned repairs do not wait.
 #pragma once
 
@@ -15,34 +15,39 @@
 namespace ecpipe {
 
 // Thread-safe.
-class HostedWatch {
+class HostedWatch : public RepairListener {
  public:
-  // From now on the coordinator reports faults to this object. `repairs` outlives it, and reports
-  // nothing after its destruction.
-  explicit HostedWatch(RepairCoordinator* repairs);
-  ~HostedWatch() { Stop(); }
+  // To be given to a coordinator; passes the ends of repairs and parts on to `ends`, which outlives
+  // it, unless that is null.
+  explicit HostedWatch(RepairListener* ends = nullptr) : ends_(ends) {}
+  ~HostedWatch() override { Stop(); }
 
-  // Begins to watch. Call it once, before Stop.
-  void Start();
+  // Begins to watch the coordinator's repairs. Call it once, before Stop and before the first
+  // repair. `repairs` outlives Stop.
+  void Start(RepairCoordinator* repairs);
 
   // Waits until it is done with the repairs that it is handling. The others stay as they are: the
   // next coordinator finds them in the journal.
   void Stop();
 
+  void OnHostedEnd(const HostedEnd& end) override;
+  void OnHostedPartEnd(const HostedPartEnd& end) override;
+  bool OnHostedFault(RepairId repair_id) override;
+
  private:
   struct Task {
     RepairId repair_id = 0;
-    bool go_on = false;  // true: continue the repair; false: only look at it
+    bool failed = false;  // true: continue the repair; false: only look at it
   };
 
-  void PushFault(RepairId repair_id);
   void PushLooks();
   void Push(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False when it is time to stop.
   bool WaitForTick();
   void Run();
 
-  RepairCoordinator* const repairs_;
+  RepairListener* const ends_;
+  RepairCoordinator* repairs_ = nullptr;  // set by Start
   Mutex mutex_;
   CondVar wake_;
   CondVar stop_;

@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
+// RepairCoordinator: its calls, and the table of repairs.
 #include "coordinator/repairs/repair_coordinator.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "absl/strings/str_format.h"
+#include "absl/algorithm/container.h"
 #include "base/process/log.h"
 #include "base/status.h"
+#include "coordinator/repairs/random_ids.h"
 #include "model/fault.h"
 
 namespace ecpipe {
+namespace {
+
+// After a restart: how long repairs may run that nobody here knows of.
+constexpr Duration kDistrust = std::chrono::minutes(1);
+constexpr Duration kLateReports = std::chrono::seconds(10);
+
+}  // namespace
+
 RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperGateway* helpers,
-                                     const Clock* clock, const Options& options)
+                                     const Clock* clock, const Options& options,
+                                     RepairListener* listener)
     : catalog_(catalog),
       journal_(journal),
       helpers_(helpers),
       clock_(clock),
       options_(options),
+      listener_(listener),
       started_(clock->Now()),
       nodes_(clock, options.dead_after, options.racks, options.topology_script),
       links_(clock, options.links),
@@ -34,166 +45,207 @@ absl::StatusOr<LostBlocks> RepairCoordinator::Locate(const RepairRequest& reques
   return FindLost(catalog_, request.block_ids);
 }
 
-bool RepairCoordinator::Runs(RepairId repair_id) {
-  MutexLock lock(&mutex_);
-  return running_.contains(repair_id);
+bool RepairCoordinator::Gathered(const LostBlocks& lost) {
+  if (clock_->Now() - started_ >= options_.dead_after) return true;
+  return absl::c_all_of(lost.stripe.blocks, [&](const BlockPlace& place) {
+    return place.node.empty() || nodes_.HasRegistered(place.node);
+  });
 }
 
-absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
-                                           const std::string& stripe_id) {
-  for (const auto& [repair_id, running] : running_) {
-    if (running.stripe_id != stripe_id) continue;
-    for (size_t i = 0; i < running.record.hosts.size(); ++i) {
-      const auto has = [](const std::vector<std::string>& ids, const std::string& id) {
-        return std::find(ids.begin(), ids.end(), id) != ids.end();
-      };
-      const std::string& block = running.record.block_ids[i];
-      const std::string& host = running.record.hosts[i];
-      if (!has(record.block_ids, block) && !has(record.hosts, host)) continue;
-      return absl::AbortedError("repair " + RepairIdText(repair_id) + " is already storing block " +
-                                block + " of the stripe on node " + host);
-    }
+absl::Status RepairCoordinator::CheckGathered(const RepairRequest& request,
+                                              const LostBlocks& lost) {
+  if (Gathered(lost)) return absl::OkStatus();
+  const absl::Status planned = planner_.Plan(request, lost, {}).status();
+  return absl::IsFailedPrecondition(planned) ? WaitsForHelpers(planned) : absl::OkStatus();
+}
+
+absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& request,
+                                                           uint64_t recovery_id) {
+  RepairRecord record;
+  record.repair_id = RandomRepairId();
+  record.block_ids = request.block_ids;
+  record.transport = TransportName(request.transport);
+  record.requestor = request.requestor;
+  record.hosts = request.hosts;
+  record.recovery_id = recovery_id;
+  record.started_unix_ms = clock_->UnixMillis();
+  const RepairId repair_id = record.repair_id;
+  RepairTracker repair(std::move(record), request, clock_->Now(), options_.abandon_after);
+  const Actions first = repair.On(event::Begin{}, clock_->Now());
+  event::Planned planned = PlanAttempt(repair_id, std::get<action::Plan>(first.at(0)));
+  const bool gathered = planned.gathered;
+  absl::StatusOr<RepairGrant> grant = Reply().grant;
+  if (planned.plan.ok()) {
+    const std::string stripe_id = planned.plan->planned.stripe.stripe_id;
+    grant = Admit(std::move(repair), stripe_id, std::move(planned));
+  } else {
+    grant = planned.plan.status();
   }
-  return absl::OkStatus();
-}
-
-absl::Status RepairCoordinator::CheckRoomForBackground() {
-  const auto most = std::max<size_t>(1, static_cast<size_t>(kBackgroundShare * max_running_));
-  size_t background = 0;
-  for (const auto& [repair_id, running] : running_) {
-    if (running.request.background) ++background;
+  // There were enough, or would be, and then one of them would not do.
+  if (absl::IsFailedPrecondition(grant.status()) && !gathered) {
+    return WaitsForHelpers(grant.status());
   }
-  if (background < most) return absl::OkStatus();
-  return absl::ResourceExhaustedError("the coordinator is at its limit of " + std::to_string(most) +
-                                      " background repairs");
+  return grant;
 }
 
-void RepairCoordinator::SetMaxRunning(uint32_t max_running) {
-  MutexLock lock(&mutex_);
-  max_running_ = max_running;
-}
-
-std::set<std::string> RepairCoordinator::RunningBlocks() {
-  MutexLock lock(&mutex_);
-  std::set<std::string> blocks;
-  for (const auto& [repair_id, running] : running_) {
-    blocks.insert(running.record.block_ids.begin(), running.record.block_ids.end());
+absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest& request,
+                                                            const ResumePoint& from) {
+  if (!request.hosts.empty()) {
+    return absl::InvalidArgumentError(
+        "a repair that stores blocks on nodes cannot be resumed by a requestor");
   }
-  return blocks;
+  ECPIPE_RETURN_IF_ERROR(from.left.Validate());
+  ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, Locate(request));
+  RepairRequest again = request;
+  again.left = from.left;
+  again.slice_bytes = from.left.grid.slice_bytes;
+  if (!from.scheme.empty()) again.scheme = from.scheme;
+  ECPIPE_RETURN_IF_ERROR(CheckGathered(again, lost));
+  event::Resume resume{std::move(again), from};
+  absl::StatusOr<RepairGrant> grant = Runs(from.repair_id)
+                                          ? Dispatch(from.repair_id, std::move(resume)).grant
+                                          : TakeUp(std::move(resume), lost.stripe.stripe_id);
+  // Helpers that cannot be reached are not the coordinator that cannot be reached.
+  const bool unreachable =
+      absl::IsUnavailable(grant.status()) || absl::IsDeadlineExceeded(grant.status());
+  if (unreachable && !Runs(from.repair_id)) return absl::AbortedError(grant.status().message());
+  return grant;
 }
 
-SendingStreams RepairCoordinator::StreamsOf(const std::string& node) {
-  MutexLock lock(&mutex_);
-  SendingStreams streams;
-  for (const auto& [repair_id, running] : running_) {
-    for (const auto& [sender, receivers] : running.receivers) {
-      if (!running.unreported.contains(sender)) continue;
-      streams.of_all += receivers.size();
-      if (sender == node) streams.of_node += receivers.size();
-    }
+absl::StatusOr<RepairGrant> RepairCoordinator::TakeUp(event::Resume resume,
+                                                      const std::string& stripe_id) {
+  const RepairRequest& request = resume.request;
+  const ResumePoint& from = resume.from;
+  const absl::StatusOr<RepairRecord> known = journal_->Find(from.repair_id);
+  if (known.ok() && known->state != RepairState::kInterrupted) {
+    return absl::FailedPreconditionError("the repair has ended: " +
+                                         std::string(RepairStateName(known->state)));
   }
-  return streams;
-}
-
-absl::Status RepairCoordinator::AddRunning(const RepairRecord& record, const RepairRequest& request,
-                                           const std::string& stripe_id) {
-  MutexLock lock(&mutex_);
-  if (!record.hosts.empty()) ECPIPE_RETURN_IF_ERROR(CheckHosts(record, stripe_id));
-  if (running_.size() >= max_running_) {
-    return absl::ResourceExhaustedError("the coordinator is at its limit of " +
-                                        std::to_string(max_running_) + " repairs");
+  if (known.ok() && known->block_ids != request.block_ids) {
+    return absl::InvalidArgumentError("the repair to resume is for other blocks");
   }
-  if (request.background) ECPIPE_RETURN_IF_ERROR(CheckRoomForBackground());
-  running_[record.repair_id] = Running{.record = record,
-                                       .stripe_id = stripe_id,
-                                       .request = request,
-                                       .last_news = clock_->Now(),
-                                       .handing_out = true};
-  ++counts_.started;
-  return absl::OkStatus();
-}
-
-std::optional<RepairCoordinator::Running> RepairCoordinator::TakeRunning(RepairId repair_id) {
-  MutexLock lock(&mutex_);
-  const auto found = running_.find(repair_id);
-  if (found == running_.end()) return std::nullopt;
-  return Take(found);
-}
-
-RepairCoordinator::Running RepairCoordinator::Take(std::map<RepairId, Running>::iterator running) {
-  const RepairId repair_id = running->first;
-  Running taken = std::move(running->second);
-  running_.erase(running);
-  if (taken.busy != nullptr) {
-    taken.busy->Release();
-    ended_[repair_id] = {clock_->Now(), taken.busy};
+  RepairRecord record = known.ok() ? *known : RepairRecord{};
+  record.repair_id = from.repair_id;
+  // Its last words may not have reached the requestor: helpers have parts of an attempt then that
+  // the requestor does not know of.
+  record.attempt = std::max(record.attempt, from.attempt);
+  record.block_ids = request.block_ids;
+  record.transport = TransportName(request.transport);
+  record.requestor = request.requestor;
+  record.state = RepairState::kRunning;
+  record.ended_unix_ms = 0;
+  if (!known.ok()) record.started_unix_ms = clock_->UnixMillis();
+  LeftOut left_out;
+  const std::string faulty = FaultOf(from.failure);
+  if (nodes_.Find(faulty)) {
+    left_out.Suspect({{faulty, {std::string(from.failure.message()), false, ""}}});
   }
-  return taken;
+  RepairTracker repair = RepairTracker::TakeUp(std::move(record), request, std::move(left_out),
+                                               clock_->Now(), options_.abandon_after);
+  return Admit(std::move(repair), stripe_id, std::move(resume));
+}
+
+absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, uint32_t attempt,
+                                                            uint64_t missing_bytes, bool quiet) {
+  if (!Runs(repair_id)) return absl::NotFoundError("this repair is not running");
+  return Dispatch(repair_id, event::Inspect{attempt, missing_bytes, quiet}).advice;
 }
 
 void RepairCoordinator::FinishRepair(RepairId repair_id, const absl::Status& status,
                                      uint64_t verified_bytes) {
-  bool hosted = false;
-  {
-    MutexLock lock(&mutex_);
-    const auto found = running_.find(repair_id);
-    if (found == running_.end()) return;
-    const RepairRecord& record = found->second.record;
-    hosted = !record.hosts.empty();
-    if (hosted && (record.recovery_id != 0 || !absl::IsCancelled(status))) return;
-  }
-  if (hosted) return EndHosted(repair_id, status);
-  const std::optional<Running> ended = TakeRunning(repair_id);
-  if (!ended) return;
-  if (!status.ok()) {
-    helpers_->CancelRepair(repair_id, ended->record.attempt, ended->helpers);
-  }
-  const bool whole =
-      status.ok() && verified_bytes == ended->record.bytes * ended->record.block_ids.size();
-  End(ended->record, whole ? RepairState::kDone : RepairState::kFailed,
-      status.ok() ? (whole ? "" : "the requestor verified only part of the bytes")
-                  : StatusText(status));
+  Dispatch(repair_id, event::Finish{status, verified_bytes});
 }
 
-void RepairCoordinator::StoreEnd(RepairRecord* record, RepairState state,
-                                 const std::string& detail) {
-  record->state = state;
-  record->ended_unix_ms = clock_->UnixMillis();
-  record->detail = detail;
-  const absl::Status written = journal_->Record(*record);
-  if (written.ok()) return;
-  Log(LogLevel::kError, "journal.failed", {{"status", StatusText(written)}});
+void RepairCoordinator::StartNextAttempt(RepairId repair_id) {
+  Dispatch(repair_id, event::NextAttempt{});
+}
+
+void RepairCoordinator::CheckProgress(RepairId repair_id) {
+  Dispatch(repair_id, event::CheckProgress{});
+}
+
+std::vector<RepairId> RepairCoordinator::HostedToLookAt() {
+  const TimePoint now = clock_->Now();
+  std::vector<RepairId> due;
   MutexLock lock(&mutex_);
-  if (unwritten_.size() < options_.max_running) unwritten_[record->repair_id] = *record;
+  for (const auto& [repair_id, tracked] : repairs_) {
+    if (tracked.repair.IsTimeToLook(now)) due.push_back(repair_id);
+  }
+  return due;
 }
 
-void RepairCoordinator::StoreUnwritten() {
-  std::map<RepairId, RepairRecord> unwritten;
-  {
-    MutexLock lock(&mutex_);
-    unwritten = unwritten_;
-  }
-  for (const auto& [repair_id, record] : unwritten) {
-    // The next ones would fail as well.
-    if (!journal_->Record(record).ok()) return;
-    MutexLock lock(&mutex_);
-    unwritten_.erase(repair_id);
+void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
+  // Requestors' repairs may go on, too; nobody here knows with which nodes.
+  if (!interrupted.empty()) busy_.DistrustUntil(clock_->Now() + kDistrust);
+  for (RepairRecord record : interrupted) {
+    if (record.hosts.empty()) continue;
+    record.state = RepairState::kRunning;
+    record.ended_unix_ms = 0;
+    std::string stripe_id;
+    for (const std::string& block_id : record.block_ids) {
+      const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
+      if (place.ok()) stripe_id = place->stripe.stripe_id;
+    }
+    // The next coordinator takes it up as well.
+    if (absl::Status stored = journal_->Record(record); !stored.ok()) {
+      Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
+    }
+    const RepairId repair_id = record.repair_id;
+    {
+      MutexLock lock(&mutex_);
+      repairs_.insert_or_assign(
+          repair_id,
+          Tracked{RepairTracker::Adopt(std::move(record), clock_->Now(), options_.abandon_after),
+                  std::move(stripe_id)});
+    }
+    Dispatch(repair_id, event::Adopted{});
   }
 }
 
-void RepairCoordinator::End(RepairRecord record, RepairState state, const std::string& detail) {
-  StoreEnd(&record, state, detail);
-  Log(state == RepairState::kDone ? LogLevel::kInfo : LogLevel::kWarning, "repair.end",
-      {{"repair", RepairIdText(record.repair_id)},
-       {"state", RepairStateName(state)},
-       {"seconds",
-        absl::StrFormat("%.1f",
-                        static_cast<double>(record.ended_unix_ms - record.started_unix_ms) / 1000)},
-       {"detail", detail}});
+void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
+  std::vector<Heard> heard;
   {
     MutexLock lock(&mutex_);
-    ++(state == RepairState::kDone ? counts_.done : counts_.failed);
+    std::vector<RepairId> ids;
+    for (const auto& [repair_id, tracked] : repairs_) {
+      if (tracked.repair.record().recovery_id == recovery_id) ids.push_back(repair_id);
+    }
+    const event::CancelHosted cancel{absl::CancelledError("the recovery was cancelled")};
+    for (const RepairId id : ids) heard.push_back({id, HearLocked(id, cancel)});
   }
+  FollowAll(std::move(heard));
+}
+
+void RepairCoordinator::Expire() {
+  const NodeLives lives = Lives();
+  const TimePoint now = clock_->Now();
+  std::vector<Heard> heard;
+  {
+    MutexLock lock(&mutex_);
+    for (LeftBehind& attempt : std::exchange(left_behind_, {})) {
+      action::Cancel cancel{attempt.parts.attempt, std::move(attempt.parts.helpers)};
+      heard.push_back({attempt.repair_id, {std::move(cancel)}});
+    }
+    std::erase_if(ended_, [&](const auto& ended) { return now - ended.second.at > kLateReports; });
+    std::vector<RepairId> ids;
+    for (const auto& [repair_id, tracked] : repairs_) ids.push_back(repair_id);
+    for (const RepairId id : ids) heard.push_back({id, HearLocked(id, event::Tick{&lives})});
+  }
+  FollowAll(std::move(heard));
+  StoreUnwritten();
+  if (absl::Status trimmed = journal_->Trim(options_.journal_keep); !trimmed.ok()) {
+    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(trimmed)}});
+  }
+}
+
+NodeLives RepairCoordinator::Lives() {
+  NodeLives lives;
+  for (const NodeView& view : nodes_.All()) {
+    const std::string& node = view.record.node_id;
+    lives[node] = {nodes_.HasRegistered(node), view.state == NodeState::kDead,
+                   view.record.incarnation};
+  }
+  return lives;
 }
 
 absl::Status RepairCoordinator::Register(NodeRecord node) {
@@ -209,27 +261,7 @@ void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, 
     Log(LogLevel::kWarning, "part.failed",
         {{"repair", RepairIdText(repair_id)}, {"node", node}, {"status", StatusText(status)}});
   }
-  std::optional<HostedPartEnd> part_end;
-  {
-    MutexLock lock(&mutex_);
-    const auto found = running_.find(repair_id);
-    if (found == running_.end() || found->second.record.attempt != attempt) return;
-    Running& running = found->second;
-    const bool first = running.unreported.erase(node) == 1;
-    running.last_news = clock_->Now();
-    const std::optional<Row> row = RowToStore(running.record, node);
-    // Whose receiver has gone can only say so. Why it went others know, and will say.
-    const bool knows_why = row || !FaultOf(status).empty();
-    absl::Status& failure = knows_why ? running.failure : running.consequence;
-    if (failure.ok()) failure = Annotate(FromPeer(status, node), "node " + node);
-    if (first && status.ok() && row) {
-      running.to_move.insert(*row);
-    } else if (first && status.ok() && !running.record.hosts.empty()) {
-      part_end = {running.record.recovery_id, running.record.block_ids[0], node};
-    }
-  }
-  if (part_end) on_hosted_part_end_(*part_end);
-  Advance(repair_id);
+  Dispatch(repair_id, event::Reported{node, attempt, status});
 }
 
 void RepairCoordinator::ReportLinks(const std::string& node, RepairId repair_id,
@@ -237,8 +269,8 @@ void RepairCoordinator::ReportLinks(const std::string& node, RepairId repair_id,
   std::shared_ptr<BusyNodes::Hold> busy;
   {
     MutexLock lock(&mutex_);
-    if (const auto running = running_.find(repair_id); running != running_.end()) {
-      busy = running->second.busy;
+    if (FindRunning(repair_id) != nullptr) {
+      busy = repairs_.at(repair_id).busy;
     } else if (const auto ended = ended_.find(repair_id); ended != ended_.end()) {
       busy = ended->second.busy;
     }
@@ -252,7 +284,14 @@ void RepairCoordinator::ReportLinks(const std::string& node, RepairId repair_id,
 
 void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_id,
                                       const std::string& block_id, const std::string& reason) {
-  if (const std::string at = PlaceOfCorrupt(repair_id, block_id, node); !at.empty()) {
+  std::string at;
+  {
+    MutexLock lock(&mutex_);
+    if (RepairTracker* const repair = FindRunning(repair_id)) {
+      at = repair->PlaceOfCorrupt(block_id, node);
+    }
+  }
+  if (!at.empty()) {
     return NoteCorrupt({block_id, at, reason, clock_->UnixMillis()},
                        "HDFS rebuilds the block once it knows; until then repairs do not read it");
   }
@@ -262,12 +301,10 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
   bool heard = node == holder;
   if (!heard) {
     MutexLock lock(&mutex_);
-    const auto running = running_.find(repair_id);
-    if (running == running_.end() || running->second.stripe_id != place->stripe.stripe_id) return;
-    const std::vector<std::string>& hosts = running->second.record.hosts;
+    const RepairTracker* const repair = FindRunning(repair_id);
+    if (repair == nullptr || repairs_.at(repair_id).stripe_id != place->stripe.stripe_id) return;
     // A requestor has no node, and hosts are the requestors where there are some.
-    heard =
-        hosts.empty() ? node.empty() : std::find(hosts.begin(), hosts.end(), node) != hosts.end();
+    heard = repair->hosted() ? absl::c_linear_search(repair->record().hosts, node) : node.empty();
   }
   if (!heard) return;
   NoteCorrupt({block_id, holder, reason, clock_->UnixMillis()},
@@ -277,32 +314,17 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
 std::vector<StripeFacts::Source> RepairCoordinator::CorruptSources(RepairId repair_id) {
   std::vector<StripeFacts::Source> corrupt;
   MutexLock lock(&mutex_);
-  const auto running = running_.find(repair_id);
-  if (running == running_.end() || running->second.found_corrupt.empty()) return corrupt;
-  const StripeFacts& facts = *running->second.request.facts;
-  for (const StripeFacts::Source& source : facts.sources) {
-    const std::string block_id = facts.BlockName(source.index);
-    for (const std::string& node : nodes_.WithStorage(source.storage_id)) {
-      if (!running->second.found_corrupt.contains({block_id, node})) continue;
-      corrupt.push_back(source);
-      break;
-    }
+  const RepairTracker* const repair = FindRunning(repair_id);
+  if (repair == nullptr || !repair->facts()) return corrupt;
+  for (const StripeFacts::Source& source : repair->facts()->sources) {
+    const std::string block_id = repair->facts()->BlockName(source.index);
+    const std::vector<std::string> nodes = nodes_.WithStorage(source.storage_id);
+    const auto found = [&](const std::string& node) {
+      return repair->FoundCorrupt(block_id, node);
+    };
+    if (absl::c_any_of(nodes, found)) corrupt.push_back(source);
   }
   return corrupt;
-}
-
-std::string RepairCoordinator::PlaceOfCorrupt(RepairId repair_id, const std::string& block_id,
-                                              const std::string& node) {
-  MutexLock lock(&mutex_);
-  const auto running = running_.find(repair_id);
-  if (running == running_.end()) return "";
-  const std::vector<BlockPlace>& places = running->second.places;
-  const auto place = std::find_if(places.rbegin(), places.rend(), [&](const BlockPlace& known) {
-    return known.block_id == block_id && (node.empty() || known.node == node);
-  });
-  if (place == places.rend()) return "";
-  if (!node.empty()) running->second.found_corrupt.insert({block_id, node});
-  return place->node;
 }
 
 void RepairCoordinator::NoteCorrupt(const CorruptBlock& block, const std::string& hint) {
@@ -311,11 +333,99 @@ void RepairCoordinator::NoteCorrupt(const CorruptBlock& block, const std::string
       {{"block", block.block_id}, {"node", block.node}, {"reason", block.reason}, {"hint", hint}});
 }
 
+RepairTracker* RepairCoordinator::FindRunning(RepairId repair_id) {
+  const auto found = repairs_.find(repair_id);
+  return found == repairs_.end() || found->second.repair.ended() ? nullptr : &found->second.repair;
+}
+
+bool RepairCoordinator::Runs(RepairId repair_id) {
+  MutexLock lock(&mutex_);
+  return FindRunning(repair_id) != nullptr;
+}
+
+absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair,
+                                                     const std::string& stripe_id, Event event) {
+  const RepairId repair_id = repair.record().repair_id;
+  Actions actions;
+  {
+    MutexLock lock(&mutex_);
+    if (repairs_.contains(repair_id)) {
+      return absl::AbortedError("another call has just taken the repair up, or ended it");
+    }
+    if (repair.hosted()) ECPIPE_RETURN_IF_ERROR(CheckHosts(repair.record(), stripe_id));
+    if (repairs_.size() >= max_running_) {
+      return absl::ResourceExhaustedError("the coordinator is at its limit of " +
+                                          std::to_string(max_running_) + " repairs");
+    }
+    if (repair.background()) ECPIPE_RETURN_IF_ERROR(CheckRoomForBackground());
+    repairs_.emplace(repair_id, Tracked{std::move(repair), stripe_id});
+    ++counts_.started;
+    actions = HearLocked(repair_id, std::move(event));
+  }
+  Reply reply;
+  Follow(repair_id, std::move(actions), &reply);
+  return std::move(reply.grant);
+}
+
+absl::Status RepairCoordinator::CheckHosts(const RepairRecord& record,
+                                           const std::string& stripe_id) {
+  for (const auto& [repair_id, tracked] : repairs_) {
+    if (tracked.repair.ended() || tracked.stripe_id != stripe_id) continue;
+    const RepairRecord& other = tracked.repair.record();
+    for (size_t i = 0; i < other.hosts.size(); ++i) {
+      if (!absl::c_linear_search(record.block_ids, other.block_ids[i]) &&
+          !absl::c_linear_search(record.hosts, other.hosts[i])) {
+        continue;
+      }
+      return absl::AbortedError("repair " + RepairIdText(repair_id) + " is already storing block " +
+                                other.block_ids[i] + " of the stripe on node " + other.hosts[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RepairCoordinator::CheckRoomForBackground() {
+  const auto most = std::max<size_t>(1, static_cast<size_t>(kBackgroundShare * max_running_));
+  const auto background = static_cast<size_t>(absl::c_count_if(
+      repairs_, [](const auto& entry) { return entry.second.repair.background(); }));
+  if (background < most) return absl::OkStatus();
+  return absl::ResourceExhaustedError("the coordinator is at its limit of " + std::to_string(most) +
+                                      " background repairs");
+}
+
+void RepairCoordinator::SetMaxRunning(uint32_t max_running) {
+  MutexLock lock(&mutex_);
+  max_running_ = max_running;
+}
+
+std::set<std::string> RepairCoordinator::RunningBlocks() {
+  MutexLock lock(&mutex_);
+  std::set<std::string> blocks;
+  for (const auto& [repair_id, tracked] : repairs_) {
+    if (tracked.repair.ended()) continue;
+    const RepairRecord& record = tracked.repair.record();
+    blocks.insert(record.block_ids.begin(), record.block_ids.end());
+  }
+  return blocks;
+}
+
+SendingStreams RepairCoordinator::StreamsOf(const std::string& node) {
+  MutexLock lock(&mutex_);
+  SendingStreams sending;
+  for (const auto& [repair_id, tracked] : repairs_) {
+    if (tracked.repair.ended()) continue;
+    for (const auto& [sender, streams] : tracked.repair.Streams()) {
+      sending.of_all += streams;
+      if (sender == node) sending.of_node += streams;
+    }
+  }
+  return sending;
+}
+
 absl::StatusOr<RepairRecord> RepairCoordinator::Find(RepairId repair_id) {
   {
     MutexLock lock(&mutex_);
-    const auto found = running_.find(repair_id);
-    if (found != running_.end()) return found->second.record;
+    if (const RepairTracker* const repair = FindRunning(repair_id)) return repair->record();
     const auto unwritten = unwritten_.find(repair_id);
     if (unwritten != unwritten_.end()) return unwritten->second;
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,13 +20,11 @@
 #include "coordinator/cluster/known_links.h"
 #include "coordinator/cluster/node_registry.h"
 #include "coordinator/planning/repair_planner.h"
-#include "coordinator/repairs/diagnosis.h"
 #include "coordinator/repairs/helper_gateway.h"
-#include "coordinator/repairs/left_out.h"
+#include "coordinator/repairs/tracker.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
 #include "model/link_timing.h"
-#include "model/plan/repair_plan.h"
 #include "model/repair.h"
 
 namespace ecpipe {
@@ -37,18 +36,16 @@ struct RepairCounts {
   uint64_t failed = 0;
 };
 
-// How the repair of a block that a helper stores has ended.
-struct HostedEnd {
-  uint64_t recovery_id = 0;
-  std::string block_id;
-  absl::Status status;
-};
-
-// A node has ended its part of a repair whose blocks helpers store; other parts may still run.
-struct HostedPartEnd {
-  uint64_t recovery_id = 0;
-  std::string block_id;  // the first block of the repair
-  std::string node;
+// Hears of hosted repairs, whose blocks helpers store. Called without locks, from any thread,
+// possibly before the BeginRepair of that repair returns.
+class RepairListener {
+ public:
+  virtual ~RepairListener() = default;
+  virtual void OnHostedEnd(const HostedEnd&) {}
+  virtual void OnHostedPartEnd(const HostedPartEnd&) {}
+  // An attempt has failed, and another one may mend it. True: StartNextAttempt will be called, from
+  // a thread that may wait for helpers. False: the caller of the listener is to do it at once.
+  virtual bool OnHostedFault(RepairId) { return false; }
 };
 
 // The number of streams that running repairs send over the network.
@@ -57,43 +54,37 @@ struct SendingStreams {
   uint64_t of_all = 0;
 };
 
-// Thread-safe.
+// Keeps a RepairTracker for each repair: tells it what happens, and does what it wants done. No
+// lock is held meanwhile, and each call to a helper has a deadline, so repairs wait only for their
+// own helpers. Thread-safe.
 class RepairCoordinator {
  public:
   // Background repairs get at most this share of max_running, so that a degraded read always finds
   // room.
   static constexpr double kBackgroundShare = 0.75;
-  // How soon the coordinator looks into the first attempt of a hosted repair that brings no bytes.
-  static constexpr Duration kLookAtHostsEvery = std::chrono::milliseconds(500);
 
   struct Options {
     RepairPlanner::Options planner;
     Duration handout_timeout = std::chrono::seconds(2);
-    Duration dead_after = std::chrono::seconds(5);  // without a heartbeat
-    // A repair is over if all its parts have ended and its requestor, or a helper that stores one
-    // of its blocks, is silent for this long.
-    Duration abandon_after = std::chrono::seconds(30);
+    Duration dead_after = std::chrono::seconds(5);      // without a heartbeat
+    Duration abandon_after = std::chrono::seconds(30);  // see RepairTracker
     uint32_t max_running = 10'000;  // repairs at once; bounds the memory that requestors can take
     int journal_keep = 10'000;      // records of ended repairs
     RackTable racks;                // see NodeRegistry
     std::string topology_script;
     std::shared_ptr<const LinkTable> links;  // see KnownLinks
   };
-  // Called without locks, from any thread, possibly before the BeginRepair of that repair returns.
-  using OnHostedEnd = std::function<void(const HostedEnd&)>;
-  using OnHostedPartEnd = std::function<void(const HostedPartEnd&)>;
-  using OnHostedFault = std::function<void(RepairId)>;
 
-  // All pointers outlive the coordinator.
+  // All pointers outlive the coordinator. `listener` may be null.
   RepairCoordinator(Catalog* catalog, Journal* journal, HelperGateway* helpers, const Clock* clock,
-                    const Options& options);
+                    const Options& options, RepairListener* listener = nullptr);
 
   // Plans the repair, hands out its parts, and answers once every helper runs its part. A helper
   // that cannot be reached, or does not have its block, is left out, and the repair is planned
   // again. The errors are those of CoordinatorService.BeginRepair. With request.hosts the repair
   // ends by itself: when each host has reported that its block is stored and the catalog has the
-  // new places, or with an error that no further attempt can mend (GoOn). Unless this call fails,
-  // the function given to SetHostedEnd is called for each block.
+  // new places, or with an error that no further attempt can mend. Unless this call fails, the
+  // listener hears of the end of each block.
   absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request, uint64_t recovery_id = 0);
   // Starts another attempt after the requestor has said that the last one failed: for the missing
   // slices, without the helpers at fault. It also continues a repair that ran when an earlier
@@ -115,22 +106,15 @@ class RepairCoordinator {
   // The repair as it is now, or as it ended. NOT_FOUND: it is unknown, or ended long ago.
   absl::StatusOr<RepairRecord> Find(RepairId repair_id);
 
-  // Call it before the first repair.
-  void SetHostedEnd(OnHostedEnd on_end) { on_hosted_end_ = std::move(on_end); }
-  void SetHostedPartEnd(OnHostedPartEnd on_end) { on_hosted_part_end_ = std::move(on_end); }
-  // `on_fault` is called when an attempt of a hosted repair has failed and another one may mend it:
-  // it must have GoOn called, from a thread that may wait for helpers. By default GoOn is called at
-  // once.
-  void SetHostedFault(OnHostedFault on_fault) { on_hosted_fault_ = std::move(on_fault); }
   // Continues a hosted repair after a failed attempt: starts another attempt for the slices that
   // its hosts lack, or ends the repair. Waits at most some seconds for the answers of helpers, and
   // as long as a handout waits.
-  void GoOn(RepairId repair_id);
+  void StartNextAttempt(RepairId repair_id);
   // The hosted repairs that are due for a look.
   std::vector<RepairId> HostedToLookAt();
   // As InspectRepair, but for a hosted repair: starts another attempt if that is worth it. Waits at
   // most a second for the answers of helpers.
-  void LookAtHosted(RepairId repair_id);
+  void CheckProgress(RepairId repair_id);
   // Continues hosted repairs that were running when an earlier coordinator stopped. Their hosts
   // keep their reports until a coordinator takes them.
   void Adopt(const std::vector<RepairRecord>& interrupted);
@@ -171,190 +155,104 @@ class RepairCoordinator {
   RepairCounts counts();
 
  private:
-  // How far an attempt had come at an inspection that was not quiet and in which all its helpers
-  // answered.
-  struct Milestone {
-    TimePoint at;
-    uint64_t missing_bytes = 0;  // what the requestor lacked of each block
-    Sent sent;
-  };
-  // What all attempts of a repair have shown of its speed.
-  struct SpeedHistory {
-    double best_pace = 0;  // 0: not known yet
-    // For each node: the number of slow links that it was at when the plan was changed.
-    std::map<std::string, int> slow_ends;
-    int known_changes = 0;    // changes of plan because the repair had been faster
-    int guessed_changes = 0;  // changes of plan because other links looked faster
-  };
-  // The looks at an attempt of a hosted repair.
-  struct HostLooks {
-    TimePoint at;                   // the latest look, or the begin of the attempt
-    TimePoint all_asked;            // the latest look at which all helpers were asked, or the begin
-    std::optional<uint64_t> bytes;  // received by its hosts at the latest look, if all answered
-  };
-  struct Running {
-    RepairRecord record;
+  struct Tracked {
+    RepairTracker repair;
     std::string stripe_id;
-    std::vector<HelperAddress> helpers;
-    std::set<std::string> unreported;  // nodes whose part has not ended
-    Receivers receivers;
-    RepairRequest request;  // the request of the running attempt, or of the next one
-    SliceGrid grid;         // the grid of its plan
-    // For a stripe that is not in the catalog: where attempts have read; the latest at the end.
-    std::vector<BlockPlace> places;
-    // Block ids and nodes: the replicas of these that their own helpers found corrupt.
-    std::set<std::pair<std::string, std::string>> found_corrupt;
-    TimePoint attempt_began;
-    uint64_t attempt_bytes = 0;          // what the attempt has to bring of each block
-    LeftOut left_out;                    // nodes that this repair leaves out, from all its attempts
-    std::optional<PartAnswers> quiet;    // answers at the latest inspection, if no bytes came then
-    std::optional<Milestone> milestone;  // from the latest inspection that showed speeds of links
-    SpeedHistory speed;
-    HostLooks host_looks;
-    // The incarnations of the nodes when they were chosen. Empty if an earlier coordinator chose
-    // them.
-    std::map<std::string, uint64_t> incarnations;
-    TimePoint last_news;
-    std::shared_ptr<BusyNodes::Hold> busy;
-    bool handing_out = false;  // parts are being handed out; reports of hosts wait meanwhile
-    bool granted = false;      // the requestor, or the recovery, has its answer
-    // For a hosted repair: rows that the hosts report as stored and that the catalog does not know
-    // yet (record.moved has those that it knows); whether a thread is telling the catalog; and the
-    // first failure.
-    std::set<Row> to_move;
-    bool advancing = false;
-    absl::Status failure;
-    absl::Status consequence;  // an error that follows from a failure which is not known yet
-    bool may_go_on = true;     // whether another attempt may mend a failure
-    bool to_go_on = false;     // on_hosted_fault_ was called, and GoOn has not been called yet
+    std::shared_ptr<BusyNodes::Hold> busy = nullptr;
   };
   // What is kept of an ended repair for reports that come late.
   struct Ended {
     TimePoint at;
     std::shared_ptr<BusyNodes::Hold> busy;
   };
-  // Parts of an attempt that was given up. They end by themselves when their streams close, but
-  // parts upstream of a node that hangs would take long.
   struct LeftBehind {
     RepairId repair_id = 0;
-    uint32_t attempt = 0;
-    std::vector<HelperAddress> helpers;
+    action::CancelLater parts;
+  };
+  // What came of an event for the caller that brought it.
+  struct Reply {
+    absl::StatusOr<RepairGrant> grant = absl::CancelledError("the repair was cancelled");
+    Inspection advice;
+  };
+  struct Heard {
+    RepairId repair_id = 0;
+    Actions actions;
   };
 
-  // Plans and hands out until helpers run the repair or no helpers are left to try. In the latter
-  // case the repair ends, unless it was resumed and helpers that have not registered yet may help:
-  // UNAVAILABLE.
-  absl::StatusOr<RepairGrant> RunAttempts(RepairRecord record, const RepairRequest& request,
-                                          const LostBlocks& lost, LeftOut left_out);
-  // Starts the attempt after a failed one, without the nodes at fault. `request` says what is
-  // missing.
-  absl::StatusOr<RepairGrant> NextAttempt(const Running& failed, const Suspects& suspects,
-                                          const absl::Status& failure, const RepairRequest& request,
-                                          const LostBlocks& lost);
-  // A resumed repair waits until its requestor asks again; the next attempt follows that of
-  // `record`.
-  void SetAside(const RepairRecord& record, LeftOut left_out);
-  // Ends a repair for which no attempt could be handed out.
-  void EndFailed(RepairRecord record, const absl::Status& status);
-  absl::StatusOr<PlannedRepair> PlanAttempt(const RepairRequest& request, const LostBlocks& lost,
-                                            LeftOut* left_out);
+  absl::StatusOr<LostBlocks> Locate(const RepairRequest& request);
   // Whether all nodes of the stripe have registered, or have had time to do so since the start.
   bool Gathered(const LostBlocks& lost);
   // UNAVAILABLE: the coordinator has just started, and helpers that the repair needs have not
   // registered yet.
   absl::Status CheckGathered(const RepairRequest& request, const LostBlocks& lost);
-  absl::StatusOr<LostBlocks> Locate(const RepairRequest& request);
-  // Marks the repair as being handed out again, and returns what is known of it in `before`.
-  absl::Status FindForResume(const RepairRequest& request, const ResumePoint& from,
-                             const std::string& stripe_id, Running* before);
-  // Where a repair has read a block that is not in the catalog and turns out to be corrupt: at
-  // `node`, which says so itself, or if `node` is empty, at the place that it read last. Empty:
-  // nowhere.
-  std::string PlaceOfCorrupt(RepairId repair_id, const std::string& block_id,
-                             const std::string& node);
-  void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
-  PartAnswers Ask(const RepairRecord& record, const std::vector<HelperAddress>& helpers);
-  // Decides what to do about the attempt of `before`, from these answers and from how far it had
-  // come.
-  Inspection Judge(Running before, const PartAnswers& answers, Milestone now, bool quiet);
-  // Judges the links by the time since the attempt's milestone, and moves the milestone.
-  static Suspects WhoIsTooSlow(const PartAnswers& answers, const Milestone& now, Running* running);
-  // Whether an attempt without these nodes is worth making. If there are not enough other nodes and
-  // the attempt is quiet, takes some of them back that may not be at fault.
-  bool CanDoWithout(const Running& running, bool quiet, LeftOut* left_out);
-  // Whether one of these nodes takes part now.
-  static bool LeavesOutAHelper(const Running& running, const LeftOut& left_out);
-  absl::StatusOr<RepairGrant> HandOut(RepairRecord* record, const RepairRequest& request,
-                                      PlannedRepair planned, LeftOut* left_out);
-  absl::StatusOr<std::vector<HelperGateway::Handout>> MakeHandouts(const RepairRecord& record,
-                                                                   const RepairRequest& request,
-                                                                   const PlannedRepair& planned,
-                                                                   RepairPart* requestor_part);
-  // Records that a helper found its block corrupt when it opened it.
-  void ReportOpened(const HelperGateway::Handout& handout, const absl::Status& status);
-  std::map<std::string, uint64_t> IncarnationsOf(const std::set<std::string>& nodes);
-  absl::Status AddRunning(const RepairRecord& record, const RepairRequest& request,
-                          const std::string& stripe_id);
-  // ABORTED if a running repair keeps this hosted repair from beginning.
+  NodeLives Lives();
+
+  // The table of repairs. Null: not running.
+  RepairTracker* FindRunning(RepairId repair_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Runs(RepairId repair_id);
+  // Adds a repair if there is room for it, and dispatches its event.
+  absl::StatusOr<RepairGrant> Admit(RepairTracker repair, const std::string& stripe_id,
+                                    Event event);
   absl::Status CheckRoomForBackground() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ABORTED if a running repair keeps this hosted repair from beginning.
   absl::Status CheckHosts(const RepairRecord& record, const std::string& stripe_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Running> TakeRunning(RepairId repair_id);
-  Running Take(std::map<RepairId, Running>::iterator running) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Acts on the reports of a hosted repair: records the new places of stored blocks, ends the
-  // repair.
-  void Advance(RepairId repair_id);
-  // The next row whose place Advance has to record, if there is one, and what is known of the
-  // repair.
-  std::optional<Row> NextStored(RepairId repair_id, RepairRecord* record, absl::Status* failure);
-  void EndHosted(RepairId repair_id, const absl::Status& status);
-  // After a failed attempt of a hosted repair: another attempt, or the end of the repair.
-  void FailAttempt(RepairId repair_id, uint32_t attempt, const absl::Status& status);
-  // For GoOn; returns false if there is nothing to continue.
-  bool TakeFailed(RepairId repair_id, Running* failed);
-  // Takes the word of hosts of a failed attempt that their blocks are stored.
-  void TakeStored(RepairId repair_id, const std::vector<std::string>& hosts);
-  // The row that the node still has to store, if it is a host.
-  static std::optional<Row> RowToStore(const RepairRecord& record, const std::string& node);
-  // The hosts that still have a row to store.
-  static std::set<std::string> HostsAtWork(const RepairRecord& record);
-  // The helpers of an attempt: those that are such hosts, and the others.
-  struct Sides {
-    std::vector<HelperAddress> hosts;
-    std::vector<HelperAddress> others;
-  };
-  static Sides SidesOf(const Running& running);
-  static bool IsTimeToLook(const Running& running, TimePoint now);
-  // Asks hosts that have been silent for long whether their parts still run, and takes the reports
-  // of those whose parts have ended. False: no host answers, and the attempt is still the same.
-  bool HearHosts(RepairId repair_id, uint32_t attempt);
-  // Why no report of the node's part can come any more; empty if one may come.
-  std::string GoneBecause(const Running& running, const std::string& node);
-  // Why a hosted repair can no longer end by itself; nothing if it can.
-  std::optional<absl::Status> Hopeless(const Running& running, TimePoint now);
-  void End(RepairRecord record, RepairState state, const std::string& detail);
-  void StoreEnd(RepairRecord* record, RepairState state, const std::string& detail);
+  // Takes up a requestor's repair that this coordinator does not know.
+  absl::StatusOr<RepairGrant> TakeUp(event::Resume resume, const std::string& stripe_id);
+  void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
+
+  // dispatcher.cc. Tells the repair of the event, does what follows, and tells it what came of
+  // that, until nothing is left to do.
+  Reply Dispatch(RepairId repair_id, Event event);
+  Actions Hear(RepairId repair_id, Event event);
+  Actions HearLocked(RepairId repair_id, Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Follow(RepairId repair_id, Actions actions, Reply* reply);
+  // The same for several repairs, side by side.
+  void FollowAll(std::vector<Heard> heard);
+  // The answer of each action, if it has one.
+  std::optional<Event> Do(RepairId repair_id, action::Plan& plan, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::Journal& journal, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::StartParts& start, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::AskParts& ask, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::EndParts& end, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::Cancel& cancel, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::CancelLater& cancel, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::MoveBlock& move, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::TryPlan& attempt, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::Grant& grant, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::Refuse& refuse, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::Advise& advise, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::Fault& fault, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::End& end, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::TellEnd& tell, Reply* reply);
+  std::optional<Event> Do(RepairId repair_id, action::TellPartEnd& tell, Reply* reply);
+  event::Planned PlanAttempt(RepairId repair_id, const action::Plan& plan);
+  absl::StatusOr<PlannedAttempt> MakeParts(RepairId repair_id, const action::Plan& plan,
+                                           PlannedRepair planned);
+  // Helpers without an address get the one that they have now; those that have none are gone.
+  std::vector<HelperAddress> Addressed(std::vector<HelperAddress> helpers);
+  // Records that a helper found its block corrupt when it opened it.
+  void ReportOpened(const HelperGateway::Handout& handout, const absl::Status& status);
+  void StoreEnd(const RepairRecord& record);
   void StoreUnwritten();
-  bool Runs(RepairId repair_id);
 
   Catalog* const catalog_;
   Journal* const journal_;
   HelperGateway* const helpers_;
   const Clock* const clock_;
   const Options options_;
+  RepairListener* const listener_;
   const TimePoint started_;
   NodeRegistry nodes_;
   KnownLinks links_;
   BusyNodes busy_;
   CorruptBlocks corrupt_;
   RepairPlanner planner_;
-  OnHostedEnd on_hosted_end_ = [](const HostedEnd&) {};
-  OnHostedPartEnd on_hosted_part_end_ = [](const HostedPartEnd&) {};
-  OnHostedFault on_hosted_fault_ = [this](RepairId repair_id) { GoOn(repair_id); };
 
   Mutex mutex_;
   uint32_t max_running_ ABSL_GUARDED_BY(mutex_);
-  std::map<RepairId, Running> running_ ABSL_GUARDED_BY(mutex_);
+  // Ended repairs stay until the last answer has come.
+  std::map<RepairId, Tracked> repairs_ ABSL_GUARDED_BY(mutex_);
   std::map<RepairId, Ended> ended_ ABSL_GUARDED_BY(mutex_);
   std::vector<LeftBehind> left_behind_ ABSL_GUARDED_BY(mutex_);  // for Expire to cancel
   // Ended repairs that the journal could not record yet, and therefore still has as running. They

@@ -37,14 +37,32 @@ std::string RackOf(const ExplainedRepair& repair, const std::string& node) {
   return found == repair.racks.end() ? "" : found->second;
 }
 
+// Lanes that take turns have hundreds of runs.
 std::string SlicesText(const LaneSlices& slices) {
+  constexpr size_t kMostRuns = 4;
   std::string text;
-  for (const SliceRun& run : slices.runs()) {
+  for (size_t i = 0; i < std::min(kMostRuns, slices.runs().size()); ++i) {
+    const SliceRun& run = slices.runs()[i];
     const uint32_t last = run.first + (run.count - 1) * run.stride;
     text += (text.empty() ? "" : ", ") + std::to_string(run.first) + ".." + std::to_string(last);
     if (run.stride > 1) text += " step " + std::to_string(run.stride);
   }
+  if (slices.runs().size() > kMostRuns) {
+    text += " and " + std::to_string(slices.runs().size() - kMostRuns) + " more runs";
+  }
   return text;
+}
+
+// "lane 1: 25.0 %, slices 0..9".
+std::string LaneTitle(const RepairPlan& plan, size_t index) {
+  uint64_t all = 0;
+  for (const PlanLane& lane : plan.lanes) all += lane.slices.count();
+  const LaneSlices& slices = plan.lanes[index].slices;
+  std::string title = "lane " + std::to_string(index) + ": ";
+  if (plan.lanes.size() > 1) {
+    title += Fixed(100.0 * slices.count() / static_cast<double>(all), 1) + " %, ";
+  }
+  return title + "slices " + SlicesText(slices);
 }
 
 std::string Listed(const std::vector<uint32_t>& numbers) {
@@ -126,7 +144,7 @@ std::string PlanAsText(const ExplainedRepair& repair) {
   text += "\n";
   for (size_t i = 0; i < plan.lanes.size(); ++i) {
     const PlanLane& lane = plan.lanes[i];
-    text += "lane " + std::to_string(i) + ": slices " + SlicesText(lane.slices) + "\n";
+    text += LaneTitle(plan, i) + "\n";
     for (size_t hop = 0; hop < lane.hops.size(); ++hop) {
       text += HopLine(repair, lane.hops[hop], hop);
     }
@@ -194,8 +212,8 @@ std::string PlanAsDot(const ExplainedRepair& repair) {
     const auto name = [&](size_t hop) {
       return "l" + std::to_string(i) + "h" + std::to_string(hop);
     };
-    dot += "  subgraph cluster_" + std::to_string(i) + " {\n    label=" +
-           Quoted("lane " + std::to_string(i) + ": slices " + SlicesText(lane.slices)) + ";\n";
+    dot += "  subgraph cluster_" + std::to_string(i) +
+           " {\n    label=" + Quoted(LaneTitle(repair.plan, i)) + ";\n";
     for (size_t hop = 0; hop < lane.hops.size(); ++hop) {
       const PlanHop& planned = lane.hops[hop];
       std::string label = planned.node;

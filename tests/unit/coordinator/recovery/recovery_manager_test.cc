@@ -21,10 +21,12 @@ class RecoveryManagerTest : public testing::Test {
 
   void Start() {
     manager_.reset();
+    repairs_.reset();
+    news_ = std::make_unique<HostedNews>();
     RepairCoordinator::Options options;
     options.dead_after = std::chrono::hours(1);
     repairs_ = std::make_unique<RepairCoordinator>(&catalog_, &journal_, &helpers_,
-                                                   &Clock::System(), options);
+                                                   &Clock::System(), options, news_.get());
     for (int i = 1; i < 9; ++i) Register("n" + std::to_string(i));
     Register("spare");
     RecoveryManager::Options recovery;
@@ -32,7 +34,7 @@ class RecoveryManagerTest : public testing::Test {
     recovery.queue.max_attempts = 3;
     recovery.streams_per_node = 4;
     recovery.delay = delay_;
-    manager_ = std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(),
+    manager_ = std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(), news_.get(),
                                                  &Clock::System(), recovery);
     ASSERT_TRUE(manager_->Open(*journal_.TakeInterrupted(0)).ok());
   }
@@ -107,6 +109,7 @@ class RecoveryManagerTest : public testing::Test {
   MemoryJournal journal_;
   FakeHelpers helpers_;
   size_t answered_ = 0;
+  std::unique_ptr<HostedNews> news_;
   std::unique_ptr<RepairCoordinator> repairs_;
   std::unique_ptr<RecoveryManager> manager_;
 };

@@ -152,7 +152,10 @@ TEST_F(HostedAttempts, TheyAreBounded) {
 
 TEST_F(HostedAttempts, ACancelThatComesBeforeTheNextOneHolds) {
   std::vector<RepairId> faults;
-  coordinator_.SetHostedFault([&](RepairId id) { faults.push_back(id); });
+  listener_.on_fault = [&](RepairId id) {
+    faults.push_back(id);
+    return true;
+  };
   const RepairId id = Begin();
   HostHas(6, "n3");
   coordinator_.ReportPart("spare", id, 0, Lost("n3"));
@@ -164,7 +167,7 @@ TEST_F(HostedAttempts, ACancelThatComesBeforeTheNextOneHolds) {
   ASSERT_EQ(ends_.size(), 1u);
   EXPECT_TRUE(absl::IsCancelled(ends_[0].status));
   EXPECT_EQ(helpers_.cancelled, std::vector<uint32_t>{0}) << "the host discards what it has";
-  coordinator_.GoOn(id);
+  coordinator_.StartNextAttempt(id);
   EXPECT_EQ(helpers_.rounds, 1);
   EXPECT_EQ(ends_.size(), 1u);
   EXPECT_EQ(coordinator_.counts().failed, 1u);
@@ -172,8 +175,7 @@ TEST_F(HostedAttempts, ACancelThatComesBeforeTheNextOneHolds) {
 
 TEST_F(HostedAttempts, AnAttemptThatARestartHasForgottenEndsAsItDid) {
   const RepairId id = Begin();
-  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
-  next.SetHostedEnd([this](const HostedEnd& end) { ends_.push_back(end); });
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {}, &listener_);
   next.Adopt(*journal_.TakeInterrupted(0));
   HostHas(6, "n3");
   next.ReportPart("spare", id, 0, Lost("n3"));
@@ -224,7 +226,9 @@ TEST_F(HostedAttempts, AThreadOfItsOwnTakesThemOn) {
   const RepairId id = Begin();
   HostHas(6, "n3");
   {
-    HostedWatch watch(&coordinator_);
+    HostedWatch watch;
+    watch.Start(&coordinator_);
+    listener_.on_fault = [&](RepairId fault) { return watch.OnHostedFault(fault); };
     coordinator_.ReportPart("spare", id, 0, Lost("n3"));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     const auto attempt = [&] { return coordinator_.Find(id)->attempt; };

@@ -15,7 +15,6 @@ class HostedRepairs : public Repairs {
   void SetUp() override {
     Repairs::SetUp();
     Register("spare");
-    coordinator_.SetHostedEnd([this](const HostedEnd& end) { ends_.push_back(end); });
   }
   RepairId Begin(const std::string& host = "spare") {
     RepairRequest request = Request("b0");
@@ -31,7 +30,7 @@ class HostedRepairs : public Repairs {
         ->part;
   }
 
-  std::vector<HostedEnd> ends_;
+  std::vector<HostedEnd>& ends_ = listener_.ends;
 };
 
 }  // namespace ecpipe

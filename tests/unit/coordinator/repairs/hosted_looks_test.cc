@@ -64,10 +64,10 @@ class HostedLooks : public HostedRepairs {
     }
   }
   // True if it was time to.
-  bool Look(Duration later = RepairCoordinator::kLookAtHostsEvery) {
+  bool Look(Duration later = RepairTracker::kLookAtHostsEvery) {
     clock_.Advance(later);
     const std::vector<RepairId> due = coordinator_.HostedToLookAt();
-    for (const RepairId id : due) coordinator_.LookAtHosted(id);
+    for (const RepairId id : due) coordinator_.CheckProgress(id);
     return !due.empty();
   }
   std::set<std::string> AtWork() const {
@@ -231,7 +231,8 @@ TEST_F(HostedLooks, OfAnAdoptedOneNobodyKnowsWhomToAsk) {
 TEST_F(HostedLooks, AThreadOfItsOwnLooks) {
   RepairCoordinator::Options options;
   options.dead_after = std::chrono::minutes(1);
-  RepairCoordinator coordinator(&catalog_, &journal_, &helpers_, &Clock::System(), options);
+  HostedWatch watch;
+  RepairCoordinator coordinator(&catalog_, &journal_, &helpers_, &Clock::System(), options, &watch);
   for (const char* node : {"n0", "n1", "n2", "n3", "n4", "n5", "spare"}) {
     ASSERT_TRUE(coordinator.Register(FakeNode(node)).ok());
   }
@@ -242,14 +243,14 @@ TEST_F(HostedLooks, AThreadOfItsOwnLooks) {
   Watch();
   ASSERT_TRUE(AtWork().contains("n3"));
   helpers_.down = {"n3"};
-  HostedWatch watch(&coordinator);
-  watch.Start();
+  watch.Start(&coordinator);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const auto attempt = [&] { return coordinator.Find(grant->repair_id)->attempt; };
   while (attempt() == 0 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
   }
   EXPECT_EQ(attempt(), 1u);
+  watch.Stop();
 }
 
 }  // namespace

@@ -145,8 +145,7 @@ TEST_F(HostedRepairs, WhoCannotHost) {
 
 TEST_F(HostedRepairs, ANewCoordinatorTakesUpWhatWasUnderWay) {
   const RepairId id = Begin();
-  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
-  next.SetHostedEnd([this](const HostedEnd& end) { ends_.push_back(end); });
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {}, &listener_);
   next.Adopt(*journal_.TakeInterrupted(0));
   next.Expire();
   EXPECT_TRUE(ends_.empty()) << "nobody has registered yet";
@@ -158,8 +157,7 @@ TEST_F(HostedRepairs, ANewCoordinatorTakesUpWhatWasUnderWay) {
 
 TEST_F(HostedRepairs, WhatWasUnderWayAndIsNeverHeardOfFails) {
   Begin();
-  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
-  next.SetHostedEnd([this](const HostedEnd& end) { ends_.push_back(end); });
+  RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {}, &listener_);
   next.Adopt(*journal_.TakeInterrupted(0));
   clock_.Advance(std::chrono::seconds(31));
   ASSERT_TRUE(next.Register(FakeNode("spare")).ok());

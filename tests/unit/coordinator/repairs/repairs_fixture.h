@@ -4,12 +4,23 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "coordinator/repairs/repair_coordinator.h"
 #include "unit/coordinator/fakes.h"
 
 namespace ecpipe {
+
+class FakeListener : public RepairListener {
+ public:
+  void OnHostedEnd(const HostedEnd& end) override { ends.push_back(end); }
+  bool OnHostedFault(RepairId repair_id) override { return on_fault && on_fault(repair_id); }
+
+  std::vector<HostedEnd> ends;
+  std::function<bool(RepairId)> on_fault;
+};
 
 class Repairs : public ::testing::Test {
  protected:
@@ -34,7 +45,8 @@ class Repairs : public ::testing::Test {
   MemoryJournal journal_;
   FakeHelpers helpers_;
   FakeClock clock_;
-  RepairCoordinator coordinator_{&catalog_, &journal_, &helpers_, &clock_, {}};
+  FakeListener listener_;
+  RepairCoordinator coordinator_{&catalog_, &journal_, &helpers_, &clock_, {}, &listener_};
 };
 
 }  // namespace ecpipe

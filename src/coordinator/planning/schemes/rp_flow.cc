@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// A packing of in-trees (docs/design/017-trees.md): each lane is a tree of k helpers, and the lanes
+// together use what the links have. A single path is as fast as its slowest link; a packing is
+// bounded by what can flow to the requestor.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "coordinator/planning/helper_paths.h"
+#include "coordinator/planning/lanes.h"
+#include "coordinator/planning/scheme.h"
+#include "coordinator/planning/trees/tree_packing.h"
+#include "coordinator/planning/trees/whole_slices.h"
+
+namespace ecpipe::schemes {
+namespace {
+
+// Each lane is a hop with streams and buffers at every node of its tree.
+constexpr size_t kMostTrees = 64;
+// Planning takes at most this share of the time of the repair.
+constexpr double kPlanningShare = 0.02;
+// An elementary step takes 1 to 2 ns.
+constexpr double kStepsPerSecond = 5e8;
+// 5 ms for 14 nodes.
+constexpr uint64_t kMostStepsOfHelper = 250'000;
+// A packing that gains less than this over a path is not worth its lanes.
+constexpr double kLeastGainOverPath = 1.01;
+
+// The blocks that may help, and what limits the streams between their nodes.
+struct Problem {
+  std::vector<int> blocks;  // block index of each helper
+  FlowNetwork network;
+  std::vector<double> speeds;  // of each arc, from * (helpers + 1) + to
+
+  double SpeedOf(int from, int to) const {
+    return speeds[static_cast<size_t>(from) * (blocks.size() + 1) + static_cast<size_t>(to)];
+  }
+};
+
+class ProblemMaker {
+ public:
+  explicit ProblemMaker(const PlanRequest& request)
+      : request_(request), links_(request.cluster), requestor_(request.requestors[0]) {}
+
+  Problem Make(std::vector<int> blocks) {
+    const auto helpers = static_cast<int>(blocks.size());
+    const auto needed = static_cast<int>(request_.equation.terms.size());
+    Problem problem{std::move(blocks), FlowNetwork(helpers, needed), {}};
+    for (int from = 0; from < helpers; ++from) {
+      for (int to = 0; to <= helpers; ++to) AddArc(from, to, &problem);
+    }
+    return problem;
+  }
+
+ private:
+  const std::string& NodeOf(const Problem& problem, int helper) const {
+    const auto i = static_cast<size_t>(helper);
+    return i == problem.blocks.size()
+               ? requestor_
+               : request_.block_nodes[static_cast<size_t>(problem.blocks[i])];
+  }
+
+  void AddArc(int from, int to, Problem* problem) {
+    const std::string& sender = NodeOf(*problem, from);
+    const std::string& receiver = NodeOf(*problem, to);
+    const double speed = links_.Between(sender, receiver);
+    problem->speeds.push_back(speed);
+    if (sender == receiver) return;
+    const auto use = [&](const char* kind, const std::string& name, double limit) {
+      const auto [found, added] = limits_.try_emplace({kind, name}, 0);
+      if (added) found->second = problem->network.AddLimit(limit);
+      problem->network.Use(from, to, found->second);
+    };
+    const double up = links_.Up(sender);
+    const double down = links_.Down(receiver);
+    use("up", sender, up);
+    use("down", receiver, down);
+    if (speed < std::min(up, down)) {
+      problem->network.Use(from, to, problem->network.AddLimit(speed));
+    }
+    const double rack = request_.cluster.rack_bytes_per_second;
+    if (rack <= 0 || !links_.CrossesRacks(sender, receiver)) return;
+    use("out of", links_.RackOf(sender), rack);
+    use("into", links_.RackOf(receiver), rack);
+  }
+
+  const PlanRequest& request_;
+  const Links links_;
+  const std::string& requestor_;
+  std::map<std::pair<std::string, std::string>, size_t> limits_;
+};
+
+// The seconds that a slice of one byte takes through the tree, without its last stream.
+double Latency(const Problem& problem, const InTree& tree) {
+  const auto helpers = static_cast<int>(problem.blocks.size());
+  double longest = 0;
+  for (int leaf = 0; leaf < helpers; ++leaf) {
+    if (tree.parent[static_cast<size_t>(leaf)] == InTree::kOutside) continue;
+    double sum = 0;
+    for (int node = leaf; tree.parent[static_cast<size_t>(node)] != helpers;) {
+      const int parent = tree.parent[static_cast<size_t>(node)];
+      sum += 1 / problem.SpeedOf(node, parent);
+      node = parent;
+    }
+    longest = std::max(longest, sum);
+  }
+  return longest;
+}
+
+// Leaves out the trees whose slices are so long under way that the rest is done sooner alone.
+void DropSlowOnes(const PlanRequest& request, const Problem& problem,
+                  std::vector<PackedTree>* trees) {
+  std::vector<std::pair<double, PackedTree>> by_latency;
+  for (PackedTree& tree : *trees) {
+    const double latency = Latency(problem, tree.tree);
+    by_latency.emplace_back(latency, std::move(tree));
+  }
+  std::stable_sort(by_latency.begin(), by_latency.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  size_t kept = 0;
+  double rate = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < by_latency.size(); ++i) {
+    rate += by_latency[i].second.rate;
+    const double time = static_cast<double>(request.grid.bytes) / rate +
+                        request.grid.slice_bytes * by_latency[i].first;
+    if (time >= least) continue;
+    least = time;
+    kept = i + 1;
+  }
+  trees->clear();
+  for (size_t i = 0; i < kept; ++i) trees->push_back(std::move(by_latency[i].second));
+}
+
+// Appends the helper after all that send to it. Returns its hop.
+int AddHops(const PlanRequest& request, const std::map<int, const EquationTerm*>& terms,
+            const Problem& problem, const InTree& tree, int helper, PlanLane* lane) {
+  const int block = problem.blocks[static_cast<size_t>(helper)];
+  PlanHop hop = HelperHop(request, *terms.at(block));
+  for (int child = 0; child < static_cast<int>(problem.blocks.size()); ++child) {
+    if (tree.parent[static_cast<size_t>(child)] != helper) continue;
+    hop.inputs.push_back(
+        PartialSums(AddHops(request, terms, problem, tree, child, lane), hop.rows));
+  }
+  lane->hops.push_back(std::move(hop));
+  return static_cast<int>(lane->hops.size()) - 1;
+}
+
+PlanLane TreeLane(const PlanRequest& request, const std::vector<EquationTerm>& equation,
+                  const Problem& problem, const InTree& tree) {
+  std::map<int, const EquationTerm*> terms;
+  for (const EquationTerm& term : equation) terms[term.block_index] = &term;
+  PlanLane lane;
+  PlanHop centre = CentreHop(request, Takers(request)[0]);
+  const auto helpers = static_cast<int>(problem.blocks.size());
+  for (int helper = 0; helper < helpers; ++helper) {
+    if (tree.parent[static_cast<size_t>(helper)] != helpers) continue;
+    centre.inputs.push_back(
+        PartialSums(AddHops(request, terms, problem, tree, helper, &lane), centre.rows));
+  }
+  lane.hops.push_back(std::move(centre));
+  return lane;
+}
+
+// The terms for the helpers of a tree. Empty: the code cannot use them.
+class Equations {
+ public:
+  explicit Equations(const PlanRequest& request) : request_(request) {}
+
+  const std::vector<EquationTerm>& Of(const std::vector<int>& blocks) {
+    const auto [found, added] = known_.try_emplace(blocks);
+    if (!added) return found->second;
+    const RepairEquation& base = request_.equation;
+    std::vector<int> of_base;
+    for (const EquationTerm& term : base.terms) of_base.push_back(term.block_index);
+    std::sort(of_base.begin(), of_base.end());
+    if (of_base == blocks) return found->second = base.terms;
+    if (request_.code == nullptr) return found->second;
+    absl::StatusOr<RepairEquation> equation = request_.code->Equation(base.failed, blocks);
+    if (!equation.ok() || equation->terms.size() != blocks.size()) return found->second;
+    return found->second = std::move(equation->terms);
+  }
+
+ private:
+  const PlanRequest& request_;
+  std::map<std::vector<int>, std::vector<EquationTerm>> known_;
+};
+
+struct FlowPlan {
+  PlanLanes lanes;
+  double rate = 0;  // of the packing
+};
+
+// No lanes: the code cannot use the helpers of a tree.
+FlowPlan Pack(const PlanRequest& request, std::vector<int> blocks) {
+  const Problem problem = ProblemMaker(request).Make(std::move(blocks));
+  const auto row_bytes = static_cast<double>(request.grid.bytes * request.equation.rows());
+  PackingOptions options;
+  options.most_trees = kMostTrees;
+  options.most_steps = kMostStepsOfHelper * problem.blocks.size();
+  options.most_steps_at_rate_1 = kPlanningShare * row_bytes * kStepsPerSecond;
+  TreePacking packing = PackTrees(problem.network, options);
+  DropSlowOnes(request, problem, &packing.trees);
+  const uint32_t slices = request.grid.slice_count();
+  const std::vector<uint32_t> whole = WholeSlices(problem.network, packing.trees, slices);
+  FlowPlan plan;
+  Equations equations(request);
+  std::vector<uint32_t> counts;
+  for (size_t i = 0; i < packing.trees.size(); ++i) {
+    if (whole[i] == 0) continue;
+    const InTree& tree = packing.trees[i].tree;
+    std::vector<int> helping;
+    for (size_t helper = 0; helper < problem.blocks.size(); ++helper) {
+      if (tree.parent[helper] != InTree::kOutside) helping.push_back(problem.blocks[helper]);
+    }
+    std::sort(helping.begin(), helping.end());
+    const std::vector<EquationTerm>& terms = equations.Of(helping);
+    if (terms.empty()) return {};
+    plan.lanes.push_back(TreeLane(request, terms, problem, tree));
+    plan.rate += packing.trees[i].rate;
+    counts.push_back(whole[i]);
+  }
+  const std::vector<LaneSlices> whose = Interleaved(counts, slices);
+  for (size_t i = 0; i < plan.lanes.size(); ++i) plan.lanes[i].slices = whose[i];
+  return plan;
+}
+
+double RateOfPath(const PlanRequest& request, const std::vector<EquationTerm>& path) {
+  const Links links(request.cluster);
+  const auto node = [&](size_t i) {
+    return request.block_nodes[static_cast<size_t>(path[i].block_index)];
+  };
+  double rate = links.Between(node(path.size() - 1), request.requestors[0]);
+  for (size_t i = 0; i + 1 < path.size(); ++i) {
+    rate = std::min(rate, links.Between(node(i), node(i + 1)));
+  }
+  return rate;
+}
+
+absl::StatusOr<PlanLanes> PlanFlow(const PlanRequest& request) {
+  const std::vector<EquationTerm> path = WeightedPath(request);
+  // Trees have one root. Several requestors would need one packing for each of them, which share
+  // what helpers send.
+  if (Takers(request).size() > 1) return PlanLanes{PathLane(request, path)};
+  FlowPlan plan;
+  if (request.code != nullptr) plan = Pack(request, request.survivors);
+  if (plan.lanes.empty()) {
+    std::vector<int> blocks;
+    for (const EquationTerm& term : request.equation.terms) blocks.push_back(term.block_index);
+    plan = Pack(request, std::move(blocks));
+  }
+  if (plan.rate <= kLeastGainOverPath * RateOfPath(request, path)) {
+    return PlanLanes{PathLane(request, path)};
+  }
+  return std::move(plan.lanes);
+}
+
+}  // namespace
+
+extern const Scheme rp_flow = {.name = "rp-flow",
+                               .help = "a packing of trees; for unequal links, uses all of them",
+                               .timeslots = "1 + (k-1)/s",
+                               .source = "beyond the paper",
+                               .looks_at = {.links = true},
+                               .rank = 57,
+                               .plan = PlanFlow};
+
+}  // namespace ecpipe::schemes

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// RepairCoordinator: does what the trackers of repairs want done.
+#include <algorithm>
+#include <atomic>
+#include <deque>
+
+#include "absl/strings/str_format.h"
+#include "base/fault_points.h"
+#include "base/process/log.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "coordinator/repairs/part_builder.h"
+#include "coordinator/repairs/random_ids.h"
+#include "coordinator/repairs/repair_coordinator.h"
+
+namespace ecpipe {
+namespace {
+
+// Helpers answer within milliseconds. Who asks has waited already.
+constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
+// They wait nearly all of their time.
+constexpr size_t kMaxThreads = 8;
+
+void LogJournalFailure(const absl::Status& status) {
+  Log(LogLevel::kError, "journal.failed", {{"status", StatusText(status)}});
+}
+
+}  // namespace
+
+Actions RepairCoordinator::Hear(RepairId repair_id, Event event) {
+  MutexLock lock(&mutex_);
+  return HearLocked(repair_id, std::move(event));
+}
+
+Actions RepairCoordinator::HearLocked(RepairId repair_id, Event event) {
+  const auto found = repairs_.find(repair_id);
+  if (found == repairs_.end()) return {};
+  Tracked& tracked = found->second;
+  Actions actions = tracked.repair.On(std::move(event), clock_->Now());
+  if (tracked.repair.set_aside()) tracked.busy.reset();
+  if (tracked.repair.ended() && tracked.busy != nullptr) {
+    tracked.busy->Release();
+    ended_[repair_id] = {clock_->Now(), std::exchange(tracked.busy, nullptr)};
+  }
+  if (tracked.repair.gone()) repairs_.erase(found);
+  return actions;
+}
+
+RepairCoordinator::Reply RepairCoordinator::Dispatch(RepairId repair_id, Event event) {
+  Reply reply;
+  Follow(repair_id, Hear(repair_id, std::move(event)), &reply);
+  return reply;
+}
+
+void RepairCoordinator::Follow(RepairId repair_id, Actions actions, Reply* reply) {
+  std::deque<Action> left(std::make_move_iterator(actions.begin()),
+                          std::make_move_iterator(actions.end()));
+  while (!left.empty()) {
+    std::optional<Event> answer =
+        std::visit([&](auto& action) { return Do(repair_id, action, reply); }, left.front());
+    left.pop_front();
+    if (!answer) continue;
+    for (Action& next : Hear(repair_id, *std::move(answer))) left.push_back(std::move(next));
+  }
+}
+
+void RepairCoordinator::FollowAll(std::vector<Heard> heard) {
+  std::erase_if(heard, [](const Heard& one) { return one.actions.empty(); });
+  std::atomic<size_t> next = 0;
+  const auto follow = [&] {
+    for (size_t i = next++; i < heard.size(); i = next++) {
+      Reply reply;
+      Follow(heard[i].repair_id, std::move(heard[i].actions), &reply);
+    }
+  };
+  std::vector<Thread> threads;
+  while (threads.size() + 1 < std::min(heard.size(), kMaxThreads)) threads.emplace_back(follow);
+  follow();
+  for (Thread& thread : threads) thread.join();
+}
+
+event::Planned RepairCoordinator::PlanAttempt(RepairId repair_id, const action::Plan& plan) {
+  event::Planned planned{.plan = absl::UnknownError(""), .left_out = plan.left_out};
+  const absl::StatusOr<LostBlocks> lost = Locate(plan.request);
+  if (!lost.ok()) {
+    planned.plan = lost.status();
+    return planned;
+  }
+  // Asked before planning: who registers meanwhile is in no plan.
+  planned.gathered = Gathered(*lost);
+  LeftOut& left_out = planned.left_out;
+  absl::StatusOr<PlannedRepair> repair = planner_.Plan(plan.request, *lost, left_out.reasons());
+  while (!repair.ok() && left_out.ReadmitOne()) {
+    repair = planner_.Plan(plan.request, *lost, left_out.reasons());
+  }
+  if (repair.ok()) {
+    planned.plan = MakeParts(repair_id, plan, *std::move(repair));
+  } else {
+    planned.plan = repair.status();
+  }
+  return planned;
+}
+
+absl::StatusOr<PlannedAttempt> RepairCoordinator::MakeParts(RepairId repair_id,
+                                                            const action::Plan& plan,
+                                                            PlannedRepair planned) {
+  const RepairRequest& request = plan.request;
+  PartContext context{.repair_id = repair_id,
+                      .attempt = plan.attempt,
+                      .transport = request.transport,
+                      .stripe = &planned.stripe,
+                      .addresses = {},
+                      .new_token = RandomToken};
+  std::map<std::string, std::string> control_addresses;
+  PlannedAttempt attempt;
+  for (const NodeLoad& load : planned.cost.loads) {
+    const std::optional<NodeView> node = nodes_.Find(load.node);
+    if (!node) continue;
+    const NodeRecord& record = node->record;
+    control_addresses[load.node] = record.control_address;
+    context.addresses[load.node] =
+        request.transport == TransportKind::kRedis ? record.redis_address : record.data_address;
+    attempt.incarnations[load.node] = record.incarnation;
+  }
+  ECPIPE_ASSIGN_OR_RETURN(auto parts, BuildParts(planned.plan, context));
+  for (size_t i = 0; i < request.hosts.size(); ++i) {
+    const auto first_row = static_cast<Row>(i * planned.plan.layout.sub_blocks);
+    parts.at(request.hosts[i]).stores = {
+        {first_row, request.block_ids[i], planned.block_lengths[i]}};
+  }
+  // In the plan's order, so that a sender tends to know its edges before its receiver dials.
+  for (const NodeLoad& load : planned.cost.loads) {
+    const auto control = control_addresses.find(load.node);
+    RepairPart& part = parts.at(load.node);
+    part.background = request.background;
+    if (control == control_addresses.end()) {
+      attempt.requestor_part = std::move(part);
+    } else {
+      attempt.handouts.push_back({{load.node, control->second}, std::move(part)});
+    }
+  }
+  attempt.planned = std::move(planned);
+  return attempt;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Plan& plan, Reply*) {
+  if (!plan.after.ok()) {
+    Log(LogLevel::kWarning, "repair.resume",
+        {{"repair", RepairIdText(repair_id)},
+         {"attempt", std::to_string(plan.attempt)},
+         {"missing", std::to_string(plan.request.left->bytes())},
+         {"status", StatusText(plan.after)}});
+  }
+  return PlanAttempt(repair_id, plan);
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId, action::Journal& journal, Reply*) {
+  return event::Journaled{journal_->Record(journal.record)};
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::StartParts& start, Reply*) {
+  std::vector<std::string> nodes;
+  for (const auto& handout : start.handouts) nodes.push_back(handout.helper.node);
+  {
+    MutexLock lock(&mutex_);
+    if (FindRunning(repair_id) != nullptr) {
+      std::shared_ptr<BusyNodes::Hold>& busy = repairs_.at(repair_id).busy;
+      busy.reset();  // an attempt does not share nodes with the one before
+      busy = busy_.Take(nodes);
+    }
+  }
+  event::Started started{.failure = FaultPoint("coordinator.before_handout")};
+  if (!started.failure.ok()) return started;
+  const auto outcomes = helpers_->StartParts(start.handouts, options_.handout_timeout);
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].ok()) {
+      if (!started.checksum) started.checksum = outcomes[i]->checksum;
+      continue;
+    }
+    const absl::Status& status = outcomes[i].status();
+    if (started.failure.ok()) started.failure = status;
+    started.refused.emplace(nodes[i], status.message());
+    if (absl::IsDataLoss(status)) ReportOpened(start.handouts[i], status);
+    Log(LogLevel::kWarning, "repair.helper_refused",
+        {{"repair", RepairIdText(repair_id)},
+         {"attempt", std::to_string(start.handouts[i].part.attempt)},
+         {"node", nodes[i]},
+         {"status", StatusText(status)}});
+  }
+  return started;
+}
+
+// A node has at most one block of a stripe that a plan reads, so this is the one.
+void RepairCoordinator::ReportOpened(const HelperGateway::Handout& handout,
+                                     const absl::Status& status) {
+  for (const HopSpec& hop : handout.part.hops) {
+    if (!hop.block) continue;
+    return ReportCorrupt(handout.helper.node, handout.part.repair_id, hop.block->block_id,
+                         std::string(status.message()));
+  }
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::AskParts& ask, Reply*) {
+  event::Answered answered{ask.question, ask.attempt, {}, std::move(ask.look)};
+  std::vector<HelperAddress> helpers = Addressed(ask.helpers);
+  if (helpers.empty()) return answered;
+  auto answers = helpers_->AskParts(repair_id, ask.attempt, helpers, kAskTimeout);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    answered.answers.emplace(helpers[i].node, std::move(answers[i]));
+  }
+  return answered;
+}
+
+std::vector<HelperAddress> RepairCoordinator::Addressed(std::vector<HelperAddress> helpers) {
+  for (HelperAddress& helper : helpers) {
+    if (!helper.control_address.empty()) continue;
+    const std::optional<NodeView> view = nodes_.Find(helper.node);
+    if (view) helper.control_address = view->record.control_address;
+  }
+  std::erase_if(helpers,
+                [](const HelperAddress& helper) { return helper.control_address.empty(); });
+  return helpers;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::EndParts& end, Reply*) {
+  helpers_->EndAttempt(repair_id, end.attempt, end.helpers);
+  return std::nullopt;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Cancel& cancel, Reply*) {
+  helpers_->CancelRepair(repair_id, cancel.attempt, Addressed(std::move(cancel.helpers)));
+  return std::nullopt;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::CancelLater& cancel,
+                                           Reply*) {
+  MutexLock lock(&mutex_);
+  left_behind_.push_back({repair_id, std::move(cancel)});
+  return std::nullopt;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId, action::MoveBlock& move, Reply*) {
+  absl::Status status = catalog_->MoveBlock(move.block_id, move.host);
+  if (status.ok()) corrupt_.Forget(move.block_id);
+  return event::Moved{move.row, std::move(status)};
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId, action::TryPlan& attempt, Reply*) {
+  event::Tried tried{std::move(attempt.look), false};
+  const absl::StatusOr<LostBlocks> lost = Locate(attempt.request);
+  if (!lost.ok()) return tried;
+  LeftOut& left_out = tried.look.left_out;
+  tried.possible = true;
+  while (!planner_.Plan(attempt.request, *lost, left_out.reasons()).ok()) {
+    // Those that are at fault for certain are left out whether or not there are enough others. For
+    // speed only those are taken back that were left out for speed: links that were slow for a
+    // moment, or not the slow ones.
+    if (tried.look.quiet ? left_out.ReadmitOne() : left_out.ReadmitSlow()) continue;
+    tried.possible = tried.look.quiet;
+    break;
+  }
+  return tried;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Grant& granted,
+                                           Reply* reply) {
+  RepairGrant& grant = granted.grant;
+  const bool has_requestor = !grant.part.hops.empty();
+  Log(LogLevel::kInfo, "repair.begin",
+      {{"repair", RepairIdText(repair_id)},
+       {"attempt", std::to_string(granted.attempt)},
+       {"block", granted.request.block_ids[0]},
+       {"blocks", std::to_string(granted.request.block_ids.size())},
+       {"scheme", grant.scheme},
+       {"transport", TransportName(granted.request.transport)},
+       {"bytes", std::to_string(granted.bytes)},
+       {"helpers", std::to_string(grant.cost.loads.size() - (has_requestor ? 1 : 0))}});
+  reply->grant = std::move(grant);
+  return std::nullopt;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId, action::Refuse& refuse, Reply* reply) {
+  reply->grant = std::move(refuse.status);
+  return std::nullopt;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId, action::Advise& advise, Reply* reply) {
+  reply->advice = std::move(advise.inspection);
+  return std::nullopt;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Fault&, Reply*) {
+  if (listener_ != nullptr && listener_->OnHostedFault(repair_id)) return std::nullopt;
+  return event::NextAttempt{};
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId, action::End& end, Reply*) {
+  RepairRecord& record = end.record;
+  record.ended_unix_ms = clock_->UnixMillis();
+  StoreEnd(record);
+  if (end.again) return std::nullopt;
+  const bool done = record.state == RepairState::kDone;
+  const auto millis = static_cast<double>(record.ended_unix_ms - record.started_unix_ms);
+  Log(done ? LogLevel::kInfo : LogLevel::kWarning, "repair.end",
+      {{"repair", RepairIdText(record.repair_id)},
+       {"state", RepairStateName(record.state)},
+       {"seconds", absl::StrFormat("%.1f", millis / 1000)},
+       {"detail", record.detail}});
+  MutexLock lock(&mutex_);
+  ++(done ? counts_.done : counts_.failed);
+  return std::nullopt;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId, action::TellEnd& tell, Reply*) {
+  if (listener_ != nullptr) listener_->OnHostedEnd(tell.end);
+  return std::nullopt;
+}
+
+std::optional<Event> RepairCoordinator::Do(RepairId, action::TellPartEnd& tell, Reply*) {
+  if (listener_ != nullptr) listener_->OnHostedPartEnd(tell.end);
+  return std::nullopt;
+}
+
+void RepairCoordinator::StoreEnd(const RepairRecord& record) {
+  const absl::Status written = journal_->Record(record);
+  if (written.ok()) return;
+  LogJournalFailure(written);
+  MutexLock lock(&mutex_);
+  if (unwritten_.size() < options_.max_running) unwritten_[record.repair_id] = record;
+}
+
+void RepairCoordinator::StoreUnwritten() {
+  std::map<RepairId, RepairRecord> unwritten;
+  {
+    MutexLock lock(&mutex_);
+    unwritten = unwritten_;
+  }
+  for (const auto& [repair_id, record] : unwritten) {
+    // The next ones would fail as well.
+    if (!journal_->Record(record).ok()) return;
+    MutexLock lock(&mutex_);
+    unwritten_.erase(repair_id);
+  }
+}
+
+}  // namespace ecpipe

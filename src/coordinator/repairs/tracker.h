@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows one repair from its plan to its end: it hears what happened, and says what is to be done.
+// Pure: no lock, no clock, no call. RepairCoordinator does what it says and tells it what came of
+// it. docs/design/008-attempts.md has the reasoning.
+//
+//   Planning --> HandingOut --> Running --------------------> Ended
+//      ^  ^          |             |  \ hosted: a fault
+//      |  '----------' refused     |   '--> Failed
+//      |                           v          | NextAttempt
+//      '----------------------- Resuming <----'
+//   SetAside: a resumed repair that waits for helpers to register, until its requestor asks again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "coordinator/repairs/tracker_events.h"
+
+namespace ecpipe {
+
+absl::Status WaitsForHelpers(const absl::Status& why);
+
+class RepairTracker {
+ public:
+  // How soon the first attempt of a hosted repair that brings no bytes is looked at.
+  static constexpr Duration kLookAtHostsEvery = std::chrono::milliseconds(500);
+
+  // A repair is over if all its parts have ended and its requestor, or a helper that stores one of
+  // its blocks, is silent for `abandon_after`. The first event is Begin.
+  RepairTracker(RepairRecord record, RepairRequest request, TimePoint now, Duration abandon_after);
+  // A hosted repair that ran when an earlier coordinator stopped; nobody knows who took part. The
+  // first event is Adopted.
+  static RepairTracker Adopt(RepairRecord record, TimePoint now, Duration abandon_after);
+  // A requestor's repair, in the same case. The first event is Resume.
+  static RepairTracker TakeUp(RepairRecord record, RepairRequest request, LeftOut left_out,
+                              TimePoint now, Duration abandon_after);
+
+  // What is to be done, in this order. Actions that are answered by an event are answered once,
+  // also after the repair has ended.
+  Actions On(Event event, TimePoint now);
+
+  const RepairRecord& record() const { return record_; }
+  bool background() const { return background_; }
+  bool hosted() const { return std::holds_alternative<ForHosts>(kind_); }
+  bool ended() const { return Is<Ended>(); }
+  // It has ended, and no answer is under way.
+  bool gone() const { return ended() && !awaiting_; }
+  // Whether it keeps no node busy until it is resumed.
+  bool set_aside() const { return Is<SetAside>(); }
+  bool IsTimeToLook(TimePoint now) const;
+  // For each node whose part runs: the number of its streams.
+  std::map<std::string, uint64_t> Streams() const;
+
+  // Where it has read a block that is not in the catalog and turns out to be corrupt: at `node`,
+  // which says so itself, or if `node` is empty, at the place that it read last. Empty: nowhere.
+  std::string PlaceOfCorrupt(const std::string& block_id, const std::string& node);
+  // Whether this replica's own helper found it corrupt.
+  bool FoundCorrupt(const std::string& block_id, const std::string& node) const;
+  const std::optional<StripeFacts>& facts() const { return attempt_.request.facts; }
+
+ private:
+  // A requestor takes the bytes, and says how the repair ended.
+  struct ForRequestor {};
+  // Helpers store the blocks. The repair ends by itself.
+  struct ForHosts {
+    // Rows that the hosts report as stored; the catalog does not know them yet (record.moved has
+    // those that it knows).
+    std::set<Row> to_move;
+    bool moving = false;  // the catalog or the journal is being told of a row
+    absl::Status failure;
+    absl::Status consequence;  // an error that follows from a failure which is not known yet
+    bool may_go_on = true;     // whether another attempt may mend a failure
+    TimePoint looked_at;       // the latest look, or the begin of the attempt
+    TimePoint all_looked_at;   // the latest look at which all helpers were asked, or the begin
+    std::optional<uint64_t>
+        came;  // bytes received by the hosts at the latest look, if all answered
+  };
+
+  struct Planning {
+    RepairRequest request;
+    uint32_t attempt = 0;
+    uint32_t end = 0;  // attempts from this one on are too many
+  };
+  struct HandingOut {
+    PlannedAttempt plan;
+    uint32_t end = 0;
+    LeftOut tried;  // left_out_ without the nodes that the plan takes back
+    bool gathered = true;
+  };
+  struct Running {};
+  // A hosted repair that waits for NextAttempt.
+  struct Failed {};
+  struct Resuming {
+    RepairRequest request;  // what is missing
+    absl::Status failure;
+    Suspects suspects;
+  };
+  struct SetAside {};
+  struct Ended {};
+
+  // The latest attempt that was planned.
+  struct Attempt {
+    RepairRequest request;
+    std::vector<HelperAddress> helpers;  // empty if an earlier coordinator chose them
+    std::set<std::string> unreported;    // nodes whose part has not ended
+    Receivers receivers;
+    std::map<std::string, uint64_t> incarnations;  // of the helpers when they were chosen
+    SliceGrid grid;
+    Milestone begin;
+    std::optional<Milestone> milestone;  // from the latest look that showed speeds of links
+    std::optional<PartAnswers> quiet;    // answers at the latest look, if no bytes came then
+  };
+  // The helpers of an attempt: hosts that still have a row to store, and the others.
+  struct Sides {
+    std::vector<HelperAddress> hosts;
+    std::vector<HelperAddress> others;
+  };
+
+  template <typename Phase>
+  bool Is() const {
+    return std::holds_alternative<Phase>(phase_);
+  }
+  ForHosts* hosts() { return std::get_if<ForHosts>(&kind_); }
+  const ForHosts* hosts() const { return std::get_if<ForHosts>(&kind_); }
+  void Do(Action action) { out_.push_back(std::move(action)); }
+  // The same for an action that has to be answered before the repair goes on.
+  void Await(Action action);
+
+  void Hear(event::Begin& begin);
+  void Hear(event::Planned& planned);
+  void Hear(event::Journaled& journaled);
+  void Hear(event::Started& started);
+  void Hear(event::Reported& reported);
+  void Hear(event::Resume& resume);
+  void Hear(event::NextAttempt& next);
+  void Hear(event::Answered& answered);
+  void Hear(event::Moved& moved);
+  void Hear(event::Inspect& inspect);
+  void Hear(event::CheckProgress& check);
+  void Hear(event::Tried& tried);
+  void Hear(event::Finish& finish);
+  void Hear(event::CancelHosted& cancel);
+  void Hear(event::Tick& tick);
+  void Hear(event::Adopted& adopted);
+  // An answer comes after the end.
+  void HearTooLate(const Event& event);
+
+  // tracker_attempts.cc
+  // The first attempt, or the one after a failure.
+  void PlanAttempts(RepairRequest request, const absl::Status& after);
+  void Plan(Planning planning, const absl::Status& after);
+  // Starts the attempt after a failed one, without the suspects. `request` says what is missing.
+  void PlanNextAttempt(RepairRequest request, const Suspects& suspects,
+                       const absl::Status& failure);
+  void BeginAttempt(const PlannedAttempt& plan, RepairRequest request);
+  // No plan, or no attempt more.
+  void GiveUp(const absl::Status& status, bool gathered, const RepairRequest& request);
+  void EndFailed(const absl::Status& status);
+  void End(RepairState state, const std::string& detail);
+  void EndForRequestor(const absl::Status& status, uint64_t verified_bytes);
+  void CancelParts() { Do(action::Cancel{record_.attempt, attempt_.helpers}); }
+  // Why no report of the node's part can come any more; empty if one may come.
+  std::string GoneBecause(const std::string& node, const NodeLives& nodes) const;
+  void EndIfAbandoned(const NodeLives& nodes);
+
+  // tracker_hosts.cc
+  // The row that the node still has to store, if it is a host.
+  std::optional<Row> RowToStore(const std::string& node) const;
+  std::set<std::string> HostsAtWork() const;
+  Sides SidesOf(const std::vector<HelperAddress>& helpers) const;
+  // Acts on the reports of a hosted repair: moves stored blocks, ends the attempt or the repair.
+  void Advance();
+  void AdvanceAfter(const absl::Status& stored);
+  void FailAttempt(const absl::Status& status);
+  void EndHosted(const absl::Status& status);
+  void ContinueFrom(const PartAnswers& hosts_have);
+  void HearSilentHosts(const PartAnswers& answers);
+  void EndIfHopeless(const NodeLives& nodes);
+  std::string SilentHosts() const;
+
+  // tracker_looks.cc
+  void HearLook(Look look, PartAnswers answers);
+  void Judge(Look look, PartAnswers answers);
+  // Whether one of these nodes takes part now.
+  bool LeavesOutAHelper(const LeftOut& left_out) const;
+  bool IsOf(const Look& look) const { return Is<Running>() && look.attempt == record_.attempt; }
+  void Advise(Inspection inspection);
+
+  RepairRecord record_;
+  bool background_ = false;
+  Duration abandon_after_;
+  std::variant<ForRequestor, ForHosts> kind_;
+  std::variant<Planning, HandingOut, Running, Failed, Resuming, SetAside, Ended> phase_;
+  bool awaiting_ = false;
+  bool begun_ = false;    // there was a plan
+  bool granted_ = false;  // whoever began the repair has its answer
+  Attempt attempt_;
+  LeftOut left_out_;  // from all attempts
+  SpeedHistory speed_;
+  TimePoint last_news_;
+  // For a stripe that is not in the catalog: where attempts have read; the latest at the end.
+  std::vector<BlockPlace> places_;
+  // Block ids and nodes: the replicas of these that their own helpers found corrupt.
+  std::set<std::pair<std::string, std::string>> found_corrupt_;
+
+  // While an event is heard.
+  TimePoint now_;
+  Actions out_;
+};
+
+}  // namespace ecpipe

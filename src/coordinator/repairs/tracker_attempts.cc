@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// RepairTracker, its attempts: planned, handed out, and planned again without those at fault.
+#include <algorithm>
+
+#include "base/status.h"
+#include "coordinator/repairs/tracker.h"
+
+namespace ecpipe {
+namespace {
+
+// Each handout leaves out the helpers that refused the one before, so this bounds how many dead
+// helpers one call may discover.
+constexpr uint32_t kMaxHandouts = 5;
+// Of a repair, handouts that were refused included.
+constexpr uint32_t kMaxAttempts = 16;
+
+}  // namespace
+
+absl::Status WaitsForHelpers(const absl::Status& why) {
+  return absl::UnavailableError(
+      "the coordinator has just started and waits for helpers to register: " +
+      std::string(why.message()));
+}
+
+void RepairTracker::PlanAttempts(RepairRequest request, const absl::Status& after) {
+  const uint32_t first = after.ok() ? record_.attempt : record_.attempt + 1;
+  Plan({std::move(request), first, std::min(first + kMaxHandouts, kMaxAttempts)}, after);
+}
+
+void RepairTracker::Plan(Planning planning, const absl::Status& after) {
+  Await(action::Plan{planning.attempt, planning.request, left_out_, after});
+  phase_ = std::move(planning);
+}
+
+void RepairTracker::Hear(event::Begin&) { PlanAttempts(attempt_.request, absl::OkStatus()); }
+
+void RepairTracker::Hear(event::Planned& planned) {
+  awaiting_ = false;
+  auto planning = std::get<Planning>(std::move(phase_));
+  if (!planned.plan.ok()) {
+    return GiveUp(planned.plan.status(), planned.gathered, planning.request);
+  }
+  begun_ = true;
+  record_.attempt = planning.attempt;
+  BeginAttempt(*planned.plan, std::move(planning.request));
+  phase_ = HandingOut{*std::move(planned.plan), planning.end, std::move(planned.left_out),
+                      planned.gathered};
+  Await(action::Journal{record_});
+}
+
+void RepairTracker::BeginAttempt(const PlannedAttempt& plan, RepairRequest request) {
+  const PlannedRepair& planned = plan.planned;
+  record_.offset = planned.offset;
+  record_.bytes = planned.bytes;
+  record_.scheme = planned.plan.scheme;
+  if (request.facts) {
+    places_.insert(places_.end(), planned.stripe.blocks.begin(), planned.stripe.blocks.end());
+  }
+  attempt_ = {.incarnations = plan.incarnations, .grid = planned.plan.grid};
+  for (const HelperGateway::Handout& handout : plan.handouts) {
+    attempt_.helpers.push_back(handout.helper);
+    attempt_.unreported.insert(handout.helper.node);
+    for (const HopSpec& hop : handout.part.hops) {
+      for (const HopOutput& output : hop.outputs) {
+        attempt_.receivers[handout.helper.node].push_back(output.node);
+      }
+    }
+  }
+  attempt_.begin.missing_bytes = (request.left ? request.left->bytes() : planned.plan.grid.bytes) *
+                                 planned.plan.layout.sub_blocks;
+  attempt_.request = std::move(request);
+  last_news_ = now_;
+  if (ForHosts* const hosted = hosts()) {
+    hosted->to_move.clear();
+    hosted->failure = absl::OkStatus();
+    hosted->consequence = absl::OkStatus();
+  }
+}
+
+void RepairTracker::Hear(event::Started& started) {
+  awaiting_ = false;
+  auto handed = std::get<HandingOut>(std::move(phase_));
+  if (!started.failure.ok()) {
+    for (const auto& [node, reason] : started.refused) left_out_.Refuse(node, reason);
+    if (hosted()) {
+      Do(action::EndParts{record_.attempt, attempt_.helpers});
+    } else {
+      CancelParts();
+    }
+    const uint32_t next = record_.attempt + 1;
+    if (next < handed.end) return Plan({attempt_.request, next, handed.end}, absl::OkStatus());
+    return GiveUp(started.failure, handed.gathered, attempt_.request);
+  }
+  phase_ = Running{};
+  granted_ = true;
+  left_out_ = std::move(handed.tried);
+  attempt_.begin.at = now_;
+  if (ForHosts* const hosted = hosts()) {
+    hosted->looked_at = now_;
+    hosted->all_looked_at = now_;
+    hosted->came.reset();
+  }
+  PlannedRepair& planned = handed.plan.planned;
+  Do(action::Grant{record_.attempt, attempt_.request, record_.bytes,
+                   RepairGrant{.repair_id = record_.repair_id,
+                               .part = std::move(handed.plan.requestor_part),
+                               .scheme = std::move(planned.plan.scheme),
+                               .stripe_id = std::move(planned.stripe.stripe_id),
+                               .block_lengths = std::move(planned.block_lengths),
+                               .cost = std::move(planned.cost),
+                               .checksum = started.checksum}});
+  Advance();
+}
+
+void RepairTracker::GiveUp(const absl::Status& status, bool gathered,
+                           const RepairRequest& request) {
+  const bool resumed = request.left && !hosted();
+  if (!resumed || gathered || !absl::IsFailedPrecondition(status)) return EndFailed(status);
+  // Helpers that have not registered yet may help when the requestor asks again.
+  attempt_.helpers.clear();
+  attempt_.receivers.clear();
+  attempt_.unreported.clear();
+  last_news_ = now_;
+  phase_ = SetAside{};
+  Do(action::Refuse{WaitsForHelpers(status)});
+}
+
+void RepairTracker::Hear(event::Resume& resume) {
+  if (record_.block_ids != resume.request.block_ids || hosted()) {
+    return Do(
+        action::Refuse{absl::InvalidArgumentError("the repair to resume is for other blocks")});
+  }
+  if (!Is<Running>() && !Is<SetAside>()) {
+    return Do(action::Refuse{
+        absl::AbortedError("another attempt of the repair is being handed out already")});
+  }
+  if (!attempt_.helpers.empty()) Do(action::CancelLater{record_.attempt, attempt_.helpers});
+  const uint32_t asked = record_.attempt;
+  record_.attempt = std::max(record_.attempt, resume.from.attempt);
+  phase_ = Resuming{std::move(resume.request), resume.from.failure, {}};
+  Await(action::AskParts{Question::kWhoFailed, asked, attempt_.helpers, {}});
+}
+
+void RepairTracker::PlanNextAttempt(RepairRequest request, const Suspects& suspects,
+                                    const absl::Status& failure) {
+  // Without its hosts there is no repair; whether they can go on has been asked.
+  left_out_.Suspect(suspects, HostsAtWork());
+  const uint32_t next = record_.attempt + 1;
+  if (next < kMaxAttempts) return PlanAttempts(std::move(request), failure);
+  EndFailed(
+      absl::AbortedError("given up after " + std::to_string(next) +
+                         " attempts; the last one failed: " + std::string(failure.message())));
+}
+
+void RepairTracker::EndFailed(const absl::Status& status) {
+  // Whoever ordered it has left, and is told.
+  if (granted_ && hosted()) {
+    EndHosted(status);
+  } else if (!begun_) {
+    phase_ = Ended{};  // nobody knows of it
+  } else {
+    if (hosted()) CancelParts();  // which may keep what they have for another attempt
+    End(RepairState::kFailed, StatusText(status));
+  }
+  Do(action::Refuse{status});
+}
+
+void RepairTracker::EndForRequestor(const absl::Status& status, uint64_t verified_bytes) {
+  if (!status.ok()) CancelParts();
+  const bool whole = status.ok() && verified_bytes == record_.bytes * record_.block_ids.size();
+  const std::string why =
+      status.ok() ? "the requestor verified only part of the bytes" : StatusText(status);
+  End(whole ? RepairState::kDone : RepairState::kFailed, whole ? "" : why);
+}
+
+void RepairTracker::EndIfAbandoned(const NodeLives& nodes) {
+  if (!Is<Running>() && !Is<SetAside>()) return;
+  std::erase_if(attempt_.unreported,
+                [&](const std::string& node) { return !GoneBecause(node, nodes).empty(); });
+  if (!attempt_.unreported.empty() || now_ - last_news_ <= abandon_after_) return;
+  End(RepairState::kFailed, "the requestor fell silent and never reported how the repair ended");
+}
+
+void RepairTracker::End(RepairState state, const std::string& detail) {
+  record_.state = state;
+  record_.detail = detail;
+  phase_ = Ended{};
+  Do(action::End{record_});
+}
+
+}  // namespace ecpipe
