@@ -74,7 +74,9 @@ def links_of(arguments: argparse.Namespace, matrix: Matrix, region: str) -> Link
     region_of = {node: matrix.regions[i * len(matrix.regions) // len(nodes)]
                  for i, node in enumerate(nodes)}
     region_of[REQUESTOR] = region
-    return Links(arguments.node_mbit * arguments.scale, pair_mbit=matrix.pairs(region_of),
+    # The coordinator's configuration has whole numbers.
+    node_mbit = max(1, round(arguments.node_mbit * arguments.scale))
+    return Links(node_mbit, pair_mbit=matrix.pairs(region_of),
                  racks={node: rack_name(where) for node, where in region_of.items()})
 
 
