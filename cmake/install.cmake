@@ -1,13 +1,18 @@
-# Four components: programs; library (libecpipe.so); development (headers, CMake package,
-# ecpipe.pc); qfs (what a QFS chunkserver's host needs, and its builder).
+# A component a package (packages.cmake): coordinator, helper, command (`ecpipe`), library
+# (libecpipe.so), development (headers, CMake package, ecpipe.pc), hdfs. No package has samples,
+# nor qfs (what a QFS chunkserver's host needs, and its builder).
 # All with `cmake --install BUILD`, one with `--component NAME`.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS ecpipe ecpipe-coordinator ecpipe-helper
-  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+install(TARGETS ecpipe-coordinator
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT coordinator)
+install(TARGETS ecpipe-helper
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT helper)
+install(TARGETS ecpipe
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 install(FILES deploy/coordinator.toml deploy/helper.toml deploy/requestor.toml
-  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT samples)
 
 install(TARGETS ecpipe_c EXPORT ecpipe
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development

@@ -19,14 +19,17 @@ lab_packages=(python3-matplotlib openssh-client)
 # What only tests need: an sshd of their own; clang for all presets but `release`, with libFuzzer
 # and a symbolizer for `asan`; Jerasure, whose parities ECPipe's are compared with.
 test_packages=(openssh-server clang-19 libclang-rt-19-dev llvm-19 libjerasure2)
+# What makes Debian packages, and what tests them in a Debian of their own, with a systemd.
+package_packages=(help2man lintian debootstrap systemd-container)
 # The Java module in integrations/hdfs and its tests.
 hdfs_packages=(openjdk-17-jdk-headless maven)
 
 usage() {
   cat <<'USAGE'
-Usage: deploy/install-deps.sh [--list | --missing] [build] [run] [lab] [test] [hdfs]
+Usage: deploy/install-deps.sh [--list | --missing] [build] [run] [lab] [test] [package]
+                              [hdfs]
 
-Installs the Debian packages of the named groups (default: all but hdfs).
+Installs the Debian packages of the named groups (default: all but package and hdfs).
   --list     print the packages and install nothing
   --missing  the same, of those that are not installed
 Needs root, or sudo, only when a package is missing.
@@ -99,6 +102,7 @@ main() {
       run) packages+=("${run_packages[@]}") ;;
       lab) packages+=("${lab_packages[@]}") ;;
       test) packages+=("${test_packages[@]}") ;;
+      package) packages+=("${package_packages[@]}") ;;
       hdfs) packages+=("${hdfs_packages[@]}") ;;
       --list | --missing) list=${argument#--} ;;
       -h | --help) usage && exit 0 ;;

@@ -4,8 +4,8 @@
 set -euo pipefail
 
 usage() {
-  cat <<'USAGE'
-Usage: deploy/make-certs.sh [--days DAYS] DIRECTORY NAME=ROLE[,ROLE]...
+  cat <<USAGE
+Usage: ${0##*/} [--days DAYS] DIRECTORY NAME=ROLE[,ROLE]...
 
 Makes a CA, DIRECTORY/ca.pem and ca.key, unless it exists, and for each NAME a certificate
 DIRECTORY/NAME.pem with its key NAME.key, signed by the CA. Roles: coordinator, helper, requestor,
@@ -13,7 +13,7 @@ operator. The NAME of a helper is its node_id. Existing certificates of these na
 each file at once; running programs use the new files within two seconds.
   --days DAYS   days that the new certificates are valid (default 90; the CA is valid 3650 days)
 
-  deploy/make-certs.sh certs head=coordinator node-1=helper node-2=helper ann=operator app=requestor
+  ${0##*/} certs head=coordinator node-1=helper node-2=helper ann=operator app=requestor
 
 Whoever has ca.key can make a certificate for any name and role: keep it off the nodes.
 USAGE

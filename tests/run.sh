@@ -6,6 +6,6 @@ set -euo pipefail
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [[ ${ECPIPE_SKIP_DEPS:-0} != 1 ]]; then
-  "$repository/deploy/install-deps.sh" build run lab test hdfs
+  "$repository/deploy/install-deps.sh" build run lab test hdfs package
 fi
 exec python3 "$repository/tests/run.py" "$@"

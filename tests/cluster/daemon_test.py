@@ -251,6 +251,18 @@ class Configs(unittest.TestCase):
             self.assertRegex(done.stdout, r"^.*/config\.toml is valid\n$")
             self.assertEqual(done.stderr, "")
 
+    def test_all_troubles_are_named_at_once(self) -> None:
+        self.refuses("ecpipe-helper", '[helper]\nnode_id="a/b"\nroots=["DIR"]\nstore=7\n'
+                     '[limits]\nmax_sessions=0\n[log]\nlevel="loud"\n',
+                     "config.toml: required key helper.coordinator",
+                     "config.toml:2: helper.node_id",
+                     "config.toml:4: helper.store must be a string",
+                     "config.toml:6: limits.max_sessions", "config.toml:8: log.level")
+        self.refuses("ecpipe-coordinator", '[coordinator]\ncolour=1\n[topology]\n'
+                     'racks="/no/racks"\nlinks="/no/links"\n', "coordinator.data_directory",
+                     "config.toml:2: unknown key", "config.toml:4: topology.racks",
+                     "config.toml:5: topology.links")
+
     def test_helper(self) -> None:
         good = '[helper]\nnode_id="n"\ncoordinator="127.0.0.1:1"\nroots=["DIR"]\n'
         self.refuses("ecpipe-helper", good + "colour=1\n", "config.toml:5", "helper.colour")

@@ -28,7 +28,7 @@ SOURCE = re.compile(r"^[A-Za-z][\w./-]*\.(h|cc|proto|java|py|sh)$")
 KEY_SPAN = re.compile(r"^\[(?P<section>\w+)\] (?P<key>\w+)(?: = .*)?$")
 LONE_KEY_SPAN = re.compile(r"^(?P<section>helper|coordinator|topology|limits|timeouts|endpoint"
                            r"|probe|defaults|recovery|listen|requestor)"
-                           r"\.(?P<key>(?!txt$|toml$)\w+)(?: = .*)?$")
+                           r"\.(?P<key>(?!txt$|toml$|db$)\w+)(?: = .*)?$")
 # Which daemon a table belongs to; helper and coordinator have some of one name.
 TABLES = {
     "coordinator": ("coordinator", "defaults", "topology", "hdfs", "recovery", "probe", "limits",

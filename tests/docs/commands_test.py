@@ -41,6 +41,7 @@ COMMENTED_OUT = re.compile(r"^# (\[\w+\](?=\s*(?:#|$))|\w+ = )", re.MULTILINE)
 ONLY_LOOKED_UP = {
     r"deploy/quickstart\.sh": "has a test of its own",
     r"deploy/install-deps\.sh": "installs packages, as root",
+    r"deploy/make-packages\.sh": "tests/package makes and installs them",
     r"tests/run\.sh": "runs this test, among all others",
     r"tests/fuzz/run\.py": "takes hours; the label libfuzzer runs it",
     r"(bench/)?\w+\.py\b": "measures for minutes, most as root; the label lab has short runs",

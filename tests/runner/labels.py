@@ -47,6 +47,8 @@ LABELS = (
     Label("cluster", ("release",), Phase.PROCESSES, 2, retried=True),
     Label("docs", ("release",), Phase.PROCESSES, 1, retried=True),
     Label("install", ("release",), Phase.PROCESSES, 1, retried=True),
+    # The end-to-end part is one test, most of which waits for a mirror, dpkg and systemd.
+    Label("package", ("release",), Phase.PROCESSES, 2, retried=True),
     # Links of a few hundred Mb/s take less than half a core, and no test reads a time but against
     # one of the same run.
     Label("lab", ("release",), Phase.PROCESSES, 1, retried=True),

@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -22,15 +23,13 @@ struct Config::State {
   std::string name;
   toml::table root;
   std::set<std::string> known;
-  absl::Status first_error;
+  std::multimap<uint32_t, std::string> troubles;  // by line; 0: of the file as a whole
 
-  std::string Where(const toml::node& node) const {
-    return name + ":" + std::to_string(node.source().begin.line);
+  void Fail(const toml::source_region& where, const std::string& what) {
+    const uint32_t line = where.begin.line;
+    troubles.emplace(line, name + (line == 0 ? "" : ":" + std::to_string(line)) + ": " + what);
   }
-
-  void Fail(const std::string& where, const std::string& what) {
-    if (first_error.ok()) first_error = absl::InvalidArgumentError(where + ": " + what);
-  }
+  void Fail(const toml::node& node, const std::string& what) { Fail(node.source(), what); }
 
   const toml::node* Find(const std::string& key) {
     known.insert(key);
@@ -40,13 +39,13 @@ struct Config::State {
   // The node, or null after having recorded that it is missing.
   const toml::node* Require(const std::string& key) {
     const toml::node* node = Find(key);
-    if (node == nullptr) Fail(name, "required key " + key + " is missing");
+    if (node == nullptr) Fail(toml::source_region{}, "required key " + key + " is missing");
     return node;
   }
 
   std::string ExpectString(const toml::node& node, const std::string& key) {
     const auto value = node.value_exact<std::string>();
-    if (!value) Fail(Where(node), key + " must be a string");
+    if (!value) Fail(node, key + " must be a string");
     return value.value_or("");
   }
 
@@ -54,7 +53,7 @@ struct Config::State {
     std::vector<std::string> values;
     const toml::array* array = node.as_array();
     if (array == nullptr || array->empty()) {
-      Fail(Where(node), key + " must be a non-empty list of strings");
+      Fail(node, key + " must be a non-empty list of strings");
       return values;
     }
     for (const toml::node& element : *array) values.push_back(ExpectString(element, key));
@@ -67,12 +66,11 @@ struct Config::State {
       const bool plain = key.str().find('.') == std::string_view::npos;
       const std::string path =
           prefix + (plain ? std::string(key.str()) : '"' + std::string(key.str()) + '"');
-      const std::string where = name + ":" + std::to_string(key.source().begin.line);
       if (known.count(path) != 0) continue;
       if (const toml::table* inner = node.as_table(); inner != nullptr && IsSection(path)) {
         RejectUnknown(*inner, path + ".");
       } else {
-        Fail(where, "unknown key " + path + KnownIn(prefix));
+        Fail(key.source(), "unknown key " + path + KnownIn(prefix));
       }
     }
   }
@@ -127,7 +125,7 @@ std::string Config::RequiredString(const std::string& key) {
   const toml::node* node = state_->Require(key);
   if (node == nullptr) return "";
   const std::string value = state_->ExpectString(*node, key);
-  if (value.empty()) state_->Fail(state_->Where(*node), key + " must not be empty");
+  if (node->is_string() && value.empty()) state_->Fail(*node, key + " must not be empty");
   return value;
 }
 
@@ -146,8 +144,8 @@ int64_t Config::Integer(const std::string& key, int64_t fallback, int64_t least,
   if (node == nullptr) return fallback;
   const auto value = node->value_exact<int64_t>();
   if (value && *value >= least && *value <= most) return *value;
-  state_->Fail(state_->Where(*node), key + " must be an integer from " + std::to_string(least) +
-                                         " to " + std::to_string(most));
+  state_->Fail(*node, key + " must be an integer from " + std::to_string(least) + " to " +
+                          std::to_string(most));
   return fallback;
 }
 
@@ -161,8 +159,8 @@ uint64_t Config::Size(const std::string& key, uint64_t fallback, uint64_t least,
     bytes = static_cast<uint64_t>(*number);
   }
   if (bytes.ok() && *bytes >= least && *bytes <= most) return *bytes;
-  state_->Fail(state_->Where(*node), key + " must be a size from " + FormatSize(least) + " to " +
-                                         FormatSize(most) + ", e.g. 65536 or \"64KiB\"");
+  state_->Fail(*node, key + " must be a size from " + FormatSize(least) + " to " +
+                          FormatSize(most) + ", e.g. 65536 or \"64KiB\"");
   return fallback;
 }
 
@@ -171,8 +169,8 @@ double Config::Seconds(const std::string& key, double fallback, double most) {
   if (node == nullptr) return fallback;
   const auto value = node->is_number() ? node->value<double>() : std::nullopt;
   if (value && *value >= kLeastSeconds && *value <= most) return *value;
-  state_->Fail(state_->Where(*node), key + " must be a number of seconds from 0.001 to " +
-                                         std::to_string(static_cast<int64_t>(most)));
+  state_->Fail(*node, key + " must be a number of seconds from 0.001 to " +
+                          std::to_string(static_cast<int64_t>(most)));
   return fallback;
 }
 
@@ -180,18 +178,23 @@ bool Config::Bool(const std::string& key, bool fallback) {
   const toml::node* node = state_->Find(key);
   if (node == nullptr) return fallback;
   const auto value = node->value_exact<bool>();
-  if (!value) state_->Fail(state_->Where(*node), key + " must be true or false");
+  if (!value) state_->Fail(*node, key + " must be true or false");
   return value.value_or(fallback);
 }
 
 void Config::Reject(const std::string& key, const std::string& reason) {
   const toml::node* node = state_->root.at_path(key).node();
-  state_->Fail(node == nullptr ? state_->name : state_->Where(*node), key + ": " + reason);
+  const toml::source_region where = node == nullptr ? toml::source_region{} : node->source();
+  // What a getter has refused already is not the caller's value, but the default.
+  if (node != nullptr && state_->troubles.count(where.begin.line) != 0) return;
+  state_->Fail(where, key + ": " + reason);
 }
 
 absl::Status Config::Finish() {
   state_->RejectUnknown(state_->root, "");
-  return state_->first_error;
+  std::string text;
+  for (const auto& [line, trouble] : state_->troubles) text += (text.empty() ? "" : "\n") + trouble;
+  return text.empty() ? absl::OkStatus() : absl::InvalidArgumentError(text);
 }
 
 }  // namespace ecpipe

@@ -14,7 +14,7 @@
 namespace ecpipe {
 
 // Read with the getters, then call Finish(). A getter never fails: on a wrong value it returns the
-// default, and the first trouble is kept for Finish(). Keys are "section.name".
+// default, and each trouble is kept for Finish(). Keys are "section.name".
 class Config {
  public:
   // NOT_FOUND when there is no such file; INVALID_ARGUMENT with "file:line:column" for bad TOML.
@@ -41,7 +41,8 @@ class Config {
   // Records that the value of a key is unacceptable for a reason that only the caller knows.
   void Reject(const std::string& key, const std::string& reason);
 
-  // INVALID_ARGUMENT "file:line: ..." for the first trouble, or for a key that no getter asked for.
+  // INVALID_ARGUMENT with a line "file:line: ..." for each trouble, and for each key that no getter
+  // asked for, in the order of the file.
   absl::Status Finish();
 
  private:

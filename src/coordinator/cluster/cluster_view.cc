@@ -7,8 +7,8 @@ namespace ecpipe {
 namespace {
 
 // 0: not known.
-double LookUp(const std::shared_ptr<const LinkTable>& table, const std::string& from,
-            const std::string& to) {
+double SpeedIn(const std::shared_ptr<const LinkTable>& table, const std::string& from,
+               const std::string& to) {
   if (table == nullptr) return 0;
   const auto found = table->find({from, to});
   return found == table->end() ? 0 : found->second;
@@ -27,14 +27,14 @@ double Links::Of(const std::string& node, double PlanNode::* speed) const {
 }
 
 double Links::Written(const std::string& from, const std::string& to) const {
-  const double nodes = LookUp(view_.links, from, to);
-  return nodes > 0 ? nodes : LookUp(view_.links, RackOf(from), RackOf(to));
+  const double nodes = SpeedIn(view_.links, from, to);
+  return nodes > 0 ? nodes : SpeedIn(view_.links, RackOf(from), RackOf(to));
 }
 
 double Links::Between(const std::string& from, const std::string& to) const {
   const double ends = std::min(Up(from), Down(to));
   if (const double written = Written(from, to); written > 0) return std::min(ends, written);
-  const double measured = LookUp(view_.measured, from, to);
+  const double measured = SpeedIn(view_.measured, from, to);
   return measured > 0 ? measured : ends;
 }
 

@@ -68,17 +68,19 @@ void ReadNameNode(Config& config, NameNodeOptions* namenode) {
   if (!namenode->path.starts_with("/")) config.Reject("hdfs.path", "must begin with '/'");
 }
 
-absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
+void ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
   if (const std::string path = config.String("topology.racks", ""); !path.empty()) {
-    ECPIPE_ASSIGN_OR_RETURN(repairs->racks, ReadRackTable(path));
+    auto racks = ReadRackTable(path);
+    if (!racks.ok()) config.Reject("topology.racks", std::string(racks.status().message()));
+    if (racks.ok()) repairs->racks = *std::move(racks);
   }
   repairs->topology_script = config.String("topology.script", "");
   repairs->planner.rack_bytes_per_second = ReadMbit(config, "topology.rack_mbit", 0);
   if (const std::string path = config.String("topology.links", ""); !path.empty()) {
-    ECPIPE_ASSIGN_OR_RETURN(LinkTable links, ReadLinkTable(path));
-    repairs->links = std::make_shared<const LinkTable>(std::move(links));
+    absl::StatusOr<LinkTable> links = ReadLinkTable(path);
+    if (!links.ok()) config.Reject("topology.links", std::string(links.status().message()));
+    if (links.ok()) repairs->links = std::make_shared<const LinkTable>(*std::move(links));
   }
-  return absl::OkStatus();
 }
 
 void ReadRecovery(Config& config, RecoveryManager::Options* recoveries) {
@@ -110,7 +112,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   coordinator.metrics_address = config.String("metrics.listen", "");
   coordinator.log_level = ReadLogLevel(config);
   ReadDefaults(config, &coordinator);
-  ECPIPE_RETURN_IF_ERROR(ReadTopology(config, &repairs));
+  ReadTopology(config, &repairs);
   repairs.handout_timeout =
       FromSeconds(config.Seconds("timeouts.handout_seconds", Seconds(repairs.handout_timeout), 60));
   repairs.dead_after =

@@ -6,6 +6,7 @@
 #include "base/fault_points.h"
 #include "base/process/daemon.h"
 #include "base/process/log.h"
+#include "base/process/service_manager.h"
 #include "base/process/version.h"
 #include "base/status.h"
 #include "codec/kernel_check.h"
@@ -32,8 +33,10 @@ int Run(const std::string& config_path, const std::string& ready_path) {
     const absl::Status written = WriteReadyFile(ready_path, {{"listen", (*server)->address()}});
     if (!written.ok()) return Refuse(kProgram, written);
   }
+  ServiceManager::OfThisProcess().Ready("serves " + (*server)->address());
   WaitForDaemonEnd(LoadCoordinatorConfig, config_path);
   Log(LogLevel::kInfo, "coordinator.ending");
+  ServiceManager::OfThisProcess().Stopping();
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "base/file_io.h"
 #include "base/process/log.h"
 #include "base/process/process_stats.h"
+#include "base/process/service_manager.h"
 #include "base/status.h"
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_journal.h"
@@ -87,14 +88,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   ECPIPE_ASSIGN_OR_RETURN(
       server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
-  server->ticker_ =
-      Thread([raw = server.get()] { raw->DoRegularly([raw] { raw->repairs_->nodes().Tick(); }); });
-  server->expiry_ = Thread([raw = server.get()] {
-    raw->DoRegularly([raw] {
-      raw->repairs_->Expire();
-      raw->loss_keeper_->Look();
-    });
-  });
+  server->StartLoops();
   return server;
 }
 
@@ -204,6 +198,23 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
   metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
                        ProcessCpuSeconds);
   return absl::OkStatus();
+}
+
+void CoordinatorServer::StartLoops() {
+  ticker_ = Thread([this] {
+    DoRegularly([this] {
+      repairs_->nodes().Tick();
+      ticked_ = true;
+    });
+  });
+  expiry_ = Thread([this] {
+    DoRegularly([this] {
+      repairs_->Expire();
+      loss_keeper_->Look();
+      // Both loops turn, or the service manager hears nothing.
+      if (ticked_.exchange(false)) ServiceManager::OfThisProcess().Alive();
+    });
+  });
 }
 
 void CoordinatorServer::DoRegularly(const std::function<void()>& work) {

@@ -3,6 +3,7 @@
 // life.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,6 +46,7 @@ class CoordinatorServer {
   absl::Status OpenState(const CoordinatorConfig& config);
   absl::Status TakeUpInterrupted();
   absl::Status StartMetrics(const CoordinatorConfig& config);
+  void StartLoops();
   // Does the work every NodeTable::kTick until the server stops.
   void DoRegularly(const std::function<void()>& work);
 
@@ -69,6 +71,7 @@ class CoordinatorServer {
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> ticked_{false};  // by ticker_, since expiry_ last looked
   Thread expiry_;
   Thread ticker_;  // waits for no disk: late ticks count as a pause of the coordinator itself
 };

@@ -107,7 +107,7 @@ struct Weighed {
   uint64_t busiest = 0;  // bytes on the fullest link that the repair would use
 };
 
-Weighed Balance(const LostBlock& block, Choice choice, const RecoveryLoads& loads) {
+Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loads) {
   const std::string requestor = *std::min_element(
       choice.targets.begin(), choice.targets.end(), [&](const auto& a, const auto& b) {
         return std::tuple(loads.Down(a), loads.Carried(a), loads.Up(a)) <
@@ -146,7 +146,7 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
     if (!choice.anybody) return Impossible(*block);
     if (choice.targets.empty() || !EnoughHelpers(*block, choice)) continue;
     if (policy == RecoveryPolicy::kBalanced) {
-      Weighed weighed = Balance(*block, std::move(choice), loads);
+      Weighed weighed = Balanced(*block, std::move(choice), loads);
       if (!best || weighed.busiest < best->busiest) best = std::move(weighed);
       continue;
     }

@@ -88,6 +88,12 @@ void CoordinatorClient::SendHeartbeats() {
     } else {
       Register();
     }
+    bool registered = false;
+    {
+      MutexLock lock(&mutex_);
+      registered = registered_;
+    }
+    options_.turned(registered);
   } while (WaitForNextTurn(heartbeat_interval_));
 }
 

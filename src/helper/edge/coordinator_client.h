@@ -38,6 +38,8 @@ class CoordinatorClient {
     std::function<Pulse()> pulse;                              // returns at once; thread-safe
     std::function<void(const v1::HelperLimits&)> take_limits;  // called for each answer
     std::function<void()> registered;                          // after each registration
+    // In each turn of the loop of heartbeats, whether the coordinator has answered or not.
+    std::function<void(bool registered)> turned;
     std::function<StoreInventory()> inventory;  // called from time to time; may take long
     Duration inventory_interval = std::chrono::seconds(30);  // from the end of a call to the next
   };

@@ -6,6 +6,7 @@
 #include "base/fault_points.h"
 #include "base/process/daemon.h"
 #include "base/process/log.h"
+#include "base/process/service_manager.h"
 #include "base/process/version.h"
 #include "base/status.h"
 #include "codec/kernel_check.h"
@@ -39,6 +40,7 @@ int Run(const std::string& config_path, const std::string& ready_path) {
   }
   WaitForDaemonEnd(LoadHelperConfig, config_path);
   Log(LogLevel::kInfo, "helper.draining");
+  ServiceManager::OfThisProcess().Stopping();
   if (!(*server)->Drain()) {
     // Their threads use what would be destroyed. Blocks that are not stored have no names.
     Log(LogLevel::kWarning, "helper.drain_hangs", {{"reason", "a disk does not answer"}});
@@ -61,7 +63,9 @@ int RunRequestorOnly(const std::string& config_path, const std::string& ready_pa
         WriteReadyFile(ready_path, {{"endpoint", (*server)->endpoint_address()}});
     if (!written.ok()) return Refuse(kProgram, written);
   }
+  ServiceManager::OfThisProcess().Ready("serves " + (*server)->endpoint_address());
   WaitForDaemonEnd(LoadRequestorOnlyConfig, config_path);
+  ServiceManager::OfThisProcess().Stopping();
   return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/process/log.h"
 #include "base/process/process_stats.h"
+#include "base/process/service_manager.h"
 #include "base/status.h"
 #include "helper/store/hdfs_store.h"
 #include "helper/store/plain_store.h"
@@ -215,7 +216,11 @@ absl::Status HelperServer::StartControlPlane() {
     return CoordinatorClient::Pulse{sessions_->counts().active_sessions, sessions_->draining(),
                                     limiter_.rate(), sessions_->max_sessions()};
   };
-  options.registered = [this] { ++registrations_; };
+  options.registered = [this] {
+    ++registrations_;
+    ServiceManager::OfThisProcess().Ready("registered with " + config_.coordinator);
+  };
+  options.turned = [this](bool registered) { TellServiceManager(registered); };
   options.take_limits = [this](const v1::HelperLimits& limits) { TakeLimits(limits); };
   options.inventory = [this] {
     const absl::StatusOr<StoreInventory> inventory = store_->TakeInventory();
@@ -238,6 +243,21 @@ absl::Status HelperServer::StartControlPlane() {
     reports_ = std::make_unique<BlockReportClient>(std::move(reports));
   }
   return absl::OkStatus();
+}
+
+void HelperServer::TellServiceManager(bool registered) {
+  // Much longer than a turn of the loop takes while the coordinator does not answer.
+  constexpr Duration kExtension = std::chrono::seconds(30);
+  const ServiceManager& manager = ServiceManager::OfThisProcess();
+  // A helper whose sessions are stuck does not come to the lines below, though it has heartbeats.
+  const uint32_t active = sessions_->counts().active_sessions;
+  if (sessions_->draining()) {
+    manager.StillBusy(kExtension, "finishes " + std::to_string(active) + " parts of repairs");
+  } else if (!registered) {
+    manager.StillBusy(kExtension, "is not registered: coordinator " + config_.coordinator +
+                                      " does not answer or refuses it; the log says why");
+  }
+  manager.Alive();
 }
 
 void HelperServer::TakeLimits(const v1::HelperLimits& limits) {

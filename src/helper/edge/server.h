@@ -47,6 +47,8 @@ class HelperServer {
   absl::Status StartDataPlane();
   absl::Status StartControlPlane();
   absl::Status StartMetrics();
+  // In each turn of the loop of heartbeats.
+  void TellServiceManager(bool registered);
   void TakeLimits(const v1::HelperLimits& limits);
 
   const HelperConfig config_;

@@ -138,11 +138,26 @@ TEST(Config, IntegersAndSizesKeepTheirBounds) {
   }
 }
 
-TEST(Config, TheFirstTroubleIsTheOneThatIsReported) {
-  Config config = Config::Parse("[t]\na = 1\nb = 2\n", "test.toml").value();
+TEST(Config, EachTroubleIsReportedInTheOrderOfTheFile) {
+  Config config = Config::Parse("[t]\na = 1\nc = 3\nb = 2\n", "test.toml").value();
   config.String("t.b", "");
   config.String("t.a", "");
-  EXPECT_EQ(config.Finish(), absl::InvalidArgumentError("test.toml:3: t.b must be a string"));
+  config.RequiredString("t.d");
+  EXPECT_EQ(config.Finish(),
+            absl::InvalidArgumentError("test.toml: required key t.d is missing\n"
+                                       "test.toml:2: t.a must be a string\n"
+                                       "test.toml:3: unknown key t.c; known here: t.a, t.b, t.d\n"
+                                       "test.toml:4: t.b must be a string"));
+}
+
+TEST(Config, AValueIsRefusedOnce) {
+  Config config = Config::Parse("[t]\na = 1\nb = 2\n", "test.toml").value();
+  config.RequiredString("t.a");
+  config.Reject("t.a", "'' is not one of x, y");
+  config.Integer("t.b", 1, 1, 9);
+  config.Reject("t.b", "not today");
+  EXPECT_EQ(config.Finish(), absl::InvalidArgumentError("test.toml:2: t.a must be a string\n"
+                                                        "test.toml:3: t.b: not today"));
 }
 
 TEST(Config, RejectNamesTheLineOfTheKeyOrTheFile) {

@@ -74,8 +74,8 @@ class HeldCoordinator : public v1::CoordinatorService::Service {
   };
   Seen seen() {
     MutexLock lock(&mutex_);
-    return {registrations_, heartbeats_, reports_begun_, reports_given_up_, reports_,
-            registered_blocks_, blocks_};
+    return {registrations_, heartbeats_,        reports_begun_, reports_given_up_,
+            reports_,       registered_blocks_, blocks_};
   }
   // False after a while in vain.
   template <typename Condition>
@@ -118,6 +118,7 @@ class CoordinatorClientTest : public testing::Test {
     options.pulse = [] { return CoordinatorClient::Pulse{}; };
     options.take_limits = [](const v1::HelperLimits&) {};
     options.registered = [] {};
+    options.turned = [](bool) {};
     options.inventory = [] { return StoreInventory{7, 700, {}}; };
     return options;
   }
@@ -132,8 +133,7 @@ TEST_F(CoordinatorClientTest, HeartbeatsGoOnWhileReportsAreHeldUp) {
   for (RepairId repair = 1; repair <= 50; ++repair) client.Report(ReportOf(repair));
   ASSERT_TRUE(coordinator_.Await([](const auto& seen) { return seen.reports_begun == 1; }));
   const int before = coordinator_.seen().heartbeats;
-  ASSERT_TRUE(
-      coordinator_.Await([&](const auto& seen) { return seen.heartbeats >= before + 10; }));
+  ASSERT_TRUE(coordinator_.Await([&](const auto& seen) { return seen.heartbeats >= before + 10; }));
   // All that during the first report, which its sender has not given up yet.
   EXPECT_EQ(coordinator_.seen().reports_given_up, 0);
   EXPECT_EQ(coordinator_.seen().reports_begun, 1);
@@ -164,6 +164,28 @@ TEST_F(CoordinatorClientTest, HeartbeatsDoNotWaitForACountOfBlocks) {
   }
   changed.NotifyAll();
   EXPECT_TRUE(coordinator_.Await([](const auto& seen) { return seen.blocks == 7; }));
+}
+
+TEST_F(CoordinatorClientTest, TheLoopTurnsWhetherTheCoordinatorAnswersOrNot) {
+  std::atomic<int> strange{0}, known{0};
+  CoordinatorClient::Options options = Options();
+  options.coordinator = "127.0.0.1:1";  // nobody
+  options.turned = [&](bool registered) { ++(registered ? known : strange); };
+  const auto await = [](const std::atomic<int>& turns) {
+    const TimePoint give_up = Clock::System().Now() + kPatience;
+    while (turns < 2 && Clock::System().Now() < give_up) std::this_thread::yield();
+    return turns >= 2;
+  };
+  {
+    CoordinatorClient client(options);
+    EXPECT_TRUE(await(strange));
+    EXPECT_EQ(known, 0);
+  }
+  options.coordinator = server_->address();
+  strange = 0;
+  CoordinatorClient client(options);
+  EXPECT_TRUE(await(known));
+  EXPECT_EQ(strange, 0) << "the first turn has registered";
 }
 
 TEST_F(CoordinatorClientTest, CountsAreTakenAgainAndAgain) {
