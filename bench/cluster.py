@@ -23,14 +23,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from labkit import results
-from labkit.command_line import (
-    add_bin_dir_argument, add_output_arguments, check_output_arguments, check_programs,
-    print_error, write_outputs)
-from labkit.experiments import EXPERIMENTS, programs_of
+from experiments import EXPERIMENTS, programs_of, results
+from experiments.outputs import add_output_arguments, check_output_arguments, write_outputs
+from experiments.ssh_testbed import Machines
+from labkit.command_line import add_bin_dir_argument, check_programs, print_error
 from labkit.inventory import read_inventory
 from labkit.process import LabError, interruptible
-from labkit.ssh_testbed import Machines
 from labkit.work_folder import work_folder
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -22,18 +22,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.one_block import LOST_NODE, OneBlock
+from experiments.results import print_table
+from experiments.testbed import Emulated
 from labkit import netns, strangers
 from labkit.certificates import Certificates
 from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, node_names
 from labkit.command_line import add_bin_dir_argument, check_programs
 from labkit.daemon import Daemon
 from labkit.links import Links
-from labkit.one_block import LOST_NODE, OneBlock
 from labkit.process import LabError, interruptible
-from labkit.results import print_table
 from labkit.stripes import (
     MIB, add_code_arguments, add_runs_argument, add_size_arguments, check_arguments, rs)
-from labkit.testbed import Emulated
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FLOOD_SECONDS = 120.0

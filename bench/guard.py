@@ -29,8 +29,8 @@ from typing import Iterator, Sequence
 from guardkit.builds import WORKING_TREE, Build, build_both
 from guardkit.samples import Name, Samples, measure, names_of
 from guardkit.verdict import FASTER, SLOWER, Comparison, compare_all, run_noise
+from experiments.results import machine, print_table
 from labkit.process import LabError, interruptible
-from labkit.results import machine, print_table
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

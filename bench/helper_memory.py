@@ -16,10 +16,10 @@ import os
 import tempfile
 from pathlib import Path
 
+from experiments.results import print_table
 from labkit.cluster import Cluster
 from labkit.command_line import add_bin_dir_argument, check_programs
 from labkit.process import interruptible
-from labkit.results import print_table
 from labkit.stripes import MIB
 
 STEP_SECONDS = 300.0

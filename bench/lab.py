@@ -29,14 +29,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from labkit import netns, report, results, suite
-from labkit.chaos import command as chaos
-from labkit.command_line import (
-    add_bin_dir_argument, add_output_arguments, check_output_arguments, check_programs,
-    print_error, write_outputs)
-from labkit.experiments import EXPERIMENTS, programs_of
+from experiments import EXPERIMENTS, programs_of, report, results, suite
+from experiments.chaos import command as chaos
+from experiments.outputs import add_output_arguments, check_output_arguments, write_outputs
+from experiments.testbed import Emulated
+from labkit import netns
+from labkit.command_line import add_bin_dir_argument, check_programs, print_error
 from labkit.process import LabError, interruptible
-from labkit.testbed import Emulated
 from labkit.work_folder import work_folder
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -114,8 +114,12 @@ absl::Status RunHopsInTurn(LostBlock& lost, Transport* transport, MemorySink* si
   const auto parts = lost.NewParts();
   std::vector<std::unique_ptr<HopRunner>> hops;
   for (const auto& [node, part] : parts) {
-    const HopRunner::Context context{&part, transport, node == kRequestor ? sink : nullptr,
-                                     std::make_shared<Wakeup>(), PartOptions{}.ring_bytes};
+    const HopRunner::Context context{&part,
+                                     transport,
+                                     node == kRequestor ? sink : nullptr,
+                                     std::make_shared<Wakeup>(),
+                                     std::make_shared<ReadThread>(),
+                                     {PartOptions{}.ring_bytes}};
     for (const HopSpec& spec : part.hops) {
       hops.push_back(HopRunner::Create(context, spec, lost.Open(spec)).value());
     }

@@ -102,6 +102,14 @@ NATIVE_FLAG = re.compile(r"-m(arch|tune|cpu)=" + "native")
 #   std::this_thread::sleep_for(pause);  // sleep-ok: the reason
 SLEEP_CALL = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep|absl::SleepFor|::sleep)\s*\(")
 SLEEP_TAG = "sleep-ok:"
+# AtomicFile follows no link, and its files have the mode that they should.
+FILE_MAKERS = re.compile(r"\bofstream\b|\bfopen\s*\(|\bO_CREAT\b")
+FILE_MAKER_FILES = frozenset({"src/base/file_io.cc", "src/coordinator/store/sqlite_db.cc"})
+# An environment is inherited by accident; options and configurations are not.
+ENVIRONMENT = re.compile(r"\bgetenv\s*\(")
+ENVIRONMENT_ROOMS = frozenset({"requestor/cli"})
+# What the service manager says, it says there.
+ENVIRONMENT_FILES = frozenset({"src/base/process/service_manager.cc"})
 
 CHECKED_FOLDERS = ("src", "proto", "tests", "bench", "deploy", "integrations", "cmake")
 CPP_SUFFIXES = frozenset({".h", ".hpp", ".cc", ".c"})
@@ -112,7 +120,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 RULES = (
     "room", "sibling", "rooted-include", "grpc", "rpc-edge", "one-file-library", "isa-l",
     "shim", "file-length", "function-length", "folder-size", "line-length", "spdx", "native",
-    "sleep",
+    "sleep", "files", "environment",
 )
 
 
@@ -295,13 +303,24 @@ def check_sleeps(file: SourceFile) -> Iterator[Violation]:
                 line, "sleep", f"wait for an event, or add '// {SLEEP_TAG} why' to the line")
 
 
+def check_surroundings(file: SourceFile) -> Iterator[Violation]:
+    if file.room is None or file.path.suffix not in CPP_SUFFIXES:
+        return
+    for line, text in enumerate(file.lines, 1):
+        if FILE_MAKERS.search(text) and str(file.path) not in FILE_MAKER_FILES:
+            yield file.violation(line, "files", "make files by AtomicFile (base/file_io.h)")
+        known = file.room in ENVIRONMENT_ROOMS or str(file.path) in ENVIRONMENT_FILES
+        if ENVIRONMENT.search(text) and not known:
+            yield file.violation(line, "environment", "take an option or a key instead")
+
+
 def check_tree(root: Path) -> list[Violation]:
     files = read_tree(root)
     found = [*check_one_file_libraries(files), *check_folders(files)]
     for file in files:
         for check in (
                 check_rooms, check_shim, check_library_headers, check_functions, check_shape,
-                check_sleeps):
+                check_sleeps, check_surroundings):
             found += check(file)
     return sorted(found)
 
@@ -375,6 +394,9 @@ BAD_FILES = [
     ("native", "cmake/flags.cmake", "add_compile_options(-march=" + "native)\n"),
     ("sleep", "src/base/nap.cc", HEAD + "std::this_thread::sleep_for(pause);\n"),
     ("sleep", "tests/unit/nap_test.cc", HEAD + "usleep(10);\n"),
+    ("files", "src/base/process/ready.cc", HEAD + "std::ofstream file(path);\n"),
+    ("files", "src/helper/store/own.cc", HEAD + "open(path, O_WRONLY | O_CREAT, 0666);\n"),
+    ("environment", "src/helper/edge/main.cc", HEAD + 'std::getenv("ECPIPE_X");\n'),
 ]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Sequence
 
-from labkit.report import table
+from experiments.report import table
 
 from . import formulas
 from .formulas import MEGABIT, Setting

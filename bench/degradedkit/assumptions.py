@@ -8,7 +8,7 @@ import statistics
 from dataclasses import replace
 from typing import Any, Callable, Mapping, Sequence
 
-from labkit.report import table
+from experiments.report import table
 
 from .figure import TOLERANCE, Cell, Comparison, Figure, Measure, Rows
 from .paper import AT_ONCE, DEFAULT, EXTREME, HETEROGENEOUS, JOBS, WAYS

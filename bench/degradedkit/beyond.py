@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Callable
 
-from labkit.report import table
+from experiments.report import table
 
 from . import pictures
 from .figure import ALGORITHMS, Cell, Figure

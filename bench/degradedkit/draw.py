@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from labkit.draw import COLOURS, DPI, MARKERS, plt  # noqa: E402
+from experiments.draw import COLOURS, DPI, MARKERS, plt  # noqa: E402
 
 PANEL_INCHES = (4.6, 3.3)
 WIDE_INCHES = 10.5

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
+from experiments.report import table
 from labkit.process import LabError
-from labkit.report import table
 
 from .durability import TERABYTE, YEAR, Code, Scheme, Setting, mean_time, nines, played, steps
 from .pictures import Panel

@@ -10,7 +10,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from labkit.results import rounded
+from experiments.results import rounded
 
 from . import pictures
 from .figure import Figure

@@ -8,8 +8,8 @@ import textwrap
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
+from experiments.report import table
 from labkit.process import LabError
-from labkit.report import table
 
 from . import analysis, assumptions, beyond, lasting, output, paper
 from .figure import TOLERANCE, Comparison, Figure

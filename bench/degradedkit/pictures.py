@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of rows: describes them, and has draw.py draw them. matplotlib may belong to another
-interpreter than this one (see labkit/plots.py)."""
+interpreter than this one (see experiments/plots.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import statistics
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
-from labkit import plots
+from experiments import plots
 from labkit.process import run
 
 from .summary import box

@@ -7,8 +7,8 @@ import itertools
 from dataclasses import fields, replace
 from typing import Any, Mapping, Sequence
 
+from experiments.results import print_table
 from labkit.process import LabError
-from labkit.results import print_table
 
 from .planner import Planner
 from .runs import Runs

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ECPipe clusters of real processes, for the quickstart, the lab and the cluster tests.
+"""The harness: ECPipe clusters of real processes, as tests, quickstart and integrations start them.
+
+What is measured with it is told apart: bench/experiments has the paper's evaluation and the chaos
+run, bench/degradedkit and bench/guardkit serve the scripts of these names, and the *_bench.cc files
+are micro-benchmarks. Nothing here imports any of them.
 
 process.py    commands and waits that always end
 host.py       where a node's files and processes are; LocalHost is this machine
@@ -10,7 +14,7 @@ netns.py      a network namespace a node (namespace.py), with shaped links; shap
               commands
 stripes.py    encoded noise on the nodes
 measure.py    one measured repair, and the direct send
-recorder.py   what the numbers of many runs come to; results.py writes them down
-testbed.py    where experiments get their clusters from
-experiments/  one module each
+ssh.py        nodes on other machines; agent.py is what it starts there
+link_faults.py, strangers.py  what goes wrong with links, and who should not be there
+hdfs/         a real HDFS beside the cluster
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lab.py and cluster.py have in common on their command lines."""
+"""What programs that start clusters have in common on their command lines."""
 
 from __future__ import annotations
 
@@ -9,18 +9,9 @@ import sys
 from pathlib import Path
 from typing import Sequence
 
-from . import plots, results
 from .process import LabError
 
 PROGRAMS = ("ecpipe", "ecpipe-coordinator", "ecpipe-helper")
-
-
-def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", type=Path, metavar="OUT",
-                        help="write the results to this JSON file")
-    parser.add_argument("--csv", type=Path, metavar="OUT",
-                        help="write one line for each sample to this CSV file")
-    parser.add_argument("--png", type=Path, metavar="OUT", help="draw a plot into this PNG file")
 
 
 def add_bin_dir_argument(parser: argparse.ArgumentParser, repository: Path) -> None:
@@ -33,22 +24,6 @@ def add_bin_dir_argument(parser: argparse.ArgumentParser, repository: Path) -> N
 
 def default_bin_dir(repository: Path) -> Path:
     return repository / "build" / "release" / "bin"
-
-
-def check_output_arguments(arguments: argparse.Namespace) -> None:
-    """Before anything is measured."""
-    if arguments.png:
-        plots.check_available()
-
-
-def write_outputs(arguments: argparse.Namespace, rows: Sequence[results.Row],
-                  repository: Path) -> None:
-    if arguments.json:
-        results.write_json(arguments.json, rows, repository)
-    if arguments.csv:
-        results.write_csv(arguments.csv, rows)
-    if arguments.png:
-        plots.draw(arguments.png, rows)
 
 
 def check_programs(bin_dir: Path, more: Sequence[str] = ()) -> None:

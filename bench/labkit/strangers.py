@@ -46,6 +46,11 @@ def client_hello_begun() -> bytes:
     return b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(32)
 
 
+def http2_begun() -> bytes:
+    """What a gRPC client says before its first call: HTTP/2's preface, and empty settings."""
+    return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
+
+
 # What each kind says first; None: it closes at once. The bool: whether it goes on dripping bytes.
 KINDS: dict[str, tuple[Callable[[], bytes] | None, bool]] = {
     "close": (None, False),
@@ -54,6 +59,7 @@ KINDS: dict[str, tuple[Callable[[], bytes] | None, bool]] = {
     "noise": (lambda: os.urandom(200), False),
     "stranger": (hello_of_a_stranger, False),
     "half-tls": (client_hello_begun, False),
+    "idle-http2": (http2_begun, False),
 }
 
 

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <charconv>
-#include <cstdlib>
 #include <map>
 #include <sstream>
 
@@ -20,6 +19,7 @@ std::atomic<bool> any_armed{false};
 
 struct Registry {
   Mutex mutex;
+  CondVar disarmed;
   std::map<std::string, Fault> faults ABSL_GUARDED_BY(mutex);
 };
 
@@ -30,7 +30,7 @@ Registry& TheRegistry() {
 
 absl::Status BadText(const std::string& item) {
   return absl::InvalidArgumentError("fault '" + item +
-                                    "' is not of the form name=error|crash[@hits]");
+                                    "' is not of the form name=error|crash|hang[@hits]");
 }
 
 absl::Status ArmOne(const std::string& item) {
@@ -44,8 +44,13 @@ absl::Status ArmOne(const std::string& item) {
     if (error != std::errc() || rest != end || fault.after_hits < 0) return BadText(item);
     action.resize(at);
   }
-  if (action != "error" && action != "crash") return BadText(item);
-  fault.action = action == "crash" ? Fault::Action::kCrash : Fault::Action::kError;
+  if (action == "crash") {
+    fault.action = Fault::Action::kCrash;
+  } else if (action == "hang") {
+    fault.action = Fault::Action::kHang;
+  } else if (action != "error") {
+    return BadText(item);
+  }
   ArmFault(item.substr(0, equals), fault);
   return absl::OkStatus();
 }
@@ -62,6 +67,10 @@ absl::Status FaultPoint(const char* name) {
   if (found->second.after_hits-- > 0) return absl::OkStatus();
   found->second.after_hits = 0;
   if (found->second.action == Fault::Action::kCrash) ::kill(::getpid(), SIGKILL);
+  if (found->second.action == Fault::Action::kHang) {
+    while (registry.faults.contains(name)) registry.disarmed.Wait(lock);
+    return absl::OkStatus();
+  }
   return absl::InternalError(std::string("fault point ") + name);
 }
 
@@ -77,6 +86,7 @@ void DisarmAllFaults() {
   MutexLock lock(&registry.mutex);
   registry.faults.clear();
   any_armed.store(false, std::memory_order_relaxed);
+  registry.disarmed.NotifyAll();
 }
 
 absl::Status ArmFaultsFromText(const std::string& text) {
@@ -85,11 +95,6 @@ absl::Status ArmFaultsFromText(const std::string& text) {
     if (absl::Status armed = ArmOne(item); !armed.ok()) return armed;
   }
   return absl::OkStatus();
-}
-
-absl::Status ArmFaultsFromEnvironment() {
-  const char* const faults = std::getenv("ECPIPE_FAULTS");
-  return faults == nullptr ? absl::OkStatus() : ArmFaultsFromText(faults);
 }
 
 }  // namespace ecpipe

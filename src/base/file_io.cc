@@ -25,18 +25,22 @@ std::string DirectoryOf(const std::string& path) {
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-bool Exists(const std::string& path) {
+std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool Exists(int directory, const std::string& name) {
   struct stat info{};
-  return ::lstat(path.c_str(), &info) == 0;
+  return ::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 absl::Status AlreadyExists(const std::string& path) {
   return absl::AlreadyExistsError("create " + path + ": the file exists already");
 }
 
-absl::Status SyncDirectory(const std::string& directory) {
-  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) return ErrnoStatus(errno, "fsync " + directory);
+absl::Status SyncDirectory(int directory, const std::string& path) {
+  const UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) {
+    return ErrnoStatus(errno, "fsync " + DirectoryOf(path));
+  }
   return absl::OkStatus();
 }
 
@@ -110,16 +114,15 @@ absl::StatusOr<int> RemoveAbandonedFiles(const std::string& directory) {
 
 namespace {
 
-// Has `take` make a file under one temporary name for `path` after the other, until it returns true
-// or fails with another error than EEXIST or EINTR. The name that it took.
+// Has `take` make a file under one temporary name after the other, until it returns true or fails
+// with another error than EEXIST or EINTR. The name that it took; `path` is for errors.
 template <typename Take>
 absl::StatusOr<std::string> TakeTemporaryName(const std::string& path, const Take& take) {
   // The counter makes names unique within the process, the pid between processes. So a name is
   // taken only by what a killed process with our pid left behind; the retries are for those.
   static std::atomic<uint64_t> counter{0};
   constexpr int kTries = 1000;
-  const std::string stem =
-      DirectoryOf(path) + AtomicFile::kTempPrefix + std::to_string(::getpid()) + "-";
+  const std::string stem = AtomicFile::kTempPrefix + std::to_string(::getpid()) + "-";
   for (int i = 0; i < kTries; ++i) {
     std::string temporary = stem + std::to_string(counter.fetch_add(1, std::memory_order_relaxed));
     if (take(temporary)) return temporary;
@@ -127,17 +130,17 @@ absl::StatusOr<std::string> TakeTemporaryName(const std::string& path, const Tak
     return ErrnoStatus(errno, "create a temporary file for " + path);
   }
   return absl::ResourceExhaustedError(
-      "create " + path + ": no name for a temporary file is free; delete the old files " + stem +
-      "*");
+      "create " + path + ": no name for a temporary file is free; delete the old files " +
+      DirectoryOf(path) + stem + "*");
 }
 
 // A file that has no name can be given one through this.
 std::string LinkOf(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 // None where the file system cannot.
-UniqueFd CreateUnnamed(const std::string& directory) {
+UniqueFd CreateUnnamed(int directory, mode_t mode) {
   if (!FaultPoint("file_io.unnamed").ok()) return {};
-  UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+  UniqueFd fd(::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   if (fd.valid() && ::access(LinkOf(fd.get()).c_str(), F_OK) != 0) fd.reset();
   return fd;
 }
@@ -145,36 +148,75 @@ UniqueFd CreateUnnamed(const std::string& directory) {
 }  // namespace
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, Existing existing) {
-  if (existing == Existing::kRefuse && Exists(path)) return AlreadyExists(path);
-  if (UniqueFd fd = CreateUnnamed(DirectoryOf(path)); fd.valid()) {
-    return AtomicFile(path, "", existing, std::move(fd));
+  return Create(path, Options{.existing = existing});
+}
+
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, const Options& options) {
+  UniqueFd directory(::open(DirectoryOf(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return ErrnoStatus(errno, "create a temporary file for " + path);
+  return CreateIn(std::move(directory), path, options);
+}
+
+absl::StatusOr<AtomicFile> AtomicFile::CreateBelow(int directory, const std::string& path,
+                                                   const Options& options) {
+  UniqueFd own(::openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!own.valid()) return ErrnoStatus(errno, "create a temporary file for " + path);
+  return CreateIn(std::move(own), path, options);
+}
+
+absl::StatusOr<AtomicFile> AtomicFile::CreateIn(UniqueFd directory, const std::string& path,
+                                                const Options& options) {
+  const int below = directory.get();
+  AtomicFile file(std::move(directory), path, options);
+  if (options.existing == Existing::kRefuse && Exists(below, NameOf(path))) {
+    return AlreadyExists(path);
   }
-  UniqueFd fd;
-  ECPIPE_ASSIGN_OR_RETURN(
-      std::string temporary, TakeTemporaryName(path, [&](const std::string& name) {
-        fd = UniqueFd(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-        if (!fd.valid()) return false;
-        // Where a file system knows no locks the file is written all the same.
-        if (LockIfThere(fd.get()) || errno != EWOULDBLOCK) return true;
-        errno = EEXIST;
-        return false;
-      }));
-  return AtomicFile(path, std::move(temporary), existing, std::move(fd));
+  const mode_t mode = options.access == Access::kService ? kServiceFileMode : 0666;
+  file.fd_ = CreateUnnamed(below, mode);
+  if (!file.fd_.valid()) {
+    ECPIPE_ASSIGN_OR_RETURN(
+        file.temporary_, TakeTemporaryName(path, [&](const std::string& name) {
+          file.fd_ =
+              UniqueFd(::openat(below, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+          if (!file.fd_.valid()) return false;
+          // Where a file system knows no locks the file is written all the same.
+          if (LockIfThere(file.fd_.get()) || errno != EWOULDBLOCK) return true;
+          errno = EEXIST;
+          return false;
+        }));
+  }
+  if (options.access == Access::kService && ::fchmod(file.fd_.get(), kServiceFileMode) != 0) {
+    return ErrnoStatus(errno, "set the mode of a temporary file for " + path);
+  }
+  return file;
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)),
+    : directory_(std::move(other.directory_)),
+      path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
-      existing_(other.existing_),
-      fd_(std::move(other.fd_)) {}
+      options_(other.options_),
+      fd_(std::move(other.fd_)),
+      since_write_back_(other.since_write_back_.load()) {}
 
 AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
 }
 
 absl::Status AtomicFile::WriteAt(uint64_t offset, std::span<const uint8_t> bytes) {
   ECPIPE_CHECK(fd_.valid());
-  return Annotate(WriteFully(fd_.get(), offset, bytes), path_);
+  ECPIPE_RETURN_IF_ERROR(Annotate(WriteFully(fd_.get(), offset, bytes), path_));
+  if (options_.cache == Cache::kDrop) WriteBack(bytes.size());
+  return absl::OkStatus();
+}
+
+void AtomicFile::WriteBack(size_t written) {
+  // Some 50 ms of a hard disk.
+  constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
+  if ((since_write_back_ += written) < kPieceBytes) return;
+  since_write_back_ = 0;
+  // Begins, and does not wait. Where it is not known Commit() writes all.
+  ::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 absl::Status AtomicFile::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
@@ -183,27 +225,29 @@ absl::Status AtomicFile::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
 }
 
 absl::Status AtomicFile::Rename() const {
-  if (existing_ == Existing::kReplace) {
-    if (::rename(temporary_.c_str(), path_.c_str()) == 0) return absl::OkStatus();
+  const int below = directory_.get();
+  const std::string name = NameOf(path_);
+  if (options_.existing == Existing::kReplace) {
+    if (::renameat(below, temporary_.c_str(), below, name.c_str()) == 0) return absl::OkStatus();
     return ErrnoStatus(errno, "rename to " + path_);
   }
-  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0) {
+  if (::renameat2(below, temporary_.c_str(), below, name.c_str(), RENAME_NOREPLACE) == 0) {
     return absl::OkStatus();
   }
   if (errno == EEXIST) return AlreadyExists(path_);
   if (errno != EINVAL && errno != ENOSYS) return ErrnoStatus(errno, "rename to " + path_);
   // NFS does not know the flag. A hard link does not replace anything either.
-  if (::link(temporary_.c_str(), path_.c_str()) != 0) {
+  if (::linkat(below, temporary_.c_str(), below, name.c_str(), 0) != 0) {
     return errno == EEXIST ? AlreadyExists(path_) : ErrnoStatus(errno, "link to " + path_);
   }
-  ::unlink(temporary_.c_str());
+  ::unlinkat(below, temporary_.c_str(), 0);
   return absl::OkStatus();
 }
 
 absl::Status AtomicFile::NameIt() {
   ::flock(fd_.get(), LOCK_EX | LOCK_NB);  // nobody else has it yet
   ECPIPE_ASSIGN_OR_RETURN(temporary_, TakeTemporaryName(path_, [&](const std::string& name) {
-                            return ::linkat(AT_FDCWD, LinkOf(fd_.get()).c_str(), AT_FDCWD,
+                            return ::linkat(AT_FDCWD, LinkOf(fd_.get()).c_str(), directory_.get(),
                                             name.c_str(), AT_SYMLINK_FOLLOW) == 0;
                           }));
   return absl::OkStatus();
@@ -212,12 +256,16 @@ absl::Status AtomicFile::NameIt() {
 absl::Status AtomicFile::Commit() {
   ECPIPE_CHECK(fd_.valid());
   if (::fsync(fd_.get()) != 0) return ErrnoStatus(errno, "fsync " + path_);
+  if (options_.cache == Cache::kDrop) ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
   if (temporary_.empty()) ECPIPE_RETURN_IF_ERROR(NameIt());
+  // Its duplicate keeps the lock until the file has its name: nobody takes it for abandoned.
+  const UniqueFd lock(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!lock.valid()) return ErrnoStatus(errno, "keep the lock of " + path_);
   // NFS and quotas report a failed write as late as here.
   if (::close(fd_.release()) != 0 && errno != EINTR) return ErrnoStatus(errno, "close " + path_);
   ECPIPE_RETURN_IF_ERROR(Rename());
   temporary_.clear();
-  if (absl::Status synced = SyncDirectory(DirectoryOf(path_)); !synced.ok()) {
+  if (absl::Status synced = SyncDirectory(directory_.get(), path_); !synced.ok()) {
     return absl::UnknownError(path_ +
                               " is written, but a crash of the machine may still lose it: " +
                               std::string(synced.message()));

@@ -3,6 +3,9 @@
 // file appears under its name whole or not at all.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -23,6 +26,10 @@ absl::Status ReadFully(int fd, uint64_t offset, std::span<uint8_t> out);
 // RESOURCE_EXHAUSTED when the disk is full. On error a part may have been written.
 absl::Status WriteFully(int fd, uint64_t offset, std::span<const uint8_t> bytes);
 
+// Of what a daemon keeps: its group may look, nobody else.
+inline constexpr mode_t kServiceFileMode = 0640;
+inline constexpr mode_t kServiceDirectoryMode = 0750;
+
 // A file that is written in its target's directory and gets the target's name at the end. Until
 // then it has no name at all (O_TMPFILE), so that a killed process leaves nothing behind. On file
 // systems without O_TMPFILE (NFS), and between the two steps of Commit(), it has a temporary name
@@ -36,10 +43,33 @@ class AtomicFile {
   // What Commit() does when the target exists already.
   enum class Existing { kReplace, kRefuse };
 
+  // Who may read the file.
+  enum class Access {
+    kUmask,    // as the umask says: a user's files
+    kService,  // kServiceFileMode whatever the umask: what a daemon keeps
+  };
+
+  // What becomes of the page cache that writing takes.
+  enum class Cache {
+    kKeep,
+    kDrop,  // the disk writes in pieces from the first one on, and Commit() gives the pages back
+  };
+
+  struct Options {
+    Existing existing = Existing::kReplace;
+    Access access = Access::kUmask;
+    Cache cache = Cache::kKeep;
+  };
+
   // Creates the file in the target's directory, which must exist. ALREADY_EXISTS: with kRefuse, and
-  // the target exists (Commit() checks it again). Errors name the path.
+  // the target exists (Commit() checks it again). Errors name the path. From then on the directory
+  // is the open one, wherever its path leads.
   static absl::StatusOr<AtomicFile> Create(const std::string& path,
                                            Existing existing = Existing::kReplace);
+  static absl::StatusOr<AtomicFile> Create(const std::string& path, const Options& options);
+  // The same in an open directory, under the last name of `path`, which is for errors otherwise.
+  static absl::StatusOr<AtomicFile> CreateBelow(int directory, const std::string& path,
+                                                const Options& options);
   AtomicFile(AtomicFile&&) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   // Removes the temporary file unless it was committed.
@@ -59,20 +89,22 @@ class AtomicFile {
   absl::Status Commit();
 
  private:
-  AtomicFile(std::string path, std::string temporary, Existing existing, UniqueFd fd)
-      : path_(std::move(path)),
-        temporary_(std::move(temporary)),
-        existing_(existing),
-        fd_(std::move(fd)) {}
+  AtomicFile(UniqueFd directory, std::string path, const Options& options)
+      : directory_(std::move(directory)), path_(std::move(path)), options_(options) {}
+  static absl::StatusOr<AtomicFile> CreateIn(UniqueFd directory, const std::string& path,
+                                             const Options& options);
 
   // An unnamed file gets a temporary name.
   absl::Status NameIt();
   absl::Status Rename() const;
+  void WriteBack(size_t written);
 
+  UniqueFd directory_;
   std::string path_;
-  std::string temporary_;  // empty while there is nothing to remove
-  Existing existing_;
+  std::string temporary_;  // in the directory; empty while there is nothing to remove
+  Options options_;
   UniqueFd fd_;
+  std::atomic<uint64_t> since_write_back_{0};  // bytes written since the disk was asked to write
 };
 
 // Removes temporary files that killed processes have left in a directory; files that a process is

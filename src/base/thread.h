@@ -2,9 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/status/statusor.h"
+#include "base/fault_points.h"
 #include "base/simulator.h"
 
 namespace ecpipe {
@@ -18,6 +22,15 @@ class Thread {
       simulated_ = simulator->StartThread(std::move(body));
     } else {
       thread_ = std::thread(std::move(body));
+    }
+  }
+  // The same for threads that others can make grow. RESOURCE_EXHAUSTED: the system has none.
+  static absl::StatusOr<Thread> Start(std::function<void()> body) {
+    if (!FaultPoint("thread.start").ok()) return NoneLeft("fault point thread.start");
+    try {
+      return Thread(std::move(body));
+    } catch (const std::system_error& error) {
+      return NoneLeft(error.what());
     }
   }
   Thread(Thread&& other) noexcept
@@ -41,6 +54,10 @@ class Thread {
   }
 
  private:
+  static absl::Status NoneLeft(const std::string& reason) {
+    return absl::ResourceExhaustedError("cannot start a thread: " + reason);
+  }
+
   std::thread thread_;
   uint64_t simulated_ = 0;
 };

@@ -47,9 +47,16 @@ absl::StatusOr<ChecksumFileWriter> ChecksumFileWriter::Create(const std::string&
                                                               const std::string& block_id) {
   ECPIPE_ASSIGN_OR_RETURN(AtomicFile file,
                           AtomicFile::Create(directory + "/" + ChecksumFileName(block_id)));
-  ChecksumFileWriter writer(std::move(file));
-  writer.entries_offset_ = kHeaderBytes;
-  return writer;
+  return ChecksumFileWriter(std::move(file), kHeaderBytes);
+}
+
+absl::StatusOr<ChecksumFileWriter> ChecksumFileWriter::CreateBelow(
+    int directory, const std::string& path, const std::string& block_id,
+    const AtomicFile::Options& options) {
+  ECPIPE_ASSIGN_OR_RETURN(
+      AtomicFile file,
+      AtomicFile::CreateBelow(directory, path + "/" + ChecksumFileName(block_id), options));
+  return ChecksumFileWriter(std::move(file), kHeaderBytes);
 }
 
 absl::Status ChecksumFileWriter::Append(std::span<const uint8_t> bytes) {

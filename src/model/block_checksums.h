@@ -49,6 +49,10 @@ class ChecksumFileWriter {
   // For the block of this id in this directory.
   static absl::StatusOr<ChecksumFileWriter> Create(const std::string& directory,
                                                    const std::string& block_id);
+  // The same in an open directory; `path` is its name in errors.
+  static absl::StatusOr<ChecksumFileWriter> CreateBelow(int directory, const std::string& path,
+                                                        const std::string& block_id,
+                                                        const AtomicFile::Options& options);
 
   // The next bytes of the block, in order.
   absl::Status Append(std::span<const uint8_t> bytes);
@@ -58,7 +62,8 @@ class ChecksumFileWriter {
   const std::string& path() const { return file_.path(); }
 
  private:
-  explicit ChecksumFileWriter(AtomicFile file) : file_(std::move(file)) {}
+  ChecksumFileWriter(AtomicFile file, uint64_t entries_offset)
+      : file_(std::move(file)), entries_offset_(entries_offset) {}
   void EndChunk();
   absl::Status FlushEntries();
 
@@ -66,7 +71,7 @@ class ChecksumFileWriter {
   uint64_t block_bytes_ = 0;
   uint32_t chunk_crc_ = 0;
   std::vector<uint8_t> entries_;  // not written yet
-  uint64_t entries_offset_ = 0;   // of the first of them, in the file
+  uint64_t entries_offset_;       // of the first of them, in the file
 };
 
 // An open checksum file. Used by one thread.

@@ -74,24 +74,23 @@ absl::Status WithFaultOfSender(const absl::Status& status, const std::string& se
 
 }  // namespace
 
-uint32_t RingSlots(const SliceGrid& grid, uint32_t slice_count, size_t ring_bytes) {
-  if (ring_bytes == 0) return 1;
-  // Two slots are the least with which receiving and sending overlap; beyond 64 nothing is won.
-  const size_t slots = std::clamp<size_t>(ring_bytes / SlotBytes(grid), 2, 64);
+uint32_t RingSlots(const SliceGrid& grid, uint32_t slice_count, const RingShare& share) {
+  // Beyond 64 nothing is won.
+  const size_t slots = std::clamp<size_t>(share.bytes / SlotBytes(grid), share.least_slots, 64);
   return std::min(static_cast<uint32_t>(slots), slice_count);
 }
 
-uint64_t HopBufferBytes(const SliceGrid& grid, const HopSpec& spec, size_t ring_bytes) {
+uint64_t HopBufferBytes(const SliceGrid& grid, const HopSpec& spec, const RingShare& share) {
   uint64_t rings = spec.block ? spec.block->sub_blocks.size() : 0;
   for (const HopInput& input : spec.inputs) rings += input.rows.size();
   if (BaseInput(spec) < 0 && !SendsLocalAsIs(spec)) rings += spec.rows.size();
-  return rings * SlotBytes(grid) * RingSlots(grid, spec.slices.count(), ring_bytes);
+  return rings * SlotBytes(grid) * RingSlots(grid, spec.slices.count(), share);
 }
 
 HopRunner::HopRunner(const Context& context, const HopSpec& spec)
     : context_(context),
       spec_(spec),
-      ring_slots_(RingSlots(context.part->grid, spec.slices.count(), context.ring_bytes)),
+      ring_slots_(RingSlots(context.part->grid, spec.slices.count(), context.ring)),
       slot_bytes_(SlotBytes(context.part->grid)),
       pipeline_(PipelineShape(spec, ring_slots_)) {}
 

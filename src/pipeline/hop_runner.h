@@ -28,12 +28,18 @@
 
 namespace ecpipe {
 
+// What each ring of a hop may take.
+struct RingShare {
+  size_t bytes = 0;
+  uint32_t least_slots = 2;  // however large slices are
+};
+
 // Slots of each ring of a hop: enough to overlap reading, receiving and sending, within a fixed
-// amount of memory whatever the slice size.
-uint32_t RingSlots(const SliceGrid& grid, uint32_t slice_count, size_t ring_bytes);
+// amount of memory for slices of the usual size.
+uint32_t RingSlots(const SliceGrid& grid, uint32_t slice_count, const RingShare& share);
 
 // The memory for slice buffers that a hop will take. For limits, before the hop is made.
-uint64_t HopBufferBytes(const SliceGrid& grid, const HopSpec& spec, size_t ring_bytes);
+uint64_t HopBufferBytes(const SliceGrid& grid, const HopSpec& spec, const RingShare& share);
 
 // Used only by the thread of the part.
 class HopRunner {
@@ -44,7 +50,7 @@ class HopRunner {
     SliceSink* sink = nullptr;         // outlives the runner; may be null when no hop stores rows
     std::shared_ptr<Wakeup> wakeup;
     std::shared_ptr<ReadThread> read_thread;
-    size_t ring_bytes = 0;
+    RingShare ring;
     // Of what is sent, and of what is received. They outlive the runner; null: not limited.
     RateLimiter* send_limiter = nullptr;
     RateLimiter* receive_limiter = nullptr;

@@ -147,8 +147,8 @@ absl::StatusOr<uint32_t> LocalReader::Progress(uint32_t seen) {
       MutexLock lock(&state_->mutex);
       state_->done = seen;
     }
+    ECPIPE_RETURN_IF_ERROR(thread_->Add(state_));
     by_thread_ = true;
-    thread_->Add(state_);
     AllowThread(allowed_);
   }
   MutexLock lock(&state_->mutex);

@@ -12,9 +12,13 @@ namespace ecpipe {
 namespace {
 
 // A part with many lanes keeps no more than one with a single lane: each lane flows so much slower.
-size_t RingBytesOfHop(const RepairPart& part, const PartOptions& options) {
-  if (part.serial) return 0;  // one slot
-  return options.ring_bytes / std::max<size_t>(1, part.hops.size());
+// Two slots are the least with which a hop receives and sends at once; of many hops some send while
+// others receive.
+RingShare RingOfHop(const RepairPart& part, const PartOptions& options) {
+  constexpr size_t kFewHops = 16;
+  if (part.serial) return {.bytes = 0, .least_slots = 1};
+  const size_t hops = std::max<size_t>(1, part.hops.size());
+  return {.bytes = options.ring_bytes / hops, .least_slots = hops > kFewHops ? 1u : 2u};
 }
 
 }  // namespace
@@ -22,7 +26,7 @@ size_t RingBytesOfHop(const RepairPart& part, const PartOptions& options) {
 uint64_t PartBufferBytes(const RepairPart& part, const PartOptions& options) {
   uint64_t bytes = 0;
   for (const HopSpec& hop : part.hops) {
-    bytes += HopBufferBytes(part.grid, hop, RingBytesOfHop(part, options));
+    bytes += HopBufferBytes(part.grid, hop, RingOfHop(part, options));
   }
   return bytes;
 }
@@ -40,7 +44,7 @@ absl::StatusOr<std::unique_ptr<PartRunner>> PartRunner::Create(RepairPart part, 
                                    sink,
                                    runner->wakeup_,
                                    runner->read_thread_,
-                                   RingBytesOfHop(runner->part_, options),
+                                   RingOfHop(runner->part_, options),
                                    runner->part_.probe ? nullptr : options.send_limiter,
                                    options.receive_limiter};
   for (size_t i = 0; i < runner->part_.hops.size(); ++i) {

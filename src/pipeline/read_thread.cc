@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/status.h"
 
 namespace ecpipe {
 
@@ -73,12 +74,13 @@ ReadThread::~ReadThread() {
   }
 }
 
-void ReadThread::Add(std::shared_ptr<Job> job) {
-  {
-    MutexLock lock(&state_->mutex);
-    state_->jobs.push_back(std::move(job));
+absl::Status ReadThread::Add(std::shared_ptr<Job> job) {
+  if (!thread_.joinable()) {
+    ECPIPE_ASSIGN_OR_RETURN(thread_, Thread::Start([state = state_] { state->Run(); }));
   }
-  if (!thread_.joinable()) thread_ = Thread([state = state_] { state->Run(); });
+  MutexLock lock(&state_->mutex);
+  state_->jobs.push_back(std::move(job));
+  return absl::OkStatus();
 }
 
 void ReadThread::Remove(const Job* job) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "base/thread.h"
 
 namespace ecpipe {
@@ -31,7 +32,8 @@ class ReadThread {
   ReadThread& operator=(const ReadThread&) = delete;
 
   // Starts the thread with the first one. The lowest slice of all jobs is read first.
-  void Add(std::shared_ptr<Job> job);
+  // RESOURCE_EXHAUSTED: the system has no thread; the job was not added.
+  absl::Status Add(std::shared_ptr<Job> job);
   // A read of it that is running goes on; no further one begins.
   void Remove(const Job* job);
   // Some job has more to read.

@@ -58,7 +58,7 @@ const std::map<std::string, Roles>& Table() {
         {helper_service + "GetHelperStatus", operators},
         {"/grpc.health.v1.Health/Check", everybody},
         {"/grpc.health.v1.Health/Watch", everybody},
-        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", everybody},
+        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", operators},
     };
   }();
   return *table;

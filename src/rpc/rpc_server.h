@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/caller_limits.h"
 #include "rpc/rpc_security.h"
 
 namespace ecpipe {
@@ -18,8 +19,9 @@ namespace ecpipe {
 absl::Status CheckListenAddress(const std::string& address, bool allowed);
 
 // A gRPC server with one service, health checking and reflection. With TLS each call is checked
-// against the table of access.h. Calls, message sizes, and the time until a new connection speaks
-// the protocol are bounded, so a peer can make the server hold only so much.
+// against the table of access.h. Connections, calls, streams, message sizes, and the time until a
+// new connection makes its first call are bounded, so a peer can make the server hold only so much
+// (caller_limits.h).
 class RpcServer {
  public:
   // Listens on `address`, on all that its name stands for (port 0 picks a free one). `service`
@@ -27,7 +29,8 @@ class RpcServer {
   // RESOURCE_EXHAUSTED: the process has no descriptor left.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const std::string& address,
                                                           const RpcSecurity& security,
-                                                          grpc::Service* service);
+                                                          grpc::Service* service,
+                                                          const CallerLimits::Options& limits = {});
   // Lets running calls finish for a moment, then ends them.
   ~RpcServer();
 

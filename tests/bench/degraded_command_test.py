@@ -23,8 +23,8 @@ from degradedkit.planner import Planner, parse_streams
 from degradedkit.reads import Block
 from degradedkit.runs import Runs
 from degradedkit.scenarios import Setting
+from experiments.results import rounded
 from labkit.process import LabError
-from labkit.results import rounded
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = REPOSITORY / "bench" / "degraded.py"

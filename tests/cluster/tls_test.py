@@ -75,6 +75,15 @@ class Repairs(TlsCase):
                          self.bytes_of(lost["block_id"])[100:1100])
         self.assert_nothing_left()
 
+    def test_redis_is_plain_text_and_refused(self) -> None:
+        said = self.fails(FAILED, "repair", self.block(0, 0)["block_id"], "--transport", "redis",
+                          "-o", self.work / "never")
+        self.assertIn("plain text", said)
+        self.assertFalse((self.work / "never").exists())
+        said = self.fails(FAILED, "recover-node", "node-1", "--even-if-live", "--transport",
+                          "redis", "--detach")
+        self.assertIn("plain text", said)
+
     def test_data_port_answers_no_plain_tcp(self) -> None:
         host, port = self.cluster.node_status()["node-1"]["data_address"].rsplit(":", 1)
         with socket.create_connection((host, int(port)), timeout=HANG) as stranger:

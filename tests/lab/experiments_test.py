@@ -18,7 +18,8 @@ import unittest
 from pathlib import Path
 
 from lab_command import REPOSITORY, rows_of
-from labkit import namespace, netns, plots
+from experiments import plots
+from labkit import namespace, netns
 from labkit.process import interruptible, run
 
 EXIT_SKIPPED = 77

@@ -16,19 +16,18 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "bench"))
 
-from labkit import report, suite  # noqa: E402
-from labkit.experiments import EXPERIMENTS  # noqa: E402
-from labkit.explain import UNEXPLAINED, misses, why  # noqa: E402
+from experiments import EXPERIMENTS, report, suite  # noqa: E402
+from experiments.explain import UNEXPLAINED, misses, why  # noqa: E402
+from experiments.matrix import BUILT_IN, rack_name, read_matrix  # noqa: E402
+from experiments.paper import FIGURES  # noqa: E402
+from experiments.views import VIEWS, series_of  # noqa: E402
+from experiments.whole_blocks import fair_rates, timeslots  # noqa: E402
 from labkit.inventory import read_inventory  # noqa: E402
 from labkit.link_counter import count  # noqa: E402
 from labkit.links import HEADERS_FACTOR, Links  # noqa: E402
-from labkit.matrix import BUILT_IN, rack_name, read_matrix  # noqa: E402
-from labkit.paper import FIGURES  # noqa: E402
 from labkit.process import LabError, run  # noqa: E402
 from labkit.stripes import MIB  # noqa: E402
 from labkit.timeline import CountedLink, busiest_use, use_of  # noqa: E402
-from labkit.views import VIEWS, series_of  # noqa: E402
-from labkit.whole_blocks import fair_rates, timeslots  # noqa: E402
 
 MACHINE = {"cpu": "a CPU", "cores": 2, "kernel": "6.1", "memory_bytes": 8 << 30}
 

@@ -163,7 +163,7 @@ std::string Outcome(const std::string& request_line) {
 class PlanScript : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PlanScript, PlansAreAsWritten) {
-  const std::string path = std::string(PLAN_SCRIPTS) + "/" + GetParam() + ".txt";
+  const std::string path = std::string(SCRIPT_FOLDER) + "/" + GetParam() + ".txt";
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;
   std::string rewritten;
@@ -189,7 +189,7 @@ TEST_P(PlanScript, PlansAreAsWritten) {
 
 std::vector<std::string> Scripts() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(PLAN_SCRIPTS)) {
+  for (const auto& entry : std::filesystem::directory_iterator(SCRIPT_FOLDER)) {
     names.push_back(entry.path().stem());
   }
   std::sort(names.begin(), names.end());
@@ -203,7 +203,7 @@ TEST(PlanScripts, EverySchemeHasOne) {
   for (const std::string& scheme : SchemeNames()) {
     std::string name = scheme;
     std::replace(name.begin(), name.end(), '-', '_');
-    const std::string path = std::string(PLAN_SCRIPTS) + "/" + name + ".txt";
+    const std::string path = std::string(SCRIPT_FOLDER) + "/" + name + ".txt";
     std::ifstream file(path);
     int plans = 0;
     for (std::string line; std::getline(file, line);) {

@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 
 #include <cstdio>
-#include <fstream>
 
 #include "absl/synchronization/mutex.h"
+#include "base/file_io.h"
 
 namespace ecpipe {
 namespace {
@@ -83,14 +83,16 @@ absl::Status WriteReadyFile(const std::string& path,
   for (const auto& [name, value] : fields) {
     json += (json.size() == 1 ? "\"" : ", \"") + name + "\": \"" + value + "\"";
   }
-  const std::string temporary = path + ".tmp";
-  std::ofstream file(temporary, std::ios::trunc);
-  file << json << "}\n";
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    return ErrnoStatus(errno, "write ready file " + path);
-  }
-  return absl::OkStatus();
+  json += "}\n";
+  const auto write = [&]() -> absl::Status {
+    // A link under this name is replaced, not followed.
+    ECPIPE_ASSIGN_OR_RETURN(AtomicFile file,
+                            AtomicFile::Create(path, {.access = AtomicFile::Access::kService}));
+    ECPIPE_RETURN_IF_ERROR(
+        file.WriteAt(0, {reinterpret_cast<const uint8_t*>(json.data()), json.size()}));
+    return file.Commit();
+  };
+  return Annotate(write(), "write ready file " + path);
 }
 
 }  // namespace ecpipe

@@ -5,7 +5,12 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
 #include "absl/status/statusor.h"
+#include "base/bytes/utf8_text.h"
 #include "base/status.h"
 
 namespace ecpipe {
@@ -47,21 +52,31 @@ absl::StatusOr<const LevelName*> LevelNamed(const std::string& name) {
                                     "' is not one of debug, info, warning, error");
 }
 
-// Text from the network ends up in logs: keep it on its line.
+// Bytes of the character at the beginning of clean UTF-8 that a terminal or a reader of the log
+// might obey though it is printable by its encoding: C1 controls, line separators, and what is
+// invisible or turns the direction of the text. 0: another one begins there.
+size_t HiddenBytes(std::string_view text) {
+  const auto at = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0; };
+  if (at(0) == 0xc2 && at(1) < 0xa0) return 2;                    // U+0080..9F
+  if (at(0) == 0xef && at(1) == 0xbb && at(2) == 0xbf) return 3;  // U+FEFF
+  if (at(0) != 0xe2) return 0;
+  if (at(1) == 0x80 && at(2) >= 0x8b && at(2) <= 0x8f) return 3;   // U+200B..F
+  if (at(1) == 0x80 && at(2) >= 0xa8 && at(2) <= 0xae) return 3;   // U+2028..E
+  return at(1) == 0x81 && at(2) >= 0xa0 && at(2) <= 0xaf ? 3 : 0;  // U+2060..F
+}
+
+// Text from the network ends up in logs: keep it on its line, and harmless.
 std::string Quoted(const std::string& value) {
   const bool plain = !value.empty() && value.find_first_of(" \"=\\\t\r\n") == std::string::npos;
+  const std::string clean = CleanText(value);
   std::string out;
   if (!plain) out += '"';
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += '?';
-    } else {
-      out += c;
-    }
+  for (std::string_view rest = clean; !rest.empty();) {
+    const size_t hidden = HiddenBytes(rest);
+    const char c = hidden > 0 ? '?' : rest[0];
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+    rest.remove_prefix(std::max<size_t>(hidden, 1));
   }
   if (!plain) out += '"';
   return out;

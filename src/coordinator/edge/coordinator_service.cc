@@ -178,7 +178,8 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
   }
   request.requestor_rack = target.rack();
   ECPIPE_ASSIGN_OR_RETURN(request.transport,
-                          TransportFromProto(target.transport(), default_transport_));
+                          TransportFromProto(target.transport(), transports_.chosen));
+  ECPIPE_RETURN_IF_ERROR(CheckTransport(request.transport));
   if (!target.verify().empty()) {
     ECPIPE_ASSIGN_OR_RETURN(request.verify, VerificationNamed(target.verify()));
   }
@@ -189,6 +190,13 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
     ECPIPE_RETURN_IF_ERROR(FindFacts(&request));
   }
   return request;
+}
+
+absl::Status CoordinatorServiceImpl::CheckTransport(TransportKind transport) const {
+  if (transport != TransportKind::kRedis || transports_.redis_allowed) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "the transport redis is plain text, and this cluster has [tls]; use tcp, or set insecure = "
+      "true in the coordinator's configuration if its network is private");
 }
 
 grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,

@@ -21,11 +21,18 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
     uint32_t max_running = 0;
   };
 
+  struct Transports {
+    TransportKind chosen = TransportKind::kTcp;  // where a request names none
+    // Plain text on its way and in the server: not where TLS protects everything else, unless the
+    // operator says that the network is private.
+    bool redis_allowed = true;
+  };
+
   // All outlive the service.
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
                          LinkProber* prober, Catalog* catalog, HdfsCatalog* hdfs, Journal* journal,
                          LimitBook* limits, const DefaultLimits& defaults,
-                         TransportKind default_transport)
+                         const Transports& transports)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
@@ -34,7 +41,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         journal_(journal),
         limits_(limits),
         defaults_(defaults),
-        default_transport_(default_transport) {}
+        transports_(transports) {}
 
   grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
                         v1::RegisterResponse* response) override;
@@ -85,6 +92,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
  private:
   absl::StatusOr<RepairRequest> RequestOf(const v1::RepairTarget& target,
                                           const std::string& requestor) const;
+  absl::Status CheckTransport(TransportKind transport) const;
 
   // In hdfs_service.cc.
   absl::Status FindFacts(RepairRequest* request) const;
@@ -105,7 +113,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   Journal* const journal_;
   LimitBook* const limits_;
   const DefaultLimits defaults_;
-  const TransportKind default_transport_;
+  const Transports transports_;
   CodeCache codes_;
 };
 

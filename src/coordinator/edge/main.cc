@@ -22,7 +22,6 @@ constexpr char kProgram[] = "ecpipe-coordinator";
 
 int Run(const std::string& config_path, const std::string& ready_path) {
   if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
-  if (absl::Status armed = ArmFaultsFromEnvironment(); !armed.ok()) return Refuse(kProgram, armed);
   absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(config_path);
   if (!config.ok()) return Refuse(kProgram, config.status());
   if (absl::Status level = SetLogLevel(config->log_level); !level.ok())
@@ -80,6 +79,10 @@ int main(int argc, char** argv) {
                "Say whether the configuration is valid, or what is\n"
                "wrong and where, and end. This does not look at\n"
                "directories of blocks or data, or at other hosts");
+  std::string faults;
+  app.add_option("--test-faults", faults,
+                 "For tests only: fail on purpose at named points, as\n"
+                 "NAME=error|crash|hang[@HITS],...");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -88,6 +91,9 @@ int main(int argc, char** argv) {
   if (check_config) {
     return ecpipe::CheckConfig<ecpipe::CoordinatorServer>(
         ecpipe::kProgram, ecpipe::LoadCoordinatorConfig, config_path);
+  }
+  if (absl::Status armed = ecpipe::ArmFaultsFromText(faults); !armed.ok()) {
+    return ecpipe::Refuse(ecpipe::kProgram, armed);
   }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();

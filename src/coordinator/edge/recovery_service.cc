@@ -11,7 +11,8 @@ grpc::Status CoordinatorServiceImpl::BeginRecovery(grpc::ServerContext*,
                                                    v1::BeginRecoveryResponse* response) {
   absl::StatusOr<RecoveryRequest> wanted = RecoveryRequestFromProto(request->spec());
   if (!wanted.ok()) return ToGrpc(wanted.status());
-  if (!wanted->transport) wanted->transport = default_transport_;
+  if (!wanted->transport) wanted->transport = transports_.chosen;
+  if (absl::Status may = CheckTransport(*wanted->transport); !may.ok()) return ToGrpc(may);
   const absl::StatusOr<RecoveryId> id = recoveries_->Begin(*wanted, request->even_if_live());
   if (!id.ok()) return ToGrpc(id.status());
   response->set_recovery_id(*id);

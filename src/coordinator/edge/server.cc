@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/edge/server.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <system_error>
 
+#include "base/file_io.h"
 #include "base/process/log.h"
 #include "base/process/process_stats.h"
 #include "base/process/service_manager.h"
@@ -19,6 +22,12 @@ absl::Status CoordinatorServer::Check(const CoordinatorConfig& config) {
   ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
   ECPIPE_RETURN_IF_ERROR(
       CheckListenAddress(config.listen, config.insecure || config.tls.enabled()));
+  if (config.default_transport == TransportKind::kRedis && config.tls.enabled() &&
+      !config.insecure) {
+    return absl::InvalidArgumentError(
+        "defaults.transport: redis is plain text, which [tls] does not protect; use tcp, or set "
+        "insecure = true if the network is private");
+  }
   if (config.metrics_address.empty()) return absl::OkStatus();
   return Annotate(CheckListenAddress(config.metrics_address, config.insecure), "metrics.listen");
 }
@@ -74,7 +83,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       server->catalog_.get(), server->hdfs_.get(), server->journal_.get(), server->limits_.get(),
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
-      config.default_transport);
+      CoordinatorServiceImpl::Transports{config.default_transport,
+                                         config.insecure || tls == nullptr});
   ECPIPE_ASSIGN_OR_RETURN(
       server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
@@ -102,8 +112,11 @@ CoordinatorServer::~CoordinatorServer() {
 
 absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   std::error_code error;
-  std::filesystem::create_directories(config.data_directory, error);
+  const bool created = std::filesystem::create_directories(config.data_directory, error);
   if (error) return ErrnoStatus(error.value(), "create " + config.data_directory);
+  if (created && ::chmod(config.data_directory.c_str(), kServiceDirectoryMode) != 0) {
+    return ErrnoStatus(errno, "set the mode of " + config.data_directory);
+  }
   // A file each: SQLite allows one writer a file, and a repair must not wait for a bulk load.
   ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
   ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));

@@ -19,6 +19,7 @@ class HostedNews : public RepairListener {
 
   void OnHostedEnd(const HostedEnd& end) override { Add(end); }
   void OnHostedPartEnd(const HostedPartEnd& end) override { Add(end); }
+
   // Makes the next Await return at once.
   void Wake() {
     MutexLock lock(&mutex_);
@@ -36,15 +37,18 @@ class HostedNews : public RepairListener {
   }
 
  private:
-  void Add(Item item) {
+  template <typename End>
+  void Add(const End& end) {
+    if (end.recovery_id == 0) return;
     MutexLock lock(&mutex_);
-    items_.push_back(std::move(item));
+    items_.emplace_back(end);
     wake_.NotifyAll();
   }
 
   Mutex mutex_;
   CondVar wake_;
-  // At most one end and one part end a node for each repair that runs.
+  // At most one end and one part end a node for each repair of a recovery that
+  // runs.
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -19,7 +19,7 @@ namespace {
 // Helpers answer within milliseconds. Who asks has waited already.
 constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
 // They wait nearly all of their time.
-constexpr size_t kMaxThreads = 8;
+constexpr size_t kRepairsAtOnce = 8;
 
 void LogJournalFailure(const absl::Status& status) {
   Log(LogLevel::kError, "journal.failed", {{"status", StatusText(status)}});
@@ -74,7 +74,7 @@ void RepairCoordinator::FollowAll(std::vector<Heard> heard) {
     }
   };
   std::vector<Thread> threads;
-  while (threads.size() + 1 < std::min(heard.size(), kMaxThreads)) threads.emplace_back(follow);
+  while (threads.size() + 1 < std::min(heard.size(), kRepairsAtOnce)) threads.emplace_back(follow);
   follow();
   for (Thread& thread : threads) thread.join();
 }

@@ -63,6 +63,10 @@ void RepairTracker::HearTooLate(const Event& event) {
       std::holds_alternative<event::Tried>(event)) {
     return Advise({});
   }
+  if (std::holds_alternative<event::Resume>(event)) {
+    return Do(action::Refuse{absl::FailedPreconditionError(
+        "the repair has ended: " + std::string(RepairStateName(record_.state)))});
+  }
   const bool started = std::holds_alternative<event::Started>(event);
   const bool journaled = std::holds_alternative<event::Journaled>(event);
   const bool other = std::holds_alternative<event::Planned>(event) ||

@@ -67,6 +67,8 @@ class RepairTracker {
   const std::optional<StripeFacts>& facts() const { return attempt_.request.facts; }
 
  private:
+  friend struct TrackerPeek;  // for the exhaustive search, which knows states again
+
   // A requestor takes the bytes, and says how the repair ended.
   struct ForRequestor {};
   // Helpers store the blocks. The repair ends by itself.
@@ -187,11 +189,13 @@ class RepairTracker {
   std::string SilentHosts() const;
 
   // tracker_looks.cc
-  void HearLook(Look look, PartAnswers answers);
-  void Judge(Look look, PartAnswers answers);
+  void HearLook(ProgressCheck look, PartAnswers answers);
+  void Judge(ProgressCheck look, PartAnswers answers);
   // Whether one of these nodes takes part now.
   bool LeavesOutAHelper(const LeftOut& left_out) const;
-  bool IsOf(const Look& look) const { return Is<Running>() && look.attempt == record_.attempt; }
+  bool IsOf(const ProgressCheck& look) const {
+    return Is<Running>() && look.attempt == record_.attempt;
+  }
   void Advise(Inspection inspection);
 
   RepairRecord record_;

@@ -58,11 +58,11 @@ enum class Question {
   kWhoFailed,    // the attempt has failed
   kWhatIsLeft,   // the hosts of a failed attempt, whose parts have been ended
   kStillThere,   // hosts have been silent for long
-  kAnyProgress,  // the attempt runs; see Look
+  kAnyProgress,  // the attempt runs; see ProgressCheck
 };
 
 // A look at a running attempt, on its way through questions and plans.
-struct Look {
+struct ProgressCheck {
   uint32_t attempt = 0;
   bool quiet = false;  // no bytes came since the look before
   Milestone now;
@@ -112,7 +112,7 @@ struct Answered {
   Question question;
   uint32_t attempt = 0;
   PartAnswers answers;
-  Look look;
+  ProgressCheck look;
 };
 struct Moved {
   Row row = 0;
@@ -129,7 +129,7 @@ struct CheckProgress {};
 // `possible`: there is a plan without the nodes that look.left_out still has, or would be one
 // without the nodes that are only suspected.
 struct Tried {
-  Look look;
+  ProgressCheck look;
   bool possible = false;
 };
 struct Finish {
@@ -173,7 +173,7 @@ struct AskParts {
   Question question;
   uint32_t attempt = 0;
   std::vector<HelperAddress> helpers;
-  Look look;
+  ProgressCheck look;
 };
 // Has helpers end their parts and keep what they have stored, for the next attempt.
 struct EndParts {
@@ -199,7 +199,7 @@ struct MoveBlock {
 // Answered by Tried.
 struct TryPlan {
   RepairRequest request;
-  Look look;
+  ProgressCheck look;
 };
 // For whoever began or resumed the repair.
 struct Grant {

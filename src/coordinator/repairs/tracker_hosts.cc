@@ -21,7 +21,7 @@ absl::Status Because(const absl::Status& failure, const absl::Status& fault) {
   return absl::Status(failure.code(), text + "; there was no further attempt, because " + why);
 }
 
-bool Has(const std::vector<Row>& rows, Row row) {
+bool HasRow(const std::vector<Row>& rows, Row row) {
   return std::find(rows.begin(), rows.end(), row) != rows.end();
 }
 
@@ -31,7 +31,7 @@ std::optional<Row> RepairTracker::RowToStore(const std::string& node) const {
   const auto host = std::find(record_.hosts.begin(), record_.hosts.end(), node);
   if (host == record_.hosts.end()) return std::nullopt;
   const auto row = static_cast<Row>(host - record_.hosts.begin());
-  return Has(record_.moved, row) ? std::nullopt : std::optional(row);
+  return HasRow(record_.moved, row) ? std::nullopt : std::optional(row);
 }
 
 std::set<std::string> RepairTracker::HostsAtWork() const {
@@ -122,7 +122,7 @@ void RepairTracker::ContinueFrom(const PartAnswers& hosts_have) {
   again.block_ids.clear();
   again.hosts.clear();
   for (Row row = 0; row < record_.hosts.size(); ++row) {
-    if (Has(record_.moved, row)) continue;
+    if (HasRow(record_.moved, row)) continue;
     again.block_ids.push_back(record_.block_ids[row]);
     again.hosts.push_back(record_.hosts[row]);
   }
@@ -159,7 +159,7 @@ void RepairTracker::EndHosted(const absl::Status& status) {
   if (!granted_) return;  // whoever ordered it still waits for the first attempt
   for (Row row = 0; row < record_.hosts.size(); ++row) {
     Do(action::TellEnd{{record_.recovery_id, record_.block_ids[row],
-                        Has(record_.moved, row) ? absl::OkStatus() : status}});
+                        HasRow(record_.moved, row) ? absl::OkStatus() : status}});
   }
 }
 

@@ -17,10 +17,12 @@ constexpr Duration kAskAllEvery = std::chrono::seconds(1);
 
 }  // namespace
 
-void RepairTracker::Advise(Inspection inspection) { Do(action::Advise{std::move(inspection)}); }
+void RepairTracker::Advise(Inspection inspection) {
+  if (!hosted()) Do(action::Advise{std::move(inspection)});
+}
 
 void RepairTracker::Hear(event::Inspect& inspect) {
-  Look look;
+  ProgressCheck look;
   look.attempt = inspect.attempt;
   look.quiet = inspect.quiet;
   look.now = {.at = now_, .missing_bytes = inspect.missing_bytes, .sent = {}};
@@ -50,7 +52,7 @@ void RepairTracker::Hear(event::CheckProgress&) {
   });
   Sides sides = SidesOf(helpers);
   if (sides.hosts.empty()) return;
-  Look look;
+  ProgressCheck look;
   look.attempt = record_.attempt;
   look.now.at = now_;
   // In a recovery links look slow that other repairs of it share.
@@ -61,7 +63,7 @@ void RepairTracker::Hear(event::CheckProgress&) {
   Do(action::AskParts{Question::kAnyProgress, record_.attempt, std::move(asked), std::move(look)});
 }
 
-void RepairTracker::HearLook(Look look, PartAnswers answers) {
+void RepairTracker::HearLook(ProgressCheck look, PartAnswers answers) {
   if (!IsOf(look)) return Advise({});
   ForHosts* const hosted = hosts();
   if (hosted == nullptr) return Judge(std::move(look), std::move(answers));
@@ -84,7 +86,7 @@ void RepairTracker::HearLook(Look look, PartAnswers answers) {
   Do(action::AskParts{Question::kAnyProgress, look.attempt, std::move(others), std::move(look)});
 }
 
-void RepairTracker::Judge(Look look, PartAnswers answers) {
+void RepairTracker::Judge(ProgressCheck look, PartAnswers answers) {
   look.now.sent = SentBy(answers);
   look.speed = speed_;
   const Suspects suspects =
@@ -105,7 +107,7 @@ bool RepairTracker::LeavesOutAHelper(const LeftOut& left_out) const {
 }
 
 void RepairTracker::Hear(event::Tried& tried) {
-  Look& look = tried.look;
+  ProgressCheck& look = tried.look;
   if (!IsOf(look)) return Advise({});
   if (!LeavesOutAHelper(look.left_out)) {
     // Nobody can be done without yet. What is seen again and again will weigh more.
@@ -120,7 +122,7 @@ void RepairTracker::Hear(event::Tried& tried) {
   }
   speed_ = std::move(look.speed);
   left_out_ = std::move(look.left_out);
-  if (!hosted()) return Advise(std::move(inspection));
+  if (hosts() == nullptr) return Advise(std::move(inspection));
   FailAttempt(WithFault(absl::UnavailableError(inspection.reason), kFaultUnknown));
 }
 

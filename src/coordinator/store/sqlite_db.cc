@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/store/sqlite_db.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <cerrno>
 
 #include "base/check.h"
+#include "base/file_io.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 
 namespace ecpipe {
 
@@ -54,6 +60,12 @@ const char* SyncPragma(CommitSync sync) {
 
 absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path,
                                                          const Options& options) {
+  // Empty it is a new database; SQLite's other files get its mode.
+  const UniqueFd created(
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kServiceFileMode));
+  if (created.valid() && ::fchmod(created.get(), kServiceFileMode) != 0) {
+    return ErrnoStatus(errno, "set the mode of " + path);
+  }
   std::unique_ptr<SqliteDb> db(new SqliteDb(path, options));
   // NOMUTEX: a connection is used by one thread at a time, so SQLite need not lock it.
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -72,10 +84,27 @@ absl::Status SqliteDb::Configure() {
   // transaction has left it longer.
   ECPIPE_RETURN_IF_ERROR(
       Run("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
-          "PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL;"
-          "PRAGMA journal_size_limit = 67108864;"));
+          "PRAGMA temp_store = MEMORY;"));
+  ECPIPE_RETURN_IF_ERROR(EnterWalMode());
+  ECPIPE_RETURN_IF_ERROR(Run("PRAGMA journal_size_limit = 67108864;"));
   ECPIPE_RETURN_IF_ERROR(Run(SyncPragma(options_.sync)));
   return Run(("PRAGMA cache_size = -" + std::to_string(options_.cache_kib)).c_str());
+}
+
+// SQLite keeps another mode without an error where the file system cannot share memory.
+absl::Status SqliteDb::EnterWalMode() {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(db_, "PRAGMA journal_mode = WAL", -1, &statement, nullptr);
+  if (code != SQLITE_OK) return Error(code, "set the journal mode of");
+  const int stepped = sqlite3_step(statement);
+  const unsigned char* text = stepped == SQLITE_ROW ? sqlite3_column_text(statement, 0) : nullptr;
+  const std::string mode = text == nullptr ? "" : reinterpret_cast<const char*>(text);
+  sqlite3_finalize(statement);
+  if (stepped != SQLITE_ROW) return Error(stepped, "set the journal mode of");
+  if (mode == "wal") return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      path_ + " is in journal mode " + mode +
+      " and cannot be put into WAL mode; keep it on a local file system");
 }
 
 SqliteDb::~SqliteDb() {

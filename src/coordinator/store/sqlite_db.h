@@ -75,6 +75,7 @@ class SqliteDb {
   SqliteDb(std::string path, const Options& options) : path_(std::move(path)), options_(options) {}
   static int OnBusy(void* self, int earlier_calls);
   absl::Status Configure();
+  absl::Status EnterWalMode();
   absl::Status Error(int code, const std::string& doing) const;
 
   const std::string path_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ecpipe-helper: serves the blocks beside a storage node to repairs.
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
 #include "base/fault_points.h"
 #include "base/process/daemon.h"
@@ -20,7 +21,6 @@ constexpr char kProgram[] = "ecpipe-helper";
 
 int Run(const std::string& config_path, const std::string& ready_path) {
   if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
-  if (absl::Status armed = ArmFaultsFromEnvironment(); !armed.ok()) return Refuse(kProgram, armed);
   absl::StatusOr<HelperConfig> config = LoadHelperConfig(config_path);
   if (!config.ok()) return Refuse(kProgram, config.status());
   if (absl::Status level = SetLogLevel(config->log_level); !level.ok())
@@ -41,7 +41,11 @@ int Run(const std::string& config_path, const std::string& ready_path) {
   WaitForDaemonEnd(LoadHelperConfig, config_path);
   Log(LogLevel::kInfo, "helper.draining");
   ServiceManager::OfThisProcess().Stopping();
-  (*server)->Drain();
+  if (!(*server)->Drain()) {
+    // Their threads use what would be destroyed. Blocks that are not stored have no names.
+    Log(LogLevel::kWarning, "helper.drain_hangs", {{"reason", "a disk does not answer"}});
+    std::_Exit(0);
+  }
   return 0;
 }
 
@@ -98,6 +102,10 @@ int main(int argc, char** argv) {
                "Say whether the configuration is valid, or what is\n"
                "wrong and where, and end. This does not look at\n"
                "directories of blocks or data, or at other hosts");
+  std::string faults;
+  app.add_option("--test-faults", faults,
+                 "For tests only: fail on purpose at named points, as\n"
+                 "NAME=error|crash|hang[@HITS],...");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -108,6 +116,9 @@ int main(int argc, char** argv) {
                                 ecpipe::kProgram, ecpipe::LoadRequestorOnlyConfig, config_path)
                           : ecpipe::CheckConfig<ecpipe::HelperServer>(
                                 ecpipe::kProgram, ecpipe::LoadHelperConfig, config_path);
+  }
+  if (absl::Status armed = ecpipe::ArmFaultsFromText(faults); !armed.ok()) {
+    return ecpipe::Refuse(ecpipe::kProgram, armed);
   }
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();

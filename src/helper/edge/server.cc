@@ -305,7 +305,7 @@ absl::Status HelperServer::StartMetrics() {
   return absl::OkStatus();
 }
 
-void HelperServer::Drain() {
+bool HelperServer::Drain() {
   rpc_->SetServing(false);
   // Flip first, tell the coordinator, then wait: it must not plan with this node any more.
   sessions_->StopAdmitting();
@@ -317,7 +317,7 @@ void HelperServer::Drain() {
   data_server_->StopListening();
   if (endpoint_ != nullptr) endpoint_->StopListening();
   metrics_.reset();
-  sessions_->Drain(config_.drain_patience);
+  return sessions_->Drain(config_.drain_patience);
 }
 
 absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {

@@ -39,7 +39,8 @@ class HelperServer {
 
   // Gives up all ports, takes no new parts, and waits for running parts as long as the
   // configuration allows.
-  void Drain();
+  // False: a part hangs; the server can then not be destroyed.
+  bool Drain();
 
  private:
   explicit HelperServer(const HelperConfig& config) : config_(config) {}

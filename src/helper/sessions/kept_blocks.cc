@@ -29,8 +29,12 @@ void KeptBlocks::Keep(RepairId repair_id, uint32_t attempt, std::unique_ptr<Stor
     if (found == kept_.end() && kept_.size() >= options_.most) return;
     if (found != kept_.end() && found->second.attempt > attempt) return;
     if (found != kept_.end()) before = std::move(found->second);
+    if (!thread_.joinable()) {
+      absl::StatusOr<Thread> thread = Thread::Start([this] { DiscardInTime(); });
+      if (!thread.ok()) return;  // nobody would discard it in time
+      thread_ = *std::move(thread);
+    }
     kept_[repair_id] = {attempt, std::move(sink), Clock::System().Now() + options_.keep_for};
-    if (!thread_.joinable()) thread_ = Thread([this] { DiscardInTime(); });
   }
   changed_.NotifyAll();
 }

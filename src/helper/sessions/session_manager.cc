@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kEndsKept = 1024;
 // A part's thread comes round within milliseconds, unless its disk hangs.
 constexpr Duration kEndPatience = std::chrono::milliseconds(500);
+// What a cancelled part does to its end: a few seconds, unless its disk hangs.
+constexpr Duration kDrainPatience = std::chrono::seconds(10);
 
 // Whether the part brings every slice of what it stores, and not only those that an attempt before
 // it has left.
@@ -35,7 +37,7 @@ SessionManager::SessionManager(BlockStore* store, Transport* tcp, Transport* red
       kept_({options.keep_for, options.max_sessions}),
       max_sessions_(options.max_sessions) {}
 
-SessionManager::~SessionManager() { Drain(Duration(0)); }
+SessionManager::~SessionManager() { End(Duration(0), std::nullopt); }
 
 absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& part) {
   PartRunner::Blocks blocks;
@@ -160,11 +162,17 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
     if (status.ok()) {
       Session& session = sessions_[key] = std::move(opened);
       session.started = Clock::System().Now();
-      counts_.buffer_bytes += buffer_bytes;
-      session.thread =
-          Thread([this, key, runner = session.runner.get(), store = session.store.get(),
-                  started = session.started] { Run(key, runner, store, started); });
-      return session.checksum;
+      absl::StatusOr<Thread> thread =
+          Thread::Start([this, key, runner = session.runner.get(), store = session.store.get(),
+                         started = session.started] { Run(key, runner, store, started); });
+      if (thread.ok()) {
+        session.thread = *std::move(thread);
+        counts_.buffer_bytes += buffer_bytes;
+        return session.checksum;
+      }
+      status = thread.status();
+      opened = std::move(session);
+      sessions_.erase(key);
     }
   }
   // What was there before this attempt is there for the next one.
@@ -309,7 +317,9 @@ void SessionManager::StopAdmitting() {
   draining_ = true;
 }
 
-void SessionManager::Drain(Duration patience) {
+bool SessionManager::Drain(Duration patience) { return End(patience, kDrainPatience); }
+
+bool SessionManager::End(Duration patience, std::optional<Duration> last) {
   const TimePoint deadline = Clock::System().Now() + patience;
   StopAdmitting();
   {
@@ -319,10 +329,18 @@ void SessionManager::Drain(Duration patience) {
     for (auto& [key, session] : sessions_) {
       session.runner->Cancel(absl::UnavailableError("the helper is shutting down"));
     }
-    while (!sessions_.empty()) ended_.Wait(lock);
+    const TimePoint give_up = last ? Clock::System().Now() + *last : TimePoint::max();
+    while (!sessions_.empty()) {
+      if (!last) {
+        ended_.Wait(lock);
+      } else if (!ended_.WaitUntil(lock, give_up) && Clock::System().Now() >= give_up) {
+        return false;
+      }
+    }
   }
   JoinEnded();
   kept_.DiscardAll();
+  return true;
 }
 
 bool SessionManager::draining() {

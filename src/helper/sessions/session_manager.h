@@ -96,7 +96,9 @@ class SessionManager {
   // Refuses new parts from now on.
   void StopAdmitting();
   // The same, and waits for the running parts; after `patience` it cancels them. Keeps no slices.
-  void Drain(Duration patience);
+  // False: some have not ended ten seconds after that, because a disk hangs. They still use the
+  // manager, so it cannot be destroyed then before the disk answers; the process can end.
+  bool Drain(Duration patience);
   bool draining();
 
   SessionCounts counts();
@@ -129,6 +131,8 @@ class SessionManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AdmitBackground(uint64_t buffer_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(const SessionKey& key, PartRunner* runner, StoreSink* store, TimePoint started);
+  // As Drain(); waits without end if no `last` patience is given.
+  bool End(Duration patience, std::optional<Duration> last);
   enum class Stored { kKeep, kDiscard };
   uint32_t EndSessions(RepairId repair_id, uint32_t attempt, Stored stored);
   // Forgets a session that has ended. Returns true if its slices must not be kept.

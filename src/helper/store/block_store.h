@@ -43,7 +43,8 @@ class BlockStore {
   virtual ~BlockStore() = default;
 
   // Opens a block by its id. INVALID_ARGUMENT: a bad id. NOT_FOUND: no root has the block. Any
-  // other error: the block exists and cannot be read. The reader stays usable if the block is
+  // other error: the block exists and cannot be read. UNAVAILABLE: a root does not answer, and no
+  // other one has the block. Waits a second or two at most. The reader stays usable if the block is
   // renamed or removed meanwhile.
   virtual absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) = 0;
 

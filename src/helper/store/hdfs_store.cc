@@ -7,10 +7,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/fault_points.h"
 #include "base/status.h"
 #include "helper/store/hdfs_inventory.h"
 #include "helper/store/hdfs_replica.h"
 #include "helper/store/hdfs_volume.h"
+#include "helper/store/root_calls.h"
 #include "model/hdfs_block.h"
 
 namespace ecpipe {
@@ -26,23 +29,43 @@ absl::StatusOr<UniqueFd> OpenRegular(int directory, const std::string& name) {
   return fd;
 }
 
+using Reader = std::unique_ptr<BlockReader>;
+
+absl::StatusOr<Reader> OpenOn(const HdfsVolume& volume, const std::string& block_id,
+                              const HdfsBlock& block) {
+  ECPIPE_RETURN_IF_ERROR(FaultPoint(("hdfs_store.open:" + volume.path).c_str()));
+  ECPIPE_ASSIGN_OR_RETURN(const UniqueFd directory,
+                          OpenBelow(volume.fd.get(), ReplicaDirectory(block)));
+  const std::string name = "blk_" + std::to_string(block.id);
+  ECPIPE_ASSIGN_OR_RETURN(UniqueFd data, OpenRegular(directory.get(), name));
+  absl::StatusOr<UniqueFd> meta =
+      OpenRegular(directory.get(), name + "_" + std::to_string(block.stamp) + ".meta");
+  if (absl::IsNotFound(meta.status())) {
+    return absl::NotFoundError("the replica there has another generation stamp");
+  }
+  ECPIPE_RETURN_IF_ERROR(meta.status());
+  return OpenHdfsReplica(block_id, std::move(data), *std::move(meta));
+}
+
 class HdfsStore : public BlockStore {
  public:
-  HdfsStore(std::shared_ptr<HdfsVolumes> volumes, Duration scan_interval)
-      : volumes_(std::move(volumes)), inventory_(volumes_, scan_interval) {}
+  HdfsStore(const std::vector<std::string>& paths, std::shared_ptr<HdfsVolumes> volumes,
+            Duration scan_interval)
+      : volumes_(std::move(volumes)), inventory_(volumes_, scan_interval) {
+    for (const std::string& path : paths) calls_.push_back(std::make_unique<RootCalls>(path));
+  }
 
-  absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
+  absl::StatusOr<Reader> Open(const std::string& block_id) override {
     ECPIPE_ASSIGN_OR_RETURN(const HdfsBlock block, ParseHdfsBlock(block_id));
+    const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
     // The mover copies a replica to another volume before it removes it here: what is found nowhere
     // may have gone to a volume that was looked at before.
     std::string reasons;
     for (int look = 0; look < 2; ++look) {
       reasons.clear();
       absl::Status failure;
-      for (const auto& volume : volumes_->opened()) {
-        if (volume == nullptr) continue;
-        absl::StatusOr<std::unique_ptr<BlockReader>> reader = OpenOn(*volume, block_id, block);
-        if (reader.ok() || absl::IsDataLoss(reader.status())) return reader;
+      for (absl::StatusOr<Reader>& reader : OpenOnEach(block_id, block, deadline)) {
+        if (reader.ok() || absl::IsDataLoss(reader.status())) return std::move(reader);
         reasons += (reasons.empty() ? "" : "; ") + std::string(reader.status().message());
         if (!absl::IsNotFound(reader.status())) failure = reader.status();
       }
@@ -69,23 +92,23 @@ class HdfsStore : public BlockStore {
   std::string storage_id() const override { return volumes_->datanode_uuid(); }
 
  private:
-  static absl::StatusOr<std::unique_ptr<BlockReader>> OpenOn(const HdfsVolume& volume,
-                                                             const std::string& block_id,
-                                                             const HdfsBlock& block) {
-    ECPIPE_ASSIGN_OR_RETURN(const UniqueFd directory,
-                            OpenBelow(volume.fd.get(), ReplicaDirectory(block)));
-    const std::string name = "blk_" + std::to_string(block.id);
-    ECPIPE_ASSIGN_OR_RETURN(UniqueFd data, OpenRegular(directory.get(), name));
-    absl::StatusOr<UniqueFd> meta =
-        OpenRegular(directory.get(), name + "_" + std::to_string(block.stamp) + ".meta");
-    if (absl::IsNotFound(meta.status())) {
-      return absl::NotFoundError("the replica there has another generation stamp");
+  // Of each volume that is used, in order.
+  std::vector<absl::StatusOr<Reader>> OpenOnEach(const std::string& block_id,
+                                                 const HdfsBlock& block, TimePoint deadline) {
+    const HdfsVolumes::Opened volumes = volumes_->opened();
+    std::vector<RootCalls::Pending<Reader>> pending;
+    for (size_t i = 0; i < volumes.size(); ++i) {
+      if (volumes[i] == nullptr) continue;
+      pending.push_back(calls_[i]->Begin<Reader>(
+          [volume = volumes[i], block_id, block] { return OpenOn(*volume, block_id, block); }));
     }
-    ECPIPE_RETURN_IF_ERROR(meta.status());
-    return OpenHdfsReplica(block_id, std::move(data), *std::move(meta));
+    std::vector<absl::StatusOr<Reader>> readers;
+    for (auto& each : pending) readers.push_back(each.Await(deadline));
+    return readers;
   }
 
-  const std::shared_ptr<HdfsVolumes> volumes_;  // shared with the thread that scans
+  const std::shared_ptr<HdfsVolumes> volumes_;     // shared with the thread that scans
+  std::vector<std::unique_ptr<RootCalls>> calls_;  // of each volume, in its place
   HdfsInventory inventory_;
 };
 
@@ -94,7 +117,7 @@ class HdfsStore : public BlockStore {
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes,
                                                           Duration scan_interval) {
   ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<HdfsVolumes> opened, HdfsVolumes::Open(volumes));
-  return std::make_unique<HdfsStore>(std::move(opened), scan_interval);
+  return std::make_unique<HdfsStore>(volumes, std::move(opened), scan_interval);
 }
 
 }  // namespace ecpipe

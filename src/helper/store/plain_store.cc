@@ -8,26 +8,48 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <optional>
+#include <utility>
 
+#include "base/clock.h"
+#include "base/fault_points.h"
 #include "base/file_io.h"
+#include "base/mutex.h"
 #include "base/process/log.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "helper/store/directory.h"
 #include "helper/store/plain_block.h"
+#include "helper/store/root_calls.h"
 #include "model/block_checksums.h"
 #include "model/block_id.h"
 
 namespace ecpipe {
 namespace {
 
+// A fault of one root, for tests; 0 is the first.
+absl::Status RootFault(const std::string& call, size_t number) {
+  return FaultPoint(("plain_store." + call + std::to_string(number)).c_str());
+}
+
+struct Root {
+  std::string path;
+  UniqueFd fd;  // all that is read or stored lies below this, wherever the path leads by then
+  size_t number = 0;
+};
+
+constexpr AtomicFile::Options kOwnFile = {.access = AtomicFile::Access::kService,
+                                          .cache = AtomicFile::Cache::kDrop};
+
 class PlainBlockWriter : public BlockWriter {
  public:
-  // `directory` and `block_id` are where the checksum file goes; none is written without an id.
-  PlainBlockWriter(AtomicFile file, uint64_t bytes, std::string directory, std::string block_id)
-      : file_(std::move(file)),
+  // No checksum file is written without an id.
+  PlainBlockWriter(std::shared_ptr<const Root> root, AtomicFile file, uint64_t bytes,
+                   std::string block_id)
+      : root_(std::move(root)),
+        file_(std::move(file)),
         bytes_(bytes),
-        directory_(std::move(directory)),
         block_id_(std::move(block_id)) {}
 
   absl::Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes) override {
@@ -46,8 +68,9 @@ class PlainBlockWriter : public BlockWriter {
  private:
   // Read back, since ranges come in any order; the page cache has them still.
   absl::Status CommitChecksums() {
-    ECPIPE_ASSIGN_OR_RETURN(ChecksumFileWriter checksums,
-                            ChecksumFileWriter::Create(directory_, block_id_));
+    ECPIPE_ASSIGN_OR_RETURN(
+        ChecksumFileWriter checksums,
+        ChecksumFileWriter::CreateBelow(root_->fd.get(), root_->path, block_id_, kOwnFile));
     std::vector<uint8_t> buffer(64 * size_t{kChecksumChunkBytes});
     for (uint64_t at = 0; at < bytes_; at += buffer.size()) {
       const auto step = static_cast<size_t>(std::min<uint64_t>(buffer.size(), bytes_ - at));
@@ -58,38 +81,129 @@ class PlainBlockWriter : public BlockWriter {
     return checksums.Commit();
   }
 
+  const std::shared_ptr<const Root> root_;  // shared with the store
   AtomicFile file_;
   const uint64_t bytes_;
-  const std::string directory_;
   const std::string block_id_;
 };
 
-struct Root {
-  std::string path;
-  UniqueFd fd;  // what is read is read below this, wherever the path leads by then
+struct FoundBlock {
+  std::unique_ptr<BlockReader> reader;
+  timespec modified;
 };
+
+// NOT_FOUND: the root does not have it.
+absl::StatusOr<FoundBlock> OpenIn(const Root& root, const std::string& block_id) {
+  ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
+  // O_NONBLOCK: a FIFO under this name must not hang the open; it is refused below.
+  UniqueFd fd(
+      ::openat(root.fd.get(), block_id.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(errno, "open block " + block_id + " in " + root.path);
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat block " + block_id);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::PermissionDeniedError("block " + block_id + " is not a regular file");
+  }
+  ECPIPE_ASSIGN_OR_RETURN(
+      std::unique_ptr<BlockReader> reader,
+      OpenPlainBlock(root.fd.get(), block_id, std::move(fd), static_cast<uint64_t>(info.st_size)));
+  return FoundBlock{std::move(reader), info.st_mtim};
+}
+
+struct RoomForBlock {
+  bool has_block = false;
+  uint64_t free_bytes = 0;
+};
+
+absl::StatusOr<RoomForBlock> RoomIn(const Root& root, const std::string& block_id) {
+  ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
+  struct stat info{};
+  const bool has = ::fstatat(root.fd.get(), block_id.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+  struct statvfs space{};
+  if (::fstatvfs(root.fd.get(), &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
+  return RoomForBlock{has, uint64_t{space.f_bavail} * space.f_frsize};
+}
+
+absl::StatusOr<std::unique_ptr<BlockWriter>> CreateIn(const std::shared_ptr<const Root>& root,
+                                                      const std::string& block_id, uint64_t bytes,
+                                                      StoredChecksums stored) {
+  ECPIPE_ASSIGN_OR_RETURN(
+      AtomicFile file,
+      AtomicFile::CreateBelow(root->fd.get(), root->path + "/" + block_id, kOwnFile));
+  // A checksum file that is there must go on being right.
+  const bool known = ::faccessat(root->fd.get(), ChecksumFileName(block_id).c_str(), F_OK,
+                                 AT_SYMLINK_NOFOLLOW) == 0;
+  const bool write = known || (stored == StoredChecksums::kWrite && CanHaveChecksumFile(block_id));
+  return std::make_unique<PlainBlockWriter>(root, std::move(file), bytes, write ? block_id : "");
+}
+
+absl::StatusOr<StoreInventory> CountIn(const Root& root) {
+  ECPIPE_RETURN_IF_ERROR(RootFault("count", root.number));
+  // A descriptor of its own: the directory position is shared between duplicates.
+  const Directory directory = OpenDirectory(root.fd.get(), ".");
+  if (directory == nullptr) return ErrnoStatus(errno, "list " + root.path);
+  const int directory_fd = ::dirfd(directory.get());
+  StoreInventory inventory;
+  errno = 0;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    struct stat info{};
+    const bool block = ValidateBlockId(entry->d_name).ok() &&
+                       ::fstatat(directory_fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                       S_ISREG(info.st_mode);
+    errno = 0;
+    if (!block) continue;
+    ++inventory.block_count;
+    inventory.block_bytes += static_cast<uint64_t>(info.st_size);
+  }
+  if (errno != 0) return ErrnoStatus(errno, "list " + root.path);
+  return inventory;
+}
+
+// The latest count of a root. A count that takes longer than anybody waits ends here all the same.
+struct LatestCount {
+  Mutex mutex;
+  StoreInventory inventory ABSL_GUARDED_BY(mutex);
+};
+
+// A root with all that is needed to use it though it may hang.
+struct Place {
+  explicit Place(Root opened)
+      : root(std::make_shared<const Root>(std::move(opened))),
+        calls(root->path),
+        counting(root->path, 1),
+        latest(std::make_shared<LatestCount>()) {}
+
+  const std::shared_ptr<const Root> root;  // shared with calls and writers
+  RootCalls calls;
+  RootCalls counting;                         // takes as long as the directory is large
+  const std::shared_ptr<LatestCount> latest;  // shared with the count under way
+};
+
+bool Newer(const timespec& a, const timespec& b) {
+  return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
 
 class PlainStore : public BlockStore {
  public:
-  PlainStore(std::vector<Root> roots, StoredChecksums checksums)
-      : roots_(std::move(roots)), checksums_(checksums) {}
+  PlainStore(std::vector<Root> roots, StoredChecksums checksums) : checksums_(checksums) {
+    for (Root& root : roots) places_.push_back(std::make_unique<Place>(std::move(root)));
+  }
 
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
     ECPIPE_RETURN_IF_ERROR(ValidateBlockId(block_id));
-    for (const Root& root : roots_) {
-      // O_NONBLOCK: a FIFO under this name must not hang the open; it is refused below.
-      UniqueFd fd(::openat(root.fd.get(), block_id.c_str(),
-                           O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-      if (!fd.valid() && errno == ENOENT) continue;
-      if (!fd.valid()) return ErrnoStatus(errno, "open block " + block_id);
-      struct stat info{};
-      if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat block " + block_id);
-      if (!S_ISREG(info.st_mode)) {
-        return absl::PermissionDeniedError("block " + block_id + " is not a regular file");
+    std::optional<FoundBlock> best;
+    absl::Status failure;
+    for (absl::StatusOr<FoundBlock>& found :
+         InEach<FoundBlock>([block_id](const Root& root) { return OpenIn(root, block_id); })) {
+      if (found.ok()) {
+        if (!best || Newer(found->modified, best->modified)) best = *std::move(found);
+      } else if (!absl::IsNotFound(found.status()) && failure.ok()) {
+        failure = found.status();
       }
-      return OpenPlainBlock(root.fd.get(), block_id, std::move(fd),
-                            static_cast<uint64_t>(info.st_size));
     }
+    if (best) return std::move(best->reader);
+    // That it could not be looked for says more than that it is not elsewhere.
+    if (!failure.ok()) return failure;
     return absl::NotFoundError("block " + block_id +
                                " is in none of the directories in [helper] roots");
   }
@@ -97,64 +211,93 @@ class PlainStore : public BlockStore {
   absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
                                                       uint64_t bytes) override {
     ECPIPE_RETURN_IF_ERROR(ValidateBlockId(block_id));
-    ECPIPE_ASSIGN_OR_RETURN(const Root* root, RootFor(block_id, bytes));
-    ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(root->path + "/" + block_id));
-    // A checksum file that is there must go on being right.
-    const bool known = ::faccessat(root->fd.get(), ChecksumFileName(block_id).c_str(), F_OK,
-                                   AT_SYMLINK_NOFOLLOW) == 0;
-    const bool write =
-        known || (checksums_ == StoredChecksums::kWrite && CanHaveChecksumFile(block_id));
-    return std::make_unique<PlainBlockWriter>(std::move(file), bytes, root->path,
-                                              write ? block_id : "");
+    ECPIPE_ASSIGN_OR_RETURN(Place * place, PlaceFor(block_id, bytes));
+    return place->calls
+        .Begin<std::unique_ptr<BlockWriter>>(
+            [root = place->root, block_id, bytes, checksums = checksums_] {
+              return CreateIn(root, block_id, bytes, checksums);
+            })
+        .Await(Clock::System().Now() + RootCalls::kPatience);
   }
 
+  // Of a root that cannot be counted now the latest count goes on counting.
   absl::StatusOr<StoreInventory> TakeInventory() override {
+    constexpr Duration kCountPatience = std::chrono::seconds(5);
+    std::vector<RootCalls::Pending<bool>> counts;
+    for (const auto& place : places_) {
+      counts.push_back(place->counting.Begin<bool>(
+          [root = place->root, latest = place->latest]() -> absl::StatusOr<bool> {
+            ECPIPE_ASSIGN_OR_RETURN(StoreInventory counted, CountIn(*root));
+            MutexLock lock(&latest->mutex);
+            latest->inventory = std::move(counted);
+            return true;
+          }));
+    }
+    const std::vector<absl::StatusOr<bool>> looked =
+        InEach<bool>([](const Root& root) -> absl::StatusOr<bool> {
+          ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
+          struct stat info{};
+          if (::fstat(root.fd.get(), &info) == 0) return true;
+          return ErrnoStatus(errno, "stat " + root.path);
+        });
+    const TimePoint deadline = Clock::System().Now() + kCountPatience;
     StoreInventory inventory;
-    for (const Root& root : roots_) {
-      ECPIPE_RETURN_IF_ERROR(AddRoot(root.fd.get(), &inventory));
+    for (size_t i = 0; i < places_.size(); ++i) {
+      const absl::Status counted = counts[i].Await(deadline).status();
+      // A directory that answers is only large.
+      const bool large = absl::IsUnavailable(counted) && looked[i].ok();
+      const absl::Status& failure = looked[i].ok() ? counted : looked[i].status();
+      if (!failure.ok() && !large) {
+        inventory.failed_roots.push_back(places_[i]->root->path + ": " +
+                                         std::string(failure.message()));
+      }
+      MutexLock lock(&places_[i]->latest->mutex);
+      inventory.block_count += places_[i]->latest->inventory.block_count;
+      inventory.block_bytes += places_[i]->latest->inventory.block_bytes;
     }
     return inventory;
   }
 
  private:
-  // The root that has the block already, so that no second copy comes about; else the emptiest.
-  absl::StatusOr<const Root*> RootFor(const std::string& block_id, uint64_t bytes) {
-    const Root* best = nullptr;
-    uint64_t best_free = 0;
-    for (const Root& root : roots_) {
-      struct stat info{};
-      if (::fstatat(root.fd.get(), block_id.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) return &root;
-      struct statvfs space{};
-      if (::fstatvfs(root.fd.get(), &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
-      const uint64_t free = uint64_t{space.f_bavail} * space.f_frsize;
-      if (best != nullptr && free <= best_free) continue;
-      best = &root;
-      best_free = free;
+  // What the call returns for each root, in order. UNAVAILABLE for one that does not answer.
+  template <typename T>
+  std::vector<absl::StatusOr<T>> InEach(const std::function<absl::StatusOr<T>(const Root&)>& call) {
+    const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
+    std::vector<RootCalls::Pending<T>> pending;
+    for (const auto& place : places_) {
+      pending.push_back(place->calls.Begin<T>([root = place->root, call] { return call(*root); }));
     }
-    if (best_free >= bytes) return best;
+    std::vector<absl::StatusOr<T>> results;
+    for (auto& each : pending) results.push_back(each.Await(deadline));
+    return results;
+  }
+
+  // The root that has the block already, so that no second copy comes about; else the emptiest.
+  absl::StatusOr<Place*> PlaceFor(const std::string& block_id, uint64_t bytes) {
+    const std::vector<absl::StatusOr<RoomForBlock>> rooms =
+        InEach<RoomForBlock>([block_id](const Root& root) { return RoomIn(root, block_id); });
+    Place* best = nullptr;
+    uint64_t best_free = 0;
+    absl::Status failure;
+    for (size_t i = 0; i < rooms.size(); ++i) {
+      if (!rooms[i].ok()) {
+        failure = rooms[i].status();
+        continue;
+      }
+      if (rooms[i]->has_block) return places_[i].get();
+      if (best != nullptr && rooms[i]->free_bytes <= best_free) continue;
+      best = places_[i].get();
+      best_free = rooms[i]->free_bytes;
+    }
+    if (best != nullptr && best_free >= bytes) return best;
+    if (best == nullptr) return failure;
     return absl::ResourceExhaustedError("no directory in [helper] roots has " +
                                         std::to_string(bytes) + " bytes free for block " +
                                         block_id);
   }
 
-  static absl::Status AddRoot(int root, StoreInventory* inventory) {
-    // A descriptor of its own: the directory position is shared between duplicates.
-    const Directory directory = OpenDirectory(root, ".");
-    if (directory == nullptr) return ErrnoStatus(errno, "list block root");
-    const int directory_fd = ::dirfd(directory.get());
-    while (const dirent* entry = ::readdir(directory.get())) {
-      if (!ValidateBlockId(entry->d_name).ok()) continue;
-      struct stat info{};
-      if (::fstatat(directory_fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
-      if (!S_ISREG(info.st_mode)) continue;
-      ++inventory->block_count;
-      inventory->block_bytes += static_cast<uint64_t>(info.st_size);
-    }
-    return absl::OkStatus();
-  }
-
-  const std::vector<Root> roots_;
   const StoredChecksums checksums_;
+  std::vector<std::unique_ptr<Place>> places_;
 };
 
 }  // namespace
@@ -169,7 +312,7 @@ absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(const std::vector<std
     if (const absl::StatusOr<int> removed = RemoveAbandonedFiles(root); removed.value_or(0) > 0) {
       Log(LogLevel::kInfo, "store.cleaned", {{"root", root}, {"files", std::to_string(*removed)}});
     }
-    opened.push_back({root, std::move(fd)});
+    opened.push_back({root, std::move(fd), opened.size()});
   }
   return std::make_unique<PlainStore>(std::move(opened), checksums);
 }

@@ -19,6 +19,10 @@ enum class StoredChecksums { kWrite, kOmit };
 // Opens the roots, and removes the half-written blocks that killed helpers have left there. An
 // error names the root that is not a readable directory. Symbolic links below a root are not
 // followed, so nothing outside the roots can be read.
+//
+// A root that fails or hangs later costs only its own blocks: it is looked in beside the others,
+// for RootCalls::kPatience at most, and TakeInventory() names it. New blocks go to other roots
+// meanwhile. If several roots have a block, the one that was written last counts.
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(
     const std::vector<std::string>& roots, StoredChecksums checksums = StoredChecksums::kWrite);
 

@@ -272,6 +272,16 @@ std::string StampOf(const TlsFiles& files) {
   return stamp;
 }
 
+// Whoever has the key can be this node.
+absl::Status CheckKeyMode(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return absl::OkStatus();  // reading it says why
+  if ((info.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "TLS: cannot use the key file " + path +
+      ": others than its owner and group may open it, or its group may write it; chmod 640 or 600");
+}
+
 // Without a node it is the accepting end.
 std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, std::shared_ptr<const void> owner, int fd,
                                         const std::set<Role>& roles,
@@ -326,6 +336,7 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const
   if (SSL_CTX_use_certificate_chain_file(ssl, files.certificate.c_str()) != 1) {
     return bad("the certificate file " + files.certificate);
   }
+  ECPIPE_RETURN_IF_ERROR(CheckKeyMode(files.key));
   if (SSL_CTX_use_PrivateKey_file(ssl, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     return bad("the key file " + files.key);
   }

@@ -189,7 +189,13 @@ void Endpoint::Open(UniqueFd fd) {
   MutexLock lock(&mutex_);
   Connection& connection = connections_.emplace_back();
   connection.session = std::move(session);
-  connection.thread = Thread([this, at = &connection] { Serve(at); });
+  absl::StatusOr<Thread> thread = Thread::Start([this, at = &connection] { Serve(at); });
+  if (thread.ok()) {
+    connection.thread = *std::move(thread);
+  } else {
+    ++counts_.refused;
+    connections_.pop_back();
+  }
 }
 
 void Endpoint::Serve(Connection* connection) {

@@ -4,11 +4,17 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "base/fault_points.h"
@@ -33,6 +39,17 @@ std::set<std::string> Names(const std::string& directory) {
 Bytes Content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+size_t PagesInMemory(const std::string& path) {
+  const UniqueFd fd = OpenForReading(path).value();
+  const size_t bytes = FileBytes(fd.get()).value();
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  EXPECT_EQ(::mincore(mapped, bytes, pages.data()), 0);
+  ::munmap(mapped, bytes);
+  return static_cast<size_t>(
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; }));
 }
 
 void Put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
@@ -212,6 +229,65 @@ TEST_P(AtomicFiles, FilesAreReadableAsTheUmaskSays) {
   struct stat info{};
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777u, 0666u & ~mask);
+}
+
+TEST_P(AtomicFiles, ADaemonsFilesAreItsGroupsWhateverTheUmask) {
+  for (const mode_t mask : {0, 077}) {
+    const mode_t before = ::umask(mask);
+    auto file = AtomicFile::Create(path_, {.access = AtomicFile::Access::kService}).value();
+    ASSERT_TRUE(file.Commit().ok());
+    ::umask(before);
+    struct stat info{};
+    ASSERT_EQ(::stat(path_.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777u, 0640u) << "umask " << mask;
+  }
+}
+
+TEST_P(AtomicFiles, StayInTheDirectoryThatWasOpened) {
+  const std::string root = scratch_.File("root");
+  std::filesystem::create_directory(root);
+  const UniqueFd opened(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto below = AtomicFile::CreateBelow(opened.get(), root + "/a", {}).value();
+  auto by_path = AtomicFile::Create(root + "/b").value();
+  std::filesystem::rename(root, scratch_.File("moved"));
+  std::filesystem::create_directory(root);  // what the system disk has below a mount point
+  auto later = AtomicFile::CreateBelow(opened.get(), root + "/c", {}).value();
+  for (AtomicFile* file : {&below, &by_path, &later}) ASSERT_TRUE(file->Commit().ok());
+  EXPECT_THAT(Names(root), IsEmpty());
+  EXPECT_THAT(Names(scratch_.File("moved")), testing::UnorderedElementsAre("a", "b", "c"));
+}
+
+TEST_P(AtomicFiles, CleaningUpDoesNotTakeWhatIsBeingCommitted) {
+  std::atomic<bool> done{false};
+  std::thread cleaner([&] {
+    while (!done) ASSERT_EQ(RemoveAbandonedFiles(directory_).value(), 0);
+  });
+  int failed = 0;
+  for (int i = 0; i < 300; ++i) {
+    auto file = AtomicFile::Create(path_).value();
+    if (!file.Commit().ok()) ++failed;
+  }
+  done = true;
+  cleaner.join();
+  EXPECT_EQ(failed, 0);
+}
+
+TEST_F(FileIo, WhatIsNotReadAgainLeavesThePageCache) {
+  struct statfs system{};
+  ASSERT_EQ(::statfs(directory_.c_str(), &system), 0);
+  if (system.f_type == TMPFS_MAGIC) GTEST_SKIP() << "a file system in memory drops nothing";
+  const Bytes piece(1 << 20, 7);
+  for (const auto& [cache, kept] :
+       {std::pair(AtomicFile::Cache::kKeep, true), std::pair(AtomicFile::Cache::kDrop, false)}) {
+    auto file = AtomicFile::Create(path_, {.cache = cache}).value();
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(file.WriteAt(uint64_t(i) << 20, piece).ok());
+    Bytes back(piece.size());
+    ASSERT_TRUE(file.ReadAt(0, back).ok());
+    EXPECT_EQ(back, piece);
+    ASSERT_TRUE(file.Commit().ok());
+    const size_t pages = PagesInMemory(path_);
+    EXPECT_EQ(pages > 20 * 256 / 2, kept) << pages << " pages";
+  }
 }
 
 TEST_P(AtomicFiles, OnlyAbandonedFilesAreRemoved) {

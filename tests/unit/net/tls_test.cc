@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <future>
@@ -191,6 +192,23 @@ TEST(TlsContext, RefusesWhatItCannotUseAndNamesIt) {
   files = good;
   files.key = shared.Files("head").key;
   EXPECT_THAT(refusal(files), HasSubstr(files.key));
+}
+
+TEST(TlsContext, RefusesAKeyThatOthersMayOpen) {
+  const TestCertificates mine("node-2=helper");
+  const TlsFiles files{mine.Path("ca.pem"), mine.Path("node-2.pem"), mine.Path("node-2.key")};
+  for (const auto& [mode, good] : {std::pair(0600, true),
+                                   {0640, true},
+                                   {0400, true},
+                                   {0644, false},
+                                   {0604, false},
+                                   {0660, false},
+                                   {0601, false}}) {
+    ASSERT_EQ(::chmod(files.key.c_str(), static_cast<mode_t>(mode)), 0);
+    const absl::Status status = TlsContext::Create(files).status();
+    EXPECT_EQ(status.ok(), good) << std::oct << mode << " " << status;
+    if (!good) EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 640"));
+  }
 }
 
 TEST(TlsFiles, AreAllThreeOrNone) {

@@ -64,6 +64,11 @@ TEST(Access, OnlyTheCoordinatorOrdersHelpers) {
   }
 }
 
+TEST(Access, OnlyOperatorsMayAskWhatAServerOffers) {
+  EXPECT_EQ(WhoMay("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"), "o");
+  EXPECT_EQ(WhoMay("/grpc.health.v1.Health/Check"), "chro");
+}
+
 TEST(Access, WhatIsNotInTheTableIsNobodys) {
   for (const char* call : {"", "/", "/ecpipe.v1.CoordinatorService/", "Register",
                            "/ecpipe.v1.CoordinatorService/register",

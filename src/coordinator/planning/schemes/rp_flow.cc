@@ -21,6 +21,8 @@ namespace {
 constexpr size_t kMostTrees = 64;
 // Planning takes at most this share of the time of the repair.
 constexpr double kPlanningShare = 0.02;
+// In less time than this nothing is packed.
+constexpr double kLeastPlanningSeconds = 50e-6;
 // An elementary step takes 1 to 2 ns.
 constexpr double kStepsPerSecond = 5e8;
 // 5 ms for 14 nodes.
@@ -244,6 +246,11 @@ absl::StatusOr<PlanLanes> PlanFlow(const PlanRequest& request) {
   // Trees have one root. Several requestors would need one packing for each of them, which share
   // what helpers send.
   if (Takers(request).size() > 1) return PlanLanes{PathLane(request, path)};
+  const double path_rate = RateOfPath(request, path);
+  const auto row_bytes = static_cast<double>(request.grid.bytes * request.equation.rows());
+  if (kPlanningShare * row_bytes / path_rate < kLeastPlanningSeconds) {
+    return PlanLanes{PathLane(request, path)};
+  }
   FlowPlan plan;
   if (request.code != nullptr) plan = Pack(request, request.survivors);
   if (plan.lanes.empty()) {
@@ -251,7 +258,7 @@ absl::StatusOr<PlanLanes> PlanFlow(const PlanRequest& request) {
     for (const EquationTerm& term : request.equation.terms) blocks.push_back(term.block_index);
     plan = Pack(request, std::move(blocks));
   }
-  if (plan.rate <= kLeastGainOverPath * RateOfPath(request, path)) {
+  if (plan.rate <= kLeastGainOverPath * path_rate) {
     return PlanLanes{PathLane(request, path)};
   }
   return std::move(plan.lanes);

@@ -184,7 +184,23 @@ TEST(TreePlans, ASingleSliceTakesOneTree) {
   Random random(20260420);
   PlanRequest request = RequestFor("rs(14,10)", {0}, 1);
   RandomLinks(random, &request);
+  request.grid.slice_bytes *= 1000;
+  request.grid.bytes *= 1000;
   EXPECT_EQ(MakePlan(request)->lanes.size(), 1u);
+}
+
+// It is done before a packing is found.
+TEST(TreePlans, ASmallReadTakesAPath) {
+  Random random(20260421);
+  PlanRequest request = RequestFor("rs(14,10)", {0}, 2000);
+  RandomLinks(random, &request);
+  request.cluster.nodes.back().down_bytes_per_second = 1e9;  // the requestor's
+  request.cluster.rack_bytes_per_second = 0;
+  EXPECT_GT(MakePlan(request)->lanes.size(), 1u);
+  request.grid = {0, 8192, 4096};
+  const RepairPlan plan = MakePlan(request).value();
+  ASSERT_EQ(plan.lanes.size(), 1u);
+  EXPECT_EQ(plan.lanes[0].hops.back().inputs.size(), 1u);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #include "coordinator/store/sqlite_journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "coordinator/store/sqlite_catalog.h"
@@ -29,6 +31,28 @@ RepairRecord Record(RepairId id, int64_t started, RepairState state = RepairStat
   record.started_unix_ms = started;
   if (state != RepairState::kRunning) record.ended_unix_ms = started + 5;
   return record;
+}
+
+TEST(SqliteDb, RefusesAFileThatCannotHaveAWriteAheadLog) {
+  // SQLite says no error there, and keeps another mode.
+  const auto db = SqliteDb::Open(":memory:", {});
+  std::filesystem::remove(":memory:");  // to SQLite no file, to us an empty one
+  EXPECT_TRUE(absl::IsFailedPrecondition(db.status())) << db.status();
+}
+
+TEST(SqliteDb, ItsFilesAreForTheGroupWhateverTheUmask) {
+  const ScratchDirectory directory;
+  const mode_t before = ::umask(0);
+  auto db = SqliteDb::Open(directory.File("ecpipe.db"), {});
+  ::umask(before);
+  ASSERT_TRUE(db.ok()) << db.status();
+  ASSERT_TRUE((*db)->Run("CREATE TABLE t (x)").ok());
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.File(""))) {
+    EXPECT_EQ(static_cast<unsigned>(entry.status().permissions()), 0640u) << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 2) << "the file and its log";
 }
 
 class SqliteJournalTest : public testing::Test {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/sessions/session_manager.h"
 
+#include "base/fault_points.h"
 #include "unit/helper/sessions/sessions_fixture.h"
 
 namespace ecpipe {
@@ -155,14 +156,15 @@ TEST_F(SessionManagerTest, RequestorsAndRedisAreNotServedWithoutBeingSetUp) {
 }
 
 // A part that stores what it computes from its own block, and sends it on as well.
+RepairPart HostedPart(RepairPart part) {
+  part.hops[0].stored_rows = {0};
+  part.stores = {{0, "new", 1000}};
+  EXPECT_TRUE(ValidatePart(part).ok()) << ValidatePart(part);
+  return part;
+}
+
 TEST_F(SessionManagerTest, AHostedBlockIsStoredOrLeavesNothing) {
-  const auto hosting = [](RepairId repair_id) {
-    RepairPart part = Part(repair_id);
-    part.hops[0].stored_rows = {0};
-    part.stores = {{0, "new", 1000}};
-    EXPECT_TRUE(ValidatePart(part).ok()) << ValidatePart(part);
-    return part;
-  };
+  const auto hosting = [](RepairId repair_id) { return HostedPart(Part(repair_id)); };
   store_.full = true;
   ExpectRefused(hosting(1), absl::StatusCode::kResourceExhausted, "no block root has room");
   store_.full = false;
@@ -221,6 +223,56 @@ TEST_F(SessionManagerTest, DrainCancelsWhatDoesNotEndInTime) {
   EXPECT_EQ(manager_->counts().buffer_bytes, 0u);
   EXPECT_EQ(manager_->counts().parts_failed, 1u);
   ExpectRefused(Part(2), absl::StatusCode::kUnavailable, "shutting down");
+}
+
+TEST_F(SessionManagerTest, CancellingWaitsOnceForAHungDiskNotOnceALane) {
+  constexpr uint32_t kLanes = 10;  // of a slice each
+  RepairPart part = Part(1);
+  const HopSpec like = part.hops[0];
+  part.hops.clear();
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    HopSpec& hop = part.hops.emplace_back(like);
+    hop.lane = lane;
+    hop.slices = LaneSlices::Create({{lane, 1, 1}}, kLanes).value();
+    hop.outputs[0].edge.lane = lane;
+  }
+  ASSERT_TRUE(ValidatePart(part).ok()) << ValidatePart(part);
+  store_.disk->Close();
+  const absl::Status started = manager_->Start(part).status();
+  ASSERT_TRUE(started.ok()) << started;
+  store_.disk->AwaitWaiting(1);
+  const TimePoint begun = Clock::System().Now();
+  EXPECT_EQ(manager_->Cancel(1, 0), 1u);
+  EXPECT_TRUE(absl::IsCancelled(WaitForReports(1)[0].status));
+  EXPECT_LT(Clock::System().Now() - begun, std::chrono::seconds(8)) << "each lane would take two";
+  store_.disk->Open();
+}
+
+TEST_F(SessionManagerTest, DrainGivesUpAHungDisk) {
+  tcp_.flows = true;
+  store_.commits.Close();
+  ASSERT_TRUE(manager_->Start(HostedPart(Part(1))).ok());
+  store_.commits.AwaitWaiting(1);
+  const TimePoint begun = Clock::System().Now();
+  EXPECT_FALSE(manager_->Drain(Duration(0)));
+  EXPECT_LT(Clock::System().Now() - begun, std::chrono::seconds(40));
+  store_.commits.Open();
+  EXPECT_TRUE(manager_->Drain(Duration(0)));
+}
+
+TEST_F(SessionManagerTest, WithoutAThreadThePartIsRefusedAndLeavesNothing) {
+  ArmFault("thread.start", {});
+  ExpectRefused(Part(1), absl::StatusCode::kResourceExhausted, "thread");
+  DisarmAllFaults();
+  EXPECT_TRUE(manager_->Start(Part(1)).ok()) << "the attempt was not begun";
+}
+
+TEST_F(SessionManagerTest, WithoutAThreadForItsDiskAPartFails) {
+  ArmFault("thread.start", {.after_hits = 1});  // its own it gets
+  ASSERT_TRUE(manager_->Start(Part(1)).ok());
+  const absl::Status status = WaitForReports(1)[0].status;
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  DisarmAllFaults();
 }
 
 TEST_F(SessionManagerTest, NothingIsAdmittedOnceTheHelperEnds) {

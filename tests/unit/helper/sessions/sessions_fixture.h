@@ -61,20 +61,55 @@ class IdleTransport : public Transport {
   };
 };
 
+// Holds back who comes, until it opens.
+class Gate {
+ public:
+  void Pass() {
+    MutexLock lock(&mutex_);
+    ++waiting_;
+    changed_.NotifyAll();
+    while (closed_) changed_.Wait(lock);
+  }
+  void Close() {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+  }
+  void Open() {
+    MutexLock lock(&mutex_);
+    closed_ = false;
+    changed_.NotifyAll();
+  }
+  void AwaitWaiting(int count) {
+    MutexLock lock(&mutex_);
+    while (waiting_ < count) changed_.Wait(lock);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // that have come
+};
+
 class BlockOfZeros : public BlockReader {
  public:
+  explicit BlockOfZeros(std::shared_ptr<Gate> disk) : disk_(std::move(disk)) {}
   uint64_t bytes() const override { return 1000; }
   absl::Status ReadAt(uint64_t, std::span<uint8_t> out) override {
+    disk_->Pass();
     std::fill(out.begin(), out.end(), uint8_t{0});
     return absl::OkStatus();
   }
+
+ private:
+  const std::shared_ptr<Gate> disk_;  // shared with the test: a hung read outlives its part
 };
 
 class FakeStore : public BlockStore {
  public:
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
     if (block_id != "block") return absl::NotFoundError("block " + block_id + " is not here");
-    return std::make_unique<BlockOfZeros>();
+    return std::make_unique<BlockOfZeros>(disk);
   }
   absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
                                                       uint64_t bytes) override {
@@ -83,6 +118,8 @@ class FakeStore : public BlockStore {
   }
   absl::StatusOr<StoreInventory> TakeInventory() override { return StoreInventory{}; }
 
+  const std::shared_ptr<Gate> disk = std::make_shared<Gate>();  // shared with hung reads
+  Gate commits;
   bool full = false;
   std::atomic<bool> fail_commit{false};
   std::atomic<bool> fail_write{false};
@@ -110,6 +147,7 @@ class FakeStore : public BlockStore {
       return absl::OkStatus();
     }
     absl::Status Commit() override {
+      owner_->commits.Pass();
       EXPECT_EQ(missing_, 0u);
       if (owner_->fail_commit) return absl::ResourceExhaustedError("disk full");
       ++owner_->committed;

@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "base/fault_points.h"
 #include "helper/store/hdfs_inventory.h"
 #include "helper/store/hdfs_scan.h"
 #include "helper/store/hdfs_volume.h"
@@ -264,6 +265,24 @@ TEST_F(HdfsStoreTest, WithAFailedVolumeTheOthersAreRead) {
   const absl::Status gone = store->Open(HdfsBlock{"P", INT64_MIN, 1}.Name()).status();
   EXPECT_TRUE(absl::IsNotFound(gone));
   EXPECT_THAT(std::string(gone.message()), HasSubstr("failed volume " + missing));
+}
+
+TEST_F(HdfsStoreTest, AVolumeThatHangsCostsOnlyItsOwnBlocks) {
+  const std::string fault = "hdfs_store.open:" + first_.path();
+  const std::string data = Volume::Noise(3000);
+  second_.Put(kBlock, data);
+  HdfsBlock other = kBlock;
+  ++other.id;
+  first_.Put(other, data);
+  ArmFault(fault, {.action = Fault::Action::kHang});
+  const TimePoint begun = Clock::System().Now();
+  auto block = store_->Open(kBlock.Name());
+  EXPECT_TRUE(block.ok()) << block.status();
+  const absl::Status there = OpenStatus(other);
+  EXPECT_TRUE(absl::IsUnavailable(there)) << there;
+  EXPECT_THAT(std::string(there.message()), HasSubstr(first_.path()));
+  EXPECT_LT(Clock::System().Now() - begun, std::chrono::seconds(20)) << "each waits a second";
+  DisarmAllFaults();
 }
 
 TEST_F(HdfsStoreTest, CountsFinalizedReplicas) {

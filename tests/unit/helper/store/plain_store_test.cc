@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/store/plain_store.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,6 +10,10 @@
 #include <fstream>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/fault_points.h"
+#include "helper/store/root_calls.h"
+#include "model/block_checksums.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe {
@@ -187,6 +192,110 @@ TEST_F(PlainStoreTest, OpeningCleansUpAfterTheDead) {
   ASSERT_TRUE(OpenPlainStore({first_, second_}).ok());
   EXPECT_FALSE(std::filesystem::exists(first_ + "/.ecpipe-tmp-1-0"));
   EXPECT_TRUE(writer->Commit().ok()) << "what is being written stays";
+}
+
+// What one root does wrong costs nothing of the other.
+class OneBadRoot : public PlainStoreTest, public testing::WithParamInterface<Fault::Action> {
+ protected:
+  // Long enough for every wait of the store, and too short for a call that never returns.
+  static constexpr Duration kBound = std::chrono::seconds(20);
+
+  void SetUp() override {
+    PlainStoreTest::SetUp();
+    Put(first_ + "/in-first", "1");
+    Put(second_ + "/in-second", "22");
+    ASSERT_EQ(store_->TakeInventory().value().block_count, 2u);
+    begun_ = Clock::System().Now();
+    for (const char* fault : {"plain_store.open0", "plain_store.count0"}) {
+      ArmFault(fault, {.action = GetParam()});
+    }
+  }
+  void TearDown() override {
+    EXPECT_LT(Clock::System().Now() - begun_, kBound);
+    DisarmAllFaults();
+  }
+  TimePoint begun_;
+};
+INSTANTIATE_TEST_SUITE_P(By, OneBadRoot,
+                         testing::Values(Fault::Action::kError, Fault::Action::kHang),
+                         [](const auto& action) {
+                           return action.param == Fault::Action::kHang ? "Hang" : "Error";
+                         });
+
+TEST_P(OneBadRoot, TheOthersBlocksAreRead) {
+  EXPECT_EQ(ReadAll("in-second").value(), "22");
+  const absl::Status status = ReadAll("in-first").status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_FALSE(absl::IsNotFound(status)) << "it may be there: " << status;
+}
+
+TEST_P(OneBadRoot, OnceKnownItCostsNoTime) {
+  for (size_t i = 0; i < RootCalls::kMaxThreads; ++i) {
+    EXPECT_EQ(ReadAll("in-second").value(), "22");
+  }
+  const TimePoint begun = Clock::System().Now();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ReadAll("in-second").value(), "22");
+  EXPECT_LT(Clock::System().Now() - begun, RootCalls::kPatience);
+}
+
+TEST_P(OneBadRoot, BlocksAreStoredInTheOthers) {
+  auto writer = store_->Create("new", 3);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)->WriteAt(0, std::vector<uint8_t>{'n', 'e', 'w'}).ok());
+  ASSERT_TRUE((*writer)->Commit().ok());
+  EXPECT_EQ(ReadAll("new").value(), "new");
+  EXPECT_TRUE(std::filesystem::exists(second_ + "/new"));
+}
+
+TEST_P(OneBadRoot, ItIsNamedAndItsBlocksGoOnCounting) {
+  Put(second_ + "/more", "333");
+  const StoreInventory inventory = store_->TakeInventory().value();
+  EXPECT_EQ(inventory.block_count, 3u);
+  EXPECT_EQ(inventory.block_bytes, 6u);
+  ASSERT_EQ(inventory.failed_roots.size(), 1u);
+  EXPECT_THAT(inventory.failed_roots[0], HasSubstr(first_ + ": "));
+}
+
+TEST_P(OneBadRoot, ItIsUsedAgainWhenItAnswers) {
+  EXPECT_FALSE(ReadAll("in-first").ok());
+  DisarmAllFaults();
+  const TimePoint deadline = Clock::System().Now() + kBound;
+  while (!ReadAll("in-first").ok() && Clock::System().Now() < deadline) {
+  }
+  EXPECT_EQ(ReadAll("in-first").value(), "1");
+}
+
+TEST_F(PlainStoreTest, OfTwoCopiesTheOneWrittenLastCounts) {
+  Put(first_ + "/b", "before its root hung");
+  Put(second_ + "/b", "meanwhile");
+  const timespec times[2] = {{1, 0}, {1, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, (first_ + "/b").c_str(), times, 0), 0);
+  EXPECT_EQ(ReadAll("b").value(), "meanwhile");
+}
+
+TEST_F(PlainStoreTest, StoresBelowTheRootThatWasOpened) {
+  auto store = OpenPlainStore({first_}).value();
+  std::filesystem::rename(first_, scratch_.File("unmounted"));
+  std::filesystem::create_directory(first_);  // the system disk, below the mount point
+  auto writer = store->Create("block", 1).value();
+  ASSERT_TRUE(writer->WriteAt(0, std::vector<uint8_t>{'x'}).ok());
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_TRUE(std::filesystem::is_empty(first_));
+  for (const std::string& name : {std::string("block"), ChecksumFileName("block")}) {
+    EXPECT_TRUE(std::filesystem::exists(scratch_.File("unmounted/") + name)) << name;
+  }
+}
+
+TEST_F(PlainStoreTest, BlocksAreForTheGroupWhateverTheUmask) {
+  const mode_t before = ::umask(0);
+  auto writer = store_->Create("block", 1).value();
+  ASSERT_TRUE(writer->WriteAt(0, std::vector<uint8_t>{'x'}).ok());
+  ASSERT_TRUE(writer->Commit().ok());
+  ::umask(before);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch_.File(""))) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(static_cast<unsigned>(entry.status().permissions()), 0640u) << entry.path();
+  }
 }
 
 TEST_F(PlainStoreTest, RootsMustBeDirectories) {

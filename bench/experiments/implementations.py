@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment `implementations`: ways to repair and to transport, by block size; with
+--rate-mbit 0 also what they make of the cores when no link is slow."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from . import blocks
+from .testbed import Testbed
+
+EXPERIMENT = "implementations"
+NEEDS_SHAPING = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    blocks.add_arguments(parser, "1,8,64", "conventional,ppr,pipe-b,pipe-s,rp")
+
+
+def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]:
+    """As `blocks`; rebuilt gigabytes for each second of CPU time are added to the rows."""
+    rows = blocks.run(arguments, testbed, EXPERIMENT)
+    for row in rows:
+        if row["cpu_s"] > 0:
+            row["gb_per_cpu_s"] = row["parameters"]["block_bytes"] / 1e9 / row["cpu_s"]
+        row["gb_per_s"] = row["parameters"]["block_bytes"] / 1e9 / row["median_s"]
+    return rows

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stripe that has lost one block: what most experiments measure repairs of."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Sequence
+
+from labkit.cluster import REQUESTOR, Cluster
+from labkit.links import HEADERS_FACTOR
+from labkit.measure import Sample, measure_direct_send, measure_repair
+from labkit.process import LabError
+from labkit.stripes import Block, encode
+from .recorder import Recorder
+
+LOST_NODE = "node-1"
+TRANSPORTS = ("tcp", "redis")
+# PPR with a slice as large as the block: each step ends before the next begins.
+PPR_ROUNDS = "ppr-rounds"
+# They look at links and not at who was busy a moment ago.
+CHOOSING = ("rp-weighted", "rp-rack")
+START_BYTES = 32 * 1024
+# Its hops do one thing after the other; what overlaps all the same is up to socket buffers.
+WITHOUT_THEORY = ("pipe-s",)
+VERIFICATIONS = ("parity", "locate")
+
+
+def add_scheme_arguments(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument("--schemes", default=default,
+                        help="schemes to measure, separated by commas; direct is always measured "
+                             "(default %(default)s)")
+    parser.add_argument("--transport", default="tcp",
+                        help="tcp, redis or tcp,redis (default tcp)")
+
+
+def add_rate_argument(parser: argparse.ArgumentParser, default: float = 200) -> None:
+    parser.add_argument("--rate-mbit", type=float, default=default,
+                        help="rate of each node's uplink and downlink in Mb/s; 0: not limited "
+                             "(default "
+                             "%(default)s; with 1000 two cores are busier than the links)")
+
+
+def transports(arguments: argparse.Namespace) -> list[str]:
+    chosen = arguments.transport.split(",")
+    if unknown := set(chosen) - set(TRANSPORTS):
+        raise LabError(f"--transport: {', '.join(sorted(unknown))} is not tcp or redis")
+    return chosen
+
+
+def split_scheme(scheme: str) -> tuple[str, tuple[str, ...]]:
+    """`rp+parity` is the scheme `rp` with verified sources: the name, and further arguments."""
+    name, _, verify = scheme.partition("+")
+    return name, ("--verify", verify) if verify else ()
+
+
+class OneBlock:
+    """Encodes a stripe and loses the block of LOST_NODE, whose helper is stopped. The direct send
+    of a run is that of a healthy block, by the node that comes next in the stripe. `settled`: to be
+    set where it matters which helpers are chosen."""
+
+    def __init__(self, cluster: Cluster, code: str, block_bytes: int, *, name: str = "lab",
+                 nodes: Sequence[str] | None = None, rack: str | None = None,
+                 healthy_node: str | None = None, settled: bool = False,
+                 checksums: bool = False) -> None:
+        self.cluster = cluster
+        self.code = code
+        self.block_bytes = block_bytes
+        self._rack = ("--rack", rack) if rack else ()
+        self._settled = settled
+        stripe = encode(cluster, code=code, block_bytes=block_bytes, name=name, nodes=nodes,
+                        checksums=checksums)[0]
+        at = next(i for i, block in enumerate(stripe) if block.node == LOST_NODE)
+        self.lost, self.healthy = stripe[at], stripe[(at + 1) % len(stripe)]
+        if healthy_node:
+            self.healthy = next(block for block in stripe if block.node == healthy_node)
+        self.survivors = [block.node for block in stripe if block.node != LOST_NODE]
+        cluster.helpers[LOST_NODE].stop()
+
+    def direct(self) -> Sample:
+        return measure_direct_send(self.cluster, self.healthy, REQUESTOR)
+
+    def repair(self, scheme: str, slice_bytes: int, transport: str = "tcp",
+               block: Block | None = None, only_bytes: int | None = None) -> Sample:
+        name, verify = split_scheme(scheme)
+        return measure_repair(self.cluster, block or self.lost, scheme=name, transport=transport,
+                              slice_bytes=slice_bytes, only_bytes=only_bytes,
+                              arguments=(*self._rack, *verify))
+
+    def start_fields(self, scheme: str, slice_bytes: int, transport: str) -> dict[str, float]:
+        """What a repair of a single slice takes, and what it takes by the links: the difference is
+        a repair's beginning. Of a slice as large as the block, its first bytes."""
+        only = slice_bytes if slice_bytes < self.block_bytes else START_BYTES
+        links = self._plan_seconds(scheme, slice_bytes, only)
+        start = self.repair(scheme, slice_bytes, transport, only_bytes=only).seconds
+        return {"start_s": start, **({} if links is None else {"start_theory_s": links})}
+
+    def theory(self, scheme: str, slice_bytes: int) -> float | None:
+        """Times the direct send, by the plan that is made now."""
+        direct = self.cluster.network.links.seconds(
+            {(self.healthy.node, REQUESTOR): self.block_bytes})
+        seconds = self._plan_seconds(scheme, slice_bytes, self.block_bytes)
+        return seconds / direct if seconds and direct else None
+
+    def _plan_seconds(self, scheme: str, slice_bytes: int, only_bytes: int) -> float | None:
+        """By the links alone, of the block's first bytes."""
+        if scheme in WITHOUT_THEORY or not self.cluster.network.links.shaped():
+            return None
+        name, verify = split_scheme(scheme)
+        plan = self.cluster.cli_json(
+            "plan", self.lost.block_id, "--scheme", name, *verify,
+            "--slice-size", str(slice_bytes), "--length", str(only_bytes), *self._rack)
+        return self.cluster.network.links.plan_seconds(plan, REQUESTOR)
+
+    def link_fields(self, direct: Sample) -> dict[str, float]:
+        """The physical bound, and what the direct send takes by its link's rate alone."""
+        links = self.cluster.network.links
+        bound = links.bound_seconds(self.block_bytes, REQUESTOR, self.survivors)
+        mbit = links.mbit(self.healthy.node, REQUESTOR)
+        fields = {"direct_s": direct.seconds}
+        if bound and mbit:
+            fields |= {"bound_s": bound,
+                       "direct_wire_s": self.block_bytes * HEADERS_FACTOR * 8 / (mbit * 1e6)}
+        return fields
+
+    def measure_all(self, recorder: Recorder, schemes: Sequence[str], slice_bytes: int, *,
+                    transports: Sequence[str] = ("tcp",), direct: Sample | None = None,
+                    parameters: dict | None = None) -> None:
+        """One run: the direct send, unless the caller has measured it, and each scheme."""
+        given = {"code": self.code, "block_bytes": self.block_bytes, **(parameters or {})}
+        if direct is None:
+            direct = self.direct()
+            recorder.add_direct(direct, parameters=given, **self.link_fields(direct))
+        for transport in transports:
+            for scheme in schemes:
+                if scheme == "direct":
+                    continue
+                engine_scheme, size = scheme, slice_bytes
+                if scheme == PPR_ROUNDS:
+                    engine_scheme, size = "ppr", self.block_bytes
+                start = self.start_fields(engine_scheme, size, transport)
+                if self._settled and scheme not in CHOOSING:
+                    self.cluster.wait_settled()
+                theory = self.theory(engine_scheme, size)
+                sample = self.repair(engine_scheme, size, transport)
+                recorder.add(scheme, sample, direct, theory=theory,
+                             parameters={**given, "slice_bytes": size},
+                             **start, **self.link_fields(direct))

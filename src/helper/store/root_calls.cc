@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/store/root_calls.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "base/mutex.h"
+#include "base/process/log.h"
+#include "base/thread.h"
+
+namespace ecpipe {
+
+struct RootCalls::Call {
+  enum class Phase { kWaits, kRuns, kDone, kGivenUp };
+  std::function<void()> body;
+  Phase phase = Phase::kWaits;  // guarded by the state's mutex
+};
+
+struct RootCalls::State {
+  State(std::string the_path, size_t most_threads)
+      : path(std::move(the_path)), max_threads(most_threads) {}
+
+  absl::Status Hangs() const { return absl::UnavailableError(path + " does not answer"); }
+
+  const std::string path;
+  const size_t max_threads;
+  Mutex mutex;
+  CondVar changed;
+  std::deque<std::shared_ptr<Call>> waiting ABSL_GUARDED_BY(mutex);
+  size_t threads ABSL_GUARDED_BY(mutex) = 0;
+  size_t idle ABSL_GUARDED_BY(mutex) = 0;
+  size_t hung ABSL_GUARDED_BY(mutex) = 0;  // threads whose call was given up
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+};
+
+RootCalls::RootCalls(const std::string& path, size_t max_threads)
+    : state_(std::make_shared<State>(path, max_threads)) {}
+
+RootCalls::~RootCalls() {
+  const TimePoint deadline = Clock::System().Now() + kPatience;
+  State& state = *state_;
+  MutexLock lock(&state.mutex);
+  state.stopping = true;
+  state.changed.NotifyAll();
+  while (state.threads > state.hung && state.changed.WaitUntil(lock, deadline)) {
+  }
+}
+
+std::shared_ptr<RootCalls::Call> RootCalls::Queue(std::function<void()> body) {
+  auto call = std::make_shared<Call>();
+  call->body = std::move(body);
+  State& state = *state_;
+  MutexLock lock(&state.mutex);
+  if (state.idle <= state.waiting.size() && state.threads < state.max_threads) {
+    absl::StatusOr<Thread> thread = Thread::Start([shared = state_] { MakeCalls(shared); });
+    if (thread.ok()) {
+      thread->detach();
+      ++state.threads;
+    }
+  }
+  // Nobody would come to make it.
+  if (state.threads == state.hung) {
+    call->phase = Call::Phase::kGivenUp;
+    return call;
+  }
+  state.waiting.push_back(call);
+  state.changed.NotifyAll();
+  return call;
+}
+
+absl::Status RootCalls::AwaitCall(State* state, Call* call, TimePoint deadline) {
+  MutexLock lock(&state->mutex);
+  const auto open = [&] {
+    return call->phase == Call::Phase::kWaits || call->phase == Call::Phase::kRuns;
+  };
+  while (open() && state->changed.WaitUntil(lock, deadline)) {
+  }
+  if (call->phase == Call::Phase::kDone) return absl::OkStatus();
+  const auto waits = std::find_if(state->waiting.begin(), state->waiting.end(),
+                                  [&](const auto& entry) { return entry.get() == call; });
+  if (waits != state->waiting.end()) state->waiting.erase(waits);
+  if (call->phase == Call::Phase::kRuns && state->hung++ == 0) {
+    Log(LogLevel::kWarning, "store.root_hangs", {{"root", state->path}});
+  }
+  call->phase = Call::Phase::kGivenUp;
+  return state->Hangs();
+}
+
+absl::Status RootCalls::Answers() const {
+  State& state = *state_;
+  MutexLock lock(&state.mutex);
+  return state.hung == 0 ? absl::OkStatus() : state.Hangs();
+}
+
+void RootCalls::MakeCalls(const std::shared_ptr<State>& shared) {
+  State& state = *shared;
+  while (true) {
+    std::shared_ptr<Call> call;
+    std::function<void()> body;
+    {
+      MutexLock lock(&state.mutex);
+      ++state.idle;
+      while (state.waiting.empty() && !state.stopping) state.changed.Wait(lock);
+      --state.idle;
+      if (state.stopping) {
+        --state.threads;
+        state.changed.NotifyAll();
+        return;
+      }
+      call = std::move(state.waiting.front());
+      state.waiting.pop_front();
+      body = std::move(call->body);
+      call->phase = Call::Phase::kRuns;
+    }
+    body();
+    body = nullptr;  // with what it holds, and without the lock
+    MutexLock lock(&state.mutex);
+    if (call->phase == Call::Phase::kGivenUp && --state.hung == 0) {
+      Log(LogLevel::kInfo, "store.root_answers", {{"root", state.path}});
+    }
+    if (call->phase == Call::Phase::kRuns) call->phase = Call::Phase::kDone;
+    state.changed.NotifyAll();
+  }
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls on a directory that may hang: its disk no longer answers, or the server of its file system
+// has gone. Nothing can interrupt such a call, so it runs on a thread of the directory's own, and
+// who made it waits only for so long.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace ecpipe {
+
+// Thread-safe. If it is destroyed while calls hang, their threads are left to themselves: what a
+// call uses must belong to the call.
+class RootCalls {
+ private:
+  struct Call;
+  struct State;
+
+ public:
+  // A call hangs if it has not come back by then. The coordinator waits twice as long for a part to
+  // start.
+  static constexpr Duration kPatience = std::chrono::seconds(1);
+  // Further calls wait for a thread. A directory that hangs holds at most so many threads.
+  static constexpr size_t kMaxThreads = 4;
+
+  // `path` is for errors.
+  explicit RootCalls(const std::string& path, size_t max_threads = kMaxThreads);
+  ~RootCalls();
+
+  // A call that was begun. Used by one thread.
+  template <typename T>
+  class Pending {
+   public:
+    // What the call returned. UNAVAILABLE: it has not come back by `deadline`, or the directory
+    // hangs already; a result that comes later is destroyed. Call it once.
+    absl::StatusOr<T> Await(TimePoint deadline) {
+      ECPIPE_RETURN_IF_ERROR(AwaitCall(state_.get(), call_.get(), deadline));
+      return *std::move(*result_);
+    }
+
+   private:
+    friend class RootCalls;
+    std::shared_ptr<State> state_;  // shared with RootCalls and its threads
+    std::shared_ptr<Call> call_;    // shared with the thread that makes it
+    std::shared_ptr<std::optional<absl::StatusOr<T>>> result_;
+  };
+
+  // Begins a call, at once or when a thread is free.
+  template <typename T>
+  Pending<T> Begin(std::function<absl::StatusOr<T>()> call) {
+    Pending<T> pending;
+    pending.state_ = state_;
+    pending.result_ = std::make_shared<std::optional<absl::StatusOr<T>>>();
+    pending.call_ =
+        Queue([result = pending.result_, call = std::move(call)] { result->emplace(call()); });
+    return pending;
+  }
+
+  // UNAVAILABLE: a call hangs now.
+  absl::Status Answers() const;
+
+ private:
+  std::shared_ptr<Call> Queue(std::function<void()> body);
+  static absl::Status AwaitCall(State* state, Call* call, TimePoint deadline);
+  static void MakeCalls(const std::shared_ptr<State>& state);
+
+  const std::shared_ptr<State> state_;  // shared with the threads, which may outlive this
+};
+
+}  // namespace ecpipe

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/caller_limits.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/process/log.h"
+#include "net/tcp_socket.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr char kReflection[] = "/grpc.reflection.";
+constexpr char kHealth[] = "/grpc.health.v1.Health/";  // its streams take no thread
+
+uint64_t MaxDescriptors() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
+// As gRPC calls a peer: "ipv4:1.2.3.4:5" or "ipv6:%5B::1%5D:5".
+std::string PeerText(const sockaddr_storage& from) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (from.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(from);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    return std::string("ipv4:") + text + ":" + std::to_string(ntohs(v4.sin_port));
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(from);
+  const std::string port = std::to_string(ntohs(v6.sin6_port));
+  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+    ::inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof text);
+    return std::string("ipv4:") + text + ":" + port;
+  }
+  ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+  return std::string("ipv6:%5B") + text + "%5D:" + port;
+}
+
+// Without the zone of a link-local address ("%25eth0" there), which accept() does not tell as text.
+std::string WithoutZone(const std::string& peer) {
+  const size_t zone = peer.find("%25");
+  const size_t end = peer.find("%5D");
+  if (zone == std::string::npos || end == std::string::npos) return peer;
+  return peer.substr(0, zone) + peer.substr(end);
+}
+
+}  // namespace
+
+CallerLimits::Room CallerLimits::RoomFor(const Options& options, uint64_t max_descriptors) {
+  // Each connection takes two. Half of all for those that call, an eighth for strangers.
+  return {std::min<size_t>(options.max_calling, std::max<uint64_t>(8, max_descriptors / 4)),
+          std::min<size_t>(options.max_waiting, std::max<uint64_t>(8, max_descriptors / 16))};
+}
+
+uint64_t CallerLimits::Add(UniqueFd watch, const sockaddr_storage& from) {
+  const size_t room = RoomFor(options_, MaxDescriptors()).waiting;
+  Connection connection{std::move(watch), PeerText(from), OriginText(from),
+                        Clock::System().Now() + options_.first_call};
+  MutexLock lock(&mutex_);
+  while (waiting_.size() >= room) {
+    const uint64_t surplus = *waiting_.Surplus();
+    NoteEnded("rpc.too_many_connections", connections_.at(surplus).origin);
+    ShutDown(surplus);
+  }
+  const uint64_t id = next_id_++;
+  waiting_.Add(id, connection.origin);
+  by_peer_[connection.peer] = id;
+  connections_.emplace(id, std::move(connection));
+  return id;
+}
+
+void CallerLimits::Forget(uint64_t id) {
+  MutexLock lock(&mutex_);
+  Drop(id);
+}
+
+void CallerLimits::ShutDown(uint64_t id) {
+  ::shutdown(connections_.at(id).watch.get(), SHUT_RDWR);
+  Drop(id);
+}
+
+void CallerLimits::Drop(uint64_t id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  const auto peer = by_peer_.find(found->second.peer);
+  if (peer != by_peer_.end() && peer->second == id) by_peer_.erase(peer);
+  waiting_.Remove(id);
+  calling_.Remove(id);
+  connections_.erase(found);
+}
+
+void CallerLimits::NoteCall(const std::string& peer) {
+  MutexLock lock(&mutex_);
+  const auto found = by_peer_.find(WithoutZone(peer));
+  if (found == by_peer_.end() || !waiting_.Has(found->second)) return;
+  const uint64_t id = found->second;
+  const size_t room = RoomFor(options_, MaxDescriptors()).calling;
+  while (calling_.size() >= room) {
+    const uint64_t surplus = *calling_.Surplus();
+    NoteEnded("rpc.too_many_connections", connections_.at(surplus).origin);
+    ShutDown(surplus);
+  }
+  waiting_.Remove(id);
+  calling_.Add(id, connections_.at(id).origin);
+}
+
+bool CallerLimits::EndLate(TimePoint now) {
+  MutexLock lock(&mutex_);
+  for (std::optional<uint64_t> oldest = waiting_.Oldest();
+       oldest && connections_.at(*oldest).deadline <= now; oldest = waiting_.Oldest()) {
+    NoteEnded("rpc.no_call", connections_.at(*oldest).origin);
+    ShutDown(*oldest);
+  }
+  for (auto& [id, stream] : streams_) {
+    if (stream.deadline > now) continue;
+    stream.context->TryCancel();
+    stream.deadline = TimePoint::max();  // once
+  }
+  return waiting_.size() > 0 || !streams_.empty();
+}
+
+size_t CallerLimits::connections() {
+  MutexLock lock(&mutex_);
+  return connections_.size();
+}
+
+uint64_t CallerLimits::BeginStream(grpc::ServerContextBase* context, bool reflection) {
+  const std::string peer = context->peer();
+  MutexLock lock(&mutex_);
+  const bool full = streams_.size() >= options_.max_streams ||
+                    streams_by_peer_.Of(peer) >= options_.max_streams_of_a_connection ||
+                    (reflection && reflections_ >= options_.max_reflections);
+  if (full) {
+    NoteEnded("rpc.too_many_streams", peer);
+    return 0;
+  }
+  const uint64_t id = next_id_++;
+  streams_[id] = {context,
+                  Clock::System().Now() + (reflection ? options_.reflection : options_.stream),
+                  reflection};
+  streams_by_peer_.Add(id, peer);
+  if (reflection) ++reflections_;
+  return id;
+}
+
+void CallerLimits::EndStream(uint64_t id) {
+  MutexLock lock(&mutex_);
+  const auto found = streams_.find(id);
+  if (found == streams_.end()) return;
+  if (found->second.reflection) --reflections_;
+  streams_by_peer_.Remove(id);
+  streams_.erase(found);
+}
+
+// A line a second at most: a flood must not fill the log.
+void CallerLimits::NoteEnded(const char* event, const std::string& origin) {
+  constexpr auto kInterval = std::chrono::seconds(1);
+  ++ended_;
+  const TimePoint now = Clock::System().Now();
+  if (now < next_note_) return;
+  next_note_ = now + kInterval;
+  Log(LogLevel::kWarning, event,
+      {{"from", origin}, {"count", std::to_string(std::exchange(ended_, 0))}});
+}
+
+// One call. It is told of the call's beginning and end on whatever thread that happens.
+class CallerLimits::Interceptor : public grpc::experimental::Interceptor {
+ public:
+  Interceptor(std::shared_ptr<CallerLimits> limits, grpc::experimental::ServerRpcInfo* call)
+      : limits_(std::move(limits)), call_(call) {}
+  ~Interceptor() override { End(); }
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    using Point = grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(Point::POST_RECV_INITIAL_METADATA)) Begin();
+    // The last moment at which the context may be used.
+    if (methods->QueryInterceptionHookPoint(Point::PRE_SEND_STATUS)) End();
+    methods->Proceed();
+  }
+
+ private:
+  void Begin() {
+    limits_->NoteCall(call_->server_context()->peer());
+    const std::string method = call_->method();
+    if (call_->type() == grpc::experimental::ServerRpcInfo::Type::UNARY) return;
+    if (method.starts_with(kHealth)) return;
+    stream_ = limits_->BeginStream(call_->server_context(), method.starts_with(kReflection));
+    if (stream_ == 0) {
+      call_->server_context()->TryCancel();
+    } else {
+      limits_->on_stream_();
+    }
+  }
+  void End() {
+    if (stream_ != 0) limits_->EndStream(std::exchange(stream_, 0));
+  }
+
+  const std::shared_ptr<CallerLimits> limits_;  // shared by the calls, the acceptor and the server
+  grpc::experimental::ServerRpcInfo* const call_;
+  uint64_t stream_ = 0;
+};
+
+class CallerLimits::Factory : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit Factory(std::shared_ptr<CallerLimits> limits) : limits_(std::move(limits)) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* call) override {
+    return new Interceptor(limits_, call);  // gRPC owns it
+  }
+
+ private:
+  const std::shared_ptr<CallerLimits> limits_;  // shared with the server
+};
+
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallerLimits::Watch(
+    std::shared_ptr<CallerLimits> limits) {
+  return std::make_unique<Factory>(std::move(limits));
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What callers may hold of a gRPC server: connections, which gRPC does not limit, and streaming
+// calls, each of which takes a thread until it ends.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_interceptor.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
+#include "rpc/origin_shares.h"
+
+namespace ecpipe {
+
+// Thread-safe. Beyond a limit the address with the most loses its oldest.
+class CallerLimits {
+ public:
+  struct Options {
+    // From the accepting of a connection to its first call, TLS included.
+    Duration first_call = std::chrono::seconds(10);
+    // Connections with a call, of which there is one a peer and process, and without one. They are
+    // fewer where the process may have few descriptors (Room()).
+    size_t max_calling = 16384;
+    size_t max_waiting = 1024;
+    // Streaming calls at once. A report of blocks takes seconds; the other threads are for calls
+    // that return.
+    size_t max_streams = 256;
+    size_t max_streams_of_a_connection = 8;
+    Duration stream = std::chrono::seconds(120);  // as long as a helper reports blocks
+    // Server reflection, which lists services to operators' tools.
+    size_t max_reflections = 8;
+    Duration reflection = std::chrono::seconds(5);
+  };
+  // How many connections of each kind fit, by the process's limit of descriptors, so that the data
+  // plane and files have the larger part of them.
+  struct Room {
+    size_t calling;
+    size_t waiting;
+  };
+  static Room RoomFor(const Options& options, uint64_t max_descriptors);
+
+  explicit CallerLimits(const Options& options) : options_(options) {}
+
+  // A connection was accepted. `watch` is a duplicate of its descriptor: when gRPC or the peer has
+  // closed it, it hangs up, and Forget(id) is due. Shuts others down where there are too many.
+  uint64_t Add(UniqueFd watch, const sockaddr_storage& from);
+  void Forget(uint64_t id);
+  // Shuts down connections that are late with their first call, cancels streams that take too long.
+  // Returns whether any may become late.
+  bool EndLate(TimePoint now);
+  size_t connections();
+
+  // What the server has to be built with.
+  static std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Watch(
+      std::shared_ptr<CallerLimits> limits);
+  // Called when a stream has begun, by its thread.
+  void set_on_stream(std::function<void()> on_stream) { on_stream_ = std::move(on_stream); }
+
+ private:
+  class Interceptor;
+  class Factory;
+  struct Connection {
+    UniqueFd watch;
+    std::string peer;
+    std::string origin;
+    TimePoint deadline;  // of its first call
+  };
+  struct Stream {
+    grpc::ServerContextBase* context;
+    TimePoint deadline;
+    bool reflection;
+  };
+
+  void NoteCall(const std::string& peer);
+  // Counts a stream; 0: there are too many.
+  uint64_t BeginStream(grpc::ServerContextBase* context, bool reflection);
+  void EndStream(uint64_t id);
+  void ShutDown(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteEnded(const char* event, const std::string& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  std::function<void()> on_stream_ = [] {};
+  Mutex mutex_;
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, uint64_t> by_peer_ ABSL_GUARDED_BY(mutex_);
+  OriginShares waiting_ ABSL_GUARDED_BY(mutex_);
+  OriginShares calling_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, Stream> streams_ ABSL_GUARDED_BY(mutex_);
+  OriginShares streams_by_peer_ ABSL_GUARDED_BY(mutex_);
+  size_t reflections_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last note
+  TimePoint next_note_ ABSL_GUARDED_BY(mutex_){};
+};
+
+}  // namespace ecpipe
