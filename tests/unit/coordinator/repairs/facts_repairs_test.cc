@@ -5,8 +5,8 @@
 
 #include <set>
 
+#include "coordinator/planning/lost_blocks.h"
 #include "coordinator/planning/scheme.h"
-#include "coordinator/planning/wanted_blocks.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
 namespace ecpipe {
