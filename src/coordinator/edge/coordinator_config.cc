@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "coordinator/planning/scheme.h"
 #include "coordinator/sources/http_get.h"
+#include "net/tcp_socket.h"
 
 namespace ecpipe {
 namespace {
@@ -68,6 +69,18 @@ void ReadNameNode(Config& config, NameNodeOptions* namenode) {
   if (!namenode->path.starts_with("/")) config.Reject("hdfs.path", "must begin with '/'");
 }
 
+void ReadQfs(Config& config, QfsOptions* qfs) {
+  constexpr double kMostSeconds = 60;
+  qfs->metaservers = config.Strings("qfs.metaservers");
+  qfs->timeout =
+      FromSeconds(config.Seconds("qfs.timeout_seconds", Seconds(qfs->timeout), kMostSeconds));
+  qfs->fresh = FromSeconds(config.Seconds("qfs.fresh_seconds", Seconds(qfs->fresh), kMostSeconds));
+  for (const std::string& metaserver : qfs->metaservers) {
+    const absl::StatusOr<HostPort> address = ParseHostPort(metaserver);
+    if (!address.ok()) config.Reject("qfs.metaservers", std::string(address.status().message()));
+  }
+}
+
 absl::Status ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
   if (const std::string path = config.String("topology.racks", ""); !path.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(repairs->racks, ReadRackTable(path));
@@ -125,6 +138,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   ReadRecovery(config, &coordinator.recoveries);
   ReadProbes(config, &coordinator.probes);
   ReadNameNode(config, &coordinator.namenode);
+  ReadQfs(config, &coordinator.qfs);
   ECPIPE_RETURN_IF_ERROR(config.Finish());
   return coordinator;
 }

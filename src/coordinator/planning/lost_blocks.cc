@@ -5,7 +5,6 @@
 
 #include "absl/algorithm/container.h"
 #include "base/status.h"
-#include "codec/hdfs_names.h"
 #include "model/plan/repair_plan.h"
 
 namespace ecpipe {
@@ -53,26 +52,46 @@ absl::StatusOr<LostBlocks> FindLost(const StripeFacts& facts,
   ECPIPE_RETURN_IF_ERROR(CheckCount(block_ids));
   ECPIPE_RETURN_IF_ERROR(Annotate(facts.Validate(), "the facts of the stripe"));
   LostBlocks lost;
-  lost.stripe.stripe_id = facts.StripeId();
-  ECPIPE_ASSIGN_OR_RETURN(lost.stripe.code, NameOfHdfsCodec(facts.codec, facts.data, facts.parity));
-  lost.stripe.block_bytes = facts.BlockBytes(0);
-  lost.replicas.resize(static_cast<size_t>(facts.blocks()));
+  lost.stripe.stripe_id = facts.stripe_id;
+  lost.stripe.code = facts.code;
+  lost.stripe.block_bytes = facts.LongestBlock();
+  lost.replicas.resize(facts.blocks.size());
   for (const StripeFacts::Source& source : facts.sources) {
     std::vector<std::string>& replicas = lost.replicas[static_cast<size_t>(source.index)];
     std::vector<std::string> found = nodes->WithStorage(source.storage_id);
     // A colon is in no node's id.
-    if (found.empty()) found.push_back("datanode:" + source.storage_id);
+    if (found.empty()) found.push_back("storage:" + source.storage_id);
     for (std::string& node : found) {
       if (!absl::c_linear_search(replicas, node)) replicas.push_back(std::move(node));
     }
   }
-  for (int i = 0; i < facts.blocks(); ++i) {
-    const std::vector<std::string>& replicas = lost.replicas[static_cast<size_t>(i)];
-    lost.stripe.blocks.push_back({facts.BlockName(i), replicas.empty() ? "" : replicas[0]});
-    lost.stripe.block_lengths.push_back(facts.BlockBytes(i));
+  for (size_t i = 0; i < facts.blocks.size(); ++i) {
+    const std::vector<std::string>& replicas = lost.replicas[i];
+    lost.stripe.blocks.push_back({facts.blocks[i].name, replicas.empty() ? "" : replicas[0]});
+    lost.stripe.block_lengths.push_back(facts.blocks[i].bytes);
   }
   ECPIPE_RETURN_IF_ERROR(FindIn(block_ids, &lost));
   return lost;
+}
+
+absl::Status CheckFacts(const StripeFacts& facts, CodeCache* codes) {
+  const auto bad = [&](const std::string& what) {
+    return absl::InvalidArgumentError("the facts of stripe " + facts.stripe_id + ": " + what);
+  };
+  const absl::StatusOr<std::shared_ptr<const ErasureCode>> code = codes->Get(facts.code);
+  if (!code.ok()) return bad(std::string(code.status().message()));
+  if (static_cast<int>(facts.blocks.size()) != (*code)->n()) {
+    return bad("there are " + std::to_string(facts.blocks.size()) + " blocks, but code " +
+               (*code)->name() + " needs " + std::to_string((*code)->n()));
+  }
+  if ((*code)->layout().sub_blocks == 1) return absl::OkStatus();
+  for (const StripeFacts::Block& block : facts.blocks) {
+    if (block.bytes != facts.LongestBlock() || !(*code)->layout().Fits(block.bytes)) {
+      return bad("code " + (*code)->name() + " needs blocks of one length, a multiple of " +
+                 std::to_string((*code)->layout().group_bytes()) + " bytes");
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace ecpipe

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/node_registry.h"
+#include "coordinator/planning/code_cache.h"
 #include "coordinator/store/catalog.h"
 #include "model/stripe_facts.h"
 
@@ -25,10 +26,14 @@ struct LostBlocks {
 // NOT_FOUND: no stripe has the first block.
 absl::StatusOr<LostBlocks> FindLost(Catalog* catalog, const std::vector<std::string>& block_ids);
 
-// The same for an HDFS block group. The place of a block that no DataNode has is empty; a DataNode
-// without a registered helper gets a name that no node has. INVALID_ARGUMENT: bad facts, or blocks
-// that do not belong to the group.
+// The same for a stripe that a storage system describes. The place of a block that no node has is
+// empty; a node of that system without a registered helper gets a name that no node has.
+// INVALID_ARGUMENT: bad facts, or blocks that do not belong to the stripe.
 absl::StatusOr<LostBlocks> FindLost(const StripeFacts& facts,
                                     const std::vector<std::string>& block_ids, NodeRegistry* nodes);
+
+// INVALID_ARGUMENT unless the code of these facts is known, and their blocks fit it in number and
+// length: a repair with another code would be accepted by the storage system, and be wrong.
+absl::Status CheckFacts(const StripeFacts& facts, CodeCache* codes);
 
 }  // namespace ecpipe

@@ -262,7 +262,7 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const L
   }
   if (!lost.replicas.empty()) {
     return absl::InvalidArgumentError(
-        "blocks of HDFS cannot be stored on nodes by ECPipe: HDFS stores its blocks itself");
+        "ECPipe cannot store these blocks on nodes: their storage system stores its blocks itself");
   }
   if (bytes != lost.stripe.block_bytes || request.scheme == kDirectScheme) {
     return absl::InvalidArgumentError(

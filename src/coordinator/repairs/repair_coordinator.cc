@@ -253,8 +253,9 @@ void RepairCoordinator::ReportLinks(const std::string& node, RepairId repair_id,
 void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_id,
                                       const std::string& block_id, const std::string& reason) {
   if (const std::string at = PlaceOfCorrupt(repair_id, block_id, node); !at.empty()) {
-    return NoteCorrupt({block_id, at, reason, clock_->UnixMillis()},
-                       "HDFS rebuilds the block once it knows; until then repairs do not read it");
+    return NoteCorrupt(
+        {block_id, at, reason, clock_->UnixMillis()},
+        "its storage system rebuilds the block once it knows; repairs do not read it until then");
   }
   const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
   if (!place.ok()) return;
@@ -281,7 +282,7 @@ std::vector<StripeFacts::Source> RepairCoordinator::CorruptSources(RepairId repa
   if (running == running_.end() || running->second.found_corrupt.empty()) return corrupt;
   const StripeFacts& facts = *running->second.request.facts;
   for (const StripeFacts::Source& source : facts.sources) {
-    const std::string block_id = facts.BlockName(source.index);
+    const std::string block_id = facts.blocks[static_cast<size_t>(source.index)].name;
     for (const std::string& node : nodes_.WithStorage(source.storage_id)) {
       if (!running->second.found_corrupt.contains({block_id, node})) continue;
       corrupt.push_back(source);

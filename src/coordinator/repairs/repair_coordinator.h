@@ -152,7 +152,7 @@ class RepairCoordinator {
                      const std::string& reason);
 
   // The sources in the facts of a running repair whose own helpers have found their replicas
-  // corrupt during this repair. HDFS, which named them, does not know yet. Neither somebody else's
+  // corrupt during this repair. Who named them does not know yet. Neither somebody else's
   // word is good enough for it nor an older finding, since the replica may have been restored.
   std::vector<StripeFacts::Source> CorruptSources(RepairId repair_id);
 

@@ -11,7 +11,7 @@
 #include "helper/store/hdfs_inventory.h"
 #include "helper/store/hdfs_replica.h"
 #include "helper/store/hdfs_volume.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 
 namespace ecpipe {
 namespace {

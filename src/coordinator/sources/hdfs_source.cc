@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/sources/hdfs_catalog.h"
+#include "coordinator/sources/hdfs_source.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
 #include "base/status.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 #include "net/tcp_socket.h"
 
 namespace ecpipe {
@@ -31,7 +31,7 @@ std::string AgeText(const KnownGroups& groups) {
 
 }  // namespace
 
-std::vector<std::string> HdfsCatalog::RenewedOf(const BlockReport& report) const {
+std::vector<std::string> HdfsSource::RenewedOf(const BlockReport& report) const {
   std::vector<std::string> renewed;
   const int64_t now = clock_->UnixMillis();
   for (const CorruptBlock& corrupt : corrupt_->All()) {
@@ -50,7 +50,7 @@ std::vector<std::string> HdfsCatalog::RenewedOf(const BlockReport& report) const
   return renewed;
 }
 
-absl::StatusOr<ReportedBlocks::Outcome> HdfsCatalog::Take(BlockReport report) {
+absl::StatusOr<ReportedBlocks::Outcome> HdfsSource::Take(BlockReport report) {
   const std::optional<NodeView> node = nodes_->Find(report.node);
   if (!node || node->record.incarnation != report.incarnation) {
     return absl::NotFoundError(
@@ -73,12 +73,12 @@ absl::StatusOr<ReportedBlocks::Outcome> HdfsCatalog::Take(BlockReport report) {
   return outcome;
 }
 
-bool HdfsCatalog::Reports(const NodeView& node) const {
+bool HdfsSource::Reports(const NodeView& node) const {
   const std::shared_ptr<const NodeBlocks> blocks = reported_.Of(node.record.node_id);
   return blocks != nullptr && blocks->incarnation == node.record.incarnation;
 }
 
-std::vector<HdfsCatalog::Reported> HdfsCatalog::AllReported() {
+std::vector<HdfsSource::Reported> HdfsSource::AllReported() {
   std::vector<Reported> all;
   for (auto& [name, blocks] : reported_.All()) {
     std::optional<NodeView> node = nodes_->Find(name);
@@ -88,7 +88,7 @@ std::vector<HdfsCatalog::Reported> HdfsCatalog::AllReported() {
   return all;
 }
 
-bool HdfsCatalog::HasMoved(const NodeView& node) {
+bool HdfsSource::HasMoved(const NodeView& node) {
   if (node.state != NodeState::kDead) return false;
   const std::vector<std::string> helpers = nodes_->WithStorage(node.record.storage_id);
   return std::any_of(helpers.begin(), helpers.end(), [&](const std::string& helper) {
@@ -97,21 +97,35 @@ bool HdfsCatalog::HasMoved(const NodeView& node) {
   });
 }
 
-void HdfsCatalog::AddSources(StripeFacts* facts) {
+void HdfsSource::AddSources(HdfsGroup* group) {
   for (const auto& [node, blocks] : AllReported()) {
-    if (node.record.storage_id.empty() || HasMoved(node)) continue;
-    for (int i = 0; i < facts->blocks(); ++i) {
-      const InternalBlock* const block = FindBlockIn(*blocks, facts->pool, facts->group + i);
-      const bool fits = block != nullptr && block->stamp == facts->stamp && block->bytes > 0 &&
-                        block->bytes == facts->BlockBytes(i);
-      if (fits && facts->sources.size() < StripeFacts::kMaxSources) {
-        facts->sources.push_back({i, node.record.storage_id});
+    if (!HasNode(node.record.storage_id) || HasMoved(node)) continue;
+    for (int i = 0; i < group->blocks(); ++i) {
+      const InternalBlock* const block = FindBlockIn(*blocks, group->pool, group->group + i);
+      const bool fits = block != nullptr && block->stamp == group->stamp && block->bytes > 0 &&
+                        block->bytes == group->BlockBytes(i);
+      if (fits && group->sources.size() < HdfsGroup::kMaxSources) {
+        group->sources.push_back({i, node.record.storage_id});
       }
     }
   }
 }
 
-absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
+std::optional<std::string> HdfsSource::BlockNamed(const std::string& text) const {
+  const std::string name = CanonicalBlockId(text);
+  return ParseHdfsBlock(name).ok() ? std::optional(name) : std::nullopt;
+}
+
+absl::StatusOr<StripeFacts> HdfsSource::FactsOf(const std::string& block_id,
+                                                const std::string& claim) {
+  if (!claim.empty()) {
+    return absl::InvalidArgumentError("a request for blocks of HDFS brings the block group itself");
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const HdfsGroup group, GroupOf(block_id));
+  return group.Facts();
+}
+
+absl::StatusOr<HdfsGroup> HdfsSource::GroupOf(const std::string& block_id) {
   ECPIPE_ASSIGN_OR_RETURN(const HdfsBlock block, ParseHdfsBlock(block_id));
   const std::string what = "block " + block_id;
   if (namenode_ == nullptr) {
@@ -141,21 +155,20 @@ absl::StatusOr<StripeFacts> HdfsCatalog::FactsOf(const std::string& block_id) {
     return absl::FailedPreconditionError(what + ": its block group has generation stamp " +
                                          std::to_string(group->stamp) + ", " + AgeText(groups));
   }
-  ECPIPE_ASSIGN_OR_RETURN(StripeFacts facts, groups.table->FactsOf(*group));
-  AddSources(&facts);
-  return facts;
+  ECPIPE_ASSIGN_OR_RETURN(HdfsGroup known, groups.table->GroupOf(*group));
+  AddSources(&known);
+  return known;
 }
 
+KnownLives HdfsSource::Lives() { return lives_ == nullptr ? KnownLives() : lives_->Get(); }
 std::string StateInHdfs(const DataNodeState& state) {
   if (!state.in_hdfs) return "";
   return NodeStateName(state.in_hdfs->dead ? NodeState::kDead : NodeState::kLive);
 }
 
-KnownLives HdfsCatalog::Lives() { return lives_ == nullptr ? KnownLives() : lives_->Get(); }
+DataNodeState HdfsSource::StateOf(const NodeView& node) { return StateIn(Lives(), node); }
 
-DataNodeState HdfsCatalog::StateOf(const NodeView& node) { return StateIn(Lives(), node); }
-
-DataNodeState HdfsCatalog::StateIn(const KnownLives& lives, const NodeView& node) {
+DataNodeState HdfsSource::StateIn(const KnownLives& lives, const NodeView& node) {
   DataNodeState state{node.state == NodeState::kDead, node.seconds_since_heartbeat, std::nullopt};
   const DataNodeLives* const counting = CountingLives(lives);
   const absl::StatusOr<HostPort> control = ParseHostPort(node.record.control_address);
@@ -174,7 +187,7 @@ DataNodeState HdfsCatalog::StateIn(const KnownLives& lives, const NodeView& node
   return state;
 }
 
-HdfsCatalog::Live HdfsCatalog::LiveBlocks() {
+HdfsSource::Live HdfsSource::LiveBlocks() {
   Live live;
   const TimePoint now = clock_->Now();
   const KnownLives lives = Lives();
@@ -184,13 +197,14 @@ HdfsCatalog::Live HdfsCatalog::LiveBlocks() {
     live.oldest_seconds = std::max(live.oldest_seconds, Seconds(now - blocks->reported));
   }
   for (const NodeView& node : nodes_->All()) {
-    if (node.record.storage_id.empty() || node.state == NodeState::kDead || Reports(node)) continue;
+    if (!HasNode(node.record.storage_id) || node.state == NodeState::kDead || Reports(node))
+      continue;
     if (!StateIn(lives, node).dead) ++live.unreported;
   }
   return live;
 }
 
-std::optional<HdfsStatus> HdfsCatalog::Status() {
+std::optional<HdfsStatus> HdfsSource::Status() {
   HdfsStatus status;
   const Live live = LiveBlocks();
   if (live.blocks.empty() && namenode_ == nullptr) return std::nullopt;
@@ -219,8 +233,8 @@ std::optional<HdfsStatus> HdfsCatalog::Status() {
   return status;
 }
 
-HdfsFacts HdfsCatalog::FactsFrom(const KnownGroups& groups, const std::string& safe_mode) const {
-  HdfsFacts facts;
+SourceFacts HdfsSource::FactsFrom(const KnownGroups& groups, const std::string& safe_mode) const {
+  SourceFacts facts;
   facts.configured = namenode_ != nullptr;
   if (groups.table != nullptr) {
     facts.age_seconds = groups.age_seconds;
@@ -231,13 +245,14 @@ HdfsFacts HdfsCatalog::FactsFrom(const KnownGroups& groups, const std::string& s
   return facts;
 }
 
-absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
+absl::StatusOr<std::optional<NodeLoss>> HdfsSource::LossOfNode(
     const std::string& node, const std::set<std::string>& running) {
   const std::optional<NodeView> view = nodes_->Find(node);
   const std::shared_ptr<const NodeBlocks> had = reported_.Of(node);
-  if (!view || view->record.storage_id.empty()) return std::nullopt;
+  if (!view || !HasNode(view->record.storage_id)) return std::nullopt;
   NodeLoss loss;
   loss.node = node;
+  loss.system = system();
   loss.helper_state = NodeStateName(view->state);
   loss.helper_silent_seconds = view->seconds_since_heartbeat;
   const TimePoint now = clock_->Now();
@@ -251,7 +266,7 @@ absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
                              : view->state == NodeState::kDead ? NodeState::kLive
                                                                : view->state);
   loss.silent_seconds = state.silent_seconds;
-  loss.state_in_hdfs = StateInHdfs(state);
+  loss.state_in_system = StateInHdfs(state);
   const KnownGroups groups = namenode_ == nullptr ? KnownGroups() : namenode_->Get();
   loss.facts = FactsFrom(groups, safe_mode);
   const Live live = LiveBlocks();
@@ -267,7 +282,7 @@ absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
   GroupKnowledge known;
   known.table = groups.table.get();
   known.complete = known.table != nullptr && whole_ && groups.as_of > lost_at;
-  loss.loss = LossOf(*had, live.blocks, known, running);
+  loss.loss = ecpipe::LossOf(*had, live.blocks, known, running);
   if (live.unreported > 0 || now - started_ < kGathering) loss.loss.beyond_repair = 0;
   const bool stale = namenode_ != nullptr && (known.table == nullptr || !known.complete ||
                                               now - groups.as_of > kLossFactsAge);
@@ -276,6 +291,27 @@ absl::StatusOr<std::optional<NodeLoss>> HdfsCatalog::LossOfNode(
     namenode_->GetSince(std::max(lost_at, now - kFreshEnough), Duration(0));
   }
   return loss;
+}
+
+std::optional<SourceStatus> HdfsSource::Overview() {
+  const std::optional<HdfsStatus> status = Status();
+  if (!status) return std::nullopt;
+  SourceStatus overview{FactsFrom(status->groups, status->safe_mode), status->nodes, status->blocks,
+                        status->health.degraded, status->health.lost};
+  overview.facts.last_error = status->last_error;
+  return overview;
+}
+
+SystemNode HdfsSource::NodeOf(const NodeView& node) {
+  const DataNodeState state = StateOf(node);
+  return {Reports(node), StateInHdfs(state), state.in_hdfs ? state.in_hdfs->silent_seconds : 0};
+}
+
+absl::StatusOr<NodeLoss> HdfsSource::LossOf(const NodeView& node,
+                                            const std::set<std::string>& running) {
+  ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLoss> loss, LossOfNode(node.record.node_id, running));
+  if (!loss) return absl::NotFoundError("node " + node.record.node_id + " is no DataNode");
+  return *std::move(loss);
 }
 
 }  // namespace ecpipe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 
 #include <charconv>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codec/hdfs_names.h"
+#include "model/systems/hdfs_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/sources/hdfs_catalog.h"
+#include "coordinator/sources/hdfs_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 #include "unit/coordinator/fakes.h"
 
 namespace ecpipe {
@@ -26,7 +26,7 @@ std::string NameOf(int index, uint64_t stamp = kStamp) {
 }
 
 // Five DataNodes over a NameNode that knows one RS-3-2 group, until a test says otherwise.
-class HdfsCatalogTest : public testing::Test {
+class HdfsSourceTest : public testing::Test {
  protected:
   void SetUp() override {
     clock_.Advance(Clock::System().Now() - TimePoint());
@@ -42,7 +42,7 @@ class HdfsCatalogTest : public testing::Test {
   }
   absl::StatusOr<ReportedBlocks::Outcome> Report(const std::string& node, BlockChanges changes,
                                                  uint64_t after = 0) {
-    return catalog_.Take({node, 1, after + 1, after, {{kPool, std::move(changes)}}});
+    return source_.Take({node, 1, after + 1, after, {{kPool, std::move(changes)}}});
   }
   void ReportIndex(int node, int index, uint64_t stamp = kStamp, uint64_t bytes = kBlockBytes) {
     const auto outcome = Report(NodeName(node), {{{{kGroup + index, stamp, bytes}, 0}}, {}});
@@ -73,17 +73,17 @@ class HdfsCatalogTest : public testing::Test {
   std::atomic<bool> known_{true};
   NameNodeGroups namenode_{"groups", [this](const std::function<bool()>&) { return Fetch(); },
                            std::chrono::hours(1)};
-  HdfsCatalog catalog_{&nodes_, &corrupt_, &namenode_, true, &clock_};
+  HdfsSource source_{&nodes_, &corrupt_, &namenode_, true, &clock_};
 };
 
-TEST_F(HdfsCatalogTest, FactsHaveAllWhoReportAFittingBlock) {
+TEST_F(HdfsSourceTest, FactsHaveAllWhoReportAFittingBlock) {
   AwaitFetch();
   ReportIndex(0, 0);
   ReportIndex(1, 1, kStamp - 1);
   ReportIndex(2, 2, kStamp, kBlockBytes - 1);
   ReportIndex(3, 3);
   ReportIndex(4, 4);
-  const auto facts = catalog_.FactsOf(NameOf(1));
+  const auto facts = source_.GroupOf(NameOf(1));
   ASSERT_TRUE(facts.ok()) << facts.status();
   const std::vector<StripeFacts::Source> sources = {{0, "uuid-0"}, {3, "uuid-3"}, {4, "uuid-4"}};
   EXPECT_EQ(facts->sources, sources) << "not the stale one, nor the one of another length";
@@ -92,54 +92,54 @@ TEST_F(HdfsCatalogTest, FactsHaveAllWhoReportAFittingBlock) {
   EXPECT_EQ(fetches_, 1);
 }
 
-TEST_F(HdfsCatalogTest, WhatARestartedHelperHasIsUnknownUntilItReports) {
+TEST_F(HdfsSourceTest, WhatARestartedHelperHasIsUnknownUntilItReports) {
   AwaitFetch();
   for (int i = 0; i < 5; ++i) ReportIndex(i, i);
   Register(2, 2);
-  const auto facts = catalog_.FactsOf(NameOf(1));
+  const auto facts = source_.GroupOf(NameOf(1));
   ASSERT_TRUE(facts.ok()) << facts.status();
   const std::vector<StripeFacts::Source> sources = {
       {0, "uuid-0"}, {1, "uuid-1"}, {3, "uuid-3"}, {4, "uuid-4"}};
   EXPECT_EQ(facts->sources, sources);
-  const auto status = catalog_.Status();
+  const auto status = source_.Status();
   ASSERT_TRUE(status);
   EXPECT_EQ(status->blocks, 4u);
   EXPECT_EQ(status->health.degraded, 1u);
   const BlockChanges all = {{{{kGroup + 2, kStamp, kBlockBytes}, 0}}, {}};
-  ASSERT_TRUE(catalog_.Take({"n2", 2, 1, 0, {{kPool, all}}}).ok());
-  EXPECT_EQ(catalog_.FactsOf(NameOf(1))->sources.size(), 5u);
-  EXPECT_EQ(catalog_.Status()->blocks, 5u);
+  ASSERT_TRUE(source_.Take({"n2", 2, 1, 0, {{kPool, all}}}).ok());
+  EXPECT_EQ(source_.GroupOf(NameOf(1))->sources.size(), 5u);
+  EXPECT_EQ(source_.Status()->blocks, 5u);
 }
 
-TEST_F(HdfsCatalogTest, TheReportOfAHelperThatADataNodeHadBeforeDoesNotCount) {
+TEST_F(HdfsSourceTest, TheReportOfAHelperThatADataNodeHadBeforeDoesNotCount) {
   AwaitFetch();
   for (int i = 0; i < 5; ++i) ReportIndex(i, i);
   clock_.Advance(std::chrono::seconds(6));
   for (int i = 1; i < 5; ++i) ASSERT_TRUE(nodes_.Heartbeat(NodeName(i), 1, {}).ok());
-  EXPECT_EQ(catalog_.FactsOf(NameOf(1))->sources.size(), 5u) << "it is named, as dead";
+  EXPECT_EQ(source_.GroupOf(NameOf(1))->sources.size(), 5u) << "it is named, as dead";
   NodeRecord moved = FakeNode("n9");
   moved.storage_id = "uuid-0";
   ASSERT_TRUE(nodes_.Register(moved).ok());
-  EXPECT_EQ(catalog_.FactsOf(NameOf(1))->sources.size(), 4u) << "n9 has not told of any block";
+  EXPECT_EQ(source_.GroupOf(NameOf(1))->sources.size(), 4u) << "n9 has not told of any block";
 }
 
-TEST_F(HdfsCatalogTest, SaysWhatIsMissing) {
+TEST_F(HdfsSourceTest, SaysWhatIsMissing) {
   AwaitFetch();
-  const absl::Status stale = catalog_.FactsOf(NameOf(1, kStamp - 1)).status();
+  const absl::Status stale = source_.GroupOf(NameOf(1, kStamp - 1)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(stale)) << stale;
   EXPECT_THAT(std::string(stale.message()), HasSubstr("its block group has generation stamp 1001"));
   const absl::Status unknown =
-      catalog_.FactsOf(HdfsBlock{kPool, kGroup + 16, kStamp}.Name()).status();
+      source_.GroupOf(HdfsBlock{kPool, kGroup + 16, kStamp}.Name()).status();
   EXPECT_TRUE(absl::IsNotFound(unknown)) << unknown;
   EXPECT_THAT(std::string(unknown.message()), HasSubstr("as of 0 s ago"));
-  HdfsCatalog without(&nodes_, &corrupt_, nullptr, true, &clock_);
-  const absl::Status none = without.FactsOf(NameOf(1)).status();
+  HdfsSource without(&nodes_, &corrupt_, nullptr, true, &clock_);
+  const absl::Status none = without.GroupOf(NameOf(1)).status();
   EXPECT_TRUE(absl::IsNotFound(none)) << none;
   EXPECT_THAT(std::string(none.message()), HasSubstr("no NameNode is configured"));
   EXPECT_FALSE(without.Status());
 }
 
-TEST_F(HdfsCatalogTest, AnAnswerThatFailsChangesNothing) {
+TEST_F(HdfsSourceTest, AnAnswerThatFailsChangesNothing) {
   AwaitFetch();
   answers_ = false;
   const KnownGroups groups =
@@ -150,12 +150,12 @@ TEST_F(HdfsCatalogTest, AnAnswerThatFailsChangesNothing) {
   EXPECT_GE(fetches_, 2);
 }
 
-TEST_F(HdfsCatalogTest, OnlyARegisteredHelperReports) {
+TEST_F(HdfsSourceTest, OnlyARegisteredHelperReports) {
   EXPECT_TRUE(absl::IsNotFound(Report("n9", {}).status()));
-  EXPECT_TRUE(absl::IsNotFound(catalog_.Take({"n1", 2, 1, 0, {}}).status()));
+  EXPECT_TRUE(absl::IsNotFound(source_.Take({"n1", 2, 1, 0, {}}).status()));
 }
 
-TEST_F(HdfsCatalogTest, ACorruptBlockThatWasReplacedOrRemovedIsForgotten) {
+TEST_F(HdfsSourceTest, ACorruptBlockThatWasReplacedOrRemovedIsForgotten) {
   ReportIndex(1, 1);
   const int64_t found = clock_.UnixMillis();
   corrupt_.Add({NameOf(1), "n1", "flipped", found});
@@ -174,52 +174,52 @@ TEST_F(HdfsCatalogTest, ACorruptBlockThatWasReplacedOrRemovedIsForgotten) {
   EXPECT_EQ(corrupt_.Reason(NameOf(2), "n2"), "flipped") << "of another node";
 }
 
-TEST_F(HdfsCatalogTest, ADeadNodesLastReportIsWhatWasLost) {
+TEST_F(HdfsSourceTest, ADeadNodesLastReportIsWhatWasLost) {
   for (int i = 0; i < 4; ++i) ReportIndex(i, i);
   AwaitFetch();
-  const auto live = catalog_.LossOfNode("n1", {});
+  const auto live = source_.LossOfNode("n1", {});
   ASSERT_TRUE(live.ok() && *live) << live.status();
   EXPECT_EQ((*live)->helper_state, "live");
   EXPECT_EQ((*live)->loss.lost.blocks, 0u);
   clock_.Advance(std::chrono::seconds(10));
   for (const int i : {0, 2, 3}) Register(i);
-  auto loss = catalog_.LossOfNode("n1", {NameOf(1)});
+  auto loss = source_.LossOfNode("n1", {NameOf(1)});
   ASSERT_TRUE(loss.ok() && *loss) << loss.status();
   EXPECT_EQ((*loss)->loss.lost.blocks, 1u);
   EXPECT_EQ((*loss)->loss.outstanding.blocks, 1u);
   EXPECT_EQ((*loss)->loss.by_missing[1], 1u) << "blocks 1 and 4 are missing";
   EXPECT_EQ((*loss)->loss.repairs_running, 1u);
-  const auto silent = catalog_.LossOfNode("n4", {});
+  const auto silent = source_.LossOfNode("n4", {});
   EXPECT_TRUE(absl::IsNotFound(silent.status())) << "it has never told of its blocks";
   // A node that is back with a stale copy does not have the block; another one does.
   ASSERT_TRUE(Report("n0", {{{{kGroup + 1, kStamp - 1, kBlockBytes}, 0}}, {}}, 1).ok());
-  loss = catalog_.LossOfNode("n1", {});
+  loss = source_.LossOfNode("n1", {});
   EXPECT_EQ((*loss)->loss.rebuilt.blocks, 0u);
   ASSERT_TRUE(Report("n2", {{{{kGroup + 1, kStamp, kBlockBytes}, 0}}, {}}, 1).ok());
-  loss = catalog_.LossOfNode("n1", {});
+  loss = source_.LossOfNode("n1", {});
   EXPECT_EQ((*loss)->loss.rebuilt.blocks, 1u);
   EXPECT_EQ((*loss)->loss.outstanding.blocks, 0u);
 }
 
-TEST_F(HdfsCatalogTest, NothingIsBeyondRepairWhileNodesHaveYetToReport) {
+TEST_F(HdfsSourceTest, NothingIsBeyondRepairWhileNodesHaveYetToReport) {
   AwaitFetch();
   for (int i = 0; i < 5; ++i) ReportIndex(i, i);
   clock_.Advance(std::chrono::seconds(10));
   for (const int i : {0, 3}) Register(i);
-  auto loss = catalog_.LossOfNode("n1", {});
+  auto loss = source_.LossOfNode("n1", {});
   ASSERT_TRUE(loss.ok() && *loss) << loss.status();
   EXPECT_EQ((*loss)->unreported_nodes, 0u);
   EXPECT_EQ((*loss)->loss.beyond_repair, 1u) << "blocks 1, 2 and 4 are missing";
   Register(2, 2);
-  loss = catalog_.LossOfNode("n1", {});
+  loss = source_.LossOfNode("n1", {});
   EXPECT_EQ((*loss)->unreported_nodes, 1u);
   EXPECT_EQ((*loss)->loss.beyond_repair, 0u);
 }
 
-TEST_F(HdfsCatalogTest, StatusCountsGroupsAndBlocks) {
+TEST_F(HdfsSourceTest, StatusCountsGroupsAndBlocks) {
   AwaitFetch();
   for (int i = 0; i < 4; ++i) ReportIndex(i, i);
-  const auto status = catalog_.Status();
+  const auto status = source_.Status();
   ASSERT_TRUE(status);
   EXPECT_EQ(status->nodes, 4u);
   EXPECT_EQ(status->blocks, 4u);
@@ -228,17 +228,17 @@ TEST_F(HdfsCatalogTest, StatusCountsGroupsAndBlocks) {
   EXPECT_EQ(status->health.lost, 0u);
 }
 
-TEST_F(HdfsCatalogTest, ANodeThatIsNoDataNodeIsNotShown) {
+TEST_F(HdfsSourceTest, ANodeThatIsNoDataNodeIsNotShown) {
   ASSERT_TRUE(nodes_.Register(FakeNode("plain")).ok());
   for (const char* node : {"plain", "unknown"}) {
-    const auto loss = catalog_.LossOfNode(node, {});
+    const auto loss = source_.LossOfNode(node, {});
     ASSERT_TRUE(loss.ok());
     EXPECT_FALSE(loss->has_value());
   }
 }
 
 // With a NameNode that tells of DataNodes.
-class HdfsLivesTest : public HdfsCatalogTest {
+class HdfsLivesTest : public HdfsSourceTest {
  protected:
   // What the NameNode says of n1, which has reported block 1.
   void Tell(const std::string& live, const std::string& dead, const std::string& safe_mode = "") {
@@ -247,11 +247,11 @@ class HdfsLivesTest : public HdfsCatalogTest {
     lives_.emplace(
         "DataNodes", [this](const std::function<bool()>&) { return DataNodeLives::Parse(answer_); },
         std::chrono::hours(1));
-    catalog_with_lives_.emplace(&nodes_, &corrupt_, &namenode_, true, &clock_, &*lives_);
+    source_with_lives_.emplace(&nodes_, &corrupt_, &namenode_, true, &clock_, &*lives_);
     while (lives_->Get().table == nullptr) std::this_thread::yield();
     for (int i = 0; i < 5; ++i) {
       const BlockChanges has = {{{{kGroup + i, kStamp, kBlockBytes}, 0}}, {}};
-      ASSERT_TRUE(catalog_with_lives_->Take({NodeName(i), 1, 1, 0, {{kPool, has}}}).ok());
+      ASSERT_TRUE(source_with_lives_->Take({NodeName(i), 1, 1, 0, {{kPool, has}}}).ok());
     }
   }
   static std::string Node(const char* contact) {
@@ -262,11 +262,11 @@ class HdfsLivesTest : public HdfsCatalogTest {
     clock_.Advance(time);
     for (const int i : {0, 2, 3, 4}) ASSERT_TRUE(nodes_.Heartbeat(NodeName(i), 1, {}).ok());
   }
-  NodeLoss Loss() { return *catalog_with_lives_->LossOfNode("n1", {}).value(); }
+  NodeLoss Loss() { return *source_with_lives_->LossOfNode("n1", {}).value(); }
 
   std::string answer_;
   std::optional<NameNodeLives> lives_;
-  std::optional<HdfsCatalog> catalog_with_lives_;
+  std::optional<HdfsSource> source_with_lives_;
 };
 
 TEST_F(HdfsLivesTest, ADataNodeThatTheNameNodeHasLostIsDeadThoughItsHelperLives) {
@@ -278,15 +278,15 @@ TEST_F(HdfsLivesTest, ADataNodeThatTheNameNodeHasLostIsDeadThoughItsHelperLives)
   EXPECT_GE(loss.silent_seconds, 640);
   EXPECT_EQ(loss.facts.safe_mode, "Safe mode is ON.");
   EXPECT_EQ(loss.loss.outstanding.blocks, 1u) << "its own copy does not count as rebuilt";
-  const auto status = catalog_with_lives_->Status();
+  const auto status = source_with_lives_->Status();
   EXPECT_EQ(status->health.degraded, 1u);
   EXPECT_EQ(status->nodes, 4u);
   EXPECT_EQ(status->safe_mode, "Safe mode is ON.");
   // Its helper serves the bytes all the same.
-  EXPECT_EQ(catalog_with_lives_->FactsOf(NameOf(0))->sources.size(), 5u);
+  EXPECT_EQ(source_with_lives_->GroupOf(NameOf(0))->sources.size(), 5u);
 }
 
-TEST_F(HdfsCatalogTest, StatusTellsThatTheNameNodeSaysNothingOfDataNodes) {
+TEST_F(HdfsSourceTest, StatusTellsThatTheNameNodeSaysNothingOfDataNodes) {
   AwaitFetch();
   NameNodeLives lives(
       "DataNodes",
@@ -295,11 +295,11 @@ TEST_F(HdfsCatalogTest, StatusTellsThatTheNameNodeSaysNothingOfDataNodes) {
       },
       std::chrono::hours(1));
   while (lives.Get().last_error.empty()) std::this_thread::yield();
-  HdfsCatalog catalog(&nodes_, &corrupt_, &namenode_, true, &clock_, &lives);
-  const auto status = catalog.Status();
+  HdfsSource source(&nodes_, &corrupt_, &namenode_, true, &clock_, &lives);
+  const auto status = source.Status();
   ASSERT_TRUE(status.has_value());
   EXPECT_THAT(status->last_error, HasSubstr("of DataNodes: UNAVAILABLE: GET /jmx: 403"));
-  EXPECT_EQ(catalog_.Status()->last_error, "");
+  EXPECT_EQ(source_.Status()->last_error, "");
 }
 
 TEST_F(HdfsLivesTest, ADataNodeThatOutlivesItsHelperHasLostNothing) {
@@ -312,7 +312,7 @@ TEST_F(HdfsLivesTest, ADataNodeThatOutlivesItsHelperHasLostNothing) {
   EXPECT_EQ(loss.helper_state, "dead");
   EXPECT_EQ(loss.state, "live");
   EXPECT_EQ(loss.loss.lost.blocks, 0u);
-  EXPECT_EQ(catalog_with_lives_->Status()->health.degraded, 0u);
+  EXPECT_EQ(source_with_lives_->Status()->health.degraded, 0u);
 }
 
 TEST_F(HdfsLivesTest, AMachineThatIsGoneIsDeadBeforeTheNameNodeSaysSo) {
@@ -321,7 +321,7 @@ TEST_F(HdfsLivesTest, AMachineThatIsGoneIsDeadBeforeTheNameNodeSaysSo) {
   Pass(std::chrono::seconds(100));
   const NodeLoss loss = Loss();
   EXPECT_EQ(loss.state, "dead");
-  EXPECT_EQ(loss.state_in_hdfs, "live");
+  EXPECT_EQ(loss.state_in_system, "live");
   EXPECT_EQ(loss.loss.outstanding.blocks, 1u);
 }
 

@@ -18,8 +18,9 @@
 #include "coordinator/sources/namenode_groups.h"
 #include "coordinator/sources/namenode_lives.h"
 #include "coordinator/sources/reported_blocks.h"
+#include "coordinator/sources/stripe_source.h"
 #include "model/node_loss.h"
-#include "model/stripe_facts.h"
+#include "model/systems/hdfs_group.h"
 
 namespace ecpipe {
 
@@ -44,7 +45,7 @@ struct DataNodeState {
 std::string StateInHdfs(const DataNodeState& state);
 
 // Thread-safe.
-class HdfsCatalog {
+class HdfsSource : public StripeSource {
  public:
   // If a group is not in the NameNode's answer, and the answer is older than this, the NameNode is
   // asked again.
@@ -57,9 +58,9 @@ class HdfsCatalog {
   static constexpr Duration kOutlived = std::chrono::seconds(10);
 
   // `namenode` and `lives` are null if none is configured. `whole`: the groups cover all of HDFS.
-  // All pointers outlive the catalog.
-  HdfsCatalog(NodeRegistry* nodes, CorruptBlocks* corrupt, NameNodeGroups* namenode, bool whole,
-              const Clock* clock, NameNodeLives* lives = nullptr)
+  // All pointers outlive the source.
+  HdfsSource(NodeRegistry* nodes, CorruptBlocks* corrupt, NameNodeGroups* namenode, bool whole,
+             const Clock* clock, NameNodeLives* lives = nullptr)
       : nodes_(nodes),
         corrupt_(corrupt),
         namenode_(namenode),
@@ -69,18 +70,32 @@ class HdfsCatalog {
         started_(clock->Now()) {}
 
   ReportedBlocks* reported() { return &reported_; }
-  HdfsFacts FactsFrom(const KnownGroups& groups, const std::string& safe_mode) const;
+
+  std::string system() const override { return "hdfs"; }
+  std::optional<std::string> BlockNamed(const std::string& text) const override;
+  // A DataNode's UUID has no dot. Ids of other systems begin with the system's name and a dot.
+  bool HasNode(const std::string& storage_id) const override {
+    return !storage_id.empty() && storage_id.find('.') == std::string::npos;
+  }
+  // A request that says anything of a block of HDFS says all, so there is no claim to check.
+  absl::StatusOr<StripeFacts> FactsOf(const std::string& block_id,
+                                      const std::string& claim) override;
+  std::optional<SourceStatus> Overview() override;
+  SystemNode NodeOf(const NodeView& node) override;
+  absl::StatusOr<NodeLoss> LossOf(const NodeView& node,
+                                  const std::set<std::string>& running) override;
+  SourceFacts FactsFrom(const KnownGroups& groups, const std::string& safe_mode) const;
 
   // Takes the report of a node. Corrupt blocks that the node no longer has, or has written anew, no
-  // longer count as corrupt. NOT_FOUND: the helper must register first; the other errors are those
-  // of ReportedBlocks::Take.
-  absl::StatusOr<ReportedBlocks::Outcome> Take(BlockReport report);
+  // longer count as corrupt.
+  absl::StatusOr<ReportedBlocks::Outcome> Take(BlockReport report) override;
 
-  // The group of a block, which is named as in model/hdfs_block.h, with all nodes that report a
-  // block of it with the group's generation stamp and the right length. May wait for the NameNode.
-  // NOT_FOUND: the NameNode does not know the group. UNAVAILABLE: the NameNode has not answered.
-  // FAILED_PRECONDITION: ECPipe cannot repair the group, or the group has another generation stamp.
-  absl::StatusOr<StripeFacts> FactsOf(const std::string& block_id);
+  // The group of a block, which is named as in model/systems/hdfs_block.h, with all nodes that
+  // report a block of it with the group's generation stamp and the right length. May wait for the
+  // NameNode. NOT_FOUND: the NameNode does not know the group. UNAVAILABLE: the NameNode has not
+  // answered. FAILED_PRECONDITION: ECPipe cannot repair the group, or the group has another
+  // generation stamp.
+  absl::StatusOr<HdfsGroup> GroupOf(const std::string& block_id);
 
   // Nullopt: the coordinator knows of no HDFS. The health of groups is up to some seconds old.
   std::optional<HdfsStatus> Status();
@@ -112,7 +127,7 @@ class HdfsCatalog {
   // Whether the DataNode of a dead helper now has another helper, whose report counts.
   bool HasMoved(const NodeView& node);
   Live LiveBlocks();
-  void AddSources(StripeFacts* facts);
+  void AddSources(HdfsGroup* group);
   std::vector<std::string> RenewedOf(const BlockReport& report) const;
 
   NodeRegistry* const nodes_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes by the names of HDFS-3's erasure coding policies.
+// HDFS-3's erasure coding policies, and their codes by the names of CreateErasureCode.
 #pragma once
 
 #include <cstdint>

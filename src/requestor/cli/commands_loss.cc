@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `ecpipe recover-node` does for a DataNode: HDFS rebuilds its blocks, so it looks on.
+// What `ecpipe recover-node` does for a node of a storage system, which rebuilds its blocks itself:
+// it looks on.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "base/status.h"
 #include "requestor/cli/commands.h"
 #include "requestor/cli/progress.h"
+#include "requestor/cli/system_words.h"
 
 namespace ecpipe {
 namespace {
@@ -20,25 +22,50 @@ using LossJson = nlohmann::ordered_json;
 
 unsigned long long Shown(uint64_t number) { return number; }
 
-// Why the NameNode may not have ordered repairs.
-std::string WhyIdle(const NodeLoss& loss) {
+// Why HDFS may not have ordered repairs.
+std::string WhyHdfsIsIdle(const NodeLoss& loss) {
   if (!loss.facts.safe_mode.empty()) {
     return "the NameNode orders none in safe mode (hdfs dfsadmin -safemode get)";
   }
-  if (loss.state_in_hdfs == "dead") {
+  if (loss.state_in_system == "dead") {
     return "the NameNode knows that the node is dead and orders repairs as fast as its throttles "
            "allow (dfs.namenode.replication.*); DataNodes need the plugin to repair through ECPipe";
   }
-  const std::string waits = loss.state_in_hdfs == "live" ? "the NameNode still counts the node as "
-                                                           "live; "
-                                                         : "";
+  const std::string waits = loss.state_in_system == "live" ? "the NameNode still counts the node "
+                                                             "as live; "
+                                                           : "";
   return waits +
          "by default the NameNode waits 10.5 minutes before it gives up a silent node, and "
          "DataNodes need the plugin to repair through ECPipe";
 }
 
+std::string WhyIdle(const NodeLoss& loss) {
+  if (loss.system == "hdfs") return WhyHdfsIsIdle(loss);
+  const SystemWords words = WordsOf(loss.system);
+  return std::string("the ") + words.manager + " orders them by its own rules, and each " +
+         words.node + " needs the hook to repair through ECPipe";
+}
+
+// What of the numbers is uncertain, because of the manager's answers.
+void AddHintsOfFacts(const NodeLoss& loss, std::vector<std::string>* hints) {
+  const SystemWords words = WordsOf(loss.system);
+  const std::string manager = words.manager;
+  if (!loss.facts.configured) {
+    hints->push_back("no " + manager + " is configured (" + words.setting +
+                     "), so blocks of deleted files count as outstanding");
+  } else if (!loss.facts.age_seconds) {
+    hints->push_back(
+        "the " + manager + " has not answered yet: " +
+        (loss.facts.last_error.empty() ? "the first answer is on its way" : loss.facts.last_error));
+  } else if (!loss.facts.last_error.empty()) {
+    hints->push_back("the " + manager + "'s last answer is out of date; asking again failed: " +
+                     loss.facts.last_error);
+  }
+}
+
 // Why nothing may be happening, and what of the numbers is uncertain.
 std::vector<std::string> HintsOf(const NodeLoss& loss) {
+  const SystemWords words = WordsOf(loss.system);
   std::vector<std::string> hints;
   if (loss.state != "dead" && loss.helper_state == "dead") {
     hints.push_back("the helper beside it has been silent for " +
@@ -48,26 +75,14 @@ std::vector<std::string> HintsOf(const NodeLoss& loss) {
   if (loss.loss.outstanding.blocks == 0) return hints;
   if (loss.loss.repairs_running == 0) hints.push_back("no repair is running: " + WhyIdle(loss));
   if (loss.unreported_nodes > 0) {
-    hints.push_back(
-        std::to_string(loss.unreported_nodes) +
-        " live DataNodes have not reported their blocks yet; these blocks count as missing");
+    hints.push_back(std::to_string(loss.unreported_nodes) + " live " + words.node +
+                    "s have not reported their blocks yet; these blocks count as missing");
   } else if (loss.loss.beyond_repair > 0) {
-    hints.push_back(
-        "some block groups lack more blocks than their parity makes up for: they are lost unless "
-        "a node comes back");
+    hints.push_back(std::string("some ") + words.stripe +
+                    "s lack more blocks than their parity makes up for: they are lost unless "
+                    "a node comes back");
   }
-  if (!loss.facts.configured) {
-    hints.push_back(
-        "no NameNode is configured ([hdfs] namenodes), so blocks of deleted files count as "
-        "outstanding");
-  } else if (!loss.facts.age_seconds) {
-    hints.push_back("the NameNode has not answered yet: " + (loss.facts.last_error.empty()
-                                                                 ? "the first answer is on its way"
-                                                                 : loss.facts.last_error));
-  } else if (!loss.facts.last_error.empty()) {
-    hints.push_back("the NameNode's last answer is out of date; asking again failed: " +
-                    loss.facts.last_error);
-  }
+  AddHintsOfFacts(loss, &hints);
   return hints;
 }
 
@@ -76,9 +91,10 @@ LossJson CountJson(const BlockCount& count) {
 }
 
 LossJson JsonOf(const NodeLoss& loss) {
-  const HdfsFacts& facts = loss.facts;
+  const SourceFacts& facts = loss.facts;
   return {{"node_id", loss.node},
-          {"hdfs", true},
+          {"hdfs", loss.system == "hdfs"},
+          {"system", loss.system},
           {"state", loss.state},
           {"seconds_since_heartbeat", loss.silent_seconds},
           {"lost", CountJson(loss.loss.lost)},
@@ -93,7 +109,7 @@ LossJson JsonOf(const NodeLoss& loss) {
           {"unreported_nodes", loss.unreported_nodes},
           {"facts_age_seconds", facts.age_seconds ? LossJson(*facts.age_seconds) : LossJson()},
           {"facts_error", facts.last_error},
-          {"state_in_hdfs", loss.state_in_hdfs},
+          {"state_in_hdfs", loss.state_in_system},
           {"helper_state", loss.helper_state},
           {"helper_silent_seconds", loss.helper_silent_seconds},
           {"safe_mode", facts.safe_mode},
@@ -101,14 +117,15 @@ LossJson JsonOf(const NodeLoss& loss) {
 }
 
 void PrintLoss(const NodeLoss& loss) {
+  const SystemWords words = WordsOf(loss.system);
   if (loss.state != "dead") {
-    std::printf("DataNode %s is %s, so none of its blocks is lost\n", loss.node.c_str(),
+    std::printf("%s %s is %s, so none of its blocks is lost\n", words.node, loss.node.c_str(),
                 loss.state.c_str());
     for (const std::string& hint : HintsOf(loss)) std::printf("  hint: %s\n", hint.c_str());
     return;
   }
-  std::printf("DataNode %s has been dead for %.0f s; HDFS rebuilds its blocks\n", loss.node.c_str(),
-              loss.silent_seconds);
+  std::printf("%s %s has been dead for %.0f s; %s rebuilds its blocks\n", words.node,
+              loss.node.c_str(), loss.silent_seconds, words.name);
   std::printf("  %llu of %llu blocks rebuilt, %s of %s; %llu no longer wanted\n",
               Shown(loss.loss.rebuilt.blocks), Shown(loss.loss.lost.blocks),
               FormatSize(loss.loss.rebuilt.bytes).c_str(), FormatSize(loss.loss.lost.bytes).c_str(),
@@ -121,9 +138,8 @@ void PrintLoss(const NodeLoss& loss) {
         Shown(loss.loss.by_missing[0]), Shown(loss.loss.by_missing[1]),
         Shown(loss.loss.by_missing[2]), Shown(loss.loss.of_unknown_groups));
   }
-  std::printf(
-      "  %llu repairs running; reports of blocks are up to %.0f s old, the NameNode's answer ",
-      Shown(loss.loss.repairs_running), loss.report_age_seconds);
+  std::printf("  %llu repairs running; reports of blocks are up to %.0f s old, the %s's answer ",
+              Shown(loss.loss.repairs_running), loss.report_age_seconds, words.manager);
   if (loss.facts.age_seconds) {
     std::printf("is %.0f s old\n", *loss.facts.age_seconds);
   } else {
@@ -156,7 +172,8 @@ Progress ProgressOf(const NodeLoss& loss) {
 absl::StatusOr<NodeLoss> FollowLoss(const CommonArguments& common, CoordinatorApi* coordinator,
                                     NodeLoss loss) {
   constexpr auto kPoll = std::chrono::seconds(1);
-  ProgressDisplay display({.label = "rebuilt by HDFS", .style = ProgressStyleOf(common)});
+  ProgressDisplay display({.label = std::string("rebuilt by ") + WordsOf(loss.system).name,
+                           .style = ProgressStyleOf(common)});
   bool hinted = false;
   TimePoint last_answer = Clock::System().Now();
   while (!Over(loss)) {
@@ -174,7 +191,7 @@ absl::StatusOr<NodeLoss> FollowLoss(const CommonArguments& common, CoordinatorAp
     } else if (!absl::IsUnavailable(next.status()) ||
                now - last_answer > FromSeconds(common.timeout_s)) {
       if (!next.ok()) return next.status();
-      return absl::NotFoundError("the coordinator no longer knows DataNode " + loss.node);
+      return absl::NotFoundError("the coordinator no longer knows node " + loss.node);
     }
   }
   return loss;
@@ -191,16 +208,18 @@ bool SaysHowToRecover(const RecoverNodeArguments& arguments) {
 
 }  // namespace
 
-absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common,
-                                    const RecoverNodeArguments& arguments) {
+absl::StatusOr<bool> ShowIfSystemNode(const CommonArguments& common,
+                                      const RecoverNodeArguments& arguments) {
   const std::string& node = arguments.request.node;
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   ECPIPE_ASSIGN_OR_RETURN(std::optional<NodeLoss> loss, coordinator->LossOf(node));
   if (!loss) return false;
   if (SaysHowToRecover(arguments)) {
-    return absl::InvalidArgumentError("node " + node + " is a DataNode: HDFS decides how " +
-                                      "its blocks are rebuilt; leave out all options but --detach");
+    const SystemWords words = WordsOf(loss->system);
+    return absl::InvalidArgumentError(
+        "node " + node + " is a " + words.node + ": " + words.name +
+        " decides how its blocks are rebuilt; leave out all options " + "but --detach");
   }
   if (!arguments.detach) {
     ECPIPE_ASSIGN_OR_RETURN(loss, FollowLoss(common, coordinator.get(), *std::move(loss)));
