@@ -116,7 +116,7 @@ class World {
   std::string Key() const {
     std::ostringstream key;
     key << TrackerPeek::Key(*repair_, now_) << '|' << faults_ << ticks_ << looks_ << waiting_;
-    key << cancelled_ << granted_.value_or(9) << resumed_ << ended_;
+    key << cancelled_ << granted_.value_or(9) << resumed_ << ended_ << in_journal_;
     for (const Action& action : pending_) {
       key << action.index();
       if (const auto* ask = std::get_if<action::AskParts>(&action)) {
@@ -124,7 +124,7 @@ class World {
       }
     }
     for (const auto& [part, state] : parts_) {
-      key << part.first << part.second << static_cast<int>(state);
+      key << part.first << part.second << static_cast<int>(state) << told_.contains(part);
     }
     for (const auto& [part, status] : reports_) key << 'r' << part.first << part.second << status;
     for (const std::string& node : dead_) key << 'd' << node;
@@ -154,7 +154,15 @@ class World {
     }
     Promise(repair_->gone(), "every repair ends");
     Promise(!waiting_, "every call is answered");
-    if (hosted_ && granted_) Promise(told_end_, "whoever ordered a hosted repair hears of its end");
+    Promise(!in_journal_, "the journal has no repair as running that has ended");
+    for (const auto& [part, state] : parts_) {
+      const bool over = state != Part::kRuns || told_.contains(part);
+      Promise(over || repair_->record().state == RepairState::kDone,
+              "no part of a failed repair runs on");
+    }
+    if (!hosted_ || !granted_) return;
+    Promise(told_end_.has_value(), "whoever ordered a hosted repair hears of its end");
+    Promise(*told_end_ == !moved_.empty(), "what is told is true");
   }
 
  private:
@@ -182,6 +190,7 @@ class World {
       const uint32_t attempt = std::get<action::Journal>(action).record.attempt;
       add("journaled", [attempt](World& world) {
         world.journaled_.insert(attempt);
+        world.in_journal_ = true;
         return event::Journaled{};
       });
       add_fault("journal is full", [full](World&) { return event::Journaled{full}; });
@@ -293,7 +302,9 @@ class World {
       const std::string& node = handout.helper.node;
       const bool refused = node == refuses || dead_.contains(node);
       if (!dead_.contains(node) && (!refused || runs)) {
-        parts_[{node, handout.part.attempt}] = Part::kRuns;
+        const PartId part{node, handout.part.attempt};
+        parts_[part] = Part::kRuns;
+        told_.erase(part);  // a word that came before the part
       }
       if (!refused) continue;
       started.refused[node] = "refused";
@@ -449,13 +460,13 @@ class World {
   void Check(const action::End& end) {
     Promise(ended_ == end.again, "a repair ends once");
     ended_ = true;
+    in_journal_ = false;
     if (end.record.state != RepairState::kDone) return CheckTold(kAttempts);
     Promise(!hosted_ || moved_.size() == 1, "a hosted repair is done when its block has moved");
   }
   void Check(const action::TellEnd& tell) {
     Promise(ended_ && granted_ && !told_end_, "the end of a block is told once");
-    Promise(tell.end.status.ok() == !moved_.empty(), "what is told is true");
-    told_end_ = true;
+    told_end_ = tell.end.status.ok();
   }
 
   bool hosted_;
@@ -479,8 +490,9 @@ class World {
   uint32_t resumed_ = 0;
   bool waiting_ = false;  // a call has no answer yet
   bool cancelled_ = false;
+  bool in_journal_ = false;  // as running
   bool ended_ = false;
-  bool told_end_ = false;
+  std::optional<bool> told_end_;  // that the block is stored
 };
 
 }  // namespace search
