@@ -84,7 +84,6 @@ ROOMS_WITHOUT_SYSTEMS = (
 ONE_FILE_LIBRARIES: dict[str, re.Pattern[str]] = {
     "SQLite": re.compile(r"^sqlite3\.h$"),
     "hiredis": re.compile(r"^hiredis/"),
-    "spdlog": re.compile(r"^spdlog/"),
     "toml++": re.compile(r"^toml(\+\+/|\.hpp$)"),
     "CLI11": re.compile(r"^CLI/"),
     "libcurl": re.compile(r"^curl/"),
@@ -103,7 +102,7 @@ ISAL_HOMES = {
 # system, and of ECPipe only these headers, which need nothing else. The hook alone knows QFS.
 SHIM = "integrations/qfs/"
 SHIM_MAY_INCLUDE = frozenset({"base/bytes/little_endian.h", "base/unique_fd.h"})
-SHIM_FORBIDDEN = re.compile(r"^(absl|grpc|grpcpp|isa-l|spdlog|CLI|google)/|\.pb\.h$")
+SHIM_FORBIDDEN = re.compile(r"^(absl|grpc|grpcpp|isa-l|CLI|google)/|\.pb\.h$")
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 70
@@ -403,7 +402,6 @@ BAD_FILES = [
     ("grpc", "src/coordinator/repairs/tracker.cc", HEAD + '#include "ecpipe/v1/plan.pb.h"\n'),
     ("rpc-edge", "src/coordinator/repairs/tracker.cc",
      HEAD + '#include "rpc/convert/plan_proto.h"\n'),
-    ("one-file-library", "src/helper/store/log.h", HEAD + "#include <spdlog/spdlog.h>\n"),
     ("one-file-library", "src/helper/store/cli.cc", HEAD + "#include <CLI/CLI.hpp>\n"),
     ("one-file-library", "src/net/tls/tls.h", HEAD + "#include <openssl/ssl.h>\n"),
     ("shim", "integrations/qfs/shim/wire.cc",

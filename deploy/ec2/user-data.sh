@@ -14,6 +14,6 @@ apt-get update
 # python3 runs the agent; the libraries are those that the programs are linked with.
 apt-get install --yes --no-install-recommends \
   python3 redis-server libisal2 libhiredis0.14 libgrpc++1.51 libprotobuf32 libabsl20220623 \
-  libspdlog1.10 libtomlplusplus3 libsqlite3-0 libcurl4 libprometheus-cpp-core1.0 \
+  libtomlplusplus3 libsqlite3-0 libcurl4 libprometheus-cpp-core1.0 \
   libprometheus-cpp-pull1.0 libssl3 libstdc++6 zlib1g
 update-rc.d redis-server disable

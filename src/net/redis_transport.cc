@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/redis_transport.h"
 
+#include <dlfcn.h>
 #include <hiredis/hiredis.h>
 #include <sys/socket.h>
 
@@ -35,8 +36,51 @@ std::string MillisText(Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
+// hiredis, loaded when a stream first goes over redis: who links the requestor library and never
+// does that need not have it. It is the version whose headers this file was compiled with.
+struct Hiredis {
+  decltype(&redisConnectNonBlock) connect = nullptr;
+  decltype(&redisFree) free = nullptr;
+  decltype(&redisFormatCommandArgv) format = nullptr;
+  decltype(&redisFreeCommand) free_command = nullptr;
+  decltype(&redisGetReplyFromReader) next_reply = nullptr;
+  decltype(&redisBufferRead) read = nullptr;
+  decltype(&freeReplyObject) free_reply = nullptr;
+};
+
+template <typename Function>
+bool Find(void* library, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+absl::StatusOr<Hiredis> LoadHiredis() {
+  Hiredis hiredis;
+  void* const library = dlopen(ECPIPE_HIREDIS, RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr && Find(library, "redisConnectNonBlock", &hiredis.connect) &&
+      Find(library, "redisFree", &hiredis.free) &&
+      Find(library, "redisFormatCommandArgv", &hiredis.format) &&
+      Find(library, "redisFreeCommand", &hiredis.free_command) &&
+      Find(library, "redisGetReplyFromReader", &hiredis.next_reply) &&
+      Find(library, "redisBufferRead", &hiredis.read) &&
+      Find(library, "freeReplyObject", &hiredis.free_reply)) {
+    return hiredis;
+  }
+  const char* const why = dlerror();
+  return absl::FailedPreconditionError("transport redis needs the library " ECPIPE_HIREDIS
+                                       ", which cannot be loaded: " +
+                                       std::string(why == nullptr ? "a function is missing" : why) +
+                                       "; install it, or take transport tcp");
+}
+
+// Loaded once, and never unloaded.
+const absl::StatusOr<Hiredis>& LoadedHiredis() {
+  static const absl::StatusOr<Hiredis> hiredis = LoadHiredis();
+  return hiredis;
+}
+
 struct FreeReply {
-  void operator()(redisReply* reply) const { freeReplyObject(reply); }
+  void operator()(redisReply* reply) const { LoadedHiredis()->free_reply(reply); }
 };
 using ReplyPtr = std::unique_ptr<redisReply, FreeReply>;
 
@@ -45,13 +89,15 @@ class RedisConnection {
  public:
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const std::string& address) {
     ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
-    redisContext* context = redisConnectNonBlock(host_port.host.c_str(), host_port.port);
+    const absl::StatusOr<Hiredis>& hiredis = LoadedHiredis();
+    if (!hiredis.ok()) return hiredis.status();
+    redisContext* context = hiredis->connect(host_port.host.c_str(), host_port.port);
     if (context == nullptr) return absl::ResourceExhaustedError("redis: out of memory");
-    auto connection = std::unique_ptr<RedisConnection>(new RedisConnection(context, address));
+    std::unique_ptr<RedisConnection> connection(new RedisConnection(*hiredis, context, address));
     if (context->err != 0) return connection->Error();
     return connection;
   }
-  ~RedisConnection() { redisFree(context_); }
+  ~RedisConnection() { hiredis_.free(context_); }
 
   absl::Status Append(std::initializer_list<std::string_view> words) {
     std::vector<const char*> arguments;
@@ -61,11 +107,11 @@ class RedisConnection {
       lengths.push_back(word.size());
     }
     char* command = nullptr;
-    const int size = redisFormatCommandArgv(&command, static_cast<int>(arguments.size()),
-                                            arguments.data(), lengths.data());
+    const int size = hiredis_.format(&command, static_cast<int>(arguments.size()), arguments.data(),
+                                     lengths.data());
     if (size < 0) return absl::ResourceExhaustedError("redis: out of memory");
     unsent_.append(command, static_cast<size_t>(size));
-    redisFreeCommand(command);
+    hiredis_.free_command(command);
     return Flush();
   }
 
@@ -99,11 +145,11 @@ class RedisConnection {
     ECPIPE_RETURN_IF_ERROR(Flush());
     void* reply = nullptr;
     while (true) {
-      if (redisGetReplyFromReader(context_, &reply) != REDIS_OK) return Error();
+      if (hiredis_.next_reply(context_, &reply) != REDIS_OK) return Error();
       if (reply != nullptr) break;
       // hiredis reads 16 KiB at a time: a frame takes several turns.
       const size_t before = context_->reader->len;
-      if (redisBufferRead(context_) != REDIS_OK) return Error();
+      if (hiredis_.read(context_) != REDIS_OK) return Error();
       if (context_->reader->len == before) return nullptr;
       bytes_read_ += context_->reader->len - before;
     }
@@ -121,12 +167,13 @@ class RedisConnection {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  RedisConnection(redisContext* context, const std::string& address)
-      : context_(context), address_(address) {}
+  RedisConnection(const Hiredis& hiredis, redisContext* context, const std::string& address)
+      : hiredis_(hiredis), context_(context), address_(address) {}
   absl::Status Error() const {
     return absl::UnavailableError("redis at " + address_ + ": " + context_->errstr);
   }
 
+  const Hiredis& hiredis_;
   redisContext* const context_;
   const std::string address_;
   std::string unsent_;  // the rest of the commands that are not written yet

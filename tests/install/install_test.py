@@ -25,8 +25,7 @@ STRICT_CXX = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedanti
 NEEDED = {
     "libisal": "the codec", "libgrpc": "the control plane", "libgpr": "gRPC's",
     "libabsl_": "gRPC's", "libprotobuf": "the control plane", "libssl": "TLS",
-    "libcrypto": "TLS, SHA-256", "libhiredis": "transport redis", "libspdlog": "the log",
-    "libfmt": "spdlog's", "libstdc++": "", "libgcc_s": "", "libc.": "", "libm.": "",
+    "libcrypto": "TLS, SHA-256", "libstdc++": "", "libgcc_s": "", "libc.": "", "libm.": "",
     "ld-linux": "",
 }
 # The same of libecpipe_qfs.so, which comes into a chunkserver's process.

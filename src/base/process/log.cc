@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process/log.h"
 
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <ctime>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -16,30 +20,41 @@
 namespace ecpipe {
 namespace {
 
-spdlog::logger& Logger() {
-  static const std::shared_ptr<spdlog::logger> logger = [] {
-    auto made = std::make_shared<spdlog::logger>("ecpipe",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_formatter(std::make_unique<spdlog::pattern_formatter>(
-        "%Y-%m-%dT%H:%M:%S.%eZ %v", spdlog::pattern_time_type::utc));
-    made->set_level(spdlog::level::info);
-    made->flush_on(spdlog::level::trace);
-    return made;
-  }();
-  return *logger;
+std::atomic<LogLevel> least_level = LogLevel::kInfo;
+
+// "2026-01-02T03:04:05.678Z "
+std::string TimeNow() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  const std::time_t seconds = millis / 1000;
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 48> text{};
+  const size_t date = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  std::snprintf(text.data() + date, text.size() - date, ".%03dZ ", static_cast<int>(millis % 1000));
+  return text.data();
+}
+
+// One write a line, so that lines of several threads do not mix. A log that cannot be written is
+// no reason to fail.
+void WriteLine(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+    if (written < 0 && errno != EINTR) return;
+    if (written > 0) line.remove_prefix(static_cast<size_t>(written));
+  }
 }
 
 struct LevelName {
   LogLevel level;
-  spdlog::level::level_enum spdlog_level;
   const char* in_config;
   const char* in_line;
 };
 constexpr LevelName kLevels[] = {
-    {LogLevel::kDebug, spdlog::level::debug, "debug", "DEBUG"},
-    {LogLevel::kInfo, spdlog::level::info, "info", "INFO"},
-    {LogLevel::kWarning, spdlog::level::warn, "warning", "WARNING"},
-    {LogLevel::kError, spdlog::level::err, "error", "ERROR"},
+    {LogLevel::kDebug, "debug", "DEBUG"},
+    {LogLevel::kInfo, "info", "INFO"},
+    {LogLevel::kWarning, "warning", "WARNING"},
+    {LogLevel::kError, "error", "ERROR"},
 };
 
 const LevelName& NameOf(LogLevel level) { return kLevels[static_cast<int>(level)]; }
@@ -85,17 +100,16 @@ std::string Quoted(const std::string& value) {
 }  // namespace
 
 void Log(LogLevel level, const char* event, std::initializer_list<LogField> fields) {
-  const LevelName& name = NameOf(level);
-  if (!Logger().should_log(name.spdlog_level)) return;
-  std::string line = std::string(name.in_line) + " " + event;
+  if (level < least_level) return;
+  std::string line = TimeNow() + NameOf(level).in_line + " " + event;
   for (const LogField& field : fields)
     line += std::string(" ") + field.first + "=" + Quoted(field.second);
-  Logger().log(name.spdlog_level, "{}", line);
+  WriteLine(line + "\n");
 }
 
 absl::Status SetLogLevel(const std::string& name) {
   ECPIPE_ASSIGN_OR_RETURN(const LevelName* level, LevelNamed(name));
-  Logger().set_level(level->spdlog_level);
+  least_level = level->level;
   return absl::OkStatus();
 }
 
