@@ -20,7 +20,8 @@ LEAST_LANES = 30
 # A part has a thread of its own, and one more where it waits for disks; lanes have none.
 MOST_THREADS_OF_PART = 4
 MOST_BUFFER_BYTES = 4 << 20
-SLICE = ("--slice-size", "4KiB")
+# How fast the client's link is must be known, or each tree sends to it by one helper.
+ASKED = ("--slice-size", "4KiB", "--rack", "/clients")
 
 
 class Trees(ClusterCase):
@@ -32,13 +33,14 @@ class Trees(ClusterCase):
     block_bytes = 2_000_003
     file_bytes = 10 * block_bytes - 12_345
     redis = True
-    helper_settings = {"timeouts": {"stall_seconds": 10.0, "drain_seconds": 5.0}}
+    helper_settings = {"helper": {"rack": "/helpers"},
+                       "timeouts": {"stall_seconds": 10.0, "drain_seconds": 5.0}}
 
     @classmethod
     def setUpClass(cls) -> None:
         table = Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "links.txt"
         drawn = random.Random(20)
-        table.write_text("".join(
+        table.write_text("/helpers /clients 150\n" + "".join(
             f"{sender} {receiver} {drawn.uniform(0.5, 3):.2f}\n"
             for sender, receiver in itertools.permutations(node_names(cls.nodes), 2)))
         cls.coordinator_settings = {"topology": {"links": str(table)},
@@ -50,17 +52,17 @@ class Trees(ClusterCase):
         self.cluster.wait_live(self.cluster.node_ids)
 
     def plan(self, *arguments: str) -> dict[str, Any]:
-        return self.cluster.cli_json("plan", self.lost["block_id"], *SLICE, *arguments)
+        return self.cluster.cli_json("plan", self.lost["block_id"], *ASKED, *arguments)
 
     def rebuild(self, *arguments: str) -> dict[str, Any]:
-        return self.repair(self.lost["block_id"], "--sha256", self.lost["sha256"], *SLICE,
+        return self.repair(self.lost["block_id"], "--sha256", self.lost["sha256"], *ASKED,
                            *arguments)
 
     def test_auto_takes_many_trees(self) -> None:
         plan = self.plan()
         self.assertEqual(plan["scheme"], "rp-flow")
         self.assertGreaterEqual(len(plan["lanes"]), LEAST_LANES)
-        dot = self.cluster.cli("plan", self.lost["block_id"], *SLICE, "--format", "dot").stdout
+        dot = self.cluster.cli("plan", self.lost["block_id"], *ASKED, "--format", "dot").stdout
         self.assertEqual(dot.count("subgraph"), len(plan["lanes"]))
         self.assertIn(" %, slices ", dot)
 
@@ -73,7 +75,7 @@ class Trees(ClusterCase):
     def test_a_range_and_few_slices(self) -> None:
         content = self.bytes_of(self.lost["block_id"])
         for begin, length in ((12_345, 777_777), (0, 4096), (5, 20_000)):
-            self.repair(self.lost["block_id"], "--scheme", "rp-flow", *SLICE, "--offset",
+            self.repair(self.lost["block_id"], "--scheme", "rp-flow", *ASKED, "--offset",
                         str(begin), "--length", str(length), "--sha256",
                         sha256(content[begin:begin + length]))
 
@@ -85,7 +87,7 @@ class Trees(ClusterCase):
     def test_to_a_node(self) -> None:
         holders = {block["node"] for block in self.manifest["stripes"][0]["blocks"]}
         [spare] = set(self.cluster.node_ids) - holders
-        self.cluster.cli("repair", self.lost["block_id"], "--to", spare, *SLICE)
+        self.cluster.cli("repair", self.lost["block_id"], "--to", spare, *ASKED)
         stored = self.cluster.helpers[spare].root / self.lost["block_id"]
         self.assertEqual(sha256(stored.read_bytes()), self.lost["sha256"])
         stored.unlink()
@@ -105,7 +107,7 @@ class Trees(ClusterCase):
         process = subprocess.Popen(
             self.cluster.command("--json", "repair", self.lost["block_id"], "-o",
                                  self.work / "out", "--scheme", "rp-flow", "--sha256",
-                                 self.lost["sha256"], *SLICE, *arguments),
+                                 self.lost["sha256"], *ASKED, *arguments),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)

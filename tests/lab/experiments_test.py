@@ -93,6 +93,27 @@ class Experiments(unittest.TestCase):
                                delta=0.001)
         self.assertEqual({row["parameters"]["matrix"] for row in self.rows}, {"two"})
 
+    def test_links(self) -> None:
+        """Two regions whose pairs are slow beside what nodes have: by trees the block comes sooner
+        than by any path."""
+        with tempfile.TemporaryDirectory() as folder:
+            matrix = Path(folder, "two.txt")
+            matrix.write_text("Mb/s a b\na 20 10\nb 10 20\n")
+            self.by = "requestor_region"
+            rows = self.run_rows("links", "--matrix", str(matrix), *SMALL, "--block-mib", "4",
+                                 "--scale", "1", "--node-mbit", "40", "--regions", "b",
+                                 "--schemes", "rp-weighted,rp-flow")
+        self.assertLess(rows["rp-flow", "b"]["theory_ratio"],
+                        0.7 * rows["rp-weighted", "b"]["theory_ratio"])
+
+    def test_links_at_random(self) -> None:
+        """Nothing is written down: the links are probed, and then planned with."""
+        self.by = "scale"
+        rows = self.run_rows("links", "--matrix", "random:1", *SMALL, "--block-mib", "4",
+                             "--scale", "0.5", "--schemes", "rp-weighted,rp-flow")
+        self.assertLessEqual(rows["rp-flow", 0.5]["theory_ratio"],
+                             1.1 * rows["rp-weighted", 0.5]["theory_ratio"])
+
     def test_slices_blocks_implementations(self) -> None:
         self.by = "slice_bytes"
         slices = self.run_rows("slices", *SMALL, "--block-mib", "1", "--rate-mbit", "100",
@@ -159,6 +180,7 @@ class Experiments(unittest.TestCase):
     def test_what_cannot_be_is_refused(self) -> None:
         for words in (("edge", "--edge-mbit", "0"), ("rack", "--racks", "2"),
                       ("geo", "--matrix", "nowhere"), ("geo", "--regions", "Paris"),
+                      ("links", "--matrix", "random:x"),
                       ("codes", "--codes", "rs(6;4)"), ("slices", "--slice-kib", "1,x"),
                       ("node", "--nodes", "13"), ("node", "--requestors", "none"),
                       ("multi", "--failed", "5"), ("all", "--quick", "--figures", "99")):

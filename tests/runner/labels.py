@@ -42,6 +42,7 @@ LABELS = (
     Label("sim", ("asan",)),
     Label("fuzz", ("asan",)),
     Label("libfuzzer", ("asan",)),
+    Label("tidy", ("asan",)),  # its compile commands read the headers of gRPC once a group
     Label("bench", ("release",), Phase.PROCESSES),
     # More than two at once on two cores, and one waits too long for another.
     Label("cluster", ("release",), Phase.PROCESSES, 2, retried=True),

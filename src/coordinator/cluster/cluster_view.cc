@@ -38,6 +38,10 @@ double Links::Between(const std::string& from, const std::string& to) const {
   return measured > 0 ? measured : ends;
 }
 
+bool Links::Known(const std::string& from, const std::string& to) const {
+  return Written(from, to) > 0 || Look(view_.measured, from, to) > 0;
+}
+
 const std::string& Links::RackOf(const std::string& node) const {
   static const std::string unknown;
   const auto found = nodes_.find(node);

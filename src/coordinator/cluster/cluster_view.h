@@ -43,6 +43,8 @@ class Links {
   // The speed of the pair, or of its racks, in the operator's file, but at most that of the links
   // of both ends; otherwise the measured speed; otherwise that of the links of both ends.
   double Between(const std::string& from, const std::string& to) const;
+  // Whether the pair's own speed is known.
+  bool Known(const std::string& from, const std::string& to) const;
   // Empty: unknown.
   const std::string& RackOf(const std::string& node) const;
   // Whether a stream between the two nodes leaves its rack. False if a rack is unknown.

@@ -260,7 +260,8 @@ TEST_P(AtomicFiles, StayInTheDirectoryThatWasOpened) {
 TEST_P(AtomicFiles, CleaningUpDoesNotTakeWhatIsBeingCommitted) {
   std::atomic<bool> done{false};
   std::thread cleaner([&] {
-    while (!done) ASSERT_EQ(RemoveAbandonedFiles(directory_).value(), 0);
+    // A file that has a name and no lock yet may go: its creator takes another name.
+    while (!done) ASSERT_TRUE(RemoveAbandonedFiles(directory_).ok());
   });
   int failed = 0;
   for (int i = 0; i < 300; ++i) {

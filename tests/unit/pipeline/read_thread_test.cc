@@ -75,12 +75,12 @@ TEST(ReadThread, OneThreadReadsTheLowestSliceOfAll) {
   std::promise<void> open;
   ReadThread thread;
   const auto gate = std::make_shared<Gate>(open.get_future().share());
-  thread.Add(gate);
+  ASSERT_TRUE(thread.Add(gate).ok());
   gate->entered.get_future().wait();
   for (uint32_t lane = 0; lane < 40; ++lane) {
     std::vector<uint32_t> slices;
     for (uint32_t i = 0; i < 10; ++i) slices.push_back(i * 40 + lane);
-    thread.Add(std::make_shared<Slices>(std::move(slices), &reads));
+    ASSERT_TRUE(thread.Add(std::make_shared<Slices>(std::move(slices), &reads)).ok());
   }
   open.set_value();
   ASSERT_EQ(reads.all.get_future().wait_for(kPatience), std::future_status::ready);
@@ -94,11 +94,11 @@ TEST(ReadThread, ReadsNothingOfARemovedJob) {
   std::promise<void> open;
   ReadThread thread;
   const auto gate = std::make_shared<Gate>(open.get_future().share());
-  thread.Add(gate);
+  ASSERT_TRUE(thread.Add(gate).ok());
   gate->entered.get_future().wait();
   const auto removed = std::make_shared<Slices>(std::vector<uint32_t>{1, 2}, &reads);
-  thread.Add(removed);
-  thread.Add(std::make_shared<Slices>(std::vector<uint32_t>{3}, &reads));
+  ASSERT_TRUE(thread.Add(removed).ok());
+  ASSERT_TRUE(thread.Add(std::make_shared<Slices>(std::vector<uint32_t>{3}, &reads)).ok());
   thread.Remove(removed.get());
   open.set_value();
   ASSERT_EQ(reads.all.get_future().wait_for(kPatience), std::future_status::ready);

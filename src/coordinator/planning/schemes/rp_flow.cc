@@ -53,6 +53,7 @@ class ProblemMaker {
     for (int from = 0; from < helpers; ++from) {
       for (int to = 0; to <= helpers; ++to) AddArc(from, to, &problem);
     }
+    if (!KnowsRequestor(problem)) problem.network.LetOneHelperEnter();
     return problem;
   }
 
@@ -62,6 +63,17 @@ class ProblemMaker {
     return i == problem.blocks.size()
                ? requestor_
                : request_.block_nodes[static_cast<size_t>(problem.blocks[i])];
+  }
+
+  // A wrong guess of its downlink would cost as many times as much as helpers send to it.
+  bool KnowsRequestor(const Problem& problem) const {
+    for (const PlanNode& node : request_.cluster.nodes) {
+      if (node.node == requestor_ && node.down_bytes_per_second > 0) return true;
+    }
+    for (int helper = 0; helper < static_cast<int>(problem.blocks.size()); ++helper) {
+      if (links_.Known(NodeOf(problem, helper), requestor_)) return true;
+    }
+    return false;
   }
 
   void AddArc(int from, int to, Problem* problem) {

@@ -9,6 +9,7 @@
 namespace ecpipe {
 namespace {
 
+constexpr int kNone = -1;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // A change must gain more than rounding can.
 constexpr double kLeastSaving = 1e-12;
@@ -35,7 +36,7 @@ void CheapestTree::PriceArcs(const std::vector<double>& prices) {
   steps_ += 3 * cost_.size();
 }
 
-void CheapestTree::Grow(int size, InTree* tree) {
+void CheapestTree::Grow(int size, int first, InTree* tree) {
   std::vector<double> best(static_cast<size_t>(helpers_));
   std::vector<int> to(static_cast<size_t>(helpers_), helpers_);
   for (int helper = 0; helper < helpers_; ++helper) {
@@ -43,14 +44,15 @@ void CheapestTree::Grow(int size, InTree* tree) {
   }
   tree->parent.assign(static_cast<size_t>(helpers_), InTree::kOutside);
   for (int count = 0; count < size; ++count) {
-    int next = -1;
+    int next = count == 0 ? first : kNone;
     for (int helper = 0; helper < helpers_; ++helper) {
-      if (Inside(*tree, helper)) continue;
+      if (Inside(*tree, helper) || (count == 0 && first != kNone)) continue;
       if (next < 0 || best[static_cast<size_t>(helper)] < best[static_cast<size_t>(next)]) {
         next = helper;
       }
     }
     tree->parent[static_cast<size_t>(next)] = to[static_cast<size_t>(next)];
+    if (count == 0 && network_.one_enters()) best.assign(best.size(), kInfinity);
     for (int helper = 0; helper < helpers_; ++helper) {
       const double cost = Cost(helper, next);
       if (cost >= best[static_cast<size_t>(helper)] || Inside(*tree, helper)) continue;
@@ -92,6 +94,12 @@ bool CheapestTree::IsBelow(const InTree& tree, int node, int above) const {
   return node == above;
 }
 
+// Whether that node may receive what the helper, or who takes its place, sends.
+bool CheapestTree::MaySend(const InTree& tree, int helper, int to) const {
+  if (to != helpers_) return Inside(tree, to);
+  return !network_.one_enters() || tree.parent[static_cast<size_t>(helper)] == helpers_;
+}
+
 bool CheapestTree::MoveHelpers(InTree* tree) {
   bool moved = false;
   for (int helper = 0; helper < helpers_; ++helper) {
@@ -99,7 +107,8 @@ bool CheapestTree::MoveHelpers(InTree* tree) {
     int& parent = tree->parent[static_cast<size_t>(helper)];
     for (int to = 0; to <= helpers_; ++to) {
       if (Cost(helper, to) >= Cost(helper, parent) - kLeastSaving) continue;
-      if (to != helpers_ && (!Inside(*tree, to) || IsBelow(*tree, to, helper))) continue;
+      if (!MaySend(*tree, helper, to)) continue;
+      if (to != helpers_ && IsBelow(*tree, to, helper)) continue;
       parent = to;
       moved = true;
     }
@@ -125,8 +134,7 @@ bool CheapestTree::SwapLeaf(InTree* tree) {
   for (int helper = 0; helper < helpers_; ++helper) {
     if (Inside(*tree, helper)) continue;
     for (int to = 0; to <= helpers_; ++to) {
-      if (to == leaf || Cost(helper, to) >= best_cost) continue;
-      if (to != helpers_ && !Inside(*tree, to)) continue;
+      if (to == leaf || Cost(helper, to) >= best_cost || !MaySend(*tree, leaf, to)) continue;
       best = helper;
       best_to = to;
       best_cost = Cost(helper, to);
@@ -162,16 +170,16 @@ PricedTree CheapestTree::Priced(InTree tree) {
   return {std::move(tree), price};
 }
 
-PricedTree CheapestTree::Grown() {
+PricedTree CheapestTree::Grown(int first) {
   InTree tree;
-  Grow(network_.needed(), &tree);
+  Grow(network_.needed(), first, &tree);
   Improve(&tree);
   return Priced(std::move(tree));
 }
 
 PricedTree CheapestTree::Cut() {
   InTree tree;
-  Grow(helpers_, &tree);
+  Grow(helpers_, kNone, &tree);
   MoveHelpers(&tree);
   CutLeaves(&tree);
   Improve(&tree);
@@ -180,7 +188,7 @@ PricedTree CheapestTree::Cut() {
 
 PricedTree CheapestTree::Find(const std::vector<double>& prices) {
   PriceArcs(prices);
-  PricedTree grown = Grown();
+  PricedTree grown = Grown(kNone);
   if (network_.needed() == helpers_) return grown;
   PricedTree cut = Cut();
   return cut.price < grown.price ? cut : grown;
@@ -226,8 +234,16 @@ bool CheapestTree::Exchange(PricedTree* best) {
   return better;
 }
 
+PricedTree CheapestTree::BestOfAllEntries(PricedTree best) {
+  for (int first = 0; first < helpers_; ++first) {
+    if (PricedTree tree = Grown(first); tree.price < best.price) best = std::move(tree);
+  }
+  return best;
+}
+
 PricedTree CheapestTree::FindThoroughly(const std::vector<double>& prices) {
   PricedTree best = Find(prices);
+  if (network_.one_enters()) return BestOfAllEntries(std::move(best));
   std::vector<int> helpers;
   for (int helper = 0; helper < helpers_; ++helper) {
     if (Inside(best.tree, helper)) helpers.push_back(helper);

@@ -39,8 +39,9 @@ class CheapestTree {
            static_cast<size_t>(to);
   }
   void PriceArcs(const std::vector<double>& prices);
-  // Adds helpers to the tree until it has `size`.
-  void Grow(int size, InTree* tree);
+  // Makes the tree from nothing, until it has `size` helpers; `first`, or the cheapest if that is
+  // none, is the first of them.
+  void Grow(int size, int first, InTree* tree);
   void CutLeaves(InTree* tree);
   bool MoveHelpers(InTree* tree);
   bool SwapLeaf(InTree* tree);
@@ -49,11 +50,13 @@ class CheapestTree {
   bool IsBelow(const InTree& tree, int node, int above) const;
   double PriceOf(const InTree& tree);
   PricedTree Priced(InTree tree);
-  PricedTree Grown();
+  PricedTree Grown(int first);
   PricedTree Cut();
   // The cheapest tree of these helpers.
   PricedTree SpanningTree(const std::vector<int>& helpers);
   bool Exchange(PricedTree* best);
+  bool MaySend(const InTree& tree, int helper, int to) const;
+  PricedTree BestOfAllEntries(PricedTree best);
 
   const FlowNetwork& network_;
   const int helpers_;

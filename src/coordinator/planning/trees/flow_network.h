@@ -40,6 +40,10 @@ class FlowNetwork {
     arc.limits[arc.count++] = static_cast<uint32_t>(limit);
   }
 
+  // Has trees enter the requestor by one helper, for where nothing is known of its downlink.
+  void LetOneHelperEnter() { one_enters_ = true; }
+  bool one_enters() const { return one_enters_; }
+
   const std::vector<double>& limits() const { return limits_; }
   std::span<const uint32_t> LimitsOf(int from, int to) const {
     const Arc& arc = arcs_[Index(from, to)];
@@ -58,6 +62,7 @@ class FlowNetwork {
 
   int helpers_;
   int needed_;
+  bool one_enters_ = false;
   std::vector<double> limits_;
   std::vector<Arc> arcs_;
 };

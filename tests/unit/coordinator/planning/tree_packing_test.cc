@@ -48,6 +48,9 @@ void ForEachTree(const FlowNetwork& network, const std::function<void(const InTr
   tree.parent.assign(static_cast<size_t>(helpers), InTree::kOutside);
   const auto ends_at_requestor = [&] {
     int inside = 0;
+    if (network.one_enters() && std::count(tree.parent.begin(), tree.parent.end(), helpers) != 1) {
+      return false;
+    }
     for (int helper = 0; helper < helpers; ++helper) {
       int node = helper;
       if (tree.parent[static_cast<size_t>(node)] == InTree::kOutside) continue;
@@ -165,6 +168,23 @@ TEST(TreePacking, IsNearTheBestOfAllTrees) {
     const double exact = ExactRate(network);
     EXPECT_GE(packing.rate, 0.95 * exact) << needed << " of " << helpers;
     EXPECT_LE(packing.rate, exact * (1 + 1e-9));
+  }
+}
+
+TEST(TreePacking, EntersByOneHelperWhereToldTo) {
+  Random random(20260421);
+  for (int round = 0; round < 60; ++round) {
+    const int helpers = 2 + static_cast<int>(random() % 4);
+    const int needed = 1 + static_cast<int>(random() % static_cast<uint64_t>(helpers));
+    FlowNetwork network = RandomNetwork(random, helpers, needed);
+    network.LetOneHelperEnter();
+    const TreePacking packing = PackTrees(network, {});
+    SCOPED_TRACE("round " + std::to_string(round));
+    ASSERT_NO_FATAL_FAILURE(ExpectPacking(network, packing, 64));
+    for (const PackedTree& packed : packing.trees) {
+      EXPECT_EQ(std::count(packed.tree.parent.begin(), packed.tree.parent.end(), helpers), 1);
+    }
+    EXPECT_GE(packing.rate, 0.9 * ExactRate(network));
   }
 }
 
