@@ -39,7 +39,7 @@ double Links::Between(const std::string& from, const std::string& to) const {
 }
 
 bool Links::Known(const std::string& from, const std::string& to) const {
-  return Written(from, to) > 0 || Look(view_.measured, from, to) > 0;
+  return Written(from, to) > 0 || SpeedIn(view_.measured, from, to) > 0;
 }
 
 const std::string& Links::RackOf(const std::string& node) const {
