@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small world around one tracker, for the exhaustive search: three helpers of which a plan needs
-// two, a requestor or one or two hosts, two attempts, and few faults (a refusal, answers that are
-// lost, a node that dies, a full journal or catalog). It knows what may happen next, and what must
-// not.
+// one or two, a requestor or one or two hosts, two attempts, and few faults (a refusal, answers
+// that are lost, a node that dies, a full journal or catalog). It knows what may happen next, and
+// what must not.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,6 @@ namespace search {
 inline constexpr RepairId kRepair = 1;
 inline const std::vector<std::string> kHelpers = {"h1", "h2", "h3"};
 inline const std::vector<std::string> kHosts = {"s", "t"};
-inline constexpr uint32_t kAttempts = 2;
 
 enum class Part { kRuns, kDone, kFailed, kKept };
 using PartId = std::pair<std::string, uint32_t>;  // node and attempt
@@ -41,8 +40,10 @@ inline void Promise(bool kept, const char* promise) {
 struct Limits {
   int hosts = 0;  // of blocks b0, b1; none: a requestor takes b0
   int faults = 0;
-  int ticks = 0;  // the clock moves
-  int looks = 0;  // somebody wants to know how the attempt comes on
+  int ticks = 0;          // the clock moves
+  int looks = 0;          // somebody wants to know how the attempt comes on
+  size_t helpers = 2;     // of three, that a plan needs
+  uint32_t attempts = 2;  // for which there is a plan
 };
 
 // A repair with its helpers, its journal and whoever ordered it.
@@ -52,7 +53,9 @@ class World {
       : hosted_(limits.hosts > 0),
         faults_(limits.faults),
         ticks_(limits.ticks),
-        looks_(limits.looks) {
+        looks_(limits.looks),
+        helpers_(limits.helpers),
+        attempts_(limits.attempts) {
     RepairRecord record;
     record.repair_id = kRepair;
     request_.block_ids = {"b0"};
@@ -80,11 +83,8 @@ class World {
         if (dead_.contains(node)) continue;
         steps.emplace_back(node + " dies", [node](World& world) { world.Die(node); });
         if (ticks_ == 0) continue;  // which alone show it
-        steps.emplace_back(node + " starts again", [node](World& world) {
-          --world.faults_;
-          ++world.starts_[node];
-          world.Forget(node);
-        });
+        steps.emplace_back(node + " starts again",
+                           [node](World& world) { world.StartAgain(node); });
       }
     }
     AddOrders(&steps);
@@ -164,7 +164,7 @@ class World {
     const Action& action = pending_[i];
     if (const auto* plan = std::get_if<action::Plan>(&action)) {
       add("planned", [plan = *plan](World& world) {
-        event::Planned planned = Planned(plan);
+        event::Planned planned = world.Planned(plan);
         if (!planned.plan.ok()) return planned;
         for (auto& [node, start] : planned.plan->incarnations) start = world.StartsOf(node);
         return planned;
@@ -208,7 +208,7 @@ class World {
                 [row = move->row, full](World&) { return event::Moved{row, full}; });
     } else if (const auto* attempt = std::get_if<action::TryPlan>(&action)) {
       add("tried", [look = attempt->look](World& world) {
-        const auto planned = Planned({0, world.request_, look.left_out, {}});
+        const auto planned = world.Planned({0, world.request_, look.left_out, {}});
         return event::Tried{look, planned.plan.ok()};
       });
     } else {
@@ -256,7 +256,7 @@ class World {
     }
     if (hosted_ || !granted_ || waiting_ || ended_) return;
     add("finish", [](World& world) { world.Hear(event::Finish{absl::OkStatus(), 1000}); });
-    if (resumed_ == kAttempts) return;
+    if (resumed_ == attempts_) return;
     add("resume", [](World& world) {
       ++world.resumed_;
       world.waiting_ = true;
@@ -267,16 +267,16 @@ class World {
     });
   }
 
-  // Two helpers that are not left out, and as many attempts as there may be.
-  static event::Planned Planned(const action::Plan& plan) {
+  // Helpers that are not left out, and as many attempts as there may be.
+  event::Planned Planned(const action::Plan& plan) const {
     event::Planned planned{absl::FailedPreconditionError("too few"), plan.left_out, true};
-    if (plan.attempt >= kAttempts) return planned;
+    if (plan.attempt >= attempts_) return planned;
     while (true) {
       std::vector<std::string> nodes;
       for (const std::string& node : kHelpers) {
-        if (nodes.size() < 2 && !planned.left_out.Has(node)) nodes.push_back(node);
+        if (nodes.size() < helpers_ && !planned.left_out.Has(node)) nodes.push_back(node);
       }
-      if (nodes.size() == 2) {
+      if (nodes.size() == helpers_) {
         planned.plan = PlannedPath(kRepair, plan, nodes);
         return planned;
       }
@@ -350,6 +350,14 @@ class World {
   void Die(const std::string& node) {
     --faults_;
     dead_.insert(node);
+    Forget(node);
+  }
+  void StartAgain(const std::string& node) {
+    --faults_;
+    ++starts_[node];
+    for (const auto& [part, state] : parts_) {
+      if (part.first == node) told_.insert(part);  // it has no part any more
+    }
     Forget(node);
   }
   void Forget(const std::string& node) {
@@ -461,7 +469,7 @@ class World {
   void Check(const action::End& end) {
     Promise(ended_ == end.again, "a repair ends once");
     ended_ = true;
-    if (end.record.state != RepairState::kDone) return CheckTold(kAttempts);
+    if (end.record.state != RepairState::kDone) return CheckTold(attempts_);
     Promise(!hosted_ || moved_.size() == request_.hosts.size(),
             "a hosted repair is done when its blocks have moved");
   }
@@ -477,6 +485,8 @@ class World {
   int faults_;
   int ticks_;
   int looks_;
+  size_t helpers_;
+  uint32_t attempts_;
   TimePoint now_{};
   RepairRequest request_;
   std::optional<RepairTracker> repair_;
