@@ -4,11 +4,12 @@
 #include <charconv>
 
 #include "base/status.h"
-#include "codec/hdfs_names.h"
 #include "codec/linear_code.h"
 #include "codec/local_reconstruction.h"
+#include "codec/qfs_codes.h"
 #include "codec/reed_solomon.h"
 #include "codec/rotated_reed_solomon.h"
+#include "model/systems/hdfs_policy.h"
 
 namespace ecpipe {
 namespace {
@@ -59,6 +60,24 @@ Code RotatedRsOfLayout(const std::vector<int>& parameters) {
   return RotatedReedSolomonCode::Create(parameters[0], parameters[1], layout);
 }
 
+// QFS counts the parities, not all blocks.
+std::shared_ptr<const ErasureCode> NamedByQfs(const std::string& family, Matrix generator) {
+  const int k = generator.columns();
+  const std::string name =
+      family + "(" + std::to_string(k) + "," + std::to_string(generator.rows() - k) + ")";
+  return std::make_shared<const LinearCode>(name, std::move(generator));
+}
+
+Code QfsRs(const std::vector<int>& parameters) {
+  ECPIPE_ASSIGN_OR_RETURN(Matrix generator, QfsRsGenerator(parameters[0], parameters[1]));
+  return NamedByQfs("qfs-rs", std::move(generator));
+}
+
+Code QfsJerasure(const std::vector<int>& parameters) {
+  ECPIPE_ASSIGN_OR_RETURN(Matrix generator, QfsJerasureGenerator(parameters[0], parameters[1]));
+  return NamedByQfs("qfs-jerasure", std::move(generator));
+}
+
 // A code family: the name that it answers to, and what makes a code of its parameters.
 struct Family {
   const char* name;
@@ -76,6 +95,8 @@ const std::vector<Family>& Families() {
       {"lrc", {"k", "groups", "global"}, Lrc},
       {"rotated-rs", {"n", "k"}, RotatedRs},
       {"rotated-rs", {"n", "k", "rows", "unit"}, RotatedRsOfLayout},
+      {"qfs-rs", {"k", "m"}, QfsRs},
+      {"qfs-jerasure", {"k", "m"}, QfsJerasure},
   };
   return families;
 }

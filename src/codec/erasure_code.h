@@ -84,7 +84,9 @@ class ErasureCode {
 //   "lrc(k,groups,global)" Azure's local reconstruction code; see local_reconstruction.h.
 //   "rotated-rs(n,k)"      Rotated RS; see rotated_reed_solomon.h. "rotated-rs(n,k,rows,unit)" with
 //                          other than 2 sub-blocks in units of 32768 bytes.
-//   "hdfs:RS-6-3"          and the like: a code by the name of HDFS's policy; see hdfs_names.h.
+//   "hdfs:RS-6-3"          and the like: a code by the name of HDFS's policy; hdfs_policy.h.
+//   "qfs-rs(k,3)"          QFS's own code; see qfs_codes.h. MDS.
+//   "qfs-jerasure(6,3)"    QFS's other code of that size. MDS.
 // INVALID_ARGUMENT for an unknown family or bad parameters, saying which and what is allowed.
 absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name);
 

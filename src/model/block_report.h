@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of a helper beside an HDFS DataNode about the erasure-coded blocks on its disks: first
-// all of them, then only what has changed. A value; src/rpc/convert/block_report_proto.h sends it.
+// The report of a helper beside an HDFS DataNode or a QFS chunkserver about the erasure-coded
+// blocks on its disks: first all of them, then only what has changed. A value;
+// src/rpc/convert/block_report_proto.h sends it.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,10 @@
 
 namespace ecpipe {
 
-// A finalized replica of a block of a group, within its block pool.
+// A finalized replica of a block, within its pool.
 struct InternalBlock {
-  int64_t id = 0;      // negative; the id of block 0 is also the id of the group
+  // In HDFS negative, and the id of block 0 is also the id of the group; in QFS the chunk's.
+  int64_t id = 0;
   uint64_t stamp = 0;  // generation
   uint64_t bytes = 0;
 

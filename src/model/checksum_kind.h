@@ -8,7 +8,7 @@ namespace ecpipe {
 // The kind of checksums that a storage system keeps of a block. A program that writes a new block
 // of the stripe wants to keep the same kind.
 struct ChecksumKind {
-  enum class Type : uint8_t { kCrc32, kCrc32c };
+  enum class Type : uint8_t { kCrc32, kCrc32c, kAdler32 };
   Type type = Type::kCrc32c;
   uint32_t bytes_per_checksum = 512;
 

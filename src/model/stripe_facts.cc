@@ -2,90 +2,77 @@
 #include "model/stripe_facts.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/status.h"
 #include "model/block_id.h"
-#include "model/hdfs_block.h"
 #include "model/plan/slice_grid.h"
 
 namespace ecpipe {
 namespace {
 
-// Far above the 4 MiB that a NameNode allows by default, and far from any overflow.
-constexpr uint64_t kMaxCellBytes = uint64_t{1} << 30;
+constexpr size_t kMaxCodeNameBytes = 64;
 
 absl::Status BadFacts(const std::string& what) { return absl::InvalidArgumentError(what); }
 
-}  // namespace
+absl::Status CheckBlocks(const StripeFacts& facts) {
+  if (facts.blocks.empty() || facts.blocks.size() > StripeFacts::kMaxBlocks) {
+    return BadFacts("a stripe of " + std::to_string(facts.blocks.size()) +
+                    " blocks is out of range: it needs 1 to " +
+                    std::to_string(StripeFacts::kMaxBlocks));
+  }
+  std::set<std::string> names;
+  for (const StripeFacts::Block& block : facts.blocks) {
+    ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(block.name), "the name of a block"));
+    if (!names.insert(block.name).second) {
+      return BadFacts("two blocks have the name " + block.name);
+    }
+    if (block.bytes > kMaxBlockBytes) {
+      return BadFacts("block " + block.name + " of " + std::to_string(block.bytes) +
+                      " bytes is over the limit of " + std::to_string(kMaxBlockBytes));
+    }
+  }
+  if (facts.LongestBlock() == 0) return BadFacts("no block of the stripe has a byte");
+  return absl::OkStatus();
+}
 
-absl::Status StripeFacts::Validate() const {
-  ECPIPE_RETURN_IF_ERROR(Annotate(ValidateHdfsPool(pool), "pool"));
-  if (group >= 0 || group % kMaxBlocks != 0) {
-    return BadFacts("group " + std::to_string(group) +
-                    " is not an HDFS block group: its id must be negative and a multiple of " +
-                    std::to_string(kMaxBlocks));
+absl::Status CheckSources(const StripeFacts& facts) {
+  if (facts.sources.size() > StripeFacts::kMaxSources) {
+    return BadFacts("there are " + std::to_string(facts.sources.size()) +
+                    " sources; the limit is " + std::to_string(StripeFacts::kMaxSources));
   }
-  if (stamp > static_cast<uint64_t>(INT64_MAX))
-    return BadFacts("the generation stamp is too large");
-  if (codec != "rs" && codec != "rs-legacy" && codec != "xor") {
-    return BadFacts("'" + codec + "' is not an HDFS codec; known are rs, rs-legacy, xor");
-  }
-  if (data < 1 || parity < 1 || data > kMaxBlocks || parity > kMaxBlocks || blocks() > kMaxBlocks) {
-    return BadFacts("a group of " + std::to_string(data) + " + " + std::to_string(parity) +
-                    " blocks is out of range: it needs at least 1 + 1 blocks and at most " +
-                    std::to_string(kMaxBlocks) + " in all");
-  }
-  if (codec == "xor" && parity != 1) {
-    return BadFacts("codec xor has one parity block, not " + std::to_string(parity));
-  }
-  if (cell_bytes == 0 || cell_bytes > kMaxCellBytes) {
-    return BadFacts("a cell of " + std::to_string(cell_bytes) +
-                    " bytes is out of range: it needs 1 to " + std::to_string(kMaxCellBytes) +
-                    " bytes");
-  }
-  if (bytes == 0 || bytes > kMaxBlockBytes * static_cast<uint64_t>(data)) {
-    return BadFacts("a group of " + std::to_string(bytes) +
-                    " bytes is out of range: it needs 1 to " +
-                    std::to_string(kMaxBlockBytes * static_cast<uint64_t>(data)) + " bytes");
-  }
-  if (BlockBytes(0) > kMaxBlockBytes) {
-    return BadFacts("the group's blocks of " + std::to_string(BlockBytes(0)) +
-                    " bytes are over the limit of " + std::to_string(kMaxBlockBytes));
-  }
-  if (sources.size() > kMaxSources) {
-    return BadFacts("there are " + std::to_string(sources.size()) + " sources; the limit is " +
-                    std::to_string(kMaxSources));
-  }
-  for (const Source& source : sources) {
-    if (source.index < 0 || source.index >= blocks()) {
+  const int blocks = static_cast<int>(facts.blocks.size());
+  for (const StripeFacts::Source& source : facts.sources) {
+    if (source.index < 0 || source.index >= blocks) {
       return BadFacts("a source names block " + std::to_string(source.index) +
-                      ", but the group has blocks 0 to " + std::to_string(blocks() - 1));
+                      ", but the stripe has blocks 0 to " + std::to_string(blocks - 1));
     }
-    if (absl::Status id = ValidateBlockId(source.storage_id); !id.ok()) {
-      return Annotate(id, "the UUID of a source");
-    }
+    ECPIPE_RETURN_IF_ERROR(
+        Annotate(ValidateBlockId(source.storage_id), "the storage id of a source"));
     // One of both is wrong, and with a length that is too small bytes would be taken for zero.
-    if (BlockBytes(source.index) == 0) {
-      return BadFacts("a source names block " + std::to_string(source.index) +
-                      ", which is empty in a group of " + std::to_string(bytes) + " bytes");
+    if (facts.blocks[static_cast<size_t>(source.index)].bytes == 0) {
+      return BadFacts("a source names block " + std::to_string(source.index) + ", which is empty");
     }
   }
   return absl::OkStatus();
 }
 
-std::string StripeFacts::BlockName(int index) const {
-  return HdfsBlock{pool, group + index, stamp}.Name();
+}  // namespace
+
+absl::Status StripeFacts::Validate() const {
+  ECPIPE_RETURN_IF_ERROR(Annotate(ValidateBlockId(stripe_id), "the stripe's id"));
+  if (code.empty() || code.size() > kMaxCodeNameBytes) {
+    return BadFacts("the name of the stripe's code is empty or longer than " +
+                    std::to_string(kMaxCodeNameBytes) + " bytes");
+  }
+  ECPIPE_RETURN_IF_ERROR(CheckBlocks(*this));
+  return CheckSources(*this);
 }
 
-std::string StripeFacts::StripeId() const { return "hdfs." + pool + "." + std::to_string(group); }
-
-uint64_t StripeFacts::BlockBytes(int index) const {
-  const uint64_t row = cell_bytes * static_cast<uint64_t>(data);
-  const uint64_t last_row = bytes % row;
-  // A parity block is as long as the first data block.
-  const uint64_t before = index < data ? cell_bytes * static_cast<uint64_t>(index) : 0;
-  const uint64_t last_cell = last_row <= before ? 0 : std::min(last_row - before, cell_bytes);
-  return bytes / row * cell_bytes + last_cell;
+uint64_t StripeFacts::LongestBlock() const {
+  uint64_t longest = 0;
+  for (const Block& block : blocks) longest = std::max(longest, block.bytes);
+  return longest;
 }
 
 }  // namespace ecpipe

@@ -34,7 +34,7 @@ void RateLimiter::Flow() {
   const TimePoint now = clock_->Now();
   double bytes = rate_ * Seconds(now - flowed_until_);
   flowed_until_ = now;
-  const double least = std::min(background_.owed(), bytes * kBackgroundShare);
+  const double least = std::min(background_.owed(), bytes * kBackgroundFloor);
   const double foreground = std::min(foreground_.owed(), bytes - least);
   const double background = std::min(background_.owed(), bytes - foreground);
   foreground_.paid += foreground;

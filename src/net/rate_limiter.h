@@ -23,7 +23,7 @@ enum class TrafficClass { kForeground, kBackground };
 class RateLimiter {
  public:
   static constexpr Duration kBurst = std::chrono::milliseconds(20);
-  static constexpr double kBackgroundShare = 1.0 / 16;
+  static constexpr double kBackgroundFloor = 1.0 / 16;
   // The longest wait that a caller is told: the rate may change meanwhile.
   static constexpr Duration kLongestWait = std::chrono::milliseconds(100);
 

@@ -41,6 +41,7 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "ListSchemes", readers},
         {coordinator_service + "ListStripes", readers},
         {coordinator_service + "LocateBlock", readers},
+        {coordinator_service + "GetFile", readers},
         {coordinator_service + "ListLinks", readers},
         // It shows the ids of all repairs, with which anybody could end them.
         {coordinator_service + "GetStatus", operators},

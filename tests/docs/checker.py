@@ -31,8 +31,8 @@ LONE_KEY_SPAN = re.compile(r"^(?P<section>helper|coordinator|topology|limits|tim
                            r"\.(?P<key>(?!txt$|toml$|db$)\w+)(?: = .*)?$")
 # Which daemon a table belongs to; helper and coordinator have some of one name.
 TABLES = {
-    "coordinator": ("coordinator", "defaults", "topology", "hdfs", "recovery", "probe", "limits",
-                    "timeouts", "log", "metrics", "tls"),
+    "coordinator": ("coordinator", "defaults", "topology", "hdfs", "qfs", "recovery", "probe",
+                    "limits", "timeouts", "log", "metrics", "tls"),
     "helper": ("helper", "listen", "redis", "endpoint", "limits", "timeouts", "log", "metrics",
                "tls"),
     "requestor": ("requestor", "endpoint", "log", "metrics", "tls"),

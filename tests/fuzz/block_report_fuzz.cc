@@ -6,7 +6,8 @@
 #include "base/check.h"
 #include "coordinator/sources/reported_blocks.h"
 #include "fuzz/fuzz_input.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
+#include "model/systems/qfs_chunk.h"
 #include "rpc/convert/block_report_proto.h"
 
 namespace ecpipe {
@@ -17,7 +18,7 @@ void CheckKept(const NodeBlocks& node) {
   ECPIPE_CHECK(node.pools.size() <= BlockReport::kMaxPools);
   for (const auto& [pool, kept] : node.pools) {
     ECPIPE_CHECK(ValidateHdfsPool(pool).ok() && !kept.empty());
-    ECPIPE_CHECK(kept.back().id < 0);
+    ECPIPE_CHECK(pool == kQfsPool ? kept.front().id > 0 : kept.back().id < 0);
     for (size_t i = 0; i < kept.size(); ++i) {
       ECPIPE_CHECK(i == 0 || kept[i - 1].id < kept[i].id);
       ECPIPE_CHECK(FindBlockIn(node, pool, kept[i].id) == &kept[i]);

@@ -10,12 +10,14 @@
 #include "base/check.h"
 #include "base/process/log.h"
 #include "coordinator/edge/coordinator_service.h"
+#include "coordinator/sources/hdfs_source.h"
 #include "fuzz_input.h"
 #include "model/block_id.h"
 #include "net/tcp_socket.h"
 #include "rpc/convert/part_proto.h"
 #include "rpc/convert/plan_proto.h"
 #include "unit/coordinator/fakes.h"
+#include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe {
 namespace {
@@ -226,10 +228,12 @@ class World {
   LinkProber prober_{&repairs_.nodes(), &repairs_.links(), &repairs_.busy(),
                      &helpers_,         &clock_,           ProbeOptions()};
   // Nothing is there, and nothing can be written there.
-  std::unique_ptr<LimitBook> limits_ = LimitBook::Open("/nonexistent/limits").value();
-  HdfsCatalog hdfs_{&repairs_.nodes(), &repairs_.corrupt(), nullptr, true, &clock_};
-  CoordinatorServiceImpl service_{&repairs_, &recoveries_,  &prober_, &catalog_,          &hdfs_,
-                                  &journal_, limits_.get(), {},       TransportKind::kTcp};
+  ScratchDirectory scratch_;
+  std::unique_ptr<LimitBook> limits_ = LimitBook::Open(scratch_.File("limits.db"), "").value();
+  HdfsSource hdfs_{&repairs_.nodes(), &repairs_.corrupt(), nullptr, true, &clock_};
+  CoordinatorServiceImpl service_{
+      &repairs_, &recoveries_,  &prober_, &catalog_,          StripeSources({&hdfs_}),
+      &journal_, limits_.get(), {},       TransportKind::kTcp};
 };
 
 bool Prepare() {

@@ -2,11 +2,13 @@
 // What a client of a requestor endpoint sends: a frame's header, and a request. Refused, or within
 // the limits, with a range within each block.
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "base/check.h"
 #include "fuzz/fuzz_input.h"
 #include "model/block_id.h"
+#include "model/plan/slice_grid.h"
 #include "requestor/endpoint/endpoint_wire.h"
 
 namespace ecpipe {
@@ -25,20 +27,43 @@ void CheckHeader(std::span<const uint8_t> bytes) {
 }
 
 void CheckTargets(const EndpointRequest& request) {
-  const StripeFacts& facts = request.facts;
   ECPIPE_CHECK(!request.targets.empty());
-  ECPIPE_CHECK(request.targets.size() <= static_cast<size_t>(facts.parity));
   int before = -1;
   uint64_t longest = 0;
   for (const EndpointRequest::Target& target : request.targets) {
-    ECPIPE_CHECK(target.index > before && target.index < facts.blocks());
-    const uint64_t block_bytes = facts.BlockBytes(target.index);
-    ECPIPE_CHECK(target.bytes >= 1 && target.bytes <= block_bytes);
-    ECPIPE_CHECK(request.offset <= block_bytes - target.bytes);
+    ECPIPE_CHECK(target.index > before && target.index < StripeFacts::kMaxBlocks);
+    ECPIPE_CHECK(ValidateBlockId(target.block_id).ok());
+    ECPIPE_CHECK(target.bytes >= 1 && target.bytes <= kMaxBlockBytes);
+    ECPIPE_CHECK(request.offset <= kMaxBlockBytes - target.bytes);
     before = target.index;
     longest = std::max(longest, target.bytes);
   }
   ECPIPE_CHECK(request.bytes() == longest);
+}
+
+// The stripe of a request that describes it, which says how many bytes of data it has.
+void CheckFacts(const EndpointRequest& request, const std::string& text) {
+  const StripeFacts& facts = *request.facts;
+  ECPIPE_CHECK(facts.Validate().ok());
+  int n = 0;
+  int k = 0;
+  ECPIPE_CHECK(std::sscanf(facts.code.c_str(), "%*[a-z-](%d,%d)", &n, &k) == 2);
+  ECPIPE_CHECK(facts.blocks.size() == static_cast<size_t>(n));
+  ECPIPE_CHECK(request.targets.size() <= static_cast<size_t>(n - k));
+  for (const EndpointRequest::Target& target : request.targets) {
+    ECPIPE_CHECK(target.index < n);
+    const StripeFacts::Block& block = facts.blocks[static_cast<size_t>(target.index)];
+    ECPIPE_CHECK(target.block_id == block.name);
+    ECPIPE_CHECK(target.bytes <= block.bytes && request.offset <= block.bytes - target.bytes);
+  }
+  uint64_t data_bytes = 0;
+  for (size_t i = 0; i < facts.blocks.size(); ++i) {
+    ECPIPE_CHECK(facts.blocks[i].bytes <= facts.blocks[0].bytes);
+    if (i < static_cast<size_t>(k)) data_bytes += facts.blocks[i].bytes;
+  }
+  const std::string key = "group-bytes ";
+  const size_t at = text.starts_with(key) ? 0 : text.find("\n" + key) + 1;
+  ECPIPE_CHECK(data_bytes == std::stoull(text.substr(at + key.size())));
 }
 
 void CheckRequest(const std::string& text) {
@@ -49,17 +74,10 @@ void CheckRequest(const std::string& text) {
     ECPIPE_CHECK(std::count(told.begin(), told.end(), '\n') == 2);
     return;
   }
-  const StripeFacts& facts = request->facts;
-  ECPIPE_CHECK(facts.Validate().ok() && facts.blocks() <= StripeFacts::kMaxBlocks);
   CheckTargets(*request);
   ECPIPE_CHECK(request->timeout > Duration(0) && request->timeout <= std::chrono::minutes(10));
-  uint64_t data_bytes = 0;
-  for (int i = 0; i < facts.blocks(); ++i) {
-    ECPIPE_CHECK(ValidateBlockId(facts.BlockName(i)).ok());
-    ECPIPE_CHECK(facts.BlockBytes(i) <= facts.BlockBytes(0));
-    if (i < facts.data) data_bytes += facts.BlockBytes(i);
-  }
-  ECPIPE_CHECK(data_bytes == facts.bytes);
+  ECPIPE_CHECK(request->facts.has_value() == request->claim.empty());
+  if (request->facts) CheckFacts(*request, text);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "coordinator/sources/fsck_parser.h"
 #include "fuzz/fuzz_input.h"
-#include "model/stripe_facts.h"
+#include "model/systems/hdfs_group.h"
 
 namespace ecpipe {
 namespace {
@@ -39,14 +39,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ECPIPE_CHECK(whole->size() == pieces->size());
   const BlockGroup* before = nullptr;
   for (const BlockGroup& group : whole->groups()) {
-    ECPIPE_CHECK(group.id < 0 && group.id % StripeFacts::kMaxBlocks == 0);
+    ECPIPE_CHECK(group.id < 0 && group.id % HdfsGroup::kMaxBlocks == 0);
     ECPIPE_CHECK(whole->Find(whole->PoolOf(group), group.id) == &group);
     ECPIPE_CHECK(before == nullptr || before->pool < group.pool || before->id < group.id);
     before = &group;
-    if (const auto facts = whole->FactsOf(group); facts.ok()) {
-      ECPIPE_CHECK(facts->Validate().ok() && facts->bytes == group.bytes);
+    if (const auto known = whole->GroupOf(group); known.ok()) {
+      ECPIPE_CHECK(known->Validate().ok() && known->bytes == group.bytes);
     } else {
-      ECPIPE_CHECK(absl::IsFailedPrecondition(facts.status()));
+      ECPIPE_CHECK(absl::IsFailedPrecondition(known.status()));
     }
   }
   return 0;

@@ -13,7 +13,7 @@
 #include "helper/store/hdfs_replica.h"
 #include "helper/store/hdfs_volume.h"
 #include "model/block_id.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 
 namespace ecpipe {
 namespace {

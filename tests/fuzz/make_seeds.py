@@ -181,6 +181,33 @@ def hdfs_inputs() -> dict[str, bytes]:
             "none": name + version + meta(0, 512) + b"\x00\x00" + block}
 
 
+def qfs_chunk_inputs() -> dict[str, bytes]:
+    def seed(content: bytes, *, own_sum: bool = True) -> bytes:
+        header = struct.pack("<IIqqqq", 0xCAFECAFE, 1, 5, 65539, 1, len(content))
+        sums = [zlib.adler32(content[at:at + 65536].ljust(65536, b"\0"))
+                for at in range(0, len(content), 65536)]
+        header += struct.pack("<1024I", *sums, *[0] * (1024 - len(sums)))
+        header = header.ljust(4400, b"\0")
+        header += struct.pack("<Q", zlib.adler32(header) if own_sum else 0)
+        return text("qfs.5.65539.1") + header + struct.pack("<I", 7) + content
+    return {"one": seed(bytes(range(256)) * 4), "none": seed(b"", own_sum=False),
+            "two": seed(bytes(range(251)) * 270)}
+
+
+def qfs_meta_inputs() -> dict[str, bytes]:
+    where = ("OK\r\nCseq: 1\r\nStatus: 0\r\nChunk-offset: 0\r\nChunk-version: 1\r\n"
+             "File-handle: 5\r\nFile-size: 10007\r\nStriper-type: 2\r\nNum-stripes: 6\r\n"
+             "Num-recovery-stripes: 3\r\nStripe-size: 65536\r\n\r\n")
+    places = ("0 65539 1 1 127.0.0.1 22001 402653184 65540 1 0 469762048 65541 1 1 h 2 "
+              "536870912 65542 1 2 a 1 b 2 ")
+    layout = (f"OK\r\nCseq: 1\r\nStatus: 0\r\nFile-size: 10007\r\n"
+              f"Content-length: {len(places)}\r\n\r\n{places}")
+    claim = ("file 5\nchunk 65539\nversion 1\nchunk-offset 0\nfile-size 10007\nstriper 2\n"
+             "data 6\nparity 3\ncell 65536\n")
+    return {name: struct.pack("<H", meet) + text(claim) + answer.encode()
+            for name, meet, answer in (("where", 20, where), ("layout", 90, layout))}
+
+
 def endpoint_inputs() -> dict[str, bytes]:
     request = ("store hdfs\npool BP-1-127.0.0.1-17\ngroup -9223372036854775792\nstamp 1001\n"
                "group-bytes 13300001\ncodec rs\ndata 6\nparity 3\ncell 1048576\ntarget 2\n"
@@ -190,7 +217,11 @@ def endpoint_inputs() -> dict[str, bytes]:
         b"bytes 2097147", b"bytes 2814236 2097147 1")
     header = b"ECPR" + bytes([1, 1, 0, 0]) + struct.pack("<II", len(request), 0)
     data = b"ECPR" + bytes([1, 3, 2, 0]) + struct.pack("<II", 4096, 0)
-    return {"request": bytes(16) + request, "more": header + more, "several": data + several}
+    qfs = ("store qfs\nfile 5\nchunk 65541\nversion 1\nchunk-offset 134217728\n"
+           "file-size 402653184\nstriper 2\ndata 6\nparity 3\ncell 65536\noffset 0\n"
+           "bytes 1048576\n").encode()
+    return {"request": bytes(16) + request, "more": header + more, "several": data + several,
+            "qfs": bytes(16) + qfs}
 
 
 def block_reports() -> dict[str, bytes]:
@@ -255,6 +286,8 @@ SEEDS = {
     "explain": {"path": explained()},
     "fsck": fsck_texts(),
     "hdfs": hdfs_inputs(),
+    "qfs_chunk": qfs_chunk_inputs(),
+    "qfs_meta": qfs_meta_inputs(),
     "journal": journal_rows(),
     "part": {"whole": part(rows=[0]), "rows": part(rows=[0, 1]),
              "probe": part(rows=[0], probe=True), "sub_blocks": part(rows=[0, 1], sub_blocks=2),

@@ -23,17 +23,17 @@ struct NodeRecord {
   std::string control_address;  // of its HelperService, host:port
   std::string data_address;     // of its TCP data port, host:port
   std::string redis_address;    // of its redis-server; empty: it offers no redis transport
-  std::string storage_id;       // the storage system's name for the node (DataNode UUID), or empty
+  std::string storage_id;       // the storage system's name for the node, or empty
   uint64_t incarnation = 0;     // changes with every start of the helper; not ordered
   uint64_t block_count = 0;     // blocks under its roots
   uint64_t block_bytes = 0;     // and their length in all
   uint32_t active_sessions = 0;
-  bool draining = false;        // takes no new parts
+  bool draining = false;               // takes no new parts
   double repair_bytes_per_second = 0;  // the limit that holds at the helper; 0: none
   uint32_t max_sessions = 0;           // the limit that holds at the helper; 0: not known yet
-  TimePoint last_heartbeat{};   // set by the table; every call of the helper counts as one
+  TimePoint last_heartbeat{};          // set by the table; every call of the helper counts as one
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
-  bool remembered = false;      // set by AddDead: it has not registered since the start
+  bool remembered = false;                // set by AddDead: it has not registered since the start
   // Set by the table: the incarnation before this one, if that was not dead yet; otherwise 0.
   uint64_t replaced_incarnation = 0;
 
@@ -67,9 +67,9 @@ class NodeTable {
  public:
   static constexpr Duration kTick = std::chrono::seconds(1);
   static constexpr Duration kLatestTick = std::chrono::milliseconds(2500);
-  static constexpr size_t kMaxNodes = 10'000;        // ten times the largest cluster aimed at
-  static constexpr size_t kMaxNodeIdBytes = 255;     // as in the catalog
-  static constexpr size_t kMaxAddressBytes = 300;    // a DNS name ends at 253, then ":65535"
+  static constexpr size_t kMaxNodes = 10'000;      // ten times the largest cluster aimed at
+  static constexpr size_t kMaxNodeIdBytes = 255;   // as in the catalog
+  static constexpr size_t kMaxAddressBytes = 300;  // a DNS name ends at 253, then ":65535"
   // Of failed_roots what is beyond is cut off: they are for people, and some hosts have 60 disks.
   static constexpr size_t kMaxFailedRoots = 100;
   static constexpr size_t kMaxFailedRootBytes = 500;
@@ -91,8 +91,8 @@ class NodeTable {
   absl::Status AddDead(NodeRecord record, Duration silent, TimePoint now);
 
   // NOT_FOUND: the node is unknown or has another incarnation; the helper must register.
-  absl::Status Heartbeat(const std::string& node_id, uint64_t incarnation,
-                         const NodeReport& report, TimePoint now);
+  absl::Status Heartbeat(const std::string& node_id, uint64_t incarnation, const NodeReport& report,
+                         TimePoint now);
 
   // The node has called otherwise: a sign of life as good as a heartbeat, which may be late on a
   // busy machine. Nothing happens to a node that is unknown, or dead: it has to register.
@@ -110,7 +110,7 @@ class NodeTable {
   const NodeRecord* Find(const std::string& node_id) const;
 
   // The nodes that have registered with this storage_id, in the order of their ids. There are
-  // several if a DataNode has moved to another helper.
+  // several if the storage system's node has moved to another helper.
   std::vector<std::string> WithStorage(const std::string& storage_id) const;
 
   // In the order of their ids.

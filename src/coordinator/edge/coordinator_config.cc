@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "coordinator/planning/scheme.h"
 #include "coordinator/sources/http_get.h"
+#include "net/tcp_socket.h"
 
 namespace ecpipe {
 namespace {
@@ -66,6 +67,18 @@ void ReadNameNode(Config& config, NameNodeOptions* namenode) {
     config.Reject("hdfs.user", "must not be empty: name a superuser of HDFS");
   }
   if (!namenode->path.starts_with("/")) config.Reject("hdfs.path", "must begin with '/'");
+}
+
+void ReadQfs(Config& config, QfsOptions* qfs) {
+  constexpr double kMostSeconds = 60;
+  qfs->metaservers = config.Strings("qfs.metaservers");
+  qfs->timeout =
+      FromSeconds(config.Seconds("qfs.timeout_seconds", Seconds(qfs->timeout), kMostSeconds));
+  qfs->fresh = FromSeconds(config.Seconds("qfs.fresh_seconds", Seconds(qfs->fresh), kMostSeconds));
+  for (const std::string& metaserver : qfs->metaservers) {
+    const absl::StatusOr<HostPort> address = ParseHostPort(metaserver);
+    if (!address.ok()) config.Reject("qfs.metaservers", std::string(address.status().message()));
+  }
 }
 
 void ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
@@ -127,6 +140,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   ReadRecovery(config, &coordinator.recoveries);
   ReadProbes(config, &coordinator.probes);
   ReadNameNode(config, &coordinator.namenode);
+  ReadQfs(config, &coordinator.qfs);
   ECPIPE_RETURN_IF_ERROR(config.Finish());
   return coordinator;
 }

@@ -8,6 +8,7 @@
 #include "coordinator/repairs/link_prober.h"
 #include "coordinator/repairs/repair_coordinator.h"
 #include "coordinator/sources/namenode_groups.h"
+#include "coordinator/sources/qfs/qfs_source.h"
 #include "model/plan/repair_plan.h"
 #include "net/tls/tls_files.h"
 
@@ -27,6 +28,7 @@ struct CoordinatorConfig {
   RecoveryManager::Options recoveries;
   LinkProber::Options probes;
   NameNodeOptions namenode;
+  QfsOptions qfs;
 };
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.

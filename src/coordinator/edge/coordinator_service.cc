@@ -10,7 +10,6 @@
 #include "coordinator/edge/port_check.h"
 #include "coordinator/planning/scheme.h"
 #include "model/block_id.h"
-#include "model/hdfs_block.h"
 #include "rpc/access.h"
 #include "rpc/convert/facts_proto.h"
 #include "rpc/convert/part_proto.h"
@@ -160,11 +159,11 @@ grpc::Status CoordinatorServiceImpl::ReportPart(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
-absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
-    const v1::RepairTarget& target, const std::string& requestor) const {
+absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(const v1::RepairTarget& target,
+                                                                const std::string& requestor) {
   RepairRequest request;
   for (const std::string& id : target.block_ids()) {
-    request.block_ids.push_back(CanonicalBlockId(id));
+    request.block_ids.push_back(sources_.BlockNamed(id));
   }
   request.hosts = {target.to().begin(), target.to().end()};
   request.offset = target.offset();
@@ -185,9 +184,13 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(
   }
   for (const std::string& id : request.block_ids) ECPIPE_RETURN_IF_ERROR(ValidateBlockId(id));
   if (target.has_facts()) {
+    if (!target.claim().empty()) {
+      return absl::InvalidArgumentError("the request describes its stripe twice");
+    }
     ECPIPE_ASSIGN_OR_RETURN(request.facts, FactsFromProto(target.facts()));
+    ECPIPE_RETURN_IF_ERROR(CheckFacts(*request.facts, &codes_));
   } else {
-    ECPIPE_RETURN_IF_ERROR(FindFacts(&request));
+    ECPIPE_RETURN_IF_ERROR(FindFacts(target.claim(), &request));
   }
   return request;
 }
@@ -400,7 +403,7 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
     for (const std::string& root : view.record.failed_roots) {
       node->mutable_inventory()->add_failed_roots(root);
     }
-    DataNodeToStatus(view, node);
+    SystemNodeToStatus(view, node);
   }
   for (const RefusedNode& refused : repairs_->nodes().Refused()) {
     v1::GetStatusResponse::RefusedNode* added = response->add_refused_nodes();
@@ -420,8 +423,11 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
     added->set_node_id(block.node);
     added->set_reason(block.reason);
     added->set_found_unix_ms(block.found_unix_ms);
+    if (const StripeSource* source = sources_.OfBlock(block.block_id)) {
+      added->set_system(source->system());
+    }
   }
-  HdfsToStatus(response);
+  SourcesToStatus(response);
   return grpc::Status::OK;
 }
 

@@ -4,7 +4,7 @@
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
 #include "coordinator/repairs/repair_coordinator.h"
-#include "coordinator/sources/hdfs_catalog.h"
+#include "coordinator/sources/stripe_source.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
 #include "coordinator/store/limit_book.h"
@@ -30,14 +30,14 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
   // All outlive the service.
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
-                         LinkProber* prober, Catalog* catalog, HdfsCatalog* hdfs, Journal* journal,
-                         LimitBook* limits, const DefaultLimits& defaults,
+                         LinkProber* prober, Catalog* catalog, StripeSources sources,
+                         Journal* journal, LimitBook* limits, const DefaultLimits& defaults,
                          const Transports& transports)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
         catalog_(catalog),
-        hdfs_(hdfs),
+        sources_(std::move(sources)),
         journal_(journal),
         limits_(limits),
         defaults_(defaults),
@@ -78,6 +78,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                               v1::ListRecoveriesResponse* response) override;
   grpc::Status GetNodeLoss(grpc::ServerContext*, const v1::GetNodeLossRequest* request,
                            v1::GetNodeLossResponse* response) override;
+  grpc::Status GetFile(grpc::ServerContext*, const v1::GetFileRequest* request,
+                       v1::GetFileResponse* response) override;
   grpc::Status ProbeLinks(grpc::ServerContext*, const v1::ProbeLinksRequest* request,
                           v1::ProbeLinksResponse* response) override;
   grpc::Status ListLinks(grpc::ServerContext*, const v1::ListLinksRequest* request,
@@ -91,14 +93,15 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
  private:
   absl::StatusOr<RepairRequest> RequestOf(const v1::RepairTarget& target,
-                                          const std::string& requestor) const;
+                                          const std::string& requestor);
   absl::Status CheckTransport(TransportKind transport) const;
 
-  // In hdfs_service.cc.
-  absl::Status FindFacts(RepairRequest* request) const;
-  void HdfsToStatus(v1::GetStatusResponse* response);
-  // Of a node that is a DataNode.
-  void DataNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
+  // In sources_service.cc. Fills in the facts of a stripe that a storage system knows; `claim` is
+  // that of the request.
+  absl::Status FindFacts(const std::string& claim, RepairRequest* request);
+  void SourcesToStatus(v1::GetStatusResponse* response);
+  // Of a node that belongs to a storage system; nothing otherwise.
+  void SystemNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
 
   // In limits_service.cc.
   v1::HelperLimits LimitsFor(const std::string& node);
@@ -109,7 +112,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   RecoveryManager* const recoveries_;
   LinkProber* const prober_;
   Catalog* const catalog_;
-  HdfsCatalog* const hdfs_;
+  const StripeSources sources_;
   Journal* const journal_;
   LimitBook* const limits_;
   const DefaultLimits defaults_;

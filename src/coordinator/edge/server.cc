@@ -71,16 +71,19 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
         [namenode](const std::function<bool()>& stop) { return FetchLives(namenode, stop); },
         kLivesRefresh);
   }
-  server->hdfs_ = std::make_unique<HdfsCatalog>(
+  server->hdfs_ = std::make_unique<HdfsSource>(
       &server->repairs_->nodes(), &server->repairs_->corrupt(), server->namenode_.get(),
       config.namenode.path == "/", &Clock::System(), server->lives_.get());
+  server->qfs_ = std::make_unique<QfsSource>(
+      &server->repairs_->nodes(), &server->repairs_->corrupt(), config.qfs, &Clock::System());
   server->loss_keeper_ =
       std::make_unique<LossKeeper>(server->losses_.get(), &server->repairs_->nodes(),
                                    server->hdfs_->reported(), &Clock::System());
   server->loss_keeper_->Restore();
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
-      server->catalog_.get(), server->hdfs_.get(), server->journal_.get(), server->limits_.get(),
+      server->catalog_.get(), StripeSources({server->qfs_.get(), server->hdfs_.get()}),
+      server->journal_.get(), server->limits_.get(),
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
       CoordinatorServiceImpl::Transports{config.default_transport,

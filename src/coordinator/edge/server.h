@@ -19,9 +19,10 @@
 #include "coordinator/repairs/hosted_watch.h"
 #include "coordinator/repairs/link_prober.h"
 #include "coordinator/repairs/repair_coordinator.h"
-#include "coordinator/sources/hdfs_catalog.h"
+#include "coordinator/sources/hdfs_source.h"
 #include "coordinator/sources/loss_keeper.h"
 #include "coordinator/sources/namenode_groups.h"
+#include "coordinator/sources/qfs/qfs_source.h"
 #include "coordinator/sources/sqlite_losses.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
@@ -62,7 +63,8 @@ class CoordinatorServer {
   std::unique_ptr<LinkProber> prober_;
   std::unique_ptr<NameNodeGroups> namenode_;  // null: none is configured
   std::unique_ptr<NameNodeLives> lives_;      // as namenode_
-  std::unique_ptr<HdfsCatalog> hdfs_;
+  std::unique_ptr<HdfsSource> hdfs_;
+  std::unique_ptr<QfsSource> qfs_;
   std::unique_ptr<LossKeeper> loss_keeper_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;

@@ -69,14 +69,14 @@ SliceGrid OverSubBlocks(const SliceGrid& range, const BlockLayout& layout) {
 }
 
 // INVALID_ARGUMENT: one of the wanted blocks does not exist.
-absl::StatusOr<std::vector<uint64_t>> LengthsOf(const LostBlocks& lost) {
+absl::StatusOr<std::vector<uint64_t>> LengthsOf(const WantedBlocks& wanted) {
   std::vector<uint64_t> lengths;
-  for (const int index : lost.indices) {
-    lengths.push_back(lost.stripe.BytesOf(index));
+  for (const int index : wanted.indices) {
+    lengths.push_back(wanted.stripe.BytesOf(index));
     if (lengths.back() > 0) continue;
     return absl::InvalidArgumentError(
-        "block " + lost.stripe.blocks[static_cast<size_t>(index)].block_id +
-        " does not exist: stripe " + lost.stripe.stripe_id + " ends before it; leave it out");
+        "block " + wanted.stripe.blocks[static_cast<size_t>(index)].block_id +
+        " does not exist: stripe " + wanted.stripe.stripe_id + " ends before it; leave it out");
   }
   return lengths;
 }
@@ -134,16 +134,16 @@ std::string RepairPlanner::Unreadable(const BlockPlace& place, const std::option
   return corrupt.empty() ? "" : "it is corrupt: " + corrupt;
 }
 
-LostBlocks RepairPlanner::AtUsableReplicas(const RepairRequest& request, const LostBlocks& lost,
-                                           const Refused& refused) {
-  LostBlocks placed = lost;
+WantedBlocks RepairPlanner::AtUsableReplicas(const RepairRequest& request,
+                                             const WantedBlocks& wanted, const Refused& refused) {
+  WantedBlocks placed = wanted;
   std::set<std::string> taken;
-  for (size_t i = 0; i < lost.replicas.size(); ++i) {
+  for (size_t i = 0; i < wanted.replicas.size(); ++i) {
     // What is wanted is not read, unless it is read directly.
-    const bool wanted = absl::c_linear_search(lost.indices, static_cast<int>(i));
-    if (wanted && request.scheme != kDirectScheme) continue;
+    const bool is_wanted = absl::c_linear_search(wanted.indices, static_cast<int>(i));
+    if (is_wanted && request.scheme != kDirectScheme) continue;
     BlockPlace& place = placed.stripe.blocks[i];
-    for (const std::string& node : lost.replicas[i]) {
+    for (const std::string& node : wanted.replicas[i]) {
       const BlockPlace replica{place.block_id, node};
       if (taken.contains(node)) continue;
       if (!Unreadable(replica, nodes_->Find(node), request.transport, refused).empty()) continue;
@@ -155,9 +155,9 @@ LostBlocks RepairPlanner::AtUsableReplicas(const RepairRequest& request, const L
   return placed;
 }
 
-absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
+absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const WantedBlocks& wanted,
                                           const Refused& refused, PlanRequest* plan_request) {
-  const std::vector<BlockPlace>& blocks = lost.stripe.blocks;
+  const std::vector<BlockPlace>& blocks = wanted.stripe.blocks;
   std::string reasons;
   std::vector<Candidate> candidates;
   std::set<std::string> known;    // nodes of the stripe, each once
@@ -169,9 +169,9 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
     if (view && known.insert(place.node).second) {
       plan_request->cluster.nodes.push_back({.node = place.node, .rack = view->record.rack});
     }
-    if (absl::c_linear_search(lost.indices, i) != direct) continue;
+    if (absl::c_linear_search(wanted.indices, i) != direct) continue;
     // Known without being read.
-    if (lost.stripe.BytesOf(i) <= plan_request->grid.offset) continue;
+    if (wanted.stripe.BytesOf(i) <= plan_request->grid.offset) continue;
     std::string reason = Unreadable(place, view, request.transport, refused);
     if (reason.empty() && helping.contains(place.node)) {
       reason = "its node already gives another block";
@@ -195,7 +195,7 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
           "scheme direct reads one block, so parity cannot verify it; use another scheme, or "
           "verify none");
     }
-    plan_request->equation = {lost.indices, {{lost.indices[0], {1}}}};
+    plan_request->equation = {wanted.indices, {{wanted.indices[0], {1}}}};
     return absl::OkStatus();
   }
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -205,7 +205,7 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Lo
   std::vector<int> survivors;
   for (const Candidate& candidate : candidates) survivors.push_back(candidate.block_index);
   const ErasureCode& code = *plan_request->code;
-  absl::StatusOr<RepairEquation> equation = code.Equation(lost.indices, survivors);
+  absl::StatusOr<RepairEquation> equation = code.Equation(wanted.indices, survivors);
   if (absl::IsFailedPrecondition(equation.status())) {
     return refuse("repaired now: k = " + std::to_string(code.k()) +
                   " blocks are needed, but only " + std::to_string(survivors.size()) +
@@ -232,45 +232,45 @@ absl::Status RepairPlanner::AddVerification(const RepairRequest& request,
 }
 
 std::string RepairPlanner::UnfitHost(const std::string& host, TransportKind transport,
-                                     const LostBlocks& lost, const Refused& refused,
+                                     const WantedBlocks& wanted, const Refused& refused,
                                      const PlanRequest& plan_request) {
   if (absl::c_linear_search(plan_request.requestors, host)) {
     return "it takes another block of this repair";
   }
-  for (int i = 0; i < static_cast<int>(lost.stripe.blocks.size()); ++i) {
-    const bool here = lost.stripe.blocks[static_cast<size_t>(i)].node == host;
-    if (here && !absl::c_linear_search(lost.indices, i)) {
+  for (int i = 0; i < static_cast<int>(wanted.stripe.blocks.size()); ++i) {
+    const bool here = wanted.stripe.blocks[static_cast<size_t>(i)].node == host;
+    if (here && !absl::c_linear_search(wanted.indices, i)) {
       return "it already has a block of the stripe";
     }
   }
   return Unfit(host, nodes_->Find(host), transport, refused);
 }
 
-absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const LostBlocks& lost,
+absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const WantedBlocks& wanted,
                                            const Refused& refused, uint64_t bytes,
                                            PlanRequest* plan_request) {
   if (request.hosts.empty()) {
     const std::string name = RequestorName(request.requestor);
-    plan_request->requestors.assign(lost.indices.size(), name);
+    plan_request->requestors.assign(wanted.indices.size(), name);
     plan_request->cluster.nodes.push_back({.node = name, .rack = request.requestor_rack});
     return absl::OkStatus();
   }
-  if (request.hosts.size() != lost.indices.size()) {
+  if (request.hosts.size() != wanted.indices.size()) {
     return absl::InvalidArgumentError("there are " + std::to_string(request.hosts.size()) +
-                                      " nodes for " + std::to_string(lost.indices.size()) +
+                                      " nodes for " + std::to_string(wanted.indices.size()) +
                                       " blocks; name one node for each block");
   }
-  if (!lost.replicas.empty()) {
+  if (!wanted.replicas.empty()) {
     return absl::InvalidArgumentError(
-        "blocks of HDFS cannot be stored on nodes by ECPipe: HDFS stores its blocks itself");
+        "ECPipe cannot store these blocks on nodes: their storage system stores its blocks itself");
   }
-  if (bytes != lost.stripe.block_bytes || request.scheme == kDirectScheme) {
+  if (bytes != wanted.stripe.block_bytes || request.scheme == kDirectScheme) {
     return absl::InvalidArgumentError(
         "a node can store only whole rebuilt blocks; leave out the range and scheme direct");
   }
   for (size_t i = 0; i < request.hosts.size(); ++i) {
     const std::string& host = request.hosts[i];
-    const std::string reason = UnfitHost(host, request.transport, lost, refused, *plan_request);
+    const std::string reason = UnfitHost(host, request.transport, wanted, refused, *plan_request);
     if (!reason.empty()) {
       return absl::FailedPreconditionError("node " + host + " cannot take block " +
                                            request.block_ids[i] + ": " + reason);
@@ -282,12 +282,12 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const L
 }
 
 absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& request,
-                                                       const LostBlocks& lost,
+                                                       const WantedBlocks& wanted,
                                                        const Refused& refused,
                                                        PlannedRepair* planned) {
-  std::optional<LostBlocks> at_replicas;
-  if (!lost.replicas.empty()) at_replicas = AtUsableReplicas(request, lost, refused);
-  const LostBlocks& placed = at_replicas ? *at_replicas : lost;
+  std::optional<WantedBlocks> at_replicas;
+  if (!wanted.replicas.empty()) at_replicas = AtUsableReplicas(request, wanted, refused);
+  const WantedBlocks& placed = at_replicas ? *at_replicas : wanted;
   const Stripe& stripe = placed.stripe;
   ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
   if (static_cast<int>(stripe.blocks.size()) != code->n()) {
@@ -325,18 +325,20 @@ absl::Status RepairPlanner::Run(const PlanRequest& request, const std::optional<
 }
 
 absl::StatusOr<PlannedRepair> RepairPlanner::Plan(const RepairRequest& request,
-                                                  const LostBlocks& lost, const Refused& refused) {
+                                                  const WantedBlocks& wanted,
+                                                  const Refused& refused) {
   PlannedRepair planned;
   ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request,
-                          MakeRequest(request, lost, refused, &planned));
+                          MakeRequest(request, wanted, refused, &planned));
   ECPIPE_RETURN_IF_ERROR(Run(plan_request, request.left, &planned));
   return planned;
 }
 
 absl::StatusOr<PlannedRepair> RepairPlanner::Explain(const RepairRequest& request,
-                                                     const LostBlocks& lost) {
+                                                     const WantedBlocks& wanted) {
   PlannedRepair planned;
-  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request, MakeRequest(request, lost, {}, &planned));
+  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request,
+                          MakeRequest(request, wanted, {}, &planned));
   ECPIPE_RETURN_IF_ERROR(Run(plan_request, request.left, &planned));
   if (planned.plan.scheme != kDirectScheme) {
     ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(plan_request));

@@ -13,8 +13,8 @@
 #include "coordinator/cluster/known_links.h"
 #include "coordinator/cluster/node_registry.h"
 #include "coordinator/planning/code_cache.h"
-#include "coordinator/planning/lost_blocks.h"
 #include "coordinator/planning/plan_cost.h"
+#include "coordinator/planning/wanted_blocks.h"
 #include "coordinator/store/catalog.h"
 #include "model/plan/repair_plan.h"
 #include "model/plan/slices_left.h"
@@ -81,14 +81,14 @@ class RepairPlanner {
       : nodes_(nodes), links_(links), corrupt_(corrupt), options_(options) {}
 
   // The errors are those of CoordinatorService.BeginRepair.
-  absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const LostBlocks& lost,
+  absl::StatusOr<PlannedRepair> Plan(const RepairRequest& request, const WantedBlocks& wanted,
                                      const Refused& refused);
   // The same, with the expected time of each scheme.
-  absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request, const LostBlocks& lost);
+  absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request, const WantedBlocks& wanted);
 
  private:
   // Fills in the wanted range in `planned`, and returns the request to the planner.
-  absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request, const LostBlocks& lost,
+  absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request, const WantedBlocks& wanted,
                                           const Refused& refused, PlannedRepair* planned);
   absl::Status Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
                    PlannedRepair* planned);
@@ -98,22 +98,23 @@ class RepairPlanner {
                                     const std::vector<uint64_t>& block_lengths) const;
   // The same blocks, but each block with several replicas is placed at a usable replica if there is
   // one, and no two blocks at one node.
-  LostBlocks AtUsableReplicas(const RepairRequest& request, const LostBlocks& lost,
-                              const Refused& refused);
+  WantedBlocks AtUsableReplicas(const RepairRequest& request, const WantedBlocks& wanted,
+                                const Refused& refused);
   // Why the block cannot be read there now; empty if it can.
   std::string Unreadable(const BlockPlace& place, const std::optional<NodeView>& view,
                          TransportKind transport, const Refused& refused) const;
   // Fills in the usable survivors and the repair equation that the code makes from them.
-  absl::Status FindSurvivors(const RepairRequest& request, const LostBlocks& lost,
+  absl::Status FindSurvivors(const RepairRequest& request, const WantedBlocks& wanted,
                              const Refused& refused, PlanRequest* plan_request);
   // Adds the check rows that the request wants.
   absl::Status AddVerification(const RepairRequest& request, PlanRequest* plan_request);
   // Fills in where each block goes.
-  absl::Status FindRequestors(const RepairRequest& request, const LostBlocks& lost,
+  absl::Status FindRequestors(const RepairRequest& request, const WantedBlocks& wanted,
                               const Refused& refused, uint64_t bytes, PlanRequest* plan_request);
   // Why the node may not take the block; empty if it may.
-  std::string UnfitHost(const std::string& host, TransportKind transport, const LostBlocks& lost,
-                        const Refused& refused, const PlanRequest& plan_request);
+  std::string UnfitHost(const std::string& host, TransportKind transport,
+                        const WantedBlocks& wanted, const Refused& refused,
+                        const PlanRequest& plan_request);
 
   NodeRegistry* const nodes_;
   KnownLinks* const links_;

@@ -90,17 +90,17 @@ void RepairCoordinator::FollowAll(std::vector<Heard> heard) {
 
 event::Planned RepairCoordinator::PlanAttempt(RepairId repair_id, const action::Plan& plan) {
   event::Planned planned{.plan = absl::UnknownError(""), .left_out = plan.left_out};
-  const absl::StatusOr<LostBlocks> lost = Locate(plan.request);
-  if (!lost.ok()) {
-    planned.plan = lost.status();
+  const absl::StatusOr<WantedBlocks> wanted = Locate(plan.request);
+  if (!wanted.ok()) {
+    planned.plan = wanted.status();
     return planned;
   }
   // Asked before planning: who registers meanwhile is in no plan.
-  planned.gathered = Gathered(*lost);
+  planned.gathered = Gathered(*wanted);
   LeftOut& left_out = planned.left_out;
-  absl::StatusOr<PlannedRepair> repair = planner_.Plan(plan.request, *lost, left_out.reasons());
+  absl::StatusOr<PlannedRepair> repair = planner_.Plan(plan.request, *wanted, left_out.reasons());
   while (!repair.ok() && left_out.ReadmitOne()) {
-    repair = planner_.Plan(plan.request, *lost, left_out.reasons());
+    repair = planner_.Plan(plan.request, *wanted, left_out.reasons());
   }
   if (repair.ok()) {
     planned.plan = MakeParts(repair_id, plan, *std::move(repair));
@@ -269,11 +269,11 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::MoveBlock& mov
 
 std::optional<Event> RepairCoordinator::Perform(RepairId, action::TryPlan& attempt, Reply*) {
   event::Tried tried{std::move(attempt.look), false};
-  const absl::StatusOr<LostBlocks> lost = Locate(attempt.request);
-  if (!lost.ok()) return tried;
+  const absl::StatusOr<WantedBlocks> wanted = Locate(attempt.request);
+  if (!wanted.ok()) return tried;
   LeftOut& left_out = tried.look.left_out;
   tried.possible = true;
-  while (!planner_.Plan(attempt.request, *lost, left_out.reasons()).ok()) {
+  while (!planner_.Plan(attempt.request, *wanted, left_out.reasons()).ok()) {
     // Those that are at fault for certain are left out whether or not there are enough others. For
     // speed only those are taken back that were left out for speed: links that were slow for a
     // moment, or not the slow ones.

@@ -36,26 +36,26 @@ RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperG
       max_running_(options.max_running) {}
 
 absl::StatusOr<PlannedRepair> RepairCoordinator::Explain(const RepairRequest& request) {
-  ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, Locate(request));
-  return planner_.Explain(request, lost);
+  ECPIPE_ASSIGN_OR_RETURN(const WantedBlocks wanted, Locate(request));
+  return planner_.Explain(request, wanted);
 }
 
-absl::StatusOr<LostBlocks> RepairCoordinator::Locate(const RepairRequest& request) {
-  if (request.facts) return FindLost(*request.facts, request.block_ids, &nodes_);
-  return FindLost(catalog_, request.block_ids);
+absl::StatusOr<WantedBlocks> RepairCoordinator::Locate(const RepairRequest& request) {
+  if (request.facts) return FindWanted(*request.facts, request.block_ids, &nodes_);
+  return FindWanted(catalog_, request.block_ids);
 }
 
-bool RepairCoordinator::Gathered(const LostBlocks& lost) {
+bool RepairCoordinator::Gathered(const WantedBlocks& wanted) {
   if (clock_->Now() - started_ >= options_.dead_after) return true;
-  return absl::c_all_of(lost.stripe.blocks, [&](const BlockPlace& place) {
+  return absl::c_all_of(wanted.stripe.blocks, [&](const BlockPlace& place) {
     return place.node.empty() || nodes_.HasRegistered(place.node);
   });
 }
 
 absl::Status RepairCoordinator::CheckGathered(const RepairRequest& request,
-                                              const LostBlocks& lost) {
-  if (Gathered(lost)) return absl::OkStatus();
-  const absl::Status planned = planner_.Plan(request, lost, {}).status();
+                                              const WantedBlocks& wanted) {
+  if (Gathered(wanted)) return absl::OkStatus();
+  const absl::Status planned = planner_.Plan(request, wanted, {}).status();
   return absl::IsFailedPrecondition(planned) ? WaitsForHelpers(planned) : absl::OkStatus();
 }
 
@@ -97,16 +97,16 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
         "a repair is resumed after an attempt that has failed, with the error and a number below " +
         std::to_string(RepairTracker::kMaxAttempts));
   }
-  ECPIPE_ASSIGN_OR_RETURN(const LostBlocks lost, Locate(request));
+  ECPIPE_ASSIGN_OR_RETURN(const WantedBlocks wanted, Locate(request));
   RepairRequest again = request;
   again.left = from.left;
   again.slice_bytes = from.left.grid.slice_bytes;
   if (!from.scheme.empty()) again.scheme = from.scheme;
-  ECPIPE_RETURN_IF_ERROR(CheckGathered(again, lost));
+  ECPIPE_RETURN_IF_ERROR(CheckGathered(again, wanted));
   event::Resume resume{std::move(again), from};
   absl::StatusOr<RepairGrant> grant = Runs(from.repair_id)
                                           ? Dispatch(from.repair_id, std::move(resume)).grant
-                                          : TakeUp(std::move(resume), lost.stripe.stripe_id);
+                                          : TakeUp(std::move(resume), wanted.stripe.stripe_id);
   // Helpers that cannot be reached are not the coordinator that cannot be reached.
   const bool unreachable =
       absl::IsUnavailable(grant.status()) || absl::IsDeadlineExceeded(grant.status());
@@ -304,8 +304,10 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
     }
   }
   if (!at.empty()) {
-    return NoteCorrupt({block_id, at, reason, clock_->UnixMillis()},
-                       "HDFS rebuilds the block once it knows; until then repairs do not read it");
+    return NoteCorrupt(
+        {block_id, at, reason, clock_->UnixMillis()},
+        "its storage system rebuilds the block once it knows; repairs do not read it until "
+        "then");
   }
   const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
   if (!place.ok()) return;
@@ -329,7 +331,7 @@ std::vector<StripeFacts::Source> RepairCoordinator::CorruptSources(RepairId repa
   const RepairTracker* const repair = FindRunning(repair_id);
   if (repair == nullptr || !repair->facts()) return corrupt;
   for (const StripeFacts::Source& source : repair->facts()->sources) {
-    const std::string block_id = repair->facts()->BlockName(source.index);
+    const std::string block_id = repair->facts()->blocks[static_cast<size_t>(source.index)].name;
     const std::vector<std::string> nodes = nodes_.WithStorage(source.storage_id);
     const auto found = [&](const std::string& node) {
       return repair->FoundCorrupt(block_id, node);

@@ -136,7 +136,7 @@ class RepairCoordinator {
                      const std::string& reason);
 
   // The sources in the facts of a running repair whose own helpers have found their replicas
-  // corrupt during this repair. HDFS, which named them, does not know yet. Neither somebody else's
+  // corrupt during this repair. Who named them does not know yet. Neither somebody else's
   // word is good enough for it nor an older finding, since the replica may have been restored.
   std::vector<StripeFacts::Source> CorruptSources(RepairId repair_id);
 
@@ -181,12 +181,12 @@ class RepairCoordinator {
     Actions actions;
   };
 
-  absl::StatusOr<LostBlocks> Locate(const RepairRequest& request);
+  absl::StatusOr<WantedBlocks> Locate(const RepairRequest& request);
   // Whether all nodes of the stripe have registered, or have had time to do so since the start.
-  bool Gathered(const LostBlocks& lost);
+  bool Gathered(const WantedBlocks& wanted);
   // UNAVAILABLE: the coordinator has just started, and helpers that the repair needs have not
   // registered yet.
-  absl::Status CheckGathered(const RepairRequest& request, const LostBlocks& lost);
+  absl::Status CheckGathered(const RepairRequest& request, const WantedBlocks& wanted);
   NodeLives Lives();
   // Tells repairs that time has passed, in turn. Returns those that want something done.
   std::vector<Heard> TickSome() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

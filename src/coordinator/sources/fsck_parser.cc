@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 
 namespace ecpipe {
 namespace {
@@ -122,7 +122,7 @@ absl::Status FsckParser::TakeBlock(const std::string& line) {
   const auto bytes = TakeNumber<uint64_t>(&rest);
   if (!bytes) return absl::OkStatus();
   --blocks_left_;
-  const bool group = *id < 0 && *id % StripeFacts::kMaxBlocks == 0;
+  const bool group = *id < 0 && *id % HdfsGroup::kMaxBlocks == 0;
   if (!group || *stamp > static_cast<uint64_t>(INT64_MAX) || !ValidateHdfsPool(pool).ok()) {
     return absl::OkStatus();
   }

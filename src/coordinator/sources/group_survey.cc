@@ -5,7 +5,7 @@
 #include <bit>
 #include <optional>
 
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 
 namespace ecpipe {
 namespace {
@@ -22,7 +22,7 @@ std::vector<GroupKey> GroupsOf(const std::vector<InternalBlock>& blocks) {
 }
 
 // The blocks that a group has, a bit each.
-uint16_t BlocksThatExist(const StripeFacts& facts) {
+uint16_t BlocksThatExist(const HdfsGroup& facts) {
   uint16_t blocks = 0;
   for (int i = 0; i < facts.blocks(); ++i) {
     if (facts.BlockBytes(i) > 0) blocks |= static_cast<uint16_t>(1 << i);
@@ -68,9 +68,9 @@ class LossCounter {
     if (group == nullptr && known_.complete) return loss_.gone.Add(block.bytes);
     loss_.outstanding.Add(block.bytes);
     if (running_.contains(HdfsBlock{pool, block.id, block.stamp}.Name())) ++loss_.repairs_running;
-    std::optional<StripeFacts> facts;
+    std::optional<HdfsGroup> facts;
     if (group != nullptr) {
-      if (auto of = known_.table->FactsOf(*group); of.ok()) facts = *std::move(of);
+      if (auto of = known_.table->GroupOf(*group); of.ok()) facts = *std::move(of);
     }
     if (!facts) {
       ++loss_.of_unknown_groups;
@@ -113,7 +113,7 @@ GroupHealth HealthOf(const GroupTable& table,
     for (auto group = begin; group != end; ++group) keys.push_back({group->id, group->stamp});
     const std::vector<uint16_t> found = BlocksAt(live, table.PoolOf(*begin), keys);
     for (size_t i = 0; i < keys.size(); ++i) {
-      const auto facts = table.FactsOf(*(begin + static_cast<std::ptrdiff_t>(i)));
+      const auto facts = table.GroupOf(*(begin + static_cast<std::ptrdiff_t>(i)));
       if (!facts.ok()) continue;
       const int missing = std::popcount(static_cast<uint16_t>(BlocksThatExist(*facts) & ~found[i]));
       if (missing > 0) ++health.degraded;

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "base/status.h"
-#include "codec/hdfs_names.h"
+#include "model/systems/hdfs_policy.h"
 
 namespace ecpipe {
 namespace {
@@ -67,25 +67,25 @@ const BlockGroup* GroupTable::Find(const std::string& pool, int64_t id) const {
   return group != groups_.end() && OrderOf(*group) == OrderOf(wanted) ? &*group : nullptr;
 }
 
-absl::StatusOr<StripeFacts> GroupTable::FactsOf(const BlockGroup& group) const {
+absl::StatusOr<HdfsGroup> GroupTable::GroupOf(const BlockGroup& group) const {
   const std::string what = "group " + std::to_string(group.id);
   const absl::StatusOr<HdfsPolicy> policy = ParseHdfsPolicy(policies_[group.policy]);
   if (!policy.ok()) {
     return absl::FailedPreconditionError(what + ": " + std::string(policy.status().message()));
   }
-  StripeFacts facts;
-  facts.pool = pools_[group.pool];
-  facts.group = group.id;
-  facts.stamp = group.stamp;
-  facts.bytes = group.bytes;
-  facts.codec = policy->codec;
-  facts.data = policy->data;
-  facts.parity = policy->parity;
-  facts.cell_bytes = policy->cell_bytes;
-  if (const absl::Status valid = facts.Validate(); !valid.ok()) {
+  HdfsGroup known;
+  known.pool = pools_[group.pool];
+  known.group = group.id;
+  known.stamp = group.stamp;
+  known.bytes = group.bytes;
+  known.codec = policy->codec;
+  known.data = policy->data;
+  known.parity = policy->parity;
+  known.cell_bytes = policy->cell_bytes;
+  if (const absl::Status valid = known.Validate(); !valid.ok()) {
     return absl::FailedPreconditionError(what + ": " + std::string(valid.message()));
   }
-  return facts;
+  return known;
 }
 
 }  // namespace ecpipe

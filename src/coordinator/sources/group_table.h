@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "model/stripe_facts.h"
+#include "model/systems/hdfs_group.h"
 
 namespace ecpipe {
 
@@ -42,9 +42,9 @@ class GroupTable {
   const std::string& PoolOf(const BlockGroup& group) const { return pools_[group.pool]; }
   // Null if there is none. Valid as long as the table.
   const BlockGroup* Find(const std::string& pool, int64_t id) const;
-  // The facts without sources. FAILED_PRECONDITION: ECPipe cannot repair the group's policy, or the
-  // group is empty.
-  absl::StatusOr<StripeFacts> FactsOf(const BlockGroup& group) const;
+  // What follows from the policy, without sources. FAILED_PRECONDITION: ECPipe cannot repair the
+  // group's policy, or the group is empty.
+  absl::StatusOr<HdfsGroup> GroupOf(const BlockGroup& group) const;
 
  private:
   std::vector<std::string> pools_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the coordinator knows of stripes: which blocks form a stripe, with which code, and on which
-// nodes they are, for stripes that somebody has loaded. sqlite_catalog.h implements it. Block
-// groups of HDFS are in no catalog: a request brings their facts (model/stripe_facts.h), or the
-// NameNode and the helpers' reports tell them (hdfs_catalog.h).
+// nodes they are, for stripes that somebody has loaded. sqlite_catalog.h implements it. Stripes
+// of storage systems that know them are in no catalog: a request brings their facts
+// (model/stripe_facts.h), or a StripeSource tells them.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include "base/process/daemon.h"
 #include "base/status.h"
 #include "model/block_id.h"
+#include "model/systems/qfs_chunk.h"
 #include "net/tcp_socket.h"
 
 namespace ecpipe {
@@ -26,6 +27,12 @@ void ReadLimits(Config& config, HelperConfig* helper) {
       config.Seconds("timeouts.stall_seconds", Seconds(defaults.part.stall_timeout), 3600));
 }
 
+void CheckChunkserver(Config& config, const HelperConfig& helper) {
+  if (helper.store != StoreKind::kQfs) return;
+  const absl::StatusOr<std::string> id = QfsStorageId(helper.chunkserver);
+  if (!id.ok()) config.Reject("helper.chunkserver", std::string(id.status().message()));
+}
+
 }  // namespace
 
 absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
@@ -40,7 +47,10 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
   helper.checksums =
       config.Bool("helper.checksums", true) ? StoredChecksums::kWrite : StoredChecksums::kOmit;
   const std::string store = config.String("helper.store", "plain");
-  helper.store = store == "hdfs" ? StoreKind::kHdfs : StoreKind::kPlain;
+  helper.store = store == "hdfs"  ? StoreKind::kHdfs
+                 : store == "qfs" ? StoreKind::kQfs
+                                  : StoreKind::kPlain;
+  helper.chunkserver = config.String("helper.chunkserver", "");
   helper.report_interval = FromSeconds(config.Seconds("helper.report_seconds", 30, 3600));
   helper.endpoint = ReadEndpointConfig(config);
   helper.control_address = config.String("listen.control", "127.0.0.1:7711");
@@ -56,9 +66,10 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
   if (absl::Status id = ValidateBlockId(helper.node_id); !helper.node_id.empty() && !id.ok()) {
     config.Reject("helper.node_id", std::string(id.message()));
   }
-  if (store != "plain" && store != "hdfs") {
-    config.Reject("helper.store", "'" + store + "' is not one of plain, hdfs");
+  if (store != "plain" && store != "hdfs" && store != "qfs") {
+    config.Reject("helper.store", "'" + store + "' is not one of plain, hdfs, qfs");
   }
+  CheckChunkserver(config, helper);
   constexpr Duration kShortestInterval = std::chrono::milliseconds(100);
   if (helper.report_interval < kShortestInterval) {
     config.Reject("helper.report_seconds",

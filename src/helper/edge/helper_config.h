@@ -14,7 +14,7 @@
 namespace ecpipe {
 
 // The storage system that keeps the blocks beside the helper.
-enum class StoreKind { kPlain, kHdfs };
+enum class StoreKind { kPlain, kHdfs, kQfs };
 
 // deploy/helper.toml explains each key.
 struct HelperConfig {
@@ -23,7 +23,8 @@ struct HelperConfig {
   std::string coordinator;
   std::vector<std::string> roots;
   StoreKind store = StoreKind::kPlain;
-  Duration report_interval{};  // between scans of an HDFS store, which are reported
+  Duration report_interval{};  // between scans of an HDFS or QFS store, which are reported
+  std::string chunkserver;     // of a QFS store: where its chunkserver listens, host:port
   EndpointConfig endpoint;
   bool insecure = false;
   TlsFiles tls;

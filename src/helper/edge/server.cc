@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "helper/store/hdfs_store.h"
 #include "helper/store/plain_store.h"
+#include "helper/store/qfs/qfs_store.h"
 #include "net/endpoint_address.h"
 #include "net/redis_transport.h"
 #include "net/tcp_socket.h"
@@ -25,6 +26,9 @@ uint64_t NewIncarnation() { return static_cast<uint64_t>(Clock::System().UnixMil
 
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenStore(const HelperConfig& config) {
   if (config.store == StoreKind::kHdfs) return OpenHdfsStore(config.roots, config.report_interval);
+  if (config.store == StoreKind::kQfs) {
+    return OpenQfsStore(config.roots, config.chunkserver, config.report_interval);
+  }
   return OpenPlainStore(config.roots, config.checksums);
 }
 
@@ -228,8 +232,8 @@ absl::Status HelperServer::StartControlPlane() {
     Log(LogLevel::kWarning, "store.inventory_failed", {{"status", StatusText(inventory.status())}});
     return StoreInventory{};
   };
-  // This store counts by itself, and answers at once.
-  if (config_.store == StoreKind::kHdfs) options.inventory_interval = std::chrono::seconds(1);
+  // Such a store counts by itself, and answers at once.
+  if (config_.store != StoreKind::kPlain) options.inventory_interval = std::chrono::seconds(1);
   BlockReportClient::Options reports;
   reports.coordinator = config_.coordinator;
   reports.tls = tls_;
@@ -239,7 +243,7 @@ absl::Status HelperServer::StartControlPlane() {
   reports.registrations = [this] { return registrations_.load(); };
   // Nobody can start a part before this: the coordinator learns of the helper from it.
   coordinator_ = std::make_unique<CoordinatorClient>(std::move(options));
-  if (config_.store == StoreKind::kHdfs) {
+  if (config_.store != StoreKind::kPlain) {
     reports_ = std::make_unique<BlockReportClient>(std::move(reports));
   }
   return absl::OkStatus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a helper reads and stores the blocks of the storage system on its host. Implementations: the
-// plain-directory layout (plain_store.h) and HDFS (hdfs_store.h).
+// plain-directory layout (plain_store.h), HDFS (hdfs_store.h) and QFS (qfs/qfs_store.h).
 #pragma once
 
 #include <cstdint>

@@ -12,11 +12,13 @@
 
 namespace ecpipe {
 
-CheckedFile::CheckedFile(std::string block_id, UniqueFd file, uint64_t bytes, size_t chunk_bytes)
+CheckedFile::CheckedFile(std::string block_id, UniqueFd file, uint64_t bytes, size_t chunk_bytes,
+                         uint64_t block_offset)
     : block_id_(std::move(block_id)),
       file_(std::move(file)),
       bytes_(bytes),
       chunk_bytes_(chunk_bytes),
+      block_offset_(block_offset),
       before_(chunk_bytes),
       after_(chunk_bytes) {
   ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -27,7 +29,7 @@ absl::Status CheckedFile::ReadAt(uint64_t offset, std::span<uint8_t> out) {
   FilePieces pieces = PiecesOf(reach, out);
   uint64_t at = offset - reach.before;
   while (!pieces.Full()) {
-    const ssize_t got = pieces.ReadSome(file_.get(), at, 0);
+    const ssize_t got = pieces.ReadSome(file_.get(), block_offset_ + at, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return ErrnoStatus(errno, "read");
     if (got == 0) return EndedAt(at);
@@ -39,7 +41,8 @@ absl::Status CheckedFile::ReadAt(uint64_t offset, std::span<uint8_t> out) {
 absl::StatusOr<bool> CheckedFile::TryReadAt(uint64_t offset, std::span<uint8_t> out) {
   const Reach reach = ReachOf(offset, out.size());
   FilePieces pieces = PiecesOf(reach, out);
-  if (!pieces.Full()) pieces.ReadSome(file_.get(), offset - reach.before, RWF_NOWAIT);
+  if (!pieces.Full())
+    pieces.ReadSome(file_.get(), block_offset_ + offset - reach.before, RWF_NOWAIT);
   // A short read, EAGAIN, or a file system without this flag: the waiting read finds out.
   if (!pieces.Full()) return false;
   return Check(reach, offset, out, Patience::kAtOnce);

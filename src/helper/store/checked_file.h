@@ -27,8 +27,9 @@ class CheckedFile : public BlockReader {
   // Whether the call may wait for a checksum.
   enum class Patience { kAtOnce, kWait };
 
-  // `chunk_bytes` 0: there are no checksums.
-  CheckedFile(std::string block_id, UniqueFd file, uint64_t bytes, size_t chunk_bytes);
+  // `chunk_bytes` 0: there are no checksums. The block begins at `block_offset` of the file.
+  CheckedFile(std::string block_id, UniqueFd file, uint64_t bytes, size_t chunk_bytes,
+              uint64_t block_offset = 0);
 
   const std::string& block_id() const { return block_id_; }
   int file() const { return file_.get(); }
@@ -58,6 +59,7 @@ class CheckedFile : public BlockReader {
   const UniqueFd file_;
   const uint64_t bytes_;
   const size_t chunk_bytes_;
+  const uint64_t block_offset_;
   std::vector<uint8_t> before_;
   std::vector<uint8_t> after_;
 };

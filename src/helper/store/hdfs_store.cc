@@ -14,7 +14,7 @@
 #include "helper/store/hdfs_replica.h"
 #include "helper/store/hdfs_volume.h"
 #include "helper/store/root_calls.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 
 namespace ecpipe {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The blocks of a DataNode of HDFS-3, read from its volumes. Block "<pool>.blk_<id>_<stamp>"
-// (model/hdfs_block.h) is the replica
+// (model/systems/hdfs_block.h) is the replica
 //
 //   <volume>/current/<pool>/current/finalized/subdirX/subdirY/blk_<id>
 //

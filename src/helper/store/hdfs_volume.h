@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 
 namespace ecpipe {
 

@@ -29,7 +29,9 @@ struct CommonArguments {
 };
 
 struct ReadArguments {
-  RepairTarget target;    // of one block
+  // Of one block. With `store`, the range is of a file, and the only block id is its path.
+  RepairTarget target;
+  std::string store;      // a storage system, such as "qfs"; empty: a block is read
   std::string output;     // a path; "-" is standard output
   double limit_mbit = 0;  // of what comes over the network; 0: no limit
 };
@@ -78,12 +80,13 @@ struct RecoverNodeArguments {
   bool even_if_live = false;
   bool detach = false;
 };
-// If the node is an HDFS DataNode, shows what became of its blocks and returns true; unless
+// If the node belongs to a storage system, shows what became of its blocks and returns true; unless
 // `detach` is set it follows that until no block is outstanding. Otherwise prints nothing and
 // returns false.
-absl::StatusOr<bool> ShowIfDataNode(const CommonArguments& common,
-                                    const RecoverNodeArguments& arguments);
-// Follows the recovery to its end unless `detach` is set. For a DataNode it calls ShowIfDataNode.
+absl::StatusOr<bool> ShowIfSystemNode(const CommonArguments& common,
+                                      const RecoverNodeArguments& arguments);
+// Follows the recovery to its end unless `detach` is set. For a node of a storage system it calls
+// ShowIfSystemNode.
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments);
 absl::Status RunRecoveries(const CommonArguments& common);
 absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id);

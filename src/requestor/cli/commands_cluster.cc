@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/bytes/size_text.h"
@@ -10,6 +11,7 @@
 #include "requestor/cli/commands.h"
 #include "requestor/cli/node_troubles.h"
 #include "requestor/cli/progress.h"
+#include "requestor/cli/system_words.h"
 #include "requestor/client/coordinator_client.h"
 #include "requestor/files/manifest.h"
 
@@ -41,7 +43,8 @@ Json NodeJson(const NodeStatus& node, bool hdfs) {
             {"block_bytes", node.block_bytes},
             {"failed_roots", node.failed_roots},
             {"storage_id", node.storage_id},
-            {"state_in_hdfs", node.state_in_hdfs},
+            {"system", node.system},
+            {"state_in_hdfs", node.state_in_system},
             {"troubles", TroublesOf(node, hdfs)},
             {"answers", node.answers}};
   if (!node.answers) return json;
@@ -78,55 +81,67 @@ Json CorruptBlockJson(const CorruptBlockStatus& block) {
           {"node", block.node},
           {"reason", block.reason},
           {"found_unix_ms", block.found_unix_ms},
-          {"hdfs", block.hdfs()},
-          {"repair", block.hdfs() ? Json() : Json(block.RepairCommand())}};
+          {"hdfs", block.system == "hdfs"},
+          {"system", block.system},
+          {"repair", block.system.empty() ? Json(block.RepairCommand()) : Json()}};
 }
 
 void PrintCorruptBlocks(const std::vector<CorruptBlockStatus>& blocks) {
   if (blocks.empty()) return;
   std::printf("\ncorrupt blocks; repairs do not read them until they are repaired:\n");
   for (const CorruptBlockStatus& block : blocks) {
-    std::printf(
-        "%s on %s: %s\n    %s\n", block.block_id.c_str(), block.node.c_str(), block.reason.c_str(),
-        block.hdfs() ? "HDFS rebuilds the block once it knows" : block.RepairCommand().c_str());
+    const std::string rebuilt = block.system.empty() ? block.RepairCommand()
+                                                     : std::string(WordsOf(block.system).name) +
+                                                           " rebuilds the block once it knows";
+    std::printf("%s on %s: %s\n    %s\n", block.block_id.c_str(), block.node.c_str(),
+                block.reason.c_str(), rebuilt.c_str());
   }
 }
 
-Json HdfsJson(const HdfsClusterStatus& hdfs) {
-  const HdfsFacts& facts = hdfs.facts;
-  return {{"namenode_configured", facts.configured},
+Json SystemJson(const SystemStatus& system) {
+  const SourceFacts& facts = system.facts;
+  const std::string manager = system.system == "hdfs" ? "namenode" : "manager";
+  return {{manager + "_configured", facts.configured},
           {"groups", facts.groups},
           {"groups_age_seconds", facts.age_seconds ? Json(*facts.age_seconds) : Json()},
-          {"namenode_error", facts.last_error},
+          {manager + "_error", facts.last_error},
           {"safe_mode", facts.safe_mode},
-          {"nodes", hdfs.nodes},
-          {"blocks", hdfs.blocks},
-          {"degraded_groups", hdfs.degraded_groups},
-          {"lost_groups", hdfs.lost_groups}};
+          {"nodes", system.nodes},
+          {"blocks", system.blocks},
+          {"degraded_groups", system.degraded_groups},
+          {"lost_groups", system.lost_groups}};
 }
 
-void PrintHdfs(const HdfsClusterStatus& hdfs) {
+void PrintSystem(const SystemStatus& system) {
   const auto count = [](uint64_t number) { return static_cast<unsigned long long>(number); };
-  const HdfsFacts& facts = hdfs.facts;
-  std::printf("\nHDFS: %llu blocks of block groups on %llu DataNodes\n", count(hdfs.blocks),
-              count(hdfs.nodes));
+  const SystemWords words = WordsOf(system.system);
+  const SourceFacts& facts = system.facts;
+  std::printf("\n%s: %llu blocks of %ss on %llu %ss\n", words.name, count(system.blocks),
+              words.stripe, count(system.nodes), words.node);
   if (!facts.configured) {
-    std::printf("  block groups are not known: no NameNode is configured ([hdfs] namenodes)\n");
+    std::printf("  %ss are not known: no %s is configured (%s)\n", words.stripe, words.manager,
+                words.setting);
   } else if (facts.age_seconds) {
     std::printf(
-        "  %llu block groups, as of %.0f s ago; %llu lack a block, and %llu of these lack more "
+        "  %llu %ss, as of %.0f s ago; %llu lack a block, and %llu of these lack more "
         "blocks than their parity makes up for\n",
-        count(facts.groups), *facts.age_seconds, count(hdfs.degraded_groups),
-        count(hdfs.lost_groups));
+        count(facts.groups), words.stripe, *facts.age_seconds, count(system.degraded_groups),
+        count(system.lost_groups));
   } else {
-    std::printf("  the NameNode has not listed its block groups yet\n");
+    std::printf("  the %s has not listed its %ss yet\n", words.manager, words.stripe);
   }
   if (!facts.safe_mode.empty()) {
-    std::printf("  the NameNode orders no repairs: %s\n", facts.safe_mode.c_str());
+    std::printf("  the %s orders no repairs: %s\n", words.manager, facts.safe_mode.c_str());
   }
   if (!facts.last_error.empty()) {
-    std::printf("  the last question to the NameNode failed: %s\n", facts.last_error.c_str());
+    std::printf("  the last question to the %s failed: %s\n", words.manager,
+                facts.last_error.c_str());
   }
+}
+
+bool HasHdfs(const ClusterStatus& status) {
+  return absl::c_any_of(status.systems,
+                        [](const SystemStatus& system) { return system.system == "hdfs"; });
 }
 
 void PrintTroubles(const ClusterStatus& status) {
@@ -135,7 +150,7 @@ void PrintTroubles(const ClusterStatus& status) {
                 node.seconds_ago, node.reason.c_str());
   }
   for (const NodeStatus& node : status.nodes) {
-    const std::vector<std::string> troubles = TroublesOf(node, status.hdfs.has_value());
+    const std::vector<std::string> troubles = TroublesOf(node, HasHdfs(status));
     if (!troubles.empty()) std::printf("\ntrouble with %s:\n", node.node.c_str());
     for (const std::string& trouble : troubles) std::printf("  %s\n", trouble.c_str());
   }
@@ -155,7 +170,7 @@ void PrintStatus(const ClusterStatus& status) {
                 FormatSize(node.counters.data_bytes_received).c_str());
   }
   PrintTroubles(status);
-  if (status.hdfs) PrintHdfs(*status.hdfs);
+  for (const SystemStatus& system : status.systems) PrintSystem(system);
   PrintCorruptBlocks(status.corrupt_blocks);
   if (status.repairs.empty()) return;
   std::printf("\n%-16s %-12s %-13s %-6s %-8s %s\n", "repair", "state", "scheme", "via", "seconds",
@@ -283,7 +298,7 @@ absl::Status RunStatus(const CommonArguments& common) {
   Json json{{"version", status.version}, {"stripe_count", status.stripe_count}};
   json["nodes"] = Json::array();
   for (const NodeStatus& node : status.nodes) {
-    json["nodes"].push_back(NodeJson(node, status.hdfs.has_value()));
+    json["nodes"].push_back(NodeJson(node, HasHdfs(status)));
   }
   json["refused_nodes"] = Json::array();
   for (const RefusedNodeStatus& node : status.refused_nodes) {
@@ -298,7 +313,7 @@ absl::Status RunStatus(const CommonArguments& common) {
   for (const CorruptBlockStatus& block : status.corrupt_blocks) {
     json["corrupt_blocks"].push_back(CorruptBlockJson(block));
   }
-  if (status.hdfs) json["hdfs"] = HdfsJson(*status.hdfs);
+  for (const SystemStatus& system : status.systems) json[system.system] = SystemJson(system);
   std::printf("%s\n", json.dump(2).c_str());
   return absl::OkStatus();
 }

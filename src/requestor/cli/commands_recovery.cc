@@ -144,7 +144,7 @@ void Show(const CommonArguments& common, const RecoveryView& recovery) {
 }  // namespace
 
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments) {
-  ECPIPE_ASSIGN_OR_RETURN(const bool shown, ShowIfDataNode(common, arguments));
+  ECPIPE_ASSIGN_OR_RETURN(const bool shown, ShowIfSystemNode(common, arguments));
   if (shown) return absl::OkStatus();
   RecoveryRequest request = arguments.request;
   if (!arguments.transport.empty()) {

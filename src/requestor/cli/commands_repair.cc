@@ -4,16 +4,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_join.h"
 #include "base/bytes/size_text.h"
+#include "base/file_io.h"
+#include "base/mutex.h"
 #include "base/process/process_stats.h"
 #include "base/status.h"
 #include "model/block_id.h"
@@ -21,6 +25,8 @@
 #include "requestor/cli/exit_codes.h"
 #include "requestor/cli/plan_render.h"
 #include "requestor/cli/progress.h"
+#include "requestor/client/striped_file_client.h"
+#include "requestor/files/striped_reader.h"
 
 namespace ecpipe {
 namespace {
@@ -69,7 +75,7 @@ class CancelOnSignal {
 };
 
 absl::StatusOr<std::shared_ptr<Requestor>> Connect(const CommonArguments& common,
-                                                  double limit_mbit = 0) {
+                                                   double limit_mbit = 0) {
   RequestorOptions options;
   options.coordinator = common.coordinator;
   ECPIPE_ASSIGN_OR_RETURN(options.tls, TlsContext::CreateIfEnabled(common.tls));
@@ -170,6 +176,150 @@ absl::Status ToNodes(const CommonArguments& common, const RepairTarget& target,
   return absl::OkStatus();
 }
 
+// Reads ranges of a file's blocks: from the node that has the block, or rebuilt.
+class FileBlocks {
+ public:
+  FileBlocks(Requestor* requestor, const RepairTarget& options)
+      : requestor_(requestor), options_(options) {}
+
+  absl::Status Read(const std::string& block_id, uint64_t offset, std::span<uint8_t> out) {
+    if (!IsLost(block_id)) {
+      const absl::Status direct = ReadBy(kDirectScheme, block_id, offset, out);
+      if (direct.ok() || absl::IsCancelled(direct)) return direct;
+      MutexLock lock(&mutex_);
+      lost_.insert(block_id);
+    }
+    return ReadBy(options_.scheme, block_id, offset, out);
+  }
+
+  size_t rebuilt() {
+    MutexLock lock(&mutex_);
+    return lost_.size();
+  }
+
+ private:
+  bool IsLost(const std::string& block_id) {
+    MutexLock lock(&mutex_);
+    return lost_.contains(block_id);
+  }
+
+  absl::Status ReadBy(const std::string& scheme, const std::string& block_id, uint64_t offset,
+                      std::span<uint8_t> out) {
+    RepairTarget target = options_;
+    target.block_ids = {block_id};
+    target.scheme = scheme;
+    target.offset = offset;
+    target.bytes = out.size();
+    if (scheme == kDirectScheme) target.verify.clear();
+    size_t taken = 0;
+    const auto sink = [&](std::span<const uint8_t> bytes) -> absl::Status {
+      if (bytes.size() > out.size() - taken) return absl::InternalError("more bytes than wanted");
+      std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(taken));
+      taken += bytes.size();
+      return absl::OkStatus();
+    };
+    const absl::StatusOr<RepairReport> report = requestor_->Read(target, sink);
+    if (!report.ok()) return Annotate(report.status(), "block " + block_id);
+    if (taken == out.size()) return absl::OkStatus();
+    return absl::InternalError("block " + block_id + " brought " + std::to_string(taken) + " of " +
+                               std::to_string(out.size()) + " bytes");
+  }
+
+  Requestor* const requestor_;
+  const RepairTarget options_;
+  Mutex mutex_;
+  std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);  // that no node gives
+};
+
+// What of a file is wanted, and what has been handed over.
+struct FileRange {
+  std::string path;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;  // 0: to the end
+  uint64_t taken = 0;
+};
+
+// Hands the range's bytes to `take`, in order.
+absl::Status ReadFileRange(StripedFileClient* files, const std::string& store, FileBlocks* blocks,
+                           FileRange* range, const TakeBytesFn& take) {
+  uint64_t at = range->offset;
+  uint64_t end = 0;
+  while (true) {
+    ECPIPE_ASSIGN_OR_RETURN(const StripedFile file, files->FileAt(store, range->path, at));
+    if (at == range->offset) {
+      if (range->offset > file.bytes || range->bytes > file.bytes - range->offset) {
+        return absl::InvalidArgumentError("the range is not within the " +
+                                          std::to_string(file.bytes) + " bytes of " + range->path);
+      }
+      end = range->bytes == 0 ? file.bytes : range->offset + range->bytes;
+    }
+    if (file.bytes < end) {
+      return absl::FailedPreconditionError(range->path + " has become shorter while it was read");
+    }
+    for (const StripedFile::Part& part : file.parts) {
+      if (at >= end) break;
+      const auto read = [blocks](const std::string& block_id, uint64_t offset,
+                                 std::span<uint8_t> out) {
+        return blocks->Read(block_id, offset, out);
+      };
+      ECPIPE_RETURN_IF_ERROR(ReadPart(part, at, end, read, take));
+      at = std::min(part.offset + part.bytes, end);
+      range->taken = at - range->offset;
+    }
+    if (at >= end) return absl::OkStatus();
+  }
+}
+
+absl::Status RunReadFile(const CommonArguments& common, const ReadArguments& arguments) {
+  const bool to_stdout = arguments.output == "-";
+  if (common.json && to_stdout) {
+    return absl::InvalidArgumentError(
+        "--json and the file's bytes cannot both go to standard output; use -o FILE");
+  }
+  if (!arguments.target.sha256.empty()) {
+    return absl::InvalidArgumentError("--sha256 is for a block; leave it out for a file");
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  CancelOnSignal cancel;
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor,
+                          Connect(common, arguments.limit_mbit));
+  cancel.Watch(requestor);
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
+                          TlsContext::CreateIfEnabled(common.tls));
+  ECPIPE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<StripedFileClient> files,
+      MakeStripedFileClient(common.coordinator, FromSeconds(common.timeout_s), tls));
+  std::optional<AtomicFile> output;
+  if (!to_stdout) {
+    ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(arguments.output));
+    output.emplace(std::move(file));
+  }
+  FileBlocks blocks(requestor.get(), arguments.target);
+  FileRange range{arguments.target.block_ids[0], arguments.target.offset, arguments.target.bytes,
+                  0};
+  uint64_t written = 0;
+  const auto take = [&](std::span<const uint8_t> bytes) -> absl::Status {
+    if (to_stdout) return WriteAll(STDOUT_FILENO, bytes, cancel);
+    ECPIPE_RETURN_IF_ERROR(output->WriteAt(written, bytes));
+    written += bytes.size();
+    return absl::OkStatus();
+  };
+  ECPIPE_RETURN_IF_ERROR(ReadFileRange(files.get(), arguments.store, &blocks, &range, take));
+  if (output) ECPIPE_RETURN_IF_ERROR(output->Commit());
+  if (common.json) {
+    std::printf("%s\n", Json{{"path", range.path},
+                             {"offset", range.offset},
+                             {"bytes", range.taken},
+                             {"rebuilt_blocks", blocks.rebuilt()}}
+                            .dump(2)
+                            .c_str());
+  } else if (!common.quiet) {
+    std::fprintf(stderr, "read %s of %s; %zu blocks rebuilt\n", FormatSize(range.taken).c_str(),
+                 range.path.c_str(), blocks.rebuilt());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments) {
@@ -201,6 +351,7 @@ absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arg
 }
 
 absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments) {
+  if (!arguments.store.empty()) return RunReadFile(common, arguments);
   if (arguments.output != "-") {
     return ToFiles(common, arguments.target, {arguments.output}, arguments.limit_mbit);
   }

@@ -10,7 +10,7 @@
 #include "base/process/version.h"
 #include "base/status.h"
 #include "codec/kernel_check.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 #include "requestor/cli/commands.h"
 #include "requestor/cli/exit_codes.h"
 #include "rpc/rpc_exit.h"
@@ -209,6 +209,9 @@ class CommandLine {
                          "and write its bytes in order as they arrive",
                          [this] { return RunRead(common_, read_); });
     AddTarget(read, read_.target, Blocks::kOne);
+    read->add_option("--store", read_.store,
+                     "qfs: BLOCK is the path of a file of QFS; blocks\n"
+                     "are read where they are, and lost ones rebuilt");
     read->add_option("-o,--output", read_.output, "Output file, or - for standard output")
         ->type_name("FILE")
         ->capture_default_str();
@@ -253,13 +256,12 @@ class CommandLine {
   }
 
   void AddRecoverNodeCommand() {
-    CLI::App* recover =
-        Add(&app_, "recover-node",
-            "Rebuild all blocks of a lost node on other nodes.\n"
-            "The coordinator goes on if this command is\n"
-            "stopped. For an HDFS DataNode: show how many of\n"
-            "its blocks HDFS has rebuilt",
-            [this] { return RunRecoverNode(common_, recovery_); });
+    CLI::App* recover = Add(&app_, "recover-node",
+                            "Rebuild all blocks of a lost node on other nodes.\n"
+                            "The coordinator goes on if this command is\n"
+                            "stopped. For a node of HDFS or QFS: show how many\n"
+                            "of its blocks that system has rebuilt",
+                            [this] { return RunRecoverNode(common_, recovery_); });
     recover->add_option("NODE", recovery_.request.node, "Id of the node whose blocks are lost")
         ->type_name("ID")
         ->required();
@@ -270,9 +272,9 @@ class CommandLine {
         ->option_text("NODE,...")
         ->delimiter(',')
         ->allow_extra_args(false);
-    recover->add_option("--scheme", recovery_.request.scheme,
-                        "As for `ecpipe repair`; default: the\n"
-                        "coordinator's")
+    recover
+        ->add_option("--scheme", recovery_.request.scheme,
+                     "As for `ecpipe repair`; default: the coordinator's")
         ->type_name("SCHEME");
     recover
         ->add_option_function<std::string>(
@@ -423,10 +425,9 @@ class CommandLine {
         ->add_option("--code", encode_.code,
                      "rs(n,k), rs-vandermonde(n,k), rs-legacy(n,k),\n"
                      "xor(n,k), hdfs:RS-6-3 (or another of HDFS's names),\n"
-                     "lrc(k,groups,global) or rotated-rs(n,k), whose\n"
-                     "block size must be a multiple of 64KiB. n is the\n"
-                     "number of all blocks of a stripe, k that of its\n"
-                     "data blocks")
+                     "qfs-rs(k,3), qfs-jerasure(6,3), rotated-rs(n,k) in\n"
+                     "blocks of a multiple of 64KiB, lrc(k,groups,global).\n"
+                     "n counts all blocks of a stripe, k its data blocks")
         ->type_name("CODE")
         ->capture_default_str();
     // A default_val() would be shown and would not reach the function that parses sizes.

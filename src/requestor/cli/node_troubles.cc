@@ -2,6 +2,7 @@
 #include "requestor/cli/node_troubles.h"
 
 #include "absl/strings/str_format.h"
+#include "requestor/cli/system_words.h"
 
 namespace ecpipe {
 namespace {
@@ -30,8 +31,9 @@ void AddSilence(const NodeStatus& node, std::vector<std::string>* troubles) {
   }
 }
 
-void AddHdfs(const NodeStatus& node, std::vector<std::string>* troubles) {
+void AddSystem(const NodeStatus& node, bool hdfs, std::vector<std::string>* troubles) {
   if (node.storage_id.empty()) {
+    if (!hdfs) return;
     troubles->push_back(
         "it serves no DataNode's blocks: beside a DataNode set [helper] store = \"hdfs\"");
     return;
@@ -39,10 +41,11 @@ void AddHdfs(const NodeStatus& node, std::vector<std::string>* troubles) {
   if (!node.reported_blocks && node.state != "dead") {
     troubles->push_back("the helper has not reported its blocks yet");
   }
-  if (node.state_in_hdfs == "dead") {
-    troubles->push_back(absl::StrFormat(
-        "the NameNode counts its DataNode as dead and last heard of it %.0f s ago",
-        node.silent_in_hdfs_seconds));
+  if (node.state_in_system == "dead") {
+    const SystemWords words = WordsOf(node.system);
+    troubles->push_back(
+        absl::StrFormat("the %s counts its %s as dead and last heard of it %.0f s ago",
+                        words.manager, words.node, node.silent_in_system_seconds));
   }
 }
 
@@ -68,7 +71,7 @@ std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs) {
       troubles.push_back("it cannot use a directory of [helper] roots: " + root);
     }
   }
-  if (hdfs) AddHdfs(node, &troubles);
+  AddSystem(node, hdfs, &troubles);
   return troubles;
 }
 

@@ -24,14 +24,16 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   node.failed_roots.assign(failed_roots.begin(), failed_roots.end());
   node.storage_id = proto.info().storage_id();
   node.reported_blocks = proto.reported_blocks();
-  node.state_in_hdfs = proto.state_in_hdfs();
-  node.silent_in_hdfs_seconds = proto.silent_in_hdfs_seconds();
+  node.system = proto.system();
+  node.state_in_system = proto.state_in_system();
+  node.silent_in_system_seconds = proto.silent_in_system_seconds();
   return node;
 }
 
-HdfsClusterStatus HdfsOf(const v1::HdfsStatus& proto) {
-  return {HdfsFactsFromProto(proto.facts()), proto.nodes(), proto.blocks(), proto.degraded_groups(),
-          proto.lost_groups()};
+SystemStatus SystemOf(const v1::SourceStatus& proto) {
+  return {proto.system(),          SourceFactsFromProto(proto.facts()),
+          proto.nodes(),           proto.blocks(),
+          proto.degraded_groups(), proto.lost_groups()};
 }
 
 }  // namespace
@@ -48,9 +50,9 @@ ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto) {
   for (const auto& repair : proto.repairs()) status.repairs.push_back(RepairFromProto(repair));
   for (const auto& block : proto.corrupt_blocks()) {
     status.corrupt_blocks.push_back(
-        {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms()});
+        {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms(), block.system()});
   }
-  if (proto.has_hdfs()) status.hdfs = HdfsOf(proto.hdfs());
+  for (const auto& system : proto.sources()) status.systems.push_back(SystemOf(system));
   return status;
 }
 

@@ -11,7 +11,6 @@ namespace ecpipe {
 
 ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto);
 
-
 // Takes over what the coordinator says of the ports of these nodes.
 void AddPortChecks(const v1::GetStatusResponse& proto, std::vector<NodeStatus>* nodes);
 

@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/progress_fn.h"
-#include "model/hdfs_block.h"
 #include "model/node_loss.h"
 #include "model/plan/cost.h"
 #include "model/plan/repair_plan.h"
@@ -30,7 +29,11 @@ struct RepairTarget {
   // All of one stripe; the range holds for each of them. A block that is shorter has zeros behind
   // its end.
   std::vector<std::string> block_ids;
-  std::optional<StripeFacts> facts;  // describes that stripe; none: it is in the catalog
+  // Describes that stripe; none: it is in the catalog, or known to a source of the coordinator.
+  std::optional<StripeFacts> facts;
+  // What a storage system says of block_ids[0], for a source of the coordinator to compare with
+  // what it knows (claims are in model/systems); empty: nothing. Not beside facts.
+  std::string claim;
   uint64_t offset = 0;
   uint64_t bytes = 0;  // 0: to the end of the longest of the blocks
   std::string scheme;  // "auto": the scheme with the least expected time
@@ -87,11 +90,12 @@ struct NodeStatus {
   bool ports_checked = false;
   std::string control_error;
   std::string data_error;
-  // Of a DataNode of HDFS.
-  std::string storage_id;             // its UUID; empty: it is none
-  bool reported_blocks = false;       // whether its helper has reported its blocks
-  std::string state_in_hdfs;          // "live" or "dead", by the NameNode; empty: it does not say
-  double silent_in_hdfs_seconds = 0;  // since the NameNode has heard of it
+  // Of a node of a storage system.
+  std::string system;            // "hdfs", "qfs"; empty: it is none
+  std::string storage_id;        // as the helper registers it
+  bool reported_blocks = false;  // whether its helper has reported its blocks
+  std::string state_in_system;   // "live" or "dead", by the storage system; empty: it does not say
+  double silent_in_system_seconds = 0;  // since the storage system has heard of it
   HelperCounters counters;
 };
 // A corrupt block. Repairs do not read it until it has been repaired.
@@ -101,17 +105,18 @@ struct CorruptBlockStatus {
   std::string reason;
   int64_t found_unix_ms = 0;
 
-  // Whether the block belongs to HDFS, which alone may store it anew.
-  bool hdfs() const { return ParseHdfsBlock(block_id).ok(); }
-  // The command that repairs the block on its node. Not for blocks of HDFS.
+  // The storage system of the block, which alone may store it anew; empty: none.
+  std::string system;
+  // The command that repairs the block on its node. Not for blocks of a storage system.
   std::string RepairCommand() const { return "ecpipe repair " + block_id + " --to " + node; }
 };
-struct HdfsClusterStatus {
-  HdfsFacts facts;
-  uint64_t nodes = 0;            // DataNodes that have reported their blocks
-  uint64_t blocks = 0;           // blocks that these DataNodes report
-  uint64_t degraded_groups = 0;  // groups with a block that no live node has
-  uint64_t lost_groups = 0;      // groups that lack more blocks than their parity
+struct SystemStatus {
+  std::string system;  // "hdfs", "qfs"
+  SourceFacts facts;
+  uint64_t nodes = 0;            // nodes that have reported their blocks
+  uint64_t blocks = 0;           // blocks that these nodes report
+  uint64_t degraded_groups = 0;  // stripes with a block that no live node has
+  uint64_t lost_groups = 0;      // stripes that lack more blocks than their parity
 };
 // A helper that the coordinator refuses, since another one has its address or its node id.
 struct RefusedNodeStatus {
@@ -127,7 +132,7 @@ struct ClusterStatus {
   std::vector<RefusedNodeStatus> refused_nodes;
   std::vector<RepairRecord> repairs;               // newest first
   std::vector<CorruptBlockStatus> corrupt_blocks;  // oldest finding first
-  std::optional<HdfsClusterStatus> hdfs;           // none: the coordinator knows of no HDFS
+  std::vector<SystemStatus> systems;               // that the coordinator knows of
 };
 
 enum class RecoveryChange { kPause, kResume, kCancel };
@@ -229,7 +234,7 @@ class CoordinatorApi {
       const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) = 0;
   // The measured speeds, then those of the operator's file.
   virtual absl::StatusOr<std::vector<LinkSpeed>> Links() = 0;
-  // The blocks that HDFS had on a DataNode. Nothing: the node is not a DataNode, or the coordinator
+  // The blocks that a storage system had on a node. Nothing: it belongs to none, or the coordinator
   // does not know it. NOT_FOUND: the DataNode never reported its blocks.
   virtual absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string& node) = 0;
   virtual absl::StatusOr<ClusterLimitsView> Limits() = 0;

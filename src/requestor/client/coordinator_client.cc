@@ -51,6 +51,7 @@ absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
   proto.set_verify(target.verify);
   proto.set_background(target.background);
   if (target.facts) *proto.mutable_facts() = FactsToProto(*target.facts);
+  proto.set_claim(target.claim);
   if (!target.transport.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(const TransportKind transport, TransportNamed(target.transport));
     proto.set_transport(TransportToProto(transport));

@@ -41,7 +41,8 @@ std::vector<StripeFacts::Source> NamedIn(const EndpointRequest& request,
                                          const std::vector<StripeFacts::Source>& corrupt) {
   std::vector<StripeFacts::Source> named;
   for (const StripeFacts::Source& source : corrupt) {
-    if (absl::c_linear_search(request.facts.sources, source)) named.push_back(source);
+    const bool said = request.facts && absl::c_linear_search(request.facts->sources, source);
+    if (said) named.push_back(source);
   }
   return named;
 }

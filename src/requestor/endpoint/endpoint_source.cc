@@ -21,9 +21,10 @@ class RequestorSource : public RepairSource {
                                     const BegunFn& begun) override {
     RepairTarget target;
     for (const EndpointRequest::Target& block : request.targets) {
-      target.block_ids.push_back(request.facts.BlockName(block.index));
+      target.block_ids.push_back(block.block_id);
     }
     target.facts = request.facts;
+    target.claim = request.claim;
     target.offset = request.offset;
     target.bytes = request.bytes();
     target.scheme = request.scheme;

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,18 +46,21 @@ absl::StatusOr<EndpointFrameHeader> DecodeEndpointHeader(std::span<const uint8_t
 absl::Status CheckEndpointPayload(const EndpointFrameHeader& header,
                                   std::span<const uint8_t> payload);
 
-// The request of a client: a range of one or several blocks of an HDFS block group.
+// The request of a client: a range of one or several blocks of a stripe of a storage system.
 struct EndpointRequest {
   struct Target {
-    int index = 0;       // of the block in the group
-    uint64_t bytes = 0;  // from `offset` on; the blocks of a group can have different lengths
+    int index = 0;       // of the block in the stripe
+    uint64_t bytes = 0;  // from `offset` on; the blocks of a stripe can have different lengths
+    std::string block_id = {};
   };
 
   // The length of the longest range.
   uint64_t bytes() const;
 
-  StripeFacts facts;
-  std::vector<Target> targets;  // at least one and at most facts.parity, ascending by index
+  // Describes the stripe; none: the coordinator finds it out.
+  std::optional<StripeFacts> facts;
+  std::string claim;            // as in RepairTarget
+  std::vector<Target> targets;  // at least one, and no more than the code can lose; by index
   uint64_t offset = 0;          // of the range in each block
   Duration timeout = std::chrono::seconds(2);  // until the first byte
   std::string scheme;                          // empty: the coordinator's default

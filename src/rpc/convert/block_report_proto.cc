@@ -5,7 +5,8 @@
 #include <string>
 
 #include "base/status.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
+#include "model/systems/qfs_chunk.h"
 
 namespace ecpipe {
 namespace {
@@ -67,7 +68,11 @@ class PieceWriter {
   int in_piece_ = 0;
 };
 
-absl::Status CheckId(int64_t id) {
+absl::Status CheckId(const std::string& pool, int64_t id) {
+  if (pool == kQfsPool) {
+    if (id > 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(std::to_string(id) + " is not the id of a QFS chunk");
+  }
   if (id < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(std::to_string(id) +
                                     " is not the id of a block of an HDFS block group");
@@ -140,11 +145,11 @@ absl::Status ReportAssembler::AddPool(const v1::ReportBlocksRequest::Pool& pool)
                                         std::to_string(BlockReport::kMaxPools) + " block pools");
   }
   for (int i = 0; i < added; ++i) {
-    ECPIPE_RETURN_IF_ERROR(CheckId(pool.ids(i)));
+    ECPIPE_RETURN_IF_ERROR(CheckId(pool.pool(), pool.ids(i)));
     changes.added.push_back({{pool.ids(i), pool.stamps(i), pool.bytes(i)}, pool.ages_ms(i)});
   }
   for (const int64_t id : pool.removed()) {
-    ECPIPE_RETURN_IF_ERROR(CheckId(id));
+    ECPIPE_RETURN_IF_ERROR(CheckId(pool.pool(), id));
     changes.removed.push_back(id);
   }
   return absl::OkStatus();

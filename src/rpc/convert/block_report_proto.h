@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "ecpipe/v1/hdfs.pb.h"
+#include "ecpipe/v1/sources.pb.h"
 #include "model/block_report.h"
 
 namespace ecpipe {

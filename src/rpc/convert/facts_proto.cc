@@ -35,29 +35,22 @@ void SourcesToProto(const std::vector<StripeFacts::Source>& sources,
 
 v1::StripeFacts FactsToProto(const StripeFacts& facts) {
   v1::StripeFacts proto;
-  proto.set_pool(facts.pool);
-  proto.set_group(facts.group);
-  proto.set_stamp(facts.stamp);
-  proto.set_bytes(facts.bytes);
-  proto.set_codec(facts.codec);
-  proto.set_data(static_cast<uint32_t>(facts.data));
-  proto.set_parity(static_cast<uint32_t>(facts.parity));
-  proto.set_cell_bytes(facts.cell_bytes);
+  proto.set_stripe_id(facts.stripe_id);
+  proto.set_code(facts.code);
+  for (const StripeFacts::Block& block : facts.blocks) {
+    v1::StripeFacts::Block* added = proto.add_blocks();
+    added->set_name(block.name);
+    added->set_bytes(block.bytes);
+  }
   SourcesToProto(facts.sources, proto.mutable_sources());
   return proto;
 }
 
 absl::StatusOr<StripeFacts> FactsFromProto(const v1::StripeFacts& proto) {
-  StripeFacts facts;
-  facts.pool = proto.pool();
-  facts.group = proto.group();
-  facts.stamp = proto.stamp();
-  facts.bytes = proto.bytes();
-  facts.codec = proto.codec();
-  facts.data = SmallNumber(proto.data());
-  facts.parity = SmallNumber(proto.parity());
-  facts.cell_bytes = proto.cell_bytes();
-  facts.sources = SourcesFromProto(proto.sources());
+  StripeFacts facts{proto.stripe_id(), proto.code(), {}, SourcesFromProto(proto.sources())};
+  for (const v1::StripeFacts::Block& block : proto.blocks()) {
+    facts.blocks.push_back({block.name(), block.bytes()});
+  }
   ECPIPE_RETURN_IF_ERROR(Annotate(facts.Validate(), "the facts of the stripe"));
   return facts;
 }

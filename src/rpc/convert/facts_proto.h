@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "ecpipe/v1/hdfs.pb.h"
+#include "ecpipe/v1/sources.pb.h"
 #include "model/stripe_facts.h"
 
 namespace ecpipe {

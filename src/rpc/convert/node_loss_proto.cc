@@ -17,8 +17,8 @@ BlockCount CountFromProto(const v1::GetNodeLossResponse::Count& proto) {
 
 }  // namespace
 
-v1::HdfsFacts HdfsFactsToProto(const HdfsFacts& facts) {
-  v1::HdfsFacts proto;
+v1::SourceFacts SourceFactsToProto(const SourceFacts& facts) {
+  v1::SourceFacts proto;
   proto.set_configured(facts.configured);
   if (facts.age_seconds) proto.set_age_seconds(*facts.age_seconds);
   proto.set_groups(facts.groups);
@@ -27,8 +27,8 @@ v1::HdfsFacts HdfsFactsToProto(const HdfsFacts& facts) {
   return proto;
 }
 
-HdfsFacts HdfsFactsFromProto(const v1::HdfsFacts& proto) {
-  HdfsFacts facts;
+SourceFacts SourceFactsFromProto(const v1::SourceFacts& proto) {
+  SourceFacts facts;
   facts.configured = proto.configured();
   if (proto.has_age_seconds()) facts.age_seconds = proto.age_seconds();
   facts.groups = proto.groups();
@@ -38,10 +38,10 @@ HdfsFacts HdfsFactsFromProto(const v1::HdfsFacts& proto) {
 }
 
 void NodeLossToProto(const NodeLoss& node, v1::GetNodeLossResponse* proto) {
-  proto->set_hdfs(true);
+  proto->set_system(node.system);
   proto->set_state(node.state);
   proto->set_seconds_since_heartbeat(node.silent_seconds);
-  proto->set_state_in_hdfs(node.state_in_hdfs);
+  proto->set_state_in_system(node.state_in_system);
   proto->set_helper_state(node.helper_state);
   proto->set_helper_silent_seconds(node.helper_silent_seconds);
   CountToProto(node.loss.lost, proto->mutable_lost());
@@ -54,17 +54,18 @@ void NodeLossToProto(const NodeLoss& node, v1::GetNodeLossResponse* proto) {
   proto->set_repairs_running(node.loss.repairs_running);
   proto->set_report_age_seconds(node.report_age_seconds);
   proto->set_unreported_nodes(node.unreported_nodes);
-  *proto->mutable_facts() = HdfsFactsToProto(node.facts);
+  *proto->mutable_facts() = SourceFactsToProto(node.facts);
 }
 
 std::optional<NodeLoss> NodeLossFromProto(const std::string& node,
                                           const v1::GetNodeLossResponse& proto) {
-  if (!proto.hdfs()) return std::nullopt;
+  if (proto.system().empty()) return std::nullopt;
   NodeLoss loss;
   loss.node = node;
+  loss.system = proto.system();
   loss.state = proto.state();
   loss.silent_seconds = proto.seconds_since_heartbeat();
-  loss.state_in_hdfs = proto.state_in_hdfs();
+  loss.state_in_system = proto.state_in_system();
   loss.helper_state = proto.helper_state();
   loss.helper_silent_seconds = proto.helper_silent_seconds();
   loss.loss.lost = CountFromProto(proto.lost());
@@ -80,7 +81,7 @@ std::optional<NodeLoss> NodeLossFromProto(const std::string& node,
   loss.loss.repairs_running = proto.repairs_running();
   loss.report_age_seconds = proto.report_age_seconds();
   loss.unreported_nodes = proto.unreported_nodes();
-  loss.facts = HdfsFactsFromProto(proto.facts());
+  loss.facts = SourceFactsFromProto(proto.facts());
   return loss;
 }
 

@@ -4,16 +4,16 @@
 #include <optional>
 #include <string>
 
-#include "ecpipe/v1/hdfs.pb.h"
+#include "ecpipe/v1/sources.pb.h"
 #include "model/node_loss.h"
 
 namespace ecpipe {
 
-v1::HdfsFacts HdfsFactsToProto(const HdfsFacts& facts);
-HdfsFacts HdfsFactsFromProto(const v1::HdfsFacts& proto);
+v1::SourceFacts SourceFactsToProto(const SourceFacts& facts);
+SourceFacts SourceFactsFromProto(const v1::SourceFacts& proto);
 
 void NodeLossToProto(const NodeLoss& loss, v1::GetNodeLossResponse* proto);
-// Nothing if the node is not a DataNode. `node` is the one that was asked for.
+// Nothing if the node belongs to no storage system. `node` is the one that was asked for.
 std::optional<NodeLoss> NodeLossFromProto(const std::string& node,
                                           const v1::GetNodeLossResponse& proto);
 

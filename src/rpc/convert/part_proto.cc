@@ -101,9 +101,11 @@ absl::StatusOr<HopSpec> HopFromProto(const v1::Hop& proto, const RepairPart& par
 }  // namespace
 
 v1::ChecksumKind ChecksumToProto(const ChecksumKind& kind) {
+  using Type = ChecksumKind::Type;
   v1::ChecksumKind proto;
-  proto.set_type(kind.type == ChecksumKind::Type::kCrc32 ? v1::ChecksumKind::TYPE_CRC32
-                                                         : v1::ChecksumKind::TYPE_CRC32C);
+  proto.set_type(kind.type == Type::kCrc32    ? v1::ChecksumKind::TYPE_CRC32
+                 : kind.type == Type::kCrc32c ? v1::ChecksumKind::TYPE_CRC32C
+                                              : v1::ChecksumKind::TYPE_ADLER32);
   proto.set_bytes_per_checksum(kind.bytes_per_checksum);
   return proto;
 }
@@ -116,6 +118,8 @@ std::optional<ChecksumKind> ChecksumFromProto(const v1::ChecksumKind& proto) {
       return ChecksumKind{Type::kCrc32, proto.bytes_per_checksum()};
     case v1::ChecksumKind::TYPE_CRC32C:
       return ChecksumKind{Type::kCrc32c, proto.bytes_per_checksum()};
+    case v1::ChecksumKind::TYPE_ADLER32:
+      return ChecksumKind{Type::kAdler32, proto.bytes_per_checksum()};
     default:
       return std::nullopt;
   }

@@ -95,8 +95,10 @@ TEST(CreateErasureCode, RefusesWhatIsNotAName) {
 
 TEST(CreateErasureCode, ListsTheFamiliesForAnUnknownOne) {
   for (const char* name : {"msr(16,12)", "RS(14,10)", "rs-(14,10)", " rs(14,10)"}) {
-    EXPECT_THAT(ErrorOf(name),
-                HasSubstr("rs, rs-cauchy, rs-vandermonde, rs-legacy, xor, lrc, rotated-rs"))
+    EXPECT_THAT(
+        ErrorOf(name),
+        HasSubstr(
+            "rs, rs-cauchy, rs-vandermonde, rs-legacy, xor, lrc, rotated-rs, qfs-rs, qfs-jerasure"))
         << name;
   }
 }

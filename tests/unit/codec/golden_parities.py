@@ -67,6 +67,13 @@ def vandermonde(n: int, k: int) -> Matrix:
     return [[power(power(2, p), j) for j in range(k)] for p in range(n - k)]
 
 
+def systematic_vandermonde(k: int, m: int) -> Matrix:
+    """Jerasure's own, which QFS calls."""
+    JERASURE.reed_sol_vandermonde_coding_matrix.restype = ctypes.POINTER(ctypes.c_int)
+    flat = JERASURE.reed_sol_vandermonde_coding_matrix(k, m, WORD_BITS)
+    return [flat[row * k:(row + 1) * k] for row in range(m)]
+
+
 def legacy(n: int, k: int) -> Matrix:
     """Row p, column j: the coefficient of x^p in x^(m+j) mod the product of (x + 2^i), i < m."""
     m = n - k
@@ -136,6 +143,9 @@ def shapes() -> list[Shape]:
     for name, n, k, rows in (("RS-6-3", 9, 6, cauchy), ("RS-LEGACY-6-3", 9, 6, legacy),
                              ("RS-10-4", 14, 10, cauchy), ("RS-3-2", 5, 3, cauchy)):
         made.append(Shape(f"hdfs:{name}", k, lambda n=n, k=k, rows=rows: rows(n, k), 97))
+    for k in (6, 64):
+        made.append(Shape(f"qfs-rs({k},3)", k, lambda k=k: vandermonde(k + 3, k), 97))
+    made.append(Shape("qfs-jerasure(6,3)", 6, lambda: systematic_vandermonde(6, 3), 97))
     made.append(Shape("hdfs:XOR-2-1", 2, lambda: xor(2), 97))
     return made
 

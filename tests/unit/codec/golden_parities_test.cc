@@ -148,8 +148,8 @@ INSTANTIATE_TEST_SUITE_P(EachCode, GoldenParities, ::testing::ValuesIn(ReadAll()
 TEST(GoldenParitiesFile, HasEveryFamily) {
   std::string names;
   for (const Golden& golden : ReadAll()) names += golden.code + " ";
-  for (const char* family :
-       {"rs(", "rs-vandermonde(", "rs-legacy(", "xor(", "lrc(", "rotated-rs(", "hdfs:"}) {
+  for (const char* family : {"rs(", "rs-vandermonde(", "rs-legacy(", "xor(", "lrc(", "rotated-rs(",
+                             "qfs-rs(", "qfs-jerasure(", "hdfs:"}) {
     EXPECT_NE(names.find(family), std::string::npos) << family;
   }
 }

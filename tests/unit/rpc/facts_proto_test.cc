@@ -3,19 +3,22 @@
 
 #include <gtest/gtest.h>
 
+#include "model/systems/hdfs_group.h"
+
 namespace ecpipe {
 namespace {
 
 StripeFacts Facts() {
-  return {.pool = "BP-1",
-          .group = INT64_MIN,
-          .stamp = 1001,
-          .bytes = 13'300'001,
-          .codec = "rs-legacy",
-          .data = 6,
-          .parity = 3,
-          .cell_bytes = 1 << 20,
-          .sources = {{0, "dn-1"}, {8, "dn-2"}}};
+  const HdfsGroup group{.pool = "BP-1",
+                        .group = INT64_MIN,
+                        .stamp = 1001,
+                        .bytes = 13'300'001,
+                        .codec = "rs-legacy",
+                        .data = 6,
+                        .parity = 3,
+                        .cell_bytes = 1 << 20,
+                        .sources = {{0, "dn-1"}, {8, "dn-2"}}};
+  return group.Facts();
 }
 
 TEST(FactsProto, SurviveTheTrip) {
@@ -28,11 +31,12 @@ TEST(FactsProto, NumbersThatDoNotFitAreRefused) {
     change(&proto);
     return absl::IsInvalidArgument(FactsFromProto(proto).status());
   };
-  EXPECT_TRUE(refused([](v1::StripeFacts* facts) { facts->set_data(UINT32_MAX); }));
-  EXPECT_TRUE(refused([](v1::StripeFacts* facts) { facts->set_parity(0x80000003); }));
+  EXPECT_TRUE(
+      refused([](v1::StripeFacts* facts) { facts->mutable_blocks(8)->set_bytes(UINT64_MAX); }));
+  EXPECT_TRUE(refused([](v1::StripeFacts* facts) { facts->clear_blocks(); }));
   EXPECT_TRUE(
       refused([](v1::StripeFacts* facts) { facts->mutable_sources(0)->set_index(1u << 31); }));
-  EXPECT_TRUE(refused([](v1::StripeFacts* facts) { facts->clear_pool(); }));
+  EXPECT_TRUE(refused([](v1::StripeFacts* facts) { facts->clear_stripe_id(); }));
   EXPECT_FALSE(refused([](v1::StripeFacts*) {}));
 }
 

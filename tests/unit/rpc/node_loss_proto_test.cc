@@ -9,9 +9,10 @@ namespace {
 TEST(NodeLossProto, ALossComesOverTheWireWhole) {
   NodeLoss sample;
   sample.node = "n1";
+  sample.system = "qfs";
   sample.state = "dead";
   sample.silent_seconds = 12.5;
-  sample.state_in_hdfs = "live";
+  sample.state_in_system = "live";
   sample.helper_state = "draining";
   sample.helper_silent_seconds = 3;
   sample.loss = {{10, 1000}, {1, 100}, {2, 200}, {7, 700}, {4, 2, 1}, 5, 6, 3};
@@ -23,9 +24,10 @@ TEST(NodeLossProto, ALossComesOverTheWireWhole) {
   const std::optional<NodeLoss> got = NodeLossFromProto("n1", proto);
   ASSERT_TRUE(got.has_value());
   EXPECT_EQ(got->node, "n1");
+  EXPECT_EQ(got->system, "qfs");
   EXPECT_EQ(got->state, "dead");
   EXPECT_EQ(got->silent_seconds, 12.5);
-  EXPECT_EQ(got->state_in_hdfs, "live");
+  EXPECT_EQ(got->state_in_system, "live");
   EXPECT_EQ(got->helper_state, "draining");
   EXPECT_EQ(got->helper_silent_seconds, 3);
   EXPECT_EQ(got->loss, sample.loss);
@@ -40,13 +42,13 @@ TEST(NodeLossProto, ANodeThatIsNoDataNodeHasNone) {
 
 TEST(NodeLossProto, MoreClassesThanThisBuildKnowsAreIgnored) {
   v1::GetNodeLossResponse proto;
-  proto.set_hdfs(true);
+  proto.set_system("hdfs");
   for (uint64_t i = 1; i <= 5; ++i) proto.add_by_missing(i);
   EXPECT_EQ(NodeLossFromProto("n1", proto)->loss.by_missing, (std::array<uint64_t, 3>{1, 2, 3}));
 }
 
 TEST(NodeLossProto, NoAnswerOfTheNameNodeHasNoAge) {
-  EXPECT_EQ(HdfsFactsFromProto(HdfsFactsToProto({})), HdfsFacts{});
+  EXPECT_EQ(SourceFactsFromProto(SourceFactsToProto({})), SourceFacts{});
 }
 
 }  // namespace

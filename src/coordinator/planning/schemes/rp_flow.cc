@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packing of in-trees (docs/design/017-trees.md): each lane is a tree of k helpers, and the lanes
+// A packing of in-trees (docs/design/019-trees.md): each lane is a tree of k helpers, and the lanes
 // together use what the links have. A single path is as fast as its slowest link; a packing is
 // bounded by what can flow to the requestor.
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a block can be rebuilt over given links, and by which trees: docs/design/017-trees.md.
+// How fast a block can be rebuilt over given links, and by which trees: docs/design/019-trees.md.
 #pragma once
 
 #include <cstdint>

@@ -146,6 +146,20 @@ TEST_F(CoordinatorConfigTest, ANameNodeCanBeNamed) {
   }
 }
 
+TEST_F(CoordinatorConfigTest, AMetaserverCanBeNamed) {
+  EXPECT_TRUE(Load("")->qfs.metaservers.empty());
+  const auto config =
+      Load("[qfs]\nmetaservers = [\"10.0.0.1:20000\"]\ntimeout_seconds = 3\nfresh_seconds = 1\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->qfs.metaservers, std::vector<std::string>{"10.0.0.1:20000"});
+  EXPECT_EQ(config->qfs.timeout, std::chrono::seconds(3));
+  EXPECT_EQ(config->qfs.fresh, std::chrono::seconds(1));
+  for (const char* bad : {"metaservers = [\"nowhere\"]", "metaservers = [\"h:0x\"]",
+                          "timeout_seconds = 0", "fresh_seconds = 61", "metaserver = \"h:1\""}) {
+    EXPECT_FALSE(Load("[qfs]\n" + std::string(bad) + "\n").ok()) << bad;
+  }
+}
+
 TEST_F(CoordinatorConfigTest, WhatIsMissingOrUnknownRefusesTheStart) {
   std::ofstream(path_) << "[coordinator]\n";
   EXPECT_EQ(LoadCoordinatorConfig(path_).status(),

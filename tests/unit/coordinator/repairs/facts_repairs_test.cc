@@ -5,8 +5,9 @@
 
 #include <set>
 
-#include "coordinator/planning/lost_blocks.h"
 #include "coordinator/planning/scheme.h"
+#include "coordinator/planning/wanted_blocks.h"
+#include "model/systems/hdfs_group.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
 namespace ecpipe {
@@ -27,22 +28,22 @@ class FactsRepairs : public Repairs {
 
   // Of (3, 2), block i on DataNode i. Blocks have 250, 200, 200, 250, 250 bytes.
   static StripeFacts Facts(uint64_t bytes = 650) {
-    StripeFacts facts{.pool = "BP-1",
-                      .group = -32,
-                      .stamp = 7,
-                      .bytes = bytes,
-                      .codec = "rs",
-                      .data = 3,
-                      .parity = 2,
-                      .cell_bytes = 100,
-                      .sources = {}};
+    HdfsGroup group{.pool = "BP-1",
+                    .group = -32,
+                    .stamp = 7,
+                    .bytes = bytes,
+                    .codec = "rs",
+                    .data = 3,
+                    .parity = 2,
+                    .cell_bytes = 100,
+                    .sources = {}};
     for (int i = 0; i < 5; ++i) {
-      if (facts.BlockBytes(i) > 0) facts.sources.push_back({i, "dn" + std::to_string(i)});
+      if (group.BlockBytes(i) > 0) group.sources.push_back({i, "dn" + std::to_string(i)});
     }
-    return facts;
+    return group.Facts();
   }
   static RepairRequest RequestOf(const StripeFacts& facts, int target) {
-    RepairRequest request = Request(facts.BlockName(target));
+    RepairRequest request = Request(facts.blocks[static_cast<size_t>(target)].name);
     request.facts = facts;
     return request;
   }
@@ -117,7 +118,7 @@ TEST_F(FactsRepairs, ADatanodeWithoutHelperIsNamed) {
   clock_.Advance(std::chrono::seconds(2));
   const absl::Status later = coordinator_.BeginRepair(RequestOf(facts, 0)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(later)) << later;
-  EXPECT_TRUE(Says(later, "datanode:stranger: its helper has not registered")) << later;
+  EXPECT_TRUE(Says(later, "storage:stranger: its helper has not registered")) << later;
   EXPECT_TRUE(Says(later, "BP-1.blk_-28_7: no node is known to have it")) << later;
 }
 
@@ -236,7 +237,7 @@ TEST_F(FactsRepairs, NamesTheSourcesWhoseHelpersFoundThemCorrupt) {
 // Blocks 0, 1 and 4 have 250, 200 and 250 bytes.
 TEST_F(FactsRepairs, SeveralBlocksAreRepairedToTheEndOfTheLongest) {
   RepairRequest request = RequestOf(Facts(), 1);
-  request.block_ids.push_back(request.facts->BlockName(0));
+  request.block_ids.push_back(request.facts->blocks[0].name);
   const std::vector<uint64_t> lengths = {200, 250};
   for (const uint64_t bytes : {0, 250}) {
     request.bytes = bytes;
@@ -253,7 +254,7 @@ TEST_F(FactsRepairs, SeveralBlocksAreRepairedToTheEndOfTheLongest) {
 
 TEST_F(FactsRepairs, ABlockThatDoesNotExistIsRefusedBesideOneThatDoes) {
   RepairRequest request = RequestOf(Facts(90), 0);
-  request.block_ids.push_back(request.facts->BlockName(1));
+  request.block_ids.push_back(request.facts->blocks[1].name);
   const absl::Status refused = coordinator_.BeginRepair(request).status();
   EXPECT_TRUE(absl::IsInvalidArgument(refused));
   EXPECT_TRUE(Says(refused, "BP-1.blk_-31_7 does not exist")) << refused;
@@ -264,11 +265,11 @@ TEST_F(FactsRepairs, WhatCannotBeIsRefused) {
   request.block_ids = {"b0"};
   EXPECT_TRUE(Says(coordinator_.BeginRepair(request).status(), "not of stripe hdfs.BP-1.-32"));
   request = RequestOf(Facts(), 0);
-  request.facts->codec = "rs-vandermonde";
+  request.facts->code = "rs-vandermonde";
   EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.BeginRepair(request).status()));
   request = RequestOf(Facts(), 0);
   request.hosts = {"n6"};
-  EXPECT_TRUE(Says(coordinator_.BeginRepair(request).status(), "HDFS stores its blocks itself"));
+  EXPECT_TRUE(Says(coordinator_.BeginRepair(request).status(), "stores its blocks itself"));
 }
 
 TEST_F(FactsRepairs, VerifiesByParity) {

@@ -17,34 +17,12 @@
 
 #include "model/fault.h"
 #include "unit/coordinator/repairs/planned_path.h"
+#include "unit/coordinator/repairs/tracker_limits.h"
 #include "unit/coordinator/repairs/tracker_peek.h"
 
 namespace ecpipe {
 
 namespace search {
-
-inline constexpr RepairId kRepair = 1;
-inline const std::vector<std::string> kHelpers = {"h1", "h2", "h3"};
-inline const std::vector<std::string> kHosts = {"s", "t"};
-
-enum class Part { kRuns, kDone, kFailed, kKept };
-using PartId = std::pair<std::string, uint32_t>;  // node and attempt
-
-struct Broken {
-  std::string promise;
-};
-inline void Promise(bool kept, const char* promise) {
-  if (!kept) throw Broken{promise};
-}
-
-struct Limits {
-  int hosts = 0;  // of blocks b0, b1; none: a requestor takes b0
-  int faults = 0;
-  int ticks = 0;          // the clock moves
-  int looks = 0;          // somebody wants to know how the attempt comes on
-  size_t helpers = 2;     // of three, that a plan needs
-  uint32_t attempts = 2;  // for which there is a plan
-};
 
 // A repair with its helpers, its journal and whoever ordered it.
 class World {
@@ -83,8 +61,11 @@ class World {
         if (dead_.contains(node)) continue;
         steps.emplace_back(node + " dies", [node](World& world) { world.Die(node); });
         if (ticks_ == 0) continue;  // which alone show it
-        steps.emplace_back(node + " starts again",
-                           [node](World& world) { world.StartAgain(node); });
+        steps.emplace_back(node + " starts again", [node](World& world) {
+          --world.faults_;
+          ++world.starts_[node];
+          world.Forget(node);
+        });
       }
     }
     AddOrders(&steps);
@@ -95,7 +76,8 @@ class World {
     std::ostringstream key;
     key << TrackerPeek::Key(*repair_, now_) << '|' << faults_ << ticks_ << looks_ << waiting_;
     key << cancelled_ << granted_.value_or(9) << resumed_ << ended_ << reported_lately_;
-    for (const std::string& block : told_ends_) key << block;
+    key << in_journal_;
+    for (const auto& [block, stored] : told_ends_) key << block << stored;
     for (const Action& action : pending_) {
       key << action.index();
       if (const auto* ask = std::get_if<action::AskParts>(&action)) {
@@ -103,7 +85,7 @@ class World {
       }
     }
     for (const auto& [part, state] : parts_) {
-      key << part.first << part.second << static_cast<int>(state);
+      key << part.first << part.second << static_cast<int>(state) << told_.contains(part);
     }
     for (const auto& [part, status] : reports_) key << 'r' << part.first << part.second << status;
     for (const std::string& node : dead_) key << 'd' << node;
@@ -134,9 +116,18 @@ class World {
     }
     Promise(repair_->gone(), "every repair ends");
     Promise(!waiting_, "every call is answered");
-    if (hosted_ && granted_) {
-      Promise(told_ends_.size() == request_.hosts.size(),
-              "whoever ordered a hosted repair hears of the end of each block");
+    Promise(!in_journal_, "the journal has no repair as running that has ended");
+    for (const auto& [part, state] : parts_) {
+      const bool over =
+          state != Part::kRuns || told_.contains(part) || starts_.contains(part.first);
+      Promise(over || repair_->record().state == RepairState::kDone,
+              "no part of a failed repair runs on");
+    }
+    if (!hosted_ || !granted_) return;
+    Promise(told_ends_.size() == request_.hosts.size(),
+            "whoever ordered a hosted repair hears of the end of each block");
+    for (const auto& [block, stored] : told_ends_) {
+      Promise(stored == moved_.contains(block == "b0" ? 0 : 1), "what is told is true");
     }
   }
 
@@ -173,6 +164,7 @@ class World {
       const uint32_t attempt = std::get<action::Journal>(action).record.attempt;
       add("journaled", [attempt](World& world) {
         world.journaled_.insert(attempt);
+        world.in_journal_ = true;
         return event::Journaled{};
       });
       add_fault("journal is full", [full](World&) { return event::Journaled{full}; });
@@ -290,7 +282,9 @@ class World {
       const std::string& node = handout.helper.node;
       const bool refused = node == refuses || dead_.contains(node);
       if (!dead_.contains(node) && (!refused || runs)) {
-        parts_[{node, handout.part.attempt}] = Part::kRuns;
+        const PartId part{node, handout.part.attempt};
+        parts_[part] = Part::kRuns;
+        told_.erase(part);  // a word that came before the part
       }
       if (!refused) continue;
       started.refused[node] = "refused";
@@ -350,14 +344,6 @@ class World {
   void Die(const std::string& node) {
     --faults_;
     dead_.insert(node);
-    Forget(node);
-  }
-  void StartAgain(const std::string& node) {
-    --faults_;
-    ++starts_[node];
-    for (const auto& [part, state] : parts_) {
-      if (part.first == node) told_.insert(part);  // it has no part any more
-    }
     Forget(node);
   }
   void Forget(const std::string& node) {
@@ -446,11 +432,12 @@ class World {
       }
     }
   }
-  // Whoever still has a part of an attempt up to this one knows that it is over.
+  // Whoever still has a part of an attempt up to this one knows that it is over. Not who has
+  // started again: it has no part, or one that it was handed after the plan, which ends by itself.
   void CheckTold(uint32_t last) const {
     for (const PartId& part : sent_) {
       Promise(part.second > last || told_.contains(part) || reported_.contains(part) ||
-                  dead_.contains(part.first),
+                  dead_.contains(part.first) || starts_.contains(part.first),
               "cancelled attempts are told");
     }
   }
@@ -469,16 +456,15 @@ class World {
   void Check(const action::End& end) {
     Promise(ended_ == end.again, "a repair ends once");
     ended_ = true;
+    in_journal_ = false;
     if (end.record.state != RepairState::kDone) return CheckTold(attempts_);
     Promise(!hosted_ || moved_.size() == request_.hosts.size(),
             "a hosted repair is done when its blocks have moved");
   }
   void Check(const action::TellEnd& tell) {
-    const std::string& block = tell.end.block_id;
-    Promise(ended_ && granted_ && told_ends_.insert(block).second,
-            "the end of a block is told once");
-    const Row row = block == "b0" ? 0 : 1;
-    Promise(tell.end.status.ok() == moved_.contains(row), "what is told is true");
+    Promise(
+        ended_ && granted_ && told_ends_.emplace(tell.end.block_id, tell.end.status.ok()).second,
+        "the end of a block is told once");
   }
 
   bool hosted_;
@@ -505,9 +491,10 @@ class World {
   uint32_t resumed_ = 0;
   bool waiting_ = false;  // a call has no answer yet
   bool cancelled_ = false;
+  bool in_journal_ = false;  // as running
   bool ended_ = false;
-  bool reported_lately_ = false;     // within the time after which silence ends a repair
-  std::set<std::string> told_ends_;  // block ids
+  bool reported_lately_ = false;           // within the time after which silence ends a repair
+  std::map<std::string, bool> told_ends_;  // by block id: whether it is stored
 };
 
 }  // namespace search

@@ -39,7 +39,7 @@ TEST(FsckParser, ReadsGroupsInPiecesOfAnySize) {
     ASSERT_EQ(table->size(), 1u);
     const BlockGroup* const group = table->Find(kPool, kGroup);
     ASSERT_NE(group, nullptr);
-    const auto facts = table->FactsOf(*group);
+    const auto facts = table->GroupOf(*group);
     ASSERT_TRUE(facts.ok()) << facts.status();
     EXPECT_EQ(facts->stamp, 1001u);
     EXPECT_EQ(facts->bytes, 13300001u);
@@ -158,7 +158,7 @@ TEST(GroupTable, SaysWhyAGroupCannotBeRepaired) {
   ASSERT_TRUE(table.Add(kPool, kGroup + 32, 5, 10, "RS-6-3").ok());
   table.Seal();
   for (const BlockGroup& group : table.groups()) {
-    const auto facts = table.FactsOf(group);
+    const auto facts = table.GroupOf(group);
     EXPECT_TRUE(absl::IsFailedPrecondition(facts.status())) << facts.status();
     EXPECT_THAT(std::string(facts.status().message()), HasSubstr(std::to_string(group.id)));
   }

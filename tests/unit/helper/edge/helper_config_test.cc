@@ -87,7 +87,11 @@ TEST_F(HelperConfigTest, EachRequiredKeyIsMissed) {
 
 TEST_F(HelperConfigTest, EveryMistakeIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
-      {"store = \"zfs\"\n", ":5: helper.store: 'zfs' is not one of plain, hdfs"},
+      {"store = \"zfs\"\n", ":5: helper.store: 'zfs' is not one of plain, hdfs, qfs"},
+      {"store = \"qfs\"\nchunkserver = \"nowhere\"\n",
+       ":6: helper.chunkserver: 'nowhere' is not HOST:PORT of a chunkserver, with a host of "
+       "letters, "
+       "digits, '.', '_' and '-'"},
       {"report_seconds = 0.05\n",
        ":5: helper.report_seconds: must be at least 0.1: each scan looks at all directories"},
       {"[endpoint]\naddress = \"/run/x\"\n",

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "helper/store/hdfs_meta.h"
-#include "model/hdfs_block.h"
+#include "model/systems/hdfs_block.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe {

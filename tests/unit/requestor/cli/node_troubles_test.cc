@@ -20,9 +20,10 @@ NodeStatus Healthy() {
   node.data_address = "10.0.0.1:7712";
   node.seconds_since_heartbeat = 0.7;
   node.answers = true;
+  node.system = "hdfs";
   node.storage_id = "uuid";
   node.reported_blocks = true;
-  node.state_in_hdfs = "live";
+  node.state_in_system = "live";
   return node;
 }
 
@@ -64,8 +65,8 @@ TEST(NodeTroubles, HeartbeatsAndDirectories) {
   NodeStatus node = Healthy();
   node.seconds_since_heartbeat = 4.2;
   node.failed_roots = {"/data/2: No such file or directory"};
-  EXPECT_THAT(TroublesOf(node, true), ElementsAre("its last heartbeat is 4.2 s old",
-                                                  HasSubstr("/data/2: No such file")));
+  EXPECT_THAT(TroublesOf(node, true),
+              ElementsAre("its last heartbeat is 4.2 s old", HasSubstr("/data/2: No such file")));
   node.state = "dead";
   node.seconds_since_heartbeat = 61;
   EXPECT_THAT(TroublesOf(node, true), ElementsAre(HasSubstr("no heartbeat for 61 s")));
@@ -74,8 +75,8 @@ TEST(NodeTroubles, HeartbeatsAndDirectories) {
 TEST(NodeTroubles, WhatHdfsKnowsOfIt) {
   NodeStatus node = Healthy();
   node.reported_blocks = false;
-  node.state_in_hdfs = "dead";
-  node.silent_in_hdfs_seconds = 640;
+  node.state_in_system = "dead";
+  node.silent_in_system_seconds = 640;
   EXPECT_THAT(TroublesOf(node, true), ElementsAre(HasSubstr("has not reported its blocks"),
                                                   HasSubstr("as dead and last heard of it 640 s")));
   node.storage_id = "";

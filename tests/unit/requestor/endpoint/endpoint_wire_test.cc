@@ -20,8 +20,7 @@ std::span<const uint8_t> Bytes(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-std::string With(const std::string& line, const std::string& instead,
-                 std::string text = kRequest) {
+std::string With(const std::string& line, const std::string& instead, std::string text = kRequest) {
   const size_t at = text.find(line);
   EXPECT_NE(at, std::string::npos) << line;
   return text.replace(at, line.size(), instead);
@@ -30,9 +29,10 @@ std::string With(const std::string& line, const std::string& instead,
 TEST(EndpointWire, ReadsARequest) {
   const auto request = ParseEndpointRequest(kRequest);
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->facts.group, INT64_MIN + 16);
-  EXPECT_EQ(request->facts.sources.size(), 3u);
-  EXPECT_EQ(request->facts.sources[1], (StripeFacts::Source{0, "dn-2"}));
+  EXPECT_EQ(request->facts->stripe_id, "hdfs.BP-1-127.0.0.1-17.-9223372036854775792");
+  EXPECT_EQ(request->targets[0].block_id, "BP-1-127.0.0.1-17.blk_-9223372036854775790_1001");
+  EXPECT_EQ(request->facts->sources.size(), 3u);
+  EXPECT_EQ(request->facts->sources[1], (StripeFacts::Source{0, "dn-2"}));
   ASSERT_EQ(request->targets.size(), 1u);
   EXPECT_EQ(request->targets[0].index, 2);
   EXPECT_EQ(request->offset, 5u);
@@ -83,10 +83,9 @@ TEST(EndpointWire, RefusesTargetsThatDoNotFit) {
       {"0 1", "9 x", "'bytes'"},
   };
   for (const auto& [targets, bytes, why] : cases) {
-    const absl::Status status =
-        ParseEndpointRequest(With("target 2", "target " + targets,
-                                  With("bytes 2097147", "bytes " + bytes)))
-            .status();
+    const absl::Status status = ParseEndpointRequest(With("target 2", "target " + targets,
+                                                          With("bytes 2097147", "bytes " + bytes)))
+                                    .status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << targets;
     EXPECT_THAT(std::string(status.message()), HasSubstr(why)) << targets;
   }
@@ -96,7 +95,7 @@ TEST(EndpointWire, RefusesWhatIsNotExactlyARequest) {
   const std::pair<std::string, std::string> cases[] = {
       {"", "missing"},
       {With("store hdfs\n", ""), "'store'"},
-      {With("store hdfs", "store qfs"), "'store'"},
+      {With("store hdfs", "store gfs"), "'store'"},
       {With("pool BP", "pool ../BP"), "pool"},
       {With("group -9223372036854775792", "group 5"), "group 5"},
       {With("stamp 1001", "stamp -1"), "'stamp'"},

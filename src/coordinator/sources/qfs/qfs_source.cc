@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/sources/qfs/qfs_source.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/bytes/utf8_text.h"
+#include "base/status.h"
+
+namespace ecpipe {
+namespace {
+
+// A name for a chunk that does not exist; no file has it.
+std::string NameOfHole(const QfsFile& file, uint64_t address) {
+  return "qfs." + std::to_string(file.file) + ".hole." + std::to_string(address);
+}
+
+// The chunks of a group, by their place in it; nullopt: the metaserver lists none there.
+using Group = std::vector<std::optional<QfsLayoutChunk>>;
+absl::StatusOr<Group> GroupIn(const QfsFile& file, uint64_t group,
+                              const std::vector<QfsLayoutChunk>& layout) {
+  const uint64_t begin = file.GroupAddress(group);
+  const uint64_t end = file.GroupAddress(group + 1);
+  Group chunks(static_cast<size_t>(file.blocks()));
+  for (const QfsLayoutChunk& chunk : layout) {
+    if (chunk.address < begin || chunk.address >= end) continue;
+    if (chunk.address % kQfsChunkBytes != 0) {
+      return absl::InvalidArgumentError("the metaserver lists a chunk at address " +
+                                        std::to_string(chunk.address) +
+                                        ", which is not a multiple of 64 MiB");
+    }
+    chunks[static_cast<size_t>((chunk.address - begin) / kQfsChunkBytes)] = chunk;
+  }
+  return chunks;
+}
+
+absl::StatusOr<std::vector<QfsLayoutChunk>> AskLayout(MetaServerClient* client, const QfsFile& file,
+                                                      uint64_t group) {
+  const uint64_t end = file.GroupAddress(group + 1);
+  std::vector<QfsLayoutChunk> chunks;
+  // Each answer has one more chunk at least.
+  for (uint64_t from = file.GroupAddress(group); from < end;) {
+    ECPIPE_ASSIGN_OR_RETURN(const MetaAnswer answer,
+                            client->Ask("GETLAYOUT",
+                                        {{"File-handle", std::to_string(file.file)},
+                                         {"Start-offset", std::to_string(from)},
+                                         {"Max-chunks", std::to_string(file.blocks())},
+                                         {"Continue-if-no-replicas", "1"}},
+                                        "the layout of file " + std::to_string(file.file)));
+    ECPIPE_ASSIGN_OR_RETURN(const int64_t bytes, answer.Number("File-size"));
+    if (static_cast<uint64_t>(bytes) != file.bytes) {
+      return absl::UnavailableError("file " + std::to_string(file.file) +
+                                    " has changed its length between two answers; ask again");
+    }
+    ECPIPE_ASSIGN_OR_RETURN(const std::vector<QfsLayoutChunk> more, ParseQfsLayout(answer.content));
+    const auto has_more = answer.fields.find("Has-more-chunks");
+    for (const QfsLayoutChunk& chunk : more) {
+      if (chunk.address < from) {
+        return absl::InvalidArgumentError("the metaserver lists chunks that were not asked for");
+      }
+      if (chunk.address < end) chunks.push_back(chunk);
+    }
+    if (more.empty() || has_more == answer.fields.end() || has_more->second != "1") break;
+    from = more.back().address + kQfsChunkBytes;
+  }
+  return chunks;
+}
+
+absl::StatusOr<QfsPlace> AskPlace(MetaServerClient* client, const QfsChunkId& id) {
+  ECPIPE_ASSIGN_OR_RETURN(const MetaAnswer answer,
+                          client->Ask("GETPATHNAME", {{"Chunk-handle", std::to_string(id.chunk)}},
+                                      "where chunk " + std::to_string(id.chunk) + " is"));
+  QfsPlace place;
+  ECPIPE_ASSIGN_OR_RETURN(place.file, QfsFileOf(answer));
+  place.id = {place.file.file, id.chunk, 0};
+  ECPIPE_ASSIGN_OR_RETURN(place.id.version, answer.Number("Chunk-version"));
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t address, answer.Number("Chunk-offset"));
+  place.address = static_cast<uint64_t>(address);
+  ECPIPE_RETURN_IF_ERROR(Annotate(place.Validate(), "the metaserver's answer"));
+  return place;
+}
+
+absl::Status CheckClaim(const std::string& block_id, const QfsPlace& is, const std::string& claim) {
+  if (claim.empty()) return absl::OkStatus();
+  ECPIPE_ASSIGN_OR_RETURN(const QfsPlace said, QfsPlace::OfClaim(claim));
+  const std::string difference = DifferenceOf(is, said);
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "block " + block_id + ": the request does not say what the metaserver says: " + difference);
+}
+
+}  // namespace
+
+absl::StatusOr<StripeFacts> QfsFacts(const QfsPlace& place,
+                                     const std::vector<QfsLayoutChunk>& layout) {
+  const QfsFile& file = place.file;
+  ECPIPE_ASSIGN_OR_RETURN(const Group group, GroupIn(file, place.group(), layout));
+  const std::optional<QfsLayoutChunk>& own = group[static_cast<size_t>(place.index())];
+  if (!own || own->chunk != place.id.chunk || own->version != place.id.version) {
+    return absl::UnavailableError("block " + place.id.Name() +
+                                  " is not in the metaserver's list of its group's chunks: the "
+                                  "file was changed between two answers; ask again");
+  }
+  StripeFacts facts{file.StripeId(place.group()), file.Code(), {}, {}};
+  for (int i = 0; i < file.blocks(); ++i) {
+    const std::optional<QfsLayoutChunk>& chunk = group[static_cast<size_t>(i)];
+    const uint64_t bytes = file.ChunkBytes(place.group(), i);
+    const uint64_t address =
+        file.GroupAddress(place.group()) + static_cast<uint64_t>(i) * kQfsChunkBytes;
+    if (!chunk) {
+      // A data chunk that was never written is a hole. The recovery chunks say that the group was
+      // written to its end: without one, what is missing may only be on its way.
+      if (i >= file.data) {
+        return absl::FailedPreconditionError(
+            "block " + place.id.Name() + ": its group has no recovery chunk at address " +
+            std::to_string(address) + ", so it is not written to its end");
+      }
+      facts.blocks.push_back({NameOfHole(file, address), 0});
+      continue;
+    }
+    if (bytes == 0) {
+      return absl::FailedPreconditionError("block " + place.id.Name() +
+                                           ": its group has a chunk at address " +
+                                           std::to_string(address) + ", which a file of " +
+                                           std::to_string(file.bytes) + " bytes does not have");
+    }
+    facts.blocks.push_back({QfsChunkId{file.file, chunk->chunk, chunk->version}.Name(), bytes});
+    for (const std::string& server : chunk->servers) {
+      const absl::StatusOr<std::string> id = QfsStorageId(server);
+      if (id.ok()) facts.sources.push_back({i, *id});  // no helper can have registered another
+    }
+  }
+  ECPIPE_RETURN_IF_ERROR(Annotate(facts.Validate(), "the metaserver's answer"));
+  return facts;
+}
+
+std::optional<std::string> QfsSource::BlockNamed(const std::string& text) const {
+  return ParseQfsChunk(text).ok() ? std::optional(text) : std::nullopt;
+}
+
+template <typename Answer>
+absl::StatusOr<Answer> QfsSource::Asked(
+    const std::function<absl::StatusOr<Answer>(MetaServerClient* client)>& ask) {
+  if (options_.metaservers.empty()) {
+    return absl::NotFoundError(
+        "no metaserver is configured; to find chunks of QFS set [qfs] metaservers");
+  }
+  const TimePoint deadline = Clock::System().Now() + options_.timeout;
+  {
+    MutexLock lock(&mutex_);
+    while (asking_ >= kMaxAsking) {
+      if (asked_.WaitUntil(lock, deadline) || Clock::System().Now() < deadline) continue;
+      return absl::UnavailableError("too many questions to the metaserver are under way");
+    }
+    ++asking_;
+  }
+  constexpr int kAttempts = 2;  // a metaserver that restarts has closed the connection
+  absl::StatusOr<Answer> answer = absl::UnavailableError("no metaserver was asked");
+  for (int attempt = 0; attempt < kAttempts && absl::IsUnavailable(answer.status()); ++attempt) {
+    for (const std::string& metaserver : options_.metaservers) {
+      absl::StatusOr<MetaServerClient> client = MetaServerClient::Connect(metaserver, deadline);
+      answer = client.ok() ? ask(&*client) : absl::StatusOr<Answer>(client.status());
+      if (!absl::IsUnavailable(answer.status())) break;
+    }
+  }
+  const absl::StatusCode code = answer.status().code();
+  const bool told = code == absl::StatusCode::kOk || code == absl::StatusCode::kNotFound ||
+                    code == absl::StatusCode::kFailedPrecondition;
+  {
+    MutexLock lock(&mutex_);
+    --asking_;
+    if (told) answered_ = clock_->Now();
+    last_error_ = told ? "" : CleanText(StatusText(answer.status()));
+  }
+  asked_.NotifyAll();
+  // Garbage is a trouble of the metaserver, not of who asks.
+  if (code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kResourceExhausted) {
+    return absl::UnavailableError(answer.status().message());
+  }
+  return answer;
+}
+
+absl::StatusOr<StripeFacts> QfsSource::FactsOf(const std::string& block_id,
+                                               const std::string& claim) {
+  ECPIPE_ASSIGN_OR_RETURN(const QfsChunkId id, ParseQfsChunk(block_id));
+  if (!claim.empty()) ECPIPE_RETURN_IF_ERROR(QfsPlace::OfClaim(claim).status());
+  {
+    MutexLock lock(&mutex_);
+    const auto known = known_.find(block_id);
+    const bool fresh =
+        known != known_.end() && clock_->Now() - known->second.as_of < options_.fresh;
+    // A request that says something else may know better.
+    if (fresh && CheckClaim(block_id, known->second.place, claim).ok()) return known->second.facts;
+  }
+  const TimePoint as_of = clock_->Now();
+  ECPIPE_ASSIGN_OR_RETURN(
+      const Known known, Asked<Known>([&](MetaServerClient* client) -> absl::StatusOr<Known> {
+        ECPIPE_ASSIGN_OR_RETURN(const QfsPlace place, AskPlace(client, id));
+        if (place.id != id) {
+          return absl::FailedPreconditionError("block " + block_id +
+                                               ": the metaserver knows it as " + place.id.Name());
+        }
+        ECPIPE_RETURN_IF_ERROR(CheckClaim(block_id, place, claim));
+        ECPIPE_ASSIGN_OR_RETURN(const std::vector<QfsLayoutChunk> layout,
+                                AskLayout(client, place.file, place.group()));
+        ECPIPE_ASSIGN_OR_RETURN(StripeFacts facts, QfsFacts(place, layout));
+        return Known{place, std::move(facts), as_of};
+      }));
+  Remember(block_id, known);
+  return known.facts;
+}
+
+void QfsSource::Remember(const std::string& block_id, const Known& known) {
+  MutexLock lock(&mutex_);
+  if (known_.size() >= kMaxKnown) {
+    const TimePoint now = clock_->Now();
+    std::erase_if(known_,
+                  [&](const auto& entry) { return now - entry.second.as_of >= options_.fresh; });
+    if (known_.size() >= kMaxKnown) known_.clear();
+  }
+  known_[block_id] = known;
+}
+
+absl::StatusOr<StripedFile> QfsSource::FileAt(const std::string& path, uint64_t offset) {
+  if (path.empty() || path[0] != '/' || path.size() > StripedFile::kMaxPathBytes ||
+      path.find_first_of("\r\n") != std::string::npos) {
+    return absl::InvalidArgumentError("a path of QFS begins with '/', and has no line ends");
+  }
+  return Asked<StripedFile>([&](MetaServerClient* client) -> absl::StatusOr<StripedFile> {
+    ECPIPE_ASSIGN_OR_RETURN(
+        const MetaAnswer answer,
+        client->Ask("LOOKUP_PATH", {{"Root File-handle", "2"}, {"Pathname", path}}, path));
+    StripedFile striped;
+    if (answer.Number("File-size").value_or(1) == 0) return striped;
+    ECPIPE_ASSIGN_OR_RETURN(const QfsFile file, QfsFileOf(answer));
+    striped.bytes = file.bytes;
+    const uint64_t group_bytes = static_cast<uint64_t>(file.data) * kQfsChunkBytes;
+    if (offset >= file.bytes) return striped;
+    for (uint64_t group = offset / group_bytes;
+         group < file.groups() && striped.parts.size() < StripedFile::kMaxParts; ++group) {
+      ECPIPE_ASSIGN_OR_RETURN(const std::vector<QfsLayoutChunk> layout,
+                              AskLayout(client, file, group));
+      ECPIPE_ASSIGN_OR_RETURN(const Group chunks, GroupIn(file, group, layout));
+      StripedFile::Part part{group * group_bytes,
+                             std::min(group_bytes, file.bytes - group * group_bytes),
+                             file.cell_bytes,
+                             {}};
+      for (int i = 0; i < file.data; ++i) {
+        const std::optional<QfsLayoutChunk>& chunk = chunks[static_cast<size_t>(i)];
+        part.data_blocks.push_back(
+            chunk ? QfsChunkId{file.file, chunk->chunk, chunk->version}.Name() : "");
+      }
+      striped.parts.push_back(std::move(part));
+    }
+    return striped;
+  });
+}
+
+bool QfsSource::Reports(const NodeView& node) const {
+  const std::shared_ptr<const NodeBlocks> blocks = reported_.Of(node.record.node_id);
+  return blocks != nullptr && blocks->incarnation == node.record.incarnation;
+}
+
+absl::StatusOr<ReportedBlocks::Outcome> QfsSource::Take(BlockReport report) {
+  const std::optional<NodeView> node = nodes_->Find(report.node);
+  if (!node || node->record.incarnation != report.incarnation) {
+    return absl::NotFoundError(
+        "node " + report.node +
+        " is not registered with this incarnation; register it, then report its blocks");
+  }
+  const std::string name = report.node;
+  ECPIPE_ASSIGN_OR_RETURN(const ReportedBlocks::Outcome outcome,
+                          reported_.Take(std::move(report), clock_->Now()));
+  if (outcome != ReportedBlocks::Outcome::kTaken) return outcome;
+  const std::shared_ptr<const NodeBlocks> has = reported_.Of(name);
+  for (const CorruptBlock& corrupt : corrupt_->All()) {
+    const absl::StatusOr<QfsChunkId> chunk = ParseQfsChunk(corrupt.block_id);
+    if (corrupt.node != name || !chunk.ok()) continue;
+    const InternalBlock* const found = FindBlockIn(*has, kQfsPool, chunk->chunk);
+    const bool there = found != nullptr && found->stamp == static_cast<uint64_t>(chunk->version);
+    if (!there) corrupt_->Forget(corrupt.block_id);
+  }
+  return outcome;
+}
+
+QfsSource::Live QfsSource::LiveBlocks() {
+  Live live;
+  for (const NodeView& node : nodes_->All()) {
+    if (!HasNode(node.record.storage_id) || node.state == NodeState::kDead) continue;
+    if (!Reports(node)) {
+      ++live.unreported;
+      continue;
+    }
+    live.blocks.push_back(reported_.Of(node.record.node_id));
+    live.oldest_seconds =
+        std::max(live.oldest_seconds, Seconds(clock_->Now() - live.blocks.back()->reported));
+  }
+  return live;
+}
+
+SourceFacts QfsSource::Facts() {
+  MutexLock lock(&mutex_);
+  SourceFacts facts{!options_.metaservers.empty(), std::nullopt, known_.size(), last_error_, ""};
+  if (answered_) facts.age_seconds = Seconds(clock_->Now() - *answered_);
+  return facts;
+}
+
+std::optional<SourceStatus> QfsSource::Overview() {
+  const Live live = LiveBlocks();
+  if (options_.metaservers.empty() && live.blocks.empty()) return std::nullopt;
+  SourceStatus status{Facts(), live.blocks.size(), 0, 0, 0};
+  for (const auto& blocks : live.blocks) status.blocks += blocks->block_count;
+  return status;
+}
+
+SystemNode QfsSource::NodeOf(const NodeView& node) { return {Reports(node), "", 0}; }
+
+absl::StatusOr<NodeLoss> QfsSource::LossOf(const NodeView& node,
+                                           const std::set<std::string>& running) {
+  NodeLoss loss;
+  loss.node = node.record.node_id;
+  loss.system = system();
+  loss.state = loss.helper_state = NodeStateName(node.state);
+  loss.silent_seconds = loss.helper_silent_seconds = node.seconds_since_heartbeat;
+  loss.facts = Facts();
+  const Live live = LiveBlocks();
+  loss.report_age_seconds = live.oldest_seconds;
+  loss.unreported_nodes = live.unreported;
+  if (node.state != NodeState::kDead) return loss;
+  const std::shared_ptr<const NodeBlocks> had = reported_.Of(node.record.node_id);
+  if (had == nullptr) {
+    return absl::NotFoundError("node " + node.record.node_id +
+                               " is dead and never reported its chunks to this coordinator, so "
+                               "what it had is not known here; run qfsfsck");
+  }
+  std::set<int64_t> repaired;  // at present
+  for (const std::string& block_id : running) {
+    if (const auto chunk = ParseQfsChunk(block_id); chunk.ok()) repaired.insert(chunk->chunk);
+  }
+  for (const auto& [pool, blocks] : had->pools) {
+    for (const InternalBlock& block : blocks) {
+      loss.loss.lost.Add(block.bytes);
+      const bool rebuilt = std::any_of(live.blocks.begin(), live.blocks.end(), [&](const auto& of) {
+        const InternalBlock* const found = FindBlockIn(*of, kQfsPool, block.id);
+        return found != nullptr && found->stamp >= block.stamp;
+      });
+      (rebuilt ? loss.loss.rebuilt : loss.loss.outstanding).Add(block.bytes);
+      if (rebuilt) continue;
+      ++loss.loss.of_unknown_groups;
+      if (repaired.contains(block.id)) ++loss.loss.repairs_running;
+    }
+  }
+  return loss;
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the coordinator knows of QFS: which chunks form a stripe and where they are, from the
+// metaserver, when somebody asks; and from the reports of helpers what each chunkserver has.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "coordinator/cluster/corrupt_blocks.h"
+#include "coordinator/cluster/node_registry.h"
+#include "coordinator/sources/qfs/metaserver_client.h"
+#include "coordinator/sources/stripe_source.h"
+#include "model/systems/qfs_chunk.h"
+
+namespace ecpipe {
+
+struct QfsOptions {
+  std::vector<std::string> metaservers;  // host:port of their client ports, asked in turn
+  // A request waits so long for the metaserver: less than a requestor waits for its answer.
+  Duration timeout = std::chrono::seconds(4);
+  // Answers are used again for so long. Where chunks are may be out of date by that; a repair that
+  // relies on it reads no wrong bytes, since helpers check what they open.
+  Duration fresh = std::chrono::seconds(2);
+};
+
+// Thread-safe.
+class QfsSource : public StripeSource {
+ public:
+  // Groups that are remembered; each takes some kilobytes.
+  static constexpr size_t kMaxKnown = 1024;
+  // Questions under way; those beyond wait, so that a storm of repairs does not become one of
+  // connections.
+  static constexpr int kMaxAsking = 16;
+
+  // All outlive the source.
+  QfsSource(NodeRegistry* nodes, CorruptBlocks* corrupt, QfsOptions options, const Clock* clock)
+      : nodes_(nodes), corrupt_(corrupt), options_(std::move(options)), clock_(clock) {}
+
+  std::string system() const override { return "qfs"; }
+  std::optional<std::string> BlockNamed(const std::string& text) const override;
+  bool HasNode(const std::string& storage_id) const override { return IsQfsStorageId(storage_id); }
+  // The claim is that of QfsPlace.
+  absl::StatusOr<StripeFacts> FactsOf(const std::string& block_id,
+                                      const std::string& claim) override;
+  absl::StatusOr<StripedFile> FileAt(const std::string& path, uint64_t offset) override;
+  absl::StatusOr<ReportedBlocks::Outcome> Take(BlockReport report) override;
+  std::optional<SourceStatus> Overview() override;
+  SystemNode NodeOf(const NodeView& node) override;
+  // By reports alone: a lost chunk is rebuilt when another live node reports it. What stripes the
+  // outstanding ones are of is not asked, so they count as of unknown stripes.
+  absl::StatusOr<NodeLoss> LossOf(const NodeView& node,
+                                  const std::set<std::string>& running) override;
+
+ private:
+  // A chunk with its stripe, as the metaserver told it.
+  struct Known {
+    QfsPlace place;
+    StripeFacts facts;
+    TimePoint as_of{};
+  };
+  struct Live {
+    std::vector<std::shared_ptr<const NodeBlocks>> blocks;
+    double oldest_seconds = 0;
+    uint64_t unreported = 0;  // nodes
+  };
+
+  // Runs `ask` over a connection, once more if that is lost, with each metaserver in turn.
+  template <typename Answer>
+  absl::StatusOr<Answer> Asked(
+      const std::function<absl::StatusOr<Answer>(MetaServerClient* client)>& ask);
+  void Remember(const std::string& block_id, const Known& known);
+  bool Reports(const NodeView& node) const;
+  Live LiveBlocks();
+  SourceFacts Facts();
+
+  NodeRegistry* const nodes_;
+  CorruptBlocks* const corrupt_;
+  const QfsOptions options_;
+  const Clock* const clock_;
+  ReportedBlocks reported_;
+
+  Mutex mutex_;
+  CondVar asked_;
+  int asking_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);  // by block
+  std::optional<TimePoint> answered_ ABSL_GUARDED_BY(mutex_);   // the last time
+  std::string last_error_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The stripe of a chunk at this place, from the metaserver's list of its group's chunks.
+// UNAVAILABLE: the list does not have the chunk as `place` has it, so the file was changed between
+// two answers. FAILED_PRECONDITION: the group is not complete. Pure.
+absl::StatusOr<StripeFacts> QfsFacts(const QfsPlace& place,
+                                     const std::vector<QfsLayoutChunk>& layout);
+
+}  // namespace ecpipe

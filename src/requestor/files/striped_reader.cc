@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/files/striped_reader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "base/mutex.h"
+#include "base/status.h"
+
+namespace ecpipe {
+namespace {
+
+// More would not be faster: each has a repair of its own.
+constexpr size_t kReaders = 8;
+
+// How many bytes of the first `end` bytes of the part are in the block.
+uint64_t BytesBefore(const StripedFile::Part& part, size_t block, uint64_t end) {
+  const uint64_t row = part.cell_bytes * part.data_blocks.size();
+  const uint64_t before = part.cell_bytes * block;
+  const uint64_t last = end % row;
+  return end / row * part.cell_bytes +
+         (last <= before ? 0 : std::min(last - before, part.cell_bytes));
+}
+
+struct Piece {
+  BlockRange range;
+  std::vector<uint8_t> bytes;
+};
+
+// Fills the pieces, several at a time.
+absl::Status ReadPieces(const StripedFile::Part& part, const ReadBlockFn& read,
+                        std::vector<Piece>* pieces) {
+  std::atomic<size_t> next{0};
+  Mutex mutex;
+  absl::Status failed;
+  const auto work = [&] {
+    for (size_t i = next++; i < pieces->size(); i = next++) {
+      Piece& piece = (*pieces)[i];
+      piece.bytes.assign(static_cast<size_t>(piece.range.bytes), 0);
+      if (piece.bytes.empty() || part.data_blocks[i].empty()) continue;  // zeros
+      const absl::Status status = read(part.data_blocks[i], piece.range.offset, piece.bytes);
+      if (status.ok()) continue;
+      next = pieces->size();
+      MutexLock lock(&mutex);
+      failed.Update(status);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min(kReaders, pieces->size()); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  MutexLock lock(&mutex);
+  return failed;
+}
+
+}  // namespace
+
+BlockRange RangeInBlock(const StripedFile::Part& part, size_t block, uint64_t begin, uint64_t end) {
+  const uint64_t offset = BytesBefore(part, block, begin);
+  return {offset, BytesBefore(part, block, end) - offset};
+}
+
+absl::Status ReadPart(const StripedFile::Part& part, uint64_t begin, uint64_t end,
+                      const ReadBlockFn& read, const TakeBytesFn& take) {
+  begin = std::max(begin, part.offset) - part.offset;
+  end = std::min(end, part.offset + part.bytes) - part.offset;
+  const uint64_t row = part.cell_bytes * part.data_blocks.size();
+  const uint64_t rows = kStripedWindowBytes / row;
+  for (uint64_t at = begin; at < end;) {
+    const uint64_t window_end =
+        std::min(rows > 0 ? at - at % row + rows * row : at + kStripedWindowBytes, end);
+    std::vector<Piece> pieces(part.data_blocks.size());
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      pieces[i].range = RangeInBlock(part, i, at, window_end);
+    }
+    ECPIPE_RETURN_IF_ERROR(ReadPieces(part, read, &pieces));
+    for (std::vector<size_t> taken(pieces.size(), 0); at < window_end;) {
+      const auto block = static_cast<size_t>(at / part.cell_bytes % pieces.size());
+      const uint64_t step = std::min(part.cell_bytes - at % part.cell_bytes, window_end - at);
+      ECPIPE_RETURN_IF_ERROR(
+          take(std::span(pieces[block].bytes).subspan(taken[block], static_cast<size_t>(step))));
+      taken[block] += static_cast<size_t>(step);
+      at += step;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts a file together from ranges of its data blocks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "model/striped_file.h"
+
+namespace ecpipe {
+
+// The range of a data block that has the bytes [begin, end) of a part, as positions in the part.
+// Empty: it has none of them.
+struct BlockRange {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+
+  friend bool operator==(const BlockRange&, const BlockRange&) = default;
+};
+BlockRange RangeInBlock(const StripedFile::Part& part, size_t block, uint64_t begin, uint64_t end);
+
+// Fills `out` with a range of the named block. Called by several threads at once.
+using ReadBlockFn = std::function<absl::Status(const std::string& block_id, uint64_t offset,
+                                               std::span<uint8_t> out)>;
+// Takes the file's bytes in order.
+using TakeBytesFn = std::function<absl::Status(std::span<const uint8_t> bytes)>;
+
+// Bytes that are held at a time, in whole rows of cells where a row is not longer.
+inline constexpr uint64_t kStripedWindowBytes = uint64_t{32} << 20;
+
+// Hands over the bytes [begin, end) of the file that the part has.
+absl::Status ReadPart(const StripedFile::Part& part, uint64_t begin, uint64_t end,
+                      const ReadBlockFn& read, const TakeBytesFn& take);
+
+}  // namespace ecpipe

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requestor/files/striped_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/mutex.h"
+
+namespace ecpipe {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+uint8_t ByteOf(uint64_t position) { return static_cast<uint8_t>(position * 167 + (position >> 8)); }
+
+// A part of 3 data blocks from byte 1000 of a file on, and its blocks, written byte by byte.
+struct Striped {
+  explicit Striped(uint64_t bytes) : part{1000, bytes, 16, {"b0", "b1", "b2"}} {
+    for (uint64_t at = 0; at < bytes; ++at) {
+      blocks[part.data_blocks[at / 16 % 3]].push_back(ByteOf(at));
+    }
+  }
+
+  absl::Status Read(const std::string& block_id, uint64_t offset, std::span<uint8_t> out) {
+    MutexLock lock(&mutex);
+    const Bytes& block = blocks[block_id];
+    if (offset + out.size() > block.size()) return absl::OutOfRangeError(block_id);
+    std::copy_n(block.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Bytes> Range(uint64_t begin, uint64_t end) {
+    Bytes taken;
+    const absl::Status read = ReadPart(
+        part, begin, end,
+        [this](const std::string& block_id, uint64_t offset, std::span<uint8_t> out) {
+          return Read(block_id, offset, out);
+        },
+        [&](std::span<const uint8_t> bytes) {
+          taken.insert(taken.end(), bytes.begin(), bytes.end());
+          return absl::OkStatus();
+        });
+    if (!read.ok()) return read;
+    return taken;
+  }
+
+  StripedFile::Part part;
+  Mutex mutex;
+  std::map<std::string, Bytes> blocks;
+};
+
+TEST(StripedReader, EveryRangeIsThatOfTheFile) {
+  Striped striped(200);
+  for (uint64_t begin = 0; begin < 200; begin += 3) {
+    for (uint64_t end = begin + 1; end <= 200; end += 7) {
+      Bytes expected;
+      for (uint64_t at = begin; at < end; ++at) expected.push_back(ByteOf(at));
+      const auto range = striped.Range(1000 + begin, 1000 + end);
+      ASSERT_TRUE(range.ok()) << range.status();
+      ASSERT_EQ(*range, expected) << begin << " to " << end;
+    }
+  }
+}
+
+TEST(StripedReader, OnlyWhatThePartHasIsRead) {
+  Striped striped(100);
+  EXPECT_EQ(striped.Range(0, 5000)->size(), 100u);
+  EXPECT_EQ(RangeInBlock(striped.part, 1, 0, 16), (BlockRange{0, 0}));
+  EXPECT_EQ(RangeInBlock(striped.part, 1, 20, 70), (BlockRange{4, 18}));
+}
+
+TEST(StripedReader, ManyWindowsAreOneFile) {
+  Striped striped(2'000'000);
+  striped.part.cell_bytes = 16;
+  const auto all = striped.Range(1000, 2'001'000);
+  ASSERT_TRUE(all.ok());
+  for (uint64_t at = 0; at < all->size(); at += 997) ASSERT_EQ((*all)[at], ByteOf(at));
+}
+
+TEST(StripedReader, HolesAreZerosAndNeedNoBlock) {
+  Striped striped(96);
+  striped.part.data_blocks[1] = "";
+  const auto all = striped.Range(1000, 1096);
+  ASSERT_TRUE(all.ok());
+  for (uint64_t at = 0; at < 96; ++at) {
+    EXPECT_EQ((*all)[at], at / 16 % 3 == 1 ? 0 : ByteOf(at)) << at;
+  }
+}
+
+TEST(StripedReader, ABlockThatCannotBeReadEndsIt) {
+  Striped striped(96);
+  striped.blocks["b2"].clear();
+  EXPECT_TRUE(absl::IsOutOfRange(striped.Range(1000, 1096).status()));
+}
+
+}  // namespace
+}  // namespace ecpipe
