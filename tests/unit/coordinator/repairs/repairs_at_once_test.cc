@@ -99,7 +99,7 @@ TEST_F(RepairsAtOnce, AreEachAnsweredAndEndedOnce) {
 }
 
 TEST_F(RepairsAtOnce, AHostThatHasJustStartedAgainIsNoFault) {
-  constexpr uint64_t kStarts = 2000;
+  constexpr uint64_t kStarts = 1000;
   std::atomic<bool> done = false;
   Thread expiry([&] {
     while (!done) coordinator_.Expire();

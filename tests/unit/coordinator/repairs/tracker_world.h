@@ -20,9 +20,7 @@
 #include "unit/coordinator/repairs/tracker_limits.h"
 #include "unit/coordinator/repairs/tracker_peek.h"
 
-namespace ecpipe {
-
-namespace search {
+namespace ecpipe::search {
 
 // A repair with its helpers, its journal and whoever ordered it.
 class World {
@@ -497,5 +495,4 @@ class World {
   std::map<std::string, bool> told_ends_;  // by block id: whether it is stored
 };
 
-}  // namespace search
-}  // namespace ecpipe
+}  // namespace ecpipe::search
