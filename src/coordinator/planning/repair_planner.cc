@@ -140,8 +140,8 @@ WantedBlocks RepairPlanner::AtUsableReplicas(const RepairRequest& request,
   std::set<std::string> taken;
   for (size_t i = 0; i < wanted.replicas.size(); ++i) {
     // What is wanted is not read, unless it is read directly.
-    const bool is_wanted = absl::c_linear_search(wanted.indices, static_cast<int>(i));
-    if (is_wanted && request.scheme != kDirectScheme) continue;
+    const bool failed = absl::c_linear_search(wanted.indices, static_cast<int>(i));
+    if (failed && request.scheme != kDirectScheme) continue;
     BlockPlace& place = placed.stripe.blocks[i];
     for (const std::string& node : wanted.replicas[i]) {
       const BlockPlace replica{place.block_id, node};
