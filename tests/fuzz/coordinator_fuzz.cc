@@ -232,8 +232,8 @@ class World {
   std::unique_ptr<LimitBook> limits_ = LimitBook::Open(scratch_.File("limits.db"), "").value();
   HdfsSource hdfs_{&repairs_.nodes(), &repairs_.corrupt(), nullptr, true, &clock_};
   CoordinatorServiceImpl service_{
-      &repairs_, &recoveries_,  &prober_, &catalog_,          StripeSources({&hdfs_}),
-      &journal_, limits_.get(), {},       TransportKind::kTcp};
+      &repairs_, &recoveries_,  &prober_, &catalog_, StripeSources({&hdfs_}),
+      &journal_, limits_.get(), {},       {}};
 };
 
 bool Prepare() {

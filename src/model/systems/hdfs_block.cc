@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/systems/hdfs_block.h"
 
-#include <charconv>
-
+#include "base/bytes/exact_integer.h"
 #include "base/status.h"
 #include "model/block_id.h"
 
@@ -12,13 +11,6 @@ namespace {
 constexpr char kMark[] = ".blk_";
 // The rest of a name takes up to 46 bytes of the 255.
 constexpr size_t kMaxPoolBytes = 200;
-
-template <typename Integer>
-bool Read(const std::string& text, Integer* value) {
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, *value);
-  return error == std::errc() && rest == end;
-}
 
 }  // namespace
 
@@ -40,8 +32,8 @@ absl::StatusOr<HdfsBlock> ParseHdfsBlock(const std::string& name) {
   int64_t stamp = -1;
   const size_t digits = mark + sizeof kMark - 1;
   const bool good = mark != std::string::npos && line >= digits &&
-                    Read(name.substr(digits, line - digits), &block.id) &&
-                    Read(name.substr(line + 1), &stamp) && stamp >= 0;
+                    ReadExactInteger(name.substr(digits, line - digits), &block.id) &&
+                    ReadExactInteger(name.substr(line + 1), &stamp) && stamp >= 0;
   if (good) {
     block.pool = name.substr(0, mark);
     block.stamp = static_cast<uint64_t>(stamp);

@@ -12,7 +12,7 @@
 namespace ecpipe {
 namespace {
 
-constexpr char kPrefix[] = "hdfs:";
+constexpr char kPolicyPrefix[] = "hdfs:";
 
 // A whole text of digits, of a size that a policy can have.
 std::optional<int> NumberIn(const std::string& text) {
@@ -81,8 +81,8 @@ absl::StatusOr<HdfsPolicy> ParseHdfsPolicy(const std::string& name) {
 }
 
 absl::StatusOr<std::string> NameOfHdfsPolicy(const std::string& name) {
-  if (name.rfind(kPrefix, 0) != 0) return name;
-  const absl::StatusOr<HdfsPolicy> policy = ParseHdfsPolicy(name.substr(sizeof kPrefix - 1));
+  if (name.rfind(kPolicyPrefix, 0) != 0) return name;
+  const absl::StatusOr<HdfsPolicy> policy = ParseHdfsPolicy(name.substr(sizeof kPolicyPrefix - 1));
   if (!policy.ok()) {
     return absl::InvalidArgumentError(
         "'" + name + "' is not an HDFS erasure coding policy; write for example hdfs:RS-6-3");

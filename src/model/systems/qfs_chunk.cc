@@ -3,30 +3,20 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
+#include "base/bytes/exact_integer.h"
 #include "base/status.h"
 #include "model/block_id.h"
 
 namespace ecpipe {
 namespace {
 
-constexpr char kPrefix[] = "qfs.";
+constexpr char kChunkPrefix[] = "qfs.";
 constexpr uint64_t kCellUnit = 4096;
 constexpr int kMostData = 64;
 // Far above any file, and far from an overflow of chunk addresses.
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 50;
-
-absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
-
-// Exactly as it is written: what is written otherwise, such as "007", would be a second name.
-template <typename Integer>
-bool Read(const std::string& text, Integer* value) {
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, *value);
-  return error == std::errc() && rest == end && std::to_string(*value) == text;
-}
 
 // The fields of a claim, in their order.
 std::vector<std::pair<const char*, std::string>> FieldsOf(const QfsPlace& place) {
@@ -47,48 +37,53 @@ std::string QfsChunkId::FileName() const {
   return std::to_string(file) + "." + std::to_string(chunk) + "." + std::to_string(version);
 }
 
-std::string QfsChunkId::Name() const { return kPrefix + FileName(); }
+std::string QfsChunkId::Name() const { return kChunkPrefix + FileName(); }
 
 std::optional<QfsChunkId> QfsChunkOfFile(const std::string& file_name) {
   const size_t first = file_name.find('.');
   const size_t second = first == std::string::npos ? first : file_name.find('.', first + 1);
   if (second == std::string::npos) return std::nullopt;
   QfsChunkId id;
-  const bool good = Read(file_name.substr(0, first), &id.file) &&
-                    Read(file_name.substr(first + 1, second - first - 1), &id.chunk) &&
-                    Read(file_name.substr(second + 1), &id.version);
+  const bool good = ReadExactInteger(file_name.substr(0, first), &id.file) &&
+                    ReadExactInteger(file_name.substr(first + 1, second - first - 1), &id.chunk) &&
+                    ReadExactInteger(file_name.substr(second + 1), &id.version);
   if (!good || id.file < 1 || id.chunk < 1 || id.version < 0) return std::nullopt;
   return id;
 }
 
 absl::StatusOr<QfsChunkId> ParseQfsChunk(const std::string& name) {
-  if (name.rfind(kPrefix, 0) == 0) {
-    if (const auto id = QfsChunkOfFile(name.substr(sizeof kPrefix - 1))) return *id;
+  if (name.rfind(kChunkPrefix, 0) == 0) {
+    if (const auto id = QfsChunkOfFile(name.substr(sizeof kChunkPrefix - 1))) return *id;
   }
-  return Bad("not the name of a QFS chunk; the form is qfs.<file>.<chunk>.<version>");
+  return absl::InvalidArgumentError(
+      "not the name of a QFS chunk; the form is qfs.<file>.<chunk>.<version>");
 }
 
 absl::Status QfsFile::Validate() const {
-  if (file < 1) return Bad("file id " + std::to_string(file) + " is out of range");
+  if (file < 1)
+    return absl::InvalidArgumentError("file id " + std::to_string(file) + " is out of range");
   if (bytes == 0 || bytes > kMaxFileBytes) {
-    return Bad("a file of " + std::to_string(bytes) + " bytes is out of range: it needs 1 to " +
-               std::to_string(kMaxFileBytes) + " bytes");
+    return absl::InvalidArgumentError("a file of " + std::to_string(bytes) +
+                                      " bytes is out of range: it needs 1 to " +
+                                      std::to_string(kMaxFileBytes) + " bytes");
   }
   if (striper != 2 && striper != 3) {
-    return Bad("striper type " + std::to_string(striper) +
-               " is not known: it must be 2 (QFS's code) or 3 (Jerasure's)");
+    return absl::InvalidArgumentError("striper type " + std::to_string(striper) +
+                                      " is not known: it must be 2 (QFS's code) or 3 (Jerasure's)");
   }
   const bool coded =
       striper == 2 ? data >= 1 && data <= kMostData && parity == 3 : data == 6 && parity == 3;
   if (!coded) {
-    return Bad("striper type " + std::to_string(striper) + " with " + std::to_string(data) +
-               " data and " + std::to_string(parity) + " recovery chunks is not known: type 2 " +
-               "needs 1 to 64 and 3, type 3 needs 6 and 3");
+    return absl::InvalidArgumentError("striper type " + std::to_string(striper) + " with " +
+                                      std::to_string(data) + " data and " + std::to_string(parity) +
+                                      " recovery chunks is not known: type 2 " +
+                                      "needs 1 to 64 and 3, type 3 needs 6 and 3");
   }
   if (cell_bytes < kCellUnit || cell_bytes > kQfsChunkBytes || cell_bytes % kCellUnit != 0 ||
       kQfsChunkBytes % cell_bytes != 0) {
-    return Bad("a cell of " + std::to_string(cell_bytes) +
-               " bytes is out of range: it is a multiple of 4096 that divides 64 MiB");
+    return absl::InvalidArgumentError(
+        "a cell of " + std::to_string(cell_bytes) +
+        " bytes is out of range: it is a multiple of 4096 that divides 64 MiB");
   }
   return absl::OkStatus();
 }
@@ -121,20 +116,23 @@ uint64_t QfsFile::GroupAddress(uint64_t group) const {
 }
 
 std::string QfsFile::StripeId(uint64_t group) const {
-  return kPrefix + std::to_string(file) + "." + std::to_string(group);
+  return kChunkPrefix + std::to_string(file) + "." + std::to_string(group);
 }
 
 absl::Status QfsPlace::Validate() const {
   ECPIPE_RETURN_IF_ERROR(file.Validate());
   if (id.file != file.file || id.chunk < 1 || id.version < 0) {
-    return Bad("chunk " + id.FileName() + " is not one of file " + std::to_string(file.file));
+    return absl::InvalidArgumentError("chunk " + id.FileName() + " is not one of file " +
+                                      std::to_string(file.file));
   }
   if (address % kQfsChunkBytes != 0) {
-    return Bad("chunk-offset " + std::to_string(address) + " is not a multiple of 64 MiB");
+    return absl::InvalidArgumentError("chunk-offset " + std::to_string(address) +
+                                      " is not a multiple of 64 MiB");
   }
   if (bytes() == 0) {
-    return Bad("chunk-offset " + std::to_string(address) + " is behind the end of a file of " +
-               std::to_string(file.bytes) + " bytes");
+    return absl::InvalidArgumentError("chunk-offset " + std::to_string(address) +
+                                      " is behind the end of a file of " +
+                                      std::to_string(file.bytes) + " bytes");
   }
   return absl::OkStatus();
 }
@@ -153,14 +151,15 @@ absl::StatusOr<QfsPlace> QfsPlace::OfClaim(const std::string& claim) {
     if (end == std::string::npos || claim.compare(at, key.size() + 1, key + " ") != 0) return false;
     const std::string text = claim.substr(at + key.size() + 1, end - at - key.size() - 1);
     at = end + 1;
-    return Read(text, value);
+    return ReadExactInteger(text, value);
   };
   const bool good = take("file", &place.id.file) && take("chunk", &place.id.chunk) &&
                     take("version", &place.id.version) && take("chunk-offset", &place.address) &&
                     take("file-size", &place.file.bytes) && take("striper", &place.file.striper) &&
                     take("data", &place.file.data) && take("parity", &place.file.parity) &&
                     take("cell", &place.file.cell_bytes) && at == claim.size();
-  if (!good) return Bad("what the request says of a QFS chunk cannot be read");
+  if (!good)
+    return absl::InvalidArgumentError("what the request says of a QFS chunk cannot be read");
   place.file.file = place.id.file;
   ECPIPE_RETURN_IF_ERROR(place.Validate());
   return place;
@@ -180,16 +179,19 @@ absl::StatusOr<std::string> QfsStorageId(const std::string& chunkserver) {
   const size_t colon = chunkserver.rfind(':');
   uint16_t port = 0;
   const bool good = colon != std::string::npos && colon > 0 &&
-                    Read(chunkserver.substr(colon + 1), &port) && port > 0;
+                    ReadExactInteger(chunkserver.substr(colon + 1), &port) && port > 0;
   const std::string id =
-      good ? kPrefix + chunkserver.substr(0, colon) + "_" + std::to_string(port) : "";
+      good ? kChunkPrefix + chunkserver.substr(0, colon) + "_" + std::to_string(port) : "";
   if (!good || !ValidateBlockId(id).ok()) {
-    return Bad("'" + chunkserver + "' is not HOST:PORT of a chunkserver, with a host of letters, " +
-               "digits, '.', '_' and '-'");
+    return absl::InvalidArgumentError(
+        "'" + chunkserver + "' is not HOST:PORT of a chunkserver, with a host of letters, " +
+        "digits, '.', '_' and '-'");
   }
   return id;
 }
 
-bool IsQfsStorageId(const std::string& storage_id) { return storage_id.rfind(kPrefix, 0) == 0; }
+bool IsQfsStorageId(const std::string& storage_id) {
+  return storage_id.rfind(kChunkPrefix, 0) == 0;
+}
 
 }  // namespace ecpipe

@@ -6,8 +6,6 @@
 namespace ecpipe {
 namespace {
 
-absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
-
 // Pairs the targets' indices with their lengths.
 std::vector<EndpointRequest::Target> TargetsOf(RequestFields* fields) {
   const std::vector<int> indices = fields->Numbers<int>("target");
@@ -22,17 +20,20 @@ std::vector<EndpointRequest::Target> TargetsOf(RequestFields* fields) {
 
 absl::Status CheckTargets(const HdfsGroup& group, EndpointRequest* request) {
   if (request->targets.size() > static_cast<size_t>(group.parity)) {
-    return Bad("there are more targets than the " + std::to_string(group.parity) +
-               " blocks that the group can lose");
+    return absl::InvalidArgumentError("there are more targets than the " +
+                                      std::to_string(group.parity) +
+                                      " blocks that the group can lose");
   }
   int before = -1;
   for (EndpointRequest::Target& target : request->targets) {
     if (target.index < 0 || target.index >= group.blocks()) {
-      return Bad("the block group has no block " + std::to_string(target.index));
+      return absl::InvalidArgumentError("the block group has no block " +
+                                        std::to_string(target.index));
     }
     ECPIPE_RETURN_IF_ERROR(CheckRangeInBlock(request->offset, target.bytes, target.index,
                                              group.BlockBytes(target.index)));
-    if (target.index <= before) return Bad("the targets are not in ascending order");
+    if (target.index <= before)
+      return absl::InvalidArgumentError("the targets are not in ascending order");
     before = target.index;
     target.block_id = group.BlockName(target.index);
   }

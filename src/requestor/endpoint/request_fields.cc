@@ -44,7 +44,7 @@ std::vector<StripeFacts::Source> RequestFields::Sources(size_t most) {
   for (const std::string& line : sources_) {
     const size_t blank = line.find(' ');
     StripeFacts::Source& source = sources.emplace_back();
-    if (blank == std::string::npos || !Read(line.substr(0, blank), &source.index)) {
+    if (blank == std::string::npos || !ReadExactInteger(line.substr(0, blank), &source.index)) {
       Refuse("a source is not a block index followed by an id");
       break;
     }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/bytes/exact_integer.h"
 #include "model/stripe_facts.h"
 
 namespace ecpipe {
@@ -28,7 +28,8 @@ class RequestFields {
   Integer Number(const std::string& key, std::optional<Integer> fallback = std::nullopt) {
     if (fallback && !values_.contains(key)) return *fallback;
     Integer value{};
-    if (!Read(Text(key), &value)) Refuse("'" + key + "' is not a number, or is out of its range");
+    if (!ReadExactInteger(Text(key), &value))
+      Refuse("'" + key + "' is not a number, or is out of its range");
     return value;
   }
 
@@ -39,7 +40,7 @@ class RequestFields {
     std::vector<Integer> numbers;
     for (size_t at = 0; at <= text.size() && numbers.size() <= StripeFacts::kMaxBlocks;) {
       const size_t end = std::min(text.find(' ', at), text.size());
-      if (!Read(text.substr(at, end - at), &numbers.emplace_back())) {
+      if (!ReadExactInteger(text.substr(at, end - at), &numbers.emplace_back())) {
         Refuse("'" + key + "' is not a list of numbers, or one is out of its range");
         break;
       }
@@ -58,12 +59,6 @@ class RequestFields {
   absl::Status Finish();
 
  private:
-  template <typename Integer>
-  static bool Read(const std::string& text, Integer* value) {
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, *value);
-    return error == std::errc() && rest == end && std::to_string(*value) == text;
-  }
   void AddLine(const std::string& line);
 
   std::map<std::string, std::string> values_;
