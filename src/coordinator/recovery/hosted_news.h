@@ -27,12 +27,17 @@ class HostedNews : public RepairListener {
     wake_.NotifyAll();
   }
 
-  // Takes what has been told, in order. Waits for something, or for Wake, until `deadline`.
-  std::deque<Item> Await(TimePoint deadline) {
+  // Waits for something to Take, or for Wake, until `deadline`.
+  void Await(TimePoint deadline) {
     MutexLock lock(&mutex_);
     while (!woken_ && items_.empty() && wake_.WaitUntil(lock, deadline)) {
     }
     woken_ = false;
+  }
+
+  // Takes what has been told, in order.
+  std::deque<Item> Take() {
+    MutexLock lock(&mutex_);
     return std::exchange(items_, {});
   }
 
@@ -47,8 +52,9 @@ class HostedNews : public RepairListener {
 
   Mutex mutex_;
   CondVar wake_;
-  // At most one end and one part end a node for each repair of a recovery that
-  // runs.
+  // For each repair of a recovery that has run since the latest Take: one end a block, and one part
+  // end a node and attempt. The thread of the recoveries begins at most one repair between two
+  // calls, so this is bounded by the repairs that may run.
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -179,9 +179,8 @@ void RecoveryManager::Run() {
   bool worked = true;
   while (true) {
     const TimePoint now = Clock::System().Now();
-    for (const HostedNews::Item& item : news_->Await(worked ? now : now + kIdle)) {
-      std::visit([this](const auto& end) { Hear(end); }, item);
-    }
+    news_->Await(worked ? now : now + kIdle);
+    TakeNews();
     {
       MutexLock lock(&mutex_);
       if (stopping_) return;
@@ -204,6 +203,14 @@ void RecoveryManager::EndReturned() {
     }
   }
   for (const RecoveryId id : ended) repairs_->CancelHosted(id);
+}
+
+bool RecoveryManager::TakeNews() {
+  const std::deque<HostedNews::Item> news = news_->Take();
+  for (const HostedNews::Item& item : news) {
+    std::visit([this](const auto& end) { Hear(end); }, item);
+  }
+  return !news.empty();
 }
 
 bool RecoveryManager::Turn() {
@@ -232,6 +239,8 @@ bool RecoveryManager::Turn() {
       BeginRepair(*start);
       worked = true;
     }
+    // A repair may take seconds to begin. What ends meanwhile does not wait for all recoveries.
+    worked |= TakeNews();
   }
   return worked;
 }

@@ -95,6 +95,8 @@ class RecoveryManager {
   void Run();
   // One step of each recovery; false when there was nothing to do.
   bool Turn();
+  // Hears what repairs have told. Returns whether there was something.
+  bool TakeNews();
   // Ends recoveries whose node is back.
   void EndReturned();
   absl::Status ListSome(RecoveryId id);

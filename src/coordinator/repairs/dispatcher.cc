@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <functional>
 
 #include "absl/strings/str_format.h"
 #include "base/fault_points.h"
@@ -20,6 +21,18 @@ namespace {
 constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
 // They wait nearly all of their time.
 constexpr size_t kRepairsAtOnce = 8;
+
+// Calls `work` with each number below `count`, and returns when all have returned.
+void SideBySide(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  const auto some = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<Thread> threads;
+  while (threads.size() + 1 < std::min(count, kRepairsAtOnce)) threads.emplace_back(some);
+  some();
+  for (Thread& thread : threads) thread.join();
+}
 
 void LogJournalFailure(const absl::Status& status) {
   Log(LogLevel::kError, "journal.failed", {{"status", StatusText(status)}});
@@ -57,26 +70,22 @@ void RepairCoordinator::Follow(RepairId repair_id, Actions actions, Reply* reply
                           std::make_move_iterator(actions.end()));
   while (!left.empty()) {
     std::optional<Event> answer =
-        std::visit([&](auto& action) { return Do(repair_id, action, reply); }, left.front());
+        std::visit([&](auto& action) { return Perform(repair_id, action, reply); }, left.front());
     left.pop_front();
     if (!answer) continue;
     for (Action& next : Hear(repair_id, *std::move(answer))) left.push_back(std::move(next));
   }
 }
 
+void RepairCoordinator::DispatchAll(const std::vector<RepairId>& repair_ids, const Event& event) {
+  SideBySide(repair_ids.size(), [&](size_t i) { Dispatch(repair_ids[i], event); });
+}
+
 void RepairCoordinator::FollowAll(std::vector<Heard> heard) {
-  std::erase_if(heard, [](const Heard& one) { return one.actions.empty(); });
-  std::atomic<size_t> next = 0;
-  const auto follow = [&] {
-    for (size_t i = next++; i < heard.size(); i = next++) {
-      Reply reply;
-      Follow(heard[i].repair_id, std::move(heard[i].actions), &reply);
-    }
-  };
-  std::vector<Thread> threads;
-  while (threads.size() + 1 < std::min(heard.size(), kRepairsAtOnce)) threads.emplace_back(follow);
-  follow();
-  for (Thread& thread : threads) thread.join();
+  SideBySide(heard.size(), [&](size_t i) {
+    Reply reply;
+    Follow(heard[i].repair_id, std::move(heard[i].actions), &reply);
+  });
 }
 
 event::Planned RepairCoordinator::PlanAttempt(RepairId repair_id, const action::Plan& plan) {
@@ -143,7 +152,7 @@ absl::StatusOr<PlannedAttempt> RepairCoordinator::MakeParts(RepairId repair_id,
   return attempt;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Plan& plan, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Plan& plan, Reply*) {
   if (!plan.after.ok()) {
     Log(LogLevel::kWarning, "repair.resume",
         {{"repair", RepairIdText(repair_id)},
@@ -154,11 +163,12 @@ std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Plan& pla
   return PlanAttempt(repair_id, plan);
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId, action::Journal& journal, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId, action::Journal& journal, Reply*) {
   return event::Journaled{journal_->Record(journal.record)};
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::StartParts& start, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::StartParts& start,
+                                                Reply*) {
   std::vector<std::string> nodes;
   for (const auto& handout : start.handouts) nodes.push_back(handout.helper.node);
   {
@@ -200,15 +210,26 @@ void RepairCoordinator::ReportOpened(const HelperGateway::Handout& handout,
   }
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::AskParts& ask, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::AskParts& ask, Reply*) {
   event::Answered answered{ask.question, ask.attempt, {}, std::move(ask.look)};
   std::vector<HelperAddress> helpers = Addressed(ask.helpers);
   if (helpers.empty()) return answered;
   auto answers = helpers_->AskParts(repair_id, ask.attempt, helpers, kAskTimeout);
   for (size_t i = 0; i < answers.size(); ++i) {
+    // Only those are asked this that have not reported.
+    if (ask.question == Question::kStillThere && answers[i].ok() && !answers[i]->running) {
+      LogPartEnd(helpers[i].node, repair_id, answers[i]->ended);
+    }
     answered.answers.emplace(helpers[i].node, std::move(answers[i]));
   }
   return answered;
+}
+
+void RepairCoordinator::LogPartEnd(const std::string& node, RepairId repair_id,
+                                   const absl::Status& status) {
+  if (status.ok() || absl::IsCancelled(status)) return;
+  Log(LogLevel::kWarning, "part.failed",
+      {{"repair", RepairIdText(repair_id)}, {"node", node}, {"status", StatusText(status)}});
 }
 
 std::vector<HelperAddress> RepairCoordinator::Addressed(std::vector<HelperAddress> helpers) {
@@ -222,30 +243,31 @@ std::vector<HelperAddress> RepairCoordinator::Addressed(std::vector<HelperAddres
   return helpers;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::EndParts& end, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::EndParts& end, Reply*) {
   helpers_->EndAttempt(repair_id, end.attempt, end.helpers);
   return std::nullopt;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Cancel& cancel, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Cancel& cancel,
+                                                Reply*) {
   helpers_->CancelRepair(repair_id, cancel.attempt, Addressed(std::move(cancel.helpers)));
   return std::nullopt;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::CancelLater& cancel,
-                                           Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::CancelLater& cancel,
+                                                Reply*) {
   MutexLock lock(&mutex_);
   left_behind_.push_back({repair_id, std::move(cancel)});
   return std::nullopt;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId, action::MoveBlock& move, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId, action::MoveBlock& move, Reply*) {
   absl::Status status = catalog_->MoveBlock(move.block_id, move.host);
   if (status.ok()) corrupt_.Forget(move.block_id);
   return event::Moved{move.row, std::move(status)};
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId, action::TryPlan& attempt, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId, action::TryPlan& attempt, Reply*) {
   event::Tried tried{std::move(attempt.look), false};
   const absl::StatusOr<WantedBlocks> wanted = Locate(attempt.request);
   if (!wanted.ok()) return tried;
@@ -262,8 +284,8 @@ std::optional<Event> RepairCoordinator::Do(RepairId, action::TryPlan& attempt, R
   return tried;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Grant& granted,
-                                           Reply* reply) {
+std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Grant& granted,
+                                                Reply* reply) {
   RepairGrant& grant = granted.grant;
   const bool has_requestor = !grant.part.hops.empty();
   Log(LogLevel::kInfo, "repair.begin",
@@ -279,22 +301,22 @@ std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Grant& gr
   return std::nullopt;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId, action::Refuse& refuse, Reply* reply) {
+std::optional<Event> RepairCoordinator::Perform(RepairId, action::Refuse& refuse, Reply* reply) {
   reply->grant = std::move(refuse.status);
   return std::nullopt;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId, action::Advise& advise, Reply* reply) {
+std::optional<Event> RepairCoordinator::Perform(RepairId, action::Advise& advise, Reply* reply) {
   reply->advice = std::move(advise.inspection);
   return std::nullopt;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId repair_id, action::Fault&, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Fault&, Reply*) {
   if (listener_ != nullptr && listener_->OnHostedFault(repair_id)) return std::nullopt;
   return event::NextAttempt{};
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId, action::End& end, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId, action::End& end, Reply*) {
   RepairRecord& record = end.record;
   record.ended_unix_ms = clock_->UnixMillis();
   StoreEnd(record);
@@ -311,12 +333,12 @@ std::optional<Event> RepairCoordinator::Do(RepairId, action::End& end, Reply*) {
   return std::nullopt;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId, action::TellEnd& tell, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId, action::TellEnd& tell, Reply*) {
   if (listener_ != nullptr) listener_->OnHostedEnd(tell.end);
   return std::nullopt;
 }
 
-std::optional<Event> RepairCoordinator::Do(RepairId, action::TellPartEnd& tell, Reply*) {
+std::optional<Event> RepairCoordinator::Perform(RepairId, action::TellPartEnd& tell, Reply*) {
   if (listener_ != nullptr) listener_->OnHostedPartEnd(tell.end);
   return std::nullopt;
 }

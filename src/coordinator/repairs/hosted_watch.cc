@@ -11,7 +11,7 @@ namespace {
 
 // They wait nearly all of their time. A node that hangs holds each of its repairs up for about two
 // seconds here, so a few at once keep a recovery going.
-constexpr size_t kMaxTellers = 8;
+constexpr size_t kWatchThreads = 8;
 constexpr Duration kTick = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -53,7 +53,7 @@ void HostedWatch::Push(const Task& task) {
   } else {
     queue_.push_back(task);
   }
-  if (queue_.size() > idle_ && threads_.size() < kMaxTellers) {
+  if (queue_.size() > idle_ && threads_.size() < kWatchThreads) {
     threads_.emplace_back([this] { Run(); });
   }
   wake_.NotifyOne();

@@ -74,13 +74,10 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
   const Actions first = repair.On(event::Begin{}, clock_->Now());
   event::Planned planned = PlanAttempt(repair_id, std::get<action::Plan>(first.at(0)));
   const bool gathered = planned.gathered;
-  absl::StatusOr<RepairGrant> grant = Reply().grant;
-  if (planned.plan.ok()) {
-    const std::string stripe_id = planned.plan->planned.stripe.stripe_id;
-    grant = Admit(std::move(repair), stripe_id, std::move(planned));
-  } else {
-    grant = planned.plan.status();
-  }
+  // A repair without a plan takes no room in the table.
+  absl::StatusOr<RepairGrant> grant =
+      planned.plan.ok() ? Admit(std::move(repair), planned.plan->planned.stripe.stripe_id, planned)
+                        : planned.plan.status();
   // There were enough, or would be, and then one of them would not do.
   if (absl::IsFailedPrecondition(grant.status()) && !gathered) {
     return WaitsForHelpers(grant.status());
@@ -95,6 +92,11 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
         "a repair that stores blocks on nodes cannot be resumed by a requestor");
   }
   ECPIPE_RETURN_IF_ERROR(from.left.Validate());
+  if (from.failure.ok() || from.attempt >= RepairTracker::kMaxAttempts) {
+    return absl::InvalidArgumentError(
+        "a repair is resumed after an attempt that has failed, with the error and a number below " +
+        std::to_string(RepairTracker::kMaxAttempts));
+  }
   ECPIPE_ASSIGN_OR_RETURN(const WantedBlocks wanted, Locate(request));
   RepairRequest again = request;
   again.left = from.left;
@@ -147,7 +149,6 @@ absl::StatusOr<RepairGrant> RepairCoordinator::TakeUp(event::Resume resume,
 
 absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, uint32_t attempt,
                                                             uint64_t missing_bytes, bool quiet) {
-  if (!Runs(repair_id)) return absl::NotFoundError("this repair is not running");
   return Dispatch(repair_id, event::Inspect{attempt, missing_bytes, quiet}).advice;
 }
 
@@ -203,39 +204,53 @@ void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
 }
 
 void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
-  std::vector<Heard> heard;
+  std::vector<RepairId> ids;
   {
     MutexLock lock(&mutex_);
-    std::vector<RepairId> ids;
     for (const auto& [repair_id, tracked] : repairs_) {
       if (tracked.repair.record().recovery_id == recovery_id) ids.push_back(repair_id);
     }
-    const event::CancelHosted cancel{absl::CancelledError("the recovery was cancelled")};
-    for (const RepairId id : ids) heard.push_back({id, HearLocked(id, cancel)});
   }
-  FollowAll(std::move(heard));
+  // Each is told in its turn: it keeps its hosts from other repairs until its helpers are told.
+  DispatchAll(ids, event::CancelHosted{absl::CancelledError("the recovery was cancelled")});
 }
 
 void RepairCoordinator::Expire() {
-  const NodeLives lives = Lives();
   const TimePoint now = clock_->Now();
   std::vector<Heard> heard;
   {
     MutexLock lock(&mutex_);
-    for (LeftBehind& attempt : std::exchange(left_behind_, {})) {
+    heard = TickSome();
+    for (size_t i = 0; i < kExpiredAtOnce && !left_behind_.empty(); ++i) {
+      LeftBehind& attempt = left_behind_.front();
       action::Cancel cancel{attempt.parts.attempt, std::move(attempt.parts.helpers)};
       heard.push_back({attempt.repair_id, {std::move(cancel)}});
+      left_behind_.pop_front();
     }
     std::erase_if(ended_, [&](const auto& ended) { return now - ended.second.at > kLateReports; });
-    std::vector<RepairId> ids;
-    for (const auto& [repair_id, tracked] : repairs_) ids.push_back(repair_id);
-    for (const RepairId id : ids) heard.push_back({id, HearLocked(id, event::Tick{&lives})});
   }
   FollowAll(std::move(heard));
   StoreUnwritten();
   if (absl::Status trimmed = journal_->Trim(options_.journal_keep); !trimmed.ok()) {
     Log(LogLevel::kError, "journal.failed", {{"status", StatusText(trimmed)}});
   }
+}
+
+std::vector<RepairCoordinator::Heard> RepairCoordinator::TickSome() {
+  // Taken after the last plan that the repairs have heard of: else a helper that started again
+  // before that plan would seem to have started again after it.
+  const NodeLives lives = Lives();
+  std::vector<RepairId> ids;
+  for (const auto& [repair_id, tracked] : repairs_) ids.push_back(repair_id);
+  std::rotate(ids.begin(), std::upper_bound(ids.begin(), ids.end(), last_ticked_), ids.end());
+  std::vector<Heard> heard;
+  for (const RepairId id : ids) {
+    if (heard.size() == kExpiredAtOnce) break;
+    last_ticked_ = id;
+    Actions actions = HearLocked(id, event::Tick{&lives});
+    if (!actions.empty()) heard.push_back({id, std::move(actions)});
+  }
+  return heard;
 }
 
 NodeLives RepairCoordinator::Lives() {
@@ -257,10 +272,7 @@ absl::Status RepairCoordinator::Register(NodeRecord node) {
 
 void RepairCoordinator::ReportPart(const std::string& node, RepairId repair_id, uint32_t attempt,
                                    const absl::Status& status) {
-  if (!status.ok() && !absl::IsCancelled(status)) {
-    Log(LogLevel::kWarning, "part.failed",
-        {{"repair", RepairIdText(repair_id)}, {"node", node}, {"status", StatusText(status)}});
-  }
+  LogPartEnd(node, repair_id, status);
   Dispatch(repair_id, event::Reported{node, attempt, status});
 }
 
@@ -288,7 +300,7 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
   {
     MutexLock lock(&mutex_);
     if (RepairTracker* const repair = FindRunning(repair_id)) {
-      at = repair->PlaceOfCorrupt(block_id, node);
+      at = repair->NoteCorrupt(block_id, node);
     }
   }
   if (!at.empty()) {
@@ -415,11 +427,7 @@ SendingStreams RepairCoordinator::StreamsOf(const std::string& node) {
   MutexLock lock(&mutex_);
   SendingStreams sending;
   for (const auto& [repair_id, tracked] : repairs_) {
-    if (tracked.repair.ended()) continue;
-    for (const auto& [sender, streams] : tracked.repair.Streams()) {
-      sending.of_all += streams;
-      if (sender == node) sending.of_node += streams;
-    }
+    if (!tracked.repair.ended()) tracked.repair.AddStreams(node, &sending);
   }
   return sending;
 }

@@ -2,6 +2,7 @@
 // The heart of the coordinator: hands out planned repairs and follows them to their end.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,12 +49,6 @@ class RepairListener {
   virtual bool OnHostedFault(RepairId) { return false; }
 };
 
-// The number of streams that running repairs send over the network.
-struct SendingStreams {
-  uint64_t of_node = 0;
-  uint64_t of_all = 0;
-};
-
 // Keeps a RepairTracker for each repair: tells it what happens, and does what it wants done. No
 // lock is held meanwhile, and each call to a helper has a deadline, so repairs wait only for their
 // own helpers. Thread-safe.
@@ -62,6 +57,9 @@ class RepairCoordinator {
   // Background repairs get at most this share of max_running, so that a degraded read always finds
   // room.
   static constexpr double kBackgroundShare = 0.75;
+  // What one Expire ends, and what it cancels. Where nodes hang, each costs a second or two, eight
+  // at a time: half a minute together. A caller that the service manager watches has a minute.
+  static constexpr size_t kExpiredAtOnce = 80;
 
   struct Options {
     RepairPlanner::Options planner;
@@ -88,7 +86,9 @@ class RepairCoordinator {
   absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request, uint64_t recovery_id = 0);
   // Starts another attempt after the requestor has said that the last one failed: for the missing
   // slices, without the helpers at fault. It also continues a repair that ran when an earlier
-  // coordinator stopped. ABORTED: too many attempts; the other errors are as above.
+  // coordinator stopped. ABORTED: too many attempts. FAILED_PRECONDITION: also, the repair has
+  // ended. INVALID_ARGUMENT: also, no attempt of that number can have failed. Other errors are as
+  // above.
   absl::StatusOr<RepairGrant> ResumeRepair(const RepairRequest& request, const ResumePoint& from);
   // Decides whether another attempt should replace the running one, because helpers do not answer,
   // no bytes move, or a link is so slow that it is worth it. `quiet`: the requestor has received no
@@ -140,7 +140,8 @@ class RepairCoordinator {
   // word is good enough for it nor an older finding, since the replica may have been restored.
   std::vector<StripeFacts::Source> CorruptSources(RepairId repair_id);
 
-  // Ends abandoned repairs. Call it every few seconds.
+  // Ends abandoned repairs, and cancels parts that attempts have left behind. Call it every second
+  // or so: a call waits for at most 2 x kExpiredAtOnce repairs, and leaves the rest to the next.
   void Expire();
 
   NodeRegistry& nodes() { return nodes_; }
@@ -169,10 +170,11 @@ class RepairCoordinator {
     RepairId repair_id = 0;
     action::CancelLater parts;
   };
-  // What came of an event for the caller that brought it.
+  // What came of an event for the caller that brought it. Nothing comes of it if the repair ended
+  // before.
   struct Reply {
-    absl::StatusOr<RepairGrant> grant = absl::CancelledError("the repair was cancelled");
-    Inspection advice;
+    absl::StatusOr<RepairGrant> grant = absl::FailedPreconditionError("the repair has ended");
+    absl::StatusOr<Inspection> advice = absl::NotFoundError("this repair is not running");
   };
   struct Heard {
     RepairId repair_id = 0;
@@ -186,6 +188,8 @@ class RepairCoordinator {
   // registered yet.
   absl::Status CheckGathered(const RepairRequest& request, const WantedBlocks& wanted);
   NodeLives Lives();
+  // Tells repairs that time has passed, in turn. Returns those that want something done.
+  std::vector<Heard> TickSome() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The table of repairs. Null: not running.
   RepairTracker* FindRunning(RepairId repair_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -206,26 +210,30 @@ class RepairCoordinator {
   Reply Dispatch(RepairId repair_id, Event event);
   Actions Hear(RepairId repair_id, Event event);
   Actions HearLocked(RepairId repair_id, Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What follows, for a repair that has been told already.
   void Follow(RepairId repair_id, Actions actions, Reply* reply);
   // The same for several repairs, side by side.
+  void DispatchAll(const std::vector<RepairId>& repair_ids, const Event& event);
   void FollowAll(std::vector<Heard> heard);
   // The answer of each action, if it has one.
-  std::optional<Event> Do(RepairId repair_id, action::Plan& plan, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::Journal& journal, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::StartParts& start, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::AskParts& ask, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::EndParts& end, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::Cancel& cancel, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::CancelLater& cancel, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::MoveBlock& move, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::TryPlan& attempt, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::Grant& grant, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::Refuse& refuse, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::Advise& advise, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::Fault& fault, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::End& end, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::TellEnd& tell, Reply* reply);
-  std::optional<Event> Do(RepairId repair_id, action::TellPartEnd& tell, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::Plan& plan, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::Journal& journal, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::StartParts& start, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::AskParts& ask, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::EndParts& end, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::Cancel& cancel, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::CancelLater& cancel, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::MoveBlock& move, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::TryPlan& attempt, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::Grant& grant, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::Refuse& refuse, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::Advise& advise, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::Fault& fault, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::End& end, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::TellEnd& tell, Reply* reply);
+  std::optional<Event> Perform(RepairId repair_id, action::TellPartEnd& tell, Reply* reply);
+  // What the coordinator learns of a part's end, whether it is told or has to ask.
+  static void LogPartEnd(const std::string& node, RepairId repair_id, const absl::Status& status);
   event::Planned PlanAttempt(RepairId repair_id, const action::Plan& plan);
   absl::StatusOr<PlannedAttempt> MakeParts(RepairId repair_id, const action::Plan& plan,
                                            PlannedRepair planned);
@@ -254,7 +262,8 @@ class RepairCoordinator {
   // Ended repairs stay until the last answer has come.
   std::map<RepairId, Tracked> repairs_ ABSL_GUARDED_BY(mutex_);
   std::map<RepairId, Ended> ended_ ABSL_GUARDED_BY(mutex_);
-  std::vector<LeftBehind> left_behind_ ABSL_GUARDED_BY(mutex_);  // for Expire to cancel
+  std::deque<LeftBehind> left_behind_ ABSL_GUARDED_BY(mutex_);  // for Expire to cancel
+  RepairId last_ticked_ ABSL_GUARDED_BY(mutex_) = 0;  // Expire goes on with the repair after it
   // Ended repairs that the journal could not record yet, and therefore still has as running. They
   // are kept here until it can, so that questions about them are answered. At most max_running.
   std::map<RepairId, RepairRecord> unwritten_ ABSL_GUARDED_BY(mutex_);

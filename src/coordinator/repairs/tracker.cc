@@ -12,7 +12,6 @@ namespace ecpipe {
 RepairTracker::RepairTracker(RepairRecord record, RepairRequest request, TimePoint now,
                              Duration abandon_after)
     : record_(std::move(record)),
-      background_(request.background),
       abandon_after_(abandon_after),
       phase_(Planning{}),
       last_news_(now) {
@@ -25,7 +24,6 @@ RepairTracker RepairTracker::Adopt(RepairRecord record, TimePoint now, Duration 
   request.background = record.recovery_id != 0;
   RepairTracker repair(std::move(record), request, now, abandon_after);
   repair.phase_ = Running{};
-  repair.begun_ = true;
   repair.granted_ = true;
   repair.hosts()->may_go_on = false;  // nobody can say who failed
   repair.attempt_.unreported = repair.HostsAtWork();
@@ -36,7 +34,6 @@ RepairTracker RepairTracker::TakeUp(RepairRecord record, RepairRequest request, 
                                     TimePoint now, Duration abandon_after) {
   RepairTracker repair(std::move(record), std::move(request), now, abandon_after);
   repair.phase_ = SetAside{};
-  repair.begun_ = true;
   repair.left_out_ = std::move(left_out);
   return repair;
 }
@@ -53,39 +50,37 @@ Actions RepairTracker::On(Event event, TimePoint now) {
 
 void RepairTracker::Await(Action action) {
   awaiting_ = true;
-  Do(std::move(action));
+  Emit(std::move(action));
 }
 
 void RepairTracker::HearTooLate(const Event& event) {
   const auto* const answered = std::get_if<event::Answered>(&event);
-  const bool look = answered != nullptr && answered->question == Question::kAnyProgress;
-  if (look || std::holds_alternative<event::Inspect>(event) ||
-      std::holds_alternative<event::Tried>(event)) {
-    return Advise({});
-  }
   if (std::holds_alternative<event::Resume>(event)) {
-    return Do(action::Refuse{absl::FailedPreconditionError(
+    return Emit(action::Refuse{absl::FailedPreconditionError(
         "the repair has ended: " + std::string(RepairStateName(record_.state)))});
   }
   const bool started = std::holds_alternative<event::Started>(event);
   const bool journaled = std::holds_alternative<event::Journaled>(event);
   const bool other = std::holds_alternative<event::Planned>(event) ||
-                     (answered != nullptr && answered->question != Question::kStillThere);
+                     (answered != nullptr && (answered->question == Question::kWhoFailed ||
+                                              answered->question == Question::kWhatIsLeft));
   if (!started && !journaled && !other) return;
   awaiting_ = false;
   // The word to cancel may have come to a helper before its part, and the end to the journal before
   // the attempt.
   if (started) CancelParts();
-  if (journaled) Do(action::End{record_, /*again=*/true});
-  Do(action::Refuse{absl::CancelledError("the repair was cancelled")});
+  if (journaled) Emit(action::End{record_, /*again=*/true});
+  // The grant of a hosted repair was its caller's answer; a requestor waits for each attempt.
+  if (granted_ && hosted()) return;
+  Emit(action::Refuse{absl::CancelledError("the repair was cancelled")});
 }
 
 void RepairTracker::Hear(event::Journaled& journaled) {
   if (hosts() != nullptr && hosts()->moving) return AdvanceAfter(journaled.status);
   awaiting_ = false;
-  if (!Is<HandingOut>()) return;
+  HandingOut& handing_out = PhaseAs<HandingOut>();
   if (!journaled.status.ok()) return EndFailed(Annotate(journaled.status, "journal"));
-  Await(action::StartParts{std::exchange(std::get<HandingOut>(phase_).plan.handouts, {})});
+  Await(action::StartParts{std::exchange(handing_out.plan.handouts, {})});
 }
 
 void RepairTracker::Hear(event::Reported& reported) {
@@ -105,7 +100,7 @@ void RepairTracker::Hear(event::Reported& reported) {
     if (row) {
       hosted->to_move.insert(*row);
     } else {
-      Do(action::TellPartEnd{{record_.recovery_id, record_.block_ids[0], reported.node}});
+      Emit(action::TellPartEnd{{record_.recovery_id, record_.block_ids[0], reported.node}});
     }
   }
   Advance();
@@ -123,14 +118,14 @@ void RepairTracker::Hear(event::Answered& answered) {
       break;
   }
   awaiting_ = false;
-  auto& resuming = std::get<Resuming>(phase_);
+  auto& resuming = PhaseAs<Resuming>();
   if (answered.question == Question::kWhatIsLeft) return ContinueFrom(answered.answers);
   resuming.suspects = WhoFailed(answered.answers, resuming.failure, attempt_.receivers);
   if (!hosted()) {
     return PlanNextAttempt(std::move(resuming.request), resuming.suspects, resuming.failure);
   }
   const Sides sides = SidesOf(attempt_.helpers);
-  Do(action::EndParts{record_.attempt, sides.hosts});
+  Emit(action::EndParts{record_.attempt, sides.hosts});
   Await(action::AskParts{Question::kWhatIsLeft, record_.attempt, sides.hosts, {}});
 }
 
@@ -161,15 +156,15 @@ std::string RepairTracker::GoneBecause(const std::string& node, const NodeLives&
   return same ? "" : "restarted";
 }
 
-std::map<std::string, uint64_t> RepairTracker::Streams() const {
-  std::map<std::string, uint64_t> streams;
+void RepairTracker::AddStreams(const std::string& node, SendingStreams* sending) const {
   for (const auto& [sender, receivers] : attempt_.receivers) {
-    if (attempt_.unreported.contains(sender)) streams[sender] = receivers.size();
+    if (!attempt_.unreported.contains(sender)) continue;
+    sending->of_all += receivers.size();
+    if (sender == node) sending->of_node += receivers.size();
   }
-  return streams;
 }
 
-std::string RepairTracker::PlaceOfCorrupt(const std::string& block_id, const std::string& node) {
+std::string RepairTracker::NoteCorrupt(const std::string& block_id, const std::string& node) {
   const auto place = std::find_if(places_.rbegin(), places_.rend(), [&](const BlockPlace& known) {
     return known.block_id == block_id && (node.empty() || known.node == node);
   });

@@ -21,10 +21,17 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "coordinator/repairs/tracker_events.h"
 
 namespace ecpipe {
+
+// The number of streams that running repairs send over the network.
+struct SendingStreams {
+  uint64_t of_node = 0;
+  uint64_t of_all = 0;
+};
 
 absl::Status WaitsForHelpers(const absl::Status& why);
 
@@ -32,6 +39,8 @@ class RepairTracker {
  public:
   // How soon the first attempt of a hosted repair that brings no bytes is looked at.
   static constexpr Duration kLookAtHostsEvery = std::chrono::milliseconds(500);
+  // Of a repair, handouts that were refused included. The last one has this number less one.
+  static constexpr uint32_t kMaxAttempts = 16;
 
   // A repair is over if all its parts have ended and its requestor, or a helper that stores one of
   // its blocks, is silent for `abandon_after`. The first event is Begin.
@@ -48,20 +57,21 @@ class RepairTracker {
   Actions On(Event event, TimePoint now);
 
   const RepairRecord& record() const { return record_; }
-  bool background() const { return background_; }
+  bool background() const { return attempt_.request.background; }
   bool hosted() const { return std::holds_alternative<ForHosts>(kind_); }
   bool ended() const { return Is<Ended>(); }
   // It has ended, and no answer is under way.
   bool gone() const { return ended() && !awaiting_; }
-  // Whether it keeps no node busy until it is resumed.
+  // Whether it waits for its requestor to resume it. It keeps no node busy then.
   bool set_aside() const { return Is<SetAside>(); }
   bool IsTimeToLook(TimePoint now) const;
-  // For each node whose part runs: the number of its streams.
-  std::map<std::string, uint64_t> Streams() const;
+  // Adds the streams of nodes whose parts run.
+  void AddStreams(const std::string& node, SendingStreams* sending) const;
 
-  // Where it has read a block that is not in the catalog and turns out to be corrupt: at `node`,
-  // which says so itself, or if `node` is empty, at the place that it read last. Empty: nowhere.
-  std::string PlaceOfCorrupt(const std::string& block_id, const std::string& node);
+  // Takes the word that a block which is not in the catalog is corrupt, and returns where it was
+  // read. A `node` that says so of its own block is believed. Without a node it is the place that
+  // was read last. Empty: it was not read there.
+  std::string NoteCorrupt(const std::string& block_id, const std::string& node);
   // Whether this replica's own helper found it corrupt.
   bool FoundCorrupt(const std::string& block_id, const std::string& node) const;
   const std::optional<StripeFacts>& facts() const { return attempt_.request.facts; }
@@ -78,12 +88,16 @@ class RepairTracker {
     std::set<Row> to_move;
     bool moving = false;  // the catalog or the journal is being told of a row
     absl::Status failure;
-    absl::Status consequence;  // an error that follows from a failure which is not known yet
-    bool may_go_on = true;     // whether another attempt may mend a failure
-    TimePoint looked_at;       // the latest look, or the begin of the attempt
-    TimePoint all_looked_at;   // the latest look at which all helpers were asked, or the begin
-    std::optional<uint64_t>
-        came;  // bytes received by the hosts at the latest look, if all answered
+    // An error of a node whose receiver left. That node does not know why; another one will tell
+    // the failure, or if none does, this is it.
+    absl::Status consequence;
+    bool may_go_on = true;  // whether another attempt may mend a failure
+    // The latest look, and the latest one at which all helpers were asked; before the first look,
+    // when the parts of the attempt started.
+    TimePoint looked_at;
+    TimePoint all_looked_at;
+    // What the hosts had received at the latest look; empty if one of them did not answer.
+    std::optional<uint64_t> received_bytes;
   };
 
   struct Planning {
@@ -130,9 +144,15 @@ class RepairTracker {
   bool Is() const {
     return std::holds_alternative<Phase>(phase_);
   }
+  // An answer comes only in the phase that awaits it, or after the end.
+  template <typename Phase>
+  Phase& PhaseAs() {
+    ECPIPE_CHECK(Is<Phase>());
+    return std::get<Phase>(phase_);
+  }
   ForHosts* hosts() { return std::get_if<ForHosts>(&kind_); }
   const ForHosts* hosts() const { return std::get_if<ForHosts>(&kind_); }
-  void Do(Action action) { out_.push_back(std::move(action)); }
+  void Emit(Action action) { out_.push_back(std::move(action)); }
   // The same for an action that has to be answered before the repair goes on.
   void Await(Action action);
 
@@ -156,8 +176,8 @@ class RepairTracker {
   void HearTooLate(const Event& event);
 
   // tracker_attempts.cc
-  // The first attempt, or the one after a failure.
-  void PlanAttempts(RepairRequest request, const absl::Status& after);
+  // The attempts from `first` on: those of the begin, or those after a failure.
+  void PlanAttempts(uint32_t first, RepairRequest request, const absl::Status& after);
   void Plan(Planning planning, const absl::Status& after);
   // Starts the attempt after a failed one, without the suspects. `request` says what is missing.
   void PlanNextAttempt(RepairRequest request, const Suspects& suspects,
@@ -168,7 +188,7 @@ class RepairTracker {
   void EndFailed(const absl::Status& status);
   void End(RepairState state, const std::string& detail);
   void EndForRequestor(const absl::Status& status, uint64_t verified_bytes);
-  void CancelParts() { Do(action::Cancel{record_.attempt, attempt_.helpers}); }
+  void CancelParts() { Emit(action::Cancel{record_.attempt, attempt_.helpers}); }
   // Why no report of the node's part can come any more; empty if one may come.
   std::string GoneBecause(const std::string& node, const NodeLives& nodes) const;
   void EndIfAbandoned(const NodeLives& nodes);
@@ -199,12 +219,10 @@ class RepairTracker {
   void Advise(Inspection inspection);
 
   RepairRecord record_;
-  bool background_ = false;
   Duration abandon_after_;
   std::variant<ForRequestor, ForHosts> kind_;
   std::variant<Planning, HandingOut, Running, Failed, Resuming, SetAside, Ended> phase_;
   bool awaiting_ = false;
-  bool begun_ = false;    // there was a plan
   bool granted_ = false;  // whoever began the repair has its answer
   Attempt attempt_;
   LeftOut left_out_;  // from all attempts

@@ -11,8 +11,6 @@ namespace {
 // Each handout leaves out the helpers that refused the one before, so this bounds how many dead
 // helpers one call may discover.
 constexpr uint32_t kMaxHandouts = 5;
-// Of a repair, handouts that were refused included.
-constexpr uint32_t kMaxAttempts = 16;
 
 }  // namespace
 
@@ -22,8 +20,7 @@ absl::Status WaitsForHelpers(const absl::Status& why) {
       std::string(why.message()));
 }
 
-void RepairTracker::PlanAttempts(RepairRequest request, const absl::Status& after) {
-  const uint32_t first = after.ok() ? record_.attempt : record_.attempt + 1;
+void RepairTracker::PlanAttempts(uint32_t first, RepairRequest request, const absl::Status& after) {
   Plan({std::move(request), first, std::min(first + kMaxHandouts, kMaxAttempts)}, after);
 }
 
@@ -32,15 +29,14 @@ void RepairTracker::Plan(Planning planning, const absl::Status& after) {
   phase_ = std::move(planning);
 }
 
-void RepairTracker::Hear(event::Begin&) { PlanAttempts(attempt_.request, absl::OkStatus()); }
+void RepairTracker::Hear(event::Begin&) { PlanAttempts(0, attempt_.request, absl::OkStatus()); }
 
 void RepairTracker::Hear(event::Planned& planned) {
   awaiting_ = false;
-  auto planning = std::get<Planning>(std::move(phase_));
+  auto planning = std::move(PhaseAs<Planning>());
   if (!planned.plan.ok()) {
     return GiveUp(planned.plan.status(), planned.gathered, planning.request);
   }
-  begun_ = true;
   record_.attempt = planning.attempt;
   BeginAttempt(*planned.plan, std::move(planning.request));
   phase_ = HandingOut{*std::move(planned.plan), planning.end, std::move(planned.left_out),
@@ -79,11 +75,11 @@ void RepairTracker::BeginAttempt(const PlannedAttempt& plan, RepairRequest reque
 
 void RepairTracker::Hear(event::Started& started) {
   awaiting_ = false;
-  auto handed = std::get<HandingOut>(std::move(phase_));
+  auto handed = std::move(PhaseAs<HandingOut>());
   if (!started.failure.ok()) {
     for (const auto& [node, reason] : started.refused) left_out_.Refuse(node, reason);
     if (hosted()) {
-      Do(action::EndParts{record_.attempt, attempt_.helpers});
+      Emit(action::EndParts{record_.attempt, attempt_.helpers});
     } else {
       CancelParts();
     }
@@ -98,17 +94,17 @@ void RepairTracker::Hear(event::Started& started) {
   if (ForHosts* const hosted = hosts()) {
     hosted->looked_at = now_;
     hosted->all_looked_at = now_;
-    hosted->came.reset();
+    hosted->received_bytes.reset();
   }
   PlannedRepair& planned = handed.plan.planned;
-  Do(action::Grant{record_.attempt, attempt_.request, record_.bytes,
-                   RepairGrant{.repair_id = record_.repair_id,
-                               .part = std::move(handed.plan.requestor_part),
-                               .scheme = std::move(planned.plan.scheme),
-                               .stripe_id = std::move(planned.stripe.stripe_id),
-                               .block_lengths = std::move(planned.block_lengths),
-                               .cost = std::move(planned.cost),
-                               .checksum = started.checksum}});
+  Emit(action::Grant{record_.attempt, attempt_.request, record_.bytes,
+                     RepairGrant{.repair_id = record_.repair_id,
+                                 .part = std::move(handed.plan.requestor_part),
+                                 .scheme = std::move(planned.plan.scheme),
+                                 .stripe_id = std::move(planned.stripe.stripe_id),
+                                 .block_lengths = std::move(planned.block_lengths),
+                                 .cost = std::move(planned.cost),
+                                 .checksum = started.checksum}});
   Advance();
 }
 
@@ -122,19 +118,19 @@ void RepairTracker::GiveUp(const absl::Status& status, bool gathered,
   attempt_.unreported.clear();
   last_news_ = now_;
   phase_ = SetAside{};
-  Do(action::Refuse{WaitsForHelpers(status)});
+  Emit(action::Refuse{WaitsForHelpers(status)});
 }
 
 void RepairTracker::Hear(event::Resume& resume) {
   if (record_.block_ids != resume.request.block_ids || hosted()) {
-    return Do(
+    return Emit(
         action::Refuse{absl::InvalidArgumentError("the repair to resume is for other blocks")});
   }
   if (!Is<Running>() && !Is<SetAside>()) {
-    return Do(action::Refuse{
+    return Emit(action::Refuse{
         absl::AbortedError("another attempt of the repair is being handed out already")});
   }
-  if (!attempt_.helpers.empty()) Do(action::CancelLater{record_.attempt, attempt_.helpers});
+  if (!attempt_.helpers.empty()) Emit(action::CancelLater{record_.attempt, attempt_.helpers});
   const uint32_t asked = record_.attempt;
   record_.attempt = std::max(record_.attempt, resume.from.attempt);
   phase_ = Resuming{std::move(resume.request), resume.from.failure, {}};
@@ -146,23 +142,18 @@ void RepairTracker::PlanNextAttempt(RepairRequest request, const Suspects& suspe
   // Without its hosts there is no repair; whether they can go on has been asked.
   left_out_.Suspect(suspects, HostsAtWork());
   const uint32_t next = record_.attempt + 1;
-  if (next < kMaxAttempts) return PlanAttempts(std::move(request), failure);
+  if (next < kMaxAttempts) return PlanAttempts(next, std::move(request), failure);
   EndFailed(
       absl::AbortedError("given up after " + std::to_string(next) +
                          " attempts; the last one failed: " + std::string(failure.message())));
 }
 
 void RepairTracker::EndFailed(const absl::Status& status) {
-  // Whoever ordered it has left, and is told.
-  if (granted_ && hosted()) {
-    EndHosted(status);
-  } else if (!begun_) {
-    phase_ = Ended{};  // nobody knows of it
-  } else {
-    if (hosted()) CancelParts();  // which may keep what they have for another attempt
-    End(RepairState::kFailed, StatusText(status));
-  }
-  Do(action::Refuse{status});
+  // Whoever ordered it has left with the grant, and is told.
+  if (granted_ && hosted()) return EndHosted(status);
+  if (hosted()) CancelParts();  // which may keep what they have for another attempt
+  End(RepairState::kFailed, StatusText(status));
+  Emit(action::Refuse{status});
 }
 
 void RepairTracker::EndForRequestor(const absl::Status& status, uint64_t verified_bytes) {
@@ -185,7 +176,7 @@ void RepairTracker::End(RepairState state, const std::string& detail) {
   record_.state = state;
   record_.detail = detail;
   phase_ = Ended{};
-  Do(action::End{record_});
+  Emit(action::End{record_});
 }
 
 }  // namespace ecpipe

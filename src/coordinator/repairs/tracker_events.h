@@ -126,8 +126,10 @@ struct Inspect {
 };
 // It is time to look at a hosted repair.
 struct CheckProgress {};
-// `possible`: there is a plan without the nodes that look.left_out still has, or would be one
-// without the nodes that are only suspected.
+// The answer to TryPlan. look.left_out has lost the nodes that were taken back because there are
+// too few others. `possible`: the attempt is to make way for the next one, since there is a plan
+// without the nodes that are still left out, or since no bytes come and there is nothing to wait
+// for.
 struct Tried {
   ProgressCheck look;
   bool possible = false;
@@ -139,7 +141,7 @@ struct Finish {
 struct CancelHosted {
   absl::Status status;
 };
-// Time has passed.
+// Time has passed. `nodes` has to live until On returns; no tracker keeps it.
 struct Tick {
   const NodeLives* nodes = nullptr;
 };

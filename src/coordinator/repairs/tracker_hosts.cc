@@ -59,7 +59,7 @@ void RepairTracker::Advance() {
     const Row row = hosted->to_move.extract(hosted->to_move.begin()).value();
     // One row at a time, so that a move and the note of it are one step to all others.
     hosted->moving = true;
-    return Do(action::MoveBlock{row, record_.block_ids[row], record_.hosts[row]});
+    return Emit(action::MoveBlock{row, record_.block_ids[row], record_.hosts[row]});
   }
   if (record_.moved.size() == record_.hosts.size()) return EndHosted(absl::OkStatus());
   if (!hosted->failure.ok()) FailAttempt(hosted->failure);
@@ -69,7 +69,7 @@ void RepairTracker::Hear(event::Moved& moved) {
   if (!moved.status.ok()) return AdvanceAfter(moved.status);
   record_.moved.push_back(moved.row);
   // A coordinator after this one must not wait for reports that have come.
-  if (record_.moved.size() < record_.hosts.size()) return Do(action::Journal{record_});
+  if (record_.moved.size() < record_.hosts.size()) return Emit(action::Journal{record_});
   AdvanceAfter(absl::OkStatus());
 }
 
@@ -90,7 +90,7 @@ void RepairTracker::FailAttempt(const absl::Status& status) {
   if (!Is<Running>() || hosted.moving) return;
   if (!hosted.may_go_on) return EndHosted(status);
   phase_ = Failed{};
-  Do(action::Fault{});
+  Emit(action::Fault{});
 }
 
 void RepairTracker::Hear(event::NextAttempt&) {
@@ -104,7 +104,7 @@ void RepairTracker::Hear(event::NextAttempt&) {
 }
 
 void RepairTracker::ContinueFrom(const PartAnswers& hosts_have) {
-  auto resuming = std::get<Resuming>(std::move(phase_));
+  auto resuming = std::move(PhaseAs<Resuming>());
   phase_ = Running{};
   const HostedLeft left = LeftOnHosts(hosts_have, attempt_.grid);
   if (!left.stored.empty()) {
@@ -129,7 +129,7 @@ void RepairTracker::ContinueFrom(const PartAnswers& hosts_have) {
   again.left = {attempt_.grid, left.missing};
   again.slice_bytes = attempt_.grid.slice_bytes;
   again.scheme = record_.scheme;
-  Do(action::CancelLater{record_.attempt, SidesOf(attempt_.helpers).others});
+  Emit(action::CancelLater{record_.attempt, SidesOf(attempt_.helpers).others});
   PlanNextAttempt(std::move(again), resuming.suspects, failure);
 }
 
@@ -148,7 +148,7 @@ void RepairTracker::EndHosted(const absl::Status& status) {
     if (helpers.empty()) {
       for (const std::string& host : record_.hosts) helpers.push_back({host, ""});
     }
-    Do(action::Cancel{record_.attempt, std::move(helpers)});
+    Emit(action::Cancel{record_.attempt, std::move(helpers)});
     detail = StatusText(status);
     if (!record_.moved.empty()) {
       detail += "; stored " + std::to_string(record_.moved.size()) + " of " +
@@ -158,8 +158,8 @@ void RepairTracker::EndHosted(const absl::Status& status) {
   End(status.ok() ? RepairState::kDone : RepairState::kFailed, detail);
   if (!granted_) return;  // whoever ordered it still waits for the first attempt
   for (Row row = 0; row < record_.hosts.size(); ++row) {
-    Do(action::TellEnd{{record_.recovery_id, record_.block_ids[row],
-                        HasRow(record_.moved, row) ? absl::OkStatus() : status}});
+    Emit(action::TellEnd{{record_.recovery_id, record_.block_ids[row],
+                          HasRow(record_.moved, row) ? absl::OkStatus() : status}});
   }
 }
 
@@ -188,10 +188,12 @@ void RepairTracker::EndIfHopeless(const NodeLives& nodes) {
     if (std::find(hosts.begin(), hosts.end(), node) == hosts.end()) return;
     silent.push_back({node, ""});
   }
-  Do(action::AskParts{Question::kStillThere, record_.attempt, std::move(silent), {}});
+  Emit(action::AskParts{Question::kStillThere, record_.attempt, std::move(silent), {}});
 }
 
 void RepairTracker::HearSilentHosts(const PartAnswers& answers) {
+  // A node has reported since they were asked.
+  if (now_ - last_news_ <= abandon_after_) return;
   const bool heard = std::any_of(answers.begin(), answers.end(),
                                  [](const auto& entry) { return entry.second.ok(); });
   if (!heard) {

@@ -18,7 +18,7 @@ constexpr Duration kAskAllEvery = std::chrono::seconds(1);
 }  // namespace
 
 void RepairTracker::Advise(Inspection inspection) {
-  if (!hosted()) Do(action::Advise{std::move(inspection)});
+  if (!hosted()) Emit(action::Advise{std::move(inspection)});
 }
 
 void RepairTracker::Hear(event::Inspect& inspect) {
@@ -26,8 +26,9 @@ void RepairTracker::Hear(event::Inspect& inspect) {
   look.attempt = inspect.attempt;
   look.quiet = inspect.quiet;
   look.now = {.at = now_, .missing_bytes = inspect.missing_bytes, .sent = {}};
-  if (!IsOf(look)) return Advise({});
-  Do(action::AskParts{Question::kAnyProgress, inspect.attempt, attempt_.helpers, std::move(look)});
+  if (hosted() || !IsOf(look)) return Emit(action::Advise{});
+  Emit(
+      action::AskParts{Question::kAnyProgress, inspect.attempt, attempt_.helpers, std::move(look)});
 }
 
 bool RepairTracker::IsTimeToLook(TimePoint now) const {
@@ -60,7 +61,8 @@ void RepairTracker::Hear(event::CheckProgress&) {
   look.hosts = std::move(sides.hosts);
   look.others = std::move(sides.others);
   std::vector<HelperAddress> asked = look.all_asked ? std::move(helpers) : look.hosts;
-  Do(action::AskParts{Question::kAnyProgress, record_.attempt, std::move(asked), std::move(look)});
+  Emit(
+      action::AskParts{Question::kAnyProgress, record_.attempt, std::move(asked), std::move(look)});
 }
 
 void RepairTracker::HearLook(ProgressCheck look, PartAnswers answers) {
@@ -72,10 +74,10 @@ void RepairTracker::HearLook(ProgressCheck look, PartAnswers answers) {
     return Judge(std::move(look), std::move(answers));
   }
   const ComingToHosts coming = WhatComesToHosts(answers, look.hosts);
-  look.quiet = coming.waiting && coming.bytes == hosted->came;
+  look.quiet = coming.waiting && coming.bytes == hosted->received_bytes;
   look.now.missing_bytes = coming.missing_bytes;
   hosted->looked_at = now_;
-  hosted->came = coming.bytes;
+  hosted->received_bytes = coming.bytes;
   if (look.all_asked) hosted->all_looked_at = look.now.at;
   if (!coming.bytes) return;
   if (look.all_asked) return Judge(std::move(look), std::move(answers));
@@ -83,7 +85,7 @@ void RepairTracker::HearLook(ProgressCheck look, PartAnswers answers) {
   look.now.at = now_;
   look.from_hosts = std::move(answers);
   std::vector<HelperAddress> others = look.others;
-  Do(action::AskParts{Question::kAnyProgress, look.attempt, std::move(others), std::move(look)});
+  Emit(action::AskParts{Question::kAnyProgress, look.attempt, std::move(others), std::move(look)});
 }
 
 void RepairTracker::Judge(ProgressCheck look, PartAnswers answers) {
@@ -98,7 +100,7 @@ void RepairTracker::Judge(ProgressCheck look, PartAnswers answers) {
   if (suspects.empty()) return Advise({});
   look.left_out = left_out_;
   look.left_out.Suspect(suspects, HostsAtWork());
-  Do(action::TryPlan{attempt_.request, std::move(look)});
+  Emit(action::TryPlan{attempt_.request, std::move(look)});
 }
 
 bool RepairTracker::LeavesOutAHelper(const LeftOut& left_out) const {

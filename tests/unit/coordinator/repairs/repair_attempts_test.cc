@@ -117,6 +117,18 @@ TEST_F(Attempts, AreBounded) {
   EXPECT_EQ(journal_.records.at(grant.repair_id).state, RepairState::kFailed);
 }
 
+TEST_F(Attempts, WhatTheyLeaveBehindIsCancelledSomeAtATime) {
+  const size_t some = RepairCoordinator::kExpiredAtOnce;
+  for (size_t i = 0; i <= some; ++i) {
+    const absl::Status failure = WithFault(absl::UnavailableError("gone"), "n1");
+    ASSERT_TRUE(coordinator_.ResumeRepair(request_, After(Begin(), failure)).ok());
+  }
+  coordinator_.Expire();
+  EXPECT_EQ(helpers_.cancelled.size(), some) << "a node that hangs would hold up all others";
+  coordinator_.Expire();
+  EXPECT_EQ(helpers_.cancelled.size(), some + 1);
+}
+
 TEST_F(Attempts, ACoordinatorThatRestartedTakesTheRepairUp) {
   const RepairGrant first = Begin();
   RepairRecord& record = journal_.records.at(first.repair_id);
@@ -225,7 +237,25 @@ TEST_F(Attempts, BadResumesAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.ResumeRepair(request_, point).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
       coordinator_.ResumeRepair(Request("b1"), After(first, failure)).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      coordinator_.ResumeRepair(request_, After(first, absl::OkStatus())).status()))
+      << "nothing has failed";
+  for (const uint32_t attempt : {RepairTracker::kMaxAttempts, UINT32_MAX}) {
+    point = After(first, failure);
+    point.attempt = attempt;
+    EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.ResumeRepair(request_, point).status()))
+        << "no repair has so many attempts";
+  }
   EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kRunning);
+}
+
+TEST_F(Attempts, ARepairThatEndsWhileItIsLookedAtIsNotRunning) {
+  const RepairGrant first = Begin();
+  helpers_.on_ask = [&] {
+    coordinator_.FinishRepair(first.repair_id, absl::CancelledError("enough"), 0);
+  };
+  const auto inspection = coordinator_.InspectRepair(first.repair_id, 0, 400, true);
+  EXPECT_TRUE(absl::IsNotFound(inspection.status())) << inspection.status();
 }
 
 TEST_F(Attempts, InspectionSeesWhoDoesNotAnswer) {

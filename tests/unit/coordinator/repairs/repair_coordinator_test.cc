@@ -168,6 +168,16 @@ TEST_F(Repairs, ARepairThatNobodyEndsIsOverOneDay) {
   EXPECT_EQ(journal_.records.begin()->second.state, RepairState::kFailed);
 }
 
+TEST_F(Repairs, ManyThatNobodyEndsAreOverAfterEachOther) {
+  const size_t all = 2 * RepairCoordinator::kExpiredAtOnce;
+  for (size_t i = 0; i < all; ++i) ASSERT_TRUE(coordinator_.BeginRepair(Request("b0")).ok());
+  clock_.Advance(std::chrono::minutes(1));
+  coordinator_.Expire();
+  EXPECT_EQ(coordinator_.counts().failed, RepairCoordinator::kExpiredAtOnce);
+  coordinator_.Expire();
+  EXPECT_EQ(coordinator_.counts().failed, all);
+}
+
 TEST_F(Repairs, AnEndThatTheJournalDoesNotTakeIsKeptUntilItDoes) {
   class FullJournal : public MemoryJournal {
    public:

@@ -69,20 +69,22 @@ TEST_P(TrackerSearch, NoPromiseIsBrokenAndEveryRepairEnds) {
   EXPECT_GT(search.states(), 1000u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, TrackerSearch,
-                         ::testing::Values(Limits{.hosted = false, .faults = 2},
-                                           Limits{.hosted = false, .faults = 1, .ticks = 2},
-                                           Limits{.hosted = false, .faults = 1, .looks = 1},
-                                           Limits{.hosted = true, .faults = 2},
-                                           Limits{.hosted = true, .faults = 1, .ticks = 1},
-                                           Limits{.hosted = true, .faults = 1, .looks = 1}),
-                         [](const auto& parameter) {
-                           const Limits& limits = parameter.param;
-                           return std::string(limits.hosted ? "Hosted" : "ForARequestor") +
-                                  std::to_string(limits.faults) + "Faults" +
-                                  std::to_string(limits.ticks) + "Ticks" +
-                                  std::to_string(limits.looks) + "Looks";
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Worlds, TrackerSearch,
+    ::testing::Values(Limits{.faults = 2}, Limits{.faults = 1, .ticks = 2},
+                      Limits{.faults = 1, .looks = 1}, Limits{.hosts = 1, .faults = 2},
+                      Limits{.hosts = 1, .faults = 1, .ticks = 1},
+                      Limits{.hosts = 1, .faults = 1, .looks = 1},
+                      Limits{.hosts = 2, .faults = 1, .helpers = 1},
+                      Limits{.hosts = 2, .faults = 1, .ticks = 1, .helpers = 1, .attempts = 1}),
+    [](const auto& parameter) {
+      const Limits& limits = parameter.param;
+      return std::string(limits.hosts == 0   ? "ForARequestor"
+                         : limits.hosts == 1 ? "Hosted"
+                                             : "TwoHosts") +
+             std::to_string(limits.faults) + "Faults" + std::to_string(limits.ticks) + "Ticks" +
+             std::to_string(limits.looks) + "Looks";
+    });
 
 }  // namespace
 }  // namespace ecpipe::search

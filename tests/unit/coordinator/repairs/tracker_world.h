@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small world around one tracker, for the exhaustive search: three helpers of which a plan needs
-// two, two attempts, and few faults (a refusal, an answer that is lost, a node that dies, a full
-// journal or catalog). It knows what may happen next, and what must not.
+// one or two, a requestor or one or two hosts, two attempts, and few faults (a refusal, answers
+// that are lost, a node that dies, a full journal or catalog). It knows what may happen next, and
+// what must not.
 #pragma once
 
 #include <algorithm>
@@ -14,80 +15,28 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/repairs/tracker.h"
 #include "model/fault.h"
 #include "unit/coordinator/repairs/planned_path.h"
+#include "unit/coordinator/repairs/tracker_limits.h"
+#include "unit/coordinator/repairs/tracker_peek.h"
 
-namespace ecpipe {
-
-// All that decides what a tracker does next.
-struct TrackerPeek {
-  static std::string Key(const RepairTracker& repair, TimePoint now) {
-    std::ostringstream key;
-    const auto age = [&](TimePoint at) { return std::min(31.0, Seconds(now - at)); };
-    const auto names = [&](const auto& all) {
-      for (const auto& one : all) key << one << ',';
-      key << ';';
-    };
-    const auto reasons = [&](const LeftOut& left_out) {
-      for (const auto& [node, reason] : left_out.reasons()) key << node << reason.size() << ',';
-      key << ';';
-    };
-    key << repair.phase_.index() << repair.awaiting_ << repair.granted_ << repair.begun_;
-    key << repair.record_.attempt << RepairStateName(repair.record_.state);
-    names(repair.record_.moved);
-    names(repair.attempt_.unreported);
-    reasons(repair.left_out_);
-    key << age(repair.last_news_) << repair.attempt_.quiet.has_value();
-    for (const HelperAddress& helper : repair.attempt_.helpers) key << helper.node;
-    if (const auto* hosts = repair.hosts()) {
-      names(hosts->to_move);
-      key << hosts->moving << hosts->failure << hosts->consequence << hosts->may_go_on;
-      key << age(hosts->looked_at) << age(hosts->all_looked_at) << hosts->came.value_or(99);
-    }
-    if (const auto* handed = std::get_if<RepairTracker::HandingOut>(&repair.phase_)) {
-      reasons(handed->tried);
-    }
-    if (const auto* resuming = std::get_if<RepairTracker::Resuming>(&repair.phase_)) {
-      key << resuming->failure;
-      for (const auto& [node, why] : resuming->suspects) key << node << why.certain;
-    }
-    return key.str();
-  }
-};
-
-namespace search {
-
-inline constexpr RepairId kRepair = 1;
-inline const std::vector<std::string> kHelpers = {"h1", "h2", "h3"};
-inline constexpr uint32_t kAttempts = 2;
-
-enum class Part { kRuns, kDone, kFailed, kKept };
-using PartId = std::pair<std::string, uint32_t>;  // node and attempt
-
-struct Broken {
-  std::string promise;
-};
-inline void Promise(bool kept, const char* promise) {
-  if (!kept) throw Broken{promise};
-}
-
-struct Limits {
-  bool hosted = false;
-  int faults = 0;
-  int ticks = 0;  // the clock moves
-  int looks = 0;  // somebody wants to know how the attempt comes on
-};
+namespace ecpipe::search {
 
 // A repair with its helpers, its journal and whoever ordered it.
 class World {
  public:
   explicit World(const Limits& limits)
-      : hosted_(limits.hosted), faults_(limits.faults), ticks_(limits.ticks), looks_(limits.looks) {
+      : hosted_(limits.hosts > 0),
+        faults_(limits.faults),
+        ticks_(limits.ticks),
+        looks_(limits.looks),
+        helpers_(limits.helpers),
+        attempts_(limits.attempts) {
     RepairRecord record;
     record.repair_id = kRepair;
     request_.block_ids = {"b0"};
-    if (hosted_) request_.hosts = {"s"};
+    for (int i = 0; i < limits.hosts; ++i) request_.hosts.push_back(kHosts[static_cast<size_t>(i)]);
+    if (limits.hosts > 1) request_.block_ids.emplace_back("b1");
     record.block_ids = request_.block_ids;
     record.hosts = request_.hosts;
     repair_.emplace(record, request_, now_, std::chrono::seconds(30));
@@ -104,9 +53,17 @@ class World {
       steps.emplace_back("report of " + part.first, [part](World& world) { world.Deliver(part); });
     }
     if (faults_ > 0) {
-      for (const std::string node : {"h1", "h2", "s"}) {
-        if (dead_.contains(node) || (node == "s" && !hosted_)) continue;
+      std::vector<std::string> nodes = {"h1", "h2"};
+      nodes.insert(nodes.end(), request_.hosts.begin(), request_.hosts.end());
+      for (const std::string& node : nodes) {
+        if (dead_.contains(node)) continue;
         steps.emplace_back(node + " dies", [node](World& world) { world.Die(node); });
+        if (ticks_ == 0) continue;  // which alone show it
+        steps.emplace_back(node + " starts again", [node](World& world) {
+          --world.faults_;
+          ++world.starts_[node];
+          world.Forget(node);
+        });
       }
     }
     AddOrders(&steps);
@@ -116,7 +73,9 @@ class World {
   std::string Key() const {
     std::ostringstream key;
     key << TrackerPeek::Key(*repair_, now_) << '|' << faults_ << ticks_ << looks_ << waiting_;
-    key << cancelled_ << granted_.value_or(9) << resumed_ << ended_ << in_journal_;
+    key << cancelled_ << granted_.value_or(9) << resumed_ << ended_ << reported_lately_;
+    key << in_journal_;
+    for (const auto& [block, stored] : told_ends_) key << block << stored;
     for (const Action& action : pending_) {
       key << action.index();
       if (const auto* ask = std::get_if<action::AskParts>(&action)) {
@@ -128,6 +87,7 @@ class World {
     }
     for (const auto& [part, status] : reports_) key << 'r' << part.first << part.second << status;
     for (const std::string& node : dead_) key << 'd' << node;
+    for (const auto& [node, starts] : starts_) key << 's' << node << starts;
     return key.str();
   }
 
@@ -141,7 +101,7 @@ class World {
         answers[0].second(*this);
       } else if (!reports_.empty()) {
         const PartId part = reports_.begin()->first;
-        if (lost && part.first == "s") {
+        if (lost && IsHost(part.first)) {
           reports_.erase(part);
         } else {
           Deliver(part);
@@ -156,16 +116,23 @@ class World {
     Promise(!waiting_, "every call is answered");
     Promise(!in_journal_, "the journal has no repair as running that has ended");
     for (const auto& [part, state] : parts_) {
-      const bool over = state != Part::kRuns || told_.contains(part);
+      const bool over =
+          state != Part::kRuns || told_.contains(part) || starts_.contains(part.first);
       Promise(over || repair_->record().state == RepairState::kDone,
               "no part of a failed repair runs on");
     }
     if (!hosted_ || !granted_) return;
-    Promise(told_end_.has_value(), "whoever ordered a hosted repair hears of its end");
-    Promise(*told_end_ == !moved_.empty(), "what is told is true");
+    Promise(told_ends_.size() == request_.hosts.size(),
+            "whoever ordered a hosted repair hears of the end of each block");
+    for (const auto& [block, stored] : told_ends_) {
+      Promise(stored == moved_.contains(block == "b0" ? 0 : 1), "what is told is true");
+    }
   }
 
  private:
+  bool IsHost(const std::string& node) const {
+    return std::find(request_.hosts.begin(), request_.hosts.end(), node) != request_.hosts.end();
+  }
   void AddAnswers(size_t i, std::vector<Step>* steps) const {
     const auto add = [&](const std::string& name, const std::function<Event(World&)>& answer) {
       steps->emplace_back(name, [i, answer](World& world) {
@@ -185,7 +152,12 @@ class World {
     const absl::Status full = absl::ResourceExhaustedError("full");
     const Action& action = pending_[i];
     if (const auto* plan = std::get_if<action::Plan>(&action)) {
-      add("planned", [plan = *plan](World&) { return Planned(plan); });
+      add("planned", [plan = *plan](World& world) {
+        event::Planned planned = world.Planned(plan);
+        if (!planned.plan.ok()) return planned;
+        for (auto& [node, start] : planned.plan->incarnations) start = world.StartsOf(node);
+        return planned;
+      });
     } else if (std::holds_alternative<action::Journal>(action)) {
       const uint32_t attempt = std::get<action::Journal>(action).record.attempt;
       add("journaled", [attempt](World& world) {
@@ -206,11 +178,17 @@ class World {
         }
       }
     } else if (const auto* ask = std::get_if<action::AskParts>(&action)) {
-      add("answered", [ask = *ask](World& world) { return world.Answered(ask, ""); });
+      add("answered", [ask = *ask](World& world) { return world.Answered(ask, {}); });
+      std::set<std::string> all;
       for (const HelperAddress& helper : ask->helpers) {
-        add_fault(helper.node + "'s answer is lost",
-                  [ask = *ask, helper](World& world) { return world.Answered(ask, helper.node); });
+        all.insert(helper.node);
+        add_fault(helper.node + "'s answer is lost", [ask = *ask, helper](World& world) {
+          return world.Answered(ask, {helper.node});
+        });
       }
+      if (all.size() < 2) return;
+      add_fault("all answers are lost",
+                [ask = *ask, all](World& world) { return world.Answered(ask, all); });
     } else if (const auto* move = std::get_if<action::MoveBlock>(&action)) {
       add("moved", [row = move->row](World& world) {
         Promise(world.moved_.insert(row).second, "no row is granted twice");
@@ -220,7 +198,7 @@ class World {
                 [row = move->row, full](World&) { return event::Moved{row, full}; });
     } else if (const auto* attempt = std::get_if<action::TryPlan>(&action)) {
       add("tried", [look = attempt->look](World& world) {
-        const auto planned = Planned({0, world.request_, look.left_out, {}});
+        const auto planned = world.Planned({0, world.request_, look.left_out, {}});
         return event::Tried{look, planned.plan.ok()};
       });
     } else {
@@ -268,7 +246,7 @@ class World {
     }
     if (hosted_ || !granted_ || waiting_ || ended_) return;
     add("finish", [](World& world) { world.Hear(event::Finish{absl::OkStatus(), 1000}); });
-    if (resumed_ == kAttempts) return;
+    if (resumed_ == attempts_) return;
     add("resume", [](World& world) {
       ++world.resumed_;
       world.waiting_ = true;
@@ -279,16 +257,16 @@ class World {
     });
   }
 
-  // Two helpers that are not left out, and as many attempts as there may be.
-  static event::Planned Planned(const action::Plan& plan) {
+  // Helpers that are not left out, and as many attempts as there may be.
+  event::Planned Planned(const action::Plan& plan) const {
     event::Planned planned{absl::FailedPreconditionError("too few"), plan.left_out, true};
-    if (plan.attempt >= kAttempts) return planned;
+    if (plan.attempt >= attempts_) return planned;
     while (true) {
       std::vector<std::string> nodes;
       for (const std::string& node : kHelpers) {
-        if (nodes.size() < 2 && !planned.left_out.Has(node)) nodes.push_back(node);
+        if (nodes.size() < helpers_ && !planned.left_out.Has(node)) nodes.push_back(node);
       }
-      if (nodes.size() == 2) {
+      if (nodes.size() == helpers_) {
         planned.plan = PlannedPath(kRepair, plan, nodes);
         return planned;
       }
@@ -313,16 +291,17 @@ class World {
     return started;
   }
 
-  event::Answered Answered(const action::AskParts& ask, const std::string& lost) const {
+  event::Answered Answered(const action::AskParts& ask, const std::set<std::string>& lost) const {
     event::Answered answered{ask.question, ask.attempt, {}, ask.look};
     for (const HelperAddress& helper : ask.helpers) {
       answered.answers.emplace(helper.node, AnswerOf({helper.node, ask.attempt}, lost));
     }
     return answered;
   }
-  absl::StatusOr<PartProgress> AnswerOf(const PartId& part, const std::string& lost) const {
+  absl::StatusOr<PartProgress> AnswerOf(const PartId& part,
+                                        const std::set<std::string>& lost) const {
     if (dead_.contains(part.first)) return absl::UnavailableError("connection refused");
-    if (part.first == lost) return absl::DeadlineExceededError("no answer");
+    if (lost.contains(part.first)) return absl::DeadlineExceededError("no answer");
     const auto found = parts_.find(part);
     if (found == parts_.end()) return absl::NotFoundError("no such part");
     PartProgress progress;
@@ -344,6 +323,7 @@ class World {
   void Deliver(const PartId& part) {
     const auto report = reports_.extract(part);
     reported_.insert(part);
+    reported_lately_ = true;
     Hear(event::Reported{part.first, part.second, report.mapped()});
   }
   bool EndSomePart() {
@@ -362,14 +342,23 @@ class World {
   void Die(const std::string& node) {
     --faults_;
     dead_.insert(node);
+    Forget(node);
+  }
+  void Forget(const std::string& node) {
     std::erase_if(parts_, [&](const auto& part) { return part.first.first == node; });
     std::erase_if(reports_, [&](const auto& part) { return part.first.first == node; });
   }
+  uint64_t StartsOf(const std::string& node) const {
+    const auto starts = starts_.find(node);
+    return 1 + (starts == starts_.end() ? 0 : starts->second);
+  }
   void Tick(Duration step) {
     now_ += step;
+    reported_lately_ = reported_lately_ && step < std::chrono::seconds(30);
     NodeLives lives;
-    for (const std::string node : {"h1", "h2", "h3", "s"}) {
-      lives[node] = {.registered_here = true, .dead = dead_.contains(node), .incarnation = 1};
+    for (const std::string node : {"h1", "h2", "h3", "s", "t"}) {
+      lives[node] = {
+          .registered_here = true, .dead = dead_.contains(node), .incarnation = StartsOf(node)};
     }
     for (const PartId& part : to_cancel_) parts_.erase(part);
     Hear(event::Tick{&lives});
@@ -379,6 +368,8 @@ class World {
 
   void Hear(const Event& event) {
     const bool was_ended = ended_;
+    const auto* const answered = std::get_if<event::Answered>(&event);
+    const bool silence = answered != nullptr && answered->question == Question::kStillThere;
     for (const Action& action : repair_->On(event, now_)) {
       std::visit([this](const auto& done) { Check(done); }, action);
       const bool late = std::holds_alternative<action::Cancel>(action) ||
@@ -395,6 +386,8 @@ class World {
                            std::holds_alternative<action::Fault>(action);
       if (awaited) pending_.push_back(action);
     }
+    Promise(!silence || !reported_lately_ || ended_ == was_ended,
+            "a repair does not end of silence after a report");
   }
   template <typename Other>
   void Check(const Other&) {}
@@ -437,11 +430,12 @@ class World {
       }
     }
   }
-  // Whoever still has a part of an attempt up to this one knows that it is over.
+  // Whoever still has a part of an attempt up to this one knows that it is over. Not who has
+  // started again: it has no part, or one that it was handed after the plan, which ends by itself.
   void CheckTold(uint32_t last) const {
     for (const PartId& part : sent_) {
       Promise(part.second > last || told_.contains(part) || reported_.contains(part) ||
-                  dead_.contains(part.first),
+                  dead_.contains(part.first) || starts_.contains(part.first),
               "cancelled attempts are told");
     }
   }
@@ -454,31 +448,36 @@ class World {
     if (grant.attempt > 0) CheckTold(grant.attempt - 1);
   }
   void Check(const action::Refuse&) {
-    Promise(waiting_ || hosted_, "a refusal answers a call");
+    Promise(waiting_, "a refusal answers a call");
     waiting_ = false;
   }
   void Check(const action::End& end) {
     Promise(ended_ == end.again, "a repair ends once");
     ended_ = true;
     in_journal_ = false;
-    if (end.record.state != RepairState::kDone) return CheckTold(kAttempts);
-    Promise(!hosted_ || moved_.size() == 1, "a hosted repair is done when its block has moved");
+    if (end.record.state != RepairState::kDone) return CheckTold(attempts_);
+    Promise(!hosted_ || moved_.size() == request_.hosts.size(),
+            "a hosted repair is done when its blocks have moved");
   }
   void Check(const action::TellEnd& tell) {
-    Promise(ended_ && granted_ && !told_end_, "the end of a block is told once");
-    told_end_ = tell.end.status.ok();
+    Promise(
+        ended_ && granted_ && told_ends_.emplace(tell.end.block_id, tell.end.status.ok()).second,
+        "the end of a block is told once");
   }
 
   bool hosted_;
   int faults_;
   int ticks_;
   int looks_;
+  size_t helpers_;
+  uint32_t attempts_;
   TimePoint now_{};
   RepairRequest request_;
   std::optional<RepairTracker> repair_;
   std::vector<Action> pending_;  // to be answered
   std::map<PartId, Part> parts_;
   std::map<PartId, absl::Status> reports_;  // under way
+  std::map<std::string, uint64_t> starts_;  // after the first, by node
   std::set<std::string> dead_;
   std::set<PartId> to_cancel_;
   std::set<uint32_t> journaled_;
@@ -492,8 +491,8 @@ class World {
   bool cancelled_ = false;
   bool in_journal_ = false;  // as running
   bool ended_ = false;
-  std::optional<bool> told_end_;  // that the block is stored
+  bool reported_lately_ = false;           // within the time after which silence ends a repair
+  std::map<std::string, bool> told_ends_;  // by block id: whether it is stored
 };
 
-}  // namespace search
-}  // namespace ecpipe
+}  // namespace ecpipe::search
