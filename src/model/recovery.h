@@ -37,9 +37,9 @@ inline bool Ended(RecoveryState state) {
 }
 
 struct RecoveryRequest {
-  std::string node;             // the node whose blocks are lost
-  std::vector<std::string> to;  // nodes that may store rebuilt blocks; empty: all live nodes
-  std::string scheme;           // as in RepairRequest
+  std::string node;                // the node whose blocks are lost
+  std::vector<std::string> hosts;  // nodes that may store rebuilt blocks; empty: all live nodes
+  std::string scheme;              // as in RepairRequest
   RecoveryPolicy policy = RecoveryPolicy::kBalanced;
   uint32_t slice_bytes = 0;                // 0: the default
   std::optional<TransportKind> transport;  // none: the default

@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!assembler.complete()) continue;
     const BlockReport report = assembler.report();
     assembler = ReportAssembler();
-    const auto outcome = reported.Take(report, TimePoint());
+    const auto outcome = reported.Record(report, TimePoint());
     const auto node = reported.Of(report.node);
     if (outcome.ok() && *outcome == ReportedBlocks::Outcome::kTaken) {
       ECPIPE_CHECK(node != nullptr && node->sequence == report.sequence);

@@ -162,7 +162,7 @@ class World {
     if (!response) return;
     const uint64_t block_bytes = BlockBytesOf(request.target(), response->block_bytes());
     ECPIPE_CHECK(response->block_bytes() == block_bytes);
-    ECPIPE_CHECK(response->has_part() == request.target().to().empty());
+    ECPIPE_CHECK(response->has_part() == request.target().hosts().empty());
     if (!response->has_part()) return;
     const auto part = PartFromProto(response->part());
     ECPIPE_CHECK(part.ok() && part->grid.offset + part->grid.bytes <= block_bytes);

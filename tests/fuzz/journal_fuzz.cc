@@ -104,7 +104,7 @@ void CheckRecovery(Journals* journals, FuzzInput* input) {
   if (records->empty()) return;
   ECPIPE_CHECK(records->size() == 1 && records->front().request.slice_bytes <= kMaxSliceBytes);
   const absl::Status stored = journals->journal->RecordRecovery(records->front());
-  const auto& targets = records->front().request.to;
+  const auto& targets = records->front().request.hosts;
   const bool fits = std::all_of(targets.begin(), targets.end(), [](const std::string& node) {
     return node.size() <= kMaxCatalogIdBytes;
   });

@@ -116,7 +116,7 @@ CoordinatorHost::~CoordinatorHost() {
 }
 
 void CoordinatorHost::Start() {
-  const auto interrupted = journal_.TakeInterrupted(Clock::System().UnixMillis());
+  const auto interrupted = journal_.ClaimInterrupted(Clock::System().UnixMillis());
   hosted_watch_.Start(repairs_.get());
   const absl::Status opened = recoveries_->Open(*interrupted);
   network_->scheduler()->Trace("coordinator started: " + StatusText(opened));

@@ -78,7 +78,7 @@ absl::Status StateJournal::Record(const RepairRecord& record) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<RepairRecord>> StateJournal::TakeInterrupted(int64_t now_unix_ms) {
+absl::StatusOr<std::vector<RepairRecord>> StateJournal::ClaimInterrupted(int64_t now_unix_ms) {
   std::vector<RepairRecord> taken;
   for (auto& [repair_id, record] : state_->repairs) {
     if (record.state != RepairState::kRunning) continue;

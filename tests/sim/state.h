@@ -48,7 +48,7 @@ class StateJournal : public Journal {
       : state_(state), process_(std::move(process)) {}
 
   absl::Status Record(const RepairRecord& record) override;
-  absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) override;
+  absl::StatusOr<std::vector<RepairRecord>> ClaimInterrupted(int64_t now_unix_ms) override;
   absl::StatusOr<RepairRecord> Find(RepairId repair_id) override;
   absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) override;
   absl::Status RecordRecovery(const RecoveryRecord& record) override;

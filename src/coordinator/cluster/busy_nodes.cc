@@ -3,7 +3,7 @@
 
 namespace ecpipe {
 
-std::shared_ptr<BusyNodes::Hold> BusyNodes::Take(const std::vector<std::string>& nodes) {
+std::shared_ptr<BusyNodes::Hold> BusyNodes::Reserve(const std::vector<std::string>& nodes) {
   std::shared_ptr<Hold> hold(new Hold(state_, {nodes.begin(), nodes.end()}));
   MutexLock lock(&state_->mutex);
   const bool distrusted = clock_->Now() < state_->distrust_until;

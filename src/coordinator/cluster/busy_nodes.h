@@ -43,7 +43,7 @@ class BusyNodes {
 
   explicit BusyNodes(const Clock* clock) : clock_(clock), state_(std::make_shared<State>()) {}
 
-  std::shared_ptr<Hold> Take(const std::vector<std::string>& nodes);
+  std::shared_ptr<Hold> Reserve(const std::vector<std::string>& nodes);
   // Until then repairs may run that this coordinator does not know: all nodes count as shared.
   void DistrustUntil(TimePoint till);
 

@@ -28,7 +28,7 @@ bool Sane(const LinkTiming& timing) {
 
 }  // namespace
 
-void KnownLinks::Take(const std::string& from, const LinkTiming& timing, bool alone) {
+void KnownLinks::Record(const std::string& from, const LinkTiming& timing, bool alone) {
   if (!Sane(timing)) return;
   const auto bytes = static_cast<double>(timing.bytes);
   // The kernel's ticks are coarser than our clock.
@@ -44,7 +44,7 @@ void KnownLinks::Take(const std::string& from, const LinkTiming& timing, bool al
   changed_ = true;
 }
 
-void KnownLinks::TakeProbe(const std::string& from, const LinkTiming& timing, bool alone) {
+void KnownLinks::RecordProbe(const std::string& from, const LinkTiming& timing, bool alone) {
   if (!Sane(timing)) return;
   const double speed = static_cast<double>(timing.bytes) / timing.seconds;
   MutexLock lock(&mutex_);

@@ -24,9 +24,9 @@ class KnownLinks {
 
   // Takes the timing of a stream of a repair. `alone`: the stream had the links of both nodes to
   // itself. Impossible values are ignored.
-  void Take(const std::string& from, const LinkTiming& timing, bool alone);
+  void Record(const std::string& from, const LinkTiming& timing, bool alone);
   // Takes the timing of a stream whose sender always had bytes to send.
-  void TakeProbe(const std::string& from, const LinkTiming& timing, bool alone);
+  void RecordProbe(const std::string& from, const LinkTiming& timing, bool alone);
 
   // Adds the known speeds to a view that already has its nodes.
   void FillIn(ClusterView* cluster);

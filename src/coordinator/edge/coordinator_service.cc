@@ -105,7 +105,7 @@ void CheckNodes(const std::set<std::string>& nodes, v1::GetStatusResponse* respo
 
 // Blocks that nodes store change the catalog.
 absl::Status CheckMayStore(const grpc::ServerContext* context, const v1::RepairTarget& target) {
-  if (target.to().empty()) return absl::OkStatus();
+  if (target.hosts().empty()) return absl::OkStatus();
   return CheckHasRole(context, Role::kOperator, "a repair that stores blocks on nodes");
 }
 
@@ -165,7 +165,7 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(const v1::Repair
   for (const std::string& id : target.block_ids()) {
     request.block_ids.push_back(sources_.BlockNamed(id));
   }
-  request.hosts = {target.to().begin(), target.to().end()};
+  request.hosts = {target.hosts().begin(), target.hosts().end()};
   request.offset = target.offset();
   request.bytes = target.bytes();
   request.scheme = target.scheme();

@@ -131,7 +131,7 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
 
 absl::Status CoordinatorServer::TakeUpInterrupted() {
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<RepairRecord> interrupted,
-                          journal_->TakeInterrupted(Clock::System().UnixMillis()));
+                          journal_->ClaimInterrupted(Clock::System().UnixMillis()));
   for (const RepairRecord& record : interrupted) {
     if (!record.hosts.empty()) continue;
     Log(LogLevel::kWarning, "repair.interrupted",

@@ -29,7 +29,7 @@ grpc::Status CoordinatorServiceImpl::ReportBlocks(
         "node " + name + " is not registered as a node of a storage system; register it first"));
   }
   const absl::StatusOr<ReportedBlocks::Outcome> outcome =
-      source->Take(std::move(assembler.report()));
+      source->Record(std::move(assembler.report()));
   if (!outcome.ok()) return ToGrpc(outcome.status());
   repairs_->nodes().Heard(name);
   response->set_send_all(*outcome == ReportedBlocks::Outcome::kSendAll);

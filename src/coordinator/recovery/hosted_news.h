@@ -27,7 +27,7 @@ class HostedNews : public RepairListener {
     wake_.NotifyAll();
   }
 
-  // Waits for something to Take, or for Wake, until `deadline`.
+  // Waits for something to Drain, or for Wake, until `deadline`.
   void Await(TimePoint deadline) {
     MutexLock lock(&mutex_);
     while (!woken_ && items_.empty() && wake_.WaitUntil(lock, deadline)) {
@@ -36,7 +36,7 @@ class HostedNews : public RepairListener {
   }
 
   // Takes what has been told, in order.
-  std::deque<Item> Take() {
+  std::deque<Item> Drain() {
     MutexLock lock(&mutex_);
     return std::exchange(items_, {});
   }
@@ -52,8 +52,8 @@ class HostedNews : public RepairListener {
 
   Mutex mutex_;
   CondVar wake_;
-  // For each repair of a recovery that has run since the latest Take: one end a block, and one part
-  // end a node and attempt. The thread of the recoveries begins at most one repair between two
+  // For each repair of a recovery that has run since the latest Drain: one end a block, and one
+  // part end a node and attempt. The thread of the recoveries begins at most one repair between two
   // calls, so this is bounded by the repairs that may run.
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;

@@ -90,9 +90,9 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
         "node " + request.node + " is " + NodeStateName(node->state) +
         ", so its blocks are not lost; stop its helper first, or use --even-if-live");
   }
-  for (const std::string& target : request.to) {
-    if (!repairs_->nodes().Find(target)) {
-      return absl::InvalidArgumentError("node " + target + " has never registered");
+  for (const std::string& host : request.hosts) {
+    if (!repairs_->nodes().Find(host)) {
+      return absl::InvalidArgumentError("node " + host + " has never registered");
     }
   }
   RecoveryRecord record;
@@ -180,7 +180,7 @@ void RecoveryManager::Run() {
   while (true) {
     const TimePoint now = Clock::System().Now();
     news_->Await(worked ? now : now + kIdle);
-    TakeNews();
+    RecordNews();
     {
       MutexLock lock(&mutex_);
       if (stopping_) return;
@@ -205,8 +205,8 @@ void RecoveryManager::EndReturned() {
   for (const RecoveryId id : ended) repairs_->CancelHosted(id);
 }
 
-bool RecoveryManager::TakeNews() {
-  const std::deque<HostedNews::Item> news = news_->Take();
+bool RecoveryManager::RecordNews() {
+  const std::deque<HostedNews::Item> news = news_->Drain();
   for (const HostedNews::Item& item : news) {
     std::visit([this](const auto& end) { Hear(end); }, item);
   }
@@ -240,7 +240,7 @@ bool RecoveryManager::Turn() {
       worked = true;
     }
     // A repair may take seconds to begin. What ends meanwhile does not wait for all recoveries.
-    worked |= TakeNews();
+    worked |= RecordNews();
   }
   return worked;
 }
@@ -307,10 +307,11 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   if (clock_->UnixMillis() < recovery.record.rebuild_after_unix_ms) return std::nullopt;
   recovery.queue.SetUsable(usable);
   const TimePoint now = clock_->Now();
-  std::vector<std::string> targets;
+  std::vector<std::string> hosts;
   for (const std::string& node : usable) {
-    const bool named = std::find(request.to.begin(), request.to.end(), node) != request.to.end();
-    if (request.to.empty() ? node != request.node : named) targets.push_back(node);
+    const bool named =
+        std::find(request.hosts.begin(), request.hosts.end(), node) != request.hosts.end();
+    if (request.hosts.empty() ? node != request.node : named) hosts.push_back(node);
   }
   std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
   std::set<std::string> suspects;
@@ -319,16 +320,16 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   const uint32_t streams =
       request.streams_per_node == 0 ? options_.streams_per_node : request.streams_per_node;
   const std::optional<Placement> placement =
-      Place(request.policy, {window, usable, targets, suspects, streams}, loads_);
+      Place(request.policy, {window, usable, hosts, suspects, streams}, loads_);
   if (!placement) return std::nullopt;
   const auto chosen = std::find_if(window.begin(), window.end(), [&](const LostBlock* block) {
     return block->block_id == placement->block_id;
   });
   loads_.Selected(*placement, (*chosen)->needed);
   recovery.queue.Start(placement->block_id);
-  recovery.in_flight[placement->block_id].host = placement->requestor;
-  if (placement->requestor.empty()) {
-    Take(&recovery, placement->block_id, absl::FailedPreconditionError(placement->impossible));
+  recovery.in_flight[placement->block_id].host = placement->host;
+  if (placement->host.empty()) {
+    RecordEnd(&recovery, placement->block_id, absl::FailedPreconditionError(placement->impossible));
     news_->Wake();
     return std::nullopt;
   }
@@ -338,7 +339,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   start.request.slice_bytes = request.slice_bytes;
   start.request.transport = request.transport.value_or(TransportKind::kTcp);
   start.request.requestor = "recovery " + IdText(id);
-  start.request.hosts = {placement->requestor};
+  start.request.hosts = {placement->host};
   start.request.helper_order = placement->helpers;
   start.request.background = true;
   if ((*chosen)->uncertain) start.request.verify = Verification::kLocate;
@@ -359,7 +360,7 @@ void RecoveryManager::BeginRepair(const Start& start) {
     MutexLock lock(&mutex_);
     Recovery& recovery = *recoveries_.at(start.id);
     if (!grant.ok()) {
-      Take(&recovery, block_id, moved ? absl::OkStatus() : grant.status());
+      RecordEnd(&recovery, block_id, moved ? absl::OkStatus() : grant.status());
       return;
     }
     // If it has ended already, that is still to be heard.
@@ -377,7 +378,7 @@ void RecoveryManager::Hear(const HostedEnd& end) {
   const auto found = recoveries_.find(end.recovery_id);
   if (found == recoveries_.end()) return;
   found->second->adopted.erase(end.block_id);
-  Take(found->second.get(), end.block_id, end.status);
+  RecordEnd(found->second.get(), end.block_id, end.status);
 }
 
 // The first hops of a path are done long before the last ones, as much as buffers hold: meanwhile
@@ -396,8 +397,8 @@ void RecoveryManager::Hear(const HostedPartEnd& end) {
   loads.erase(done);
 }
 
-void RecoveryManager::Take(Recovery* recovery, const std::string& block_id,
-                           const absl::Status& status) {
+void RecoveryManager::RecordEnd(Recovery* recovery, const std::string& block_id,
+                                const absl::Status& status) {
   const auto in_flight = recovery->in_flight.find(block_id);
   if (in_flight == recovery->in_flight.end()) return;
   loads_.End(in_flight->second.loads);

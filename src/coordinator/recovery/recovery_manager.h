@@ -47,11 +47,11 @@ class RecoveryManager {
   ~RecoveryManager();
 
   // Reads the journal and continues the recoveries that were running. `interrupted` is the result
-  // of Journal::TakeInterrupted. Call it before any other call.
+  // of Journal::ClaimInterrupted. Call it before any other call.
   absl::Status Open(const std::vector<RepairRecord>& interrupted);
 
   // FAILED_PRECONDITION: the node is live, and `even_if_live` is not set. ALREADY_EXISTS: a
-  // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a target that never
+  // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a host that never
   // registered.
   absl::StatusOr<RecoveryId> Begin(const RecoveryRequest& request, bool even_if_live);
 
@@ -96,7 +96,7 @@ class RecoveryManager {
   // One step of each recovery; false when there was nothing to do.
   bool Turn();
   // Hears what repairs have told. Returns whether there was something.
-  bool TakeNews();
+  bool RecordNews();
   // Ends recoveries whose node is back.
   void EndReturned();
   absl::Status ListSome(RecoveryId id);
@@ -105,7 +105,7 @@ class RecoveryManager {
   void Hear(const HostedEnd& end);
   void Hear(const HostedPartEnd& end);
   // Records how the repair of a block that was started has ended.
-  void Take(Recovery* recovery, const std::string& block_id, const absl::Status& status)
+  void RecordEnd(Recovery* recovery, const std::string& block_id, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(Recovery* recovery, RecoveryState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -45,10 +45,10 @@ bool Holds(const LostBlock& block, const std::string& node) {
 
 // The nodes that could work on one block, as they are now.
 struct Choice {
-  std::vector<std::string> open;     // helpers with room for one more repair
-  std::vector<std::string> busy;     // helpers without
-  std::vector<std::string> targets;  // with room
-  bool anybody = false;              // whether any target, busy or not, can take it
+  std::vector<std::string> open;   // helpers with room for one more repair
+  std::vector<std::string> busy;   // helpers without
+  std::vector<std::string> hosts;  // with room
+  bool anybody = false;            // whether any host, busy or not, can take it
 };
 
 Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const RecoveryLoads& loads) {
@@ -60,10 +60,10 @@ Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const Recover
     if (input.usable.contains(node)) (has_room(node) ? choice.open : choice.busy).push_back(node);
   }
   for (const bool suspected : {false, true}) {
-    for (const std::string& node : input.targets) {
+    for (const std::string& node : input.hosts) {
       if (input.suspects.contains(node) != suspected || Holds(block, node)) continue;
       choice.anybody = true;
-      if (has_room(node)) choice.targets.push_back(node);
+      if (has_room(node)) choice.hosts.push_back(node);
     }
     if (choice.anybody) break;
   }
@@ -91,8 +91,8 @@ void SelectSmallest(std::vector<std::string>* nodes, size_t count, Key key) {
   std::sort(nodes->begin(), middle, less);
 }
 
-Placement PlacementOf(const LostBlock& block, std::string requestor, Choice choice) {
-  Placement placement{block.block_id, std::move(requestor), std::move(choice.open), ""};
+Placement PlacementOf(const LostBlock& block, std::string host, Choice choice) {
+  Placement placement{block.block_id, std::move(host), std::move(choice.open), ""};
   placement.helpers.insert(placement.helpers.end(), choice.busy.begin(), choice.busy.end());
   return placement;
 }
@@ -108,8 +108,8 @@ struct Weighed {
 };
 
 Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loads) {
-  const std::string requestor = *std::min_element(
-      choice.targets.begin(), choice.targets.end(), [&](const auto& a, const auto& b) {
+  const std::string host = *std::min_element(
+      choice.hosts.begin(), choice.hosts.end(), [&](const auto& a, const auto& b) {
         return std::tuple(loads.Down(a), loads.Carried(a), loads.Up(a)) <
                std::tuple(loads.Down(b), loads.Carried(b), loads.Up(b));
       });
@@ -126,13 +126,13 @@ Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loa
   });
   if (first != end) std::rotate(choice.open.begin(), first, first + 1);
   Weighed weighed;
-  weighed.busiest = loads.Down(requestor) + block.bytes;
+  weighed.busiest = loads.Down(host) + block.bytes;
   for (size_t i = 0; i < count; ++i) {
     const std::string& node = choice.open[i];
     weighed.busiest = std::max(weighed.busiest, loads.Up(node) + block.bytes);
     if (i > 0) weighed.busiest = std::max(weighed.busiest, loads.Down(node) + block.bytes);
   }
-  weighed.placement = PlacementOf(block, requestor, std::move(choice));
+  weighed.placement = PlacementOf(block, host, std::move(choice));
   return weighed;
 }
 
@@ -144,7 +144,7 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
   for (const LostBlock* block : input.blocks) {
     Choice choice = ChoiceFor(*block, input, loads);
     if (!choice.anybody) return Impossible(*block);
-    if (choice.targets.empty() || !EnoughHelpers(*block, choice)) continue;
+    if (choice.hosts.empty() || !EnoughHelpers(*block, choice)) continue;
     if (policy == RecoveryPolicy::kBalanced) {
       Weighed weighed = Balanced(*block, std::move(choice), loads);
       if (!best || weighed.busiest < best->busiest) best = std::move(weighed);
@@ -154,8 +154,8 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
       SelectSmallest(&choice.open, HelperCount(*block, choice),
                      [&](const std::string& node) { return loads.LastSelected(node); });
     }
-    const std::string requestor = choice.targets[loads.turn() % choice.targets.size()];
-    return PlacementOf(*block, requestor, std::move(choice));
+    const std::string host = choice.hosts[loads.turn() % choice.hosts.size()];
+    return PlacementOf(*block, host, std::move(choice));
   }
   if (!best) return std::nullopt;
   return std::move(best->placement);

@@ -19,7 +19,7 @@ namespace ecpipe {
 
 struct Placement {
   std::string block_id;
-  std::string requestor;             // empty: no node can take the block; `impossible` says why
+  std::string host;                  // empty: no node can take the block; `impossible` says why
   std::vector<std::string> helpers;  // all that can help, the best first
   std::string impossible;
 };
@@ -41,7 +41,7 @@ class RecoveryLoads {
   uint64_t Carried(const std::string& node) const { return Of(node).carried; }
   // When the node was last selected as a helper: a number that grows with each selection; 0: never.
   uint64_t LastSelected(const std::string& node) const { return Of(node).last_selected; }
-  // The target whose turn comes next, for policies that take them in turn.
+  // The host whose turn comes next, for policies that take them in turn.
   uint64_t turn() const { return turn_; }
 
  private:
@@ -62,14 +62,14 @@ class RecoveryLoads {
 struct PolicyInput {
   std::span<const LostBlock* const> blocks;  // in the queue's order
   const std::set<std::string>& usable;       // nodes whose blocks can be read
-  const std::vector<std::string>& targets;   // nodes that can take blocks
-  const std::set<std::string>& suspects;     // targets that are used only if no other can be
+  const std::vector<std::string>& hosts;     // nodes that can take blocks
+  const std::set<std::string>& suspects;     // hosts that are used only if no other can be
   uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
 };
 
 // The next block to repair, and its nodes; nothing if every block has to wait for busy nodes. A
 // block with too few survivors is placed as well: the planner then says what is missing.
-//   in-order      the first block that can go; helpers as the stripe has them, targets in turn
+//   in-order      the first block that can go; helpers as the stripe has them, hosts in turn
 //   least-recent  the same with the helpers that were selected longest ago (§3.3)
 //   balanced      see docs/design/003-recovery.md
 std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,

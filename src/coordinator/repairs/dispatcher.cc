@@ -176,7 +176,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Star
     if (FindRunning(repair_id) != nullptr) {
       std::shared_ptr<BusyNodes::Hold>& busy = repairs_.at(repair_id).busy;
       busy.reset();  // an attempt does not share nodes with the one before
-      busy = busy_.Take(nodes);
+      busy = busy_.Reserve(nodes);
     }
   }
   event::Started started{.failure = FaultPoint("coordinator.before_handout")};

@@ -59,7 +59,7 @@ absl::Status LinkProber::Admit(const std::vector<std::pair<std::string, std::str
   round_.clear();
   std::set<std::string> nodes = std::move(senders);
   nodes.merge(receivers);
-  hold_ = busy_nodes_->Take({nodes.begin(), nodes.end()});
+  hold_ = busy_nodes_->Reserve({nodes.begin(), nodes.end()});
   for (const auto& [from, to] : links) round_.push_back({from, to, {}, 0});
   return absl::OkStatus();
 }
@@ -137,7 +137,7 @@ bool LinkProber::Report(const std::string& node, RepairId repair_id, const absl:
       const double speed = static_cast<double>(timing.bytes) / timing.seconds;
       if (!std::isfinite(speed) || speed <= 0) continue;
       link.bytes_per_second = speed;
-      speeds_->TakeProbe(link.from, timing, !hold_->Shared(link.from) && !hold_->Shared(link.to));
+      speeds_->RecordProbe(link.from, timing, !hold_->Shared(link.from) && !hold_->Shared(link.to));
     }
     found->second.unreported.erase(node);
     if (!status.ok()) {

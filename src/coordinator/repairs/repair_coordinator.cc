@@ -290,7 +290,7 @@ void RepairCoordinator::ReportLinks(const std::string& node, RepairId repair_id,
   if (busy == nullptr || !busy->Has(node)) return;
   for (const LinkTiming& timing : timings) {
     if (!busy->Has(timing.to)) continue;  // a requestor that may never come again, or a lie
-    links_.Take(node, timing, !busy->Shared(node) && !busy->Shared(timing.to));
+    links_.Record(node, timing, !busy->Shared(node) && !busy->Shared(timing.to));
   }
 }
 

@@ -50,7 +50,7 @@ std::vector<std::string> HdfsSource::RenewedOf(const BlockReport& report) const 
   return renewed;
 }
 
-absl::StatusOr<ReportedBlocks::Outcome> HdfsSource::Take(BlockReport report) {
+absl::StatusOr<ReportedBlocks::Outcome> HdfsSource::Record(BlockReport report) {
   const std::optional<NodeView> node = nodes_->Find(report.node);
   if (!node || node->record.incarnation != report.incarnation) {
     return absl::NotFoundError(
@@ -60,7 +60,7 @@ absl::StatusOr<ReportedBlocks::Outcome> HdfsSource::Take(BlockReport report) {
   const std::vector<std::string> renewed = RenewedOf(report);
   const std::string name = report.node;
   ECPIPE_ASSIGN_OR_RETURN(const ReportedBlocks::Outcome outcome,
-                          reported_.Take(std::move(report), clock_->Now()));
+                          reported_.Record(std::move(report), clock_->Now()));
   if (outcome != ReportedBlocks::Outcome::kTaken) return outcome;
   for (const std::string& block_id : renewed) corrupt_->Forget(block_id);
   const std::shared_ptr<const NodeBlocks> has = reported_.Of(name);

@@ -88,7 +88,7 @@ class HdfsSource : public StripeSource {
 
   // Takes the report of a node. Corrupt blocks that the node no longer has, or has written anew, no
   // longer count as corrupt.
-  absl::StatusOr<ReportedBlocks::Outcome> Take(BlockReport report) override;
+  absl::StatusOr<ReportedBlocks::Outcome> Record(BlockReport report) override;
 
   // The group of a block, which is named as in model/systems/hdfs_block.h, with all nodes that
   // report a block of it with the group's generation stamp and the right length. May wait for the

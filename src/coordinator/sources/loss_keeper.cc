@@ -38,7 +38,7 @@ absl::Status LossKeeper::RestoreNode(const std::string& node) {
       std::chrono::milliseconds(std::max<int64_t>(0, clock_->UnixMillis() - lost.heard_unix_ms));
   ECPIPE_RETURN_IF_ERROR(nodes_->AddDead(std::move(lost.record), silent));
   ECPIPE_RETURN_IF_ERROR(
-      reported_->Take(ReportOf(node, std::move(lost.blocks)), clock_->Now() - silent).status());
+      reported_->Record(ReportOf(node, std::move(lost.blocks)), clock_->Now() - silent).status());
   kept_[node] = reported_->Of(node);
   return absl::OkStatus();
 }

@@ -42,7 +42,7 @@ std::vector<InternalBlock> Changed(const std::vector<InternalBlock>& before, Blo
 
 }  // namespace
 
-absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Take(BlockReport report, TimePoint now) {
+absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Record(BlockReport report, TimePoint now) {
   const std::shared_ptr<const NodeBlocks> before = Of(report.node);
   const bool continues = before != nullptr && before->incarnation == report.incarnation &&
                          before->sequence == report.after;

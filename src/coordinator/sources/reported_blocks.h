@@ -39,7 +39,7 @@ class ReportedBlocks {
   };
   // Takes a report as a whole or not at all. RESOURCE_EXHAUSTED: the node is over the limits of
   // BlockReport, or all nodes together are over kMaxBlocks.
-  absl::StatusOr<Outcome> Take(BlockReport report, TimePoint now);
+  absl::StatusOr<Outcome> Record(BlockReport report, TimePoint now);
 
   // The blocks that a node has reported last, also if it is dead: these are then its lost blocks.
   // Null: no report is known, neither to this process nor, for a dead node, from the process

@@ -67,8 +67,8 @@ class StripeSource {
   }
 
   // Takes the report of a node of this system. NOT_FOUND: the helper must register first; the other
-  // errors are those of ReportedBlocks::Take.
-  virtual absl::StatusOr<ReportedBlocks::Outcome> Take(BlockReport report) = 0;
+  // errors are those of ReportedBlocks::Record.
+  virtual absl::StatusOr<ReportedBlocks::Outcome> Record(BlockReport report) = 0;
 
   // Nullopt: the coordinator knows of no such system. Up to some seconds old.
   virtual std::optional<SourceStatus> Overview() = 0;

@@ -25,7 +25,7 @@ class Journal {
 
   // Marks every record that is kRunning as kInterrupted and returns those records (as they now
   // are). The coordinator calls it once, when it starts.
-  virtual absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) = 0;
+  virtual absl::StatusOr<std::vector<RepairRecord>> ClaimInterrupted(int64_t now_unix_ms) = 0;
 
   // NOT_FOUND: there was no such repair, or Trim has removed it. DATA_LOSS: its record is damaged.
   virtual absl::StatusOr<RepairRecord> Find(RepairId repair_id) = 0;

@@ -46,7 +46,7 @@ absl::Status SqliteJournal::Record(const RepairRecord& record) {
   return transaction.Commit();
 }
 
-absl::StatusOr<std::vector<RepairRecord>> SqliteJournal::TakeInterrupted(int64_t now_unix_ms) {
+absl::StatusOr<std::vector<RepairRecord>> SqliteJournal::ClaimInterrupted(int64_t now_unix_ms) {
   const SqlitePool::Lease db = connection_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
   ECPIPE_ASSIGN_OR_RETURN(std::vector<RepairRecord> records,

@@ -31,7 +31,7 @@ class SqliteJournal : public Journal {
   // As the interface says; INVALID_ARGUMENT for more than kMaxRows blocks or a block id over
   // kMaxCatalogIdBytes.
   absl::Status Record(const RepairRecord& record) override;
-  absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t now_unix_ms) override;
+  absl::StatusOr<std::vector<RepairRecord>> ClaimInterrupted(int64_t now_unix_ms) override;
   absl::StatusOr<RepairRecord> Find(RepairId repair_id) override;
   absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) override;
   absl::Status RecordRecovery(const RecoveryRecord& record) override;

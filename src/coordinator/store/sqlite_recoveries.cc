@@ -63,7 +63,7 @@ absl::StatusOr<RecoveryRecord> DecodeRecovery(SqliteDb* db, const SqliteStatemen
   record.started_unix_ms = row.Int(13);
   record.ended_unix_ms = row.Int(14);
   record.rebuild_after_unix_ms = row.Int(15);
-  ECPIPE_ASSIGN_OR_RETURN(request.to, LoadTargets(db, row.Int(0)));
+  ECPIPE_ASSIGN_OR_RETURN(request.hosts, LoadTargets(db, row.Int(0)));
   return record;
 }
 
@@ -88,7 +88,7 @@ absl::Status StoreTargets(SqliteDb* db, RecoveryId id, const std::vector<std::st
 
 absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record) {
   const RecoveryRequest& request = record.request;
-  for (const std::string& node : request.to) {
+  for (const std::string& node : request.hosts) {
     if (node.size() > kMaxCatalogIdBytes) {
       return absl::InvalidArgumentError("a node id is longer than " +
                                         std::to_string(kMaxCatalogIdBytes) + " bytes");
@@ -115,7 +115,7 @@ absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record) {
   store.Bind(15, record.ended_unix_ms);
   store.Bind(16, record.rebuild_after_unix_ms);
   ECPIPE_RETURN_IF_ERROR(store.Execute());
-  return StoreTargets(db, record.recovery_id, request.to);
+  return StoreTargets(db, record.recovery_id, request.hosts);
 }
 
 absl::StatusOr<std::vector<RecoveryRecord>> LoadRecoveries(SqliteDb* db, int limit) {

@@ -39,7 +39,7 @@ void KeptBlocks::Keep(RepairId repair_id, uint32_t attempt, std::unique_ptr<Stor
   changed_.NotifyAll();
 }
 
-std::unique_ptr<StoreSink> KeptBlocks::Take(RepairId repair_id, uint32_t attempt) {
+std::unique_ptr<StoreSink> KeptBlocks::Remove(RepairId repair_id, uint32_t attempt) {
   MutexLock lock(&mutex_);
   const auto found = kept_.find(repair_id);
   if (found == kept_.end() || found->second.attempt >= attempt) return nullptr;

@@ -34,7 +34,7 @@ class KeptBlocks {
   // same repair. Discards it at once if there are `most` others.
   void Keep(RepairId repair_id, uint32_t attempt, std::unique_ptr<StoreSink> sink);
   // Takes the sink that an earlier attempt has left, for this attempt; null if there is none.
-  std::unique_ptr<StoreSink> Take(RepairId repair_id, uint32_t attempt);
+  std::unique_ptr<StoreSink> Remove(RepairId repair_id, uint32_t attempt);
   // The slices that a kept attempt lacks; nothing if the attempt is not kept.
   std::optional<std::vector<SliceRun>> Missing(RepairId repair_id, uint32_t attempt);
   // Discards what attempts up to this one have left.

@@ -66,7 +66,7 @@ absl::Status SessionManager::OpenStore(const RepairPart& part, Session* session)
     if (!ends_here || part.probe) return absl::OkStatus();
     return absl::InvalidArgumentError("the part stores rows but names no block to store them in");
   }
-  session->store = kept_.Take(part.repair_id, part.attempt);
+  session->store = kept_.Remove(part.repair_id, part.attempt);
   session->goes_on = session->store != nullptr && session->store->Resume(part).ok();
   if (session->goes_on) return absl::OkStatus();
   if (!BringsAll(part)) {

@@ -39,10 +39,10 @@ struct ReadArguments {
 // Exactly one of `output`, `output_directory` and `to` is given.
 struct RepairArguments {
   RepairTarget target;
-  std::string output;            // the file of a single block
-  std::string output_directory;  // each block under its id
-  std::vector<std::string> to;   // nodes that store the blocks, one for each
-  double limit_mbit = 0;         // as in ReadArguments; not with `to`
+  std::string output;              // the file of a single block
+  std::string output_directory;    // each block under its id
+  std::vector<std::string> hosts;  // nodes that store the blocks, one for each
+  double limit_mbit = 0;           // as in ReadArguments; not with `to`
 };
 
 struct EncodeArguments {
@@ -72,7 +72,7 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments);
 // `to` as in RepairArguments.
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,
-                     const std::vector<std::string>& to, PlanFormat format);
+                     const std::vector<std::string>& hosts, PlanFormat format);
 
 struct RecoverNodeArguments {
   RecoveryRequest request;  // its transport is below

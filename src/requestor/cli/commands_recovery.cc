@@ -24,7 +24,7 @@ Json RecoveryJson(const RecoveryView& recovery) {
   const RecoveryRequest& request = record.request;
   Json json{{"recovery_id", record.recovery_id},
             {"node_id", request.node},
-            {"to", request.to},
+            {"to", request.hosts},
             {"scheme", request.scheme},
             {"policy", RecoveryPolicyName(request.policy)},
             {"transport", TransportName(request.transport.value_or(TransportKind::kTcp))},

@@ -328,13 +328,13 @@ absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arg
     return absl::InvalidArgumentError(
         "--output and --sha256 take a single block; for several use --output-dir or --to");
   }
-  if (!arguments.to.empty()) {
+  if (!arguments.hosts.empty()) {
     if (arguments.limit_mbit > 0) {
       return absl::InvalidArgumentError(
           "--limit-mbit limits what this command receives, and with --to helpers receive the "
           "bytes: limit those with `ecpipe limits set`");
     }
-    if (target.sha256.empty()) return ToNodes(common, target, arguments.to);
+    if (target.sha256.empty()) return ToNodes(common, target, arguments.hosts);
     return absl::InvalidArgumentError(
         "--sha256 cannot be used with --to: the bytes go to the nodes and do not come here");
   }
@@ -382,10 +382,10 @@ absl::Status RunRead(const CommonArguments& common, const ReadArguments& argumen
 }
 
 absl::Status RunPlan(const CommonArguments& common, const RepairTarget& target,
-                     const std::vector<std::string>& to, PlanFormat format) {
+                     const std::vector<std::string>& hosts, PlanFormat format) {
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<Requestor> requestor, Connect(common));
   ECPIPE_ASSIGN_OR_RETURN(const ExplainedRepair repair,
-                          requestor->coordinator().Explain(target, to, "ecpipe plan"));
+                          requestor->coordinator().Explain(target, hosts, "ecpipe plan"));
   const std::string text = format == PlanFormat::kJson  ? PlanAsJson(repair)
                            : format == PlanFormat::kDot ? PlanAsDot(repair)
                                                         : PlanAsText(repair);

@@ -233,7 +233,7 @@ class CommandLine {
                      "Output directory; each file is named by the id\n"
                      "of its block")
         ->type_name("DIR");
-    AddHosts(where, &repair_.to);
+    AddHosts(where, &repair_.hosts);
     where->require_option(1);
     AddLimit(repair, &repair_.limit_mbit);
     AddSha256(repair, repair_.target);
@@ -242,11 +242,11 @@ class CommandLine {
                "         ecpipe repair BLOCK1 BLOCK2 --to node-3,node-7");
 
     CLI::App* plan = Add(&app_, "plan", "Show how blocks would be rebuilt; repair nothing", [this] {
-      const bool json = common_.json && plan_format_ == PlanFormat::kText;
-      return RunPlan(common_, repair_.target, repair_.to, json ? PlanFormat::kJson : plan_format_);
+      if (common_.json && plan_format_ == PlanFormat::kText) plan_format_ = PlanFormat::kJson;
+      return RunPlan(common_, repair_.target, repair_.hosts, plan_format_);
     });
     AddTarget(plan, repair_.target, Blocks::kSeveral);
-    AddHosts(plan, &repair_.to);
+    AddHosts(plan, &repair_.hosts);
     const std::map<std::string, PlanFormat> formats{
         {"text", PlanFormat::kText}, {"json", PlanFormat::kJson}, {"dot", PlanFormat::kDot}};
     plan->add_option("--format", plan_format_, "text, json, or dot for Graphviz; default: text")
@@ -266,7 +266,7 @@ class CommandLine {
         ->type_name("ID")
         ->required();
     recover
-        ->add_option("--to", recovery_.request.to,
+        ->add_option("--to", recovery_.request.hosts,
                      "Nodes that may store rebuilt blocks; default: all\n"
                      "live nodes")
         ->option_text("NODE,...")

@@ -187,10 +187,10 @@ class CoordinatorApi {
  public:
   virtual ~CoordinatorApi() = default;
 
-  // `to` names a node for each block whose helper stores the block; empty: the requestor takes the
-  // bytes.
+  // `hosts` names a node for each block whose helper stores the block; empty: the requestor takes
+  // the bytes.
   virtual absl::StatusOr<RepairGrant> BeginRepair(const RepairTarget& target,
-                                                  const std::vector<std::string>& to,
+                                                  const std::vector<std::string>& hosts,
                                                   const std::string& requestor,
                                                   const std::stop_token& stop) = 0;
   // Asks for another attempt for the missing slices. The requestor takes the bytes.
@@ -211,7 +211,7 @@ class CoordinatorApi {
       const std::stop_token& stop) = 0;
   virtual absl::StatusOr<RepairRecord> Repair(RepairId repair_id, const std::stop_token& stop) = 0;
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
-                                                  const std::vector<std::string>& to,
+                                                  const std::vector<std::string>& hosts,
                                                   const std::string& requestor) = 0;
   // The schemes that a target can name. UNIMPLEMENTED: the coordinator is too old to list them.
   virtual absl::StatusOr<std::vector<SchemeInfo>> Schemes() = 0;

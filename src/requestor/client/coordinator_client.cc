@@ -39,10 +39,10 @@ constexpr auto kInspectTimeout = std::chrono::milliseconds(1500);
 constexpr Duration kFarewellTimeout = std::chrono::seconds(1);
 
 absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
-                                         const std::vector<std::string>& to) {
+                                         const std::vector<std::string>& hosts) {
   v1::RepairTarget proto;
   for (const std::string& block_id : target.block_ids) proto.add_block_ids(block_id);
-  for (const std::string& node : to) proto.add_to(node);
+  for (const std::string& node : hosts) proto.add_hosts(node);
   proto.set_offset(target.offset);
   proto.set_bytes(target.bytes);
   proto.set_scheme(target.scheme);
@@ -117,11 +117,11 @@ class CoordinatorGrpcClient : public CoordinatorApi {
       : connection_(std::move(connection)), timeout_(timeout) {}
 
   absl::StatusOr<RepairGrant> BeginRepair(const RepairTarget& target,
-                                          const std::vector<std::string>& to,
+                                          const std::vector<std::string>& hosts,
                                           const std::string& requestor,
                                           const std::stop_token& stop) override {
     v1::BeginRepairRequest request;
-    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
+    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, hosts));
     request.set_requestor(requestor);
     if (connection_->reconnector == nullptr) AwaitCoordinator(stop);
     return Begin(request, stop);
@@ -178,10 +178,10 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,
-                                          const std::vector<std::string>& to,
+                                          const std::vector<std::string>& hosts,
                                           const std::string& requestor) override {
     v1::ExplainRepairRequest request;
-    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, to));
+    ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, hosts));
     request.set_requestor(requestor);
     v1::ExplainRepairResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::ExplainRepair, request, &response));

@@ -9,7 +9,7 @@ namespace ecpipe {
 v1::RecoverySpec RecoveryRequestToProto(const RecoveryRequest& request) {
   v1::RecoverySpec proto;
   proto.set_node_id(request.node);
-  for (const std::string& node : request.to) proto.add_to(node);
+  for (const std::string& node : request.hosts) proto.add_hosts(node);
   proto.set_scheme(request.scheme);
   proto.set_policy(RecoveryPolicyName(request.policy));
   proto.set_slice_bytes(request.slice_bytes);
@@ -22,7 +22,7 @@ v1::RecoverySpec RecoveryRequestToProto(const RecoveryRequest& request) {
 absl::StatusOr<RecoveryRequest> RecoveryRequestFromProto(const v1::RecoverySpec& proto) {
   RecoveryRequest request;
   request.node = proto.node_id();
-  request.to = {proto.to().begin(), proto.to().end()};
+  request.hosts = {proto.hosts().begin(), proto.hosts().end()};
   request.scheme = proto.scheme();
   request.slice_bytes = proto.slice_bytes();
   request.streams_per_node = proto.streams_per_node();

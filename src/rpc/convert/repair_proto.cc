@@ -81,7 +81,7 @@ absl::StatusOr<RepairGrant> GrantFromProto(const v1::BeginRepairResponse& proto,
                                            const v1::RepairTarget& target) {
   RepairGrant grant;
   grant.repair_id = proto.repair_id();
-  if (target.to().empty()) {
+  if (target.hosts().empty()) {
     ECPIPE_ASSIGN_OR_RETURN(grant.part, PartFromProto(proto.part()));
   }
   grant.scheme = proto.scheme();

@@ -102,7 +102,7 @@ class MemoryJournal : public Journal {
     records[record.repair_id] = record;
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<RepairRecord>> TakeInterrupted(int64_t) override {
+  absl::StatusOr<std::vector<RepairRecord>> ClaimInterrupted(int64_t) override {
     MutexLock lock(&mutex);
     std::vector<RepairRecord> taken;
     for (const auto& [id, record] : records) {

@@ -63,8 +63,8 @@ TEST(RepairProto, OnlyAGrantOfBlocksThatNodesStoreHasNoPart) {
   EXPECT_FALSE(proto.has_part());
   v1::RepairTarget target = TwoBlocks();
   EXPECT_TRUE(absl::IsInvalidArgument(GrantFromProto(proto, target).status()));
-  target.add_to("n7");
-  target.add_to("n8");
+  target.add_hosts("n7");
+  target.add_hosts("n8");
   const absl::StatusOr<RepairGrant> got = GrantFromProto(proto, target);
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_TRUE(got->part.hops.empty());

@@ -262,7 +262,7 @@ bool QfsSource::Reports(const NodeView& node) const {
   return blocks != nullptr && blocks->incarnation == node.record.incarnation;
 }
 
-absl::StatusOr<ReportedBlocks::Outcome> QfsSource::Take(BlockReport report) {
+absl::StatusOr<ReportedBlocks::Outcome> QfsSource::Record(BlockReport report) {
   const std::optional<NodeView> node = nodes_->Find(report.node);
   if (!node || node->record.incarnation != report.incarnation) {
     return absl::NotFoundError(
@@ -271,7 +271,7 @@ absl::StatusOr<ReportedBlocks::Outcome> QfsSource::Take(BlockReport report) {
   }
   const std::string name = report.node;
   ECPIPE_ASSIGN_OR_RETURN(const ReportedBlocks::Outcome outcome,
-                          reported_.Take(std::move(report), clock_->Now()));
+                          reported_.Record(std::move(report), clock_->Now()));
   if (outcome != ReportedBlocks::Outcome::kTaken) return outcome;
   const std::shared_ptr<const NodeBlocks> has = reported_.Of(name);
   for (const CorruptBlock& corrupt : corrupt_->All()) {

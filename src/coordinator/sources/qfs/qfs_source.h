@@ -49,7 +49,7 @@ class QfsSource : public StripeSource {
   absl::StatusOr<StripeFacts> FactsOf(const std::string& block_id,
                                       const std::string& claim) override;
   absl::StatusOr<StripedFile> FileAt(const std::string& path, uint64_t offset) override;
-  absl::StatusOr<ReportedBlocks::Outcome> Take(BlockReport report) override;
+  absl::StatusOr<ReportedBlocks::Outcome> Record(BlockReport report) override;
   std::optional<SourceStatus> Overview() override;
   SystemNode NodeOf(const NodeView& node) override;
   // By reports alone: a lost chunk is rebuilt when another live node reports it. What stripes the

@@ -68,12 +68,12 @@ TEST(LinkHistory, ForgetsAndRefusesNonsense) {
 TEST(BusyNodes, KnowsWhoHadANodeForItself) {
   FakeClock clock;
   BusyNodes busy(&clock);
-  const auto first = busy.Take({"a", "b"});
+  const auto first = busy.Reserve({"a", "b"});
   EXPECT_FALSE(first->Shared("a"));
   EXPECT_FALSE(first->Shared("b"));
   EXPECT_TRUE(first->Has("a"));
   EXPECT_FALSE(first->Has("c"));
-  auto second = busy.Take({"b", "c"});
+  auto second = busy.Reserve({"b", "c"});
   EXPECT_TRUE(first->Shared("b")) << "though it came first";
   EXPECT_TRUE(second->Shared("b"));
   EXPECT_FALSE(second->Shared("c"));
@@ -81,7 +81,7 @@ TEST(BusyNodes, KnowsWhoHadANodeForItself) {
   first->Release();
   EXPECT_TRUE(first->Shared("b")) << "that stays known";
   second.reset();
-  const auto third = busy.Take({"a", "b", "c"});
+  const auto third = busy.Reserve({"a", "b", "c"});
   for (const char* node : {"a", "b", "c"}) EXPECT_FALSE(third->Shared(node)) << node;
 }
 
@@ -89,9 +89,9 @@ TEST(BusyNodes, TrustsNobodyForAWhileIfToldSo) {
   FakeClock clock;
   BusyNodes busy(&clock);
   busy.DistrustUntil(clock.Now() + minutes(1));
-  EXPECT_TRUE(busy.Take({"a"})->Shared("a"));
+  EXPECT_TRUE(busy.Reserve({"a"})->Shared("a"));
   clock.Advance(minutes(1));
-  EXPECT_FALSE(busy.Take({"a"})->Shared("a"));
+  EXPECT_FALSE(busy.Reserve({"a"})->Shared("a"));
 }
 
 class KnownLinksTest : public ::testing::Test {
@@ -110,53 +110,53 @@ class KnownLinksTest : public ::testing::Test {
 
 TEST_F(KnownLinksTest, OnlyAStreamThatTheNetworkHeldUpMeasures) {
   // What namespaces with 100 Mb/s gave: a sender that always has data, and one that seldom has.
-  speeds_.Take("a", {"b", 4'194'305, 0.345, 0.340}, true);
+  speeds_.Record("a", {"b", 4'194'305, 0.345, 0.340}, true);
   EXPECT_NEAR(Measured("a", "b") * 8 / 1e6, 98.7, 0.1);
-  speeds_.Take("a", {"c", 4'194'305, 1.394, 0.004}, true);
+  speeds_.Record("a", {"c", 4'194'305, 1.394, 0.004}, true);
   EXPECT_EQ(Measured("a", "c"), 0) << "bursts tell nothing";
-  speeds_.Take("a", {"d", 40'000, 0.0105, 0.010}, true);
+  speeds_.Record("a", {"d", 40'000, 0.0105, 0.010}, true);
   EXPECT_EQ(Measured("a", "d"), 0) << "too short for the kernel's ticks";
-  speeds_.Take("a", {"e", 4'194'305, 0.345, 0.340}, false);
+  speeds_.Record("a", {"e", 4'194'305, 0.345, 0.340}, false);
   EXPECT_EQ(Measured("a", "e"), 0) << "it had company";
 }
 
 TEST_F(KnownLinksTest, WithoutAMeasurementNothingIsKnown) {
-  speeds_.Take("a", {"b", 4'194'305, 0.345, 0.340}, false);
+  speeds_.Record("a", {"b", 4'194'305, 0.345, 0.340}, false);
   ClusterView view;
   speeds_.FillIn(&view);
   EXPECT_FALSE(Links(view).HavePairs()) << "auto would try schemes that look at links";
 }
 
 TEST_F(KnownLinksTest, OthersAreLowerBounds) {
-  speeds_.Take("a", {"b", 1'000'000, 1.0, 1.0}, true);
-  speeds_.Take("a", {"b", 500'000, 1.0, 1.0}, false);
+  speeds_.Record("a", {"b", 1'000'000, 1.0, 1.0}, true);
+  speeds_.Record("a", {"b", 500'000, 1.0, 1.0}, false);
   EXPECT_EQ(Measured("a", "b"), 1e6) << "slow because it was shared";
-  speeds_.Take("a", {"b", 3'000'000, 1.0, 0.1}, true);
+  speeds_.Record("a", {"b", 3'000'000, 1.0, 0.1}, true);
   EXPECT_EQ(Measured("a", "b"), 3e6) << "it has carried that much";
 }
 
 TEST_F(KnownLinksTest, AProbeMeasuresWhateverTheKernelSays) {
-  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0}, true);
+  speeds_.RecordProbe("a", {"b", 1'000'000, 0.5, 0}, true);
   EXPECT_EQ(Measured("a", "b"), 2e6);
-  speeds_.TakeProbe("a", {"b", 1'000'000, 1.0, 0}, false);
+  speeds_.RecordProbe("a", {"b", 1'000'000, 1.0, 0}, false);
   EXPECT_EQ(Measured("a", "b"), 2e6) << "slower because a repair ran";
 }
 
 TEST_F(KnownLinksTest, TheKernelsTicksMayBeLongerThanTheStream) {
-  speeds_.Take("a", {"b", 1'000'000, 0.5, 0.504}, true);
+  speeds_.Record("a", {"b", 1'000'000, 0.5, 0.504}, true);
   EXPECT_EQ(Measured("a", "b"), 2e6);
-  speeds_.TakeProbe("c", {"d", 1'000'000, 0.001, 0.004}, true);
+  speeds_.RecordProbe("c", {"d", 1'000'000, 0.001, 0.004}, true);
   EXPECT_EQ(Measured("c", "d"), 1e9);
 }
 
 TEST_F(KnownLinksTest, ABurstIsNoBound) {
-  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0}, true);
-  speeds_.Take("a", {"b", 100'000, 0.001, 0.0005}, true);
+  speeds_.RecordProbe("a", {"b", 1'000'000, 0.5, 0}, true);
+  speeds_.Record("a", {"b", 100'000, 0.001, 0.0005}, true);
   EXPECT_EQ(Measured("a", "b"), 2e6);
 }
 
 TEST_F(KnownLinksTest, WhatIsOldIsForgottenWithoutNews) {
-  speeds_.TakeProbe("a", {"b", 1'000'000, 0.5, 0}, true);
+  speeds_.RecordProbe("a", {"b", 1'000'000, 0.5, 0}, true);
   EXPECT_EQ(Measured("a", "b"), 2e6);
   clock_.Advance(hours(25));
   EXPECT_EQ(Measured("a", "b"), 0);
@@ -165,20 +165,20 @@ TEST_F(KnownLinksTest, WhatIsOldIsForgottenWithoutNews) {
 TEST_F(KnownLinksTest, NonsenseIsIgnored) {
   const double bad[] = {0, -1, std::nan(""), std::numeric_limits<double>::infinity()};
   for (const double nonsense : bad) {
-    speeds_.Take("a", {"b", 1000, nonsense, 1}, true);
-    speeds_.TakeProbe("a", {"b", 1000, nonsense, 1}, true);
+    speeds_.Record("a", {"b", 1000, nonsense, 1}, true);
+    speeds_.RecordProbe("a", {"b", 1000, nonsense, 1}, true);
   }
-  speeds_.Take("a", {"b", 0, 1, 1}, true);
-  speeds_.Take("a", {"b", 1000, 1, std::nan("")}, true);
-  speeds_.Take("a", {"b", 1000, 1, -1}, true);
-  speeds_.TakeProbe("a", {"b", UINT64_MAX, 1e-6, 0}, true);
+  speeds_.Record("a", {"b", 0, 1, 1}, true);
+  speeds_.Record("a", {"b", 1000, 1, std::nan("")}, true);
+  speeds_.Record("a", {"b", 1000, 1, -1}, true);
+  speeds_.RecordProbe("a", {"b", UINT64_MAX, 1e-6, 0}, true);
   EXPECT_TRUE(speeds_.Measured().empty());
 }
 
 TEST_F(KnownLinksTest, WhatIsWrittenDownGoesBefore) {
   KnownLinks speeds(&clock_, std::make_shared<const LinkTable>(
                                  LinkTable{{{"a", "b"}, 10}, {{"/r1", "/r2"}, 20}}));
-  for (const char* to : {"b", "c", "d"}) speeds.TakeProbe("a", {to, 1000, 1, 0}, true);
+  for (const char* to : {"b", "c", "d"}) speeds.RecordProbe("a", {to, 1000, 1, 0}, true);
   ClusterView view;
   view.nodes = {{.node = "a", .rack = "/r1"}, {.node = "c", .rack = "/r2"}};
   speeds.FillIn(&view);
@@ -197,11 +197,11 @@ TEST_F(KnownLinksTest, SeveralLinksShowWhatANodeCanDo) {
     speeds_.FillIn(&view);
     return Links(view).Up(node);
   };
-  speeds_.TakeProbe("a", {"b", 300, 1, 0}, true);
-  speeds_.TakeProbe("a", {"c", 7000, 1, 0}, true);
+  speeds_.RecordProbe("a", {"b", 300, 1, 0}, true);
+  speeds_.RecordProbe("a", {"c", 7000, 1, 0}, true);
   EXPECT_EQ(up("a"), 1000) << "two receivers may be the slow ones";
   EXPECT_EQ(Links(view).Between("a", "c"), 7000) << "measured, whatever the default says";
-  speeds_.TakeProbe("a", {"d", 4000, 1, 0}, true);
+  speeds_.RecordProbe("a", {"d", 4000, 1, 0}, true);
   EXPECT_EQ(up("a"), 7000);
   EXPECT_EQ(Links(view).Down("b"), 1000);
   EXPECT_EQ(Links(view).Between("a", "b"), 300);
@@ -209,9 +209,9 @@ TEST_F(KnownLinksTest, SeveralLinksShowWhatANodeCanDo) {
 }
 
 TEST_F(KnownLinksTest, ALargeTableIsCopiedOnceASecond) {
-  for (int i = 0; i < 1000; ++i) speeds_.TakeProbe("a", {std::to_string(i), 1000, 1, 0}, true);
+  for (int i = 0; i < 1000; ++i) speeds_.RecordProbe("a", {std::to_string(i), 1000, 1, 0}, true);
   EXPECT_EQ(Measured("a", "999"), 1000);
-  speeds_.TakeProbe("a", {"new", 1000, 1, 0}, true);
+  speeds_.RecordProbe("a", {"new", 1000, 1, 0}, true);
   EXPECT_EQ(Measured("a", "new"), 0);
   clock_.Advance(milliseconds(1001));
   EXPECT_EQ(Measured("a", "new"), 1000);

@@ -36,13 +36,13 @@ class RecoveryManagerTest : public testing::Test {
     recovery.delay = delay_;
     manager_ = std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(), news_.get(),
                                                  &Clock::System(), recovery);
-    ASSERT_TRUE(manager_->Open(*journal_.TakeInterrupted(0)).ok());
+    ASSERT_TRUE(manager_->Open(*journal_.ClaimInterrupted(0)).ok());
   }
   void Register(const std::string& node) { ASSERT_TRUE(repairs_->Register(FakeNode(node)).ok()); }
   static RecoveryRequest Request(std::vector<std::string> to = {}) {
     RecoveryRequest request;
     request.node = "n0";
-    request.to = std::move(to);
+    request.hosts = std::move(to);
     request.scheme = "rp";
     return request;
   }

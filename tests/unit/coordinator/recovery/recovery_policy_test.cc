@@ -18,7 +18,7 @@ std::vector<NodeLoad> PathLoads(const Placement& placement, int k, uint64_t byte
   for (int i = 0; i < k; ++i) {
     loads.push_back({placement.helpers[static_cast<size_t>(i)], bytes, i == 0 ? 0 : bytes});
   }
-  loads.push_back({placement.requestor, 0, bytes});
+  loads.push_back({placement.host, 0, bytes});
   return loads;
 }
 
@@ -39,15 +39,15 @@ class RecoveryPolicyTest : public testing::Test {
 };
 
 TEST_F(RecoveryPolicyTest, InOrderTakesTargetsInTurn) {
-  std::vector<std::string> requestors;
+  std::vector<std::string> hosts;
   for (int i = 0; i < 4; ++i) {
     const auto placement = PlaceAll(RecoveryPolicy::kInOrder);
     ASSERT_TRUE(placement);
     EXPECT_THAT(placement->helpers, ElementsAre("a", "b", "c", "d"));
-    requestors.push_back(placement->requestor);
+    hosts.push_back(placement->host);
     loads_.Selected(*placement, 2);
   }
-  EXPECT_THAT(requestors, ElementsAre("e", "f", "e", "f")) << "d has a block of the stripe";
+  EXPECT_THAT(hosts, ElementsAre("e", "f", "e", "f")) << "d has a block of the stripe";
 }
 
 TEST_F(RecoveryPolicyTest, LeastRecentTakesThoseThatRestedLongest) {
@@ -69,7 +69,7 @@ TEST_F(RecoveryPolicyTest, BusyNodesComeLastAndTooManyOfThemMeanWaiting) {
     const auto placement = PlaceAll(policy);
     ASSERT_TRUE(placement);
     EXPECT_EQ(placement->helpers.back(), "a");
-    EXPECT_EQ(placement->requestor, "f");
+    EXPECT_EQ(placement->host, "f");
   }
   for (int i = 0; i < 2; ++i) loads_.Begin({{"b", 0, 0}, {"c", 0, 0}});
   EXPECT_FALSE(PlaceAll(RecoveryPolicy::kBalanced)) << "one of two is there";
@@ -85,7 +85,7 @@ TEST_F(RecoveryPolicyTest, WhatCannotBeRepairedIsPlacedToLearnWhy) {
   targets_ = {"d"};
   const auto nowhere = PlaceAll(RecoveryPolicy::kBalanced);
   ASSERT_TRUE(nowhere);
-  EXPECT_EQ(nowhere->requestor, "");
+  EXPECT_EQ(nowhere->host, "");
   EXPECT_THAT(nowhere->impossible, HasSubstr("every live node"));
 }
 
@@ -94,14 +94,14 @@ TEST_F(RecoveryPolicyTest, SuspectsTakeABlockOnlyIfNobodyElseCan) {
   for (int i = 0; i < 2; ++i) loads_.Begin({{"f", 0, 0}});
   EXPECT_FALSE(PlaceAll(RecoveryPolicy::kBalanced)) << "f is busy, and worth the wait";
   suspects_ = {"e", "f"};
-  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->requestor, "e");
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->host, "e");
 }
 
 TEST_F(RecoveryPolicyTest, BalancedAvoidsFullLinks) {
   loads_.Begin({{"a", 500, 0}, {"b", 0, 500}, {"e", 0, 300}});
   const auto placement = PlaceAll(RecoveryPolicy::kBalanced);
   ASSERT_TRUE(placement);
-  EXPECT_EQ(placement->requestor, "f");
+  EXPECT_EQ(placement->host, "f");
   EXPECT_THAT(placement->helpers[0], AnyOf("c", "d"));
   EXPECT_THAT(placement->helpers[1], AnyOf("c", "d"));
 }

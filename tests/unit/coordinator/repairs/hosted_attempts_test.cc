@@ -176,7 +176,7 @@ TEST_F(HostedAttempts, ACancelThatComesBeforeTheNextOneHolds) {
 TEST_F(HostedAttempts, AnAttemptThatARestartHasForgottenEndsAsItDid) {
   const RepairId id = Begin();
   RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {}, &listener_);
-  next.Adopt(*journal_.TakeInterrupted(0));
+  next.Adopt(*journal_.ClaimInterrupted(0));
   HostHas(6, "n3");
   next.ReportPart("spare", id, 0, Lost("n3"));
   EXPECT_EQ(ends_.size(), 1u);

@@ -223,7 +223,7 @@ TEST_F(HostedLooks, TheirPatienceGrowsWithTheAttempts) {
 TEST_F(HostedLooks, OfAnAdoptedOneNobodyKnowsWhomToAsk) {
   Begin();
   RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
-  next.Adopt(*journal_.TakeInterrupted(0));
+  next.Adopt(*journal_.ClaimInterrupted(0));
   clock_.Advance(std::chrono::seconds(4));
   EXPECT_TRUE(next.HostedToLookAt().empty());
 }

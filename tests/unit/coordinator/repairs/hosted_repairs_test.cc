@@ -146,7 +146,7 @@ TEST_F(HostedRepairs, WhoCannotHost) {
 TEST_F(HostedRepairs, ANewCoordinatorTakesUpWhatWasUnderWay) {
   const RepairId id = Begin();
   RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {}, &listener_);
-  next.Adopt(*journal_.TakeInterrupted(0));
+  next.Adopt(*journal_.ClaimInterrupted(0));
   next.Expire();
   EXPECT_TRUE(ends_.empty()) << "nobody has registered yet";
   next.ReportPart("spare", id, 0, absl::OkStatus());
@@ -158,7 +158,7 @@ TEST_F(HostedRepairs, ANewCoordinatorTakesUpWhatWasUnderWay) {
 TEST_F(HostedRepairs, WhatWasUnderWayAndIsNeverHeardOfFails) {
   Begin();
   RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {}, &listener_);
-  next.Adopt(*journal_.TakeInterrupted(0));
+  next.Adopt(*journal_.ClaimInterrupted(0));
   clock_.Advance(std::chrono::seconds(31));
   ASSERT_TRUE(next.Register(FakeNode("spare")).ok());
   helpers_.down = {"spare"};
@@ -220,18 +220,18 @@ TEST_F(TwoHosts, ANewCoordinatorAsksOnlyForWhatIsNotStored) {
   const RepairId id = BeginTwo();
   coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
   RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
-  next.Adopt(*journal_.TakeInterrupted(0));
+  next.Adopt(*journal_.ClaimInterrupted(0));
   EXPECT_EQ(next.Find(id)->state, RepairState::kRunning)
       << "b0 was on n0 before it was lost: that it is there now proves nothing";
   RepairCoordinator third(&catalog_, &journal_, &helpers_, &clock_, {});
-  third.Adopt(*journal_.TakeInterrupted(0));
+  third.Adopt(*journal_.ClaimInterrupted(0));
   third.ReportPart("n0", id, 0, absl::OkStatus());
   EXPECT_EQ(third.Find(id)->state, RepairState::kDone) << "also after a second restart";
 }
 
 TEST_F(TwoHosts, ANewCoordinatorSeesWhatIsAllDone) {
   BeginTwo();
-  auto interrupted = *journal_.TakeInterrupted(0);
+  auto interrupted = *journal_.ClaimInterrupted(0);
   interrupted[0].moved = {1, 0};
   RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
   next.Adopt(interrupted);

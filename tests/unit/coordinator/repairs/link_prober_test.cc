@@ -173,14 +173,14 @@ TEST_F(LinkProberTest, OnlyBothEndsEndALink) {
 }
 
 TEST_F(LinkProberTest, ARepairThatRunsMakesItALowerBound) {
-  const auto repair = busy_.Take({"b"});
+  const auto repair = busy_.Reserve({"b"});
   auto running = Begin({{"a", "b"}});
   EXPECT_TRUE(repair->Shared("b")) << "and the repair's figures are no better";
   Answer();
   EXPECT_EQ(running.get()->links[0].bytes_per_second, 1000);
   EXPECT_TRUE(speeds_.Measured().empty());
   clock_.Advance(std::chrono::seconds(2));
-  EXPECT_FALSE(busy_.Take({"a"})->Shared("a")) << "the round holds its nodes no longer";
+  EXPECT_FALSE(busy_.Reserve({"a"})->Shared("a")) << "the round holds its nodes no longer";
 }
 
 TEST_F(LinkProberTest, SilenceAndTheEndOfTheCoordinatorEndARound) {

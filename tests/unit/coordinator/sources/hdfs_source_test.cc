@@ -42,7 +42,7 @@ class HdfsSourceTest : public testing::Test {
   }
   absl::StatusOr<ReportedBlocks::Outcome> Report(const std::string& node, BlockChanges changes,
                                                  uint64_t after = 0) {
-    return source_.Take({node, 1, after + 1, after, {{kPool, std::move(changes)}}});
+    return source_.Record({node, 1, after + 1, after, {{kPool, std::move(changes)}}});
   }
   void ReportIndex(int node, int index, uint64_t stamp = kStamp, uint64_t bytes = kBlockBytes) {
     const auto outcome = Report(NodeName(node), {{{{kGroup + index, stamp, bytes}, 0}}, {}});
@@ -106,7 +106,7 @@ TEST_F(HdfsSourceTest, WhatARestartedHelperHasIsUnknownUntilItReports) {
   EXPECT_EQ(status->blocks, 4u);
   EXPECT_EQ(status->health.degraded, 1u);
   const BlockChanges all = {{{{kGroup + 2, kStamp, kBlockBytes}, 0}}, {}};
-  ASSERT_TRUE(source_.Take({"n2", 2, 1, 0, {{kPool, all}}}).ok());
+  ASSERT_TRUE(source_.Record({"n2", 2, 1, 0, {{kPool, all}}}).ok());
   EXPECT_EQ(source_.GroupOf(NameOf(1))->sources.size(), 5u);
   EXPECT_EQ(source_.Status()->blocks, 5u);
 }
@@ -152,7 +152,7 @@ TEST_F(HdfsSourceTest, AnAnswerThatFailsChangesNothing) {
 
 TEST_F(HdfsSourceTest, OnlyARegisteredHelperReports) {
   EXPECT_TRUE(absl::IsNotFound(Report("n9", {}).status()));
-  EXPECT_TRUE(absl::IsNotFound(source_.Take({"n1", 2, 1, 0, {}}).status()));
+  EXPECT_TRUE(absl::IsNotFound(source_.Record({"n1", 2, 1, 0, {}}).status()));
 }
 
 TEST_F(HdfsSourceTest, ACorruptBlockThatWasReplacedOrRemovedIsForgotten) {
@@ -251,7 +251,7 @@ class HdfsLivesTest : public HdfsSourceTest {
     while (lives_->Get().table == nullptr) std::this_thread::yield();
     for (int i = 0; i < 5; ++i) {
       const BlockChanges has = {{{{kGroup + i, kStamp, kBlockBytes}, 0}}, {}};
-      ASSERT_TRUE(source_with_lives_->Take({NodeName(i), 1, 1, 0, {{kPool, has}}}).ok());
+      ASSERT_TRUE(source_with_lives_->Record({NodeName(i), 1, 1, 0, {{kPool, has}}}).ok());
     }
   }
   static std::string Node(const char* contact) {

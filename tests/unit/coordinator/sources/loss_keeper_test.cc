@@ -47,7 +47,7 @@ class LossKeeperTest : public testing::Test {
   void Report(uint64_t incarnation, std::vector<int64_t> ids) {
     BlockReport report{"n1", incarnation, 1, 0, {}};
     for (const int64_t id : ids) report.pools[kPool].added.push_back({{id, 1001, 7}, 0});
-    const auto outcome = now_->reported.Take(std::move(report), clock_.Now());
+    const auto outcome = now_->reported.Record(std::move(report), clock_.Now());
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     ASSERT_EQ(*outcome, ReportedBlocks::Outcome::kTaken);
   }

@@ -16,7 +16,7 @@ BlockReport ReportOf(uint64_t sequence, uint64_t after,
 class ReportedBlocksTest : public testing::Test {
  protected:
   Outcome Take(const BlockReport& report) {
-    const auto outcome = reported_.Take(report, now_);
+    const auto outcome = reported_.Record(report, now_);
     EXPECT_TRUE(outcome.ok()) << outcome.status();
     return outcome.value_or(Outcome::kSendAll);
   }
@@ -87,7 +87,7 @@ TEST_F(ReportedBlocksTest, ANodeHasLimitedPools) {
   for (size_t i = 0; i <= BlockReport::kMaxPools; ++i) {
     pools["p" + std::to_string(i)] = {{{{-1, 1, 1}, 0}}, {}};
   }
-  const auto outcome = reported_.Take(ReportOf(1, 0, pools), now_);
+  const auto outcome = reported_.Record(ReportOf(1, 0, pools), now_);
   EXPECT_TRUE(absl::IsResourceExhausted(outcome.status())) << outcome.status();
   EXPECT_EQ(reported_.Of("n1"), nullptr) << "nothing of it was taken";
 }

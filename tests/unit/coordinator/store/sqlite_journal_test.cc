@@ -127,10 +127,10 @@ TEST_F(SqliteJournalTest, TakeInterruptedMarksWhatWasRunning) {
   RepairRecord one = Record(1, 100, RepairState::kInterrupted);
   RepairRecord three = Record(3, 70, RepairState::kInterrupted);
   one.ended_unix_ms = three.ended_unix_ms = 999;
-  EXPECT_EQ(journal_->TakeInterrupted(999).value(), (std::vector<RepairRecord>{three, one}));
+  EXPECT_EQ(journal_->ClaimInterrupted(999).value(), (std::vector<RepairRecord>{three, one}));
   EXPECT_EQ(journal_->Recent(10).value(),
             (std::vector<RepairRecord>{one, three, Record(2, 50, RepairState::kDone)}));
-  EXPECT_TRUE(journal_->TakeInterrupted(1000).value().empty());
+  EXPECT_TRUE(journal_->ClaimInterrupted(1000).value().empty());
 }
 
 TEST_F(SqliteJournalTest, TrimKeepsTheNewestAndTheRunning) {
@@ -182,7 +182,7 @@ TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
     EXPECT_TRUE(absl::IsDataLoss(status)) << damage << ": " << status;
     EXPECT_NE(status.message().find(RepairIdText(1).c_str()), absl::string_view::npos) << status;
     EXPECT_EQ(journal_->Recent(10).value(), std::vector<RepairRecord>{other}) << damage;
-    EXPECT_TRUE(journal_->TakeInterrupted(9).value().empty()) << damage;
+    EXPECT_TRUE(journal_->ClaimInterrupted(9).value().empty()) << damage;
   }
 }
 
@@ -202,7 +202,7 @@ TEST_F(SqliteJournalTest, DamagedRecoveryIsLeftOut) {
         "DELETE FROM recovery_targets WHERE recovery_id = 1 AND position = 0"}) {
     RecoveryRecord record;
     record.recovery_id = 1;
-    record.request.to = {"n1", "n2"};
+    record.request.hosts = {"n1", "n2"};
     record.request.transport = TransportKind::kTcp;
     ASSERT_TRUE(journal_->RecordRecovery(record).ok());
     EXPECT_EQ(journal_->Recoveries(10).value(), (std::vector<RecoveryRecord>{other, record}));
@@ -272,7 +272,7 @@ TEST_F(SqliteJournalTest, KeepsRecoveries) {
   first.started_unix_ms = 5;
   RecoveryRecord second = first;
   second.recovery_id = 2;
-  second.request.to.clear();
+  second.request.hosts.clear();
   second.state = RecoveryState::kPartial;
   second.done_blocks = 7;
   second.done_bytes = 700;
@@ -285,7 +285,7 @@ TEST_F(SqliteJournalTest, KeepsRecoveries) {
   Open();
   EXPECT_EQ(journal_->Recoveries(10).value(), (std::vector<RecoveryRecord>{second, first}));
   EXPECT_EQ(journal_->Recoveries(1).value(), std::vector<RecoveryRecord>{second});
-  first.request.to = {std::string(256, 'x')};
+  first.request.hosts = {std::string(256, 'x')};
   EXPECT_TRUE(absl::IsInvalidArgument(journal_->RecordRecovery(first)));
 }
 

@@ -267,7 +267,7 @@ TEST_F(QfsSourceTest, ADeadNodesChunksAreLostUntilAnotherReportsThem) {
     ASSERT_TRUE(nodes_.Register(record).ok());
     BlockChanges changes;
     for (const int64_t chunk : chunks) changes.added.push_back({{chunk, 1, 1000}, 0});
-    ASSERT_TRUE(source_.Take({node, 1, 1, 0, {{kQfsPool, changes}}}).ok());
+    ASSERT_TRUE(source_.Record({node, 1, 1, 0, {{kQfsPool, changes}}}).ok());
   };
   report("n1", 22001, {65539, 65540});
   EXPECT_EQ(source_.LossOf(*nodes_.Find("n1"), {})->loss.lost.blocks, 0u);
