@@ -12,12 +12,13 @@ NO_ENTRY = -2
 
 
 class FakeMetaServer:
-    """`files` by path; `places` has "HOST PORT" of each chunk's chunkservers, by chunk id. With
-    `garbage` it answers that."""
+    """`files` by path; `places` has "HOST PORT" of each chunk's chunkservers, by chunk id. Chunks
+    whose ids are `unlisted` are in no layout. With `garbage` it answers that."""
 
     def __init__(self) -> None:
         self.files: dict[str, QfsFile] = {}
         self.places: dict[int, list[str]] = {}
+        self.unlisted: set[int] = set()
         self.most_chunks = 1000  # in an answer
         self.garbage: bytes | None = None
         self.requests: list[str] = []
@@ -86,7 +87,8 @@ class FakeMetaServer:
                 f"Path-name: {path}\r\n" + self.attributes(file))
 
     def layout(self, file: QfsFile, request: dict[str, str]) -> str:
-        chunks = [chunk for chunk in file.chunks if chunk.address >= int(request["Start-offset"])]
+        chunks = [chunk for chunk in file.chunks if chunk.address >= int(request["Start-offset"])
+                  and chunk.chunk_id not in self.unlisted]
         lost = any(not self.places.get(chunk.chunk_id) for chunk in chunks)
         if lost and request.get("Continue-if-no-replicas") != "1":
             return "Status: -113\r\n\r\n"

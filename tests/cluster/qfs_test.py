@@ -138,6 +138,17 @@ class QfsChunks(unittest.TestCase):
                 f"127.0.0.1 {port_of(self.nodes[index])}"]
         self.assertEqual(self.command("read", "--store", "qfs", "/file-32"), file.content)
 
+    def test_a_group_that_is_not_written_to_its_end_is_not_read_as_zeros(self) -> None:
+        file = self.make(40, 4 * ROW)
+        self.metaserver.unlisted = {file.chunk(index).chunk_id for index in (4, 5, 6, 7, 8)}
+        try:
+            refused = self.cluster.cli("read", "--store", "qfs", "/file-40", "-o", self.work / "x",
+                                       check=False)
+        finally:
+            self.metaserver.unlisted = set()
+        self.assertIn("not written to its end", refused.stderr)
+        self.assertFalse((self.work / "x").exists())
+
     def test_a_list_in_pieces(self) -> None:
         file = self.make(33, 2 * ROW)
         self.lose(file, 4)

@@ -35,6 +35,27 @@ absl::StatusOr<Group> GroupIn(const QfsFile& file, uint64_t group,
   return chunks;
 }
 
+// Whether a data chunk that has bytes is listed nowhere.
+bool HasGap(const QfsFile& file, uint64_t group, const Group& chunks) {
+  for (int i = 0; i < file.data; ++i) {
+    if (!chunks[static_cast<size_t>(i)] && file.ChunkBytes(group, i) > 0) return true;
+  }
+  return false;
+}
+
+// A data chunk that was never written is a hole. The recovery chunks say that the group was written
+// to its end: without one, what is missing may only be on its way.
+absl::Status CheckWrittenToEnd(const QfsFile& file, uint64_t group, const Group& chunks) {
+  for (int i = file.data; i < file.blocks(); ++i) {
+    if (chunks[static_cast<size_t>(i)]) continue;
+    return absl::FailedPreconditionError(
+        "group " + file.StripeId(group) + " has no recovery chunk at address " +
+        std::to_string(file.GroupAddress(group) + static_cast<uint64_t>(i) * kQfsChunkBytes) +
+        ", so it is not written to its end");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<QfsLayoutChunk>> AskLayout(MetaServerClient* client, const QfsFile& file,
                                                       uint64_t group) {
   const uint64_t end = file.GroupAddress(group + 1);
@@ -53,7 +74,12 @@ absl::StatusOr<std::vector<QfsLayoutChunk>> AskLayout(MetaServerClient* client, 
       return absl::UnavailableError("file " + std::to_string(file.file) +
                                     " has changed its length between two answers; ask again");
     }
+    ECPIPE_ASSIGN_OR_RETURN(const int64_t listed, answer.Number("Num-chunks"));
     ECPIPE_ASSIGN_OR_RETURN(const std::vector<QfsLayoutChunk> more, ParseQfsLayout(answer.content));
+    if (static_cast<uint64_t>(listed) != more.size()) {
+      return absl::InvalidArgumentError("the metaserver announces " + std::to_string(listed) +
+                                        " chunks and lists " + std::to_string(more.size()));
+    }
     const auto has_more = answer.fields.find("Has-more-chunks");
     for (const QfsLayoutChunk& chunk : more) {
       if (chunk.address < from) {
@@ -102,6 +128,8 @@ absl::StatusOr<StripeFacts> QfsFacts(const QfsPlace& place,
                                   " is not in the metaserver's list of its group's chunks: the "
                                   "file was changed between two answers; ask again");
   }
+  ECPIPE_RETURN_IF_ERROR(
+      Annotate(CheckWrittenToEnd(file, place.group(), group), "block " + place.id.Name()));
   StripeFacts facts{file.StripeId(place.group()), file.Code(), {}, {}};
   for (int i = 0; i < file.blocks(); ++i) {
     const std::optional<QfsLayoutChunk>& chunk = group[static_cast<size_t>(i)];
@@ -109,13 +137,6 @@ absl::StatusOr<StripeFacts> QfsFacts(const QfsPlace& place,
     const uint64_t address =
         file.GroupAddress(place.group()) + static_cast<uint64_t>(i) * kQfsChunkBytes;
     if (!chunk) {
-      // A data chunk that was never written is a hole. The recovery chunks say that the group was
-      // written to its end: without one, what is missing may only be on its way.
-      if (i >= file.data) {
-        return absl::FailedPreconditionError(
-            "block " + place.id.Name() + ": its group has no recovery chunk at address " +
-            std::to_string(address) + ", so it is not written to its end");
-      }
       facts.blocks.push_back({NameOfHole(file, address), 0});
       continue;
     }
@@ -242,6 +263,9 @@ absl::StatusOr<StripedFile> QfsSource::FileAt(const std::string& path, uint64_t 
       ECPIPE_ASSIGN_OR_RETURN(const std::vector<QfsLayoutChunk> layout,
                               AskLayout(client, file, group));
       ECPIPE_ASSIGN_OR_RETURN(const Group chunks, GroupIn(file, group, layout));
+      if (HasGap(file, group, chunks)) {
+        ECPIPE_RETURN_IF_ERROR(Annotate(CheckWrittenToEnd(file, group, chunks), path));
+      }
       StripedFile::Part part{group * group_bytes,
                              std::min(group_bytes, file.bytes - group * group_bytes),
                              file.cell_bytes,

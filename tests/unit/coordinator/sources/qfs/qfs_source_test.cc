@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "unit/coordinator/fakes.h"
 #include "unit/coordinator/sources/qfs/scripted_metaserver.h"
 
@@ -87,6 +89,7 @@ class QfsSourceTest : public testing::Test {
       }
     }
     return "Status: 0\r\nFile-size: " + std::to_string(file_bytes_) +
+           "\r\nNum-chunks: " + std::to_string(announced_.value_or(listed)) +
            (more ? "\r\nHas-more-chunks: 1" : "") +
            "\r\nContent-length: " + std::to_string(content.size()) + "\r\n\r\n" + content;
   }
@@ -105,7 +108,8 @@ class QfsSourceTest : public testing::Test {
   std::function<std::string(const std::string&)> script_ ABSL_GUARDED_BY(mutex_);
   std::vector<QfsLayoutChunk> chunks_;
   uint64_t file_bytes_ = kBytes;
-  size_t most_ = 1000;  // chunks in an answer
+  size_t most_ = 1000;               // chunks in an answer
+  std::optional<size_t> announced_;  // how many an answer says it has, if not so many
   FakeClock clock_;
   NodeRegistry nodes_{&clock_, std::chrono::seconds(5), {}, ""};
   CorruptBlocks corrupt_;
@@ -256,6 +260,27 @@ TEST_F(QfsSourceTest, AFileIsFoundByItsPath) {
   EXPECT_TRUE(absl::IsNotFound(source_.FileAt("/none", 0).status()));
   for (const char* path : {"", "relative", "/a\r\nb"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(source_.FileAt(path, 0).status())) << path;
+  }
+}
+
+TEST_F(QfsSourceTest, AMissingChunkOfAFileIsZerosOnlyInAGroupWrittenToItsEnd) {
+  chunks_.erase(chunks_.begin() + 2);
+  const auto file = source_.FileAt("/a b", 0);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->parts[0].data_blocks[2], "");
+  chunks_.erase(chunks_.begin() + 3);  // a recovery chunk
+  const absl::Status status = source_.FileAt("/a b", 0).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not written to its end"));
+  EXPECT_TRUE(source_.FileAt("/a b", 3 * kChunk).ok()) << "the other group is complete";
+}
+
+TEST_F(QfsSourceTest, AListMustHaveAsManyChunksAsItAnnounces) {
+  announced_ = 7;
+  for (const absl::Status& status :
+       {source_.FileAt("/a b", 0).status(), Facts("qfs.5.65540.1").status()}) {
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("announces 7 chunks and lists"));
   }
 }
 
