@@ -22,6 +22,7 @@ struct StripedFile {
   static constexpr int kMaxParts = 64;  // in one answer
   static constexpr size_t kMaxPathBytes = 4096;
 
+  std::string id;      // of no other file of the system, whatever its path becomes
   uint64_t bytes = 0;  // of the whole file
   std::vector<Part> parts;
 

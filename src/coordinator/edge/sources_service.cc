@@ -76,6 +76,7 @@ grpc::Status CoordinatorServiceImpl::GetFile(grpc::ServerContext*,
     if (source->system() != request->system()) continue;
     const absl::StatusOr<StripedFile> file = source->FileAt(request->path(), request->offset());
     if (!file.ok()) return ToGrpc(file.status());
+    response->set_file_id(file->id);
     response->set_bytes(file->bytes);
     for (const StripedFile::Part& part : file->parts) {
       v1::GetFileResponse::Part* const added = response->add_parts();

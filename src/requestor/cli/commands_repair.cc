@@ -231,45 +231,6 @@ class FileBlocks {
   std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);  // that no node gives
 };
 
-// What of a file is wanted, and what has been handed over.
-struct FileRange {
-  std::string path;
-  uint64_t offset = 0;
-  uint64_t bytes = 0;  // 0: to the end
-  uint64_t taken = 0;
-};
-
-// Hands the range's bytes to `take`, in order.
-absl::Status ReadFileRange(StripedFileClient* files, const std::string& store, FileBlocks* blocks,
-                           FileRange* range, const TakeBytesFn& take) {
-  uint64_t at = range->offset;
-  uint64_t end = 0;
-  while (true) {
-    ECPIPE_ASSIGN_OR_RETURN(const StripedFile file, files->FileAt(store, range->path, at));
-    if (at == range->offset) {
-      if (range->offset > file.bytes || range->bytes > file.bytes - range->offset) {
-        return absl::InvalidArgumentError("the range is not within the " +
-                                          std::to_string(file.bytes) + " bytes of " + range->path);
-      }
-      end = range->bytes == 0 ? file.bytes : range->offset + range->bytes;
-    }
-    if (file.bytes < end) {
-      return absl::FailedPreconditionError(range->path + " has become shorter while it was read");
-    }
-    for (const StripedFile::Part& part : file.parts) {
-      if (at >= end) break;
-      const auto read = [blocks](const std::string& block_id, uint64_t offset,
-                                 std::span<uint8_t> out) {
-        return blocks->Read(block_id, offset, out);
-      };
-      ECPIPE_RETURN_IF_ERROR(ReadPart(part, at, end, read, take));
-      at = std::min(part.offset + part.bytes, end);
-      range->taken = at - range->offset;
-    }
-    if (at >= end) return absl::OkStatus();
-  }
-}
-
 absl::Status RunReadFile(const CommonArguments& common, const ReadArguments& arguments) {
   const bool to_stdout = arguments.output == "-";
   if (common.json && to_stdout) {
@@ -295,8 +256,8 @@ absl::Status RunReadFile(const CommonArguments& common, const ReadArguments& arg
     output.emplace(std::move(file));
   }
   FileBlocks blocks(requestor.get(), arguments.target);
-  FileRange range{arguments.target.block_ids[0], arguments.target.offset, arguments.target.bytes,
-                  0};
+  const FileRange range{arguments.target.block_ids[0], arguments.target.offset,
+                        arguments.target.bytes};
   uint64_t written = 0;
   const auto take = [&](std::span<const uint8_t> bytes) -> absl::Status {
     if (to_stdout) return WriteAll(STDOUT_FILENO, bytes, cancel);
@@ -304,17 +265,23 @@ absl::Status RunReadFile(const CommonArguments& common, const ReadArguments& arg
     written += bytes.size();
     return absl::OkStatus();
   };
-  ECPIPE_RETURN_IF_ERROR(ReadFileRange(files.get(), arguments.store, &blocks, &range, take));
+  const auto file_at = [&](uint64_t offset) {
+    return files->FileAt(arguments.store, range.path, offset);
+  };
+  const auto read = [&](const std::string& block_id, uint64_t offset, std::span<uint8_t> out) {
+    return blocks.Read(block_id, offset, out);
+  };
+  ECPIPE_ASSIGN_OR_RETURN(const uint64_t taken, ReadFileRange(range, file_at, read, take));
   if (output) ECPIPE_RETURN_IF_ERROR(output->Commit());
   if (common.json) {
     std::printf("%s\n", Json{{"path", range.path},
                              {"offset", range.offset},
-                             {"bytes", range.taken},
+                             {"bytes", taken},
                              {"rebuilt_blocks", blocks.rebuilt()}}
                             .dump(2)
                             .c_str());
   } else if (!common.quiet) {
-    std::fprintf(stderr, "read %s of %s; %zu blocks rebuilt\n", FormatSize(range.taken).c_str(),
+    std::fprintf(stderr, "read %s of %s; %zu blocks rebuilt\n", FormatSize(taken).c_str(),
                  range.path.c_str(), blocks.rebuilt());
   }
   return absl::OkStatus();

@@ -51,6 +51,7 @@ class StripedFileGrpcClient : public StripedFileClient {
     ECPIPE_RETURN_IF_ERROR(
         FromGrpc(stub_->GetFile(&context, request, &response), "coordinator " + address_));
     StripedFile file;
+    file.id = response.file_id();
     file.bytes = response.bytes();
     for (const v1::GetFileResponse::Part& part : response.parts()) {
       file.parts.push_back({part.offset(),

@@ -87,4 +87,29 @@ absl::Status ReadPart(const StripedFile::Part& part, uint64_t begin, uint64_t en
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint64_t> ReadFileRange(const FileRange& range, const FileAtFn& file_at,
+                                       const ReadBlockFn& read, const TakeBytesFn& take) {
+  ECPIPE_ASSIGN_OR_RETURN(StripedFile file, file_at(range.offset));
+  if (range.offset > file.bytes || range.bytes > file.bytes - range.offset) {
+    return absl::InvalidArgumentError("the range is not within the " + std::to_string(file.bytes) +
+                                      " bytes of " + range.path);
+  }
+  const std::string id = file.id;
+  const uint64_t bytes = file.bytes;
+  const uint64_t end = range.bytes == 0 ? bytes : range.offset + range.bytes;
+  for (uint64_t at = range.offset; at < end;) {
+    for (const StripedFile::Part& part : file.parts) {
+      if (at >= end) break;
+      ECPIPE_RETURN_IF_ERROR(ReadPart(part, at, end, read, take));
+      at = std::min(part.offset + part.bytes, end);
+    }
+    if (at >= end) break;
+    ECPIPE_ASSIGN_OR_RETURN(file, file_at(at));
+    if (file.id != id || file.bytes != bytes) {
+      return absl::FailedPreconditionError(range.path + " has changed while it was read");
+    }
+  }
+  return end - range.offset;
+}
+
 }  // namespace ecpipe

@@ -37,4 +37,20 @@ inline constexpr uint64_t kStripedWindowBytes = uint64_t{32} << 20;
 absl::Status ReadPart(const StripedFile::Part& part, uint64_t begin, uint64_t end,
                       const ReadBlockFn& read, const TakeBytesFn& take);
 
+// What of a file is wanted.
+struct FileRange {
+  std::string path;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;  // 0: to the end
+};
+// The file, as StripeSource::FileAt tells it.
+using FileAtFn = std::function<absl::StatusOr<StripedFile>(uint64_t offset)>;
+
+// Hands over the range's bytes, and returns how many these are. The file is asked for as often as
+// one answer has too few parts. INVALID_ARGUMENT: the range is not within the file.
+// FAILED_PRECONDITION: between two answers the path became that of another file, or the file's
+// length changed.
+absl::StatusOr<uint64_t> ReadFileRange(const FileRange& range, const FileAtFn& file_at,
+                                       const ReadBlockFn& read, const TakeBytesFn& take);
+
 }  // namespace ecpipe

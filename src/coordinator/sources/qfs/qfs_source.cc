@@ -253,6 +253,8 @@ absl::StatusOr<StripedFile> QfsSource::FileAt(const std::string& path, uint64_t 
         const MetaAnswer answer,
         client->Ask("LOOKUP_PATH", {{"Root File-handle", "2"}, {"Pathname", path}}, path));
     StripedFile striped;
+    ECPIPE_ASSIGN_OR_RETURN(const int64_t file_id, answer.Number("File-handle", 1));
+    striped.id = std::to_string(file_id);
     if (answer.Number("File-size").value_or(1) == 0) return striped;
     ECPIPE_ASSIGN_OR_RETURN(const QfsFile file, QfsFileOf(answer));
     striped.bytes = file.bytes;

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
+#include <string>
 
 #include "base/mutex.h"
 
@@ -92,6 +95,58 @@ TEST(StripedReader, ABlockThatCannotBeReadEndsIt) {
   Striped striped(96);
   striped.blocks["b2"].clear();
   EXPECT_TRUE(absl::IsOutOfRange(striped.Range(1000, 1096).status()));
+}
+
+class FileRangeTest : public testing::Test {
+ protected:
+  // The two halves of a file of 200 bytes come one at a time.
+  absl::StatusOr<StripedFile> FileAt(uint64_t offset) {
+    ++asked_;
+    StripedFile file = file_;
+    if (asked_ > 1 && change_) change_(&file);
+    file.parts = {{offset < 100 ? uint64_t{0} : 100, 100, 100, {offset < 100 ? "a" : "b"}}};
+    return file;
+  }
+  absl::StatusOr<uint64_t> Read(uint64_t offset, uint64_t bytes) {
+    asked_ = 0;
+    taken_.clear();
+    return ReadFileRange(
+        {"/file", offset, bytes}, [this](uint64_t at) { return FileAt(at); },
+        [](const std::string& block_id, uint64_t, std::span<uint8_t> out) {
+          std::fill(out.begin(), out.end(), static_cast<uint8_t>(block_id[0]));
+          return absl::OkStatus();
+        },
+        [this](std::span<const uint8_t> bytes_of_file) {
+          taken_.append(bytes_of_file.begin(), bytes_of_file.end());
+          return absl::OkStatus();
+        });
+  }
+
+  StripedFile file_{"7", 200, {}};
+  std::function<void(StripedFile*)> change_;  // of all answers but the first
+  int asked_ = 0;
+  std::string taken_;
+};
+
+TEST_F(FileRangeTest, IsAskedForAsOftenAsAnAnswerHasTooFewParts) {
+  ASSERT_EQ(*Read(0, 0), 200u);
+  EXPECT_EQ(taken_, std::string(100, 'a') + std::string(100, 'b'));
+  EXPECT_EQ(asked_, 2);
+  ASSERT_EQ(*Read(98, 5), 5u);
+  EXPECT_EQ(taken_, "aabbb");
+  ASSERT_EQ(*Read(10, 20), 20u);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(*Read(200, 0), 0u);
+  EXPECT_TRUE(absl::IsInvalidArgument(Read(199, 2).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Read(201, 0).status()));
+}
+
+TEST_F(FileRangeTest, IsOfOneFileAlone) {
+  change_ = [](StripedFile* file) { file->id = "8"; };
+  EXPECT_TRUE(absl::IsFailedPrecondition(Read(0, 0).status()));
+  change_ = [](StripedFile* file) { file->bytes = 300; };
+  EXPECT_TRUE(absl::IsFailedPrecondition(Read(0, 0).status()));
+  EXPECT_TRUE(Read(0, 100).ok()) << "one answer is enough";
 }
 
 }  // namespace

@@ -248,6 +248,7 @@ TEST_F(QfsSourceTest, WithoutAMetaserverItSaysWhatToDo) {
 TEST_F(QfsSourceTest, AFileIsFoundByItsPath) {
   const auto file = source_.FileAt("/a b", 0);
   ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->id, "5");
   EXPECT_EQ(file->bytes, kBytes);
   ASSERT_EQ(file->parts.size(), 2u);
   EXPECT_EQ(file->parts[0].data_blocks,
