@@ -184,6 +184,9 @@ class QfsChunks(unittest.TestCase):
         self.assertEqual(corrupt[file.name(5)]["system"], "qfs")
         self.assertIn("QFS rebuilds the block", self.cluster.cli("status").stdout)
         self.assertTrue(status["qfs"]["manager_configured"])
+        self.assertIsNone(status["qfs"]["degraded_groups"], "no zero that nobody has counted")
+        self.assertIsNone(status["qfs"]["lost_groups"])
+        self.assertIn("which stripes lack a block is not asked", self.cluster.cli("status").stdout)
 
     def test_a_helper_killed_half_way(self) -> None:
         file = self.make(36, 60 * ROW)

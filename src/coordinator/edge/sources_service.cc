@@ -100,8 +100,8 @@ void CoordinatorServiceImpl::SourcesToStatus(v1::GetStatusResponse* response) {
     *proto->mutable_facts() = SourceFactsToProto(status->facts);
     proto->set_nodes(status->nodes);
     proto->set_blocks(status->blocks);
-    proto->set_degraded_groups(status->degraded);
-    proto->set_lost_groups(status->lost);
+    if (status->degraded) proto->set_degraded_groups(*status->degraded);
+    if (status->lost) proto->set_lost_groups(*status->lost);
   }
 }
 

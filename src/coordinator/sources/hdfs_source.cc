@@ -297,7 +297,11 @@ std::optional<SourceStatus> HdfsSource::Overview() {
   const std::optional<HdfsStatus> status = Status();
   if (!status) return std::nullopt;
   SourceStatus overview{FactsFrom(status->groups, status->safe_mode), status->nodes, status->blocks,
-                        status->health.degraded, status->health.lost};
+                        std::nullopt, std::nullopt};
+  if (status->groups.table) {
+    overview.degraded = status->health.degraded;
+    overview.lost = status->health.lost;
+  }
   overview.facts.last_error = status->last_error;
   return overview;
 }

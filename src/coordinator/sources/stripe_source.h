@@ -22,10 +22,11 @@ namespace ecpipe {
 
 struct SourceStatus {
   SourceFacts facts;
-  uint64_t nodes = 0;     // nodes that have reported their blocks
-  uint64_t blocks = 0;    // blocks that these nodes report
-  uint64_t degraded = 0;  // stripes with a block that no live node has
-  uint64_t lost = 0;      // stripes that lack more blocks than their parity
+  uint64_t nodes = 0;   // nodes that have reported their blocks
+  uint64_t blocks = 0;  // blocks that these nodes report
+  // Both nullopt: the system is not asked for all of its stripes, or has not answered yet.
+  std::optional<uint64_t> degraded;  // stripes with a block that no live node has
+  std::optional<uint64_t> lost;      // stripes that lack more blocks than their parity
 };
 
 // What a storage system says of one of its nodes.

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
@@ -100,6 +101,9 @@ void PrintCorruptBlocks(const std::vector<CorruptBlockStatus>& blocks) {
 
 Json SystemJson(const SystemStatus& system) {
   const SourceFacts& facts = system.facts;
+  const auto known = [](const std::optional<uint64_t>& count) {
+    return count ? Json(*count) : Json();
+  };
   const std::string manager = system.system == "hdfs" ? "namenode" : "manager";
   return {{manager + "_configured", facts.configured},
           {"groups", facts.groups},
@@ -108,8 +112,8 @@ Json SystemJson(const SystemStatus& system) {
           {"safe_mode", facts.safe_mode},
           {"nodes", system.nodes},
           {"blocks", system.blocks},
-          {"degraded_groups", system.degraded_groups},
-          {"lost_groups", system.lost_groups}};
+          {"degraded_groups", known(system.degraded_groups)},
+          {"lost_groups", known(system.lost_groups)}};
 }
 
 void PrintSystem(const SystemStatus& system) {
@@ -121,14 +125,18 @@ void PrintSystem(const SystemStatus& system) {
   if (!facts.configured) {
     std::printf("  %ss are not known: no %s is configured (%s)\n", words.stripe, words.manager,
                 words.setting);
+  } else if (facts.age_seconds && !system.degraded_groups) {
+    std::printf("  the %s last answered %.0f s ago; which %ss lack a block is not asked\n",
+                words.manager, *facts.age_seconds, words.stripe);
   } else if (facts.age_seconds) {
     std::printf(
         "  %llu %ss, as of %.0f s ago; %llu lack a block, and %llu of these lack more "
         "blocks than their parity makes up for\n",
-        count(facts.groups), words.stripe, *facts.age_seconds, count(system.degraded_groups),
-        count(system.lost_groups));
+        count(facts.groups), words.stripe, *facts.age_seconds, count(*system.degraded_groups),
+        count(system.lost_groups.value_or(0)));
   } else {
-    std::printf("  the %s has not listed its %ss yet\n", words.manager, words.stripe);
+    std::printf("  the %s has not answered yet, so which %ss lack a block is not known\n",
+                words.manager, words.stripe);
   }
   if (!facts.safe_mode.empty()) {
     std::printf("  the %s orders no repairs: %s\n", words.manager, facts.safe_mode.c_str());

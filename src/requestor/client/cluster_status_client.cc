@@ -31,9 +31,12 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
 }
 
 SystemStatus SystemOf(const v1::SourceStatus& proto) {
-  return {proto.system(),          SourceFactsFromProto(proto.facts()),
-          proto.nodes(),           proto.blocks(),
-          proto.degraded_groups(), proto.lost_groups()};
+  SystemStatus system{proto.system(), SourceFactsFromProto(proto.facts()),
+                      proto.nodes(),  proto.blocks(),
+                      std::nullopt,   std::nullopt};
+  if (proto.has_degraded_groups()) system.degraded_groups = proto.degraded_groups();
+  if (proto.has_lost_groups()) system.lost_groups = proto.lost_groups();
+  return system;
 }
 
 }  // namespace

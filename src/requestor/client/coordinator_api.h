@@ -113,10 +113,11 @@ struct CorruptBlockStatus {
 struct SystemStatus {
   std::string system;  // "hdfs", "qfs"
   SourceFacts facts;
-  uint64_t nodes = 0;            // nodes that have reported their blocks
-  uint64_t blocks = 0;           // blocks that these nodes report
-  uint64_t degraded_groups = 0;  // stripes with a block that no live node has
-  uint64_t lost_groups = 0;      // stripes that lack more blocks than their parity
+  uint64_t nodes = 0;   // nodes that have reported their blocks
+  uint64_t blocks = 0;  // blocks that these nodes report
+  // Both nullopt: the system is not asked for all of its stripes, or has not answered yet.
+  std::optional<uint64_t> degraded_groups;  // stripes with a block that no live node has
+  std::optional<uint64_t> lost_groups;      // stripes that lack more blocks than their parity
 };
 // A helper that the coordinator refuses, since another one has its address or its node id.
 struct RefusedNodeStatus {

@@ -335,7 +335,7 @@ SourceFacts QfsSource::Facts() {
 std::optional<SourceStatus> QfsSource::Overview() {
   const Live live = LiveBlocks();
   if (options_.metaservers.empty() && live.blocks.empty()) return std::nullopt;
-  SourceStatus status{Facts(), live.blocks.size(), 0, 0, 0};
+  SourceStatus status{Facts(), live.blocks.size(), 0, std::nullopt, std::nullopt};
   for (const auto& blocks : live.blocks) status.blocks += blocks->block_count;
   return status;
 }
