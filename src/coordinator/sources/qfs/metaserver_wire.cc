@@ -15,7 +15,9 @@ constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 // Replication beyond this is refused by QFS's own tools.
 constexpr int64_t kMostReplicas = 64;
 constexpr int64_t kNoEntry = -2;
-constexpr int64_t kServerNotYetReady[] = {-11, -110, -113};  // EAGAIN, ETIMEDOUT, EHOSTUNREACH
+// What may pass, or what another metaserver may answer: EAGAIN, ETIMEDOUT, EHOSTUNREACH, and QFS's
+// own for a metaserver that is not the primary or cannot write its log.
+constexpr int64_t kAskAgain[] = {-11, -110, -113, -1008, -1009, -1010};
 
 absl::Status Bad(const std::string& what) {
   return absl::InvalidArgumentError("the metaserver's answer " + what);
@@ -123,8 +125,8 @@ absl::Status StatusOfAnswer(const MetaAnswer& answer, const std::string& what) {
                            std::to_string(status) +
                            (message == answer.fields.end() ? "" : ": " + message->second);
   if (status == kNoEntry) return absl::NotFoundError(text);
-  const bool passes = std::find(std::begin(kServerNotYetReady), std::end(kServerNotYetReady),
-                                status) != std::end(kServerNotYetReady);
+  const bool passes =
+      std::find(std::begin(kAskAgain), std::end(kAskAgain), status) != std::end(kAskAgain);
   return passes ? absl::UnavailableError(text) : absl::FailedPreconditionError(text);
 }
 

@@ -60,7 +60,8 @@ class MetaAnswerParser {
 };
 
 // OK, or the error that the metaserver answers: NOT_FOUND for -2 (no such file or chunk),
-// UNAVAILABLE for what may pass, otherwise FAILED_PRECONDITION. `what` was asked for.
+// UNAVAILABLE for what may pass or what another metaserver may answer, otherwise
+// FAILED_PRECONDITION. `what` was asked for.
 absl::Status StatusOfAnswer(const MetaAnswer& answer, const std::string& what);
 
 // The striping that an answer to GETPATHNAME or LOOKUP_PATH has. FAILED_PRECONDITION: the file has

@@ -107,6 +107,12 @@ absl::StatusOr<QfsPlace> AskPlace(MetaServerClient* client, const QfsChunkId& id
   return place;
 }
 
+// Whether a metaserver has said so, and another one would say the same. What it cannot say, or says
+// in no way that is understood, is asked of the next one.
+bool IsTold(const absl::Status& status) {
+  return status.ok() || absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
+}
+
 absl::Status CheckClaim(const std::string& block_id, const QfsPlace& is, const std::string& claim) {
   if (claim.empty()) return absl::OkStatus();
   ECPIPE_ASSIGN_OR_RETURN(const QfsPlace said, QfsPlace::OfClaim(claim));
@@ -161,13 +167,35 @@ std::optional<std::string> QfsSource::BlockNamed(const std::string& text) const 
 }
 
 template <typename Answer>
-absl::StatusOr<Answer> QfsSource::Asked(
-    const std::function<absl::StatusOr<Answer>(MetaServerClient* client)>& ask) {
+absl::StatusOr<Answer> QfsSource::AskedInTurn(const AskFn<Answer>& ask, TimePoint deadline,
+                                              size_t* server) const {
+  constexpr int kRounds = 2;  // a metaserver that restarts has closed the connection
+  const size_t servers = options_.metaservers.size();
+  absl::StatusOr<Answer> answer = absl::UnavailableError("no metaserver was asked");
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t left = servers; left > 0; --left) {
+      // One that is silent leaves the others their share.
+      const TimePoint now = Clock::System().Now();
+      if (now >= deadline) return answer;
+      const TimePoint until = now + (deadline - now) / static_cast<Duration::rep>(left);
+      absl::StatusOr<MetaServerClient> client =
+          MetaServerClient::Connect(options_.metaservers[*server], until);
+      answer = client.ok() ? ask(&*client) : absl::StatusOr<Answer>(client.status());
+      if (IsTold(answer.status())) return answer;
+      *server = (*server + 1) % servers;
+    }
+  }
+  return answer;
+}
+
+template <typename Answer>
+absl::StatusOr<Answer> QfsSource::Asked(const AskFn<Answer>& ask) {
   if (options_.metaservers.empty()) {
     return absl::NotFoundError(
         "no metaserver is configured; to find chunks of QFS set [qfs] metaservers");
   }
   const TimePoint deadline = Clock::System().Now() + options_.timeout;
+  size_t first = 0;
   {
     MutexLock lock(&mutex_);
     while (asking_ >= kMaxAsking) {
@@ -175,31 +203,23 @@ absl::StatusOr<Answer> QfsSource::Asked(
       return absl::UnavailableError("too many questions to the metaserver are under way");
     }
     ++asking_;
+    first = first_;
   }
-  constexpr int kAttempts = 2;  // a metaserver that restarts has closed the connection
-  absl::StatusOr<Answer> answer = absl::UnavailableError("no metaserver was asked");
-  for (int attempt = 0; attempt < kAttempts && absl::IsUnavailable(answer.status()); ++attempt) {
-    for (const std::string& metaserver : options_.metaservers) {
-      absl::StatusOr<MetaServerClient> client = MetaServerClient::Connect(metaserver, deadline);
-      answer = client.ok() ? ask(&*client) : absl::StatusOr<Answer>(client.status());
-      if (!absl::IsUnavailable(answer.status())) break;
-    }
-  }
-  const absl::StatusCode code = answer.status().code();
-  const bool told = code == absl::StatusCode::kOk || code == absl::StatusCode::kNotFound ||
-                    code == absl::StatusCode::kFailedPrecondition;
+  size_t server = first;
+  absl::StatusOr<Answer> answer = AskedInTurn<Answer>(ask, deadline, &server);
+  const bool told = IsTold(answer.status());
   {
     MutexLock lock(&mutex_);
     --asking_;
-    if (told) answered_ = clock_->Now();
+    if (told) {
+      answered_ = clock_->Now();
+      first_ = server;
+    }
     last_error_ = told ? "" : CleanText(StatusText(answer.status()));
   }
   asked_.NotifyAll();
-  // Garbage is a trouble of the metaserver, not of who asks.
-  if (code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kResourceExhausted) {
-    return absl::UnavailableError(answer.status().message());
-  }
-  return answer;
+  // Silence and garbage are troubles of the metaserver, not of who asks.
+  return told ? answer : absl::UnavailableError(answer.status().message());
 }
 
 absl::StatusOr<StripeFacts> QfsSource::FactsOf(const std::string& block_id,

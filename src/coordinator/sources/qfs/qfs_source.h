@@ -3,6 +3,7 @@
 // metaserver, when somebody asks; and from the reports of helpers what each chunkserver has.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -70,10 +71,17 @@ class QfsSource : public StripeSource {
     uint64_t unreported = 0;  // nodes
   };
 
-  // Runs `ask` over a connection, once more if that is lost, with each metaserver in turn.
   template <typename Answer>
-  absl::StatusOr<Answer> Asked(
-      const std::function<absl::StatusOr<Answer>(MetaServerClient* client)>& ask);
+  using AskFn = std::function<absl::StatusOr<Answer>(MetaServerClient* client)>;
+
+  // Runs `ask` over a connection to the metaserver that answered last, then to the others in turn.
+  // UNAVAILABLE: none has answered in time.
+  template <typename Answer>
+  absl::StatusOr<Answer> Asked(const AskFn<Answer>& ask);
+  // The same from the metaserver at `*server` on; sets it to the one that has answered.
+  template <typename Answer>
+  absl::StatusOr<Answer> AskedInTurn(const AskFn<Answer>& ask, TimePoint deadline,
+                                     size_t* server) const;
   void Remember(const std::string& block_id, const Known& known);
   bool Reports(const NodeView& node) const;
   Live LiveBlocks();
@@ -88,6 +96,7 @@ class QfsSource : public StripeSource {
   Mutex mutex_;
   CondVar asked_;
   int asking_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;                    // the metaserver that answered last
   std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);  // by block
   std::optional<TimePoint> answered_ ABSL_GUARDED_BY(mutex_);   // the last time
   std::string last_error_ ABSL_GUARDED_BY(mutex_);

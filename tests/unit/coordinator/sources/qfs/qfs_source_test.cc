@@ -226,7 +226,8 @@ TEST_F(QfsSourceTest, GarbageAndSilenceAreTroublesOfTheMetaserver) {
     EXPECT_NE(source_.Overview()->facts.last_error, "");
   }
   Say([](const std::string&) { return std::string("OK\r\nCseq: 1\r\n"); });  // and no more
-  EXPECT_TRUE(absl::IsDeadlineExceeded(Facts("qfs.5.65540.1").status()));
+  EXPECT_TRUE(absl::IsUnavailable(Facts("qfs.5.65540.1").status()));
+  EXPECT_THAT(source_.Overview()->facts.last_error, HasSubstr("has not answered in time"));
   Say(nullptr);
   EXPECT_TRUE(Facts("qfs.5.65540.1").ok());
   EXPECT_EQ(source_.Overview()->facts.last_error, "");
@@ -243,6 +244,47 @@ TEST_F(QfsSourceTest, WithoutAMetaserverItSaysWhatToDo) {
   QfsSource second(&nodes_, &corrupt_,
                    {{"127.0.0.1:1", server_.address()}, std::chrono::seconds(2), {}}, &clock_);
   EXPECT_TRUE(second.FactsOf("qfs.5.65540.1", "").ok()) << "the other one answers";
+}
+
+TEST_F(QfsSourceTest, ASilentMetaserverLeavesTheNextItsShareOfTheTime) {
+  ScriptedMetaServer silent([](const std::string&) { return std::string("OK
+"); });
+  QfsSource both(&nodes_, &corrupt_,
+                 {{silent.address(), server_.address()}, std::chrono::seconds(2), {}}, &clock_);
+  const TimePoint begun = Clock::System().Now();
+  const auto facts = both.FactsOf("qfs.5.65540.1", "");
+  EXPECT_TRUE(facts.ok()) << facts.status();
+  EXPECT_LT(Clock::System().Now() - begun, std::chrono::seconds(2));
+  EXPECT_EQ(silent.requests(), 1);
+  EXPECT_TRUE(both.FactsOf("qfs.5.65541.1", "").ok());
+  EXPECT_EQ(silent.requests(), 1) << "the one that answered last is asked first";
+}
+
+TEST_F(QfsSourceTest, AMetaserverThatIsNotThePrimaryIsNotTheLastToBeAsked) {
+    const std::string answers[] = {
+      "Status: -1008
+
+      ", " Status : -1009
+
+      ",
+      "Status: -1010
+
+      ", " nonsense
+
+      "};
+      for (const std::string& answer : answers){
+          ScriptedMetaServer backup([&answer](const std::string& request) {
+            return "OK
+                Cseq : " + HeaderOf(request, " Cseq
+                       ") + "
+                       " + answer;
+          });
+    QfsSource both(&nodes_, &corrupt_,
+                   {{backup.address(), server_.address()}, std::chrono::seconds(2), {}}, &clock_);
+    const auto facts = both.FactsOf("qfs.5.65540.1", "");
+    EXPECT_TRUE(facts.ok()) << answer << facts.status();
+    EXPECT_EQ(backup.requests(), 1);
+  }
 }
 
 TEST_F(QfsSourceTest, AFileIsFoundByItsPath) {
