@@ -68,9 +68,8 @@ struct QfsDirectories::Place {
       }
       // Opened each time: it may have been mounted anew.
       const UniqueFd directory = open(path);
-      if (directory.valid()) task.work(directory.get());
       task.round->Done(task.index, directory.valid()
-                                       ? absl::OkStatus()
+                                       ? task.work(directory.get())
                                        : ErrnoStatus(errno, "open chunk directory " + path));
     }
     {

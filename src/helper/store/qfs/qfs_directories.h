@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chunk directories of a chunkserver. Each has a thread that does all that may wait for its
-// disk, so that one that hangs or has vanished costs only itself.
+// The chunk directories of a chunkserver. Each has a thread here that does all that may wait for
+// its disk, so that one that hangs or has vanished costs only itself.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ class QfsDirectories {
  public:
   // What is done in a directory. `directory` is open, and closed after the call; nothing outside
   // the work itself may be needed by it, for it may return after everybody has gone.
-  using Work = std::function<void(int directory)>;
+  using Work = std::function<absl::Status(int directory)>;
   // Opens a directory; tests have others.
   using Opener = std::function<UniqueFd(const std::string& path)>;
 
@@ -34,9 +34,9 @@ class QfsDirectories {
   const std::string& path(size_t i) const;
 
   // Gives each directory its work, and returns when all have done it, when `enough` says so after
-  // one has, or after `patience`. `work(i)` makes that of directory i. OK, or why the work of
-  // directory i was not done: it cannot be opened, or hangs. One that has hung for a while already
-  // is not waited for.
+  // one has, or after `patience`. `work(i)` makes that of directory i. Returns what each work
+  // has returned, or why it was not done: the error of opening the directory, or UNAVAILABLE for
+  // one that hangs. One that has hung for a while already is not waited for.
   std::vector<absl::Status> Each(Duration patience, const std::function<Work(size_t i)>& work,
                                  const std::function<bool()>& enough = nullptr);
 

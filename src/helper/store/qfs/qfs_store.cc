@@ -20,7 +20,8 @@
 namespace ecpipe {
 namespace {
 
-constexpr Duration kOpenPatience = std::chrono::seconds(2);
+// Of all looks together: the coordinator waits two seconds for a part to start.
+constexpr Duration kOpenPatience = std::chrono::seconds(1);
 constexpr Duration kScanPatience = std::chrono::seconds(30);
 
 using OpenedChunk = absl::StatusOr<std::unique_ptr<BlockReader>>;
@@ -58,16 +59,25 @@ struct Search {
   }
 };
 
+using ChunkList = std::vector<std::pair<QfsChunkId, ListedBlock>>;
+
+// By directory; shared with one that answers too late.
 struct Scanned {
+  explicit Scanned(size_t directories) : chunks(directories) {}
+
   Mutex mutex;
-  std::vector<std::pair<QfsChunkId, ListedBlock>> chunks ABSL_GUARDED_BY(mutex);
+  std::vector<ChunkList> chunks ABSL_GUARDED_BY(mutex);
 };
 
-void ScanDirectory(int parent, Scanned* scanned) {
+absl::StatusOr<ChunkList> ListChunks(int parent) {
   const Directory directory = OpenDirectory(parent, ".");
-  if (directory == nullptr) return;
-  std::vector<std::pair<QfsChunkId, ListedBlock>> chunks;
-  while (const dirent* entry = ::readdir(directory.get())) {
+  if (directory == nullptr) return ErrnoStatus(errno, "list the chunk directory");
+  ChunkList chunks;
+  while (true) {
+    errno = 0;
+    const dirent* const entry = ::readdir(directory.get());
+    if (entry == nullptr && errno != 0) return ErrnoStatus(errno, "list the chunk directory");
+    if (entry == nullptr) return chunks;
     const std::optional<QfsChunkId> id = QfsChunkOfFile(entry->d_name);
     struct stat info{};
     if (!id || id->version == 0) continue;
@@ -81,8 +91,6 @@ void ScanDirectory(int parent, Scanned* scanned) {
     const int64_t changed = int64_t{info.st_ctim.tv_sec} * 1'000'000'000 + info.st_ctim.tv_nsec;
     chunks.push_back({*id, {{id->chunk, static_cast<uint64_t>(id->version), bytes}, changed}});
   }
-  MutexLock lock(&scanned->mutex);
-  scanned->chunks.insert(scanned->chunks.end(), chunks.begin(), chunks.end());
 }
 
 class QfsStore : public BlockStore {
@@ -91,7 +99,9 @@ class QfsStore : public BlockStore {
            QfsDirectories::Opener open)
       : storage_id_(std::move(storage_id)),
         scan_interval_(scan_interval),
-        directories_(std::move(directories), std::move(open)),
+        last_(directories.size()),
+        scans_(directories, open),
+        opens_(std::move(directories), std::move(open)),
         thread_([this] { Run(); }) {}
 
   ~QfsStore() override {
@@ -109,13 +119,17 @@ class QfsStore : public BlockStore {
       return absl::NotFoundError("block " + block_id + " is being written or recovered");
     }
     std::string reasons;
+    const TimePoint give_up = Clock::System().Now() + kOpenPatience;
     // What is found nowhere may have been moved to a directory that was looked at before.
     for (int look = 0; look < 2; ++look) {
       const auto search = std::make_shared<Search>();
-      const std::vector<absl::Status> outcomes = directories_.Each(
-          kOpenPatience,
+      const std::vector<absl::Status> outcomes = opens_.Each(
+          give_up - Clock::System().Now(),
           [&](size_t) -> QfsDirectories::Work {
-            return [search, chunk](int directory) { search->Note(OpenIn(directory, chunk)); };
+            return [search, chunk](int directory) {
+              search->Note(OpenIn(directory, chunk));
+              return absl::OkStatus();
+            };
           },
           [&] { return search->Ended(); });
       reasons.clear();
@@ -164,23 +178,32 @@ class QfsStore : public BlockStore {
   }
 
   void Scan() {
-    const auto scanned = std::make_shared<Scanned>();
-    const std::vector<absl::Status> outcomes = directories_.Each(
+    const auto scanned = std::make_shared<Scanned>(scans_.size());
+    const std::vector<absl::Status> outcomes = scans_.Each(
         kScanPatience,
-        [&](size_t) -> QfsDirectories::Work {
-          return [scanned](int directory) { ScanDirectory(directory, scanned.get()); };
+        [&](size_t i) -> QfsDirectories::Work {
+          return [scanned, i](int directory) -> absl::Status {
+            ECPIPE_ASSIGN_OR_RETURN(ChunkList chunks, ListChunks(directory));
+            MutexLock lock(&scanned->mutex);
+            scanned->chunks[i] = std::move(chunks);
+            return absl::OkStatus();
+          };
         },
         [this] { return stopping(); });
     StoreInventory inventory;
     for (size_t i = 0; i < outcomes.size(); ++i) {
-      if (outcomes[i].ok()) continue;
-      inventory.failed_roots.push_back(directories_.path(i) + ": " +
-                                       std::string(outcomes[i].message()));
+      if (!outcomes[i].ok()) {
+        inventory.failed_roots.push_back(scans_.path(i) + ": " +
+                                         std::string(outcomes[i].message()));
+      }
+      // What only cannot be listed now has what it had.
+      if (!outcomes[i].ok() && !absl::IsNotFound(outcomes[i])) continue;
+      MutexLock lock(&scanned->mutex);
+      last_[i] = std::move(scanned->chunks[i]);
     }
     std::map<int64_t, ListedBlock> chunks;  // of two versions the newer counts
-    {
-      MutexLock lock(&scanned->mutex);
-      for (const auto& [id, listed] : scanned->chunks) {
+    for (const ChunkList& in_directory : last_) {
+      for (const auto& [id, listed] : in_directory) {
         ListedBlock& known = chunks[id.chunk];
         if (known.block.id == 0 || known.block.stamp < listed.block.stamp) known = listed;
       }
@@ -199,7 +222,10 @@ class QfsStore : public BlockStore {
 
   const std::string storage_id_;
   const Duration scan_interval_;
-  QfsDirectories directories_;
+  std::vector<ChunkList> last_;  // by directory; used by the thread alone
+  // A listing may take long, and must not keep those waiting who open chunks.
+  QfsDirectories scans_;
+  QfsDirectories opens_;
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -22,11 +22,12 @@ namespace ecpipe {
 // process has to run as the chunkserver's user. `chunkserver` is where the chunkserver listens, as
 // the metaserver names it: the store's storage_id() is made of it. `open` is for tests.
 //
-// Open() checks chunks as OpenQfsChunk says; it waits for a directory that hangs for two seconds at
+// Open() checks chunks as OpenQfsChunk says; it waits for a directory that hangs for a second at
 // most, and not at all if another has the chunk. Create() fails with FAILED_PRECONDITION, because
 // QFS writes its chunks itself. TakeInventory() and Listing() return at once: a thread of the store
 // lists the directories every `scan_interval`. TakeInventory() names those that have failed or
-// hang. INVALID_ARGUMENT: no directory, or `chunkserver` is not HOST:PORT.
+// hang; they have what they had when they were listed last, unless they are gone. INVALID_ARGUMENT:
+// no directory, or `chunkserver` is not HOST:PORT.
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenQfsStore(std::vector<std::string> directories,
                                                          const std::string& chunkserver,
                                                          Duration scan_interval,

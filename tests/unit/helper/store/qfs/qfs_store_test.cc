@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/mutex.h"
@@ -292,6 +293,58 @@ TEST_F(QfsStoreTest, ADirectoryThatHangsCostsOnlyItself) {
   }
   EXPECT_LT(Clock::System().Now() - begun, std::chrono::seconds(30)) << "the end waits not for it";
   disk->GoOn();
+}
+
+UniqueFd OpenedDirectory(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+TEST_F(QfsStoreTest, AListingThatTakesLongKeepsNobodyWaiting) {
+  WriteQfsChunk(directories_[0], kChunk, QfsContent(1000));
+  const auto disk = std::make_shared<Disk>();
+  const auto opened = std::make_shared<std::atomic<int>>(0);
+  const auto store = Store([disk, opened](const std::string& path) {
+    if ((*opened)++ < 2) disk->Wait();  // the first listing, of both
+    return OpenedDirectory(path);
+  });
+  while (*opened < 2) std::this_thread::yield();
+  const auto begun = Clock::System().Now();
+  const auto reader = store->Open("qfs.5.65539.1");
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  EXPECT_LT(Clock::System().Now() - begun, std::chrono::seconds(1));
+  disk->GoOn();
+}
+
+TEST_F(QfsStoreTest, AnOpenWaitsASecondForADirectoryThatHangs) {
+  const auto disk = std::make_shared<Disk>();
+  const auto store = Store([disk](const std::string& path) {
+    disk->Wait();
+    return OpenedDirectory(path);
+  });
+  const auto begun = Clock::System().Now();
+  EXPECT_FALSE(store->Open("qfs.5.65540.1").ok());
+  EXPECT_LT(Clock::System().Now() - begun, std::chrono::milliseconds(1900));
+  disk->GoOn();
+}
+
+TEST_F(QfsStoreTest, WhatCannotBeListedHasWhatItHad) {
+  WriteQfsChunk(directories_[0], kChunk, QfsContent(1000));
+  WriteQfsChunk(directories_[1], {5, 65540, 1}, QfsContent(1000));
+  const std::string file = WriteQfsChunk(scratch_.File("c"), kChunk, QfsContent(1));
+  const auto broken = std::make_shared<std::atomic<bool>>(false);
+  const auto store = Store([broken, file, bad = directories_[0]](const std::string& path) {
+    if (*broken && path == bad) return UniqueFd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    return OpenedDirectory(path);
+  });
+  EXPECT_EQ(Awaited(store.get(), 2, 0).block_count, 2u);
+  *broken = true;
+  const StoreInventory inventory = Awaited(store.get(), 2, 1);
+  EXPECT_EQ(inventory.block_count, 2u);
+  ASSERT_EQ(inventory.failed_roots.size(), 1u);
+  EXPECT_THAT(inventory.failed_roots[0], HasSubstr("list the chunk directory"));
+  EXPECT_EQ(store->Listing().blocks->at(kQfsPool).size(), 2u);
+  *broken = false;
+  EXPECT_EQ(Awaited(store.get(), 2, 0).failed_roots.size(), 0u);
 }
 
 TEST_F(QfsStoreTest, NeedsAPlaceOfItsChunkserver) {
