@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "coordinator/sources/renewed_blocks.h"
 #include "model/systems/hdfs_block.h"
 #include "net/tcp_socket.h"
 
@@ -17,8 +18,6 @@ constexpr Duration kHealthAge = std::chrono::seconds(3);
 constexpr Duration kLossFactsAge = std::chrono::seconds(60);
 // Helpers register within that after a start: they try every second.
 constexpr Duration kGathering = std::chrono::seconds(5);
-// What a file's age, in a report, may be wrong by on its way here.
-constexpr int64_t kReportDelayMillis = 2000;
 
 // "as of 12 s ago", and what went wrong since.
 std::string AgeText(const KnownGroups& groups) {
@@ -31,25 +30,6 @@ std::string AgeText(const KnownGroups& groups) {
 
 }  // namespace
 
-std::vector<std::string> HdfsSource::RenewedOf(const BlockReport& report) const {
-  std::vector<std::string> renewed;
-  const int64_t now = clock_->UnixMillis();
-  for (const CorruptBlock& corrupt : corrupt_->All()) {
-    const absl::StatusOr<HdfsBlock> block = ParseHdfsBlock(corrupt.block_id);
-    if (corrupt.node != report.node || !block.ok()) continue;
-    const auto pool = report.pools.find(block->pool);
-    if (pool == report.pools.end()) continue;
-    for (const BlockChanges::Added& added : pool->second.added) {
-      if (added.block.id != block->id) continue;
-      const auto age = static_cast<int64_t>(std::min<uint64_t>(added.age_ms, INT64_MAX / 2));
-      if (now - age - kReportDelayMillis > corrupt.found_unix_ms) {
-        renewed.push_back(corrupt.block_id);
-      }
-    }
-  }
-  return renewed;
-}
-
 absl::StatusOr<ReportedBlocks::Outcome> HdfsSource::Record(BlockReport report) {
   const std::optional<NodeView> node = nodes_->Find(report.node);
   if (!node || node->record.incarnation != report.incarnation) {
@@ -57,7 +37,13 @@ absl::StatusOr<ReportedBlocks::Outcome> HdfsSource::Record(BlockReport report) {
         "node " + report.node +
         " is not registered with this incarnation; register it, then report its blocks");
   }
-  const std::vector<std::string> renewed = RenewedOf(report);
+  const std::vector<std::string> renewed =
+      RenewedBlocks(report, corrupt_->All(), clock_->UnixMillis(),
+                    [](const std::string& block_id) -> std::optional<ReportedName> {
+                      const absl::StatusOr<HdfsBlock> block = ParseHdfsBlock(block_id);
+                      if (!block.ok()) return std::nullopt;
+                      return ReportedName{block->pool, block->id};
+                    });
   const std::string name = report.node;
   ECPIPE_ASSIGN_OR_RETURN(const ReportedBlocks::Outcome outcome,
                           reported_.Record(std::move(report), clock_->Now()));

@@ -128,7 +128,6 @@ class HdfsSource : public StripeSource {
   bool HasMoved(const NodeView& node);
   Live LiveBlocks();
   void AddSources(HdfsGroup* group);
-  std::vector<std::string> RenewedOf(const BlockReport& report) const;
 
   NodeRegistry* const nodes_;
   CorruptBlocks* const corrupt_;

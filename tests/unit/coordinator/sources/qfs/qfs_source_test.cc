@@ -356,5 +356,26 @@ TEST_F(QfsSourceTest, ADeadNodesChunksAreLostUntilAnotherReportsThem) {
   EXPECT_EQ(source_.Overview()->blocks, 2u);
 }
 
+TEST_F(QfsSourceTest, ACorruptChunkThatIsRewrittenOnItsNodeIsReadAgain) {
+  NodeRecord record = FakeNode("n1");
+  record.incarnation = 1;
+  record.storage_id = "qfs.127.0.0.1_22001";
+  ASSERT_TRUE(nodes_.Register(record).ok());
+  const auto report = [&](uint64_t sequence, std::optional<uint64_t> age_ms) {
+    BlockChanges changes;
+    if (age_ms) changes.added.push_back({{65540, 1, 1000}, *age_ms});
+    EXPECT_TRUE(source_.Record({"n1", 1, sequence, sequence - 1, {{kQfsPool, changes}}}).ok());
+  };
+  report(1, 0);
+  corrupt_.Add({"qfs.5.65540.1", "n1", "flipped", clock_.UnixMillis()});
+  clock_.Advance(std::chrono::seconds(60));
+  report(2, 61'000);
+  EXPECT_EQ(corrupt_.Reason("qfs.5.65540.1", "n1"), "flipped") << "its file is older";
+  report(3, std::nullopt);
+  EXPECT_EQ(corrupt_.Reason("qfs.5.65540.1", "n1"), "flipped");
+  report(4, 1'000);
+  EXPECT_EQ(corrupt_.Reason("qfs.5.65540.1", "n1"), "") << "QFS has written it anew";
+}
+
 }  // namespace
 }  // namespace ecpipe
