@@ -184,8 +184,9 @@ FIGURES = (
                  "k blocks for each with `hdfs` and `conventional`, and one with `rp`: theory is "
                  "k to 1, and what the paper has beyond that is HDFS's own. A read of a whole "
                  "group gets the same bytes down the client's link in each case but "
-                 "`conventional`. Not measured: 10(a), HDFS-RAID, and 10(c) and (d), QFS: those "
-                 "integrations do not exist yet.",
+                 "`conventional`. Not measured: 10(a), HDFS-RAID, for which there is no "
+                 "integration, and 10(c) and (d), QFS, which has one "
+                 "([integrations/qfs](../integrations/qfs/README.md)).",
            needs_jdk=True),
     Figure("11a", "Figure 11(a): implementations, one block", "§6.4", LOCAL,
            quick=(options("implementations --rate-mbit 200 --block-mib 1,4,8 --runs 2 "
