@@ -247,8 +247,7 @@ TEST_F(QfsSourceTest, WithoutAMetaserverItSaysWhatToDo) {
 }
 
 TEST_F(QfsSourceTest, ASilentMetaserverLeavesTheNextItsShareOfTheTime) {
-  ScriptedMetaServer silent([](const std::string&) { return std::string("OK
-"); });
+  ScriptedMetaServer silent([](const std::string&) { return std::string("OK\r\n"); });
   QfsSource both(&nodes_, &corrupt_,
                  {{silent.address(), server_.address()}, std::chrono::seconds(2), {}}, &clock_);
   const TimePoint begun = Clock::System().Now();
@@ -261,24 +260,10 @@ TEST_F(QfsSourceTest, ASilentMetaserverLeavesTheNextItsShareOfTheTime) {
 }
 
 TEST_F(QfsSourceTest, AMetaserverThatIsNotThePrimaryIsNotTheLastToBeAsked) {
-    const std::string answers[] = {
-      "Status: -1008
-
-      ", " Status : -1009
-
-      ",
-      "Status: -1010
-
-      ", " nonsense
-
-      "};
-      for (const std::string& answer : answers){
-          ScriptedMetaServer backup([&answer](const std::string& request) {
-            return "OK
-                Cseq : " + HeaderOf(request, " Cseq
-                       ") + "
-                       " + answer;
-          });
+  for (const std::string answer : {"Status: -1008", "Status: -1009", "Status: -1010", "nonsense"}) {
+    ScriptedMetaServer backup([answer](const std::string& request) {
+      return "OK\r\nCseq: " + HeaderOf(request, "Cseq") + "\r\n" + answer + "\r\n\r\n";
+    });
     QfsSource both(&nodes_, &corrupt_,
                    {{backup.address(), server_.address()}, std::chrono::seconds(2), {}}, &clock_);
     const auto facts = both.FactsOf("qfs.5.65540.1", "");
