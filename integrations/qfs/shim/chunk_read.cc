@@ -191,6 +191,8 @@ Failure ChunkRead::Transfer() {
   Failure failed = AskForChunk(&connection, SteadyClock::now() + timeout);
   if (failed.code == ECPIPE_QFS_DEADLINE_EXCEEDED || failed.code == ECPIPE_QFS_UNAVAILABLE) {
     config_->not_before_ms = SteadyMillis() + settings.retry_ms;
+  } else if (failed.ok()) {
+    config_->not_before_ms = 0;  // it answers, whatever became of another request
   }
   return failed.ok() ? TakeFrames(&connection) : failed;
 }

@@ -4,6 +4,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -250,6 +253,33 @@ TEST(ShimTrouble, ASilentEndpointIsGivenUpAndThenLeftAloneForAWhile) {
   EXPECT_EQ(outcome.code, ECPIPE_QFS_UNAVAILABLE);
   EXPECT_THAT(outcome.message, HasSubstr("retry-ms"));
   EXPECT_EQ(endpoint.connections(), 1);
+}
+
+TEST(ShimTrouble, AnAnswerToOneRequestUndoesTheFailureOfAnother) {
+  const std::string content = Content(kMib);
+  std::atomic<int> asked{0};
+  std::promise<void> failed;
+  std::shared_future<void> has_failed = failed.get_future().share();
+  FakeEndpoint endpoint([&](FakeConnection& connection) {
+    connection.ReadRequest();
+    const int number = ++asked;
+    if (number == 2) return;  // it closes
+    if (number == 1) has_failed.wait();
+    connection.SendHeader(kMib);
+    connection.SendData(content);
+    connection.SendEnd(kMib);
+    connection.AwaitClose();
+  });
+  const Config config(endpoint.address());
+  Recovery first(config, ChunkOfBytes(kMib));
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (asked < 1 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  Recovery second(config, ChunkOfBytes(kMib));
+  EXPECT_EQ(second.ReadAll().code, ECPIPE_QFS_UNAVAILABLE);
+  failed.set_value();
+  EXPECT_TRUE(first.ReadAll().bytes == content);
+  Recovery third(config, ChunkOfBytes(kMib));
+  EXPECT_TRUE(third.ReadAll().bytes == content) << "it is not off for retry-ms";
 }
 
 TEST(ShimTrouble, WhereRetryIsZeroItIsAskedEachTime) {
