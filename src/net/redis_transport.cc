@@ -67,10 +67,10 @@ absl::StatusOr<Hiredis> LoadHiredis() {
     return hiredis;
   }
   const char* const why = dlerror();
-  return absl::FailedPreconditionError("transport redis needs the library " ECPIPE_HIREDIS
-                                       ", which cannot be loaded: " +
-                                       std::string(why == nullptr ? "a function is missing" : why) +
-                                       "; install it, or take transport tcp");
+  return absl::FailedPreconditionError(
+      "transport redis needs the library " ECPIPE_HIREDIS ", which cannot be loaded: " +
+      std::string(why == nullptr ? "a function is missing" : why) +
+      "; install it and restart this program, or take transport tcp");
 }
 
 // Loaded once, and never unloaded.
@@ -407,6 +407,8 @@ class RedisTransport : public Transport {
 };
 
 }  // namespace
+
+absl::Status CheckRedisLibrary() { return LoadedHiredis().status(); }
 
 std::unique_ptr<Transport> MakeRedisTransport(const std::string& own_address, Duration expiry) {
   return std::make_unique<RedisTransport>(own_address, expiry);

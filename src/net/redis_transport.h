@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "base/clock.h"
 #include "net/transport.h"
 
@@ -21,5 +22,9 @@ namespace ecpipe {
 // `own_address` is the redis-server that Offer() uses, "host:port"; empty for a process that only
 // receives. Lists expire `expiry` after the last frame was added.
 std::unique_ptr<Transport> MakeRedisTransport(const std::string& own_address, Duration expiry);
+
+// FAILED_PRECONDITION: the library that speaks to redis is not installed. It is looked for once in
+// the life of a process.
+absl::Status CheckRedisLibrary();
 
 }  // namespace ecpipe

@@ -11,9 +11,10 @@
 namespace ecpipe {
 namespace {
 
-// A part with many lanes keeps no more than one with a single lane: each lane flows so much slower.
-// Two slots are the least with which a hop receives and sends at once; of many hops some send while
-// others receive.
+// A part with many lanes shares the bytes of one with a single lane among them, since each lane
+// flows so much slower; but every ring has a whole slice, so that large slices of many lanes need
+// more. Two slots are the least with which a hop receives and sends at once; of many hops some send
+// while others receive.
 RingShare RingOfHop(const RepairPart& part, const PartOptions& options) {
   constexpr size_t kFewHops = 16;
   if (part.serial) return {.bytes = 0, .least_slots = 1};

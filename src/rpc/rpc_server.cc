@@ -105,12 +105,12 @@ class RpcServer::Acceptor {
     }
   }
 
-  void Watch(int operation, int fd, uint32_t events, uint64_t id) {
+  // False: there is no memory, or no room among the descriptors that a user may watch.
+  bool Watch(int operation, int fd, uint32_t events, uint64_t id) {
     epoll_event event{};
     event.events = events;
     event.data.u64 = id;
-    // It fails only without memory; then the connection ends when it is late.
-    ::epoll_ctl(epoll_.get(), operation, fd, &event);
+    return ::epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
   }
 
   void Pause(bool pause) {
@@ -138,7 +138,12 @@ class RpcServer::Acceptor {
       ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       const int watched = watch.get();
       const uint64_t id = limits_->Add(std::move(watch), from);
-      Watch(EPOLL_CTL_ADD, watched, EPOLLRDHUP, id);
+      // Once is enough; gRPC may keep its descriptor, and thereby this registration, for as long
+      // as a call runs.
+      if (!Watch(EPOLL_CTL_ADD, watched, uint32_t{EPOLLRDHUP} | EPOLLONESHOT, id)) {
+        limits_->Forget(id);
+        return false;
+      }
       Connections::NewConnectionParameters connection;
       connection.listener_fd = listener;
       connection.fd = fd.release();

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/bytes/utf8_text.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace ecpipe {
@@ -35,9 +36,10 @@ std::string TimeNow() {
   return text.data();
 }
 
-// One write a line, so that lines of several threads do not mix. A log that cannot be written is
-// no reason to fail.
+// Lines of several threads do not mix. A log that cannot be written is no reason to fail.
 void WriteLine(std::string_view line) {
+  static Mutex mutex;
+  MutexLock lock(&mutex);
   while (!line.empty()) {
     const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
     if (written < 0 && errno != EINTR) return;

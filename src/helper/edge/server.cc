@@ -163,7 +163,9 @@ HelperServer::~HelperServer() {
   metrics_.reset();
   rpc_.reset();
   endpoint_.reset();
-  if (sessions_ != nullptr) sessions_->Drain(Duration(0));
+  // A part over a disk that hangs reports as well, when the disk answers.
+  while (sessions_ != nullptr && !sessions_->Drain(Duration(0))) {
+  }
   reports_.reset();
   coordinator_.reset();
 }
@@ -180,6 +182,7 @@ absl::Status HelperServer::StartDataPlane() {
                           }));
   tcp_ = MakeTcpTransport(data_server_.get(), tls_);
   if (!config_.redis_address.empty()) {
+    ECPIPE_RETURN_IF_ERROR(CheckRedisLibrary());
     // Nothing is left to read once both ends have given up.
     redis_ = MakeRedisTransport(config_.redis_address, 2 * config_.sessions.part.stall_timeout);
   }

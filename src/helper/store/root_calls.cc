@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "base/mutex.h"
 #include "base/process/log.h"
@@ -13,7 +14,8 @@ namespace ecpipe {
 struct RootCalls::Call {
   enum class Phase { kWaits, kRuns, kDone, kGivenUp };
   std::function<void()> body;
-  Phase phase = Phase::kWaits;  // guarded by the state's mutex
+  Phase phase = Phase::kWaits;  // guarded by the state's mutex, as what follows
+  absl::Status refusal;         // why it was given up before it ran
 };
 
 struct RootCalls::State {
@@ -51,17 +53,21 @@ std::shared_ptr<RootCalls::Call> RootCalls::Queue(std::function<void()> body) {
   call->body = std::move(body);
   State& state = *state_;
   MutexLock lock(&state.mutex);
+  const auto refuse = [&](absl::Status why) {
+    call->phase = Call::Phase::kGivenUp;
+    call->refusal = std::move(why);
+    return call;
+  };
+  // Another thread would hang as well, and whoever asks would wait for nothing.
+  if (state.hung > 0 && state.threads == state.hung) return refuse(state.Hangs());
   if (state.idle <= state.waiting.size() && state.threads < state.max_threads) {
     absl::StatusOr<Thread> thread = Thread::Start([shared = state_] { MakeCalls(shared); });
     if (thread.ok()) {
       thread->detach();
       ++state.threads;
+    } else if (state.threads == 0) {
+      return refuse(thread.status());
     }
-  }
-  // Nobody would come to make it.
-  if (state.threads == state.hung) {
-    call->phase = Call::Phase::kGivenUp;
-    return call;
   }
   state.waiting.push_back(call);
   state.changed.NotifyAll();
@@ -76,6 +82,7 @@ absl::Status RootCalls::AwaitCall(State* state, Call* call, TimePoint deadline) 
   while (open() && state->changed.WaitUntil(lock, deadline)) {
   }
   if (call->phase == Call::Phase::kDone) return absl::OkStatus();
+  if (!call->refusal.ok()) return call->refusal;
   const auto waits = std::find_if(state->waiting.begin(), state->waiting.end(),
                                   [&](const auto& entry) { return entry.get() == call; });
   if (waits != state->waiting.end()) state->waiting.erase(waits);
@@ -84,12 +91,6 @@ absl::Status RootCalls::AwaitCall(State* state, Call* call, TimePoint deadline) 
   }
   call->phase = Call::Phase::kGivenUp;
   return state->Hangs();
-}
-
-absl::Status RootCalls::Answers() const {
-  State& state = *state_;
-  MutexLock lock(&state.mutex);
-  return state.hung == 0 ? absl::OkStatus() : state.Hangs();
 }
 
 void RootCalls::MakeCalls(const std::shared_ptr<State>& shared) {

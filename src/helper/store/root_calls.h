@@ -39,8 +39,9 @@ class RootCalls {
   template <typename T>
   class Pending {
    public:
-    // What the call returned. UNAVAILABLE: it has not come back by `deadline`, or the directory
-    // hangs already; a result that comes later is destroyed. Call it once.
+    // What the call returned. UNAVAILABLE: it has not come back by `deadline`, or all threads of
+    // the directory hang already; a result that comes later is destroyed. RESOURCE_EXHAUSTED: there
+    // is no thread to make it. Call it once.
     absl::StatusOr<T> Await(TimePoint deadline) {
       ECPIPE_RETURN_IF_ERROR(AwaitCall(state_.get(), call_.get(), deadline));
       return *std::move(*result_);
@@ -63,9 +64,6 @@ class RootCalls {
         Queue([result = pending.result_, call = std::move(call)] { result->emplace(call()); });
     return pending;
   }
-
-  // UNAVAILABLE: a call hangs now.
-  absl::Status Answers() const;
 
  private:
   std::shared_ptr<Call> Queue(std::function<void()> body);

@@ -19,6 +19,9 @@ namespace {
 
 // Each lane is a hop with streams and buffers at every node of its tree.
 constexpr size_t kMostTrees = 64;
+// What the lanes of a part may keep in buffers, of three slices each: a quarter of what a helper
+// gives all parts by default.
+constexpr uint64_t kBufferBytes = 128u << 20;
 // Planning takes at most this share of the time of the repair.
 constexpr double kPlanningShare = 0.02;
 // In less time than this nothing is packed.
@@ -212,11 +215,13 @@ FlowPlan Pack(const PlanRequest& request, std::vector<int> blocks) {
   const Problem problem = ProblemMaker(request).Make(std::move(blocks));
   const auto row_bytes = static_cast<double>(request.grid.bytes * request.equation.rows());
   PackingOptions options;
-  options.most_trees = kMostTrees;
+  options.most_trees =
+      std::clamp<size_t>(kBufferBytes / (uint64_t{3} * request.grid.slice_bytes), 1, kMostTrees);
   options.most_steps = kMostStepsOfHelper * problem.blocks.size();
   options.most_steps_at_rate_1 = kPlanningShare * row_bytes * kStepsPerSecond;
   TreePacking packing = PackTrees(problem.network, options);
   DropSlowOnes(request, problem, &packing.trees);
+  if (packing.trees.empty()) return {};
   const uint32_t slices = request.grid.slice_count();
   const std::vector<uint32_t> whole = WholeSlices(problem.network, packing.trees, slices);
   FlowPlan plan;

@@ -6,12 +6,12 @@
 #include <random>
 #include <utility>
 
-#include "base/check.h"
-
 namespace ecpipe {
 namespace {
 
 constexpr double kLeastPivot = 1e-9;
+// Below this a basis counts as singular: rounding errors have eaten it up.
+constexpr double kSingular = 1e-12;
 constexpr double kLeastReducedCost = 1e-7;
 // Rounding errors grow with every change of the inverse.
 constexpr uint32_t kChangesBeforeRefactor = 64;
@@ -195,7 +195,10 @@ void PackingProgram::FreeLimit(size_t place, const Leaving& leaving) {
 }
 
 void PackingProgram::FindPrices() {
-  if (++changes_ >= kChangesBeforeRefactor) Refactor();
+  if (++changes_ >= kChangesBeforeRefactor && !Refactor()) {
+    stuck_ = true;
+    return;
+  }
   std::vector<double> sums(full_.size(), 0);
   for (size_t i = 0; i < columns_.size(); ++i) {
     for (size_t q = 0; q < full_.size(); ++q) sums[q] += Inverse(i, q);
@@ -206,7 +209,7 @@ void PackingProgram::FindPrices() {
 }
 
 // The inverse anew by Gauss and Jordan, and from it the rates and what is left of limits.
-void PackingProgram::Refactor() {
+bool PackingProgram::Refactor() {
   changes_ = 0;
   const size_t size = columns_.size();
   std::vector<double> matrix(size * size, 0);  // a row for each full limit
@@ -225,7 +228,7 @@ void PackingProgram::Refactor() {
       if (std::abs(matrix[q * size + i]) > std::abs(matrix[best * size + i])) best = q;
     }
     const double pivot = matrix[best * size + i];
-    ECPIPE_CHECK(pivot != 0);
+    if (std::abs(pivot) < kSingular) return false;
     for (size_t q = 0; q < size; ++q) {
       std::swap(matrix[i * size + q], matrix[best * size + q]);
       std::swap(Inverse(i, q), Inverse(best, q));
@@ -251,9 +254,11 @@ void PackingProgram::Refactor() {
   }
   for (const uint32_t limit : full_) free_[limit] = 0;
   steps_ += 2 * size * size * size;
+  return true;
 }
 
 bool PackingProgram::Offer(const std::vector<LimitUse>& uses, uint32_t id) {
+  if (stuck_) return false;
   double price = 0;
   for (const LimitUse& use : uses) price += prices_[use.limit] * use.times;
   if (price >= 1 - kLeastReducedCost) return false;
@@ -272,7 +277,7 @@ bool PackingProgram::Offer(const std::vector<LimitUse>& uses, uint32_t id) {
   AddColumn(uses, id, first);
   FindPrices();
   // A limit with a price below 0 should not be full.
-  for (int pivot = 0; pivot < kMostPivotsOfOffer && !full_.empty(); ++pivot) {
+  for (int pivot = 0; pivot < kMostPivotsOfOffer && !full_.empty() && !stuck_; ++pivot) {
     const auto worst = std::min_element(full_.begin(), full_.end(), [&](uint32_t a, uint32_t b) {
       return prices_[a] < prices_[b];
     });

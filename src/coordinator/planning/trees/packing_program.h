@@ -65,7 +65,8 @@ class PackingProgram {
   void ReplaceRow(size_t place, int limit);
   void RemovePair(size_t column, size_t place);
   void FindPrices();
-  void Refactor();
+  // False: the basis is singular, as far as numbers tell. Rates stay as they are.
+  bool Refactor();
   double& Inverse(size_t column, size_t place) { return inverse_[column * stride_ + place]; }
   double Inverse(size_t column, size_t place) const { return inverse_[column * stride_ + place]; }
   void Reserve(size_t size);
@@ -82,6 +83,7 @@ class PackingProgram {
   std::vector<double> limit_change_;
   uint64_t steps_ = 0;
   uint32_t changes_ = 0;  // of the basis, since Refactor()
+  bool stuck_ = false;    // numbers are too bad to go on; the packing stays as it is
 };
 
 }  // namespace ecpipe
