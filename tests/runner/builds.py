@@ -19,6 +19,7 @@ SANITIZER_OPTIONS = {
     "TSAN_OPTIONS": "ignore_noninstrumented_modules=1 halt_on_error=1 atexit_sleep_ms=100 "
                     f"suppressions={REPOSITORY / 'tests' / 'tsan.supp'}",
     "ASAN_OPTIONS": "detect_leaks=1",
+    "LSAN_OPTIONS": f"print_suppressions=0 suppressions={REPOSITORY / 'tests' / 'lsan.supp'}",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 WARNING = re.compile(r"\bwarning: ")
