@@ -102,7 +102,7 @@ absl::StatusOr<bool> MetaAnswerParser::Add(std::string_view bytes) {
   if (content_at_ == 0) {
     constexpr std::string_view kEnd = "\r\n\r\n";
     const size_t end = bytes_.find(kEnd);
-    if (end == std::string::npos || end > kMaxHeaderBytes) {
+    if (end > kMaxHeaderBytes) {  // or it has not come: npos is the largest size
       if (bytes_.size() <= kMaxHeaderBytes) return false;
       return absl::ResourceExhaustedError("the metaserver's answer has a header of more than " +
                                           std::to_string(kMaxHeaderBytes) + " bytes");
