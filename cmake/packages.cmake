@@ -5,8 +5,11 @@ set(made ${CMAKE_BINARY_DIR}/packages)
 
 # Of the packages alone: elsewhere /etc is not ours to write.
 function(ecpipe_package component name)
-  install(FILES ${scripts}/copyright ${made}/changelog.Debian.gz
+  install(FILES ${scripts}/copyright
     DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name} COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install(FILES ${made}/changelog.Debian.gz  # who installs without packages has none
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name} COMPONENT ${component} EXCLUDE_FROM_ALL
+    OPTIONAL)
   string(TOUPPER ${component} upper)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name} PARENT_SCOPE)
 endfunction()

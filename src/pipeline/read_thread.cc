@@ -78,8 +78,11 @@ absl::Status ReadThread::Add(std::shared_ptr<Job> job) {
   if (!thread_.joinable()) {
     ECPIPE_ASSIGN_OR_RETURN(thread_, Thread::Start([state = state_] { state->Run(); }));
   }
-  MutexLock lock(&state_->mutex);
-  state_->jobs.push_back(std::move(job));
+  {
+    MutexLock lock(&state_->mutex);
+    state_->jobs.push_back(std::move(job));
+  }
+  Wake();  // the thread may have found nothing to do, and sleep
   return absl::OkStatus();
 }
 
