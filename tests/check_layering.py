@@ -41,6 +41,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "codec": MODEL,
     "pipeline": ENGINE,
     "rpc": NET,
+    "web": NET,
     "rpc/convert": NET | {"rpc"},
     "coordinator/store": BASE | MODEL | {"coordinator/cluster"},
     "coordinator/cluster": BASE | MODEL | {"net"},
@@ -53,11 +54,11 @@ ROOMS: dict[str, frozenset[str]] = {
     "coordinator/sources/qfs": PLANNING | {"net", "coordinator/sources"},
     "coordinator/edge": REPAIRS | NET | {
         "coordinator/repairs", "coordinator/recovery", "coordinator/sources",
-        "coordinator/sources/qfs"},
+        "coordinator/sources/qfs", "web"},
     "helper/store": ENGINE,
     "helper/store/qfs": ENGINE | {"helper/store"},
     "helper/sessions": HELPER,
-    "helper/edge": HELPER | {"helper/sessions"},
+    "helper/edge": HELPER | {"helper/sessions", "web"},
     "requestor/client": CLIENT,
     "requestor/files": MODEL | {"codec"},
     "requestor/endpoint": CLIENT | {"requestor/client"},
@@ -89,6 +90,7 @@ ONE_FILE_LIBRARIES: dict[str, re.Pattern[str]] = {
     "libcurl": re.compile(r"^curl/"),
     "zlib": re.compile(r"^zlib\.h$"),
     "prometheus-cpp": re.compile(r"^prometheus/"),
+    "cpp-httplib": re.compile(r"^httplib\.h$"),
     "OpenSSL's TLS": re.compile(r"^openssl/(ssl|x509)"),
 }
 # Each main.cc parses its own command line; the `ecpipe` command may add one file to that.

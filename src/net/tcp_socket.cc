@@ -167,6 +167,15 @@ bool IsLoopback(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
+absl::Status CheckListenAddress(const std::string& address, bool allowed) {
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
+  if (IsLoopback(host_port.host) || allowed) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      address +
+      " is not a loopback address, and TLS does not protect it; set up [tls], "
+      "or set insecure = true if only trusted hosts can reach the address");
+}
+
 bool IsWildcard(const std::string& host) {
   in_addr v4{};
   if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return v4.s_addr == 0;

@@ -28,6 +28,10 @@ std::string OriginText(const sockaddr_storage& peer);
 // True for 127.0.0.0/8, ::1 and "localhost": addresses that nobody outside this host can reach.
 bool IsLoopback(const std::string& host);
 
+// INVALID_ARGUMENT unless `address` is host:port, and is a loopback address or `allowed` is set. It
+// is set if TLS protects the address, or if the operator says that the network is private.
+absl::Status CheckListenAddress(const std::string& address, bool allowed);
+
 // True for 0.0.0.0 and ::, which stand for every address of a host.
 bool IsWildcard(const std::string& host);
 // The numeric address that a listening socket on this host would get. UNAVAILABLE: the host cannot

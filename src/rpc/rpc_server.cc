@@ -162,15 +162,6 @@ class RpcServer::Acceptor {
   Thread thread_;
 };
 
-absl::Status CheckListenAddress(const std::string& address, bool allowed) {
-  ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
-  if (IsLoopback(host_port.host) || allowed) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      address +
-      " is not a loopback address, and TLS does not protect it; set up [tls], "
-      "or set insecure = true if only trusted hosts can reach the address");
-}
-
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& address,
                                                             const RpcSecurity& security,
                                                             grpc::Service* service,

@@ -14,10 +14,6 @@
 
 namespace ecpipe {
 
-// INVALID_ARGUMENT unless `address` is host:port, and is a loopback address or `allowed` is set. It
-// is set if TLS protects the address, or if the operator says that the network is private.
-absl::Status CheckListenAddress(const std::string& address, bool allowed);
-
 // A gRPC server with one service, health checking and reflection. With TLS each call is checked
 // against the table of access.h. Connections, calls, streams, message sizes, and the time until a
 // new connection makes its first call are bounded, so a peer can make the server hold only so much

@@ -272,7 +272,7 @@ class Configs(unittest.TestCase):
         self.refuses("ecpipe-helper", good + 'store="zfs"\n', "config.toml:5", "plain")
         self.refuses("ecpipe-helper", good + "[log]\nlevel=\n", "config.toml:6")
         self.refuses("ecpipe-helper", good + '[log]\nlevel="loud"\n', "config.toml:6", "warning")
-        self.refuses("ecpipe-helper", good + '[metrics]\nlisten="0.0.0.0:0"\n', "metrics.listen")
+        self.refuses("ecpipe-helper", good + '[web]\nlisten="0.0.0.0:0"\n', "web.listen")
         tls = '[tls]\nca="/no/ca"\ncertificate="/no/c"\nkey="/no/k"\n'
         self.refuses("ecpipe-helper", good + tls, "/no/")
         self.refuses("ecpipe-helper", "[helper]\n", "helper.node_id", "missing")

@@ -219,7 +219,7 @@ class Configs(TlsCase):
                          "node-2.key: key values mismatch")
         # TLS does not protect these.
         self.start_fails({"tls": good, "redis": {"address": "192.0.2.1:6379"}}, "redis.address")
-        self.start_fails({"tls": good, "metrics": {"listen": "0.0.0.0:0"}}, "0.0.0.0:0")
+        self.start_fails({"tls": good, "web": {"listen": "0.0.0.0:0"}}, "0.0.0.0:0")
 
     def test_off_loopback_with_tls(self) -> None:
         ready = self.work / "open.json"

@@ -32,10 +32,10 @@ LONE_KEY_SPAN = re.compile(r"^(?P<section>helper|coordinator|topology|limits|tim
 # Which daemon a table belongs to; helper and coordinator have some of one name.
 TABLES = {
     "coordinator": ("coordinator", "defaults", "topology", "hdfs", "qfs", "recovery", "probe",
-                    "limits", "timeouts", "log", "metrics", "tls"),
-    "helper": ("helper", "listen", "redis", "endpoint", "limits", "timeouts", "log", "metrics",
+                    "limits", "timeouts", "log", "web", "tls"),
+    "helper": ("helper", "listen", "redis", "endpoint", "limits", "timeouts", "log", "web",
                "tls"),
-    "requestor": ("requestor", "endpoint", "log", "metrics", "tls"),
+    "requestor": ("requestor", "endpoint", "log", "web", "tls"),
 }
 # What a fragment leaves out.
 NEEDED = {

@@ -2,12 +2,31 @@
 #include "base/process/process_stats.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <system_error>
 
 namespace ecpipe {
+namespace {
+
+uint64_t BytesOfStatus(const char* field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(field)) continue;
+    return std::strtoull(line.c_str() + std::strlen(field), nullptr, 10) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
 
 double ProcessCpuSeconds() {
   rusage usage{};
@@ -18,13 +37,40 @@ double ProcessCpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-uint64_t PeakResidentBytes() {
-  // Not ru_maxrss: that one also remembers the parent from which the process was forked.
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmHWM:", 0) == 0) return std::strtoull(line.c_str() + 6, nullptr, 10) * 1024;
+// Not ru_maxrss: that one also remembers the parent from which the process was forked.
+uint64_t PeakResidentBytes() { return BytesOfStatus("VmHWM:"); }
+uint64_t ResidentBytes() { return BytesOfStatus("VmRSS:"); }
+
+double ProcessStartUnixSeconds() {
+  // Field 22 of stat, in clock ticks since the machine's start; the name before may have spaces.
+  std::ifstream stat("/proc/self/stat");
+  std::string line;
+  std::getline(stat, line);
+  std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  std::string field;
+  for (int i = 3; i <= 22; ++i) fields >> field;
+  std::ifstream uptime("/proc/uptime");
+  double up = 0;
+  uptime >> up;
+  const double since_boot =
+      std::strtod(field.c_str(), nullptr) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return static_cast<double>(std::time(nullptr)) - up + since_boot;
+}
+
+uint64_t OpenDescriptors() {
+  std::error_code error;
+  std::filesystem::directory_iterator entries("/proc/self/fd", error);
+  uint64_t count = 0;
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    ++count;
   }
-  return 0;
+  return count;
+}
+
+uint64_t DescriptorLimit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
 }
 
 }  // namespace ecpipe

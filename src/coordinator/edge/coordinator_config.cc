@@ -122,7 +122,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   coordinator.data_directory = config.RequiredString("coordinator.data_directory");
   coordinator.insecure = config.Bool("coordinator.insecure", false);
   coordinator.tls = ReadTlsFiles(config);
-  coordinator.metrics_address = config.String("metrics.listen", "");
+  coordinator.web = ReadWebOptions(config);
   coordinator.log_level = ReadLogLevel(config);
   ReadDefaults(config, &coordinator);
   ReadTopology(config, &repairs);

@@ -11,6 +11,7 @@
 #include "coordinator/sources/qfs/qfs_source.h"
 #include "model/plan/repair_plan.h"
 #include "net/tls/tls_files.h"
+#include "web/web_options.h"
 
 namespace ecpipe {
 
@@ -18,7 +19,7 @@ namespace ecpipe {
 struct CoordinatorConfig {
   std::string listen;
   std::string data_directory;
-  std::string metrics_address;  // empty: no metrics
+  WebOptions web;
   std::string log_level;
   bool insecure = false;
   TlsFiles tls;

@@ -10,11 +10,12 @@
 
 #include "base/file_io.h"
 #include "base/process/log.h"
-#include "base/process/process_stats.h"
 #include "base/process/service_manager.h"
 #include "base/status.h"
+#include "coordinator/edge/coordinator_metrics.h"
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_journal.h"
+#include "net/tcp_socket.h"
 
 namespace ecpipe {
 
@@ -28,8 +29,7 @@ absl::Status CoordinatorServer::Check(const CoordinatorConfig& config) {
         "defaults.transport: redis is plain text, which [tls] does not protect; use tcp, or set "
         "insecure = true if the network is private");
   }
-  if (config.metrics_address.empty()) return absl::OkStatus();
-  return Annotate(CheckListenAddress(config.metrics_address, config.insecure), "metrics.listen");
+  return CheckWebOptions(config.web, config.tls.enabled(), config.insecure);
 }
 
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
                                          config.insecure || tls == nullptr});
   ECPIPE_ASSIGN_OR_RETURN(
       server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
-  ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
+  ECPIPE_RETURN_IF_ERROR(server->ServePages(config, tls));
   server->StartLoops();
   return server;
 }
@@ -106,7 +106,7 @@ CoordinatorServer::~CoordinatorServer() {
     expiry_.join();
     loss_keeper_->Look();  // what has died since the last time
   }
-  metrics_.reset();
+  pages_.reset();
   if (prober_ != nullptr) prober_->Stop();
   rpc_.reset();
   if (hosted_watch_ != nullptr) hosted_watch_->Stop();
@@ -143,63 +143,19 @@ absl::Status CoordinatorServer::TakeUpInterrupted() {
   return recoveries_->Open(interrupted);
 }
 
-absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
-  if (config.metrics_address.empty()) return absl::OkStatus();
-  ECPIPE_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(config.metrics_address));
-  metrics_->AddGauge("ecpipe_nodes_live", "Helpers that send heartbeats.", [this] {
-    const auto nodes = repairs_->nodes().All();
-    return static_cast<double>(std::count_if(nodes.begin(), nodes.end(), [](const auto& node) {
-      return node.state == NodeState::kLive;
-    }));
-  });
-  const auto repairs = [this](const char* name, const char* help, auto count) {
-    metrics_->AddCounter(name, help,
-                         [this, count] { return static_cast<double>(repairs_->counts().*count); });
-  };
-  repairs("ecpipe_repairs_started_total", "Repairs handed out.", &RepairCounts::started);
-  repairs("ecpipe_repairs_done_total", "Repairs that their requestor verified.",
-          &RepairCounts::done);
-  repairs("ecpipe_repairs_failed_total", "Repairs that ended with an error.",
-          &RepairCounts::failed);
-  metrics_->AddGauge("ecpipe_corrupt_blocks",
-                     "Blocks that were found corrupt and are not repaired yet.",
-                     [this] { return static_cast<double>(repairs_->corrupt().All().size()); });
-  metrics_->AddCounter("ecpipe_corrupt_blocks_found_total", "Blocks that were found corrupt.",
-                       [this] { return static_cast<double>(repairs_->corrupt().found()); });
-  const auto recoveries = [this](const char* name, const char* help, auto count) {
-    metrics_->AddGauge(name, help, [this, count] {
-      uint64_t sum = 0;
-      for (const RecoveryView& view : recoveries_->All()) {
-        if (view.record.ended_unix_ms == 0) sum += count(view);
-      }
-      return static_cast<double>(sum);
-    });
-  };
-  metrics_->AddGauge(
-      "ecpipe_hdfs_groups", "HDFS block groups that the NameNode listed in its last answer.",
-      [this] {
-        const std::optional<HdfsStatus> hdfs = hdfs_->Status();
-        return hdfs && hdfs->groups.table ? static_cast<double>(hdfs->groups.table->size()) : 0.0;
-      });
-  metrics_->AddGauge("ecpipe_hdfs_groups_age_seconds",
-                     "Age of the NameNode's last answer; 0 before the first answer.", [this] {
-                       const std::optional<HdfsStatus> hdfs = hdfs_->Status();
-                       return hdfs ? hdfs->groups.age_seconds : 0.0;
-                     });
-  metrics_->AddGauge("ecpipe_hdfs_degraded_groups",
-                     "HDFS block groups with a block that no live node has.", [this] {
-                       const std::optional<HdfsStatus> hdfs = hdfs_->Status();
-                       return hdfs ? static_cast<double>(hdfs->health.degraded) : 0.0;
-                     });
-  recoveries("ecpipe_recovery_blocks_waiting", "Lost blocks that wait for their repair.",
-             [](const RecoveryView& view) { return view.waiting_blocks; });
-  recoveries("ecpipe_recovery_blocks_running", "Lost blocks that are being repaired.",
-             [](const RecoveryView& view) { return view.running_blocks; });
-  recoveries("ecpipe_recovery_blocks_given_up",
-             "Lost blocks that running recoveries have given up.",
-             [](const RecoveryView& view) { return view.record.failed_blocks; });
-  metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
-                       ProcessCpuSeconds);
+absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
+                                           std::shared_ptr<TlsContext> tls) {
+  AddCoordinatorMetrics({.repairs = repairs_.get(),
+                         .recoveries = recoveries_.get(),
+                         .limits = limits_.get(),
+                         .repair_bytes_per_second = config.repair_bytes_per_second,
+                         .sources = StripeSources({qfs_.get(), hdfs_.get()})},
+                        &metrics_);
+  Health health;
+  health.alive = [this] { return loops_.Alive(); };
+  health.ready = [] { return absl::OkStatus(); };  // it serves pages once it serves calls
+  ECPIPE_ASSIGN_OR_RETURN(
+      pages_, ServeDaemonPages(config.web, std::move(tls), &metrics_, std::move(health)));
   return absl::OkStatus();
 }
 
@@ -215,7 +171,9 @@ void CoordinatorServer::StartLoops() {
       repairs_->Expire();
       loss_keeper_->Look();
       // Both loops turn, or the service manager hears nothing.
-      if (ticked_.exchange(false)) ServiceManager::OfThisProcess().Alive();
+      if (!ticked_.exchange(false)) return;
+      loops_.Turned();
+      ServiceManager::OfThisProcess().Alive();
     });
   });
 }

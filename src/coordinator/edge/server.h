@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "base/process/metrics.h"
 #include "base/thread.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/coordinator_service.h"
@@ -28,6 +27,7 @@
 #include "coordinator/store/journal.h"
 #include "coordinator/store/limit_book.h"
 #include "rpc/rpc_server.h"
+#include "web/daemon_pages.h"
 
 namespace ecpipe {
 
@@ -46,7 +46,7 @@ class CoordinatorServer {
   CoordinatorServer() = default;
   absl::Status OpenState(const CoordinatorConfig& config);
   absl::Status TakeUpInterrupted();
-  absl::Status StartMetrics(const CoordinatorConfig& config);
+  absl::Status ServePages(const CoordinatorConfig& config, std::shared_ptr<TlsContext> tls);
   void StartLoops();
   // Does the work every NodeTable::kTick until the server stops.
   void DoRegularly(const std::function<void()>& work);
@@ -68,7 +68,9 @@ class CoordinatorServer {
   std::unique_ptr<LossKeeper> loss_keeper_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
-  std::unique_ptr<MetricsServer> metrics_;  // null without an address
+  Metrics metrics_;
+  LoopWatch loops_;
+  std::unique_ptr<HttpServer> pages_;  // null without an address
 
   Mutex mutex_;
   CondVar stop_;

@@ -98,9 +98,14 @@ event::Planned RepairCoordinator::PlanAttempt(RepairId repair_id, const action::
   // Asked before planning: who registers meanwhile is in no plan.
   planned.gathered = Gathered(*wanted);
   LeftOut& left_out = planned.left_out;
+  const TimePoint start = clock_->Now();
   absl::StatusOr<PlannedRepair> repair = planner_.Plan(plan.request, *wanted, left_out.reasons());
   while (!repair.ok() && left_out.ReadmitOne()) {
     repair = planner_.Plan(plan.request, *wanted, left_out.reasons());
+  }
+  {
+    MutexLock lock(&mutex_);
+    counts_.plan_seconds.Add(Seconds(clock_->Now() - start));
   }
   if (repair.ok()) {
     planned.plan = MakeParts(repair_id, plan, *std::move(repair));
@@ -329,7 +334,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::End& end, Repl
        {"seconds", absl::StrFormat("%.1f", millis / 1000)},
        {"detail", record.detail}});
   MutexLock lock(&mutex_);
-  ++(done ? counts_.done : counts_.failed);
+  counts_.AddEnded(record);
   return std::nullopt;
 }
 

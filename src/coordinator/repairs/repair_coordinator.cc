@@ -447,4 +447,9 @@ RepairCounts RepairCoordinator::counts() {
   return counts_;
 }
 
+size_t RepairCoordinator::running() {
+  MutexLock lock(&mutex_);
+  return repairs_.size();
+}
+
 }  // namespace ecpipe

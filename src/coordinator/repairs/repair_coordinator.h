@@ -27,15 +27,9 @@
 #include "coordinator/store/journal.h"
 #include "model/link_timing.h"
 #include "model/repair.h"
+#include "model/repair_counts.h"
 
 namespace ecpipe {
-
-// Since the start of the process.
-struct RepairCounts {
-  uint64_t started = 0;
-  uint64_t done = 0;
-  uint64_t failed = 0;
-};
 
 // Hears of hosted repairs, whose blocks helpers store. Called without locks, from any thread,
 // possibly before the BeginRepair of that repair returns.
@@ -154,6 +148,7 @@ class RepairCoordinator {
   // The blocks that running repairs rebuild.
   std::set<std::string> RunningBlocks();
   RepairCounts counts();
+  size_t running();
 
  private:
   struct Tracked {

@@ -45,7 +45,7 @@ absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& p
   requestor.tls = ReadTlsFiles(config);
   config.RequiredString("endpoint.address");
   requestor.endpoint = ReadEndpointConfig(config);
-  requestor.metrics_address = config.String("metrics.listen", "");
+  requestor.web = ReadWebOptions(config);
   requestor.log_level = ReadLogLevel(config);
   if (!requestor.coordinator.empty() && !ParseHostPort(requestor.coordinator).ok()) {
     config.Reject("requestor.coordinator",

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "base/process/config.h"
 #include "net/tls/tls_files.h"
+#include "web/web_options.h"
 
 namespace ecpipe {
 
@@ -27,7 +28,7 @@ struct RequestorOnlyConfig {
   bool insecure = false;
   TlsFiles tls;
   EndpointConfig endpoint;
-  std::string metrics_address;  // empty: no metrics
+  WebOptions web;
   std::string log_level;
 };
 

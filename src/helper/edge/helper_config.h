@@ -10,6 +10,7 @@
 #include "helper/sessions/session_manager.h"
 #include "helper/store/plain_store.h"
 #include "net/tls/tls_files.h"
+#include "web/web_options.h"
 
 namespace ecpipe {
 
@@ -33,8 +34,8 @@ struct HelperConfig {
   std::string data_address;                // to listen on
   std::string advertised_control_address;  // what others dial; empty: what was bound
   std::string advertised_data_address;
-  std::string redis_address;    // empty: no redis transport
-  std::string metrics_address;  // empty: no metrics
+  std::string redis_address;  // empty: no redis transport
+  WebOptions web;
   std::string log_level;
   double repair_bytes_per_second = 0;  // 0: no limit
   SessionManager::Options sessions;

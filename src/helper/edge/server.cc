@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/process/log.h"
-#include "base/process/process_stats.h"
 #include "base/process/service_manager.h"
 #include "base/status.h"
+#include "helper/edge/helper_metrics.h"
 #include "helper/store/hdfs_store.h"
 #include "helper/store/plain_store.h"
 #include "helper/store/qfs/qfs_store.h"
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& co
                          std::move(sources));
 }
 
-void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
+void AddEndpointMetrics(Endpoint* endpoint, Metrics* metrics) {
   metrics->AddGauge("ecpipe_endpoint_connections", "Open connections to the requestor endpoint.",
                     [endpoint] { return static_cast<double>(endpoint->counts().connections); });
   const auto counter = [&](const std::string& name, const std::string& help, auto read) {
@@ -126,12 +126,11 @@ absl::Status HelperServer::Check(const HelperConfig& config) {
     ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config.insecure || protected_by_tls));
   }
   ECPIPE_RETURN_IF_ERROR(CheckAdvertisedTexts(config));
-  // Redis is plain text whatever [tls] says, and so are metrics.
-  for (const auto& [key, address] : {std::pair("redis.address", config.redis_address),
-                                     std::pair("metrics.listen", config.metrics_address)}) {
-    if (address.empty()) continue;
-    ECPIPE_RETURN_IF_ERROR(Annotate(CheckListenAddress(address, config.insecure), key));
+  if (!config.redis_address.empty()) {  // plain text whatever [tls] says
+    ECPIPE_RETURN_IF_ERROR(
+        Annotate(CheckListenAddress(config.redis_address, config.insecure), "redis.address"));
   }
+  ECPIPE_RETURN_IF_ERROR(CheckWebOptions(config.web, protected_by_tls, config.insecure));
   if (config.endpoint.address.empty()) return absl::OkStatus();
   return CheckEndpointAddress(config.endpoint.address, config.insecure || protected_by_tls);
 }
@@ -154,13 +153,13 @@ absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperCo
                               return StartEndpoint(config.endpoint, config.insecure, requestor);
                             }));
   }
-  ECPIPE_RETURN_IF_ERROR(server->StartMetrics());
+  ECPIPE_RETURN_IF_ERROR(server->ServePages());
   return server;
 }
 
 HelperServer::~HelperServer() {
   // No new parts, no running parts, and only then nobody to report to.
-  metrics_.reset();
+  pages_.reset();
   rpc_.reset();
   endpoint_.reset();
   // A part over a disk that hangs reports as well, when the disk answers.
@@ -264,6 +263,8 @@ void HelperServer::TellServiceManager(bool registered) {
     manager.StillBusy(kExtension, "is not registered: coordinator " + config_.coordinator +
                                       " does not answer or refuses it; the log says why");
   }
+  registered_ = registered;
+  loops_.Turned();
   manager.Alive();
 }
 
@@ -278,38 +279,24 @@ void HelperServer::TakeLimits(const v1::HelperLimits& limits) {
                                                       : config_.sessions.max_sessions);
 }
 
-absl::Status HelperServer::StartMetrics() {
-  if (config_.metrics_address.empty()) return absl::OkStatus();
-  ECPIPE_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(config_.metrics_address));
-  const auto counter = [this](const std::string& name, const std::string& help, auto read) {
-    metrics_->AddCounter(name, help,
-                         [this, read] { return static_cast<double>(read(sessions_->counts())); });
-  };
-  using Counts = const SessionCounts&;
-  counter("ecpipe_data_sent_bytes_total", "Bytes sent on the data plane, with frame headers.",
-          [](Counts counts) { return counts.traffic.bytes_sent; });
-  counter("ecpipe_data_received_bytes_total", "Bytes received on the data plane.",
-          [](Counts counts) { return counts.traffic.bytes_received; });
-  counter("ecpipe_block_read_bytes_total", "Bytes read from local blocks.",
-          [](Counts counts) { return counts.traffic.block_bytes_read; });
-  counter("ecpipe_parts_done_total", "Repair parts that ended well.",
-          [](Counts counts) { return counts.parts_done; });
-  counter("ecpipe_parts_failed_total", "Repair parts that ended with an error.",
-          [](Counts counts) { return counts.parts_failed; });
-  metrics_->AddGauge("ecpipe_active_sessions", "Repair parts that are running.",
-                     [this] { return static_cast<double>(sessions_->counts().active_sessions); });
-  metrics_->AddGauge("ecpipe_buffer_bytes", "Bytes of slice buffers in use.",
-                     [this] { return static_cast<double>(sessions_->counts().buffer_bytes); });
-  metrics_->AddGauge("ecpipe_kept_parts",
-                     "Failed parts whose stored slices are kept for another attempt.",
-                     [this] { return static_cast<double>(sessions_->counts().kept_parts); });
-  metrics_->AddGauge("ecpipe_repair_limit_bytes_per_second",
-                     "Limit of the rate at which repairs send from this helper; 0: no limit.",
-                     [this] { return limiter_.rate(); });
-  metrics_->AddCounter("ecpipe_process_cpu_seconds_total", "User and system CPU time.",
-                       ProcessCpuSeconds);
-  if (endpoint_ != nullptr) AddEndpointMetrics(metrics_.get(), endpoint_.get());
+absl::Status HelperServer::ServePages() {
+  AddSessionMetrics(sessions_.get(), &limiter_, &metrics_);
+  if (endpoint_ != nullptr) AddEndpointMetrics(endpoint_.get(), &metrics_);
+  metrics_.AddGauge("ecpipe_registered", "1 while the coordinator knows this helper, else 0.",
+                    [this] { return registered_ ? 1.0 : 0.0; });
+  Health health;
+  health.alive = [this] { return loops_.Alive(); };
+  health.ready = [this] { return Ready(); };
+  ECPIPE_ASSIGN_OR_RETURN(pages_,
+                          ServeDaemonPages(config_.web, tls_, &metrics_, std::move(health)));
   return absl::OkStatus();
+}
+
+absl::Status HelperServer::Ready() {
+  if (sessions_->draining()) return absl::UnavailableError("it drains: it takes no new parts");
+  if (registered_) return absl::OkStatus();
+  return absl::UnavailableError("it is not registered with the coordinator " + config_.coordinator +
+                                "; its log says why");
 }
 
 bool HelperServer::Drain() {
@@ -323,7 +310,7 @@ bool HelperServer::Drain() {
   rpc_->StopListening();
   data_server_->StopListening();
   if (endpoint_ != nullptr) endpoint_->StopListening();
-  metrics_.reset();
+  pages_.reset();
   return sessions_->Drain(config_.drain_patience);
 }
 
@@ -331,8 +318,7 @@ absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
   ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
   ECPIPE_RETURN_IF_ERROR(
       CheckEndpointAddress(config.endpoint.address, config.insecure || config.tls.enabled()));
-  if (config.metrics_address.empty()) return absl::OkStatus();
-  return Annotate(CheckListenAddress(config.metrics_address, config.insecure), "metrics.listen");
+  return CheckWebOptions(config.web, config.tls.enabled(), config.insecure);
 }
 
 absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
@@ -345,9 +331,11 @@ absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
   ECPIPE_ASSIGN_OR_RETURN(requestor.tls, TlsContext::CreateIfEnabled(config.tls));
   ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
                           StartEndpoint(config.endpoint, config.insecure, requestor));
-  if (config.metrics_address.empty()) return server;
-  ECPIPE_ASSIGN_OR_RETURN(server->metrics_, MetricsServer::Start(config.metrics_address));
-  AddEndpointMetrics(server->metrics_.get(), server->endpoint_.get());
+  AddEndpointMetrics(server->endpoint_.get(), &server->metrics_);
+  // Its endpoint accepts connections as long as it is there.
+  const auto good = [] { return absl::OkStatus(); };
+  ECPIPE_ASSIGN_OR_RETURN(
+      server->pages_, ServeDaemonPages(config.web, requestor.tls, &server->metrics_, {good, good}));
   return server;
 }
 

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/process/metrics.h"
 #include "helper/edge/block_report_client.h"
 #include "helper/edge/coordinator_client.h"
 #include "helper/edge/helper_config.h"
@@ -20,6 +19,7 @@
 #include "net/transport.h"
 #include "requestor/endpoint/endpoint.h"
 #include "rpc/rpc_server.h"
+#include "web/daemon_pages.h"
 
 namespace ecpipe {
 
@@ -46,7 +46,9 @@ class HelperServer {
   explicit HelperServer(const HelperConfig& config) : config_(config) {}
   absl::Status StartDataPlane();
   absl::Status StartControlPlane();
-  absl::Status StartMetrics();
+  absl::Status ServePages();
+  // Whether it takes new parts of repairs; if not, why.
+  absl::Status Ready();
   // In each turn of the loop of heartbeats.
   void TellServiceManager(bool registered);
   void TakeLimits(const v1::HelperLimits& limits);
@@ -64,7 +66,10 @@ class HelperServer {
   std::unique_ptr<SessionManager> sessions_;
   std::unique_ptr<HelperServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
-  std::unique_ptr<MetricsServer> metrics_;  // null without an address
+  std::atomic<bool> registered_{false};
+  Metrics metrics_;
+  LoopWatch loops_;
+  std::unique_ptr<HttpServer> pages_;  // null without an address
   // Set before the first part can end; sessions report to it.
   std::unique_ptr<CoordinatorClient> coordinator_;
   std::unique_ptr<BlockReportClient> reports_;  // null: the store lists nothing
@@ -86,7 +91,8 @@ class RequestorOnlyServer {
   RequestorOnlyServer() = default;
 
   std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<MetricsServer> metrics_;  // null without an address; asks the endpoint
+  Metrics metrics_;
+  std::unique_ptr<HttpServer> pages_;  // null without an address; they ask the endpoint
 };
 
 }  // namespace ecpipe

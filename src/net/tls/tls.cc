@@ -9,8 +9,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <optional>
 #include <set>
@@ -254,6 +256,7 @@ const absl::Status& TlsSession::error() const { return state_->error; }
 struct TlsContext::Loaded {
   SslContextPtr ssl;
   std::string stamp;
+  int64_t expiry_unix_seconds = 0;
 };
 
 namespace {
@@ -280,6 +283,23 @@ absl::Status CheckKeyMode(const std::string& path) {
   return absl::InvalidArgumentError(
       "TLS: cannot use the key file " + path +
       ": others than its owner and group may open it, or its group may write it; chmod 640 or 600");
+}
+
+int64_t ExpiryOf(const X509* certificate) {
+  std::tm utc{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &utc) != 1) return 0;
+  return ::timegm(&utc);
+}
+
+// Of the certificate and of the CAs that it trusts.
+int64_t FirstExpiry(SSL_CTX* context) {
+  int64_t first = ExpiryOf(SSL_CTX_get0_certificate(context));
+  const STACK_OF(X509_OBJECT)* trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+  for (int i = 0; i < sk_X509_OBJECT_num(trusted); ++i) {
+    const X509* ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(trusted, i));
+    if (ca != nullptr) first = std::min(first, ExpiryOf(ca));
+  }
+  return first;
 }
 
 // Without a node it is the accepting end.
@@ -343,6 +363,7 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const
   if (SSL_CTX_check_private_key(ssl) != 1) {
     return bad("the key " + files.key + " with the certificate " + files.certificate);
   }
+  loaded->expiry_unix_seconds = FirstExpiry(ssl);
   return loaded;
 }
 
@@ -385,5 +406,25 @@ std::unique_ptr<TlsSession> TlsContext::Accept(int fd, const std::set<Role>& rol
   const std::shared_ptr<const Loaded> loaded = Current();
   return MakeSession(loaded->ssl.get(), loaded, fd, roles, std::nullopt);
 }
+
+int TlsContext::UseCurrentFiles(SSL* connection, void* context) {
+  const std::shared_ptr<const Loaded> loaded = static_cast<TlsContext*>(context)->Current();
+  SSL_CTX* const now = loaded->ssl.get();
+  STACK_OF(X509)* chain = nullptr;
+  SSL_CTX_get0_chain_certs(now, &chain);
+  return SSL_set1_verify_cert_store(connection, SSL_CTX_get_cert_store(now)) == 1 &&
+         SSL_use_cert_and_key(connection, SSL_CTX_get0_certificate(now),
+                              SSL_CTX_get0_privatekey(now), chain, 1) == 1;
+}
+
+void TlsContext::Configure(SSL_CTX* server) {
+  SSL_CTX_set_min_proto_version(server, TLS1_3_VERSION);
+  SSL_CTX_set_verify(server, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_session_cache_mode(server, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(server, 0);
+  SSL_CTX_set_cert_cb(server, UseCurrentFiles, this);
+}
+
+int64_t TlsContext::ExpiryUnixSeconds() { return Current()->expiry_unix_seconds; }
 
 }  // namespace ecpipe

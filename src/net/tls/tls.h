@@ -17,6 +17,9 @@
 #include "net/tls/peer_identity.h"
 #include "net/tls/tls_files.h"
 
+struct ssl_ctx_st;
+struct ssl_st;
+
 namespace ecpipe {
 
 // One end of a connection. It uses a non-blocking socket that it does not own and that outlives it.
@@ -71,6 +74,13 @@ class TlsContext {
   // The accepting end. The peer must have one of these roles.
   std::unique_ptr<TlsSession> Accept(int fd, const std::set<Role>& roles);
 
+  // Makes a server of another library (an SSL_CTX of OpenSSL) show this process's certificate and
+  // demand one of the CA, of any role, from its peers. This object must outlive `server`.
+  void Configure(ssl_ctx_st* server);
+
+  // When the first of this process's certificate and its CA's ends, in Unix seconds.
+  int64_t ExpiryUnixSeconds();
+
   const TlsFiles& files() const { return files_; }
 
  private:
@@ -78,6 +88,7 @@ class TlsContext {
   explicit TlsContext(const TlsFiles& files, std::shared_ptr<const Loaded> loaded);
   static absl::StatusOr<std::shared_ptr<const Loaded>> Load(const TlsFiles& files);
   std::shared_ptr<const Loaded> Current();
+  static int UseCurrentFiles(ssl_st* connection, void* context);
 
   const TlsFiles files_;
   Mutex mutex_;

@@ -6,6 +6,7 @@
 
 #include "base/mutex.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
+#include "net/tcp_socket.h"
 #include "rpc/access.h"
 #include "rpc/channel.h"
 #include "rpc/rpc_exit.h"

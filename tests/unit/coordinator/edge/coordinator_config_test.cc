@@ -33,7 +33,7 @@ TEST_F(CoordinatorConfigTest, DefaultsAreLoopbackAndTheCoordinatorsOwn) {
   EXPECT_EQ(config->listen, "127.0.0.1:7700");
   EXPECT_EQ(config->data_directory, "/data");
   EXPECT_FALSE(config->insecure);
-  EXPECT_EQ(config->metrics_address, "");
+  EXPECT_EQ(config->web.listen, "");
   EXPECT_EQ(config->log_level, "info");
   EXPECT_EQ(config->default_transport, TransportKind::kTcp);
   EXPECT_EQ(config->repairs.planner.default_scheme, "auto");
@@ -60,7 +60,7 @@ TEST_F(CoordinatorConfigTest, ReadsTheTopologyFiles) {
 
 TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
   const auto config = Load(
-      "listen = \"0.0.0.0:1\"\ninsecure = true\n[metrics]\nlisten = \"127.0.0.1:9\"\n"
+      "listen = \"0.0.0.0:1\"\ninsecure = true\n[web]\nlisten = \"127.0.0.1:9\"\n"
       "[log]\nlevel = \"warning\"\n"
       "[defaults]\nscheme = \"ppr\"\nslice_bytes = \"1MiB\"\ntransport = \"redis\"\n"
       "link_mbit = 10000\n"
@@ -69,7 +69,7 @@ TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->listen, "0.0.0.0:1");
   EXPECT_TRUE(config->insecure);
-  EXPECT_EQ(config->metrics_address, "127.0.0.1:9");
+  EXPECT_EQ(config->web.listen, "127.0.0.1:9");
   EXPECT_EQ(config->log_level, "warning");
   EXPECT_EQ(config->repairs.planner.default_scheme, "ppr");
   EXPECT_EQ(config->repairs.planner.default_slice_bytes, 1u << 20);

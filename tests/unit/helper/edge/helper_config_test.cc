@@ -40,7 +40,7 @@ TEST_F(HelperConfigTest, DefaultsAreLoopbackAndTheEnginesOwn) {
   EXPECT_EQ(config->control_address, "127.0.0.1:7711");
   EXPECT_EQ(config->data_address, "127.0.0.1:7712");
   EXPECT_EQ(config->redis_address, "");
-  EXPECT_EQ(config->metrics_address, "");
+  EXPECT_EQ(config->web.listen, "");
   EXPECT_EQ(config->log_level, "info");
   EXPECT_EQ(config->drain_patience, std::chrono::seconds(30));
   EXPECT_EQ(config->sessions.max_sessions, defaults.max_sessions);
@@ -54,7 +54,7 @@ TEST_F(HelperConfigTest, ReadsEveryKey) {
       "rack = \"/r7\"\ninsecure = true\nstore = \"hdfs\"\nreport_seconds = 2.5\n"
       "[listen]\ncontrol = \"0.0.0.0:1\"\ndata = \"0.0.0.0:2\"\n"
       "advertise_control = \"node:1\"\nadvertise_data = \"[::1]:2\"\n"
-      "[redis]\naddress = \"127.0.0.1:6379\"\n[metrics]\nlisten = \"127.0.0.1:9\"\n"
+      "[redis]\naddress = \"127.0.0.1:6379\"\n[web]\nlisten = \"127.0.0.1:9\"\n"
       "[log]\nlevel = \"debug\"\n"
       "[limits]\nmax_sessions = 7\nmax_buffer_bytes = \"64MiB\"\nring_bytes = 8192\n"
       "[timeouts]\nstall_seconds = 0.5\ndrain_seconds = 3\n");

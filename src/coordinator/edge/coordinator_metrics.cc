@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/edge/coordinator_metrics.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace ecpipe {
+namespace {
+
+using Sample = Metrics::Sample;
+
+double Number(uint64_t count) { return static_cast<double>(count); }
+
+std::vector<Sample> NodesByState(RepairCoordinator* repairs) {
+  std::map<NodeState, double> counts;
+  for (const NodeState state : {NodeState::kLive, NodeState::kDraining, NodeState::kDead}) {
+    counts[state] = 0;
+  }
+  for (const NodeView& node : repairs->nodes().All()) ++counts[node.state];
+  std::vector<Sample> samples;
+  for (const auto& [state, count] : counts) {
+    samples.push_back({{{"state", NodeStateName(state)}}, count});
+  }
+  return samples;
+}
+
+double FailedRoots(RepairCoordinator* repairs) {
+  size_t count = 0;
+  for (const NodeView& node : repairs->nodes().All()) {
+    if (node.state != NodeState::kDead) count += node.record.failed_roots.size();
+  }
+  return Number(count);
+}
+
+void AddNodeMetrics(RepairCoordinator* repairs, Metrics* metrics) {
+  metrics->AddGauges("ecpipe_nodes", "Helpers, by state.",
+                     [repairs] { return NodesByState(repairs); });
+  metrics->AddGauge("ecpipe_failed_roots", "Directories of blocks that live helpers cannot use.",
+                    [repairs] { return FailedRoots(repairs); });
+}
+
+Metrics::Labels LabelsOf(const RepairKind& kind) {
+  return {{"scheme", kind.scheme}, {"work", kind.work}, {"outcome", RepairStateName(kind.outcome)}};
+}
+
+void AddRepairMetrics(RepairCoordinator* repairs, Metrics* metrics) {
+  metrics->AddCounter("ecpipe_repairs_started_total", "Repairs that were admitted.",
+                      [repairs] { return Number(repairs->counts().started); });
+  metrics->AddGauge("ecpipe_repairs_running", "Repairs that run now.",
+                    [repairs] { return Number(repairs->running()); });
+  metrics->AddHistograms("ecpipe_repair_seconds",
+                         "Duration of ended repairs, all attempts together.", [repairs] {
+                           std::vector<Metrics::HistogramSample> samples;
+                           for (const auto& [kind, histogram] : repairs->counts().seconds) {
+                             samples.push_back({LabelsOf(kind), histogram});
+                           }
+                           return samples;
+                         });
+  metrics->AddCounters("ecpipe_repair_bytes_total", "Bytes of blocks that ended repairs were for.",
+                       [repairs] {
+                         std::vector<Sample> samples;
+                         for (const auto& [kind, bytes] : repairs->counts().bytes) {
+                           samples.push_back({LabelsOf(kind), Number(bytes)});
+                         }
+                         return samples;
+                       });
+  metrics->AddHistograms("ecpipe_plan_seconds", "Time that each plan took.", [repairs] {
+    return std::vector<Metrics::HistogramSample>{{{}, repairs->counts().plan_seconds}};
+  });
+  metrics->AddGauge("ecpipe_corrupt_blocks",
+                    "Blocks that were found corrupt and are not repaired yet.",
+                    [repairs] { return Number(repairs->corrupt().All().size()); });
+  metrics->AddCounter("ecpipe_corrupt_blocks_found_total", "Blocks that were found corrupt.",
+                      [repairs] { return Number(repairs->corrupt().found()); });
+}
+
+std::vector<Sample> RecoveriesByState(RecoveryManager* recoveries) {
+  double running = 0;
+  double paused = 0;
+  for (const RecoveryView& view : recoveries->All()) {
+    running += view.record.state == RecoveryState::kRunning ? 1 : 0;
+    paused += view.record.state == RecoveryState::kPaused ? 1 : 0;
+  }
+  return {{{{"state", "running"}}, running}, {{{"state", "paused"}}, paused}};
+}
+
+std::vector<Sample> RecoveryBlocks(RecoveryManager* recoveries) {
+  uint64_t waiting = 0;
+  uint64_t running = 0;
+  uint64_t failed = 0;
+  for (const RecoveryView& view : recoveries->All()) {
+    if (Ended(view.record.state)) continue;
+    waiting += view.waiting_blocks;
+    running += view.running_blocks;
+    failed += view.record.failed_blocks;
+  }
+  return {{{{"state", "waiting"}}, Number(waiting)},
+          {{{"state", "running"}}, Number(running)},
+          {{{"state", "failed"}}, Number(failed)}};
+}
+
+double OldestRecoverySeconds(RecoveryManager* recoveries) {
+  const int64_t now = Clock::System().UnixMillis();
+  int64_t oldest = now;
+  for (const RecoveryView& view : recoveries->All()) {
+    if (!Ended(view.record.state)) oldest = std::min(oldest, view.record.started_unix_ms);
+  }
+  return static_cast<double>(now - oldest) / 1000;
+}
+
+void AddRecoveryMetrics(RecoveryManager* recoveries, Metrics* metrics) {
+  metrics->AddGauges("ecpipe_recoveries", "Recoveries that have not ended, by state.",
+                     [recoveries] { return RecoveriesByState(recoveries); });
+  metrics->AddGauges("ecpipe_recovery_blocks",
+                     "Lost blocks of recoveries that have not ended, by state.",
+                     [recoveries] { return RecoveryBlocks(recoveries); });
+  metrics->AddGauge("ecpipe_recovery_oldest_seconds",
+                    "Age of the oldest recovery that has not ended; 0 without one.",
+                    [recoveries] { return OldestRecoverySeconds(recoveries); });
+}
+
+// Of the systems that are asked: samples of what `read` finds in their status.
+template <typename Read>
+std::vector<Sample> OfSources(const StripeSources& sources, const Read& read) {
+  std::vector<Sample> samples;
+  for (StripeSource* source : sources.all()) {
+    const std::optional<SourceStatus> status = source->Overview();
+    if (!status) continue;
+    if (const std::optional<double> value = read(*status)) {
+      samples.push_back({{{"system", source->system()}}, *value});
+    }
+  }
+  return samples;
+}
+
+void AddSourceMetrics(const StripeSources& sources, Metrics* metrics) {
+  const auto add = [&](const char* name, const char* help, auto read) {
+    metrics->AddGauges(name, help, [sources, read] { return OfSources(sources, read); });
+  };
+  add("ecpipe_source_stripes", "Stripes that the storage system listed in its last answer.",
+      [](const SourceStatus& status) -> std::optional<double> {
+        return Number(status.facts.groups);
+      });
+  add("ecpipe_source_age_seconds", "Age of the storage system's last answer.",
+      [](const SourceStatus& status) -> std::optional<double> { return status.facts.age_seconds; });
+  add("ecpipe_source_up", "1 if the storage system answered the last question, else 0.",
+      [](const SourceStatus& status) -> std::optional<double> {
+        return status.facts.last_error.empty() ? 1 : 0;
+      });
+  add("ecpipe_source_degraded_stripes",
+      "Stripes of the storage system with a block that no live node has.",
+      [](const SourceStatus& status) -> std::optional<double> { return status.degraded; });
+  add("ecpipe_source_lost_stripes",
+      "Stripes of the storage system that lack more blocks than their parity.",
+      [](const SourceStatus& status) -> std::optional<double> { return status.lost; });
+}
+
+}  // namespace
+
+void AddCoordinatorMetrics(const CoordinatorView& view, Metrics* metrics) {
+  AddNodeMetrics(view.repairs, metrics);
+  AddRepairMetrics(view.repairs, metrics);
+  AddRecoveryMetrics(view.recoveries, metrics);
+  AddSourceMetrics(view.sources, metrics);
+  metrics->AddGauge("ecpipe_cluster_repair_limit_bytes_per_second",
+                    "The most that all helpers together send for repairs; 0: no limit.",
+                    [limits = view.limits, configured = view.repair_bytes_per_second] {
+                      return limits->limits().cluster.repair_bytes_per_second.value_or(configured);
+                    });
+}
+
+}  // namespace ecpipe

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "web/http_server.h"
+
+#include <curl/curl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "net/tcp_socket.h"
+#include "unit/net/test_certificates.h"
+#include "web/daemon_pages.h"
+
+namespace ecpipe {
+namespace {
+
+using testing::HasSubstr;
+
+struct Answer {
+  CURLcode result = CURLE_OK;
+  long status = 0;
+  std::string body;
+};
+
+// `who`: the certificate that the client shows, and the CA that it trusts.
+Answer Ask(const std::string& url, const TlsFiles& who = {}, const char* method = "GET") {
+  Answer answer;
+  CURL* curl = curl_easy_init();
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT, 30L);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);  // certificates name nodes, no hosts
+  if (!who.ca.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, who.ca.c_str());
+  if (!who.certificate.empty()) {
+    curl_easy_setopt(curl, CURLOPT_SSLCERT, who.certificate.c_str());
+    curl_easy_setopt(curl, CURLOPT_SSLKEY, who.key.c_str());
+  }
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
+  curl_easy_setopt(
+      curl, CURLOPT_WRITEFUNCTION, +[](char* bytes, size_t, size_t count, void* body) {
+        static_cast<std::string*>(body)->append(bytes, count);
+        return count;
+      });
+  answer.result = curl_easy_perform(curl);
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
+  curl_easy_cleanup(curl);
+  return answer;
+}
+
+std::unique_ptr<HttpServer> Serve(std::shared_ptr<TlsContext> tls = nullptr) {
+  return HttpServer::Start("127.0.0.1:0", std::move(tls),
+                           {{"/page", [] { return HttpReply{200, "text/plain", "hello\n"}; }}})
+      .value();
+}
+
+TEST(HttpServerTest, ServesItsPagesAndNothingElse) {
+  const auto server = Serve();
+  const std::string url = "http://" + server->address();
+  EXPECT_EQ(Ask(url + "/page").body, "hello\n");
+  EXPECT_EQ(Ask(url + "/page?x=1").status, 200);
+  EXPECT_EQ(Ask(url + "/../etc/passwd").status, 404);
+  EXPECT_EQ(Ask(url + "/" + std::string(5000, 'a')).status, 404);
+  EXPECT_EQ(Ask(url + "/page", {}, "POST").status, 405);
+  EXPECT_EQ(Ask(url + "/page", {}, "DELETE").status, 405);
+}
+
+TEST(HttpServerTest, PortThatIsTakenIsNamed) {
+  const auto server = Serve();
+  const auto second = HttpServer::Start(server->address(), nullptr, {});
+  EXPECT_TRUE(absl::IsUnavailable(second.status()));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(server->address()));
+}
+
+TEST(HttpServerTest, EndsWhileConnectionsAreSilent) {
+  auto server = Serve();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(StartConnect(ParseHostPort(server->address()).value()).value());
+  }
+  server.reset();
+}
+
+TEST(HttpServerTest, AnswersAgainAfterSilentConnections) {
+  const auto server = Serve();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 10; ++i) {
+    silent.push_back(StartConnect(ParseHostPort(server->address()).value()).value());
+  }
+  EXPECT_EQ(Ask("http://" + server->address() + "/page").status, 200);
+}
+
+TEST(HttpServerTest, TlsWantsACertificateOfItsCa) {
+  const TestCertificates& ours = TestCertificates::Shared();
+  const auto server = Serve(ours.Context("head"));
+  const std::string url = "https://" + server->address() + "/page";
+  const TlsFiles ann = ours.Files("ann");
+  EXPECT_EQ(Ask(url, ann).body, "hello\n");
+  EXPECT_NE(Ask(url, {ann.ca, "", ""}).result, CURLE_OK) << "no certificate";
+  const TestCertificates others("eve=operator");
+  TlsFiles eve = others.Files("eve");
+  eve.ca = ann.ca;
+  EXPECT_NE(Ask(url, eve).result, CURLE_OK) << "another CA's certificate";
+  EXPECT_NE(Ask("http://" + server->address() + "/page").status, 200);
+}
+
+TEST(HttpServerTest, NewCertificatesAreUsedWithoutARestart) {
+  const TestCertificates files("head=coordinator ann=operator");
+  const auto context = files.Context("head");
+  const auto server = Serve(context);
+  const int64_t before = context->ExpiryUnixSeconds();
+  EXPECT_GT(before, std::time(nullptr));
+  // A new CA, too: the server must trust what it signs.
+  std::filesystem::remove(files.Path("ca.pem"));
+  std::filesystem::remove(files.Path("ca.key"));
+  for (const char* name : {"head", "ann"}) {
+    std::filesystem::remove(files.Path(std::string(name) + ".pem"));
+    std::filesystem::remove(files.Path(std::string(name) + ".key"));
+  }
+  files.Make("head=coordinator ann=operator");
+  const TlsFiles ann = files.Files("ann");
+  long status = 0;
+  for (int i = 0; i < 200 && status != 200; ++i) {
+    status = Ask("https://" + server->address() + "/page", ann).status;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // sleep-ok: looked at each second
+  }
+  EXPECT_EQ(status, 200);
+}
+
+TEST(WebOptionsTest, OtherHostsNeedTlsOrAnInsecureOperator) {
+  EXPECT_TRUE(CheckWebOptions({"", false}, false, false).ok());
+  EXPECT_TRUE(CheckWebOptions({"127.0.0.1:1", false}, false, false).ok());
+  EXPECT_TRUE(CheckWebOptions({"0.0.0.0:1", true}, true, false).ok());
+  EXPECT_TRUE(CheckWebOptions({"0.0.0.0:1", false}, true, true).ok());
+  EXPECT_FALSE(CheckWebOptions({"0.0.0.0:1", false}, true, false).ok());
+  EXPECT_FALSE(CheckWebOptions({"127.0.0.1:1", true}, false, true).ok()) << "no files";
+}
+
+TEST(DaemonPagesTest, HealthSaysWhatIsWrong) {
+  Metrics metrics;
+  const auto server =
+      ServeDaemonPages({"127.0.0.1:0", false}, nullptr, &metrics,
+                       {[] { return absl::OkStatus(); },
+                        [] { return absl::UnavailableError("it is not registered"); }})
+          .value();
+  const std::string url = "http://" + server->address();
+  EXPECT_EQ(Ask(url + "/healthz").status, 200);
+  const Answer ready = Ask(url + "/readyz");
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_EQ(ready.body, "it is not registered\n");
+  EXPECT_THAT(Ask(url + "/metrics").body, HasSubstr("ecpipe_build_info"));
+}
+
+}  // namespace
+}  // namespace ecpipe
