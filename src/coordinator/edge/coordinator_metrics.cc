@@ -91,16 +91,23 @@ std::vector<Sample> RecoveriesByState(RecoveryManager* recoveries) {
 std::vector<Sample> RecoveryBlocks(RecoveryManager* recoveries) {
   uint64_t waiting = 0;
   uint64_t running = 0;
-  uint64_t failed = 0;
   for (const RecoveryView& view : recoveries->All()) {
     if (Ended(view.record.state)) continue;
     waiting += view.waiting_blocks;
     running += view.running_blocks;
-    failed += view.record.failed_blocks;
   }
-  return {{{{"state", "waiting"}}, Number(waiting)},
-          {{{"state", "running"}}, Number(running)},
-          {{{"state", "failed"}}, Number(failed)}};
+  return {{{{"state", "waiting"}}, Number(waiting)}, {{{"state", "running"}}, Number(running)}};
+}
+
+// Nodes whose latest recovery left blocks behind.
+double NodesLeftPartial(RecoveryManager* recoveries) {
+  std::map<std::string, RecoveryState> latest;
+  for (const RecoveryView& view : recoveries->All()) {  // the newest first
+    latest.try_emplace(view.record.request.node, view.record.state);
+  }
+  return static_cast<double>(std::count_if(latest.begin(), latest.end(), [](const auto& node) {
+    return node.second == RecoveryState::kPartial;
+  }));
 }
 
 double OldestRecoverySeconds(RecoveryManager* recoveries) {
@@ -118,6 +125,9 @@ void AddRecoveryMetrics(RecoveryManager* recoveries, Metrics* metrics) {
   metrics->AddGauges("ecpipe_recovery_blocks",
                      "Lost blocks of recoveries that have not ended, by state.",
                      [recoveries] { return RecoveryBlocks(recoveries); });
+  metrics->AddGauge("ecpipe_nodes_partly_recovered",
+                    "Nodes whose latest recovery ended without some of their blocks.",
+                    [recoveries] { return NodesLeftPartial(recoveries); });
   metrics->AddGauge("ecpipe_recovery_oldest_seconds",
                     "Age of the oldest recovery that has not ended; 0 without one.",
                     [recoveries] { return OldestRecoverySeconds(recoveries); });

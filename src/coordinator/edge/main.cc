@@ -30,7 +30,8 @@ int Run(const std::string& config_path, const std::string& ready_path) {
   if (!server.ok()) return Refuse(kProgram, server.status());
   Log(LogLevel::kInfo, "coordinator.serving", {{"address", (*server)->address()}});
   if (!ready_path.empty()) {
-    const absl::Status written = WriteReadyFile(ready_path, {{"listen", (*server)->address()}});
+    const absl::Status written = WriteReadyFile(
+        ready_path, {{"listen", (*server)->address()}, {"web", (*server)->web_address()}});
     if (!written.ok()) return Refuse(kProgram, written);
   }
   ServiceManager::OfThisProcess().Ready("serves " + (*server)->address());

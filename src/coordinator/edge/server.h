@@ -41,6 +41,8 @@ class CoordinatorServer {
   ~CoordinatorServer();
 
   const std::string& address() const { return rpc_->address(); }
+  // Of its pages; empty: there are none.
+  std::string web_address() const { return pages_ == nullptr ? "" : pages_->address(); }
 
  private:
   CoordinatorServer() = default;

@@ -35,7 +35,8 @@ int Run(const std::string& config_path, const std::string& ready_path) {
     const absl::Status written =
         WriteReadyFile(ready_path, {{"control", (*server)->control_address()},
                                     {"data", (*server)->data_address()},
-                                    {"endpoint", (*server)->endpoint_address()}});
+                                    {"endpoint", (*server)->endpoint_address()},
+                                    {"web", (*server)->web_address()}});
     if (!written.ok()) return Refuse(kProgram, written);
   }
   WaitForDaemonEnd(LoadHelperConfig, config_path);
@@ -59,8 +60,9 @@ int RunRequestorOnly(const std::string& config_path, const std::string& ready_pa
   if (!server.ok()) return Refuse(kProgram, server.status());
   Log(LogLevel::kInfo, "requestor.serving", {{"endpoint", (*server)->endpoint_address()}});
   if (!ready_path.empty()) {
-    const absl::Status written =
-        WriteReadyFile(ready_path, {{"endpoint", (*server)->endpoint_address()}});
+    const absl::Status written = WriteReadyFile(
+        ready_path,
+        {{"endpoint", (*server)->endpoint_address()}, {"web", (*server)->web_address()}});
     if (!written.ok()) return Refuse(kProgram, written);
   }
   ServiceManager::OfThisProcess().Ready("serves " + (*server)->endpoint_address());

@@ -36,6 +36,8 @@ class HelperServer {
   const std::string& data_address() const { return data_server_->address(); }
   // Empty: there is none.
   std::string endpoint_address() const { return endpoint_ == nullptr ? "" : endpoint_->address(); }
+  // Of its pages; empty: there are none.
+  std::string web_address() const { return pages_ == nullptr ? "" : pages_->address(); }
 
   // Gives up all ports, takes no new parts, and waits for running parts as long as the
   // configuration allows.
@@ -86,6 +88,8 @@ class RequestorOnlyServer {
       const RequestorOnlyConfig& config);
 
   const std::string& endpoint_address() const { return endpoint_->address(); }
+  // Of its pages; empty: there are none.
+  std::string web_address() const { return pages_ == nullptr ? "" : pages_->address(); }
 
  private:
   RequestorOnlyServer() = default;
