@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pages and alerts: a real Prometheus scrapes a cluster over TLS; each alert is made to fire by an
+injected failure, and to end again."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import ssl
+import sys
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import case
+import prometheus
+from case import HANG, ClusterCase
+from fake_namenode import FakeNameNode
+from hdfs_group import Group, make_volume
+from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, EcpipeDaemon, node_names
+from labkit.process import wait_until
+from prometheus import Prometheus
+
+SKIPPED = 77
+WEB = {"web": {"listen": "127.0.0.1:0"}}
+FIRED: set[str] = set()  # by any test
+
+
+def keep_pages(cluster: Cluster) -> dict[str, list[str]]:
+    """Lets pages come back on the same port after a restart. Their addresses by job."""
+    daemons: list[EcpipeDaemon] = [cluster.coordinator, *cluster.helpers.values()]
+    for daemon in daemons:
+        daemon.settings["web"]["listen"] = daemon.ready["web"]
+    return {"ecpipe-coordinator": [cluster.coordinator.ready["web"]],
+            "ecpipe-helper": [helper.ready["web"] for helper in cluster.helpers.values()]}
+
+
+class Alerts(unittest.TestCase):
+    prometheus: Prometheus
+
+    def fires(self, *alerts: str) -> None:
+        for alert in alerts:
+            wait_until(lambda: alert in self.prometheus.firing(), HANG, f"{alert} firing")
+        FIRED.update(alerts)
+
+    def ends(self, *alerts: str) -> None:
+        for alert in alerts:
+            wait_until(lambda: alert not in self.prometheus.firing(), HANG, f"the end of {alert}")
+
+    def is_quiet(self, *but: str) -> None:
+        """Waits until no other alert fires than these."""
+        wait_until(lambda: not self.prometheus.firing() - set(but), HANG, "no alert")
+        self.assertEqual(self.prometheus.troubles(), [])
+
+
+class OfNodes(ClusterCase, Alerts):
+    tls = True
+    block_bytes = 100_003
+    file_bytes = 24 * 400_000
+    coordinator_settings = {
+        "timeouts": {"dead_after_seconds": 2.0}, "web": {"listen": "127.0.0.1:0", "tls": True},
+        "recovery": {"first_pause_seconds": 0.1, "max_attempts": 2}}
+    helper_settings = {**ClusterCase.helper_settings, "web": {"listen": "127.0.0.1:0", "tls": True}}
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        files = cls.cluster.certificates.settings(REQUESTOR)
+        tls = (Path(files["ca"]), Path(files["certificate"]), Path(files["key"]))
+        cls.context = ssl.create_default_context(cafile=files["ca"])
+        cls.context.check_hostname = False
+        cls.context.load_cert_chain(files["certificate"], files["key"])
+        cls.prometheus = cls.enterClassContext(
+            Prometheus(cls.work, keep_pages(cls.cluster), tls))
+
+    def setUp(self) -> None:
+        self.is_quiet()
+
+    def page(self, daemon: EcpipeDaemon, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"https://{daemon.ready['web']}{path}", timeout=30,
+                                        context=self.context) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def test_pages(self) -> None:
+        helper = self.cluster.helpers["node-1"]
+        for daemon in (self.cluster.coordinator, helper):
+            for path in ("/healthz", "/readyz"):
+                self.assertEqual(self.page(daemon, path), (200, "ok\n"))
+            status, text = self.page(daemon, "/metrics")
+            self.assertEqual(status, 200)
+            prometheus.promtool("check", "metrics", text=text)
+            self.assertIn('ecpipe_build_info{version="', text)
+        # A repair is counted by scheme, work and outcome.
+        self.repair(self.block(0, 0)["block_id"], "--scheme", "rp")
+        text = self.page(self.cluster.coordinator, "/metrics")[1]
+        self.assertIn('ecpipe_repair_seconds_count{scheme="rp",work="read",outcome="done"} 1',
+                      text)
+        # Without a certificate of the CA nobody reads anything.
+        anybody = ssl.create_default_context(cafile=self.cluster.certificates.settings(
+            REQUESTOR)["ca"])
+        anybody.check_hostname = False
+        with self.assertRaises(OSError):
+            urllib.request.urlopen(f"https://{helper.ready['web']}/metrics", timeout=30,
+                                   context=anybody).read()
+
+    def test_node(self) -> None:
+        helper = self.cluster.helpers["node-7"]
+        helper.kill()
+        self.fires("EcpipeHelperDown", "EcpipeNodeDead")
+        helper.restart()
+        self.ends("EcpipeHelperDown", "EcpipeNodeDead")
+
+    def test_coordinator(self) -> None:
+        self.cluster.coordinator.kill()
+        self.fires("EcpipeCoordinatorDown", "EcpipeHelperNotRegistered")
+        status, said = self.page(self.cluster.helpers["node-1"], "/readyz")
+        self.assertEqual(status, 503)
+        self.assertIn("not registered", said)
+        self.cluster.coordinator.restart()
+        self.ends("EcpipeCoordinatorDown", "EcpipeHelperNotRegistered")
+        self.cluster.wait_live(self.cluster.node_ids)
+
+    def test_root(self) -> None:
+        root = self.cluster.helpers["node-2"].root
+        away = root.with_name("away")
+        root.rename(away)
+        self.fires("EcpipeRootFailed")
+        away.rename(root)
+        self.ends("EcpipeRootFailed")
+
+    def test_corrupt_block(self) -> None:
+        self.cluster.wait_settled()
+        bad = self.block(1, 1)["block_id"]
+        with self.cluster.block_file(bad).open("r+b") as file:
+            file.seek(50_000)
+            byte = file.read(1)[0]
+            file.seek(50_000)
+            file.write(bytes([byte ^ 0x10]))
+        for index in (0, 2, 3):  # until one reads it
+            self.cluster.cli("repair", self.block(1, index)["block_id"], "-o", self.work / "out",
+                             "--scheme", "rp", check=False)
+        self.fires("EcpipeBlockCorrupt")
+        known = self.cluster.status()["corrupt_blocks"][0]
+        self.cluster.cli(*known["repair"].split()[1:])
+        self.ends("EcpipeBlockCorrupt")
+
+    def test_recovery_that_waits(self) -> None:
+        helper = self.cluster.helpers["node-6"]
+        helper.kill()
+        wait_until(lambda: self.cluster.node_status()["node-6"]["state"] == "dead", HANG, "death")
+        self.cluster.cli("recover-node", "node-6", "--delay", "600", "--detach")
+        self.fires("EcpipeRecoveryStuck")
+        helper.restart()
+        self.ends("EcpipeRecoveryStuck")
+
+    def test_blocks_that_cannot_be_rebuilt(self) -> None:
+        lost, *others = (self.block(2, index) for index in (0, 1, 2))
+        node = lost["node"]
+        files = {path: path.read_bytes() for path in
+                 (self.cluster.block_file(block["block_id"]) for block in others)}
+        self.cluster.helpers[node].kill()
+        for path in files:
+            path.unlink()
+        wait_until(lambda: self.cluster.node_status()[node]["state"] == "dead", HANG, "death")
+        self.cluster.cli("recover-node", node, "--delay", "0", check=False)
+        self.fires("EcpipeBlocksGivenUp", "EcpipeRepairsFail")
+        for path, content in files.items():
+            path.write_bytes(content)
+        self.cluster.cli("recover-node", node, "--delay", "0")
+        self.ends("EcpipeBlocksGivenUp", "EcpipeRepairsFail")
+        self.cluster.helpers[node].restart()
+
+    def test_certificate(self) -> None:
+        make = self.cluster.certificates.make
+        make(["--days", "20", "node-3=helper"])
+        self.fires("EcpipeCertificateEndsSoon")
+        self.assertNotIn("EcpipeCertificateEnds", self.prometheus.firing())
+        make(["--days", "5", "node-3=helper"])
+        self.fires("EcpipeCertificateEnds")
+        make(["node-3=helper"])
+        self.ends("EcpipeCertificateEnds", "EcpipeCertificateEndsSoon")
+
+    def test_descriptors(self) -> None:
+        pid = self.cluster.helpers["node-4"].pid
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        in_use = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (in_use + 8, limits[1]))
+        try:
+            self.fires("EcpipeDescriptorsShort")
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        self.ends("EcpipeDescriptorsShort")
+
+    def test_the_dashboard_shows_something_in_each_panel(self) -> None:
+        self.repair(self.block(3, 0)["block_id"], "--scheme", "rp")
+        dashboard = json.loads((prometheus.REPOSITORY / "deploy/grafana/ecpipe.json").read_text())
+        for panel in dashboard["panels"]:
+            for target in panel["targets"]:
+                query = target["expr"].replace("$__rate_interval", "1m")
+                with self.subTest(panel=panel["title"], query=query):
+                    wait_until(lambda: self.prometheus.query(query), HANG, "an answer")
+
+
+class OfANameNode(Alerts):
+    nodes = 9
+
+    def setUp(self) -> None:
+        work = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.namenode = self.enterContext(FakeNameNode())
+        nodes = node_names(self.nodes)
+        for node in nodes:
+            make_volume(work / "data" / node, f"c8b9e6e2-0000-4000-8000-{node}")
+        self.group = Group(6 * 65536, cell=65536, number=1)
+        self.volumes = [work / "data" / node for node in nodes]
+        for index, volume in enumerate(self.volumes):
+            self.group.put(volume, index)
+        self.namenode.groups.append(self.group)
+        cluster = self.enterContext(Cluster(
+            case.BIN_DIR, work, nodes,
+            coordinator_settings={"hdfs": {"namenodes": [self.namenode.url],
+                                           "refresh_seconds": 1}, **WEB},
+            helper_settings={"helper": {"store": "hdfs", "report_seconds": 0.3}, **WEB}))
+        wait_until(lambda: cluster.status().get("hdfs", {}).get("blocks") == 9, HANG, "reports")
+        self.prometheus = self.enterContext(Prometheus(work, keep_pages(cluster)))
+        self.is_quiet()
+
+    def test_namenode(self) -> None:
+        self.namenode.cut_off = True
+        self.fires("EcpipeSourceDown")
+        self.namenode.cut_off = False
+        self.ends("EcpipeSourceDown")
+        for index in range(4):
+            for file in (self.group.file(self.volumes[index], index),
+                         self.group.meta_file(self.volumes[index], index)):
+                file.unlink()
+        self.fires("EcpipeStripesLost")
+        self.group.put(self.volumes[0], 0)
+        self.ends("EcpipeStripesLost")
+
+
+class TheRules(unittest.TestCase):
+    """Runs last, by its name."""
+
+    def test_each_alert_fired_and_has_its_section(self) -> None:
+        prometheus.promtool("check", "rules", prometheus.ALERTS)
+        names = prometheus.alert_names()
+        self.assertGreater(len(names), 10)
+        self.assertEqual(sorted(FIRED), sorted(names))
+        runbook = (prometheus.REPOSITORY / "docs/runbook.md").read_text()
+        self.assertEqual(re.findall(r"^## (Ecpipe\w+)$", runbook, re.MULTILINE), names)
+
+
+if __name__ == "__main__":
+    if reason := prometheus.missing():
+        print(f"SKIP: {reason}")
+        sys.exit(SKIPPED)
+    case.main()
