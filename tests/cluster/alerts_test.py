@@ -166,6 +166,7 @@ class OfNodes(ClusterCase, Alerts):
         node = lost["node"]
         files = {path: path.read_bytes() for path in
                  (self.cluster.block_file(block["block_id"]) for block in others)}
+        self.addCleanup(self.cluster.helpers[node].restart)
         self.cluster.helpers[node].kill()
         for path in files:
             path.unlink()
@@ -176,7 +177,6 @@ class OfNodes(ClusterCase, Alerts):
             path.write_bytes(content)
         self.cluster.cli("recover-node", node, "--delay", "0")
         self.ends("EcpipeBlocksGivenUp", "EcpipeRepairsFail")
-        self.cluster.helpers[node].restart()
 
     def test_certificate(self) -> None:
         make = self.cluster.certificates.make

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -47,9 +48,29 @@ Metrics::Labels LabelsOf(const RepairKind& kind) {
   return {{"scheme", kind.scheme}, {"work", kind.work}, {"outcome", RepairStateName(kind.outcome)}};
 }
 
+// All of them from the start: a counter that appears with its first event hides that event.
+std::vector<Sample> EndedRepairs(RepairCoordinator* repairs) {
+  std::map<std::pair<std::string, bool>, uint64_t> counts;
+  for (const char* work : {"read", "recovery", "store"}) {
+    for (const bool done : {false, true}) counts[{work, done}] = 0;
+  }
+  for (const auto& [kind, histogram] : repairs->counts().seconds) {
+    uint64_t& count = counts[{kind.work, kind.outcome == RepairState::kDone}];
+    for (const uint64_t bucket : histogram.counts()) count += bucket;
+  }
+  std::vector<Sample> samples;
+  for (const auto& [kind, count] : counts) {
+    samples.push_back(
+        {{{"work", kind.first}, {"outcome", kind.second ? "done" : "failed"}}, Number(count)});
+  }
+  return samples;
+}
+
 void AddRepairMetrics(RepairCoordinator* repairs, Metrics* metrics) {
   metrics->AddCounter("ecpipe_repairs_started_total", "Repairs that were admitted.",
                       [repairs] { return Number(repairs->counts().started); });
+  metrics->AddCounters("ecpipe_repairs_ended_total", "Repairs that have ended.",
+                       [repairs] { return EndedRepairs(repairs); });
   metrics->AddGauge("ecpipe_repairs_running", "Repairs that run now.",
                     [repairs] { return Number(repairs->running()); });
   metrics->AddHistograms("ecpipe_repair_seconds",
