@@ -172,6 +172,8 @@ class OfNodes(ClusterCase, Alerts):
             path.unlink()
         wait_until(lambda: self.cluster.node_status()[node]["state"] == "dead", HANG, "death")
         self.cluster.cli("recover-node", node, "--delay", "0", check=False)
+        for _ in range(3):
+            self.cluster.cli("repair", lost["block_id"], "-o", self.work / "out", check=False)
         self.fires("EcpipeBlocksGivenUp", "EcpipeRepairsFail")
         for path, content in files.items():
             path.write_bytes(content)

@@ -48,10 +48,12 @@ Metrics::Labels LabelsOf(const RepairKind& kind) {
   return {{"scheme", kind.scheme}, {"work", kind.work}, {"outcome", RepairStateName(kind.outcome)}};
 }
 
+constexpr const char* kWorks[] = {"read", "recovery", "store"};
+
 // All of them from the start: a counter that appears with its first event hides that event.
 std::vector<Sample> EndedRepairs(RepairCoordinator* repairs) {
   std::map<std::pair<std::string, bool>, uint64_t> counts;
-  for (const char* work : {"read", "recovery", "store"}) {
+  for (const char* work : kWorks) {
     for (const bool done : {false, true}) counts[{work, done}] = 0;
   }
   for (const auto& [kind, histogram] : repairs->counts().seconds) {
@@ -66,11 +68,23 @@ std::vector<Sample> EndedRepairs(RepairCoordinator* repairs) {
   return samples;
 }
 
+std::vector<Sample> UnplannedRepairs(RepairCoordinator* repairs) {
+  RepairCounts counts = repairs->counts();
+  std::vector<Sample> samples;
+  for (const char* work : kWorks) {
+    samples.push_back({{{"work", work}}, Number(counts.unplanned[work])});
+  }
+  return samples;
+}
+
 void AddRepairMetrics(RepairCoordinator* repairs, Metrics* metrics) {
   metrics->AddCounter("ecpipe_repairs_started_total", "Repairs that were admitted.",
                       [repairs] { return Number(repairs->counts().started); });
   metrics->AddCounters("ecpipe_repairs_ended_total", "Repairs that have ended.",
                        [repairs] { return EndedRepairs(repairs); });
+  metrics->AddCounters("ecpipe_repairs_unplanned_total",
+                       "Repairs for which there was no plan: too few survivors, unknown blocks.",
+                       [repairs] { return UnplannedRepairs(repairs); });
   metrics->AddGauge("ecpipe_repairs_running", "Repairs that run now.",
                     [repairs] { return Number(repairs->running()); });
   metrics->AddHistograms("ecpipe_repair_seconds",

@@ -70,10 +70,15 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
   record.recovery_id = recovery_id;
   record.started_unix_ms = clock_->UnixMillis();
   const RepairId repair_id = record.repair_id;
+  const char* const work = RepairCounts::WorkOf(record);
   RepairTracker repair(std::move(record), request, clock_->Now(), options_.abandon_after);
   const Actions first = repair.On(event::Begin{}, clock_->Now());
   event::Planned planned = PlanAttempt(repair_id, std::get<action::Plan>(first.at(0)));
   const bool gathered = planned.gathered;
+  if (!planned.plan.ok()) {
+    MutexLock lock(&mutex_);
+    ++counts_.unplanned[work];
+  }
   // A repair without a plan takes no room in the table.
   absl::StatusOr<RepairGrant> grant =
       planned.plan.ok() ? Admit(std::move(repair), planned.plan->planned.stripe.stripe_id, planned)
