@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 namespace ecpipe {
 
 // A column of coefficients, one for each output row, expanded once into the lookup tables that the
@@ -30,7 +32,8 @@ class CoefficientColumn {
  private:
   // Calls that are too short for ISA-L use these. What ISA-L writes into a table is its own affair
   // and differs between its releases and between processors, so nothing is ever read out of one.
-  std::vector<uint8_t> coefficients_;
+  // Few blocks of a stripe are lost at once, so these rarely take an allocation of their own.
+  absl::InlinedVector<uint8_t, 16> coefficients_;
   // Aligned, because a kernel that reads tables in its innermost loop pays for those that lie
   // across two cache lines.
   struct alignas(32) Table {

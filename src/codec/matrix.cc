@@ -13,19 +13,6 @@ Matrix Matrix::Identity(int size) {
   return matrix;
 }
 
-Matrix Multiply(const Matrix& a, const Matrix& b) {
-  ECPIPE_CHECK(a.columns() == b.rows());
-  Matrix product(a.rows(), b.columns());
-  for (int i = 0; i < a.rows(); ++i) {
-    for (int j = 0; j < b.columns(); ++j) {
-      uint8_t sum = 0;
-      for (int l = 0; l < a.columns(); ++l) sum ^= GfMultiply(a.at(i, l), b.at(l, j));
-      product.at(i, j) = sum;
-    }
-  }
-  return product;
-}
-
 namespace {
 
 void SwapRows(Matrix* matrix, int a, int b) {

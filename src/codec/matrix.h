@@ -35,9 +35,6 @@ class Matrix {
   std::vector<uint8_t> cells_;
 };
 
-// Requires a.columns() == b.rows().
-Matrix Multiply(const Matrix& a, const Matrix& b);
-
 // The inverse of a square matrix, or nothing when it is singular.
 std::optional<Matrix> Invert(const Matrix& matrix);
 

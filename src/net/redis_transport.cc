@@ -186,9 +186,7 @@ class RedisReceiver : public SliceReceiver {
                 std::unique_ptr<RedisConnection> redis)
       : peer_("node " + input.node + " (redis at " + input.address + ")"),
         key_(KeyOf(input.edge, input.token)),
-        expiry_ms_(std::to_string(
-            std::chrono::milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(expiry))
-                .count())),
+        expiry_ms_(MillisText(expiry)),
         frame_count_(shape.frame_count),
         redis_(std::move(redis)) {}
 

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "base/status.h"
 #include "coordinator/planning/plan_cost.h"
 #include "coordinator/planning/scheme.h"
+#include "script/script_names.h"
 
 namespace ecpipe {
 namespace {
@@ -187,16 +187,7 @@ TEST_P(PlanScript, PlansAreAsWritten) {
   if (std::getenv("ECPIPE_UPDATE_SCRIPTS") != nullptr) std::ofstream(path) << rewritten;
 }
 
-std::vector<std::string> Scripts() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(SCRIPT_FOLDER)) {
-    names.push_back(entry.path().stem());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, PlanScript, ::testing::ValuesIn(Scripts()),
+INSTANTIATE_TEST_SUITE_P(All, PlanScript, ::testing::ValuesIn(ScriptNames(SCRIPT_FOLDER)),
                          [](const auto& parameter) { return parameter.param; });
 
 TEST(PlanScripts, EverySchemeHasOne) {

@@ -19,13 +19,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "base/status.h"
 #include "coordinator/repairs/tracker.h"
 #include "model/fault.h"
+#include "script/script_names.h"
 #include "unit/coordinator/repairs/planned_path.h"
 
 namespace ecpipe {
@@ -370,16 +370,7 @@ TEST_P(RepairScript, HappensAsWritten) {
   if (std::getenv("ECPIPE_UPDATE_SCRIPTS") != nullptr) std::ofstream(path) << happened;
 }
 
-std::vector<std::string> Scripts() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(SCRIPT_FOLDER)) {
-    names.push_back(entry.path().stem());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, RepairScript, ::testing::ValuesIn(Scripts()),
+INSTANTIATE_TEST_SUITE_P(All, RepairScript, ::testing::ValuesIn(ScriptNames(SCRIPT_FOLDER)),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

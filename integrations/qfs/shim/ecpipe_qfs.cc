@@ -6,8 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <string>
-#include <utility>
 
 #include "shim/chunk_read.h"
 #include "shim/chunk_size.h"

@@ -2,7 +2,6 @@
 #include "coordinator/repairs/hosted_watch.h"
 
 #include <chrono>
-#include <utility>
 
 #include "base/clock.h"
 

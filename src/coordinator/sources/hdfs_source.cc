@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status.h"
-#include "coordinator/sources/renewed_blocks.h"
+#include "coordinator/sources/record_report.h"
 #include "model/systems/hdfs_block.h"
 #include "net/tcp_socket.h"
 
@@ -31,32 +31,12 @@ std::string AgeText(const KnownGroups& groups) {
 }  // namespace
 
 absl::StatusOr<ReportedBlocks::Outcome> HdfsSource::Record(BlockReport report) {
-  const std::optional<NodeView> node = nodes_->Find(report.node);
-  if (!node || node->record.incarnation != report.incarnation) {
-    return absl::NotFoundError(
-        "node " + report.node +
-        " is not registered with this incarnation; register it, then report its blocks");
-  }
-  const std::vector<std::string> renewed =
-      RenewedBlocks(report, corrupt_->All(), clock_->UnixMillis(),
-                    [](const std::string& block_id) -> std::optional<ReportedName> {
-                      const absl::StatusOr<HdfsBlock> block = ParseHdfsBlock(block_id);
-                      if (!block.ok()) return std::nullopt;
-                      return ReportedName{block->pool, block->id};
-                    });
-  const std::string name = report.node;
-  ECPIPE_ASSIGN_OR_RETURN(const ReportedBlocks::Outcome outcome,
-                          reported_.Record(std::move(report), clock_->Now()));
-  if (outcome != ReportedBlocks::Outcome::kTaken) return outcome;
-  for (const std::string& block_id : renewed) corrupt_->Forget(block_id);
-  const std::shared_ptr<const NodeBlocks> has = reported_.Of(name);
-  for (const CorruptBlock& corrupt : corrupt_->All()) {
-    const absl::StatusOr<HdfsBlock> block = ParseHdfsBlock(corrupt.block_id);
-    if (corrupt.node != name || !block.ok()) continue;
-    const InternalBlock* const found = FindBlockIn(*has, block->pool, block->id);
-    if (found == nullptr || found->stamp != block->stamp) corrupt_->Forget(corrupt.block_id);
-  }
-  return outcome;
+  return RecordReport(std::move(report), {nodes_, corrupt_, &reported_}, *clock_,
+                      [](const std::string& block_id) -> std::optional<ReportedName> {
+                        const absl::StatusOr<HdfsBlock> block = ParseHdfsBlock(block_id);
+                        if (!block.ok()) return std::nullopt;
+                        return ReportedName{block->pool, block->id, block->stamp};
+                      });
 }
 
 bool HdfsSource::Reports(const NodeView& node) const {

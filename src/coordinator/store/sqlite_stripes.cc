@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "base/bytes/crc32c.h"
 #include "base/status.h"

@@ -2,7 +2,6 @@
 #include "model/systems/hdfs_block.h"
 
 #include "base/bytes/exact_integer.h"
-#include "base/status.h"
 #include "model/block_id.h"
 
 namespace ecpipe {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/status.h"
 
 namespace ecpipe {
 namespace {

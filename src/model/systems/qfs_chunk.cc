@@ -2,7 +2,6 @@
 #include "model/systems/qfs_chunk.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/bytes/exact_integer.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <vector>
 
 #include "base/bytes/size_text.h"
 #include "base/bytes/utf8_text.h"

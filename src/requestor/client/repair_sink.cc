@@ -2,7 +2,6 @@
 #include "requestor/client/repair_sink.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/status.h"
 #include "model/plan/slice_runs.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "base/bytes/sha256.h"
 #include "base/file_io.h"

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/bytes/sha256.h"
-#include "base/check.h"
 #include "base/file_io.h"
 #include "base/status.h"
 #include "codec/erasure_code.h"

@@ -25,7 +25,6 @@ class ColumnBuffers {
   // Columns are whole groups of the layout, which fits the blocks; at least one group wide.
   ColumnBuffers(size_t rows, uint64_t block_bytes, const BlockLayout& layout = {});
 
-  size_t column_bytes() const { return column_bytes_; }
   // The width of the column that begins at `offset` of `end` bytes.
   size_t WidthAt(uint64_t offset, uint64_t end) const;
 

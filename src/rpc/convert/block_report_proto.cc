@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/convert/block_report_proto.h"
 
-#include <algorithm>
 #include <string>
 
 #include "base/status.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/convert/plan_proto.h"
 
-#include <string>
 #include <utility>
 #include <vector>
 

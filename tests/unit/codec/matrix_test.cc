@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/check.h"
 #include "codec/gf256.h"
 #include "unit/codec/scalar_oracle.h"
 
@@ -17,6 +18,19 @@ Matrix RandomMatrix(int rows, int columns, std::mt19937_64& random) {
     for (int j = 0; j < columns; ++j) matrix.at(i, j) = static_cast<uint8_t>(random());
   }
   return matrix;
+}
+
+Matrix Multiply(const Matrix& a, const Matrix& b) {
+  ECPIPE_CHECK(a.columns() == b.rows());
+  Matrix product(a.rows(), b.columns());
+  for (int i = 0; i < a.rows(); ++i) {
+    for (int j = 0; j < b.columns(); ++j) {
+      uint8_t sum = 0;
+      for (int l = 0; l < a.columns(); ++l) sum ^= GfMultiply(a.at(i, l), b.at(l, j));
+      product.at(i, j) = sum;
+    }
+  }
+  return product;
 }
 
 TEST(Gf256, MultipliesLikeTheOracle) {

@@ -2,7 +2,6 @@
 #include "coordinator/planning/trees/whole_slices.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace ecpipe {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/bytes/utf8_text.h"
 #include "base/status.h"
-#include "coordinator/sources/renewed_blocks.h"
+#include "coordinator/sources/record_report.h"
 
 namespace ecpipe {
 namespace {
@@ -310,33 +310,13 @@ bool QfsSource::Reports(const NodeView& node) const {
 }
 
 absl::StatusOr<ReportedBlocks::Outcome> QfsSource::Record(BlockReport report) {
-  const std::optional<NodeView> node = nodes_->Find(report.node);
-  if (!node || node->record.incarnation != report.incarnation) {
-    return absl::NotFoundError(
-        "node " + report.node +
-        " is not registered with this incarnation; register it, then report its blocks");
-  }
-  const std::vector<std::string> renewed =
-      RenewedBlocks(report, corrupt_->All(), clock_->UnixMillis(),
-                    [](const std::string& block_id) -> std::optional<ReportedName> {
-                      const absl::StatusOr<QfsChunkId> chunk = ParseQfsChunk(block_id);
-                      if (!chunk.ok()) return std::nullopt;
-                      return ReportedName{kQfsPool, chunk->chunk};
-                    });
-  const std::string name = report.node;
-  ECPIPE_ASSIGN_OR_RETURN(const ReportedBlocks::Outcome outcome,
-                          reported_.Record(std::move(report), clock_->Now()));
-  if (outcome != ReportedBlocks::Outcome::kTaken) return outcome;
-  for (const std::string& block_id : renewed) corrupt_->Forget(block_id);
-  const std::shared_ptr<const NodeBlocks> has = reported_.Of(name);
-  for (const CorruptBlock& corrupt : corrupt_->All()) {
-    const absl::StatusOr<QfsChunkId> chunk = ParseQfsChunk(corrupt.block_id);
-    if (corrupt.node != name || !chunk.ok()) continue;
-    const InternalBlock* const found = FindBlockIn(*has, kQfsPool, chunk->chunk);
-    const bool there = found != nullptr && found->stamp == static_cast<uint64_t>(chunk->version);
-    if (!there) corrupt_->Forget(corrupt.block_id);
-  }
-  return outcome;
+  return RecordReport(std::move(report), {nodes_, corrupt_, &reported_}, *clock_,
+                      [](const std::string& block_id) -> std::optional<ReportedName> {
+                        const absl::StatusOr<QfsChunkId> chunk = ParseQfsChunk(block_id);
+                        if (!chunk.ok()) return std::nullopt;
+                        return ReportedName{kQfsPool, chunk->chunk,
+                                            static_cast<uint64_t>(chunk->version)};
+                      });
 }
 
 QfsSource::Live QfsSource::LiveBlocks() {
