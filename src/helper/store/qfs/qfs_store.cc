@@ -138,10 +138,12 @@ class QfsStore : public BlockStore {
       reasons.clear();
       absl::Status failure;
       for (OpenedChunk& opened : OpenInEach(chunk, deadline)) {
-        if (opened.ok() || absl::IsDataLoss(opened.status())) return std::move(opened);
+        if (opened.ok()) return std::move(opened);
         reasons += "; " + std::string(opened.status().message());
         // That it could not be read says more than that it is not there.
-        if (!absl::IsNotFound(opened.status())) failure = opened.status();
+        if (!absl::IsNotFound(opened.status()) && !absl::IsDataLoss(failure)) {
+          failure = opened.status();
+        }
       }
       if (!failure.ok()) return failure;
     }
