@@ -4,10 +4,12 @@ a chunk when they are told to. QFS is in no package registry; QFS_HOME names an 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..cluster import Network
@@ -133,19 +135,23 @@ class NativeQfs:
         target = next(node for node in self._nodes if node not in busy)
         folder, kept = self._folder(target) / "chunks", self._work / f"kept-{time.monotonic_ns()}"
         begun = time.monotonic()
-        forced = self._tool(target, "qfsadmin", "-a", "-F", f"Chunk={chunk_id}", "-F",
-                            f"Host={self._network.address(target)}", "-F", f"Port={CHUNK_PORT}",
-                            "-F", "Recovery=1", "force_replication")
-        while not kept.exists():
-            if time.monotonic() - begun > SECONDS:
-                raise LabError(f"QFS recovered no {name} on {target}: {forced.stdout}"
-                               f"{forced.stderr}")
-            # Often: QFS may delete one of both copies at once.
-            for path in folder.glob(f"{file_id}.{chunk_id}.*"):
-                if not path.name.endswith(".0"):
-                    os.link(path, kept)
-            time.sleep(0.001)
-        seconds = time.monotonic() - begun
+        with ThreadPoolExecutor(1) as tool:
+            forced = tool.submit(
+                self._tool, target, "qfsadmin", "-a", "-F", f"Chunk={chunk_id}", "-F",
+                f"Host={self._network.address(target)}", "-F", f"Port={CHUNK_PORT}", "-F",
+                "Recovery=1", "force_replication")
+            # Often, and meanwhile: QFS may delete one of both copies at once.
+            while not kept.exists():
+                if time.monotonic() - begun > SECONDS:
+                    said = forced.result()
+                    raise LabError(f"QFS recovered no {name} on {target}: {said.stdout}"
+                                   f"{said.stderr}")
+                for path in folder.glob(f"{file_id}.{chunk_id}.*"):
+                    if not path.name.endswith(".0"):
+                        with contextlib.suppress(FileNotFoundError):
+                            os.link(path, kept)
+                time.sleep(0.001)
+            seconds = time.monotonic() - begun
         if data_of(kept) != original:
             raise LabError(f"QFS recovered other bytes of {name}")
         return seconds
