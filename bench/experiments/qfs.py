@@ -214,7 +214,8 @@ def measure_recovery(recorder: Recorder, lab: Lab, one: LostChunk, schemes: list
                          theory=(float(len(lab.files) * received)
                                  if lab.cluster.network.links.shaped() else None),
                          parameters={"block_bytes": one.block_bytes, "files": len(lab.files)},
-                         direct_s=direct.seconds)
+                         **{name: value for name, value in one.link_fields(direct).items()
+                            if name != "bound_s"})
 
 
 def recover(lab: Lab, scheme: str) -> Sample:
