@@ -17,6 +17,7 @@ sends one block directly over the same links, and the results are ratios to that
                  --policies rp,rp-greedy,rp-balanced,conventional,ppr
     bench/lab.py slices | blocks | codes | implementations
     bench/lab.py hdfs --policies RS-6-3,RS-10-4  a real HDFS-3; needs a JDK and Maven
+    bench/lab.py qfs --chunk-mib 1,8 --slice-kib 32 --recover 12    chunk files of QFS
     bench/lab.py all --quick | --full            all figures but figure 10 (HDFS), into
                                                  bench/results/; --figures 10 adds that one
     bench/lab.py chaos --seed 1 --minutes 30     operations under faults, see docs/reliability.md

@@ -12,11 +12,11 @@ import argparse
 from types import ModuleType
 
 from . import (
-    blocks, codes, edge, geo, hdfs, implementations, links, multi, node, rack, single, slices)
+    blocks, codes, edge, geo, hdfs, implementations, links, multi, node, qfs, rack, single, slices)
 
 EXPERIMENTS = {module.EXPERIMENT: module for module in (
     single, multi, edge, rack, geo, links, node, slices, blocks, codes, implementations,
-    hdfs)}
+    hdfs, qfs)}
 
 
 def programs_of(module: ModuleType, arguments: argparse.Namespace) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ VIEWS = {
     "links": View("requestor_region", "region of the requestor", bars=True),
     "node": View("requestors", "requestors", rate=True),
     "hdfs": View("case", "policy of HDFS, and what is measured", bars=True),
+    "qfs": View("slice_bytes", "slice size (KiB)", kib),
     "implementations": View("block_bytes", "block size (MiB)", mib),
 }
 

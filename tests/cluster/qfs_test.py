@@ -14,10 +14,11 @@ from typing import Any
 import case
 from case import HANG
 from endpoint_client import Answer, Connection, EndpointError, HEADER, REPAIR
-from fake_metaserver import FakeMetaServer
 from labkit.cluster import Cluster, Helper, node_names
 from labkit.process import wait_until
-from qfs_file import HEADER_BYTES, QfsFile
+from labkit.qfs.chunk_files import (
+    CHUNK_BYTES, HEADER_BYTES, QfsFile, chunk_file, combined, rows_of)
+from labkit.qfs.metaserver import FakeMetaServer
 
 NODES = 10
 CELL = 65536
@@ -62,24 +63,28 @@ class QfsChunks(unittest.TestCase):
     def directory(self, node: str) -> Path:
         return self.work / "data" / node
 
-    def make(self, file_id: int, size: int, *, holes: tuple[int, ...] = (),
+    def make(self, file_id: int, size: int, *, written: tuple[int, ...] | None = None,
              striper: int = 2) -> QfsFile:
-        file = QfsFile(file_id, size, cell=CELL, holes=holes, striper=striper)
+        file = QfsFile(file_id, size, cell=CELL, written=written, striper=striper)
         for chunk in file.chunks:
-            node = self.nodes[chunk.index]
-            file.put(self.directory(node), chunk.index)
-            self.metaserver.places[chunk.chunk_id] = [f"127.0.0.1 {port_of(node)}"]
+            self.bring_back(file, chunk.index, chunk.group)
         self.metaserver.files[f"/file-{file_id}"] = file
         return file
 
-    def lose(self, file: QfsFile, index: int) -> None:
-        file.path(self.directory(self.nodes[index]), index).unlink(missing_ok=True)
-        self.metaserver.places[file.chunk(index).chunk_id] = []
+    def bring_back(self, file: QfsFile, index: int, group: int = 0) -> None:
+        node = self.nodes[index]
+        file.put(self.directory(node), index, group)
+        self.metaserver.places[file.chunk(index, group).chunk_id] = [f"127.0.0.1 {port_of(node)}"]
 
-    def ask(self, file: QfsFile, index: int, **options: Any) -> Answer:
+    def lose(self, file: QfsFile, index: int, group: int = 0) -> None:
+        path = file.path(self.directory(self.nodes[index]), index, group)
+        path.unlink(missing_ok=True)
+        self.metaserver.places[file.chunk(index, group).chunk_id] = []
+
+    def ask(self, file: QfsFile, index: int, group: int = 0, **options: Any) -> Answer:
         endpoint = self.cluster.helpers[self.nodes[9]].ready["endpoint"]
         with Connection(endpoint) as connection:
-            connection.send(REPAIR, file.request(index, **options).encode())
+            connection.send(REPAIR, file.request(index, group, **options).encode())
             return connection.answer()
 
     def command(self, *arguments: str | Path) -> bytes:
@@ -100,9 +105,7 @@ class QfsChunks(unittest.TestCase):
                     self.assertEqual(answer.header["bytes"], str(len(chunk.content)))
                     self.assertEqual(answer.header["checksum"], "adler32 65536")
                     self.assertEqual(answer.end["attempts"], "1")
-                    node = self.nodes[chunk.index]
-                    file.put(self.directory(node), chunk.index)
-                    self.metaserver.places[chunk.chunk_id] = [f"127.0.0.1 {port_of(node)}"]
+                    self.bring_back(file, chunk.index)
 
     def test_the_command_knows_chunks_by_name(self) -> None:
         file = self.make(30, 2 * ROW + CELL + 99)
@@ -129,14 +132,90 @@ class QfsChunks(unittest.TestCase):
                 self.assertEqual(answer.content, content[offset:offset + length])
 
     def test_holes_are_zeros(self) -> None:
-        file = self.make(32, 4 * ROW, holes=(3,))
-        for index in (0, 5, 6):
+        # Of four rows QFS wrote two cells and a half: three data chunks do not exist.
+        file = self.make(32, 4 * ROW, written=(2 * CELL + CELL // 2,))
+        self.assertEqual([chunk.index for chunk in file.chunks], [0, 1, 2, 6, 7, 8])
+        for index in (0, 2, 6):
             self.lose(file, index)
-            self.assertEqual(self.ask(file, index).content, file.chunk(index).content)
-            file.put(self.directory(self.nodes[index]), index)
-            self.metaserver.places[file.chunk(index).chunk_id] = [
-                f"127.0.0.1 {port_of(self.nodes[index])}"]
+            answer = self.ask(file, index)
+            self.assertEqual(answer.content, file.chunk(index).whole)
+            self.assertEqual(answer.header["bytes"], str(4 * CELL))
+            self.bring_back(file, index)
         self.assertEqual(self.command("read", "--store", "qfs", "/file-32"), file.content)
+
+    def test_short_chunks_end_in_zeros(self) -> None:
+        # All chunks exist, are shorter than the file's length says, and end in three ways.
+        file = self.make(41, 9 * ROW + 5, written=(2 * ROW + 2 * CELL + 777,))
+        self.assertEqual([len(chunk.content) for chunk in file.chunks],
+                         [3 * CELL] * 2 + [2 * CELL + 777] + [2 * CELL] * 3 + [3 * CELL] * 3)
+        for index in range(9):
+            with self.subTest(index=index):
+                self.lose(file, index)
+                answer = self.ask(file, index)
+                self.assertEqual(sha256(answer.content), sha256(file.chunk(index).whole))
+                self.assertEqual(answer.end["attempts"], "1")
+                self.bring_back(file, index)
+        for index in (0, 2, 4):
+            self.lose(file, index)
+        self.assertEqual(sha256(self.command("read", "--store", "qfs", "/file-41")),
+                         sha256(file.content))
+
+    def test_a_short_chunk_among_whole_ones(self) -> None:
+        # The last rows are there, and happen to be zeros in one chunk, which QFS has not stored.
+        file = self.make(42, 6 * ROW)
+        short = file.chunk(2)
+        kept = short.content[:3 * CELL + 99]
+        short.content = kept.ljust(6 * CELL, b"\0")
+        data = [file.chunk(index).content for index in range(6)]
+        for parity, factors in enumerate(rows_of(2, 6)):
+            file.chunk(6 + parity).content = combined(factors, data, 6 * CELL)
+            file.put(self.directory(self.nodes[6 + parity]), 6 + parity)
+        file.path(self.directory(self.nodes[2]), 2).write_bytes(
+            chunk_file(42, short.chunk_id, file.version, kept))
+        for index in (1, 5, 7):
+            self.lose(file, index)
+            self.assertEqual(sha256(self.ask(file, index).content),
+                             sha256(file.chunk(index).content))
+        direct = self.command("read", file.name(2), "--scheme", "direct")
+        self.assertEqual(direct, short.content)
+
+    def test_a_hole_before_a_chunk_is_refused(self) -> None:
+        file = self.make(43, 4 * ROW)
+        self.metaserver.unlisted = {file.chunk(3).chunk_id}
+        self.lose(file, 0)
+        try:
+            with self.assertRaises(EndpointError) as failed:
+                self.ask(file, 0)
+            read = self.cluster.cli("read", "--store", "qfs", "/file-43", "-o", self.work / "x",
+                                    check=False)
+        finally:
+            self.metaserver.unlisted = set()
+        self.assertEqual(failed.exception.code, "FAILED_PRECONDITION")
+        self.assertIn("but chunks behind it", read.stderr)
+        self.assertFalse((self.work / "x").exists())
+        self.assertEqual(self.ask(file, 0).content, file.chunk(0).content)
+
+    def test_a_file_of_several_groups(self) -> None:
+        # The first group ends early and is 384 MiB all the same.
+        file = self.make(44, 6 * CHUNK_BYTES + 2 * ROW + CELL + 99,
+                         written=(2 * ROW + CELL, 2 * ROW + CELL + 99))
+        begin = 6 * CHUNK_BYTES
+        for index in (0, 1, 7):
+            with self.subTest(index=index):
+                self.lose(file, index, group=1)
+                self.assertEqual(self.ask(file, index, 1).content, file.chunk(index, 1).content)
+        plan = self.cluster.cli_json("plan", file.name(0, 1))
+        self.assertEqual(plan["stripe_id"], "qfs.44.1")
+        self.lose(file, 3)
+        for offset, length in ((0, 3 * ROW), (begin - 5, 10), (begin - 100_000, ROW + 200_000),
+                               (begin + ROW + 7, ROW), (file.size - 3, 3)):
+            with self.subTest(offset=offset):
+                self.assertEqual(self.command("read", "--store", "qfs", "/file-44", "--offset",
+                                              str(offset), "--length", str(length)),
+                                 file.read(offset, length))
+        answer = self.ask(file, 3)
+        self.assertEqual(answer.header["bytes"], str(CHUNK_BYTES))
+        self.assertEqual(sha256(answer.content), sha256(file.chunk(3).whole))
 
     def test_a_group_that_is_not_written_to_its_end_is_not_read_as_zeros(self) -> None:
         file = self.make(40, 4 * ROW)
@@ -258,6 +337,11 @@ class QfsChunks(unittest.TestCase):
             self.assertEqual(loss["system"], "qfs")
             self.assertEqual(loss["lost"]["blocks"], len(mine))
             before = loss["outstanding"]["blocks"]
+            self.cluster.coordinator.restart()
+            self.cluster.wait_live([other for other in self.nodes if other != node])
+            # What the others have they tell again; what the dead one had is remembered.
+            wait_until(lambda: self.cluster.cli_json("recover-node", node, "--detach")
+                       ["outstanding"]["blocks"] == before, HANG, "the losses known again")
             # The chunkserver's successor has stored a rebuilt chunk.
             rebuilt = self.command("repair", file.name(3))
             self.assertEqual(rebuilt, file.chunk(3).content)

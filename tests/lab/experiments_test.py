@@ -114,6 +114,20 @@ class Experiments(unittest.TestCase):
         self.assertLessEqual(rows["rp-flow", 0.5]["theory_ratio"],
                              1.1 * rows["rp-weighted", 0.5]["theory_ratio"])
 
+    def test_qfs(self) -> None:
+        """Chunk files, of two sizes, and all chunks of a chunkserver, whose downlink takes k blocks
+        for each with conventional repair, and one with rp."""
+        self.by = "block_bytes"
+        rows = self.run_rows("qfs", "--chunk-mib", "1,2", "--slice-kib", "32", "--recover", "3",
+                             "--rate-mbit", "100", "--schemes", "conventional,rp")
+        self.assertEqual(len(rows), 8)
+        for size in (1 << 20, 2 << 20):
+            self.assertAlmostEqual(rows["conventional", size]["theory_ratio"], 6.0, delta=0.1)
+            self.assertLess(rows["rp", size]["theory_ratio"], 1.3)
+        self.assertEqual(rows["conventional recovery", 1 << 20]["theory_ratio"], 18.0)
+        self.assertEqual(rows["rp recovery", 1 << 20]["theory_ratio"], 3.0)
+        self.assertGreater(rows["rp recovery", 1 << 20]["mib_per_s"], 0)
+
     def test_slices_blocks_implementations(self) -> None:
         self.by = "slice_bytes"
         slices = self.run_rows("slices", *SMALL, "--block-mib", "1", "--rate-mbit", "100",
@@ -183,7 +197,9 @@ class Experiments(unittest.TestCase):
                       ("links", "--matrix", "random:x"),
                       ("codes", "--codes", "rs(6;4)"), ("slices", "--slice-kib", "1,x"),
                       ("node", "--nodes", "13"), ("node", "--requestors", "none"),
-                      ("multi", "--failed", "5"), ("all", "--quick", "--figures", "99")):
+                      ("multi", "--failed", "5"), ("qfs", "--chunk-mib", "65"),
+                      ("qfs", "--chunk-mib", "1", "--slice-kib", "2048"),
+                      ("all", "--quick", "--figures", "99")):
             done = run([sys.executable, REPOSITORY / "bench" / "lab.py", *words,
                         "--bin-dir", BIN_DIR], check=False)
             self.assertEqual(done.returncode, 1, words)

@@ -80,6 +80,10 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       std::make_unique<LossKeeper>(server->losses_.get(), &server->repairs_->nodes(),
                                    server->hdfs_->reported(), &Clock::System());
   server->loss_keeper_->Restore();
+  server->qfs_loss_keeper_ =
+      std::make_unique<LossKeeper>(server->qfs_losses_.get(), &server->repairs_->nodes(),
+                                   server->qfs_->reported(), &Clock::System());
+  server->qfs_loss_keeper_->Restore();
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
       server->catalog_.get(), StripeSources({server->qfs_.get(), server->hdfs_.get()}),
@@ -105,6 +109,7 @@ CoordinatorServer::~CoordinatorServer() {
   if (expiry_.joinable()) {
     expiry_.join();
     loss_keeper_->Look();  // what has died since the last time
+    qfs_loss_keeper_->Look();
   }
   pages_.reset();
   if (prober_ != nullptr) prober_->Stop();
@@ -124,6 +129,8 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
   ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
   ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(config.data_directory + "/losses.db"));
+  ECPIPE_ASSIGN_OR_RETURN(qfs_losses_,
+                          SqliteLosses::Open(config.data_directory + "/qfs-losses.db"));
   ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.db",
                                                    config.data_directory + "/limits.txt"));
   return absl::OkStatus();
@@ -170,6 +177,7 @@ void CoordinatorServer::StartLoops() {
     DoRegularly([this] {
       repairs_->Expire();
       loss_keeper_->Look();
+      qfs_loss_keeper_->Look();
       // Both loops turn, or the service manager hears nothing.
       if (!ticked_.exchange(false)) return;
       loops_.Turned();

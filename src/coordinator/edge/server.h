@@ -56,6 +56,7 @@ class CoordinatorServer {
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<SqliteLosses> losses_;
+  std::unique_ptr<SqliteLosses> qfs_losses_;
   std::unique_ptr<LimitBook> limits_;
   std::unique_ptr<HelperClient> helpers_;
   std::unique_ptr<HostedNews> news_;
@@ -68,6 +69,7 @@ class CoordinatorServer {
   std::unique_ptr<HdfsSource> hdfs_;
   std::unique_ptr<QfsSource> qfs_;
   std::unique_ptr<LossKeeper> loss_keeper_;
+  std::unique_ptr<LossKeeper> qfs_loss_keeper_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
   Metrics metrics_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the blocks of dead DataNodes over a restart of the coordinator.
+// Keeps the blocks of a storage system's dead nodes over a restart of the coordinator.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace ecpipe {
 // Used by one thread at a time.
 class LossKeeper {
  public:
-  // A node that has been away for longer will not come back, and HDFS has long rebuilt it.
+  // A node that has been away for longer will not come back, and its system has long rebuilt it.
   static constexpr auto kKeptFor = std::chrono::hours(7 * 24);
   // At most so many nodes are stored at a time; if more die at once, the rest waits for the next
   // time.

@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<InternalBlock>> UnpackBlocks(std::string_view packed)
     const InternalBlock block{static_cast<int64_t>(GetLittleEndian<uint64_t>(bytes, at)),
                               GetLittleEndian<uint64_t>(bytes, at + 8),
                               GetLittleEndian<uint64_t>(bytes, at + 16)};
-    if (block.id >= 0) return absl::DataLossError("a block belongs to no block group");
+    if (block.id == 0) return absl::DataLossError("a block has no id");
     if (!blocks.empty() && block.id <= blocks.back().id) {
       return absl::DataLossError("the blocks are out of order");
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of dead DataNodes, kept for as long as the nodes are dead, so that a coordinator that
-// starts again can still say how many of them are rebuilt. They are in a file of their own, because
-// storing a node with a million blocks takes 0.2 to 0.3 s, and repairs would wait for the journal.
+// The blocks of dead nodes of a storage system, kept for as long as the nodes are dead, so that a
+// coordinator that starts again can still say how many of them are rebuilt. They are in a file of
+// their own, because storing a node with a million blocks takes 0.2 to 0.3 s, and repairs would
+// wait for the journal.
 //
 // A power cut may take what was stored within the last seconds, as with the journal.
 #pragma once
@@ -49,7 +50,7 @@ class SqliteLosses {
 };
 
 // Converts the blocks of a pool to a column of bytes, and back. DATA_LOSS for bytes that PackBlocks
-// cannot have written: blocks out of order or given twice, a block of no group, or half a block.
+// cannot have written: blocks out of order or given twice, a block without an id, or half a block.
 std::string PackBlocks(const std::vector<InternalBlock>& blocks);
 absl::StatusOr<std::vector<InternalBlock>> UnpackBlocks(std::string_view bytes);
 

@@ -5,6 +5,7 @@
 
 #include "base/process/log.h"
 #include "base/status.h"
+#include "helper/sessions/zero_ended_block.h"
 
 namespace ecpipe {
 namespace {
@@ -49,6 +50,9 @@ absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& 
       continue;
     }
     ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<BlockReader> block, store_->Open(wanted->block_id));
+    if (block->bytes() < wanted->bytes && store_->missing_ends_are_zeros()) {
+      block = std::make_unique<ZeroEndedBlock>(std::move(block), wanted->bytes);
+    }
     if (block->bytes() != wanted->bytes) {
       return absl::FailedPreconditionError(
           "block " + wanted->block_id + " has " + std::to_string(block->bytes()) +

@@ -59,6 +59,10 @@ class BlockStore {
   // Returns at once.
   virtual TakenListing Listing() { return {}; }
 
+  // Whether what a block lacks of the length that its stripe gives it counts as zeros. If not, a
+  // block of another length is another block.
+  virtual bool missing_ends_are_zeros() const { return false; }
+
   // The storage system's own name for the node; empty: none.
   virtual std::string storage_id() const { return ""; }
 };

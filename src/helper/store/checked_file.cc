@@ -25,6 +25,45 @@ CheckedFile::CheckedFile(std::string block_id, UniqueFd file, uint64_t bytes, si
 }
 
 absl::Status CheckedFile::ReadAt(uint64_t offset, std::span<uint8_t> out) {
+  if (!IsWithinAChunk(offset, out.size())) return ReadRange(offset, out);
+  const uint64_t begin = ChunkBegin(offset);
+  if (kept_at_ != begin) {
+    ECPIPE_RETURN_IF_ERROR(ReadRange(begin, RoomForChunk(begin)));
+    kept_at_ = begin;
+  }
+  CopyKept(offset, out);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> CheckedFile::TryReadAt(uint64_t offset, std::span<uint8_t> out) {
+  if (!IsWithinAChunk(offset, out.size())) return TryReadRange(offset, out);
+  const uint64_t begin = ChunkBegin(offset);
+  if (kept_at_ != begin) {
+    ECPIPE_ASSIGN_OR_RETURN(const bool read, TryReadRange(begin, RoomForChunk(begin)));
+    if (!read) return false;
+    kept_at_ = begin;
+  }
+  CopyKept(offset, out);
+  return true;
+}
+
+bool CheckedFile::IsWithinAChunk(uint64_t offset, size_t bytes) const {
+  return bytes > 0 && bytes < chunk_bytes_ && offset + bytes <= bytes_ &&
+         offset % chunk_bytes_ + bytes <= chunk_bytes_;
+}
+
+std::span<uint8_t> CheckedFile::RoomForChunk(uint64_t begin) {
+  kept_at_.reset();
+  kept_.resize(static_cast<size_t>(std::min<uint64_t>(chunk_bytes_, bytes_ - begin)));
+  return kept_;
+}
+
+void CheckedFile::CopyKept(uint64_t offset, std::span<uint8_t> out) const {
+  const auto from = static_cast<std::ptrdiff_t>(offset - *kept_at_);
+  std::copy_n(kept_.begin() + from, out.size(), out.begin());
+}
+
+absl::Status CheckedFile::ReadRange(uint64_t offset, std::span<uint8_t> out) {
   const Reach reach = ReachOf(offset, out.size());
   FilePieces pieces = PiecesOf(reach, out);
   uint64_t at = offset - reach.before;
@@ -38,7 +77,7 @@ absl::Status CheckedFile::ReadAt(uint64_t offset, std::span<uint8_t> out) {
   return Check(reach, offset, out, Patience::kWait).status();
 }
 
-absl::StatusOr<bool> CheckedFile::TryReadAt(uint64_t offset, std::span<uint8_t> out) {
+absl::StatusOr<bool> CheckedFile::TryReadRange(uint64_t offset, std::span<uint8_t> out) {
   const Reach reach = ReachOf(offset, out.size());
   FilePieces pieces = PiecesOf(reach, out);
   if (!pieces.Full())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,9 @@
 namespace ecpipe {
 
 // The file of a block that may have a checksum for each of its chunks. It reads the whole chunks
-// around the wanted range, and hands over only bytes that were checked. The derived class knows the
-// kind of the checksums, and where they are.
+// around the wanted range, and hands over only bytes that were checked. Of ranges within one chunk
+// it keeps the chunk, so that small slices in a row read and check it once. The derived class knows
+// the kind of the checksums, and where they are.
 class CheckedFile : public BlockReader {
  public:
   uint64_t bytes() const override { return bytes_; }
@@ -49,6 +51,16 @@ class CheckedFile : public BlockReader {
   // The error for a file that ends at `at`, before its length.
   virtual absl::Status EndedAt(uint64_t at) const = 0;
 
+  // Whether the range is a part of one chunk.
+  bool IsWithinAChunk(uint64_t offset, size_t bytes) const;
+  uint64_t ChunkBegin(uint64_t offset) const { return offset - offset % chunk_bytes_; }
+  // Makes room for the chunk that begins there.
+  std::span<uint8_t> RoomForChunk(uint64_t begin);
+  void CopyKept(uint64_t offset, std::span<uint8_t> out) const;
+  // Of any range, without what is kept.
+  absl::Status ReadRange(uint64_t offset, std::span<uint8_t> out);
+  absl::StatusOr<bool> TryReadRange(uint64_t offset, std::span<uint8_t> out);
+
   Reach ReachOf(uint64_t offset, size_t bytes) const;
   FilePieces PiecesOf(const Reach& reach, std::span<uint8_t> out);
   // True if all chunks of the range are right; false if that cannot be told without waiting.
@@ -62,6 +74,8 @@ class CheckedFile : public BlockReader {
   const uint64_t block_offset_;
   std::vector<uint8_t> before_;
   std::vector<uint8_t> after_;
+  std::vector<uint8_t> kept_;  // a chunk that was checked
+  std::optional<uint64_t> kept_at_;
 };
 
 }  // namespace ecpipe

@@ -13,6 +13,9 @@ namespace ecpipe {
 
 struct RootCalls::Call {
   enum class Phase { kWaits, kRuns, kDone, kGivenUp };
+
+  bool Ended() const { return phase == Phase::kDone || phase == Phase::kGivenUp; }
+
   std::function<void()> body;
   Phase phase = Phase::kWaits;  // guarded by the state's mutex, as what follows
   absl::Status refusal;         // why it was given up before it ran
@@ -74,12 +77,16 @@ std::shared_ptr<RootCalls::Call> RootCalls::Queue(std::function<void()> body) {
   return call;
 }
 
+bool RootCalls::AwaitEnd(State* state, Call* call, TimePoint time) {
+  MutexLock lock(&state->mutex);
+  while (!call->Ended() && state->changed.WaitUntil(lock, time)) {
+  }
+  return call->Ended();
+}
+
 absl::Status RootCalls::AwaitCall(State* state, Call* call, TimePoint deadline) {
   MutexLock lock(&state->mutex);
-  const auto open = [&] {
-    return call->phase == Call::Phase::kWaits || call->phase == Call::Phase::kRuns;
-  };
-  while (open() && state->changed.WaitUntil(lock, deadline)) {
+  while (!call->Ended() && state->changed.WaitUntil(lock, deadline)) {
   }
   if (call->phase == Call::Phase::kDone) return absl::OkStatus();
   if (!call->refusal.ok()) return call->refusal;

@@ -47,6 +47,9 @@ class RootCalls {
       return *std::move(*result_);
     }
 
+    // Waits until then, and goes on waiting for the call: whether it has come back, or never will.
+    bool HasEndedBy(TimePoint time) { return AwaitEnd(state_.get(), call_.get(), time); }
+
    private:
     friend class RootCalls;
     std::shared_ptr<State> state_;  // shared with RootCalls and its threads
@@ -68,6 +71,7 @@ class RootCalls {
  private:
   std::shared_ptr<Call> Queue(std::function<void()> body);
   static absl::Status AwaitCall(State* state, Call* call, TimePoint deadline);
+  static bool AwaitEnd(State* state, Call* call, TimePoint time);
   static void MakeCalls(const std::shared_ptr<State>& state);
 
   const std::shared_ptr<State> state_;  // shared with the threads, which may outlive this

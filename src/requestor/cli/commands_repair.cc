@@ -11,13 +11,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "base/bytes/size_text.h"
 #include "base/file_io.h"
-#include "base/mutex.h"
 #include "base/process/process_stats.h"
 #include "base/status.h"
 #include "model/block_id.h"
@@ -176,60 +175,32 @@ absl::Status ToNodes(const CommonArguments& common, const RepairTarget& target,
   return absl::OkStatus();
 }
 
-// Reads ranges of a file's blocks: from the node that has the block, or rebuilt.
-class FileBlocks {
- public:
-  FileBlocks(Requestor* requestor, const RepairTarget& options)
-      : requestor_(requestor), options_(options) {}
+// Fills `out` with a range of a block, read as `target` says.
+absl::Status ReadBlock(Requestor* requestor, RepairTarget target, const std::string& block_id,
+                       uint64_t offset, std::span<uint8_t> out) {
+  target.block_ids = {block_id};
+  target.offset = offset;
+  target.bytes = out.size();
+  size_t taken = 0;
+  const auto sink = [&](std::span<const uint8_t> bytes) -> absl::Status {
+    if (bytes.size() > out.size() - taken) return absl::InternalError("more bytes than wanted");
+    std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(taken));
+    taken += bytes.size();
+    return absl::OkStatus();
+  };
+  const absl::StatusOr<RepairReport> report = requestor->Read(target, sink);
+  if (!report.ok()) return Annotate(report.status(), "block " + block_id);
+  if (taken == out.size()) return absl::OkStatus();
+  return absl::InternalError("block " + block_id + " brought " + std::to_string(taken) + " of " +
+                             std::to_string(out.size()) + " bytes");
+}
 
-  absl::Status Read(const std::string& block_id, uint64_t offset, std::span<uint8_t> out) {
-    if (!IsLost(block_id)) {
-      const absl::Status direct = ReadBy(kDirectScheme, block_id, offset, out);
-      if (direct.ok() || absl::IsCancelled(direct)) return direct;
-      MutexLock lock(&mutex_);
-      lost_.insert(block_id);
-    }
-    return ReadBy(options_.scheme, block_id, offset, out);
-  }
-
-  size_t rebuilt() {
-    MutexLock lock(&mutex_);
-    return lost_.size();
-  }
-
- private:
-  bool IsLost(const std::string& block_id) {
-    MutexLock lock(&mutex_);
-    return lost_.contains(block_id);
-  }
-
-  absl::Status ReadBy(const std::string& scheme, const std::string& block_id, uint64_t offset,
-                      std::span<uint8_t> out) {
-    RepairTarget target = options_;
-    target.block_ids = {block_id};
-    target.scheme = scheme;
-    target.offset = offset;
-    target.bytes = out.size();
-    if (scheme == kDirectScheme) target.verify.clear();
-    size_t taken = 0;
-    const auto sink = [&](std::span<const uint8_t> bytes) -> absl::Status {
-      if (bytes.size() > out.size() - taken) return absl::InternalError("more bytes than wanted");
-      std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(taken));
-      taken += bytes.size();
-      return absl::OkStatus();
-    };
-    const absl::StatusOr<RepairReport> report = requestor_->Read(target, sink);
-    if (!report.ok()) return Annotate(report.status(), "block " + block_id);
-    if (taken == out.size()) return absl::OkStatus();
-    return absl::InternalError("block " + block_id + " brought " + std::to_string(taken) + " of " +
-                               std::to_string(out.size()) + " bytes");
-  }
-
-  Requestor* const requestor_;
-  const RepairTarget options_;
-  Mutex mutex_;
-  std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);  // that no node gives
-};
+ReadBlockFn ReadBy(Requestor* requestor, RepairTarget options) {
+  return [requestor, options = std::move(options)](const std::string& block_id, uint64_t offset,
+                                                   std::span<uint8_t> out) {
+    return ReadBlock(requestor, options, block_id, offset, out);
+  };
+}
 
 absl::Status RunReadFile(const CommonArguments& common, const ReadArguments& arguments) {
   const bool to_stdout = arguments.output == "-";
@@ -255,7 +226,11 @@ absl::Status RunReadFile(const CommonArguments& common, const ReadArguments& arg
     ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(arguments.output));
     output.emplace(std::move(file));
   }
-  FileBlocks blocks(requestor.get(), arguments.target);
+  RepairTarget direct = arguments.target;
+  direct.scheme = kDirectScheme;
+  direct.verify.clear();
+  DirectOrRebuilt blocks(ReadBy(requestor.get(), direct),
+                         ReadBy(requestor.get(), arguments.target));
   const FileRange range{arguments.target.block_ids[0], arguments.target.offset,
                         arguments.target.bytes};
   uint64_t written = 0;

@@ -56,6 +56,31 @@ absl::Status ReadPieces(const StripedFile::Part& part, const ReadBlockFn& read,
 
 }  // namespace
 
+absl::Status DirectOrRebuilt::Read(const std::string& block_id, uint64_t offset,
+                                   std::span<uint8_t> out) {
+  bool lost = false;
+  {
+    MutexLock lock(&mutex_);
+    const auto known = rebuilt_.find(block_id);
+    lost = known != rebuilt_.end() && known->second;
+  }
+  if (!lost) {
+    const absl::Status direct = direct_(block_id, offset, out);
+    if (direct.ok() || absl::IsCancelled(direct)) return direct;
+    lost =
+        absl::IsFailedPrecondition(direct) || absl::IsNotFound(direct) || absl::IsDataLoss(direct);
+    MutexLock lock(&mutex_);
+    bool& known = rebuilt_[block_id];
+    known = known || lost;
+  }
+  return rebuild_(block_id, offset, out);
+}
+
+size_t DirectOrRebuilt::rebuilt() const {
+  MutexLock lock(&mutex_);
+  return rebuilt_.size();
+}
+
 BlockRange RangeInBlock(const StripedFile::Part& part, size_t block, uint64_t begin, uint64_t end) {
   const uint64_t offset = BytesBefore(part, block, begin);
   return {offset, BytesBefore(part, block, end) - offset};

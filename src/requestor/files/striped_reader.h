@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "model/striped_file.h"
 
 namespace ecpipe {
@@ -27,6 +30,26 @@ BlockRange RangeInBlock(const StripedFile::Part& part, size_t block, uint64_t be
 // Fills `out` with a range of the named block. Called by several threads at once.
 using ReadBlockFn = std::function<absl::Status(const std::string& block_id, uint64_t offset,
                                                std::span<uint8_t> out)>;
+// Reads blocks from where they are, and rebuilds what cannot be read there. A block that the
+// coordinator says nobody can give, because it is on no node that can be used or is corrupt, is
+// rebuilt from then on; one that could not be read for another reason, such as a node that is busy,
+// is read again for its next range. Thread-safe.
+class DirectOrRebuilt {
+ public:
+  DirectOrRebuilt(ReadBlockFn direct, ReadBlockFn rebuild)
+      : direct_(std::move(direct)), rebuild_(std::move(rebuild)) {}
+
+  absl::Status Read(const std::string& block_id, uint64_t offset, std::span<uint8_t> out);
+  // Blocks of which a range was rebuilt.
+  size_t rebuilt() const;
+
+ private:
+  const ReadBlockFn direct_;
+  const ReadBlockFn rebuild_;
+  mutable Mutex mutex_;
+  std::map<std::string, bool> rebuilt_ ABSL_GUARDED_BY(mutex_);  // and whether it is lost
+};
+
 // Takes the file's bytes in order.
 using TakeBytesFn = std::function<absl::Status(std::span<const uint8_t> bytes)>;
 

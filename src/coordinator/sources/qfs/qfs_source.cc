@@ -44,15 +44,32 @@ bool HasGap(const QfsFile& file, uint64_t group, const Group& chunks) {
   return false;
 }
 
-// A data chunk that was never written is a hole. The recovery chunks say that the group was written
-// to its end: without one, what is missing may only be on its way.
-absl::Status CheckWrittenToEnd(const QfsFile& file, uint64_t group, const Group& chunks) {
+// Whether all chunks that the list lacks are holes, whose bytes are zeros. QFS writes the cells of
+// a group in turn and then its recovery chunks, so a group that ends before the file's length says
+// lacks its last data chunks alone. Without a recovery chunk, what is missing may only be on its
+// way; and one that is missing before another has bytes that nobody knows, so QFS, too, takes it
+// for damaged.
+absl::Status CheckHoles(const QfsFile& file, uint64_t group, const Group& chunks) {
+  const auto refuse = [&](int index, const std::string& what) {
+    return absl::FailedPreconditionError(
+        "group " + file.StripeId(group) + " has no " + what + " at address " +
+        std::to_string(file.GroupAddress(group) + static_cast<uint64_t>(index) * kQfsChunkBytes));
+  };
   for (int i = file.data; i < file.blocks(); ++i) {
     if (chunks[static_cast<size_t>(i)]) continue;
-    return absl::FailedPreconditionError(
-        "group " + file.StripeId(group) + " has no recovery chunk at address " +
-        std::to_string(file.GroupAddress(group) + static_cast<uint64_t>(i) * kQfsChunkBytes) +
-        ", so it is not written to its end");
+    absl::Status refused = refuse(i, "recovery chunk");
+    return absl::FailedPreconditionError(std::string(refused.message()) +
+                                         ", so it is not written to its end");
+  }
+  int written = 1;  // what is coded has a first chunk
+  for (int i = 0; i < file.data; ++i) {
+    if (chunks[static_cast<size_t>(i)]) written = i + 1;
+  }
+  for (int i = 0; i < written; ++i) {
+    if (chunks[static_cast<size_t>(i)]) continue;
+    absl::Status refused = refuse(i, "data chunk");
+    return absl::FailedPreconditionError(std::string(refused.message()) +
+                                         ", but chunks behind it; QFS writes no such hole");
   }
   return absl::OkStatus();
 }
@@ -114,6 +131,29 @@ bool IsTold(const absl::Status& status) {
   return status.ok() || absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
 }
 
+// In the order of their ids.
+const std::vector<InternalBlock>& ChunksOf(const NodeBlocks& blocks) {
+  static const std::vector<InternalBlock> kNone;
+  const auto pool = blocks.pools.find(kQfsPool);
+  return pool == blocks.pools.end() ? kNone : pool->second;
+}
+
+// Which of the lost chunks a node has, in this version or a newer one. It takes a step for each
+// chunk, since all lists have one order.
+std::vector<bool> RebuiltOf(const std::vector<InternalBlock>& lost,
+                            const std::vector<std::shared_ptr<const NodeBlocks>>& nodes) {
+  std::vector<bool> rebuilt(lost.size());
+  for (const auto& node : nodes) {
+    size_t i = 0;
+    for (const InternalBlock& has : ChunksOf(*node)) {
+      while (i < lost.size() && lost[i].id < has.id) ++i;
+      if (i == lost.size()) break;
+      if (lost[i].id == has.id && has.stamp >= lost[i].stamp) rebuilt[i] = true;
+    }
+  }
+  return rebuilt;
+}
+
 absl::Status CheckClaim(const std::string& block_id, const QfsPlace& is, const std::string& claim) {
   if (claim.empty()) return absl::OkStatus();
   ECPIPE_ASSIGN_OR_RETURN(const QfsPlace said, QfsPlace::OfClaim(claim));
@@ -136,7 +176,7 @@ absl::StatusOr<StripeFacts> QfsFacts(const QfsPlace& place,
                                   "file was changed between two answers; ask again");
   }
   ECPIPE_RETURN_IF_ERROR(
-      Annotate(CheckWrittenToEnd(file, place.group(), group), "block " + place.id.Name()));
+      Annotate(CheckHoles(file, place.group(), group), "block " + place.id.Name()));
   StripeFacts facts{file.StripeId(place.group()), file.Code(), {}, {}};
   for (int i = 0; i < file.blocks(); ++i) {
     const std::optional<QfsLayoutChunk>& chunk = group[static_cast<size_t>(i)];
@@ -199,8 +239,14 @@ absl::StatusOr<Answer> QfsSource::Asked(const AskFn<Answer>& ask) {
   size_t first = 0;
   {
     MutexLock lock(&mutex_);
-    while (asking_ >= kMaxAsking) {
-      if (asked_.WaitUntil(lock, deadline) || Clock::System().Now() < deadline) continue;
+    if (waiting_ >= kMaxWaiting) {
+      return absl::UnavailableError("too many questions to the metaserver wait already");
+    }
+    ++waiting_;
+    while (asking_ >= kMaxAsking && asked_.WaitUntil(lock, deadline)) {
+    }
+    --waiting_;
+    if (asking_ >= kMaxAsking) {
       return absl::UnavailableError("too many questions to the metaserver are under way");
     }
     ++asking_;
@@ -287,7 +333,7 @@ absl::StatusOr<StripedFile> QfsSource::FileAt(const std::string& path, uint64_t 
                               AskLayout(client, file, group));
       ECPIPE_ASSIGN_OR_RETURN(const Group chunks, GroupIn(file, group, layout));
       if (HasGap(file, group, chunks)) {
-        ECPIPE_RETURN_IF_ERROR(Annotate(CheckWrittenToEnd(file, group, chunks), path));
+        ECPIPE_RETURN_IF_ERROR(Annotate(CheckHoles(file, group, chunks), path));
       }
       StripedFile::Part part{group * group_bytes,
                              std::min(group_bytes, file.bytes - group * group_bytes),
@@ -373,18 +419,14 @@ absl::StatusOr<NodeLoss> QfsSource::LossOf(const NodeView& node,
   for (const std::string& block_id : running) {
     if (const auto chunk = ParseQfsChunk(block_id); chunk.ok()) repaired.insert(chunk->chunk);
   }
-  for (const auto& [pool, blocks] : had->pools) {
-    for (const InternalBlock& block : blocks) {
-      loss.loss.lost.Add(block.bytes);
-      const bool rebuilt = std::any_of(live.blocks.begin(), live.blocks.end(), [&](const auto& of) {
-        const InternalBlock* const found = FindBlockIn(*of, kQfsPool, block.id);
-        return found != nullptr && found->stamp >= block.stamp;
-      });
-      (rebuilt ? loss.loss.rebuilt : loss.loss.outstanding).Add(block.bytes);
-      if (rebuilt) continue;
-      ++loss.loss.of_unknown_groups;
-      if (repaired.contains(block.id)) ++loss.loss.repairs_running;
-    }
+  const std::vector<InternalBlock>& lost = ChunksOf(*had);
+  const std::vector<bool> rebuilt = RebuiltOf(lost, live.blocks);
+  for (size_t i = 0; i < lost.size(); ++i) {
+    loss.loss.lost.Add(lost[i].bytes);
+    (rebuilt[i] ? loss.loss.rebuilt : loss.loss.outstanding).Add(lost[i].bytes);
+    if (rebuilt[i]) continue;
+    ++loss.loss.of_unknown_groups;
+    if (repaired.contains(lost[i].id)) ++loss.loss.repairs_running;
   }
   return loss;
 }

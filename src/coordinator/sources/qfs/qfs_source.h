@@ -38,6 +38,8 @@ class QfsSource : public StripeSource {
   // Questions under way; those beyond wait, so that a storm of repairs does not become one of
   // connections.
   static constexpr int kMaxAsking = 16;
+  // Those that wait; further ones fail, because each holds a thread of the coordinator.
+  static constexpr int kMaxWaiting = 64;
 
   // All outlive the source.
   QfsSource(NodeRegistry* nodes, CorruptBlocks* corrupt, QfsOptions options, const Clock* clock)
@@ -53,6 +55,8 @@ class QfsSource : public StripeSource {
   absl::StatusOr<ReportedBlocks::Outcome> Record(BlockReport report) override;
   std::optional<SourceStatus> Overview() override;
   SystemNode NodeOf(const NodeView& node) override;
+  // What helpers have reported.
+  ReportedBlocks* reported() { return &reported_; }
   // By reports alone: a lost chunk is rebuilt when another live node reports it. What stripes the
   // outstanding ones are of is not asked, so they count as of unknown stripes.
   absl::StatusOr<NodeLoss> LossOf(const NodeView& node,
@@ -96,6 +100,7 @@ class QfsSource : public StripeSource {
   Mutex mutex_;
   CondVar asked_;
   int asking_ ABSL_GUARDED_BY(mutex_) = 0;
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t first_ ABSL_GUARDED_BY(mutex_) = 0;                    // the metaserver that answered last
   std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);  // by block
   std::optional<TimePoint> answered_ ABSL_GUARDED_BY(mutex_);   // the last time
@@ -104,7 +109,8 @@ class QfsSource : public StripeSource {
 
 // The stripe of a chunk at this place, from the metaserver's list of its group's chunks.
 // UNAVAILABLE: the list does not have the chunk as `place` has it, so the file was changed between
-// two answers. FAILED_PRECONDITION: the group is not complete. Pure.
+// two answers. FAILED_PRECONDITION: the list lacks chunks that are not known to
+// be zeros. Pure.
 absl::StatusOr<StripeFacts> QfsFacts(const QfsPlace& place,
                                      const std::vector<QfsLayoutChunk>& layout);
 

@@ -15,13 +15,12 @@
 #include "helper/store/directory.h"
 #include "helper/store/qfs/qfs_chunk_file.h"
 #include "helper/store/qfs/qfs_header.h"
+#include "helper/store/root_calls.h"
 #include "model/systems/qfs_chunk.h"
 
 namespace ecpipe {
 namespace {
 
-// Of all looks together: the coordinator waits two seconds for a part to start.
-constexpr Duration kOpenPatience = std::chrono::seconds(1);
 constexpr Duration kScanPatience = std::chrono::seconds(30);
 
 using OpenedChunk = absl::StatusOr<std::unique_ptr<BlockReader>>;
@@ -39,35 +38,7 @@ OpenedChunk OpenIn(int directory, const QfsChunkId& chunk) {
   return OpenQfsChunk(chunk, std::move(fd));
 }
 
-// What the directories found of one chunk; shared with a directory that answers too late.
-struct Search {
-  Mutex mutex;
-  std::unique_ptr<BlockReader> found ABSL_GUARDED_BY(mutex);
-  absl::Status failure ABSL_GUARDED_BY(mutex);
-
-  bool Ended() {
-    MutexLock lock(&mutex);
-    return found != nullptr || absl::IsDataLoss(failure);
-  }
-  void Note(OpenedChunk opened) {
-    MutexLock lock(&mutex);
-    if (opened.ok()) {
-      found = *std::move(opened);
-    } else if (!absl::IsNotFound(opened.status())) {
-      failure = opened.status();
-    }
-  }
-};
-
 using ChunkList = std::vector<std::pair<QfsChunkId, ListedBlock>>;
-
-// By directory; shared with one that answers too late.
-struct Scanned {
-  explicit Scanned(size_t directories) : chunks(directories) {}
-
-  Mutex mutex;
-  std::vector<ChunkList> chunks ABSL_GUARDED_BY(mutex);
-};
 
 absl::StatusOr<ChunkList> ListChunks(int parent) {
   const Directory directory = OpenDirectory(parent, ".");
@@ -93,16 +64,58 @@ absl::StatusOr<ChunkList> ListChunks(int parent) {
   }
 }
 
+UniqueFd OpenPath(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+// A chunk directory. All that may wait for its disk runs on threads of its own, so that one that
+// hangs or has vanished costs only itself.
+class ChunkDirectory {
+ public:
+  ChunkDirectory(const std::string& path, DirectoryOpener open)
+      : path_(path),
+        open_(open ? std::move(open) : DirectoryOpener(OpenPath)),
+        calls_(path),
+        listing_(path, 1) {}
+
+  const std::string& path() const { return path_; }
+
+  RootCalls::Pending<std::unique_ptr<BlockReader>> BeginOpen(const QfsChunkId& chunk) {
+    return Begin<std::unique_ptr<BlockReader>>(
+        &calls_, [chunk](int directory) { return OpenIn(directory, chunk); });
+  }
+  // It may take long, and must not keep those waiting who open chunks.
+  RootCalls::Pending<ChunkList> BeginListing() { return Begin<ChunkList>(&listing_, ListChunks); }
+
+ private:
+  // Opens the directory each time: it may have been mounted anew.
+  template <typename T>
+  RootCalls::Pending<T> Begin(RootCalls* calls, std::function<absl::StatusOr<T>(int)> work) {
+    return calls->Begin<T>(
+        [path = path_, open = open_, work = std::move(work)]() -> absl::StatusOr<T> {
+          const UniqueFd directory = open(path);
+          if (!directory.valid()) return ErrnoStatus(errno, "open chunk directory " + path);
+          return work(directory.get());
+        });
+  }
+
+  const std::string path_;
+  const DirectoryOpener open_;
+  RootCalls calls_;
+  RootCalls listing_;
+};
+
 class QfsStore : public BlockStore {
  public:
-  QfsStore(std::vector<std::string> directories, std::string storage_id, Duration scan_interval,
-           QfsDirectories::Opener open)
-      : storage_id_(std::move(storage_id)),
-        scan_interval_(scan_interval),
-        last_(directories.size()),
-        scans_(directories, open),
-        opens_(std::move(directories), std::move(open)),
-        thread_([this] { Run(); }) {}
+  QfsStore(const std::vector<std::string>& directories, std::string storage_id,
+           Duration scan_interval, const DirectoryOpener& open)
+      : storage_id_(std::move(storage_id)), scan_interval_(scan_interval) {
+    for (const std::string& path : directories) {
+      directories_.push_back(std::make_unique<ChunkDirectory>(path, open));
+    }
+    last_.resize(directories.size());
+    thread_ = Thread([this] { Run(); });
+  }
 
   ~QfsStore() override {
     {
@@ -118,27 +131,21 @@ class QfsStore : public BlockStore {
     if (chunk.version == 0) {
       return absl::NotFoundError("block " + block_id + " is being written or recovered");
     }
+    const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
     std::string reasons;
-    const TimePoint give_up = Clock::System().Now() + kOpenPatience;
     // What is found nowhere may have been moved to a directory that was looked at before.
     for (int look = 0; look < 2; ++look) {
-      const auto search = std::make_shared<Search>();
-      const std::vector<absl::Status> outcomes = opens_.Each(
-          give_up - Clock::System().Now(),
-          [&](size_t) -> QfsDirectories::Work {
-            return [search, chunk](int directory) {
-              search->Note(OpenIn(directory, chunk));
-              return absl::OkStatus();
-            };
-          },
-          [&] { return search->Ended(); });
       reasons.clear();
-      for (const absl::Status& outcome : outcomes) {
-        if (!outcome.ok()) reasons += "; " + std::string(outcome.message());
+      absl::Status failure;
+      for (OpenedChunk& opened : OpenInEach(chunk, deadline)) {
+        if (opened.ok()) return std::move(opened);
+        reasons += "; " + std::string(opened.status().message());
+        // That it could not be read says more than that it is not there.
+        if (!absl::IsNotFound(opened.status()) && !absl::IsDataLoss(failure)) {
+          failure = opened.status();
+        }
       }
-      MutexLock lock(&search->mutex);
-      if (search->found != nullptr) return std::move(search->found);
-      if (!search->failure.ok()) return search->failure;
+      if (!failure.ok()) return failure;
     }
     return absl::NotFoundError("block " + block_id + " is in no chunk directory that can be read" +
                                reasons);
@@ -159,8 +166,18 @@ class QfsStore : public BlockStore {
     return listing_;
   }
   std::string storage_id() const override { return storage_id_; }
+  bool missing_ends_are_zeros() const override { return true; }
 
  private:
+  // In each directory, in order.
+  std::vector<OpenedChunk> OpenInEach(const QfsChunkId& chunk, TimePoint deadline) {
+    std::vector<RootCalls::Pending<std::unique_ptr<BlockReader>>> pending;
+    for (const auto& directory : directories_) pending.push_back(directory->BeginOpen(chunk));
+    std::vector<OpenedChunk> opened;
+    for (auto& each : pending) opened.push_back(each.Await(deadline));
+    return opened;
+  }
+
   void Run() {
     while (true) {
       Scan();
@@ -177,29 +194,32 @@ class QfsStore : public BlockStore {
     return stopping_;
   }
 
+  // Waits for no directory that hangs once the store is to end.
+  absl::StatusOr<ChunkList> AwaitListing(RootCalls::Pending<ChunkList>* listing,
+                                         TimePoint deadline) {
+    constexpr Duration kLook = std::chrono::milliseconds(100);
+    TimePoint now = Clock::System().Now();
+    while (now < deadline && !stopping() && !listing->HasEndedBy(std::min(deadline, now + kLook))) {
+      now = Clock::System().Now();
+    }
+    return listing->Await(now);
+  }
+
   void Scan() {
-    const auto scanned = std::make_shared<Scanned>(scans_.size());
-    const std::vector<absl::Status> outcomes = scans_.Each(
-        kScanPatience,
-        [&](size_t i) -> QfsDirectories::Work {
-          return [scanned, i](int directory) -> absl::Status {
-            ECPIPE_ASSIGN_OR_RETURN(ChunkList chunks, ListChunks(directory));
-            MutexLock lock(&scanned->mutex);
-            scanned->chunks[i] = std::move(chunks);
-            return absl::OkStatus();
-          };
-        },
-        [this] { return stopping(); });
+    const TimePoint deadline = Clock::System().Now() + kScanPatience;
+    std::vector<RootCalls::Pending<ChunkList>> listings;
+    for (const auto& directory : directories_) listings.push_back(directory->BeginListing());
     StoreInventory inventory;
-    for (size_t i = 0; i < outcomes.size(); ++i) {
-      if (!outcomes[i].ok()) {
-        inventory.failed_roots.push_back(scans_.path(i) + ": " +
-                                         std::string(outcomes[i].message()));
+    for (size_t i = 0; i < listings.size(); ++i) {
+      absl::StatusOr<ChunkList> listed = AwaitListing(&listings[i], deadline);
+      if (listed.ok()) {
+        last_[i] = *std::move(listed);
+        continue;
       }
+      inventory.failed_roots.push_back(directories_[i]->path() + ": " +
+                                       std::string(listed.status().message()));
       // What only cannot be listed now has what it had.
-      if (!outcomes[i].ok() && !absl::IsNotFound(outcomes[i])) continue;
-      MutexLock lock(&scanned->mutex);
-      last_[i] = std::move(scanned->chunks[i]);
+      if (absl::IsNotFound(listed.status())) last_[i].clear();
     }
     std::map<int64_t, ListedBlock> chunks;  // of two versions the newer counts
     for (const ChunkList& in_directory : last_) {
@@ -222,10 +242,8 @@ class QfsStore : public BlockStore {
 
   const std::string storage_id_;
   const Duration scan_interval_;
+  std::vector<std::unique_ptr<ChunkDirectory>> directories_;
   std::vector<ChunkList> last_;  // by directory; used by the thread alone
-  // A listing may take long, and must not keep those waiting who open chunks.
-  QfsDirectories scans_;
-  QfsDirectories opens_;
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -236,14 +254,12 @@ class QfsStore : public BlockStore {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BlockStore>> OpenQfsStore(std::vector<std::string> directories,
-                                                         const std::string& chunkserver,
-                                                         Duration scan_interval,
-                                                         QfsDirectories::Opener open) {
+absl::StatusOr<std::unique_ptr<BlockStore>> OpenQfsStore(
+    const std::vector<std::string>& directories, const std::string& chunkserver,
+    Duration scan_interval, const DirectoryOpener& open) {
   if (directories.empty()) return absl::InvalidArgumentError("[helper] roots names no directory");
   ECPIPE_ASSIGN_OR_RETURN(std::string storage_id, QfsStorageId(chunkserver));
-  return std::make_unique<QfsStore>(std::move(directories), std::move(storage_id), scan_interval,
-                                    std::move(open));
+  return std::make_unique<QfsStore>(directories, std::move(storage_id), scan_interval, open);
 }
 
 }  // namespace ecpipe

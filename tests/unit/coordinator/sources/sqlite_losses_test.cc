@@ -79,6 +79,12 @@ TEST_F(SqliteLossesTest, TheLatestCountsAndWhatIsForgottenHasGone) {
   EXPECT_TRUE(losses_->Load("n3")->blocks.pools.empty()) << "its old pools are back";
 }
 
+TEST_F(SqliteLossesTest, BlocksOfAnySystemAreKept) {
+  const std::vector<InternalBlock> chunks = {{65539, 1, 1000}, {65540, 7, 64 << 20}};
+  EXPECT_EQ(UnpackBlocks(PackBlocks(chunks)).value(), chunks);
+  EXPECT_TRUE(absl::IsDataLoss(UnpackBlocks(PackBlocks({{0, 1, 1}})).status()));
+}
+
 TEST_F(SqliteLossesTest, DamageIsFound) {
   for (const char* blocks : {"x'00'", "zeroblob(24)"}) {
     Open();

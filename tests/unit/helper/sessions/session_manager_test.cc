@@ -139,6 +139,16 @@ TEST_F(SessionManagerTest, ABlockOfAnotherLengthIsRefused) {
                 "block block has 1000 bytes here, but the coordinator expects 1001");
 }
 
+TEST_F(SessionManagerTest, ABlockWhoseMissingEndIsZerosMayBeShorterButNotLonger) {
+  store_.zeros_follow = true;
+  RepairPart part = Part(1);
+  part.hops[0].block->bytes = 999;
+  ExpectRefused(part, absl::StatusCode::kFailedPrecondition, "the coordinator expects 999");
+  part.hops[0].block->bytes = 1001;
+  const absl::Status started = manager_->Start(part).status();
+  EXPECT_TRUE(started.ok()) << started;
+}
+
 TEST_F(SessionManagerTest, AStreamThatCannotBeOfferedLeavesNothing) {
   tcp_.refuse = true;
   ExpectRefused(Part(1), absl::StatusCode::kAlreadyExists, "already expects");

@@ -117,10 +117,12 @@ class FakeStore : public BlockStore {
     return std::make_unique<Writer>(this, bytes);
   }
   absl::StatusOr<StoreInventory> TakeInventory() override { return StoreInventory{}; }
+  bool missing_ends_are_zeros() const override { return zeros_follow; }
 
   const std::shared_ptr<Gate> disk = std::make_shared<Gate>();  // shared with hung reads
   Gate commits;
   bool full = false;
+  bool zeros_follow = false;
   std::atomic<bool> fail_commit{false};
   std::atomic<bool> fail_write{false};
   std::atomic<int> writers{0};  // that exist

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "base/mutex.h"
 
@@ -95,6 +96,47 @@ TEST(StripedReader, ABlockThatCannotBeReadEndsIt) {
   Striped striped(96);
   striped.blocks["b2"].clear();
   EXPECT_TRUE(absl::IsOutOfRange(striped.Range(1000, 1096).status()));
+}
+
+TEST(DirectOrRebuilt, OnlyABlockThatIsLostIsNotTriedAgain) {
+  absl::Status direct_says;
+  int directs = 0;
+  int rebuilds = 0;
+  DirectOrRebuilt blocks(
+      [&](const std::string&, uint64_t, std::span<uint8_t>) {
+        ++directs;
+        return direct_says;
+      },
+      [&](const std::string&, uint64_t, std::span<uint8_t>) {
+        ++rebuilds;
+        return absl::OkStatus();
+      });
+  Bytes out(10);
+  EXPECT_TRUE(blocks.Read("b0", 0, out).ok());
+  EXPECT_EQ(std::pair(directs, rebuilds), std::pair(1, 0));
+  EXPECT_EQ(blocks.rebuilt(), 0u);
+  int asked = 1;
+  for (const absl::Status& passing :
+       {absl::UnavailableError("lost"), absl::DeadlineExceededError("late"),
+        absl::ResourceExhaustedError("busy"), absl::InternalError("odd")}) {
+    direct_says = passing;
+    EXPECT_TRUE(blocks.Read("b0", 0, out).ok());
+    EXPECT_EQ(std::pair(directs, rebuilds), std::pair(asked + 1, asked)) << passing;
+    ++asked;
+  }
+  EXPECT_EQ(blocks.rebuilt(), 1u);
+  direct_says = absl::CancelledError("stop");
+  EXPECT_TRUE(absl::IsCancelled(blocks.Read("b0", 0, out)));
+  for (const auto& [block, definite] :
+       std::map<std::string, absl::Status>{{"b1", absl::FailedPreconditionError("no node has it")},
+                                           {"b2", absl::NotFoundError("absent")},
+                                           {"b3", absl::DataLossError("corrupt")}}) {
+    directs = rebuilds = 0;
+    direct_says = definite;
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(blocks.Read(block, 0, out).ok());
+    EXPECT_EQ(std::pair(directs, rebuilds), std::pair(1, 3)) << definite;
+  }
+  EXPECT_EQ(blocks.rebuilt(), 4u);
 }
 
 class FileRangeTest : public testing::Test {

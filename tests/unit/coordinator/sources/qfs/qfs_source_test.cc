@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <optional>
+#include <thread>
 
 #include "unit/coordinator/fakes.h"
 #include "unit/coordinator/sources/qfs/scripted_metaserver.h"
@@ -153,6 +155,26 @@ TEST_F(QfsSourceTest, AHoleInAFullGroupIsZeros) {
   EXPECT_EQ(facts->blocks[2], (StripeFacts::Block{"qfs.5.hole.134217728", 0}));
 }
 
+// Its bytes are not known to be zeros: QFS writes the cells of a group in turn.
+TEST_F(QfsSourceTest, AHoleBeforeAChunkIsRefused) {
+  for (const int missing : {0, 1}) {
+    const QfsLayoutChunk gone = chunks_[static_cast<size_t>(missing)];
+    chunks_.erase(chunks_.begin() + missing);
+    for (const absl::Status& status :
+         {Facts("qfs.5.65541.1").status(), source_.FileAt("/a b", 0).status()}) {
+      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+      EXPECT_THAT(std::string(status.message()),
+                  HasSubstr("no data chunk at address " + std::to_string(gone.address) +
+                            ", but chunks behind it"));
+    }
+    EXPECT_TRUE(source_.FileAt("/a b", 3 * kChunk).ok()) << "the other group has none";
+    chunks_.insert(chunks_.begin() + missing, gone);
+  }
+  chunks_.erase(chunks_.begin(), chunks_.begin() + 3);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Facts("qfs.5.65542.1").status()))
+      << "a group without data has no recovery chunks";
+}
+
 TEST_F(QfsSourceTest, AGroupThatIsNotWrittenToItsEndIsRefused) {
   chunks_.erase(chunks_.begin() + 4);
   const absl::Status status = Facts("qfs.5.65540.1").status();
@@ -259,6 +281,27 @@ TEST_F(QfsSourceTest, ASilentMetaserverLeavesTheNextItsShareOfTheTime) {
   EXPECT_EQ(silent.requests(), 1) << "the one that answered last is asked first";
 }
 
+TEST_F(QfsSourceTest, ThoseWhoWaitForASilentMetaserverAreLimited) {
+  ScriptedMetaServer silent([](const std::string&) { return std::string("OK\r\n"); });
+  QfsSource source(&nodes_, &corrupt_, {{silent.address()}, std::chrono::seconds(2), {}}, &clock_);
+  constexpr int kSurplus = 10;
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < QfsSource::kMaxAsking + QfsSource::kMaxWaiting + kSurplus; ++i) {
+    threads.emplace_back([&] {
+      const absl::Status status = source.FactsOf("qfs.5.65540.1", "").status();
+      EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+      const std::string message(status.message());
+      if (message.find("wait already") != std::string::npos) ++refused;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(refused, 1);
+  EXPECT_LE(refused, kSurplus);
+  Say(nullptr);
+  EXPECT_TRUE(Facts("qfs.5.65540.1").ok());
+}
+
 TEST_F(QfsSourceTest, AMetaserverThatIsNotThePrimaryIsNotTheLastToBeAsked) {
   for (const std::string answer : {"Status: -1008", "Status: -1009", "Status: -1010", "nonsense"}) {
     ScriptedMetaServer backup([answer](const std::string& request) {
@@ -339,6 +382,28 @@ TEST_F(QfsSourceTest, ADeadNodesChunksAreLostUntilAnotherReportsThem) {
   EXPECT_EQ(loss->loss.rebuilt.blocks, 1u);
   EXPECT_EQ(loss->loss.outstanding.blocks, 1u);
   EXPECT_EQ(source_.Overview()->blocks, 2u);
+  report("n3", 22003, {65000, 65539, 70000});
+  loss = source_.LossOf(*nodes_.Find("n1"), {});
+  EXPECT_EQ(loss->loss.rebuilt.blocks, 2u) << "on different nodes";
+}
+
+TEST_F(QfsSourceTest, AnOlderVersionElsewhereIsNoRebuiltChunk) {
+  const auto report = [&](const std::string& node, int server, int64_t chunk, uint64_t version) {
+    NodeRecord record = FakeNode(node);
+    record.incarnation = 1;
+    record.storage_id = "qfs.127.0.0.1_" + std::to_string(server);
+    ASSERT_TRUE(nodes_.Register(record).ok());
+    BlockChanges changes;
+    changes.added.push_back({{chunk, version, 1000}, 0});
+    ASSERT_TRUE(source_.Record({node, 1, 1, 0, {{kQfsPool, changes}}}).ok());
+  };
+  report("n1", 22001, 65540, 3);
+  clock_.Advance(std::chrono::seconds(6));
+  nodes_.Tick();
+  for (const auto& [version, rebuilt] : {std::pair{2u, 0u}, {3u, 1u}, {4u, 1u}}) {
+    report("n2", 22002, 65540, version);
+    EXPECT_EQ(source_.LossOf(*nodes_.Find("n1"), {})->loss.rebuilt.blocks, rebuilt) << version;
+  }
 }
 
 TEST_F(QfsSourceTest, ACorruptChunkThatIsRewrittenOnItsNodeIsReadAgain) {

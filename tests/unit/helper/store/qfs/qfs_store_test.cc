@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "helper/sessions/zero_ended_block.h"
 #include "helper/store/qfs/qfs_header.h"
 #include "model/corrupt_block.h"
 #include "unit/coordinator/store/scratch_directory.h"
@@ -31,9 +32,8 @@ class QfsStoreTest : public testing::Test {
       std::filesystem::create_directories(directories_.back());
     }
   }
-  std::unique_ptr<BlockStore> Store(QfsDirectories::Opener open = nullptr) {
-    auto store = OpenQfsStore(directories_, "10.0.0.7:22000", std::chrono::milliseconds(10),
-                              std::move(open));
+  std::unique_ptr<BlockStore> Store(const DirectoryOpener& open = nullptr) {
+    auto store = OpenQfsStore(directories_, "10.0.0.7:22000", std::chrono::milliseconds(10), open);
     EXPECT_TRUE(store.ok()) << store.status();
     return *std::move(store);
   }
@@ -345,6 +345,46 @@ TEST_F(QfsStoreTest, WhatCannotBeListedHasWhatItHad) {
   EXPECT_EQ(store->Listing().blocks->at(kQfsPool).size(), 2u);
   *broken = false;
   EXPECT_EQ(Awaited(store.get(), 2, 0).failed_roots.size(), 0u);
+}
+
+TEST_F(QfsStoreTest, SmallSlicesInARowReadAndCheckABlockOnce) {
+  const QfsBytes content = QfsContent(150'000);
+  const std::string path = WriteQfsChunk(directories_[0], kChunk, content);
+  const auto store = Store();
+  const auto reader = store->Open("qfs.5.65539.1");
+  ASSERT_TRUE(reader.ok());
+  EXPECT_EQ(Read(reader->get(), 65'536, 32'768).value(), Part(content, 65'536, 32'768));
+  // What the file has now is seen only where it is read.
+  Overwrite(path, 16384 + 98'304, {static_cast<uint8_t>(content[98'304] ^ 1)});
+  EXPECT_EQ(Read(reader->get(), 98'304, 32'768).value(), Part(content, 98'304, 32'768));
+  QfsBytes quick(100);
+  const auto had = (*reader)->TryReadAt(65'600, quick);
+  ASSERT_TRUE(had.ok());
+  EXPECT_TRUE(*had) << "it is kept, whatever the file system can tell";
+  EXPECT_EQ(quick, Part(content, 65'600, 100));
+  EXPECT_EQ(Read(reader->get(), 131'072, 18'928).value(), Part(content, 131'072, 18'928));
+  EXPECT_TRUE(absl::IsDataLoss(Read(reader->get(), 98'304, 32'768).status())) << "read again";
+  EXPECT_TRUE(absl::IsDataLoss(Read(reader->get(), 65'536, 100).status())) << "nothing is kept";
+}
+
+TEST_F(QfsStoreTest, WhatAChunkLacksCountsAsZeros) {
+  const QfsBytes content = QfsContent(70'000);
+  WriteQfsChunk(directories_[0], kChunk, content);
+  const auto store = Store();
+  EXPECT_TRUE(store->missing_ends_are_zeros());
+  ZeroEndedBlock block(store->Open("qfs.5.65539.1").value(), 200'000);
+  EXPECT_EQ(block.bytes(), 200'000u);
+  EXPECT_EQ(block.checksum(), (ChecksumKind{ChecksumKind::Type::kAdler32, kQfsChecksumBlock}));
+  QfsBytes whole = content;
+  whole.resize(200'000, 0);
+  EXPECT_EQ(Read(&block, 0, 200'000).value(), whole);
+  for (const size_t offset : {65'536, 69'999, 70'000, 190'000}) {
+    EXPECT_EQ(Read(&block, offset, 100).value(), Part(whole, offset, 100)) << offset;
+    QfsBytes quick(100, 1);
+    const auto had = block.TryReadAt(offset, quick);
+    ASSERT_TRUE(had.ok()) << had.status();
+    if (*had || offset >= 70'000) EXPECT_EQ(quick, Part(whole, offset, 100)) << offset;
+  }
 }
 
 TEST_F(QfsStoreTest, NeedsAPlaceOfItsChunkserver) {
