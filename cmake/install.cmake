@@ -1,6 +1,6 @@
 # A component a package (packages.cmake): coordinator, helper, command (`ecpipe`), library
-# (libecpipe.so), development (headers, CMake package, ecpipe.pc), hdfs. No package has samples,
-# nor qfs (what a QFS chunkserver's host needs, and its builder).
+# (libecpipe.so), development (headers, CMake package, ecpipe.pc), hdfs, qfs (what a QFS
+# chunkserver's host needs, and its builder). No package has samples.
 # All with `cmake --install BUILD`, one with `--component NAME`.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

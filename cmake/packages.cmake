@@ -61,6 +61,7 @@ ecpipe_package(command ecpipe)
 ecpipe_package(library libecpipe0)
 ecpipe_package(development libecpipe-dev)
 ecpipe_package(hdfs ecpipe-hdfs)
+ecpipe_package(qfs ecpipe-qfs)
 ecpipe_program(coordinator ecpipe-coordinator)
 ecpipe_program(helper ecpipe-helper)
 ecpipe_program(command ecpipe)
@@ -77,6 +78,8 @@ install(FILES ${CMAKE_SOURCE_DIR}/build/hdfs/maven/ecpipe-hdfs-${PROJECT_VERSION
   DESTINATION ${CMAKE_INSTALL_DATADIR}/java COMPONENT hdfs EXCLUDE_FROM_ALL)
 install(FILES integrations/hdfs/README.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ecpipe-hdfs COMPONENT hdfs EXCLUDE_FROM_ALL)
+install(FILES integrations/qfs/README.md
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ecpipe-qfs COMPONENT qfs EXCLUDE_FROM_ALL)
 
 set(CPACK_PACKAGE_NAME ecpipe)
 set(CPACK_PACKAGE_VENDOR ECPipe)
@@ -84,7 +87,7 @@ set(CPACK_PACKAGE_CONTACT "The ECPipe project <packages@ecpipe.invalid>")
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
 set(CPACK_VERBATIM_VARIABLES ON)
-set(CPACK_COMPONENTS_ALL coordinator helper command library development hdfs)
+set(CPACK_COMPONENTS_ALL coordinator helper command library development hdfs qfs)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -103,10 +106,18 @@ set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 set(CPACK_COMPONENT_DEVELOPMENT_DEPENDS library)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 # CPack's own shlibs come with scripts that call ldconfig, which Debian leaves to a trigger.
-configure_file(${scripts}/shlibs.in ${made}/library/shlibs @ONLY)
-configure_file(${scripts}/triggers ${made}/library/triggers COPYONLY)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA
-  ${made}/library/shlibs ${made}/library/triggers)
+foreach(component library qfs)
+  string(TOUPPER ${component} upper)
+  set(library libecpipe)
+  if(component STREQUAL qfs)
+    set(library libecpipe_qfs)
+  endif()
+  set(package ${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
+  configure_file(${scripts}/shlibs.in ${made}/${component}/shlibs @ONLY)
+  configure_file(${scripts}/triggers ${made}/${component}/triggers COPYONLY)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA
+    ${made}/${component}/shlibs ${made}/${component}/triggers)
+endforeach()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_HDFS_PACKAGE_SECTION java)
 set(CPACK_DEBIAN_HDFS_PACKAGE_ARCHITECTURE all)
@@ -141,6 +152,11 @@ set(CPACK_COMPONENT_HDFS_DESCRIPTION
 "ECPipe inside HDFS-3
 A jar for the class path of HDFS's clients and DataNodes: degraded reads and
 the reconstruction of lost blocks go through ECPipe.")
+
+set(CPACK_COMPONENT_QFS_DESCRIPTION
+"ECPipe inside QFS
+The library by which a QFS chunkserver recovers lost chunks through ECPipe, the
+headers that its builder includes, and a program that reads a chunk.")
 
 # For systems that are not Debian's: all of it in one archive.
 set(CPACK_ARCHIVE_COMPONENT_INSTALL OFF)

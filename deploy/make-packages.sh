@@ -10,9 +10,10 @@ usage() {
 Usage: deploy/make-packages.sh [--build DIR] [--output DIR] [--revision NUMBER]
                                [--contact "NAME <ADDRESS>"] [--fast]
 
-Makes the packages ecpipe-coordinator, ecpipe-helper, ecpipe, libecpipe0 and libecpipe-dev, those
-with their debug symbols (-dbgsym), and ecpipe-VERSION-Linux.tar.gz. Where Maven has made the jar
-of integrations/hdfs, ecpipe-hdfs as well. Needs `cmake --preset release` to have been built.
+Makes the packages ecpipe-coordinator, ecpipe-helper, ecpipe, libecpipe0, libecpipe-dev and
+ecpipe-qfs, those with their debug symbols (-dbgsym), and ecpipe-VERSION-Linux.tar.gz. Where Maven
+has made the jar of integrations/hdfs, ecpipe-hdfs as well. Needs `cmake --preset release` to have
+been built.
   --build DIR        the build (default: build/release)
   --output DIR       where the packages go (default: DIR/packages/out)
   --revision NUMBER  the Debian revision: VERSION-NUMBER (default: 1)
@@ -95,7 +96,7 @@ run_cpack() {
 }
 
 make_packages() {
-  local components="coordinator;helper;command;library;development"
+  local components="coordinator;helper;command;library;development;qfs"
   local jar=("$repository"/build/hdfs/maven/ecpipe-hdfs-*.jar)
   if [[ -e ${jar[0]} ]]; then
     components+=";hdfs"

@@ -24,7 +24,7 @@ SCRATCH = Path()
 SKIPPED = 77
 PACK_SECONDS = 240.0
 DAEMONS = ("ecpipe-coordinator", "ecpipe-helper")
-PACKAGES = (*DAEMONS, "ecpipe", "libecpipe0", "libecpipe-dev")
+PACKAGES = (*DAEMONS, "ecpipe", "libecpipe0", "libecpipe-dev", "ecpipe-qfs")
 NODES = ("a", "b", "c")
 UNITS = ("ecpipe-coordinator.service", *(f"ecpipe-helper@{node}.service" for node in NODES))
 TRIES = 10.0
@@ -78,6 +78,15 @@ class Contents(unittest.TestCase):
                      "share/doc/ecpipe/helper.toml"):
             self.assertRegex(names, rf"(?m)^[^/]+/{name}$")
         self.assertNotRegex(names, r"(?m)^(\./)?(etc|usr)/")
+
+    def test_qfs_has_what_its_readme_names(self) -> None:
+        names = run(["dpkg-deb", "--contents", self.deb("ecpipe-qfs")]).stdout
+        for name in (r"lib/(\S+/)?libecpipe_qfs\.so", r"lib/(\S+/)?libecpipe_qfs\.so\.0",
+                     "include/ecpipe_qfs.h", "include/ecpipe_ext_reader.h", "bin/qfs_chunk_reader",
+                     "share/doc/ecpipe/qfs-shim.conf", "share/doc/ecpipe-qfs/README.md.*"):
+            self.assertRegex(names, rf"(?m) \./usr/{name}( ->.*)?$")
+        needs = run(["dpkg-deb", "--field", self.deb("ecpipe-qfs"), "Depends"]).stdout
+        self.assertNotRegex(needs, "grpc|absl|protobuf|isal")
 
     def test_bash_completes(self) -> None:
         script = BUILD_DIR / "packages" / "completions" / "ecpipe"
@@ -135,7 +144,8 @@ class Life(unittest.TestCase):
             name = f"/etc/ecpipe/{daemon.removeprefix('ecpipe-')}.toml"
             self.assertEqual(self.root.run(daemon, "--check-config", "--config", name).stdout,
                              f"{name} is valid\n")
-        self.assertIn("libecpipe.so.0", self.root.run("ldconfig", "--print-cache").stdout)
+        for library in ("libecpipe.so.0", "libecpipe_qfs.so"):
+            self.assertIn(library, self.root.run("ldconfig", "--print-cache").stdout)
         self.assertIn("nologin", self.root.run("getent", "passwd", "ecpipe").stdout)
 
     def nothing_runs_yet(self, machine: Booted) -> None:

@@ -39,6 +39,7 @@ class Label:
 LABELS = (
     Label("unit", ("asan", "tsan")),
     Label("script", ("asan", "tsan")),
+    Label("shim", ("asan", "tsan"), tests_at_once=1, retried=True),  # against daemons of release
     Label("sim", ("asan",)),
     Label("fuzz", ("asan",)),
     Label("libfuzzer", ("asan",)),

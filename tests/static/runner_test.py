@@ -139,7 +139,7 @@ class Plans(unittest.TestCase):
     def test_selections(self) -> None:
         self.assertEqual(self.names([], ["cluster", "sim"], False),
                          {"release": ["cluster"], "asan": ["sim"]})
-        self.assertEqual(self.names(["tsan"], [], False), {"tsan": ["unit", "script"]})
+        self.assertEqual(self.names(["tsan"], [], False), {"tsan": ["unit", "script", "shim"]})
         self.assertEqual(self.names(["tsan"], ["cluster"], False), {"tsan": ["cluster"]})
         with self.assertRaisesRegex(ValueError, "nonsense"):
             make_plan([], ["nonsense"], False)

@@ -18,6 +18,8 @@ namespace {
 
 // How far the thread reads ahead of the caller, which writes to disk meanwhile.
 constexpr size_t kReadAheadBytes = 4u << 20;
+// And in how many frames: those of a byte would take a hundred times their length.
+constexpr size_t kReadAheadFrames = 1024;
 // The endpoint says itself that it was too slow; only one that says nothing is given up by us.
 constexpr std::chrono::milliseconds kGrace{500};
 constexpr int64_t kPaceBytes = 1 << 20;  // what has to come within stall_ms
@@ -234,7 +236,10 @@ Failure ChunkRead::ReadText(Connection* connection, const FrameHeader& header,
 
 bool ChunkRead::AwaitRoom() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return cancelled_ || held_bytes_ + kMaxDataBytes <= kReadAheadBytes; });
+  changed_.wait(lock, [&] {
+    return cancelled_ ||
+           (held_bytes_ + kMaxDataBytes <= kReadAheadBytes && held_.size() < kReadAheadFrames);
+  });
   return !cancelled_;
 }
 

@@ -207,6 +207,34 @@ TEST(ShimClose, WithTheReadAheadFull) {
   EXPECT_LT(idle.Close(), kPrompt);
 }
 
+// Each frame that is held takes more memory than its bytes, so their number has a limit as well.
+TEST(ShimClose, WithMoreFramesThanItHolds) {
+  constexpr int kFrames = 200'000;  // of a byte; the socket's buffers hold a tenth
+  const std::string content = Content(kFrames);
+  std::atomic<int> sent{0};
+  FakeEndpoint endpoint([&](FakeConnection& connection) {
+    connection.ReadRequest();
+    connection.SendHeader(kFrames);
+    while (sent < kFrames && connection.SendData(content.substr(static_cast<size_t>(sent), 1))) {
+      ++sent;
+    }
+    connection.SendEnd(kFrames);
+  });
+  const Config config(endpoint.address(), kPatient);
+  Recovery recovery(config, ChunkOfBytes(kFrames));
+  EXPECT_EQ(recovery.Read(1).code, ECPIPE_QFS_OK);
+  int before = -1;
+  for (int now = sent; now != before; now = sent) {
+    before = now;
+    // sleep-ok: nothing tells that the endpoint has come to a halt
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // sleep-ok: as above
+  }
+  EXPECT_LT(before, kFrames / 2);
+  const Recovery::Outcome rest = recovery.ReadAll();
+  EXPECT_EQ(rest.code, ECPIPE_QFS_OK) << rest.message;
+  EXPECT_TRUE(rest.bytes == content.substr(1));
+}
+
 TEST(ShimMany, RecoveriesAtOnceDoNotMix) {
   constexpr int kRecoveries = 12;
   FakeEndpoint endpoint([](FakeConnection& connection) {

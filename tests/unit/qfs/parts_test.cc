@@ -148,6 +148,16 @@ TEST(Frame, EachByteOfAHeaderCounts) {
   }
 }
 
+TEST(Frame, AnotherVersionOfTheProtocolIsNamed) {
+  FrameHeaderBytes newer = EncodeFrameHeader(FrameType::kData, nullptr, 0);
+  newer[4] = 2;
+  FrameHeader header;
+  const Failure refused = DecodeFrameHeader(newer, &header);
+  EXPECT_EQ(refused.code, ECPIPE_QFS_DATA_LOSS);
+  EXPECT_THAT(refused.message,
+              HasSubstr("the endpoint speaks protocol version 2. Compare the versions"));
+}
+
 TEST(Frame, ARequestSaysWhatTheProtocolWants) {
   Settings settings;
   settings.scheme = "rp";
