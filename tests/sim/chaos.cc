@@ -199,7 +199,7 @@ void World::BeginRecovery(const std::string& node) {
           RecoveryRequest request;
           request.node = node;
           ECPIPE_RETURN_IF_ERROR(
-              static_cast<CoordinatorHost*>(host)->recoveries().Begin(request, false).status());
+              static_cast<CoordinatorHost*>(host)->recoveries().Begin(request, IfLive::kRefuse).status());
           return true;
         });
     scheduler_.Trace("recovery of " + node + ": " + StatusText(begun.status()));

@@ -215,6 +215,21 @@ void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
   DispatchAll(ids, event::CancelHosted{absl::CancelledError("the recovery was cancelled")});
 }
 
+void RepairCoordinator::CancelHosted(uint64_t recovery_id,
+                                     const std::set<std::string>& block_ids) {
+  std::vector<RepairId> ids;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [repair_id, tracked] : repairs_) {
+      const RepairRecord& record = tracked.repair.record();
+      const bool named = absl::c_any_of(
+          record.block_ids, [&](const std::string& id) { return block_ids.contains(id); });
+      if (record.recovery_id == recovery_id && named) ids.push_back(repair_id);
+    }
+  }
+  DispatchAll(ids, event::CancelHosted{absl::CancelledError("the node has the block again")});
+}
+
 void RepairCoordinator::Expire() {
   const TimePoint now = clock_->Now();
   std::vector<Heard> heard;

@@ -304,8 +304,13 @@ class CommandLine {
                      "is 120 unless configured")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.0, 604800.0));
-    recover->add_flag("--even-if-live", recovery_.even_if_live,
-                      "Rebuild even if the node's helper runs");
+    CLI::Option* const all = recover->add_flag("--even-if-live", recovery_.even_if_live,
+                                               "Rebuild even if the node's helper runs");
+    recover
+        ->add_flag("--missing", recovery_.missing,
+                   "If the node's helper runs, rebuild what it does\n"
+                   "not have: a disk of it is lost")
+        ->excludes(all);
     recover->add_flag("--detach", recovery_.detach,
                       "Start the recovery and do not wait for its end");
     AddExample(recover, "ecpipe recover-node node-5 --delay 0");

@@ -225,7 +225,7 @@ class CoordinatorApi {
   virtual absl::StatusOr<BlockLocation> LocateBlock(const std::string& block_id) = 0;
   // Returns the id of the recovery. The coordinator goes on by itself.
   virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& request,
-                                                 bool even_if_live) = 0;
+                                                 IfLive if_live) = 0;
   virtual absl::Status ChangeRecovery(uint64_t recovery_id, RecoveryChange change) = 0;
   // The recovery with this id, or for 0 all recoveries, newest first.
   virtual absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t recovery_id) = 0;
