@@ -52,10 +52,10 @@ RecoveryState RecoveryStateNamed(const std::string& name) {
 
 namespace {
 
-constexpr WaitKind kWaitKinds[] = {
-    WaitKind::kNext,   WaitKind::kPaused, WaitKind::kStarting,  WaitKind::kDelay,
-    WaitKind::kComparing, WaitKind::kStreams, WaitKind::kSurvivors, WaitKind::kTarget,
-    WaitKind::kLimit,  WaitKind::kHelper, WaitKind::kFailed};
+constexpr WaitKind kWaitKinds[] = {WaitKind::kNext,      WaitKind::kPaused,    WaitKind::kStarting,
+                                   WaitKind::kDelay,     WaitKind::kComparing, WaitKind::kStreams,
+                                   WaitKind::kSurvivors, WaitKind::kTarget,    WaitKind::kLimit,
+                                   WaitKind::kHelper,    WaitKind::kFailed};
 
 }  // namespace
 

@@ -120,10 +120,9 @@ CoordinatorHost::CoordinatorHost(CoordinatorState* state, Network* network)
       repairs_(std::make_unique<RepairCoordinator>(&catalog_, &journal_, helpers_.get(),
                                                    &Clock::System(), RepairCoordinator::Options{},
                                                    &hosted_watch_)),
-      recoveries_(std::make_unique<RecoveryManager>(
-          &catalog_, &journal_, repairs_.get(), helpers_.get(), &news_, &Clock::System(),
-          RecoveryManager::Options{})) {
-}
+      recoveries_(std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(),
+                                                    helpers_.get(), &news_, &Clock::System(),
+                                                    RecoveryManager::Options{})) {}
 
 CoordinatorHost::~CoordinatorHost() {
   hosted_watch_.Stop();

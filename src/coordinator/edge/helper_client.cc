@@ -35,7 +35,7 @@ HelperClient::Stub HelperClient::StubFor(const std::string& control_address) {
   MutexLock lock(&mutex_);
   Stub& stub = stubs_[control_address];
   if (stub == nullptr) {
-    const std::shared_ptr<grpc::Channel> channel = 
+    const std::shared_ptr<grpc::Channel> channel =
         MakeChannel(control_address, security_, Role::kHelper);
     channel->GetState(/*try_to_connect=*/true);  // ready before the first repair needs it
     stub = v1::HelperService::NewStub(channel);

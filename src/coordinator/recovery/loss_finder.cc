@@ -91,8 +91,8 @@ std::optional<std::string> LossFinder::LostForGood(const std::string& block_id) 
   const auto answers = helpers_->FindBlocks(questions, kPatience);
   std::string gone;
   for (size_t i = 0; i < answers.size(); ++i) {
-    const bool denied = answers[i].ok() && !answers[i]->empty() &&
-                        absl::IsNotFound(answers[i]->front().status());
+    const bool denied =
+        answers[i].ok() && !answers[i]->empty() && absl::IsNotFound(answers[i]->front().status());
     if (denied) {
       gone += "; " + questions[i].block_ids[0] + " on " + questions[i].helper.node + ": " +
               std::string(answers[i]->front().status().message());
@@ -105,8 +105,8 @@ std::optional<std::string> LossFinder::LostForGood(const std::string& block_id) 
     return std::nullopt;
   }
   return "block " + block_id + " is lost: k = " + std::to_string((*code)->k()) +
-         " blocks are needed, and no more than " + std::to_string(possible.size()) +
-         " survive" + gone;
+         " blocks are needed, and no more than " + std::to_string(possible.size()) + " survive" +
+         gone;
 }
 
 }  // namespace ecpipe

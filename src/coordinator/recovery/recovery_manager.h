@@ -150,8 +150,8 @@ class RecoveryManager {
   HostedNews* const news_;
   const Clock* const clock_;
   const Options options_;
-  LossFinder finder_;                 // used by the thread
-  TimePoint questions_rest_till_{};   // the same
+  LossFinder finder_;                // used by the thread
+  TimePoint questions_rest_till_{};  // the same
   const TimePoint started_;
 
   Mutex mutex_;

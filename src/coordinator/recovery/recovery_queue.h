@@ -93,8 +93,8 @@ class RecoveryQueue {
     TimePoint joined;
     State state = State::kReady;
     int attempts = 0;
-    int failures = 0;    // attempts that proved something
-    std::string reason;  // of the last failure
+    int failures = 0;                   // attempts that proved something
+    std::string reason;                 // of the last failure
     WaitKind kind = WaitKind::kFailed;  // the same
     double key = 0;                     // while kReady: its key in ready_
     TimePoint until{};                  // while kPausing

@@ -215,8 +215,7 @@ void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
   DispatchAll(ids, event::CancelHosted{absl::CancelledError("the recovery was cancelled")});
 }
 
-void RepairCoordinator::CancelHosted(uint64_t recovery_id,
-                                     const std::set<std::string>& block_ids) {
+void RepairCoordinator::CancelHosted(uint64_t recovery_id, const std::set<std::string>& block_ids) {
   std::vector<RepairId> ids;
   {
     MutexLock lock(&mutex_);

@@ -11,13 +11,11 @@
 
 namespace ecpipe {
 
-grpc::Status HelperServiceImpl::StartPart(grpc::ServerContext*,
-                                          const v1::StartPartRequest* request,
+grpc::Status HelperServiceImpl::StartPart(grpc::ServerContext*, const v1::StartPartRequest* request,
                                           v1::StartPartResponse* response) {
   absl::StatusOr<RepairPart> part = PartFromProto(request->part());
   if (!part.ok()) return ToGrpc(part.status());
-  const absl::StatusOr<std::optional<ChecksumKind>> checksum =
-      sessions_->Start(*std::move(part));
+  const absl::StatusOr<std::optional<ChecksumKind>> checksum = sessions_->Start(*std::move(part));
   if (!checksum.ok()) return ToGrpc(checksum.status());
   if (checksum->has_value()) *response->mutable_checksum() = ChecksumToProto(**checksum);
   on_start_();

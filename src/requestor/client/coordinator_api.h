@@ -82,6 +82,7 @@ struct NodeStatus {
   double seconds_since_heartbeat = 0;
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
+  bool counting = false;                  // the helper has not counted all of its blocks yet
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
   bool answers = false;                   // whether the helper has answered with `counters`
   // Of a live node that does not answer: why not; whether the coordinator has tried its ports; and

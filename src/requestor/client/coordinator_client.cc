@@ -224,8 +224,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
                          static_cast<int>(response.block_index())};
   }
 
-  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& wanted,
-                                         IfLive if_live) override {
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& wanted, IfLive if_live) override {
     v1::BeginRecoveryRequest request;
     *request.mutable_spec() = RecoveryRequestToProto(wanted);
     request.set_even_if_live(if_live == IfLive::kRebuildAll);

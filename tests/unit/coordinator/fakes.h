@@ -221,7 +221,8 @@ class FakeHelpers : public HelperGateway {
 
   Mutex mutex;
   std::set<std::string> down;
-  std::map<std::string, absl::StatusOr<uint64_t>> missing;  // what is found of these; no part can read them
+  std::map<std::string, absl::StatusOr<uint64_t>>
+      missing;                                  // what is found of these; no part can read them
   std::map<std::string, PartProgress> answers;  // by node
   std::set<std::string> asked;
   std::function<void()> on_ask;

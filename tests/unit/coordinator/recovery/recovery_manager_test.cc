@@ -222,8 +222,10 @@ TEST_F(RecoveryManagerTest, PauseResumeCancel) {
 TEST_F(RecoveryManagerTest, WhatIsRefused) {
   RecoveryRequest live = Request();
   live.node = "n1";
-  EXPECT_THAT(std::string(manager_->Begin(live, IfLive::kRefuse).status().message()), HasSubstr("is live"));
-  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(Request({"nowhere"}), IfLive::kRefuse).status()));
+  EXPECT_THAT(std::string(manager_->Begin(live, IfLive::kRefuse).status().message()),
+              HasSubstr("is live"));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(manager_->Begin(Request({"nowhere"}), IfLive::kRefuse).status()));
   RecoveryRequest nobody = Request();
   nobody.node = "";
   EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(nobody, IfLive::kRebuildAll).status()));

@@ -171,6 +171,8 @@ TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
         "UPDATE repair_blocks SET position = 64 WHERE repair_id = 1 AND position = 2",
         "UPDATE repair_blocks SET block_id = NULL WHERE repair_id = 1 AND position = 1",
         "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 1",
+        "UPDATE repair_blocks SET block_id = NULL WHERE repair_id = 1 AND position = 2",
+        "UPDATE repairs SET first_byte = -1 WHERE repair_id = 1",
         "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 0",
         "INSERT INTO repair_blocks WITH RECURSIVE c(p) AS (SELECT 3 UNION ALL SELECT p + 1 FROM c"
         " WHERE p < 64) SELECT 1, p, 'b', NULL, 0 FROM c"}) {
@@ -198,6 +200,7 @@ TEST_F(SqliteJournalTest, DamagedRecoveryIsLeftOut) {
         "UPDATE recoveries SET slice_bytes = 67108865 WHERE recovery_id = 1",
         "UPDATE recoveries SET slice_bytes = -1 WHERE recovery_id = 1",
         "UPDATE recoveries SET streams_per_node = 4294967296 WHERE recovery_id = 1",
+        "UPDATE recoveries SET done_bytes = -1 WHERE recovery_id = 1",
         "UPDATE recovery_targets SET position = 5 WHERE recovery_id = 1 AND position = 1",
         "DELETE FROM recovery_targets WHERE recovery_id = 1 AND position = 0"}) {
     RecoveryRecord record;
