@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +134,7 @@ class Returned(RecoveryCase):
         helper.kill()
         wait_until(lambda: self.cluster.node_status()["node-1"]["state"] == "dead", HANG,
                    "the death")
+        self.assertIn("node.dead", self.cluster.coordinator.log_file.read_text())
         recovery_id = self.cluster.cli_json("recover-node", "node-1", "--detach")["recovery_id"]
         waiting = self.show(recovery_id)
         self.assertEqual((waiting["state"], waiting["running_blocks"]), ("running", 0))
@@ -272,6 +274,24 @@ class Reasons(RecoveryCase):
         self.assertIn("--streams", streams["reason"])
         self.assertIn("node-", streams["reason"])
         self.cluster.cli("recovery", "cancel", str(recovery_id))
+
+
+class KilledRequestor(RecoveryCase):
+    coordinator_settings = {"timeouts": {"abandon_after_seconds": 2.0}}
+    block_bytes = 16 << 20
+    file_bytes = 4 * (16 << 20)
+
+    def test_its_repair_does_not_stay_running(self) -> None:
+        process = self.begin_read(self.block(0, 0)["block_id"])
+        process.kill()
+        process.communicate()
+
+        def newest() -> dict[str, Any]:
+            return json.loads(self.cluster.cli("status", "--json").stdout)["repairs"][0]
+        wait_until(lambda: newest()["state"] != "running", HANG, "the repair's end")
+        self.assertEqual(newest()["state"], "failed")
+        self.assertIn("fell silent", newest()["detail"])
+        self.assert_nothing_left()
 
 
 class Unrepairable(RecoveryCase):

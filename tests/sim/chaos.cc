@@ -167,7 +167,7 @@ std::string World::FreeNode(const Stripe& stripe) {
   for (const auto& [node, helper] : helpers_) {
     const bool holds = std::any_of(stripe.blocks.begin(), stripe.blocks.end(),
                                    [&](const BlockPlace& place) { return place.node == node; });
-    if (helper != nullptr && !holds) free.push_back(node);
+    if (helper != nullptr && !holds && !wiped_.contains(node)) free.push_back(node);
   }
   return free.empty() ? "" : scheduler_.random().Pick(free);
 }
@@ -200,7 +200,7 @@ void World::BeginRecovery(const std::string& node) {
                               request.node = node;
                               ECPIPE_RETURN_IF_ERROR(static_cast<CoordinatorHost*>(host)
                                                          ->recoveries()
-                                                         .Begin(request, IfLive::kRefuse)
+                                                         .Begin(request, IfLive::kRebuildMissing)
                                                          .status());
                               return true;
                             });
