@@ -134,7 +134,8 @@ class Returned(RecoveryCase):
         helper.kill()
         wait_until(lambda: self.cluster.node_status()["node-1"]["state"] == "dead", HANG,
                    "the death")
-        self.assertIn("node.dead", self.cluster.coordinator.log_file.read_text())
+        wait_until(lambda: "node.dead" in self.cluster.coordinator.log_file.read_text(), HANG,
+                   "a line of the log")
         recovery_id = self.cluster.cli_json("recover-node", "node-1", "--detach")["recovery_id"]
         waiting = self.show(recovery_id)
         self.assertEqual((waiting["state"], waiting["running_blocks"]), ("running", 0))

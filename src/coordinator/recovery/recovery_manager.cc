@@ -13,6 +13,7 @@ namespace {
 constexpr int kKeptRecoveries = 100;  // that have ended
 constexpr size_t kWindow = 32;        // blocks that a policy chooses among
 constexpr Duration kSuspicion = std::chrono::seconds(10);
+constexpr Duration kListAgain = std::chrono::seconds(5);  // after the catalog could not be read
 // A node that does not answer holds up all recoveries for so long at most a time.
 constexpr Duration kQuestionsRest = std::chrono::seconds(10);
 
@@ -221,6 +222,8 @@ bool RecoveryManager::Turn() {
     if (!listed.ok()) {
       Log(LogLevel::kError, "recovery.list_failed",
           {{"recovery", IdText(id)}, {"status", StatusText(listed.status())}});
+      MutexLock lock(&mutex_);
+      recoveries_.at(id)->ask_again = clock_->Now() + kListAgain;
     }
   }
   for (const RecoveryId id : running) {

@@ -168,6 +168,8 @@ void RecoveryQueue::Wait(const std::string& block_id, WaitKind kind, const absl:
                          TimePoint now) {
   Item* const item = Running(block_id);
   if (item == nullptr) return;
+  // That wrong bytes could not be located does not make them right.
+  if (item->block.uncertain) return Fail(block_id, why, now);
   NoteFailure(item, kind, why);
   Pause(block_id, item, now);
 }

@@ -71,7 +71,7 @@ class RecoveryQueue {
   void Start(const std::string& block_id);
   void Done(const std::string& block_id);
   void Fail(const std::string& block_id, const absl::Status& why, TimePoint now);
-  // The repair failed for a reason that may pass.
+  // The repair failed for a reason that may pass; after wrong bytes it counts as Fail.
   void Wait(const std::string& block_id, WaitKind kind, const absl::Status& why, TimePoint now);
 
   // Whether every block is done, given up, or on its node.

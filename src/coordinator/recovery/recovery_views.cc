@@ -80,7 +80,9 @@ std::optional<RecoveryWait> RecoveryManager::WhyIdle(const Recovery& recovery) {
 }
 
 std::vector<RecoveryWait> RecoveryManager::WaitsOf(const Recovery& recovery) {
-  if (recovery.queue.counts().waiting == 0) return {};
+  // A node that does not say what it has may hold up all that is still to be listed.
+  const bool comparing = recovery.compared_with && recovery.list_after;
+  if (recovery.queue.counts().waiting == 0 && !comparing) return {};
   if (std::optional<RecoveryWait> idle = WhyIdle(recovery)) return {*std::move(idle)};
   const Nodes nodes = NodesFor(recovery);
   const bool own = recovery.record.request.streams_per_node != 0;

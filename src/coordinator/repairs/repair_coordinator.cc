@@ -182,6 +182,12 @@ void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
   if (!interrupted.empty()) busy_.DistrustUntil(clock_->Now() + kDistrust);
   for (RepairRecord record : interrupted) {
     if (record.hosts.empty()) continue;
+    if (record.hosts.size() != record.block_ids.size()) {
+      Log(LogLevel::kError, "journal.damaged",
+          {{"record", "repair " + RepairIdText(record.repair_id)},
+           {"status", "it has not one host for each block; it is not taken up"}});
+      continue;
+    }
     record.state = RepairState::kRunning;
     record.ended_unix_ms = 0;
     std::string stripe_id;

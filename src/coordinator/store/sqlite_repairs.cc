@@ -73,12 +73,7 @@ absl::Status DecodeFields(SqliteDb* db, const SqliteStatement& row, RepairRecord
   record->started_unix_ms = row.Int(9);
   record->ended_unix_ms = row.Int(10);
   record->detail = row.Bytes(11);
-  if (row.Int(2) < 0 || row.Int(3) < 0) return absl::DataLossError("its range is negative");
-  ECPIPE_RETURN_IF_ERROR(LoadBlocks(db, record));
-  if (record->hosts.empty() || record->hosts.size() == record->block_ids.size()) {
-    return absl::OkStatus();
-  }
-  return absl::DataLossError("it has not one host for each block");
+  return LoadBlocks(db, record);
 }
 
 absl::StatusOr<RepairRecord> DecodeRepair(SqliteDb* db, const SqliteStatement& row) {

@@ -261,7 +261,7 @@ TEST(NodeTableTest, NodesAreFoundByTheirStoragesName) {
 TEST(NodeTableTest, TellsOfEachDeathOnce) {
   NodeTable table(kDeadAfter);
   ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());
-  ASSERT_TRUE(table.AddDead(Node("long dead"), seconds(99), At(0)).ok());
+  ASSERT_TRUE(table.AddDead(Node("long-dead"), seconds(99), At(0)).ok());
   EXPECT_TRUE(table.TakeTurns(At(10)).empty());
   std::vector<NodeTable::Turn> turns = table.TakeTurns(At(12));
   ASSERT_EQ(turns.size(), 1u);

@@ -31,6 +31,7 @@ class RecoveryManagerTest : public testing::Test {
     Register("spare");
     RecoveryManager::Options recovery;
     recovery.queue.first_pause = std::chrono::milliseconds(1);
+    recovery.queue.longest_pause = std::chrono::milliseconds(50);
     recovery.queue.max_attempts = 3;
     recovery.streams_per_node = 4;
     recovery.delay = delay_;
@@ -278,7 +279,7 @@ TEST_F(RecoveryManagerTest, AHostThatRefusesIsPassedOver) {
   const RecoveryView view = View(id);
   EXPECT_EQ(view.record.state, RecoveryState::kRunning);
   EXPECT_EQ(view.record.failed_blocks, 0u);
-  EXPECT_EQ(view.blocked[0].kind, WaitKind::kTarget);
+  EXPECT_EQ(view.blocked[0].kind, WaitKind::kHelper);
   EXPECT_THAT(view.blocked[0].reason, HasSubstr("spare: refused"));
   set_down({});
   ASSERT_TRUE(RunToEnd(id));
@@ -290,7 +291,10 @@ TEST_F(RecoveryManagerTest, TooFewSurvivorsAreWaitedForUnlessTheirNodesDenyTheir
     MutexLock lock(&helpers_.mutex);
     helpers_.down = {"n1", "n2", "n3", "n4", "n5", "n6"};
   }
-  const RecoveryId id = Begin(Request());
+  Register("n0");  // or the coordinator, which has just started, would wait for it
+  const absl::StatusOr<RecoveryId> begun = manager_->Begin(Request(), IfLive::kRebuildAll);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  const RecoveryId id = *begun;
   ASSERT_TRUE(WaitFor([&] {
     const RecoveryView view = View(id);
     return !view.blocked.empty() && view.blocked[0].attempts > 4;
@@ -309,7 +313,8 @@ TEST_F(RecoveryManagerTest, TooFewSurvivorsAreWaitedForUnlessTheirNodesDenyTheir
       helpers_.missing.emplace(block, absl::NotFoundError("no root has it"));
     }
   }
-  ASSERT_TRUE(RunToEnd(id));
+  ASSERT_TRUE(RunToEnd(id)) << View(id).blocked.at(0).block_id << ": "
+                            << View(id).blocked.at(0).reason;
   const RecoveryView view = View(id);
   EXPECT_EQ(view.record.state, RecoveryState::kPartial);
   ASSERT_EQ(view.record.failed_blocks, 1u);
@@ -317,6 +322,20 @@ TEST_F(RecoveryManagerTest, TooFewSurvivorsAreWaitedForUnlessTheirNodesDenyTheir
   EXPECT_EQ(view.blocked[0].block_id, "b0");
   EXPECT_THAT(view.blocked[0].reason, HasSubstr("is lost"));
   EXPECT_THAT(view.blocked[0].reason, HasSubstr("b1 on n1: no root has it"));
+}
+
+TEST_F(RecoveryManagerTest, ARecordWithAHostTooManyIsNotTakenUp) {
+  RepairRecord record;
+  record.repair_id = 7;
+  record.recovery_id = 1;
+  record.block_ids = {"b0"};
+  record.hosts = {"n8", "spare"};
+  ASSERT_TRUE(journal_.Record(record).ok());
+  Start();
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(RunToEnd(id));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+  EXPECT_EQ(BlocksOf("n0"), 0u);
 }
 
 TEST_F(RecoveryManagerTest, AStripeOfAnUnknownCodeIsReportedAndHoldsUpNobody) {

@@ -171,8 +171,6 @@ TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
         "UPDATE repair_blocks SET position = 64 WHERE repair_id = 1 AND position = 2",
         "UPDATE repair_blocks SET block_id = NULL WHERE repair_id = 1 AND position = 1",
         "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 1",
-        "UPDATE repair_blocks SET block_id = NULL WHERE repair_id = 1 AND position = 2",
-        "UPDATE repairs SET first_byte = -1 WHERE repair_id = 1",
         "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 0",
         "INSERT INTO repair_blocks WITH RECURSIVE c(p) AS (SELECT 3 UNION ALL SELECT p + 1 FROM c"
         " WHERE p < 64) SELECT 1, p, 'b', NULL, 0 FROM c"}) {
