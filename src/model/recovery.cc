@@ -50,4 +50,48 @@ RecoveryState RecoveryStateNamed(const std::string& name) {
   return RecoveryState::kPartial;
 }
 
+namespace {
+
+constexpr WaitKind kWaitKinds[] = {WaitKind::kNext,      WaitKind::kPaused,    WaitKind::kStarting,
+                                   WaitKind::kDelay,     WaitKind::kComparing, WaitKind::kStreams,
+                                   WaitKind::kSurvivors, WaitKind::kTarget,    WaitKind::kLimit,
+                                   WaitKind::kHelper,    WaitKind::kFailed};
+
+}  // namespace
+
+const char* WaitKindName(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::kNext:
+      return "next";
+    case WaitKind::kPaused:
+      return "paused";
+    case WaitKind::kStarting:
+      return "starting";
+    case WaitKind::kDelay:
+      return "delay";
+    case WaitKind::kComparing:
+      return "comparing";
+    case WaitKind::kStreams:
+      return "streams";
+    case WaitKind::kSurvivors:
+      return "survivors";
+    case WaitKind::kTarget:
+      return "target";
+    case WaitKind::kLimit:
+      return "limit";
+    case WaitKind::kHelper:
+      return "helper";
+    case WaitKind::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+WaitKind WaitKindNamed(const std::string& name) {
+  for (const WaitKind kind : kWaitKinds) {
+    if (name == WaitKindName(kind)) return kind;
+  }
+  return WaitKind::kFailed;
+}
+
 }  // namespace ecpipe

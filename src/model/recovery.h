@@ -27,7 +27,7 @@ enum class RecoveryState {
   kDone,     // every block is on another node
   kPartial,  // ended, and some blocks could not be repaired
   kCancelled,
-  kReturned,  // the node came back, and with it the blocks that were not rebuilt yet
+  kReturned,  // the node has every block again that was not rebuilt: it has said so of each
 };
 const char* RecoveryStateName(RecoveryState state);
 // For a name that this build does not know: kPartial.
@@ -63,11 +63,45 @@ struct RecoveryRecord {
   uint64_t failed_blocks = 0;  // blocks that were given up
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;  // 0 until it has ended
-  // The recovery rebuilds nothing before this time, because the node may come back; it ends if the
-  // node does. 0: the blocks are rebuilt whether or not the node is live.
+  // The recovery rebuilds nothing before this time, because the node may come back. If the node
+  // does, only what it has not is rebuilt. 0: the blocks are rebuilt whether or not it is live.
   int64_t rebuild_after_unix_ms = 0;
 
   friend bool operator==(const RecoveryRecord&, const RecoveryRecord&) = default;
+};
+
+// What to do with a node that is live when its recovery is asked for.
+enum class IfLive {
+  kRefuse,
+  kRebuildMissing,  // what it has is left as it is
+  kRebuildAll,
+};
+
+// Why a lost block waits.
+enum class WaitKind {
+  kNext,       // for its turn
+  kPaused,     // an operator has paused the recovery
+  kStarting,   // the coordinator has just started: the node may register yet
+  kDelay,      // the node may come back
+  kComparing,  // the node is back, and is asked what it has
+  kStreams,    // its nodes take part in as many repairs as one node may
+  kSurvivors,  // too few survivors can be used now
+  kTarget,     // no node may take the block now
+  kLimit,      // a limit, or no room at a node that would take it
+  kHelper,     // a helper did not answer
+  kFailed,     // its repair failed otherwise
+};
+// "next", "paused", "starting", "delay", "comparing", "streams", "survivors", "target", "limit",
+// "helper", "failed".
+const char* WaitKindName(WaitKind kind);
+// kFailed for a name that this build does not know.
+WaitKind WaitKindNamed(const std::string& name);
+
+// Blocks that wait for the same reason.
+struct RecoveryWait {
+  WaitKind kind = WaitKind::kNext;
+  uint64_t blocks = 0;
+  std::string reason;  // in words, of one of the blocks; names the limit in effect and whose it is
 };
 
 // A block whose repair failed.
@@ -76,6 +110,8 @@ struct BlockedBlock {
   std::string reason;
   int attempts = 0;
   bool given_up = false;
+  WaitKind kind = WaitKind::kFailed;  // unless it is given up
+  double next_try_in_seconds = 0;     // the same; 0: as soon as nodes have room
 };
 
 struct RecoveryView {
@@ -83,10 +119,12 @@ struct RecoveryView {
   bool listing = false;   // record.blocks is not complete yet
   uint64_t running_blocks = 0;
   uint64_t waiting_blocks = 0;
+  uint64_t there_blocks = 0;          // the node is back and has them
   double bytes_per_second = 0;        // of the last half minute
   double eta_seconds = -1;            // -1: not known
   double begins_in_seconds = 0;       // time that the node still has to come back
   std::vector<BlockedBlock> blocked;  // blocks whose repair failed and is not done; not always all
+  std::vector<RecoveryWait> waits;    // of all waiting blocks, the largest number first
 };
 
 }  // namespace ecpipe

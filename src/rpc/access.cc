@@ -57,6 +57,7 @@ const std::map<std::string, Roles>& Table() {
         {helper_service + "CancelRepair", coordinator},
         {helper_service + "GetPart", coordinator},
         {helper_service + "GetHelperStatus", operators},
+        {helper_service + "FindBlocks", coordinator},
         {"/grpc.health.v1.Health/Check", everybody},
         {"/grpc.health.v1.Health/Watch", everybody},
         {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", operators},

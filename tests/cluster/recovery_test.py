@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +134,8 @@ class Returned(RecoveryCase):
         helper.kill()
         wait_until(lambda: self.cluster.node_status()["node-1"]["state"] == "dead", HANG,
                    "the death")
+        wait_until(lambda: "node.dead" in self.cluster.coordinator.log_file.read_text(), HANG,
+                   "a line of the log")
         recovery_id = self.cluster.cli_json("recover-node", "node-1", "--detach")["recovery_id"]
         waiting = self.show(recovery_id)
         self.assertEqual((waiting["state"], waiting["running_blocks"]), ("running", 0))
@@ -143,6 +146,153 @@ class Returned(RecoveryCase):
         self.assertEqual((ended["state"], ended["done_blocks"]), ("returned", 0))
         self.assertEqual(self.places(), places)
         self.assert_whole()
+
+
+class ReturnedWithLess(RecoveryCase):
+    """A node comes back, but not with all of its blocks: a new disk, or one that is not mounted."""
+
+    coordinator_settings = {
+        "timeouts": {"dead_after_seconds": 1.0},
+        "recovery": {"first_pause_seconds": 0.1, "delay_seconds": 1.0}}
+
+    def begin(self, node: str) -> int:
+        self.cluster.helpers[node].kill()
+        wait_until(lambda: self.cluster.node_status()[node]["state"] == "dead", HANG, "the death")
+        return self.cluster.cli_json("recover-node", node, "--detach",
+                                     "--delay", "30")["recovery_id"]
+
+    def end_of(self, recovery_id: int) -> dict[str, Any]:
+        wait_until(lambda: self.show(recovery_id)["state"] != "running", HANG, "the recovery's end")
+        return self.show(recovery_id)
+
+    def remove(self, node: str, blocks: list[str]) -> None:
+        for block_id in blocks:
+            (self.cluster.helpers[node].root / block_id).unlink()
+            (self.cluster.helpers[node].root / f".crc32c.{block_id}").unlink(missing_ok=True)
+
+    def test_a_node_that_comes_back_empty_is_rebuilt(self) -> None:
+        lost = self.blocks_on("node-1")
+        recovery_id = self.begin("node-1")
+        self.remove("node-1", lost)
+        self.cluster.helpers["node-1"].restart()
+        report = self.end_of(recovery_id)
+        self.assertEqual((report["state"], report["done_blocks"]), ("done", len(lost)), report)
+        self.assertEqual(self.blocks_on("node-1"), [])
+        self.assert_whole()
+
+    def test_a_node_that_comes_back_with_some_keeps_those(self) -> None:
+        blocks = self.blocks_on("node-2")
+        lost, kept = blocks[:2], blocks[2:]
+        self.assertGreater(len(kept), 0)
+        recovery_id = self.begin("node-2")
+        self.remove("node-2", lost)
+        self.cluster.helpers["node-2"].restart()
+        report = self.end_of(recovery_id)
+        self.assertEqual((report["state"], report["done_blocks"], report["there_blocks"]),
+                         ("returned", len(lost), len(kept)), report)
+        self.assertEqual(sorted(self.blocks_on("node-2")), sorted(kept))
+        self.assert_whole()
+
+    def test_what_a_live_node_has_lost_is_rebuilt_when_asked_for(self) -> None:
+        blocks = self.blocks_on("node-3")
+        lost, kept = blocks[:2], blocks[2:]
+        self.remove("node-3", lost)
+        self.assertIn("--missing", self.fails(NO_SURVIVORS, "recover-node", "node-3"))
+        report = self.cluster.cli_json("recover-node", "node-3", "--missing")
+        self.assertEqual((report["state"], report["done_blocks"]), ("returned", len(lost)), report)
+        self.assertEqual(sorted(self.blocks_on("node-3")), sorted(kept))
+        report = self.cluster.cli_json("recover-node", "node-3", "--missing")
+        self.assertEqual((report["state"], report["done_blocks"]), ("returned", 0), report)
+        self.assert_whole()
+
+
+class RackReboots(RecoveryCase):
+    """More nodes are away than the code can spare, for longer than all attempts take."""
+
+    coordinator_settings = {
+        "timeouts": {"dead_after_seconds": 1.0},
+        "recovery": {"first_pause_seconds": 0.05, "longest_pause_seconds": 0.5,
+                     "max_attempts": 2}}
+
+    def test_too_few_survivors_are_waited_for(self) -> None:
+        lost = self.blocks_on("node-1")
+        rack = ["node-2", "node-3", "node-4", "node-5"]
+        for node in rack:
+            self.cluster.helpers[node].kill()
+        self.lose("node-1")
+        wait_until(lambda: all(self.cluster.node_status()[node]["state"] == "dead"
+                               for node in rack), HANG, "the rack's death")
+        recovery_id = self.recover("node-1", "--detach")["recovery_id"]
+
+        def stuck() -> list[dict[str, Any]]:
+            return [block for block in self.show(recovery_id)["blocked"] if block["attempts"] > 3]
+        wait_until(stuck, HANG, "more attempts than the limit")
+        report = self.show(recovery_id)
+        self.assertEqual((report["state"], report["failed_blocks"]), ("running", 0), report)
+        blocked = stuck()[0]
+        self.assertEqual((blocked["given_up"], blocked["kind"]), (False, "survivors"))
+        self.assertTrue(any(node in blocked["reason"] for node in rack), blocked)
+        [wait] = [wait for wait in report["waits"] if wait["kind"] == "survivors"]
+        self.assertGreater(wait["blocks"], 0)
+        said = self.cluster.cli("recovery", "show", str(recovery_id)).stdout
+        self.assertIn("survivors", said)
+        self.assertIn("no heartbeat", said)
+        for node in rack:
+            self.cluster.helpers[node].restart()
+        wait_until(lambda: self.show(recovery_id)["state"] != "running", HANG, "the recovery's end")
+        report = self.show(recovery_id)
+        self.assertEqual((report["state"], report["done_blocks"]), ("done", len(lost)), report)
+        self.assert_whole()
+
+
+class Reasons(RecoveryCase):
+    """Why nothing happens is told while it does not happen."""
+
+    coordinator_settings = {"timeouts": {"dead_after_seconds": 1.0}}
+    block_bytes = 2_000_003
+    file_bytes = 24 * 8_000_000
+
+    def waits(self, recovery_id: int) -> dict[str, dict[str, Any]]:
+        return {wait["kind"]: wait for wait in self.show(recovery_id)["waits"]}
+
+    def test_delay_pause_and_limit(self) -> None:
+        self.cluster.cli("limits", "set", "--cluster", "--repair-mbit", "8")
+        lost = self.blocks_on("node-1")
+        self.lose("node-1")
+        number = str(self.cluster.cli_json("recover-node", "node-1", "--detach", "--delay", "60",
+                                           "--streams", "1")["recovery_id"])
+        recovery_id = int(number)
+        delay = self.waits(recovery_id)["delay"]
+        self.assertEqual(delay["blocks"], len(lost))
+        self.assertIn("node-1", delay["reason"])
+        self.cluster.cli("recovery", "pause", number)
+        self.assertIn("resume", self.waits(recovery_id)["paused"]["reason"])
+        self.cluster.cli("recovery", "cancel", number)
+        recovery_id = self.recover("node-1", "--detach", "--streams", "1")["recovery_id"]
+        wait_until(lambda: "streams" in self.waits(recovery_id), HANG, "busy nodes")
+        streams = self.waits(recovery_id)["streams"]
+        self.assertIn("1 repair", streams["reason"])
+        self.assertIn("--streams", streams["reason"])
+        self.assertIn("node-", streams["reason"])
+        self.cluster.cli("recovery", "cancel", str(recovery_id))
+
+
+class KilledRequestor(RecoveryCase):
+    coordinator_settings = {"timeouts": {"abandon_after_seconds": 2.0}}
+    block_bytes = 16 << 20
+    file_bytes = 4 * (16 << 20)
+
+    def test_its_repair_does_not_stay_running(self) -> None:
+        process = self.begin_read(self.block(0, 0)["block_id"])
+        process.kill()
+        process.communicate()
+
+        def newest() -> dict[str, Any]:
+            return json.loads(self.cluster.cli("status", "--json").stdout)["repairs"][0]
+        wait_until(lambda: newest()["state"] != "running", HANG, "the repair's end")
+        self.assertEqual(newest()["state"], "failed")
+        self.assertIn("fell silent", newest()["detail"])
+        self.assert_nothing_left()
 
 
 class Unrepairable(RecoveryCase):

@@ -224,7 +224,7 @@ class World {
   FakeClock clock_;
   HostedNews news_;
   RepairCoordinator repairs_{&catalog_, &journal_, &helpers_, &clock_, {}, &news_};
-  RecoveryManager recoveries_{&catalog_, &journal_, &repairs_, &news_, &clock_, {}};
+  RecoveryManager recoveries_{&catalog_, &journal_, &repairs_, &helpers_, &news_, &clock_, {}};
   LinkProber prober_{&repairs_.nodes(), &repairs_.links(), &repairs_.busy(),
                      &helpers_,         &clock_,           ProbeOptions()};
   // Nothing is there, and nothing can be written there.

@@ -167,7 +167,7 @@ std::string World::FreeNode(const Stripe& stripe) {
   for (const auto& [node, helper] : helpers_) {
     const bool holds = std::any_of(stripe.blocks.begin(), stripe.blocks.end(),
                                    [&](const BlockPlace& place) { return place.node == node; });
-    if (helper != nullptr && !holds) free.push_back(node);
+    if (helper != nullptr && !holds && !wiped_.contains(node)) free.push_back(node);
   }
   return free.empty() ? "" : scheduler_.random().Pick(free);
 }
@@ -193,15 +193,17 @@ void World::BeginRecovery(const std::string& node) {
   const Host operator_host("operator", std::make_shared<Process>(Process{"operator"}));
   const TimePoint deadline = scheduler_.Now() + kLongestOperation;
   while (scheduler_.Now() < deadline) {
-    const auto begun = network_.Call<bool>(
-        operator_host, kCoordinatorNode, std::chrono::seconds(5),
-        [node](Host* host) -> absl::StatusOr<bool> {
-          RecoveryRequest request;
-          request.node = node;
-          ECPIPE_RETURN_IF_ERROR(
-              static_cast<CoordinatorHost*>(host)->recoveries().Begin(request, false).status());
-          return true;
-        });
+    const auto begun =
+        network_.Call<bool>(operator_host, kCoordinatorNode, std::chrono::seconds(5),
+                            [node](Host* host) -> absl::StatusOr<bool> {
+                              RecoveryRequest request;
+                              request.node = node;
+                              ECPIPE_RETURN_IF_ERROR(static_cast<CoordinatorHost*>(host)
+                                                         ->recoveries()
+                                                         .Begin(request, IfLive::kRebuildMissing)
+                                                         .status());
+                              return true;
+                            });
     scheduler_.Trace("recovery of " + node + ": " + StatusText(begun.status()));
     if (begun.ok() || absl::IsAlreadyExists(begun.status())) return;
     scheduler_.Sleep(std::chrono::seconds(1));

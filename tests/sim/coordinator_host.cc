@@ -65,6 +65,20 @@ class CoordinatorHost::Helpers : public HelperGateway {
     EndParts(repair_id, attempt, helpers, /*keep=*/true);
   }
 
+  std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
+                                                      Duration timeout) override {
+    std::vector<absl::StatusOr<FoundBlocks>> answers(questions.size());
+    CallAll(questions.size(), [&](size_t i) -> absl::Status {
+      answers[i] = network_->Call<FoundBlocks>(
+          *host_, questions[i].helper.node, timeout,
+          [ids = questions[i].block_ids](Host* host) -> absl::StatusOr<FoundBlocks> {
+            return static_cast<HelperHost*>(host)->FindBlocks(ids);
+          });
+      return absl::OkStatus();
+    });
+    return answers;
+  }
+
   void ForgetConnection(const std::string&) override {}
 
  private:
@@ -106,9 +120,9 @@ CoordinatorHost::CoordinatorHost(CoordinatorState* state, Network* network)
       repairs_(std::make_unique<RepairCoordinator>(&catalog_, &journal_, helpers_.get(),
                                                    &Clock::System(), RepairCoordinator::Options{},
                                                    &hosted_watch_)),
-      recoveries_(std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(), &news_,
-                                                    &Clock::System(), RecoveryManager::Options{})) {
-}
+      recoveries_(std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(),
+                                                    helpers_.get(), &news_, &Clock::System(),
+                                                    RecoveryManager::Options{})) {}
 
 CoordinatorHost::~CoordinatorHost() {
   hosted_watch_.Stop();

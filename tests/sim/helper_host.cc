@@ -88,6 +88,20 @@ void HelperHost::EndParts(RepairId repair_id, uint32_t attempt, bool keep) {
   }
 }
 
+std::vector<absl::StatusOr<uint64_t>> HelperHost::FindBlocks(
+    const std::vector<std::string>& block_ids) {
+  std::vector<absl::StatusOr<uint64_t>> found;
+  for (const std::string& block_id : block_ids) {
+    const absl::StatusOr<std::unique_ptr<BlockReader>> opened = store_.Open(block_id);
+    if (opened.ok()) {
+      found.emplace_back((*opened)->bytes());
+    } else {
+      found.emplace_back(opened.status());
+    }
+  }
+  return found;
+}
+
 void HelperHost::OnEnd(const PartReport& report) {
   const auto expected = expected_.find({report.repair_id, report.attempt});
   const PartTraffic& planned = expected->second.traffic;

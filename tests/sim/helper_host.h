@@ -33,6 +33,8 @@ class HelperHost : public DataHost {
     return sessions_->Progress(repair_id, attempt);
   }
 
+  std::vector<absl::StatusOr<uint64_t>> FindBlocks(const std::vector<std::string>& block_ids);
+
   DataPort* data_port() override { return &port_; }
   SessionCounts counts() { return sessions_->counts(); }
   size_t unsent_reports() const { return reports_.size(); }

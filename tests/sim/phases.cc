@@ -39,6 +39,10 @@ void World::Heal() {
   chaos_ = false;
   network_.Heal();
   StartCoordinator();
+  for (const std::string& node : wiped_) {
+    // With an empty disk: its blocks are as lost as before.
+    if (scheduler_.random().Chance(0.5)) returned_.insert(node);
+  }
   for (auto& [node, helper] : helpers_) {
     disks_[node].faults.clear();
     StartHelper(node);

@@ -100,7 +100,7 @@ class RequestorHost::Api : public CoordinatorApi {
     return NotSimulated();
   }
   absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override { return NotSimulated(); }
-  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest&, bool) override {
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest&, IfLive) override {
     return NotSimulated();
   }
   absl::Status ChangeRecovery(uint64_t, RecoveryChange) override { return NotSimulated(); }

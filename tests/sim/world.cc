@@ -118,7 +118,8 @@ void World::MakeStripe(int number, const ErasureCode& code) {
 }
 
 void World::StartHelper(const std::string& node) {
-  if (wiped_.contains(node) || helpers_[node] != nullptr) return;
+  if (wiped_.contains(node) && !returned_.contains(node)) return;
+  if (helpers_[node] != nullptr) return;
   scheduler_.Trace(node + " starts");
   helpers_[node] =
       std::make_shared<HelperHost>(node, ++incarnations_, &disks_[node], &network_, &checks_);

@@ -93,10 +93,11 @@ class World {
   std::map<std::string, Disk> disks_;                           // by node
   std::map<std::string, std::shared_ptr<HelperHost>> helpers_;  // shared until they are buried
   std::shared_ptr<CoordinatorHost> coordinator_;
-  std::set<std::string> wiped_;  // nodes that are lost for good
-  std::set<std::string> lost_;   // blocks that are gone from where the catalog has them
-  std::set<std::string> lossy_;  // stripes of which a block has been lost
-  int burials_ = 0;              // under way
+  std::set<std::string> wiped_;     // nodes that are lost with their disks
+  std::set<std::string> returned_;  // of these: nodes that came back with an empty one
+  std::set<std::string> lost_;      // blocks that are gone from where the catalog has them
+  std::set<std::string> lossy_;     // stripes of which a block has been lost
+  int burials_ = 0;                 // under way
   int operations_running_ = 0;
   int requestors_ = 0;  // so far
   uint64_t incarnations_ = 0;

@@ -89,8 +89,23 @@ void NodeRegistry::Heard(const std::string& node) {
 }
 
 void NodeRegistry::Tick() {
-  MutexLock lock(&mutex_);
-  table_.Tick(clock_->Now());
+  std::vector<NodeTable::Turn> turns;
+  {
+    MutexLock lock(&mutex_);
+    const TimePoint now = clock_->Now();
+    table_.Tick(now);
+    turns = table_.TakeTurns(now);
+  }
+  for (const NodeTable::Turn& turn : turns) {
+    if (turn.dead) {
+      Log(LogLevel::kWarning, "node.dead",
+          {{"node", turn.node},
+           {"silent_seconds", std::to_string(Seconds(turn.silent))},
+           {"hint", "the helper has ended, or is cut off from the coordinator"}});
+    } else {
+      Log(LogLevel::kInfo, "node.back", {{"node", turn.node}});
+    }
+  }
 }
 
 NodeView NodeRegistry::ViewOf(const NodeRecord& record, TimePoint now) {

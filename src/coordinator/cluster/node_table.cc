@@ -163,6 +163,7 @@ absl::StatusOr<RegisterOutcome> NodeTable::Put(NodeRecord record, TimePoint hear
 
 absl::Status NodeTable::AddDead(NodeRecord record, Duration silent, TimePoint now) {
   record.remembered = true;
+  record.told_dead = true;
   ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
   const Duration longer = std::max(silent, dead_after_ + std::chrono::milliseconds(1));
   return Put(std::move(record), now - longer, now).status();
@@ -181,6 +182,7 @@ absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnati
   }
   node.block_count = report.block_count;
   node.block_bytes = report.block_bytes;
+  node.counting = report.counting;
   node.active_sessions = report.active_sessions;
   node.draining = report.draining;
   node.repair_bytes_per_second = report.repair_bytes_per_second;
@@ -239,6 +241,17 @@ void NodeTable::Tick(TimePoint now) {
     }
   }
   last_tick_ = now;
+}
+
+std::vector<NodeTable::Turn> NodeTable::TakeTurns(TimePoint now) {
+  std::vector<Turn> turns;
+  for (auto& [node_id, node] : nodes_) {
+    const bool dead = Dead(node, now);
+    if (dead == node.told_dead) continue;
+    node.told_dead = dead;
+    turns.push_back({node_id, dead, now - node.last_heartbeat});
+  }
+  return turns;
 }
 
 Duration NodeTable::Stalled(TimePoint now) const {

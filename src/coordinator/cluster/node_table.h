@@ -28,12 +28,14 @@ struct NodeRecord {
   uint64_t block_count = 0;     // blocks under its roots
   uint64_t block_bytes = 0;     // and their length in all
   uint32_t active_sessions = 0;
+  bool counting = false;               // block_count is not complete yet
   bool draining = false;               // takes no new parts
   double repair_bytes_per_second = 0;  // the limit that holds at the helper; 0: none
   uint32_t max_sessions = 0;           // the limit that holds at the helper; 0: not known yet
   TimePoint last_heartbeat{};          // set by the table; every call of the helper counts as one
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
   bool remembered = false;                // set by AddDead: it has not registered since the start
+  bool told_dead = false;                 // set by the table: TakeTurns has told of its death
   // Set by the table: the incarnation before this one, if that was not dead yet; otherwise 0.
   uint64_t replaced_incarnation = 0;
 
@@ -53,6 +55,7 @@ struct NodeReport {
   double repair_bytes_per_second = 0;
   uint32_t max_sessions = 0;
   std::vector<std::string> failed_roots = {};
+  bool counting = false;
 };
 
 enum class RegisterOutcome {
@@ -102,6 +105,15 @@ class NodeTable {
   // coordinator itself did not run meanwhile, so that nobody's heartbeat could come: that time does
   // not count as silence.
   void Tick(TimePoint now);
+
+  // A node that has died, or whose heartbeats are back.
+  struct Turn {
+    std::string node;
+    bool dead = false;
+    Duration silent{};
+  };
+  // Those since the last call. Nodes that were added dead, and that register, are none.
+  std::vector<Turn> TakeTurns(TimePoint now);
 
   // kDead for a node that the table does not know.
   NodeState State(const std::string& node_id, TimePoint now) const;

@@ -138,6 +138,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   repairs.journal_keep =
       static_cast<int>(config.Integer("limits.journal_keep", repairs.journal_keep, 0, 10'000'000));
   ReadRecovery(config, &coordinator.recoveries);
+  coordinator.recoveries.gather = repairs.dead_after;
   ReadProbes(config, &coordinator.probes);
   ReadNameNode(config, &coordinator.namenode);
   ReadQfs(config, &coordinator.qfs);

@@ -127,6 +127,7 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   node.storage_id = request->node().storage_id();
   node.block_count = request->inventory().block_count();
   node.block_bytes = request->inventory().block_bytes();
+  node.counting = request->inventory().counting();
   node.failed_roots = FailedRootsOf(request->inventory());
   response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);
   *response->mutable_limits() = LimitsFor(node.node_id);
@@ -397,6 +398,7 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
     info->set_storage_id(view.record.storage_id);
     node->mutable_inventory()->set_block_count(view.record.block_count);
     node->mutable_inventory()->set_block_bytes(view.record.block_bytes);
+    node->mutable_inventory()->set_counting(view.record.counting);
     node->set_state(NodeStateName(view.state));
     node->set_seconds_since_heartbeat(view.seconds_since_heartbeat);
     node->set_active_sessions(view.record.active_sessions);

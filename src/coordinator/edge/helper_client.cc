@@ -121,6 +121,41 @@ void HelperClient::EndParts(RepairId repair_id, uint32_t attempt,
   AwaitAll(&queue, calls.size());
 }
 
+std::vector<absl::StatusOr<HelperGateway::FoundBlocks>> HelperClient::FindBlocks(
+    const std::vector<BlockQuestion>& questions, Duration timeout) {
+  std::vector<Call<v1::FindBlocksRequest, v1::FindBlocksResponse>> calls(questions.size());
+  std::vector<Stub> stubs;
+  grpc::CompletionQueue queue;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    for (const std::string& id : questions[i].block_ids) calls[i].request.add_block_ids(id);
+    SetTimeout(&calls[i].context, timeout);
+    stubs.push_back(StubFor(questions[i].helper.control_address));
+    calls[i].reader = stubs[i]->AsyncFindBlocks(&calls[i].context, calls[i].request, &queue);
+    calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
+  }
+  AwaitAll(&queue, calls.size());
+  std::vector<absl::StatusOr<FoundBlocks>> answers;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (!calls[i].status.ok()) {
+      answers.emplace_back(FromGrpc(calls[i].status, "node " + questions[i].helper.node));
+      continue;
+    }
+    FoundBlocks found;
+    for (const auto& block : calls[i].response.blocks()) {
+      // A helper that answers for more than it was asked gains nothing by it.
+      if (found.size() == questions[i].block_ids.size()) break;
+      const auto code = static_cast<absl::StatusCode>(block.status_code());
+      if (code == absl::StatusCode::kOk) {
+        found.emplace_back(block.bytes());
+      } else {
+        found.emplace_back(absl::Status(code, block.status_message()));
+      }
+    }
+    answers.emplace_back(std::move(found));
+  }
+  return answers;
+}
+
 void HelperClient::ForgetConnection(const std::string& control_address) {
   {
     MutexLock lock(&mutex_);

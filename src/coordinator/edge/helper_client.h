@@ -27,6 +27,8 @@ class HelperClient : public HelperGateway {
                     const std::vector<HelperAddress>& helpers) override;
   void EndAttempt(RepairId repair_id, uint32_t attempt,
                   const std::vector<HelperAddress>& helpers) override;
+  std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
+                                                      Duration timeout) override;
   void ForgetConnection(const std::string& control_address) override;
 
  private:

@@ -48,10 +48,10 @@ grpc::Status CoordinatorServiceImpl::Heartbeat(grpc::ServerContext* context,
   if (absl::Status own = CheckSpeaksFor(context, request->node_id()); !own.ok()) {
     return ToGrpc(own);
   }
-  const NodeReport report{request->inventory().block_count(), request->inventory().block_bytes(),
-                          request->active_sessions(),         request->draining(),
-                          request->repair_bytes_per_second(), request->max_sessions(),
-                          FailedRootsOf(request->inventory())};
+  const NodeReport report{request->inventory().block_count(),  request->inventory().block_bytes(),
+                          request->active_sessions(),          request->draining(),
+                          request->repair_bytes_per_second(),  request->max_sessions(),
+                          FailedRootsOf(request->inventory()), request->inventory().counting()};
   *response->mutable_limits() = LimitsFor(request->node_id());
   return ToGrpc(repairs_->nodes().Heartbeat(request->node_id(), request->incarnation(), report));
 }

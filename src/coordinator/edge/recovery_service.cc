@@ -13,7 +13,10 @@ grpc::Status CoordinatorServiceImpl::BeginRecovery(grpc::ServerContext*,
   if (!wanted.ok()) return ToGrpc(wanted.status());
   if (!wanted->transport) wanted->transport = transports_.chosen;
   if (absl::Status may = CheckTransport(*wanted->transport); !may.ok()) return ToGrpc(may);
-  const absl::StatusOr<RecoveryId> id = recoveries_->Begin(*wanted, request->even_if_live());
+  const IfLive if_live = request->even_if_live()   ? IfLive::kRebuildAll
+                         : request->missing_only() ? IfLive::kRebuildMissing
+                                                   : IfLive::kRefuse;
+  const absl::StatusOr<RecoveryId> id = recoveries_->Begin(*wanted, if_live);
   if (!id.ok()) return ToGrpc(id.status());
   response->set_recovery_id(*id);
   return grpc::Status::OK;

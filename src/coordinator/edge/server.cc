@@ -53,8 +53,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   const std::optional<uint32_t> max_running = server->limits_->limits().cluster.max_running;
   if (max_running) server->repairs_->SetMaxRunning(*max_running);
   server->recoveries_ = std::make_unique<RecoveryManager>(
-      server->catalog_.get(), server->journal_.get(), server->repairs_.get(), server->news_.get(),
-      &Clock::System(), config.recoveries);
+      server->catalog_.get(), server->journal_.get(), server->repairs_.get(),
+      server->helpers_.get(), server->news_.get(), &Clock::System(), config.recoveries);
   ECPIPE_RETURN_IF_ERROR(server->TakeUpInterrupted());
   server->prober_ = std::make_unique<LinkProber>(
       &server->repairs_->nodes(), &server->repairs_->links(), &server->repairs_->busy(),

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "codec/check_rows.h"
@@ -13,6 +14,8 @@
 
 namespace ecpipe {
 namespace {
+
+constexpr char kUnfitTarget[] = "ecpipe/unfit-target";
 
 // A requestor that bears a node's name would have its hop run there.
 std::string RequestorName(const std::string& name) {
@@ -97,6 +100,10 @@ size_t PlaceIn(const std::vector<std::string>& order, const std::string& node) {
 }
 
 }  // namespace
+
+bool IsUnfitTarget(const absl::Status& status) {
+  return status.GetPayload(kUnfitTarget).has_value();
+}
 
 absl::StatusOr<Verification> VerificationNamed(const std::string& name) {
   if (name == "none") return Verification::kNone;
@@ -272,8 +279,10 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const W
     const std::string& host = request.hosts[i];
     const std::string reason = UnfitHost(host, request.transport, wanted, refused, *plan_request);
     if (!reason.empty()) {
-      return absl::FailedPreconditionError("node " + host + " cannot take block " +
-                                           request.block_ids[i] + ": " + reason);
+      absl::Status unfit = absl::FailedPreconditionError("node " + host + " cannot take block " +
+                                                         request.block_ids[i] + ": " + reason);
+      unfit.SetPayload(kUnfitTarget, absl::Cord());
+      return unfit;
     }
     plan_request->requestors.push_back(host);
     plan_request->cluster.nodes.push_back({.node = host, .rack = nodes_->Find(host)->record.rack});
@@ -291,7 +300,7 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
   const Stripe& stripe = placed.stripe;
   ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
   if (static_cast<int>(stripe.blocks.size()) != code->n()) {
-    return absl::InternalError("stripe " + stripe.stripe_id + " has " +
+    return absl::DataLossError("stripe " + stripe.stripe_id + " has " +
                                std::to_string(stripe.blocks.size()) + " blocks, but its code " +
                                code->name() + " needs " + std::to_string(code->n()));
   }

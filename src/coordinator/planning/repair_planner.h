@@ -26,6 +26,9 @@ enum class Verification : uint32_t { kNone = 0, kParity = 1, kLocate = 2 };
 // "none", "parity", "locate". INVALID_ARGUMENT for another name.
 absl::StatusOr<Verification> VerificationNamed(const std::string& name);
 
+// Whether a plan was refused because a node may not take a block, not for want of survivors.
+bool IsUnfitTarget(const absl::Status& status);
+
 // A request for blocks of one stripe, or for the same range of each of them.
 struct RepairRequest {
   std::vector<std::string> block_ids;

@@ -5,16 +5,17 @@
 
 #include "base/process/log.h"
 #include "base/status.h"
-#include "coordinator/planning/code_cache.h"
 #include "coordinator/planning/scheme.h"
 
 namespace ecpipe {
 namespace {
 
 constexpr int kKeptRecoveries = 100;  // that have ended
-constexpr int kStripesInPage = 1000;
-constexpr size_t kWindow = 32;  // blocks that a policy chooses among
+constexpr size_t kWindow = 32;        // blocks that a policy chooses among
 constexpr Duration kSuspicion = std::chrono::seconds(10);
+constexpr Duration kListAgain = std::chrono::seconds(5);  // after the catalog could not be read
+// A node that does not answer holds up all recoveries for so long at most a time.
+constexpr Duration kQuestionsRest = std::chrono::seconds(10);
 
 std::string IdText(RecoveryId id) { return std::to_string(id); }
 
@@ -28,13 +29,16 @@ absl::Status CheckScheme(const std::string& name) {
 }  // namespace
 
 RecoveryManager::RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
-                                 HostedNews* news, const Clock* clock, const Options& options)
+                                 HelperGateway* helpers, HostedNews* news, const Clock* clock,
+                                 const Options& options)
     : catalog_(catalog),
       journal_(journal),
       repairs_(repairs),
       news_(news),
       clock_(clock),
-      options_(options) {}
+      options_(options),
+      finder_(catalog, helpers, &repairs->nodes()),
+      started_(clock->Now()) {}
 
 RecoveryManager::~RecoveryManager() {
   {
@@ -78,17 +82,18 @@ RecoveryManager::Recovery& RecoveryManager::Add(const RecoveryRecord& record) {
   return *recovery;
 }
 
-absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request,
-                                                  bool even_if_live) {
+absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request, IfLive if_live) {
   ECPIPE_RETURN_IF_ERROR(CheckScheme(request.scheme));
   if (request.node.empty() || request.node.size() > NodeTable::kMaxNodeIdBytes) {
     return absl::InvalidArgumentError("the lost node's id is empty or too long");
   }
   const std::optional<NodeView> node = repairs_->nodes().Find(request.node);
-  if (node && node->state != NodeState::kDead && !even_if_live) {
+  const bool live = node && node->state != NodeState::kDead;
+  if (live && if_live == IfLive::kRefuse) {
     return absl::FailedPreconditionError(
         "node " + request.node + " is " + NodeStateName(node->state) +
-        ", so its blocks are not lost; stop its helper first, or use --even-if-live");
+        ", so its blocks are not lost; if it has lost some of them, use --missing; else stop its "
+        "helper first, or use --even-if-live");
   }
   for (const std::string& host : request.hosts) {
     if (!repairs_->nodes().Find(host)) {
@@ -98,9 +103,10 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
   RecoveryRecord record;
   record.request = request;
   record.started_unix_ms = clock_->UnixMillis();
-  if (!even_if_live) {
-    const double delay =
-        request.delay_seconds < 0 ? Seconds(options_.delay) : request.delay_seconds;
+  if (if_live != IfLive::kRebuildAll) {
+    // A live node will not come back.
+    const double usual = live ? 0 : Seconds(options_.delay);
+    const double delay = request.delay_seconds < 0 ? usual : request.delay_seconds;
     const double silent = node ? node->seconds_since_heartbeat : 0;
     record.rebuild_after_unix_ms =
         record.started_unix_ms + static_cast<int64_t>(std::max(0.0, delay - silent) * 1000);
@@ -189,22 +195,6 @@ void RecoveryManager::Run() {
   }
 }
 
-void RecoveryManager::EndReturned() {
-  std::vector<RecoveryId> ended;
-  {
-    MutexLock lock(&mutex_);
-    for (const auto& [id, recovery] : recoveries_) {
-      const RecoveryRecord& record = recovery->record;
-      if (Ended(record.state) || record.rebuild_after_unix_ms == 0) continue;
-      const std::optional<NodeView> node = repairs_->nodes().Find(record.request.node);
-      if (!node || node->state != NodeState::kLive) continue;
-      End(recovery.get(), RecoveryState::kReturned);
-      ended.push_back(id);
-    }
-  }
-  for (const RecoveryId id : ended) repairs_->CancelHosted(id);
-}
-
 bool RecoveryManager::RecordNews() {
   const std::deque<HostedNews::Item> news = news_->Drain();
   for (const HostedNews::Item& item : news) {
@@ -214,24 +204,26 @@ bool RecoveryManager::RecordNews() {
 }
 
 bool RecoveryManager::Turn() {
-  EndReturned();
+  FollowNodes();
   std::vector<RecoveryId> listing;
   std::vector<RecoveryId> running;
   {
     MutexLock lock(&mutex_);
     for (const auto& [id, recovery] : recoveries_) {
-      if (recovery->record.state != RecoveryState::kRunning) continue;
-      running.push_back(id);
+      if (Ended(recovery->record.state)) continue;
       if (recovery->list_after) listing.push_back(id);
+      if (recovery->record.state == RecoveryState::kRunning) running.push_back(id);
     }
   }
   bool worked = false;
   for (const RecoveryId id : listing) {
-    const absl::Status listed = ListSome(id);
-    worked |= listed.ok();
+    const absl::StatusOr<bool> listed = ListSome(id);
+    worked |= listed.value_or(false);
     if (!listed.ok()) {
       Log(LogLevel::kError, "recovery.list_failed",
-          {{"recovery", IdText(id)}, {"status", StatusText(listed)}});
+          {{"recovery", IdText(id)}, {"status", StatusText(listed.status())}});
+      MutexLock lock(&mutex_);
+      recoveries_.at(id)->ask_again = clock_->Now() + kListAgain;
     }
   }
   for (const RecoveryId id : running) {
@@ -245,94 +237,51 @@ bool RecoveryManager::Turn() {
   return worked;
 }
 
-absl::Status RecoveryManager::ListSome(RecoveryId id) {
-  std::string after;
-  std::string node;
-  {
-    MutexLock lock(&mutex_);
-    const Recovery& recovery = *recoveries_.at(id);
-    after = *recovery.list_after;
-    node = recovery.record.request.node;
+RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery) {
+  const RecoveryRequest& request = recovery.record.request;
+  Nodes nodes;
+  for (const NodeView& view : repairs_->nodes().All()) {
+    if (view.state == NodeState::kLive) nodes.usable.insert(view.record.node_id);
   }
-  ECPIPE_ASSIGN_OR_RETURN(const NodeBlockPage page,
-                          catalog_->ListNode(node, after, kStripesInPage));
-  CodeCache codes;
-  std::vector<LostBlock> lost;
-  for (const NodeBlock& on_node : page.blocks) {
-    LostBlock& block = lost.emplace_back();
-    block.block_id = on_node.block_id;
-    // Its repair will fail for the same reason, which the recovery then reports with the block.
-    if (!on_node.stripe.ok()) continue;
-    ECPIPE_ASSIGN_OR_RETURN(const auto code, codes.Get(on_node.stripe->code));
-    block.bytes = on_node.stripe->block_bytes;
-    block.needed = code->k();
-    for (const BlockPlace& other : on_node.stripe->blocks) {
-      if (other.block_id != block.block_id) block.holders.push_back(other.node);
-    }
+  for (const std::string& node : nodes.usable) {
+    const bool named =
+        std::find(request.hosts.begin(), request.hosts.end(), node) != request.hosts.end();
+    if (request.hosts.empty() ? node != request.node : named) nodes.hosts.push_back(node);
   }
-  MutexLock lock(&mutex_);
-  Recovery& recovery = *recoveries_.at(id);
-  for (LostBlock& block : lost) {
-    const std::string block_id = block.block_id;
-    ++recovery.listed_blocks;
-    recovery.listed_bytes += block.bytes;
-    recovery.queue.Add(std::move(block), clock_->Now());
-    if (recovery.adopted.contains(block_id)) {
-      recovery.queue.Start(block_id);
-      recovery.in_flight[block_id] = {};
-    }
+  for (const auto& [node, till] : recovery.suspects) {
+    if (till > clock_->Now()) nodes.suspects.insert(node);
   }
-  // What a coordinator before this one has done is no longer on the node.
-  recovery.record.blocks = std::max(recovery.record.blocks, recovery.listed_blocks);
-  recovery.record.bytes = std::max(recovery.record.bytes, recovery.listed_bytes);
-  if (!page.next.empty()) {
-    recovery.list_after = page.next;
-    return absl::OkStatus();
-  }
-  recovery.list_after.reset();
-  Store(recovery.record);
-  EndIfFinished(&recovery);
-  return absl::OkStatus();
+  nodes.streams =
+      request.streams_per_node == 0 ? options_.streams_per_node : request.streams_per_node;
+  return nodes;
 }
 
 std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id) {
-  std::set<std::string> usable;
-  for (const NodeView& view : repairs_->nodes().All()) {
-    if (view.state == NodeState::kLive) usable.insert(view.record.node_id);
-  }
   MutexLock lock(&mutex_);
   Recovery& recovery = *recoveries_.at(id);
   const RecoveryRequest& request = recovery.record.request;
-  if (recovery.record.state != RecoveryState::kRunning) return std::nullopt;
-  if (clock_->UnixMillis() < recovery.record.rebuild_after_unix_ms) return std::nullopt;
-  recovery.queue.SetUsable(usable);
+  if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
   const TimePoint now = clock_->Now();
-  std::vector<std::string> hosts;
-  for (const std::string& node : usable) {
-    const bool named =
-        std::find(request.hosts.begin(), request.hosts.end(), node) != request.hosts.end();
-    if (request.hosts.empty() ? node != request.node : named) hosts.push_back(node);
-  }
   std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
-  std::set<std::string> suspects;
-  for (const auto& [node, till] : recovery.suspects) suspects.insert(node);
+  const Nodes nodes = NodesFor(recovery);
+  recovery.queue.SetUsable(nodes.usable);
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
-  const uint32_t streams =
-      request.streams_per_node == 0 ? options_.streams_per_node : request.streams_per_node;
-  const std::optional<Placement> placement =
-      Place(request.policy, {window, usable, hosts, suspects, streams}, loads_);
+  const std::optional<Placement> placement = Place(
+      request.policy, {window, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_);
   if (!placement) return std::nullopt;
   const auto chosen = std::find_if(window.begin(), window.end(), [&](const LostBlock* block) {
     return block->block_id == placement->block_id;
   });
   loads_.Selected(*placement, (*chosen)->needed);
+  const bool uncertain = (*chosen)->uncertain;
   recovery.queue.Start(placement->block_id);
-  recovery.in_flight[placement->block_id].host = placement->host;
   if (placement->host.empty()) {
-    RecordEnd(&recovery, placement->block_id, absl::FailedPreconditionError(placement->impossible));
+    recovery.queue.Wait(placement->block_id, WaitKind::kTarget,
+                        absl::FailedPreconditionError(placement->impossible), now);
     news_->Wake();
     return std::nullopt;
   }
+  recovery.in_flight[placement->block_id].host = placement->host;
   Start start{id, request.node, {}};
   start.request.block_ids = {placement->block_id};
   start.request.scheme = request.scheme;
@@ -342,7 +291,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   start.request.hosts = {placement->host};
   start.request.helper_order = placement->helpers;
   start.request.background = true;
-  if ((*chosen)->uncertain) start.request.verify = Verification::kLocate;
+  if (uncertain) start.request.verify = Verification::kLocate;
   return start;
 }
 
@@ -355,14 +304,13 @@ void RecoveryManager::BeginRepair(const Start& start) {
       location->stripe.blocks[static_cast<size_t>(location->block_index)].node != start.lost_node;
   absl::StatusOr<RepairGrant> grant = absl::UnknownError("not begun");
   if (!moved) grant = repairs_->BeginRepair(start.request, start.id);
+  const absl::Status failure =
+      grant.ok() || moved ? absl::OkStatus() : AskIfLost(block_id, grant.status());
   bool cancelled = false;
   {
     MutexLock lock(&mutex_);
     Recovery& recovery = *recoveries_.at(start.id);
-    if (!grant.ok()) {
-      RecordEnd(&recovery, block_id, moved ? absl::OkStatus() : grant.status());
-      return;
-    }
+    if (!grant.ok()) return RecordEnd(&recovery, block_id, failure, RepairStage::kPlanned);
     // If it has ended already, that is still to be heard.
     Recovery::InFlight& repair = recovery.in_flight.at(block_id);
     repair.loads = grant->cost.loads;
@@ -373,12 +321,23 @@ void RecoveryManager::BeginRepair(const Start& start) {
   if (cancelled) repairs_->CancelHosted(start.id);
 }
 
+absl::Status RecoveryManager::AskIfLost(const std::string& block_id, const absl::Status& why) {
+  const bool survivors = absl::IsFailedPrecondition(why) && KindOf(why) == WaitKind::kSurvivors;
+  const TimePoint asked = clock_->Now();
+  if (!survivors || asked < questions_rest_till_) return why;
+  const std::optional<std::string> lost = finder_.LostForGood(block_id);
+  if (clock_->Now() - asked > LossFinder::kPatience / 2) {
+    questions_rest_till_ = clock_->Now() + kQuestionsRest;
+  }
+  return lost ? absl::NotFoundError(*lost) : why;
+}
+
 void RecoveryManager::Hear(const HostedEnd& end) {
   MutexLock lock(&mutex_);
   const auto found = recoveries_.find(end.recovery_id);
   if (found == recoveries_.end()) return;
   found->second->adopted.erase(end.block_id);
-  RecordEnd(found->second.get(), end.block_id, end.status);
+  RecordEnd(found->second.get(), end.block_id, end.status, RepairStage::kRan);
 }
 
 // The first hops of a path are done long before the last ones, as much as buffers hold: meanwhile
@@ -398,7 +357,7 @@ void RecoveryManager::Hear(const HostedPartEnd& end) {
 }
 
 void RecoveryManager::RecordEnd(Recovery* recovery, const std::string& block_id,
-                                const absl::Status& status) {
+                                const absl::Status& status, RepairStage stage) {
   const auto in_flight = recovery->in_flight.find(block_id);
   if (in_flight == recovery->in_flight.end()) return;
   loads_.End(in_flight->second.loads);
@@ -409,19 +368,28 @@ void RecoveryManager::RecordEnd(Recovery* recovery, const std::string& block_id,
     auto& lately = recovery->lately_done;
     lately.emplace_back(now, recovery->queue.counts().done_bytes - before);
     while (now - lately.front().first > kRecoveryRateWindow) lately.pop_front();
-  } else {
-    recovery->suspects[in_flight->second.host] = now + kSuspicion;
+  } else if (ProvesLoss(status, stage)) {
     recovery->queue.Fail(block_id, status, now);
+  } else {
+    recovery->queue.Wait(block_id, KindOf(status), status, now);
   }
+  // Whatever else the host of a repair that has run did, others may do better.
+  const bool target = stage == RepairStage::kRan || KindOf(status) == WaitKind::kTarget ||
+                      KindOf(status) == WaitKind::kHelper;
+  if (!status.ok() && target) recovery->suspects[in_flight->second.host] = now + kSuspicion;
   recovery->in_flight.erase(in_flight);
   EndIfFinished(recovery);
 }
 
 void RecoveryManager::EndIfFinished(Recovery* recovery) {
   RecoveryRecord& record = recovery->record;
+  // What a life of the node had is not what the next one has.
+  if (!Ended(record.state) && record.rebuild_after_unix_ms != 0) FollowNode(recovery);
   if (Ended(record.state) || recovery->list_after || !recovery->queue.Finished()) return;
-  const bool all = ViewOf(*recovery).record.failed_blocks == 0;
-  End(recovery, all ? RecoveryState::kDone : RecoveryState::kPartial);
+  const RecoveryQueue::Counts counts = recovery->queue.counts();
+  End(recovery, counts.given_up > 0 ? RecoveryState::kPartial
+                : counts.there > 0  ? RecoveryState::kReturned
+                                    : RecoveryState::kDone);
 }
 
 void RecoveryManager::End(Recovery* recovery, RecoveryState state) {
@@ -437,6 +405,7 @@ void RecoveryManager::End(Recovery* recovery, RecoveryState state) {
        {"node", record.request.node},
        {"state", RecoveryStateName(record.state)},
        {"blocks", std::to_string(record.blocks)},
+       {"done", std::to_string(record.done_blocks)},
        {"failed", std::to_string(record.failed_blocks)}});
   Store(record);
 }

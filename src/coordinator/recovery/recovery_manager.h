@@ -18,8 +18,10 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "coordinator/recovery/hosted_news.h"
+#include "coordinator/recovery/loss_finder.h"
 #include "coordinator/recovery/recovery_policy.h"
 #include "coordinator/recovery/recovery_queue.h"
+#include "coordinator/recovery/recovery_waits.h"
 #include "coordinator/repairs/repair_coordinator.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
@@ -38,11 +40,14 @@ class RecoveryManager {
     uint32_t streams_per_node = 8;
     // Most nodes that fall silent come back: a restart, an update, a cable.
     Duration delay = std::chrono::seconds(120);
+    // After the start a node that has not registered may be alive all the same, for so long.
+    Duration gather = std::chrono::seconds(5);
   };
 
   // All pointers outlive the manager. `news` is what `repairs` tells.
-  RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs, HostedNews* news,
-                  const Clock* clock, const Options& options);
+  RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
+                  HelperGateway* helpers, HostedNews* news, const Clock* clock,
+                  const Options& options);
   // Starts no more repairs; running repairs stay in the journal for the next coordinator.
   ~RecoveryManager();
 
@@ -50,10 +55,10 @@ class RecoveryManager {
   // of Journal::ClaimInterrupted. Call it before any other call.
   absl::Status Open(const std::vector<RepairRecord>& interrupted);
 
-  // FAILED_PRECONDITION: the node is live, and `even_if_live` is not set. ALREADY_EXISTS: a
+  // FAILED_PRECONDITION: the node is live, and `if_live` says to refuse it. ALREADY_EXISTS: a
   // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a host that never
   // registered.
-  absl::StatusOr<RecoveryId> Begin(const RecoveryRequest& request, bool even_if_live);
+  absl::StatusOr<RecoveryId> Begin(const RecoveryRequest& request, IfLive if_live);
 
   // NOT_FOUND: unknown id. FAILED_PRECONDITION: the recovery has ended. A paused recovery starts no
   // more repairs; a cancelled one also ends the running repairs.
@@ -71,8 +76,12 @@ class RecoveryManager {
     RecoveryRecord record;
     RecoveryQueue queue;
     std::optional<std::string> list_after = "";  // the position of the listing; nothing at its end
-    uint64_t listed_blocks = 0;
-    uint64_t listed_bytes = 0;
+    // The life of the node whose blocks the listing leaves out, because it has them; nothing: it is
+    // away, and all are lost.
+    std::optional<uint64_t> compared_with;
+    int failed_questions = 0;  // to that life, one after the other
+    TimePoint ask_again{};
+    std::string trouble;  // of the last question
     // Repairs that an earlier coordinator began and that have not ended.
     std::set<std::string> adopted;
     struct InFlight {
@@ -97,16 +106,35 @@ class RecoveryManager {
   bool Turn();
   // Hears what repairs have told. Returns whether there was something.
   bool RecordNews();
-  // Ends recoveries whose node is back.
-  void EndReturned();
-  absl::Status ListSome(RecoveryId id);
+  // Notices nodes that are back, and those that are away again.
+  void FollowNodes();
+  void FollowNode(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lists a page of the lost blocks. Nothing to do: a question has to wait.
+  absl::StatusOr<bool> ListSome(RecoveryId id);
+  // Leaves in the page what the node does not have. False: it is to be asked again.
+  bool Compare(RecoveryId id, const std::string& node, LossFinder::Page* page);
+  void Take(Recovery* recovery, LossFinder::Page page, std::set<std::string>* unneeded)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Start> ChooseStart(RecoveryId id);
   void BeginRepair(const Start& start);
   void Hear(const HostedEnd& end);
   void Hear(const HostedPartEnd& end);
   // Records how the repair of a block that was started has ended.
-  void RecordEnd(Recovery* recovery, const std::string& block_id, const absl::Status& status)
+  void RecordEnd(Recovery* recovery, const std::string& block_id, const absl::Status& status,
+                 RepairStage stage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `why` with what the other nodes say, if it is that the block is lost for good.
+  absl::Status AskIfLost(const std::string& block_id, const absl::Status& why);
+  // What keeps the whole recovery from starting anything; nothing if nothing does.
+  std::optional<RecoveryWait> WhyIdle(const Recovery& recovery)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The nodes as the policy sees them for a recovery.
+  struct Nodes {
+    std::set<std::string> usable;
+    std::vector<std::string> hosts;
+    std::set<std::string> suspects;
+    uint32_t streams = 0;
+  };
+  Nodes NodesFor(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(Recovery* recovery, RecoveryState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Called under the lock, so that the journal sees changes in their order.
@@ -114,6 +142,7 @@ class RecoveryManager {
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<RecoveryWait> WaitsOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Catalog* const catalog_;
   Journal* const journal_;
@@ -121,6 +150,9 @@ class RecoveryManager {
   HostedNews* const news_;
   const Clock* const clock_;
   const Options options_;
+  LossFinder finder_;                // used by the thread
+  TimePoint questions_rest_till_{};  // the same
+  const TimePoint started_;
 
   Mutex mutex_;
   std::map<RecoveryId, std::unique_ptr<Recovery>> recoveries_ ABSL_GUARDED_BY(mutex_);

@@ -97,9 +97,17 @@ Placement PlacementOf(const LostBlock& block, std::string host, Choice choice) {
   return placement;
 }
 
-Placement Impossible(const LostBlock& block) {
-  return {
-      block.block_id, "", {}, "every live node that may take it already has a block of its stripe"};
+constexpr char kNoTarget[] = "every live node that may take it already has a block of its stripe";
+
+Placement Impossible(const LostBlock& block) { return {block.block_id, "", {}, kNoTarget}; }
+
+// "n1, n2, n3 and 4 more".
+std::string Some(const std::vector<std::string>& nodes) {
+  constexpr size_t kNamed = 5;
+  std::string text;
+  for (size_t i = 0; i < std::min(kNamed, nodes.size()); ++i) text += (i ? ", " : "") + nodes[i];
+  if (nodes.size() > kNamed) text += " and " + std::to_string(nodes.size() - kNamed) + " more";
+  return text;
 }
 
 struct Weighed {
@@ -137,6 +145,27 @@ Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loa
 }
 
 }  // namespace
+
+RecoveryWait WhyWaits(const LostBlock& block, const PolicyInput& input, const RecoveryLoads& loads,
+                      const std::string& limit) {
+  const Choice choice = ChoiceFor(block, input, loads);
+  if (!choice.anybody) return {WaitKind::kTarget, 1, kNoTarget};
+  const std::string full = " in " + std::to_string(input.streams_per_node) +
+                           (input.streams_per_node == 1 ? " repair" : " repairs") +
+                           " already, the limit of a node (" + limit + ")";
+  if (choice.hosts.empty()) {
+    std::vector<std::string> hosts;
+    for (const std::string& node : input.hosts) {
+      if (!Holds(block, node)) hosts.push_back(node);
+    }
+    return {WaitKind::kStreams, 1, "the nodes that may take it are" + full + ": " + Some(hosts)};
+  }
+  if (!EnoughHelpers(block, choice)) {
+    return {WaitKind::kStreams, 1,
+            "of the nodes that could help too many are" + full + ": " + Some(choice.busy)};
+  }
+  return {WaitKind::kNext, 1, "its turn comes next"};
+}
 
 std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
                                const RecoveryLoads& loads) {

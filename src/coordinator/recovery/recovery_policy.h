@@ -67,6 +67,10 @@ struct PolicyInput {
   uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
 };
 
+// Why a block that could be tried waits, if it does; `limit` says whose streams_per_node is.
+RecoveryWait WhyWaits(const LostBlock& block, const PolicyInput& input, const RecoveryLoads& loads,
+                      const std::string& limit);
+
 // The next block to repair, and its nodes; nothing if every block has to wait for busy nodes. A
 // block with too few survivors is placed as well: the planner then says what is missing.
 //   in-order      the first block that can go; helpers as the stripe has them, hosts in turn

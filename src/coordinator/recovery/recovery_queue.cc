@@ -2,6 +2,7 @@
 #include "coordinator/recovery/recovery_queue.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace ecpipe {
 
@@ -22,19 +23,90 @@ void RecoveryQueue::MakeReady(Items::iterator item) {
 void RecoveryQueue::Add(LostBlock block, TimePoint now) {
   const std::string block_id = block.block_id;
   const auto [item, added] = items_.try_emplace(block_id);
-  if (!added) return;
-  item->second.block = std::move(block);
+  if (!added && item->second.state != State::kThere) return;
+  if (added) {
+    ++counts_.all;
+    counts_.all_bytes += block.bytes;
+    item->second.block = std::move(block);
+  } else {
+    Leave(block_id, &item->second);
+  }
   item->second.joined = now;
   ++counts_.waiting;
   MakeReady(item);
 }
 
+void RecoveryQueue::AddThere(LostBlock block) {
+  const std::string block_id = block.block_id;
+  const auto [item, added] = items_.try_emplace(block_id);
+  if (added) {
+    ++counts_.all;
+    counts_.all_bytes += block.bytes;
+    item->second.block = std::move(block);
+  } else {
+    if (item->second.state == State::kDone || item->second.state == State::kThere) return;
+    Leave(block_id, &item->second);
+  }
+  item->second.state = State::kThere;
+  ++counts_.there;
+  counts_.there_bytes += item->second.block.bytes;
+}
+
+void RecoveryQueue::LoseAll(TimePoint now) {
+  for (auto item = items_.begin(); item != items_.end(); ++item) {
+    if (item->second.state != State::kThere) continue;
+    Leave(item->first, &item->second);
+    item->second.joined = now;
+    ++counts_.waiting;
+    MakeReady(item);
+  }
+}
+
+void RecoveryQueue::Leave(const std::string& block_id, Item* item) {
+  switch (item->state) {
+    case State::kReady:
+      ready_.erase({item->key, block_id});
+      --counts_.waiting;
+      break;
+    case State::kPausing:
+      pausing_.erase({item->until, block_id});
+      --counts_.waiting;
+      break;
+    case State::kRunning:
+      --counts_.running;
+      break;
+    case State::kGivenUp:
+      --counts_.given_up;
+      break;
+    case State::kThere:
+      --counts_.there;
+      counts_.there_bytes -= item->block.bytes;
+      break;
+    case State::kDone:
+      break;
+  }
+}
+
+bool RecoveryQueue::Helped(const Item& item, const std::set<std::string>& nodes) {
+  if (item.kind == WaitKind::kTarget) return !nodes.empty();
+  if (item.kind != WaitKind::kSurvivors) return false;
+  return std::any_of(item.block.holders.begin(), item.block.holders.end(),
+                     [&](const std::string& node) { return nodes.contains(node); });
+}
+
 void RecoveryQueue::SetUsable(const std::set<std::string>& nodes) {
   if (nodes == usable_) return;
+  std::set<std::string> back;
+  std::set_difference(nodes.begin(), nodes.end(), usable_.begin(), usable_.end(),
+                      std::inserter(back, back.end()));
   usable_ = nodes;
   ready_.clear();
   for (auto item = items_.begin(); item != items_.end(); ++item) {
     if (item->second.state == State::kReady) MakeReady(item);
+    if (item->second.state != State::kPausing || !Helped(item->second, back)) continue;
+    pausing_.erase({item->second.until, item->first});
+    item->second.until = TimePoint::min();  // it joins the others with the next look
+    pausing_.emplace(item->second.until, item->first);
   }
 }
 
@@ -45,6 +117,10 @@ std::vector<const LostBlock*> RecoveryQueue::Next(TimePoint now, size_t limit) {
     item->second.joined = now;
     MakeReady(item);
   }
+  return Ready(limit);
+}
+
+std::vector<const LostBlock*> RecoveryQueue::Ready(size_t limit) const {
   std::vector<const LostBlock*> blocks;
   for (const auto& [key, block_id] : ready_) {
     if (blocks.size() == limit) break;
@@ -81,33 +157,69 @@ void RecoveryQueue::Done(const std::string& block_id) {
 void RecoveryQueue::Fail(const std::string& block_id, const absl::Status& why, TimePoint now) {
   Item* const item = Running(block_id);
   if (item == nullptr) return;
+  NoteFailure(item, WaitKind::kFailed, why);
+  if (++item->failures < options_.max_attempts) return Pause(block_id, item, now);
+  --counts_.running;
+  item->state = State::kGivenUp;
+  ++counts_.given_up;
+}
+
+void RecoveryQueue::Wait(const std::string& block_id, WaitKind kind, const absl::Status& why,
+                         TimePoint now) {
+  Item* const item = Running(block_id);
+  if (item == nullptr) return;
+  // That wrong bytes could not be located does not make them right.
+  if (item->block.uncertain) return Fail(block_id, why, now);
+  NoteFailure(item, kind, why);
+  Pause(block_id, item, now);
+}
+
+void RecoveryQueue::NoteFailure(Item* item, WaitKind kind, const absl::Status& why) {
   const bool wrong = absl::IsDataLoss(why);
   // That locating was refused, or failed, is no reason without what led to it.
   const std::string before = item->block.uncertain && !wrong ? item->reason + "; then " : "";
   item->reason = before + std::string(why.message());
+  item->kind = kind;
   item->block.uncertain = wrong;
-  --counts_.running;
-  if (item->attempts >= options_.max_attempts) {
-    item->state = State::kGivenUp;
-    ++counts_.given_up;
-    return;
-  }
+}
+
+void RecoveryQueue::Pause(const std::string& block_id, Item* item, TimePoint now) {
   const int doublings = std::min(item->attempts - 1, 20);
-  item->state = State::kPausing;
   const Duration pause =
       std::min(options_.longest_pause, options_.first_pause * (int64_t{1} << doublings));
-  pausing_.emplace(now + pause, block_id);
+  item->state = State::kPausing;
+  item->until = now + pause;
+  pausing_.emplace(item->until, block_id);
+  --counts_.running;
   ++counts_.waiting;
 }
 
-std::vector<BlockedBlock> RecoveryQueue::Blocked(size_t limit) const {
+std::vector<BlockedBlock> RecoveryQueue::Blocked(size_t limit, TimePoint now) const {
   std::vector<BlockedBlock> blocked;
   for (const auto& [block_id, item] : items_) {
     if (blocked.size() == limit) break;
-    if (item.reason.empty() || item.state == State::kDone) continue;
-    blocked.push_back({block_id, item.reason, item.attempts, item.state == State::kGivenUp});
+    if (item.reason.empty() || item.state == State::kDone || item.state == State::kThere) continue;
+    BlockedBlock& block = blocked.emplace_back(
+        BlockedBlock{block_id, item.reason, item.attempts, item.state == State::kGivenUp});
+    block.kind = item.kind;
+    if (item.state != State::kPausing) continue;
+    block.next_try_in_seconds = std::max(0.0, Seconds(std::max(item.until, now) - now));
   }
   return blocked;
+}
+
+std::vector<RecoveryWait> RecoveryQueue::Pauses() const {
+  std::map<WaitKind, RecoveryWait> waits;
+  for (const auto& [until, block_id] : pausing_) {
+    const Item& item = items_.at(block_id);
+    RecoveryWait& wait = waits[item.kind];
+    wait.kind = item.kind;
+    // The one that is tried next.
+    if (wait.blocks++ == 0) wait.reason = item.reason;
+  }
+  std::vector<RecoveryWait> all;
+  for (auto& [kind, wait] : waits) all.push_back(std::move(wait));
+  return all;
 }
 
 }  // namespace ecpipe

@@ -29,58 +29,87 @@ struct LostBlock {
 // than another goes before it only if it has at least one usable survivor fewer. A block whose
 // repair failed waits, longer each time, and then joins the queue anew, behind blocks that were not
 // tried yet; so a block that cannot be repaired does not keep others from being repaired.
+//
+// Failures that prove something against the block give it up after `max_attempts` of them. What may
+// be otherwise later is waited for without end, and tried again as soon as a node comes back that
+// could help.
 class RecoveryQueue {
  public:
   struct Options {
     Duration ageing = std::chrono::seconds(10);
     Duration first_pause = std::chrono::seconds(1);  // after a failure; doubles with each
     Duration longest_pause = std::chrono::seconds(60);
-    int max_attempts = 6;  // then the block is given up
+    int max_attempts = 6;  // that proved something; then the block is given up
   };
   struct Counts {
     uint64_t waiting = 0;  // ready, or pausing after a failure
     uint64_t running = 0;
     uint64_t done = 0;
     uint64_t given_up = 0;
+    uint64_t there = 0;  // the node has them
+    uint64_t all = 0;    // the sum of the above
     uint64_t done_bytes = 0;
+    uint64_t there_bytes = 0;
+    uint64_t all_bytes = 0;
   };
 
   explicit RecoveryQueue(const Options& options) : options_(options) {}
 
-  // A block that is known already is ignored.
+  // Lost; a block that is known already is ignored, unless the node was thought to have it.
   void Add(LostBlock block, TimePoint now);
+  // The node has the block: nothing is to be done, also if its repair runs or was given up. A block
+  // that is done stays done.
+  void AddThere(LostBlock block);
+  // The node is away again with all that it had.
+  void LoseAll(TimePoint now);
   // The nodes whose blocks can be read now.
   void SetUsable(const std::set<std::string>& nodes);
   // The first `limit` blocks that may be tried now, in order. Valid until the next call.
   std::vector<const LostBlock*> Next(TimePoint now, size_t limit);
 
-  // The life of one block: Start, then Done or Fail. Unknown blocks are ignored.
+  // The life of one block: Start, then Done, Fail or Wait. Unknown blocks are ignored.
   void Start(const std::string& block_id);
   void Done(const std::string& block_id);
   void Fail(const std::string& block_id, const absl::Status& why, TimePoint now);
+  // The repair failed for a reason that may pass; after wrong bytes it counts as Fail.
+  void Wait(const std::string& block_id, WaitKind kind, const absl::Status& why, TimePoint now);
 
-  // Whether every block is done or given up.
+  // Whether every block is done, given up, or on its node.
   bool Finished() const { return counts_.waiting + counts_.running == 0; }
   Counts counts() const { return counts_; }
   // Blocks whose repair failed and that are not done since: at most `limit`, in the order of their
   // ids.
-  std::vector<BlockedBlock> Blocked(size_t limit) const;
+  std::vector<BlockedBlock> Blocked(size_t limit, TimePoint now) const;
+  // The reasons of blocks that pause after a failure.
+  std::vector<RecoveryWait> Pauses() const;
+  // The first `limit` blocks that wait for nodes only, in order; valid until the next change.
+  std::vector<const LostBlock*> Ready(size_t limit) const;
+  uint64_t ready() const { return ready_.size(); }
 
  private:
-  enum class State { kReady, kPausing, kRunning, kDone, kGivenUp };
+  enum class State { kReady, kPausing, kRunning, kDone, kGivenUp, kThere };
   struct Item {
     LostBlock block;
     TimePoint joined;
     State state = State::kReady;
     int attempts = 0;
-    std::string reason;  // of the last failure
-    double key = 0;      // while kReady: its key in ready_
+    int failures = 0;                   // attempts that proved something
+    std::string reason;                 // of the last failure
+    WaitKind kind = WaitKind::kFailed;  // the same
+    double key = 0;                     // while kReady: its key in ready_
+    TimePoint until{};                  // while kPausing
   };
   using Items = std::map<std::string, Item>;
 
   double KeyOf(const Item& item) const;
   void MakeReady(Items::iterator item);
   Item* Running(const std::string& block_id);
+  void NoteFailure(Item* item, WaitKind kind, const absl::Status& why);
+  void Pause(const std::string& block_id, Item* item, TimePoint now);
+  // Takes the item out of the state that it is in, and out of its count.
+  void Leave(const std::string& block_id, Item* item);
+  // Whether one of these nodes may change why the block waits.
+  static bool Helped(const Item& item, const std::set<std::string>& nodes);
 
   const Options options_;
   std::set<std::string> usable_;

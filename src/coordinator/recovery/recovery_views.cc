@@ -15,14 +15,15 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
   RecoveryView view;
   view.record = recovery.record;
   const RecoveryQueue::Counts counts = recovery.queue.counts();
-  view.blocked = recovery.queue.Blocked(kShownBlocked);
+  view.blocked = recovery.queue.Blocked(kShownBlocked, clock_->Now());
+  view.there_blocks = counts.there;
   if (Ended(recovery.record.state)) return view;
   view.listing = recovery.list_after.has_value();
   view.record.done_blocks = counts.done;
   view.record.done_bytes = counts.done_bytes;
   if (!view.listing) {
-    view.record.done_blocks += recovery.record.blocks - recovery.listed_blocks;
-    view.record.done_bytes += recovery.record.bytes - recovery.listed_bytes;
+    view.record.done_blocks += recovery.record.blocks - counts.all;
+    view.record.done_bytes += recovery.record.bytes - counts.all_bytes;
   }
   view.begins_in_seconds = static_cast<double>(std::max<int64_t>(
                                0, recovery.record.rebuild_after_unix_ms - clock_->UnixMillis())) /
@@ -30,6 +31,7 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
   view.running_blocks = counts.running;
   view.waiting_blocks = counts.waiting;
   view.record.failed_blocks = counts.given_up;
+  view.waits = WaitsOf(recovery);
   const TimePoint now = clock_->Now();
   uint64_t lately = 0;
   for (const auto& [at, bytes] : recovery.lately_done) {
@@ -41,9 +43,52 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
       static_cast<double>(lately) / std::clamp(age, 0.001, Seconds(kRecoveryRateWindow));
   if (view.bytes_per_second > 0 && !view.listing) {
     view.eta_seconds =
-        static_cast<double>(recovery.record.bytes - view.record.done_bytes) / view.bytes_per_second;
+        static_cast<double>(recovery.record.bytes - view.record.done_bytes - counts.there_bytes) /
+        view.bytes_per_second;
   }
   return view;
+}
+
+std::optional<RecoveryWait> RecoveryManager::WhyIdle(const Recovery& recovery) {
+  const RecoveryRecord& record = recovery.record;
+  const uint64_t blocks = recovery.queue.counts().waiting;
+  const std::string& node = record.request.node;
+  const std::string id = std::to_string(record.recovery_id);
+  if (record.state == RecoveryState::kPaused) {
+    return RecoveryWait{WaitKind::kPaused, blocks,
+                        "the recovery is paused; to go on: ecpipe recovery resume " + id};
+  }
+  if (recovery.compared_with && recovery.list_after) {
+    return RecoveryWait{WaitKind::kComparing, blocks,
+                        "node " + node + " is back and is asked which of its blocks it has" +
+                            (recovery.trouble.empty() ? "" : ", so far in vain: ") +
+                            recovery.trouble};
+  }
+  const bool follows = record.rebuild_after_unix_ms != 0;
+  if (follows && !repairs_->nodes().HasRegistered(node) &&
+      clock_->Now() - started_ < options_.gather) {
+    return RecoveryWait{WaitKind::kStarting, blocks,
+                        "the coordinator has just started, and node " + node +
+                            " may register within the next seconds"};
+  }
+  const int64_t left_ms = record.rebuild_after_unix_ms - clock_->UnixMillis();
+  if (left_ms <= 0) return std::nullopt;
+  return RecoveryWait{WaitKind::kDelay, blocks,
+                      "node " + node + " may come back: nothing is rebuilt for another " +
+                          std::to_string((left_ms + 999) / 1000) +
+                          " s (--delay, or delay_seconds in [recovery])"};
+}
+
+std::vector<RecoveryWait> RecoveryManager::WaitsOf(const Recovery& recovery) {
+  // A node that does not say what it has may hold up all that is still to be listed.
+  const bool comparing = recovery.compared_with && recovery.list_after;
+  if (recovery.queue.counts().waiting == 0 && !comparing) return {};
+  if (std::optional<RecoveryWait> idle = WhyIdle(recovery)) return {*std::move(idle)};
+  const Nodes nodes = NodesFor(recovery);
+  const bool own = recovery.record.request.streams_per_node != 0;
+  return ecpipe::WaitsOf(recovery.queue,
+                         {{}, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_,
+                         own ? "--streams of this recovery" : "streams_per_node in [recovery]");
 }
 
 absl::StatusOr<RecoveryView> RecoveryManager::Get(RecoveryId id) {

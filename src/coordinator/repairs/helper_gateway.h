@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,19 @@ class HelperGateway {
   // while. When this returns these parts have ended, unless they hang.
   virtual void EndAttempt(RepairId repair_id, uint32_t attempt,
                           const std::vector<HelperAddress>& helpers) = 0;
+
+  // What a helper has of the blocks that it was asked for: the length of each, or NOT_FOUND if no
+  // root has it, or why it cannot be opened. There may be only the first ones.
+  using FoundBlocks = std::vector<absl::StatusOr<uint64_t>>;
+  struct BlockQuestion {
+    HelperAddress helper;
+    std::vector<std::string> block_ids;  // at most kMaxBlocksInQuestion
+  };
+  static constexpr size_t kMaxBlocksInQuestion = 1000;
+  // Asks all helpers at the same time. Returns one answer for each question, in order.
+  // UNAVAILABLE, DEADLINE_EXCEEDED: the helper does not answer. UNIMPLEMENTED: it is too old.
+  virtual std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(
+      const std::vector<BlockQuestion>& questions, Duration timeout) = 0;
 
   // A new helper is at this address; forgets the connection to the one before.
   virtual void ForgetConnection(const std::string& control_address) = 0;

@@ -187,6 +187,12 @@ void RepairCoordinator::Adopt(const std::vector<RepairRecord>& interrupted) {
   if (!interrupted.empty()) busy_.DistrustUntil(clock_->Now() + kDistrust);
   for (RepairRecord record : interrupted) {
     if (record.hosts.empty()) continue;
+    if (record.hosts.size() != record.block_ids.size()) {
+      Log(LogLevel::kError, "journal.damaged",
+          {{"record", "repair " + RepairIdText(record.repair_id)},
+           {"status", "it has not one host for each block; it is not taken up"}});
+      continue;
+    }
     record.state = RepairState::kRunning;
     record.ended_unix_ms = 0;
     std::string stripe_id;
@@ -220,6 +226,20 @@ void RepairCoordinator::CancelHosted(uint64_t recovery_id) {
   }
   // Each is told in its turn: it keeps its hosts from other repairs until its helpers are told.
   DispatchAll(ids, event::CancelHosted{absl::CancelledError("the recovery was cancelled")});
+}
+
+void RepairCoordinator::CancelHosted(uint64_t recovery_id, const std::set<std::string>& block_ids) {
+  std::vector<RepairId> ids;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [repair_id, tracked] : repairs_) {
+      const RepairRecord& record = tracked.repair.record();
+      const bool named = absl::c_any_of(
+          record.block_ids, [&](const std::string& id) { return block_ids.contains(id); });
+      if (record.recovery_id == recovery_id && named) ids.push_back(repair_id);
+    }
+  }
+  DispatchAll(ids, event::CancelHosted{absl::CancelledError("the node has the block again")});
 }
 
 void RepairCoordinator::Expire() {

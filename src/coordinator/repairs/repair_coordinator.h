@@ -114,6 +114,8 @@ class RepairCoordinator {
   void Adopt(const std::vector<RepairRecord>& interrupted);
   // Ends the hosted repairs of a recovery.
   void CancelHosted(uint64_t recovery_id);
+  // Those that rebuild one of these blocks.
+  void CancelHosted(uint64_t recovery_id, const std::set<std::string>& block_ids);
 
   // From helpers.
   absl::Status Register(NodeRecord node);

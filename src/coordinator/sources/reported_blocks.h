@@ -30,8 +30,8 @@ class ReportedBlocks {
  public:
   using Nodes = std::map<std::string, std::shared_ptr<const NodeBlocks>>;  // shared with readers
 
-  // Bounds the memory that all nodes together can take: 1.6 GB.
-  static constexpr uint64_t kMaxBlocks = 64'000'000;
+  // Bounds the memory that all nodes together can take: 24 GB, for the largest cluster aimed at.
+  static constexpr uint64_t kMaxBlocks = 1'000'000'000;
 
   enum class Outcome {
     kTaken,

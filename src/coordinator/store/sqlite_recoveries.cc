@@ -63,6 +63,9 @@ absl::StatusOr<RecoveryRecord> DecodeRecovery(SqliteDb* db, const SqliteStatemen
   record.started_unix_ms = row.Int(13);
   record.ended_unix_ms = row.Int(14);
   record.rebuild_after_unix_ms = row.Int(15);
+  for (int column = 8; column <= 12; ++column) {
+    if (row.Int(column) < 0) return absl::DataLossError("a count of it is negative");
+  }
   ECPIPE_ASSIGN_OR_RETURN(request.hosts, LoadTargets(db, row.Int(0)));
   return record;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/edge/block_report_client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -13,9 +14,7 @@
 namespace ecpipe {
 namespace {
 
-// How often it is looked whether there is a new scan, or a report that failed is tried again.
-constexpr auto kLookInterval = std::chrono::milliseconds(500);
-// Two million blocks are some 50 MB.
+// Twenty million blocks are some 500 MB.
 constexpr auto kReportTimeout = std::chrono::seconds(120);
 
 int64_t UnixNanos() {
@@ -42,8 +41,8 @@ BlockReportClient::~BlockReportClient() {
   thread_.join();
 }
 
-bool BlockReportClient::Wait() {
-  const TimePoint next = Clock::System().Now() + kLookInterval;
+bool BlockReportClient::Wait(Duration pause) {
+  const TimePoint next = Clock::System().Now() + pause;
   MutexLock lock(&mutex_);
   while (!stopping_ && stop_.WaitUntil(lock, next)) {
   }
@@ -51,7 +50,9 @@ bool BlockReportClient::Wait() {
 }
 
 void BlockReportClient::Run() {
+  Duration pause = options_.look_interval;
   do {
+    pause = options_.look_interval;
     const TakenListing listing = options_.listing();
     const uint64_t registrations = options_.registrations();
     const bool told = confirmed_sequence_ != 0 && confirmed_.scans == listing.scans &&
@@ -59,8 +60,20 @@ void BlockReportClient::Run() {
     if (listing.blocks == nullptr || told) continue;
     const absl::Status reported = Report(listing);
     if (reported.ok()) confirmed_registrations_ = registrations;
+    pause = PauseAfter(reported);
     NoteOutcome(reported);
-  } while (Wait());
+  } while (Wait(pause));
+}
+
+Duration BlockReportClient::PauseAfter(const absl::Status& reported) {
+  // A node that has not registered yet does so within a moment, and was refused before it sent
+  // much.
+  if (reported.ok() || absl::IsNotFound(reported)) {
+    failures_ = 0;
+    return options_.look_interval;
+  }
+  const int doublings = std::min(failures_++, 30);
+  return options_.look_interval * std::min<int64_t>(int64_t{1} << doublings, kLongestPause);
 }
 
 absl::Status BlockReportClient::Report(const TakenListing& listing) {

@@ -29,7 +29,13 @@ class BlockReportClient {
     uint64_t incarnation = 0;
     std::function<TakenListing()> listing;    // returns at once
     std::function<uint64_t()> registrations;  // registrations so far
+    // How often it is looked whether there is something to report.
+    Duration look_interval = std::chrono::milliseconds(500);
   };
+  // A report that failed is made again after a pause, which doubles with each failure from
+  // look_interval to so many times that. One that lists all blocks of a large node has 500 MB, and
+  // the coordinator that refuses it refuses those of other nodes as well.
+  static constexpr int kLongestPause = 256;
 
   explicit BlockReportClient(Options options);
   // Stops; a call under way is cancelled.
@@ -38,7 +44,9 @@ class BlockReportClient {
  private:
   void Run();
   // False when it is time to stop.
-  bool Wait();
+  bool Wait(Duration pause);
+  // The pause after a report that ended so.
+  Duration PauseAfter(const absl::Status& reported);
   // OK: the coordinator has this listing.
   absl::Status Report(const TakenListing& listing);
   absl::Status Send(const BlockReport& report, bool* send_all);
@@ -57,6 +65,7 @@ class BlockReportClient {
   uint64_t confirmed_sequence_ = 0;       // number of the report of that listing; 0: none
   uint64_t confirmed_registrations_ = 0;  // registrations when that report was sent
   uint64_t sequence_ = 0;                 // number of the latest report
+  int failures_ = 0;                      // reports that failed one after the other
   bool reachable_ = true;                 // for logging changes only
 
   std::thread thread_;

@@ -18,6 +18,7 @@ constexpr auto kCallTimeout = std::chrono::seconds(2);
 constexpr auto kRetryInterval = std::chrono::milliseconds(500);
 // Reports wait here while the coordinator is away; the oldest are dropped beyond it.
 constexpr size_t kMaxReports = 1024;
+constexpr Duration kRecountPause = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -107,18 +108,35 @@ bool CoordinatorClient::WaitForNextTurn(Duration interval) {
   return !stopping_;
 }
 
+void CoordinatorClient::CountSoon() {
+  {
+    MutexLock lock(&mutex_);
+    recount_ = true;
+  }
+  turn_.NotifyAll();
+}
+
 void CoordinatorClient::CountBlocks() {
+  constexpr int kRestTimes = 9;  // as long as a count has taken
   while (true) {
-    StoreInventory taken = options_.inventory();
-    const TimePoint next = Clock::System().Now() + options_.inventory_interval;
+    const TimePoint begun = Clock::System().Now();
     {
       MutexLock lock(&mutex_);
+      recount_ = false;  // what is stored from now on the count may miss
+    }
+    StoreInventory taken = options_.inventory();
+    const TimePoint ended = Clock::System().Now();
+    const TimePoint soon = ended + std::max<Duration>(kRecountPause, kRestTimes * (ended - begun));
+    const TimePoint next = ended + options_.inventory_interval;
+    {
+      MutexLock lock(&mutex_);
+      recount_ |= taken.counting;
       inventory_ = std::move(taken);
       counted_ = true;
     }
     turn_.NotifyAll();
     MutexLock lock(&mutex_);
-    while (!stopping_ && turn_.WaitUntil(lock, next)) {
+    while (!stopping_ && turn_.WaitUntil(lock, recount_ ? std::min(soon, next) : next)) {
     }
     if (stopping_) return;
   }
@@ -151,6 +169,7 @@ class CancellableCall {
 v1::Inventory CoordinatorClient::Inventory() {
   MutexLock lock(&mutex_);
   v1::Inventory inventory;
+  inventory.set_counting(!counted_ || inventory_.counting);
   inventory.set_block_count(inventory_.block_count);
   inventory.set_block_bytes(inventory_.block_bytes);
   for (const std::string& root : inventory_.failed_roots) inventory.add_failed_roots(root);

@@ -52,6 +52,9 @@ class CoordinatorClient {
   void Report(const PartReport& report);
   // Sends a heartbeat now.
   void HeartbeatNow();
+  // The store has a new block: blocks are counted again soon, though never for more than a tenth of
+  // the time.
+  void CountSoon();
   // The helper drains: tells the coordinator now, and does not register any more, since the node id
   // may soon be a successor's. Reports are sent all the same.
   void Leave();
@@ -81,6 +84,7 @@ class CoordinatorClient {
   // For logging changes only.
   enum class Contact { kGood, kSilent, kRefused } contact_ ABSL_GUARDED_BY(mutex_) = Contact::kGood;
   bool counted_ ABSL_GUARDED_BY(mutex_) = false;  // whether inventory_ was taken
+  bool recount_ ABSL_GUARDED_BY(mutex_) = false;
   StoreInventory inventory_ ABSL_GUARDED_BY(mutex_);
   // Calls under way; null: none.
   grpc::ClientContext* heartbeat_call_ ABSL_GUARDED_BY(mutex_) = nullptr;

@@ -6,15 +6,21 @@
 
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "helper/sessions/session_manager.h"
+#include "helper/store/block_store.h"
 
 namespace ecpipe {
 
 // The control service of a helper: translates, and lets the SessionManager decide.
 class HelperServiceImpl final : public v1::HelperService::Service {
  public:
-  // `sessions` outlives the service. `on_start` is called when a part has started, from any thread.
-  HelperServiceImpl(std::string node_id, SessionManager* sessions, std::function<void()> on_start)
-      : node_id_(std::move(node_id)), sessions_(sessions), on_start_(std::move(on_start)) {}
+  // `sessions` and `store` outlive the service. `on_start` is called when a part has started, from
+  // any thread.
+  HelperServiceImpl(std::string node_id, SessionManager* sessions, BlockStore* store,
+                    std::function<void()> on_start)
+      : node_id_(std::move(node_id)),
+        sessions_(sessions),
+        store_(store),
+        on_start_(std::move(on_start)) {}
 
   grpc::Status StartPart(grpc::ServerContext* context, const v1::StartPartRequest* request,
                          v1::StartPartResponse* response) override;
@@ -25,10 +31,13 @@ class HelperServiceImpl final : public v1::HelperService::Service {
   grpc::Status GetHelperStatus(grpc::ServerContext* context,
                                const v1::GetHelperStatusRequest* request,
                                v1::HelperStatus* response) override;
+  grpc::Status FindBlocks(grpc::ServerContext* context, const v1::FindBlocksRequest* request,
+                          v1::FindBlocksResponse* response) override;
 
  private:
   const std::string node_id_;
   SessionManager* const sessions_;
+  BlockStore* const store_;
   const std::function<void()> on_start_;
 };
 

@@ -188,17 +188,20 @@ absl::Status HelperServer::StartDataPlane() {
   limiter_.SetRate(config_.repair_bytes_per_second);
   SessionManager::Options options = config_.sessions;
   options.part.send_limiter = &limiter_;
-  sessions_ = std::make_unique<SessionManager>(
-      store_.get(), tcp_.get(), redis_.get(), options,
-      [this](const PartReport& report) { coordinator_->Report(report); });
+  sessions_ = std::make_unique<SessionManager>(store_.get(), tcp_.get(), redis_.get(), options,
+                                               [this](const PartReport& report) {
+                                                 if (report.stored) coordinator_->CountSoon();
+                                                 coordinator_->Report(report);
+                                               });
   return absl::OkStatus();
 }
 
 absl::Status HelperServer::StartControlPlane() {
   // A node that begins to send has a larger share, and those at work smaller ones.
-  service_ = std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), [this] {
-    if (shares_rate_) coordinator_->HeartbeatNow();
-  });
+  service_ =
+      std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), store_.get(), [this] {
+        if (shares_rate_) coordinator_->HeartbeatNow();
+      });
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
                             return RpcServer::Start(config_.control_address, RpcSecurity(tls_),
                                                     service_.get());

@@ -213,6 +213,7 @@ void SessionManager::Run(const SessionKey& key, PartRunner* runner, StoreSink* s
   report.status = runner->Run();
   if (store != nullptr) {
     report.status = store->End(report.status);
+    report.stored = report.status.ok();
     // Nothing is left when the report goes out, unless it is for another attempt.
     if (Discards(key)) store->Discard();
   }

@@ -34,6 +34,7 @@ struct PartReport {
   PartTraffic traffic;
   Duration elapsed{};
   std::vector<LinkTiming> links;  // timings of the streams that the plan wants measured
+  bool stored = false;            // the store has blocks that it had not
 };
 
 struct SessionCounts {

@@ -20,6 +20,7 @@ struct StoreInventory {
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
   std::vector<std::string> failed_roots;  // that cannot be used at present: "PATH: reason"
+  bool counting = false;                  // a root was not counted yet, so there may be more
 };
 
 // A block that is being stored. Unless Commit() succeeds it leaves nothing behind. Used by one

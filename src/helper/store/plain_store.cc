@@ -163,6 +163,7 @@ absl::StatusOr<StoreInventory> CountIn(const Root& root) {
 struct LatestCount {
   Mutex mutex;
   StoreInventory inventory ABSL_GUARDED_BY(mutex);
+  bool counted ABSL_GUARDED_BY(mutex) = false;
 };
 
 // A root with all that is needed to use it though it may hang.
@@ -230,6 +231,7 @@ class PlainStore : public BlockStore {
             ECPIPE_ASSIGN_OR_RETURN(StoreInventory counted, CountIn(*root));
             MutexLock lock(&latest->mutex);
             latest->inventory = std::move(counted);
+            latest->counted = true;
             return true;
           }));
     }
@@ -252,6 +254,7 @@ class PlainStore : public BlockStore {
                                          std::string(failure.message()));
       }
       MutexLock lock(&places_[i]->latest->mutex);
+      inventory.counting |= large && !places_[i]->latest->counted;
       inventory.block_count += places_[i]->latest->inventory.block_count;
       inventory.block_bytes += places_[i]->latest->inventory.block_bytes;
     }

@@ -78,6 +78,7 @@ struct RecoverNodeArguments {
   RecoveryRequest request;  // its transport is below
   std::string transport;    // empty: the coordinator's default
   bool even_if_live = false;
+  bool missing = false;
   bool detach = false;
 };
 // If the node belongs to a storage system, shows what became of its blocks and returns true; unless

@@ -42,6 +42,7 @@ Json NodeJson(const NodeStatus& node, bool hdfs) {
             {"seconds_since_heartbeat", node.seconds_since_heartbeat},
             {"block_count", node.block_count},
             {"block_bytes", node.block_bytes},
+            {"counting", node.counting},
             {"failed_roots", node.failed_roots},
             {"storage_id", node.storage_id},
             {"system", node.system},
@@ -171,10 +172,10 @@ void PrintStatus(const ClusterStatus& status) {
               "size", "sessions", "sent", "received");
   for (const NodeStatus& node : status.nodes) {
     const std::string state = node.state == "live" && !node.answers ? "silent" : node.state;
-    std::printf("%-16s %-16s %-9s %8llu %10s %9u %12s %12s\n", node.node.c_str(), node.rack.c_str(),
-                state.c_str(), static_cast<unsigned long long>(node.block_count),
-                FormatSize(node.block_bytes).c_str(), node.counters.active_sessions,
-                FormatSize(node.counters.data_bytes_sent).c_str(),
+    const std::string blocks = node.counting ? "counting" : std::to_string(node.block_count);
+    std::printf("%-16s %-16s %-9s %8s %10s %9u %12s %12s\n", node.node.c_str(), node.rack.c_str(),
+                state.c_str(), blocks.c_str(), FormatSize(node.block_bytes).c_str(),
+                node.counters.active_sessions, FormatSize(node.counters.data_bytes_sent).c_str(),
                 FormatSize(node.counters.data_bytes_received).c_str());
   }
   PrintTroubles(status);

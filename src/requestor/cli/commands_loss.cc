@@ -200,10 +200,10 @@ absl::StatusOr<NodeLoss> FollowLoss(const CommonArguments& common, CoordinatorAp
 // What is for blocks that ECPipe stores itself.
 bool SaysHowToRecover(const RecoverNodeArguments& arguments) {
   const RecoveryRequest& request = arguments.request;
-  return arguments.even_if_live || !request.hosts.empty() || !request.scheme.empty() ||
-         request.policy != RecoveryPolicy::kBalanced || request.slice_bytes != 0 ||
-         !arguments.transport.empty() || request.streams_per_node != 0 ||
-         request.delay_seconds >= 0;
+  return arguments.even_if_live || arguments.missing || !request.hosts.empty() ||
+         !request.scheme.empty() || request.policy != RecoveryPolicy::kBalanced ||
+         request.slice_bytes != 0 || !arguments.transport.empty() ||
+         request.streams_per_node != 0 || request.delay_seconds >= 0;
 }
 
 }  // namespace

@@ -36,18 +36,26 @@ Json RecoveryJson(const RecoveryView& recovery) {
             {"done_bytes", record.done_bytes},
             {"running_blocks", recovery.running_blocks},
             {"waiting_blocks", recovery.waiting_blocks},
+            {"there_blocks", recovery.there_blocks},
             {"failed_blocks", record.failed_blocks},
             {"bytes_per_second", recovery.bytes_per_second},
             {"eta_seconds", recovery.eta_seconds < 0 ? Json() : Json(recovery.eta_seconds)},
             {"begins_in_seconds", recovery.begins_in_seconds},
             {"started_unix_ms", record.started_unix_ms},
             {"ended_unix_ms", record.ended_unix_ms},
+            {"waits", Json::array()},
             {"blocked", Json::array()}};
+  for (const RecoveryWait& wait : recovery.waits) {
+    json["waits"].push_back(
+        {{"kind", WaitKindName(wait.kind)}, {"blocks", wait.blocks}, {"reason", wait.reason}});
+  }
   for (const BlockedBlock& blocked : recovery.blocked) {
     json["blocked"].push_back({{"block_id", blocked.block_id},
                                {"reason", blocked.reason},
                                {"attempts", blocked.attempts},
-                               {"given_up", blocked.given_up}});
+                               {"given_up", blocked.given_up},
+                               {"kind", WaitKindName(blocked.kind)},
+                               {"next_try_in_seconds", blocked.next_try_in_seconds}});
   }
   return json;
 }
@@ -61,10 +69,6 @@ void PrintRecovery(const RecoveryView& recovery) {
   std::printf("  %llu of %llu blocks, %s of %s%s\n", Count(record.done_blocks),
               Count(record.blocks), FormatSize(record.done_bytes).c_str(),
               FormatSize(record.bytes).c_str(), recovery.listing ? ", still counting" : "");
-  if (recovery.begins_in_seconds > 0) {
-    std::printf("  begins in %.0f s, unless the node comes back (--delay)\n",
-                recovery.begins_in_seconds);
-  }
   if (!Ended(record.state)) {
     std::printf("  %llu running, %llu waiting, %s/s", Count(recovery.running_blocks),
                 Count(recovery.waiting_blocks),
@@ -76,14 +80,25 @@ void PrintRecovery(const RecoveryView& recovery) {
                 static_cast<double>(record.ended_unix_ms - record.started_unix_ms) / 1000);
   }
   if (record.state == RecoveryState::kReturned) {
-    std::printf("  the node came back, and with it the blocks that were not rebuilt yet\n");
+    std::printf("  the node came back, and has the blocks that were not rebuilt\n");
   }
   if (record.failed_blocks != 0) {
     std::printf("  %llu blocks could not be repaired\n", Count(record.failed_blocks));
   }
+  if (recovery.there_blocks != 0) {
+    std::printf("  %llu blocks are on the node again\n", Count(recovery.there_blocks));
+  }
+  for (const RecoveryWait& wait : recovery.waits) {
+    std::printf("  %llu waiting (%s): %s\n", Count(wait.blocks), WaitKindName(wait.kind),
+                wait.reason.c_str());
+  }
   for (const BlockedBlock& blocked : recovery.blocked) {
-    std::printf("  %s %s after %d attempts: %s\n", blocked.block_id.c_str(),
-                blocked.given_up ? "given up" : "waits", blocked.attempts, blocked.reason.c_str());
+    const std::string state =
+        blocked.given_up ? "given up"
+                         : absl::StrFormat("waits (%s; next try in %.0f s)",
+                                           WaitKindName(blocked.kind), blocked.next_try_in_seconds);
+    std::printf("  %s %s after %d attempts: %s\n", blocked.block_id.c_str(), state.c_str(),
+                blocked.attempts, blocked.reason.c_str());
   }
 }
 
@@ -103,6 +118,24 @@ Progress ProgressOf(const RecoveryView& recovery) {
           .speed = speed};
 }
 
+// Why nothing runs, in words that change only when the reason does; empty: something runs, or will
+// in a moment.
+std::string WhyIdle(const RecoveryView& recovery) {
+  if (recovery.running_blocks > 0 || recovery.waits.empty()) return "";
+  const RecoveryWait& most = recovery.waits.front();
+  switch (most.kind) {
+    case WaitKind::kNext:
+    case WaitKind::kStreams:
+    case WaitKind::kStarting:
+      return "";
+    case WaitKind::kDelay:
+      return "rebuilding begins later, unless the node comes back (--delay)";
+    default:
+      return absl::StrFormat("%d blocks wait (%s); to see why: ecpipe recovery show %d",
+                             most.blocks, WaitKindName(most.kind), recovery.record.recovery_id);
+  }
+}
+
 // Polls until the recovery has ended. A coordinator that restarts meanwhile is waited for as long
 // as one call may take.
 absl::StatusOr<RecoveryView> Follow(const CommonArguments& common, CoordinatorApi* coordinator,
@@ -110,7 +143,7 @@ absl::StatusOr<RecoveryView> Follow(const CommonArguments& common, CoordinatorAp
   constexpr auto kPoll = std::chrono::milliseconds(200);
   ProgressDisplay display(
       {.label = "recovery " + std::to_string(recovery_id), .style = ProgressStyleOf(common)});
-  bool told_of_delay = false;
+  std::string told;  // what it waits for
   TimePoint last_answer = Clock::System().Now();
   while (true) {
     absl::StatusOr<RecoveryView> recovery = Fetch(coordinator, recovery_id);
@@ -118,12 +151,9 @@ absl::StatusOr<RecoveryView> Follow(const CommonArguments& common, CoordinatorAp
     if (recovery.ok()) {
       last_answer = now;
       if (Ended(recovery->record.state)) return recovery;
-      if (recovery->begins_in_seconds > 0 && !told_of_delay) {
-        display.Say(absl::StrFormat(
-            "ecpipe: rebuilding begins in %.0f s, unless the node comes back (--delay)",
-            recovery->begins_in_seconds));
-        told_of_delay = true;
-      }
+      const std::string idle = WhyIdle(*recovery);
+      if (!idle.empty() && idle != told) display.Say("ecpipe: " + idle);
+      told = idle;
       if (recovery->record.bytes > 0) display.Show(ProgressOf(*recovery));
     } else if (!absl::IsUnavailable(recovery.status()) ||
                now - last_answer > FromSeconds(common.timeout_s)) {
@@ -152,8 +182,10 @@ absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArgu
   }
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
-  ECPIPE_ASSIGN_OR_RETURN(const uint64_t id,
-                          coordinator->BeginRecovery(request, arguments.even_if_live));
+  const IfLive if_live = arguments.even_if_live ? IfLive::kRebuildAll
+                         : arguments.missing    ? IfLive::kRebuildMissing
+                                                : IfLive::kRefuse;
+  ECPIPE_ASSIGN_OR_RETURN(const uint64_t id, coordinator->BeginRecovery(request, if_live));
   if (arguments.detach) {
     if (common.json) {
       std::printf("%s\n", Json{{"recovery_id", id}}.dump().c_str());

@@ -299,13 +299,13 @@ class CommandLine {
     recover
         ->add_option("--delay", recovery_.request.delay_seconds,
                      "Rebuild nothing before the node has been silent\n"
-                     "for so long, because most nodes come back;\n"
-                     "default: the coordinator's delay_seconds, which\n"
-                     "is 120 unless configured")
+                     "so long; default: delay_seconds of the coordinator")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.0, 604800.0));
-    recover->add_flag("--even-if-live", recovery_.even_if_live,
-                      "Rebuild even if the node's helper runs");
+    CLI::Option* const all = recover->add_flag("--even-if-live", recovery_.even_if_live,
+                                               "Rebuild even if the node's helper runs");
+    recover->add_flag("--missing", recovery_.missing, "Rebuild what a live node has not")
+        ->excludes(all);
     recover->add_flag("--detach", recovery_.detach,
                       "Start the recovery and do not wait for its end");
     AddExample(recover, "ecpipe recover-node node-5 --delay 0");

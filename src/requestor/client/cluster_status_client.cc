@@ -20,6 +20,7 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   node.seconds_since_heartbeat = proto.seconds_since_heartbeat();
   node.block_count = proto.inventory().block_count();
   node.block_bytes = proto.inventory().block_bytes();
+  node.counting = proto.inventory().counting();
   const auto& failed_roots = proto.inventory().failed_roots();
   node.failed_roots.assign(failed_roots.begin(), failed_roots.end());
   node.storage_id = proto.info().storage_id();

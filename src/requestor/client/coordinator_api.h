@@ -82,6 +82,7 @@ struct NodeStatus {
   double seconds_since_heartbeat = 0;
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
+  bool counting = false;                  // the helper has not counted all of its blocks yet
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
   bool answers = false;                   // whether the helper has answered with `counters`
   // Of a live node that does not answer: why not; whether the coordinator has tried its ports; and
@@ -225,7 +226,7 @@ class CoordinatorApi {
   virtual absl::StatusOr<BlockLocation> LocateBlock(const std::string& block_id) = 0;
   // Returns the id of the recovery. The coordinator goes on by itself.
   virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& request,
-                                                 bool even_if_live) = 0;
+                                                 IfLive if_live) = 0;
   virtual absl::Status ChangeRecovery(uint64_t recovery_id, RecoveryChange change) = 0;
   // The recovery with this id, or for 0 all recoveries, newest first.
   virtual absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t recovery_id) = 0;

@@ -224,11 +224,11 @@ class CoordinatorGrpcClient : public CoordinatorApi {
                          static_cast<int>(response.block_index())};
   }
 
-  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& wanted,
-                                         bool even_if_live) override {
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& wanted, IfLive if_live) override {
     v1::BeginRecoveryRequest request;
     *request.mutable_request() = RecoveryRequestToProto(wanted);
-    request.set_even_if_live(even_if_live);
+    request.set_even_if_live(if_live == IfLive::kRebuildAll);
+    request.set_missing_only(if_live == IfLive::kRebuildMissing);
     v1::BeginRecoveryResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRecovery, request, &response));
     return response.recovery_id();

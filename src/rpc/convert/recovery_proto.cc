@@ -73,7 +73,16 @@ void RecoveryToProto(const RecoveryView& view, v1::ListRecoveriesResponse::Recov
     added->set_reason(blocked.reason);
     added->set_attempts(static_cast<uint32_t>(blocked.attempts));
     added->set_given_up(blocked.given_up);
+    added->set_kind(WaitKindName(blocked.kind));
+    added->set_next_try_in_seconds(blocked.next_try_in_seconds);
   }
+  for (const RecoveryWait& wait : view.waits) {
+    v1::ListRecoveriesResponse::Wait* added = proto->add_waits();
+    added->set_kind(WaitKindName(wait.kind));
+    added->set_blocks(wait.blocks);
+    added->set_reason(wait.reason);
+  }
+  proto->set_there_blocks(view.there_blocks);
   proto->set_started_unix_ms(record.started_unix_ms);
   proto->set_ended_unix_ms(record.ended_unix_ms);
 }
@@ -97,8 +106,13 @@ absl::StatusOr<RecoveryView> RecoveryFromProto(const v1::ListRecoveriesResponse:
   view.begins_in_seconds = proto.begins_in_seconds();
   for (const auto& blocked : proto.blocked()) {
     view.blocked.push_back({blocked.block_id(), blocked.reason(),
-                            static_cast<int>(blocked.attempts()), blocked.given_up()});
+                            static_cast<int>(blocked.attempts()), blocked.given_up(),
+                            WaitKindNamed(blocked.kind()), blocked.next_try_in_seconds()});
   }
+  for (const auto& wait : proto.waits()) {
+    view.waits.push_back({WaitKindNamed(wait.kind()), wait.blocks(), wait.reason()});
+  }
+  view.there_blocks = proto.there_blocks();
   record.started_unix_ms = proto.started_unix_ms();
   record.ended_unix_ms = proto.ended_unix_ms();
   return view;

@@ -145,10 +145,15 @@ class FakeHelpers : public HelperGateway {
     MutexLock lock(&mutex);
     std::vector<absl::StatusOr<Started>> statuses;
     for (const Handout& handout : handouts) {
-      const bool is_down = down.count(handout.helper.node) != 0;
+      const bool is_down = down.contains(handout.helper.node);
+      const bool lacks = std::any_of(
+          handout.part.hops.begin(), handout.part.hops.end(),
+          [&](const HopSpec& hop) { return hop.block && missing.contains(hop.block->block_id); });
       EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
       if (is_down) {
         statuses.emplace_back(absl::UnavailableError(handout.helper.node + ": refused"));
+      } else if (lacks) {
+        statuses.emplace_back(absl::NotFoundError(handout.helper.node + ": no such block"));
       } else {
         statuses.emplace_back(Started{checksum});
       }
@@ -189,10 +194,35 @@ class FakeHelpers : public HelperGateway {
     ended.push_back(attempt);
     if (on_end) on_end();
   }
+  // All have all blocks, of 1000 bytes, but those on `down`, and but what `missing` says.
+  std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
+                                                      Duration) override {
+    MutexLock lock(&mutex);
+    std::vector<absl::StatusOr<FoundBlocks>> given;
+    for (const BlockQuestion& question : questions) {
+      if (down.contains(question.helper.node)) {
+        given.emplace_back(absl::UnavailableError(question.helper.node + ": refused"));
+        continue;
+      }
+      FoundBlocks found;
+      for (const std::string& block_id : question.block_ids) {
+        const auto lacks = missing.find(block_id);
+        if (lacks == missing.end()) {
+          found.emplace_back(1000);
+        } else {
+          found.emplace_back(lacks->second);
+        }
+      }
+      given.emplace_back(std::move(found));
+    }
+    return given;
+  }
   void ForgetConnection(const std::string&) override {}
 
   Mutex mutex;
   std::set<std::string> down;
+  std::map<std::string, absl::StatusOr<uint64_t>>
+      missing;                                  // what is found of these; no part can read them
   std::map<std::string, PartProgress> answers;  // by node
   std::set<std::string> asked;
   std::function<void()> on_ask;

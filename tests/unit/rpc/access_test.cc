@@ -59,7 +59,7 @@ TEST(Access, RequestorsRepairAndLook) {
 }
 
 TEST(Access, OnlyTheCoordinatorOrdersHelpers) {
-  for (const char* call : {"StartPart", "CancelRepair"}) {
+  for (const char* call : {"StartPart", "CancelRepair", "GetPart", "FindBlocks"}) {
     EXPECT_EQ(WhoMay(std::string("/ecpipe.v1.HelperService/") + call), "c") << call;
   }
 }

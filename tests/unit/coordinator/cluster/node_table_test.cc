@@ -228,11 +228,15 @@ TEST(NodeTableTest, AnAddressIsOfOneLiveNode) {
   both.data_address = both.control_address;
   EXPECT_TRUE(absl::IsInvalidArgument(table.Register(both, At(15)).status()));
   // One that is remembered from before a restart is dead, so its addresses are not taken.
-  EXPECT_TRUE(table.AddDead([] {
-    NodeRecord dead = Node("d");
-    dead.data_address = Node("a").data_address;
-    return dead;
-  }(), Duration(0), At(15)).ok());
+  EXPECT_TRUE(table
+                  .AddDead(
+                      [] {
+                        NodeRecord dead = Node("d");
+                        dead.data_address = Node("a").data_address;
+                        return dead;
+                      }(),
+                      Duration(0), At(15))
+                  .ok());
 }
 
 TEST(NodeTableTest, NodesAreFoundByTheirStoragesName) {
@@ -252,6 +256,26 @@ TEST(NodeTableTest, NodesAreFoundByTheirStoragesName) {
   EXPECT_EQ(table.WithStorage("uuid-1"), Names{"a"});
   EXPECT_EQ(table.WithStorage("uuid-2"), Names{"b"});
   EXPECT_TRUE(absl::IsInvalidArgument(table.Register(with("d", "a/b"), At(1)).status()));
+}
+
+TEST(NodeTableTest, TellsOfEachDeathOnce) {
+  NodeTable table(kDeadAfter);
+  ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());
+  ASSERT_TRUE(table.AddDead(Node("long-dead"), seconds(99), At(0)).ok());
+  EXPECT_TRUE(table.TakeTurns(At(10)).empty());
+  std::vector<NodeTable::Turn> turns = table.TakeTurns(At(12));
+  ASSERT_EQ(turns.size(), 1u);
+  EXPECT_EQ(turns[0].node, "a");
+  EXPECT_TRUE(turns[0].dead);
+  EXPECT_EQ(turns[0].silent, seconds(12));
+  EXPECT_TRUE(table.TakeTurns(At(13)).empty());
+  ASSERT_TRUE(table.Heartbeat("a", 1, {}, At(14)).ok());
+  turns = table.TakeTurns(At(14));
+  ASSERT_EQ(turns.size(), 1u);
+  EXPECT_FALSE(turns[0].dead);
+  ASSERT_EQ(table.TakeTurns(At(25)).size(), 1u);
+  ASSERT_TRUE(table.Register(Node("a", 2), At(26)).ok());
+  EXPECT_TRUE(table.TakeTurns(At(26)).empty()) << "that it registers is told already";
 }
 
 TEST(NodeTableTest, FullTableForgetsTheDeadOnly) {

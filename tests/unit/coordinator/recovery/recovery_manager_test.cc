@@ -31,11 +31,13 @@ class RecoveryManagerTest : public testing::Test {
     Register("spare");
     RecoveryManager::Options recovery;
     recovery.queue.first_pause = std::chrono::milliseconds(1);
+    recovery.queue.longest_pause = std::chrono::milliseconds(50);
     recovery.queue.max_attempts = 3;
     recovery.streams_per_node = 4;
     recovery.delay = delay_;
-    manager_ = std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(), news_.get(),
-                                                 &Clock::System(), recovery);
+    recovery.gather = gather_;
+    manager_ = std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(), &helpers_,
+                                                 news_.get(), &Clock::System(), recovery);
     ASSERT_TRUE(manager_->Open(*journal_.ClaimInterrupted(0)).ok());
   }
   void Register(const std::string& node) { ASSERT_TRUE(repairs_->Register(FakeNode(node)).ok()); }
@@ -47,7 +49,7 @@ class RecoveryManagerTest : public testing::Test {
     return request;
   }
   RecoveryId Begin(const RecoveryRequest& request) {
-    const absl::StatusOr<RecoveryId> id = manager_->Begin(request, false);
+    const absl::StatusOr<RecoveryId> id = manager_->Begin(request, IfLive::kRefuse);
     EXPECT_TRUE(id.ok()) << id.status();
     return id.value_or(0);
   }
@@ -105,6 +107,7 @@ class RecoveryManagerTest : public testing::Test {
   }
 
   Duration delay_{0};
+  Duration gather_{0};
   MemoryCatalog catalog_{18, 9};
   MemoryJournal journal_;
   FakeHelpers helpers_;
@@ -220,21 +223,23 @@ TEST_F(RecoveryManagerTest, PauseResumeCancel) {
 TEST_F(RecoveryManagerTest, WhatIsRefused) {
   RecoveryRequest live = Request();
   live.node = "n1";
-  EXPECT_THAT(std::string(manager_->Begin(live, false).status().message()), HasSubstr("is live"));
-  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(Request({"nowhere"}), false).status()));
+  EXPECT_THAT(std::string(manager_->Begin(live, IfLive::kRefuse).status().message()),
+              HasSubstr("is live"));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(manager_->Begin(Request({"nowhere"}), IfLive::kRefuse).status()));
   RecoveryRequest nobody = Request();
   nobody.node = "";
-  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(nobody, true).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(nobody, IfLive::kRebuildAll).status()));
   nobody.node = std::string(256, 'n');
-  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(nobody, true).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(nobody, IfLive::kRebuildAll).status()));
   RecoveryRequest magic = Request();
   magic.scheme = "magic";
-  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(magic, false).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(magic, IfLive::kRefuse).status()));
   magic.scheme = "direct";
-  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(magic, false).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(manager_->Begin(magic, IfLive::kRefuse).status()));
   Begin(Request());
-  EXPECT_TRUE(absl::IsAlreadyExists(manager_->Begin(Request(), false).status()));
-  EXPECT_TRUE(manager_->Begin(live, true).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(manager_->Begin(Request(), IfLive::kRefuse).status()));
+  EXPECT_TRUE(manager_->Begin(live, IfLive::kRebuildAll).ok());
 }
 
 TEST_F(RecoveryManagerTest, ANewCoordinatorGoesOnAndRepairsNothingTwice) {
@@ -259,22 +264,183 @@ TEST_F(RecoveryManagerTest, ANewCoordinatorGoesOnAndRepairsNothingTwice) {
   EXPECT_EQ(BlocksOf("n0"), 0u);
 }
 
+// Where no other node may take the block, the recovery waits, and says for whom.
 TEST_F(RecoveryManagerTest, AHostThatRefusesIsPassedOver) {
+  const auto set_down = [&](std::set<std::string> down) {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.down = std::move(down);
+  };
+  set_down({"spare"});
+  const RecoveryId id = Begin(Request({"spare"}));
+  ASSERT_TRUE(WaitFor([&] {
+    const RecoveryView view = View(id);
+    return !view.blocked.empty() && view.blocked[0].attempts > 3;
+  })) << "three are the limit of what is tried in vain";
+  const RecoveryView view = View(id);
+  EXPECT_EQ(view.record.state, RecoveryState::kRunning);
+  EXPECT_EQ(view.record.failed_blocks, 0u);
+  EXPECT_EQ(view.blocked[0].kind, WaitKind::kHelper);
+  EXPECT_THAT(view.blocked[0].reason, HasSubstr("spare: refused"));
+  set_down({});
+  ASSERT_TRUE(RunToEnd(id));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+}
+
+TEST_F(RecoveryManagerTest, TooFewSurvivorsAreWaitedForUnlessTheirNodesDenyTheirBlocks) {
   {
     MutexLock lock(&helpers_.mutex);
-    helpers_.down = {"spare"};
+    helpers_.down = {"n1", "n2", "n3", "n4", "n5", "n6"};
   }
-  const RecoveryId id = Begin(Request({"spare"}));
+  Register("n0");  // or the coordinator, which has just started, would wait for it
+  const absl::StatusOr<RecoveryId> begun = manager_->Begin(Request(), IfLive::kRebuildAll);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  const RecoveryId id = *begun;
+  ASSERT_TRUE(WaitFor([&] {
+    const RecoveryView view = View(id);
+    return !view.blocked.empty() && view.blocked[0].attempts > 4;
+  }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kRunning);
+  EXPECT_EQ(View(id).record.failed_blocks, 0u);
+  const std::vector<RecoveryWait> waits = View(id).waits;
+  EXPECT_TRUE(std::any_of(waits.begin(), waits.end(), [](const RecoveryWait& wait) {
+    return wait.kind == WaitKind::kSurvivors && wait.blocks > 0;
+  }));
+  // b0 is on n0, b1 to b5 of its stripe on n1 to n5: two more are gone for good.
+  {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.down.clear();
+    for (const char* block : {"b1", "b2"}) {
+      helpers_.missing.emplace(block, absl::NotFoundError("no root has it"));
+    }
+  }
+  ASSERT_TRUE(RunToEnd(id)) << View(id).blocked.at(0).block_id << ": "
+                            << View(id).blocked.at(0).reason;
+  const RecoveryView view = View(id);
+  EXPECT_EQ(view.record.state, RecoveryState::kPartial);
+  ASSERT_EQ(view.record.failed_blocks, 1u);
+  ASSERT_EQ(view.blocked.size(), 1u);
+  EXPECT_EQ(view.blocked[0].block_id, "b0");
+  EXPECT_THAT(view.blocked[0].reason, HasSubstr("is lost"));
+  EXPECT_THAT(view.blocked[0].reason, HasSubstr("b1 on n1: no root has it"));
+}
+
+TEST_F(RecoveryManagerTest, ARecordWithAHostTooManyIsNotTakenUp) {
+  RepairRecord record;
+  record.repair_id = 7;
+  record.recovery_id = 1;
+  record.block_ids = {"b0"};
+  record.hosts = {"n8", "spare"};
+  ASSERT_TRUE(journal_.Record(record).ok());
+  Start();
+  const RecoveryId id = Begin(Request());
   ASSERT_TRUE(RunToEnd(id));
-  EXPECT_EQ(View(id).record.state, RecoveryState::kPartial);
-  EXPECT_THAT(View(id).blocked[0].reason, HasSubstr("spare: refused"));
-  const RecoveryId again = Begin(Request());
+  EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+  EXPECT_EQ(BlocksOf("n0"), 0u);
+}
+
+TEST_F(RecoveryManagerTest, AStripeOfAnUnknownCodeIsReportedAndHoldsUpNobody) {
+  catalog_.stripes[0].code = "magic(6,4)";
+  const uint64_t lost = BlocksOf("n0");
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(RunToEnd(id));
+  const RecoveryView view = View(id);
+  EXPECT_EQ(view.record.state, RecoveryState::kPartial);
+  EXPECT_EQ(view.record.blocks, lost);
+  EXPECT_EQ(view.record.done_blocks, lost - 1);
+  ASSERT_EQ(view.blocked.size(), 1u);
+  EXPECT_THAT(view.blocked[0].reason, HasSubstr("magic"));
+}
+
+TEST_F(RecoveryManagerTest, ANodeThatComesBackWithoutABlockDoesNotEndIt) {
+  delay_ = std::chrono::hours(1);
+  Start();
+  RecoveryRequest request = Request();
+  request.delay_seconds = 1;
+  const RecoveryId id = Begin(request);
+  {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.missing.emplace("b0", absl::NotFoundError("no root has it"));
+    helpers_.missing.emplace("b54", 999);  // one byte is missing
+  }
+  Register("n0");
+  ASSERT_TRUE(RunToEnd(id));
+  const RecoveryView view = View(id);
+  EXPECT_EQ(view.record.state, RecoveryState::kReturned);
+  EXPECT_EQ(view.record.done_blocks, 2u);
+  EXPECT_EQ(view.there_blocks, view.record.blocks - 2);
+  EXPECT_EQ(catalog_.moves.size(), 2u);
+  EXPECT_TRUE(catalog_.moves.contains("b0"));
+  EXPECT_TRUE(catalog_.moves.contains("b54"));
+}
+
+TEST_F(RecoveryManagerTest, ANodeThatIsBackAndDoesNotAnswerIsAskedAgain) {
+  delay_ = std::chrono::hours(1);
+  Start();
+  const RecoveryId id = Begin(Request());
+  {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.down = {"n0"};
+  }
+  Register("n0");
+  ASSERT_TRUE(WaitFor([&] {
+    const std::vector<RecoveryWait> waits = View(id).waits;
+    return !waits.empty() && waits[0].kind == WaitKind::kComparing &&
+           waits[0].reason.find("n0: refused") != std::string::npos;
+  }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kRunning);
   {
     MutexLock lock(&helpers_.mutex);
     helpers_.down.clear();
   }
-  ASSERT_TRUE(RunToEnd(again));
-  EXPECT_EQ(View(again).record.state, RecoveryState::kDone);
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.ended_unix_ms != 0; }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kReturned);
+}
+
+TEST_F(RecoveryManagerTest, OfALiveNodeOnlyWhatIsMissingIsRebuilt) {
+  Register("n0");
+  {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.missing.emplace("b0", absl::NotFoundError("no root has it"));
+  }
+  const absl::StatusOr<RecoveryId> id = manager_->Begin(Request(), IfLive::kRebuildMissing);
+  ASSERT_TRUE(id.ok()) << id.status();
+  ASSERT_TRUE(RunToEnd(*id));
+  EXPECT_EQ(View(*id).record.state, RecoveryState::kReturned);
+  EXPECT_EQ(catalog_.moves.size(), 1u);
+  EXPECT_TRUE(catalog_.moves.contains("b0"));
+}
+
+// The nodes of a coordinator that has just started are all unknown to it.
+TEST_F(RecoveryManagerTest, ACoordinatorThatHasJustStartedWaitsForTheNode) {
+  gather_ = std::chrono::hours(1);
+  Start();
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
+  ASSERT_FALSE(View(id).waits.empty());
+  EXPECT_EQ(View(id).waits[0].kind, WaitKind::kStarting);
+  EXPECT_TRUE(NewHosts().empty());
+  Register("n0");
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.ended_unix_ms != 0; }));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kReturned);
+}
+
+TEST_F(RecoveryManagerTest, WaitingBlocksNameTheLimitAndWhoseItIs) {
+  RecoveryRequest request = Request({"spare"});
+  request.streams_per_node = 1;
+  const RecoveryId id = Begin(request);
+  ASSERT_EQ(WaitForNewHosts(1).size(), 1u);
+  const RecoveryView view = View(id);
+  uint64_t blocks = 0;
+  for (const RecoveryWait& wait : view.waits) blocks += wait.blocks;
+  EXPECT_EQ(blocks, view.waiting_blocks) << "every block that waits has a reason";
+  ASSERT_FALSE(view.waits.empty());
+  EXPECT_EQ(view.waits[0].kind, WaitKind::kStreams);
+  EXPECT_THAT(view.waits[0].reason, HasSubstr("1 repair already"));
+  EXPECT_THAT(view.waits[0].reason, HasSubstr("--streams of this recovery"));
+  EXPECT_THAT(view.waits[0].reason, HasSubstr("spare"));
+  ASSERT_TRUE(manager_->Pause(id).ok());
+  ASSERT_EQ(View(id).waits.size(), 1u);
+  EXPECT_EQ(View(id).waits[0].kind, WaitKind::kPaused);
 }
 
 // A node is dead here when it has never registered.

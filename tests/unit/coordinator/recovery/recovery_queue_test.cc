@@ -67,7 +67,7 @@ TEST_F(RecoveryQueueTest, WrongBytesMakeTheNextAttemptDoubtful) {
     ASSERT_EQ(next.size(), 1u);
     EXPECT_EQ(next[0]->uncertain, wrong);
   }
-  EXPECT_EQ(queue_.Blocked(1).at(0).reason, "wrong; then why");
+  EXPECT_EQ(queue_.Blocked(1, now_).at(0).reason, "wrong; then why");
 }
 
 TEST_F(RecoveryQueueTest, WhatFailsWaitsLongerEachTimeAndIsGivenUp) {
@@ -87,7 +87,7 @@ TEST_F(RecoveryQueueTest, WhatFailsWaitsLongerEachTimeAndIsGivenUp) {
   Fail("bad");
   now_ += seconds(100);
   EXPECT_THAT(Next(), ElementsAre("good"));
-  const std::vector<BlockedBlock> blocked = queue_.Blocked(10);
+  const std::vector<BlockedBlock> blocked = queue_.Blocked(10, now_);
   ASSERT_EQ(blocked.size(), 1u);
   EXPECT_EQ(blocked[0].block_id, "bad");
   EXPECT_EQ(blocked[0].reason, "why");
@@ -128,7 +128,78 @@ TEST_F(RecoveryQueueTest, StrayEventsChangeNothing) {
   queue_.Done("one");
   EXPECT_EQ(queue_.counts().done, 1u);
   EXPECT_TRUE(queue_.Finished());
-  EXPECT_THAT(queue_.Blocked(10), IsEmpty());
+  EXPECT_THAT(queue_.Blocked(10, now_), IsEmpty());
+}
+
+// However often: the recovery must not end because nodes were away for long.
+TEST_F(RecoveryQueueTest, WhatMayBeOtherwiseLaterIsNeverGivenUp) {
+  queue_.SetUsable({"a"});
+  Add("one", {"a", "b"});
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_THAT(Next(), ElementsAre("one")) << i;
+    queue_.Start("one");
+    queue_.Wait("one", WaitKind::kSurvivors, absl::FailedPreconditionError("b is away"), now_);
+    EXPECT_THAT(Next(), IsEmpty());
+    const std::vector<BlockedBlock> blocked = queue_.Blocked(10, now_);
+    ASSERT_EQ(blocked.size(), 1u);
+    EXPECT_EQ(blocked[0].kind, WaitKind::kSurvivors);
+    EXPECT_GT(blocked[0].next_try_in_seconds, 0);
+    now_ += seconds(3);
+  }
+  EXPECT_FALSE(queue_.Finished());
+  EXPECT_EQ(queue_.counts().given_up, 0u);
+  // Failures that prove something are counted by themselves.
+  ASSERT_THAT(Next(), ElementsAre("one"));
+  for (int i = 0; i < 3; ++i) Fail("one"), now_ += seconds(3), Next();
+  EXPECT_EQ(queue_.counts().given_up, 0u);
+  Fail("one");
+  EXPECT_EQ(queue_.counts().given_up, 1u);
+}
+
+TEST_F(RecoveryQueueTest, ANodeThatComesBackIsTriedAtOnce) {
+  queue_.SetUsable({"a"});
+  Add("one", {"a", "b"});
+  Add("other", {"a", "c"});
+  for (const char* block : {"one", "other"}) {
+    queue_.Start(block);
+    queue_.Wait(block, WaitKind::kSurvivors, absl::FailedPreconditionError("why"), now_);
+  }
+  ASSERT_EQ(queue_.Pauses().size(), 1u);
+  EXPECT_EQ(queue_.Pauses()[0].blocks, 2u);
+  EXPECT_EQ(queue_.Pauses()[0].reason, "why");
+  queue_.SetUsable({"a", "b"});
+  EXPECT_THAT(Next(), ElementsAre("one")) << "b has none of the other's stripe";
+}
+
+TEST_F(RecoveryQueueTest, WhatTheNodeHasAgainIsLeftAloneUntilItIsAway) {
+  queue_.SetUsable({"a", "b"});
+  for (const char* block : {"done", "failed", "ready", "running"}) Add(block, {"a", "b"});
+  queue_.Start("done");
+  queue_.Done("done");
+  for (int i = 0; i < 4; ++i) Fail("failed"), now_ += seconds(3), Next();
+  ASSERT_EQ(queue_.counts().given_up, 1u);
+  queue_.Start("running");
+  for (const char* block : {"done", "failed", "ready", "running", "new"}) {
+    queue_.AddThere({block, 100, 2, {"a", "b"}});
+  }
+  RecoveryQueue::Counts counts = queue_.counts();
+  EXPECT_TRUE(queue_.Finished());
+  EXPECT_EQ(counts.there, 4u);
+  EXPECT_EQ(counts.there_bytes, 400u);
+  EXPECT_EQ(counts.done, 1u);
+  EXPECT_EQ(counts.given_up, 0u);
+  EXPECT_EQ(counts.all, 5u);
+  EXPECT_THAT(Next(), IsEmpty());
+  EXPECT_THAT(queue_.Blocked(10, now_), IsEmpty());
+  queue_.Done("running");  // it has ended in the meantime
+  Add("ready", {"a", "b"});
+  EXPECT_THAT(Next(), ElementsAre("ready"));
+  queue_.LoseAll(now_);
+  counts = queue_.counts();
+  EXPECT_EQ(counts.there, 0u);
+  EXPECT_EQ(counts.waiting, 4u);
+  EXPECT_EQ(counts.all_bytes, 500u);
+  EXPECT_EQ(Next().size(), 4u);
 }
 
 }  // namespace

@@ -198,6 +198,7 @@ TEST_F(SqliteJournalTest, DamagedRecoveryIsLeftOut) {
         "UPDATE recoveries SET slice_bytes = 67108865 WHERE recovery_id = 1",
         "UPDATE recoveries SET slice_bytes = -1 WHERE recovery_id = 1",
         "UPDATE recoveries SET streams_per_node = 4294967296 WHERE recovery_id = 1",
+        "UPDATE recoveries SET done_bytes = -1 WHERE recovery_id = 1",
         "UPDATE recovery_targets SET position = 5 WHERE recovery_id = 1 AND position = 1",
         "DELETE FROM recovery_targets WHERE recovery_id = 1 AND position = 0"}) {
     RecoveryRecord record;

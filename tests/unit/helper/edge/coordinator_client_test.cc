@@ -37,6 +37,7 @@ class HeldCoordinator : public v1::CoordinatorService::Service {
     MutexLock lock(&mutex_);
     ++heartbeats_;
     blocks_ = request->inventory().block_count();
+    counting_ = request->inventory().counting();
     changed_.NotifyAll();
     if (unknown_) return {grpc::StatusCode::NOT_FOUND, "another incarnation"};
     return grpc::Status::OK;
@@ -71,11 +72,12 @@ class HeldCoordinator : public v1::CoordinatorService::Service {
   struct Seen {
     int registrations, heartbeats, reports_begun, reports_given_up, reports;
     uint64_t registered_blocks, blocks;
+    bool counting;
   };
   Seen seen() {
     MutexLock lock(&mutex_);
     return {registrations_, heartbeats_,        reports_begun_, reports_given_up_,
-            reports_,       registered_blocks_, blocks_};
+            reports_,       registered_blocks_, blocks_,        counting_};
   }
   // False after a while in vain.
   template <typename Condition>
@@ -98,6 +100,7 @@ class HeldCoordinator : public v1::CoordinatorService::Service {
   int reports_ = 0;
   uint64_t registered_blocks_ = 0;
   uint64_t blocks_ = 0;
+  bool counting_ = false;
   bool holds_reports_ = false;
   bool unknown_ = false;
   bool refuses_ = false;
@@ -196,6 +199,30 @@ TEST_F(CoordinatorClientTest, CountsAreTakenAgainAndAgain) {
   CoordinatorClient client(std::move(options));
   EXPECT_TRUE(coordinator_.Await([](const auto& seen) { return seen.blocks >= 5; }));
   EXPECT_GE(coordinator_.seen().registered_blocks, 1u) << "the first count came in time";
+}
+
+TEST_F(CoordinatorClientTest, ABlockThatWasStoredIsCountedSoon) {
+  std::atomic<uint64_t> blocks{7};
+  CoordinatorClient::Options options = Options();
+  options.inventory = [&] { return StoreInventory{blocks, 0, {}}; };
+  options.inventory_interval = std::chrono::hours(1);
+  CoordinatorClient client(std::move(options));
+  ASSERT_TRUE(coordinator_.Await([](const auto& seen) { return seen.blocks == 7; }));
+  blocks = 8;
+  client.CountSoon();
+  EXPECT_TRUE(coordinator_.Await([](const auto& seen) { return seen.blocks == 8; }));
+}
+
+TEST_F(CoordinatorClientTest, WhatWasNotCountedYetIsNoZero) {
+  std::atomic<bool> counted{false};
+  CoordinatorClient::Options options = Options();
+  options.inventory = [&] { return StoreInventory{counted ? uint64_t{7} : 0, 0, {}, !counted}; };
+  options.inventory_interval = std::chrono::hours(1);
+  CoordinatorClient client(std::move(options));
+  ASSERT_TRUE(coordinator_.Await([](const auto& seen) { return seen.counting; }));
+  counted = true;
+  EXPECT_TRUE(
+      coordinator_.Await([](const auto& seen) { return seen.blocks == 7 && !seen.counting; }));
 }
 
 TEST_F(CoordinatorClientTest, OneThatIsForgottenRegistersAgainUnlessItDrains) {

@@ -54,7 +54,7 @@ class FakeCoordinator : public CoordinatorApi {
     return NotFaked();
   }
   absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override { return NotFaked(); }
-  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest&, bool) override {
+  absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest&, IfLive) override {
     return NotFaked();
   }
   absl::Status ChangeRecovery(uint64_t, RecoveryChange) override { return NotFaked(); }

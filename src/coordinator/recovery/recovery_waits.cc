@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/recovery/recovery_waits.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "coordinator/planning/repair_planner.h"
+
+namespace ecpipe {
+namespace {
+
+// Blocks of the queue's head that are asked why they wait.
+constexpr size_t kAsked = 32;
+
+}  // namespace
+
+bool ProvesLoss(const absl::Status& why, RepairStage stage) {
+  if (absl::IsDataLoss(why)) return true;
+  if (stage == RepairStage::kRan) return false;
+  return absl::IsInvalidArgument(why) || absl::IsNotFound(why) || absl::IsUnimplemented(why);
+}
+
+WaitKind KindOf(const absl::Status& why) {
+  if (absl::IsResourceExhausted(why)) return WaitKind::kLimit;
+  if (absl::IsUnavailable(why) || absl::IsDeadlineExceeded(why)) return WaitKind::kHelper;
+  if (!absl::IsFailedPrecondition(why)) return WaitKind::kFailed;
+  return IsUnfitTarget(why) ? WaitKind::kTarget : WaitKind::kSurvivors;
+}
+
+std::vector<RecoveryWait> WaitsOf(const RecoveryQueue& queue, const PolicyInput& input,
+                                  const RecoveryLoads& loads, const std::string& limit) {
+  std::map<WaitKind, RecoveryWait> waits;
+  for (RecoveryWait& wait : queue.Pauses()) waits[wait.kind] = std::move(wait);
+  const std::vector<const LostBlock*> head = queue.Ready(kAsked);
+  for (const LostBlock* block : head) {
+    RecoveryWait why = WhyWaits(*block, input, loads, limit);
+    RecoveryWait& wait = waits[why.kind];
+    why.blocks += wait.blocks;
+    wait = std::move(why);
+  }
+  if (const uint64_t behind = queue.ready() - head.size(); behind > 0) {
+    RecoveryWait& wait = waits[WaitKind::kNext];
+    wait.kind = WaitKind::kNext;
+    wait.blocks += behind;
+    wait.reason = "blocks with fewer survivors, or that have waited longer, go first";
+  }
+  std::vector<RecoveryWait> all;
+  for (auto& [kind, wait] : waits) all.push_back(std::move(wait));
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.blocks > b.blocks; });
+  return all;
+}
+
+}  // namespace ecpipe
