@@ -35,7 +35,7 @@ HelperClient::Stub HelperClient::StubFor(const std::string& control_address) {
   MutexLock lock(&mutex_);
   Stub& stub = stubs_[control_address];
   if (stub == nullptr) {
-    const std::shared_ptr<grpc::Channel> channel = 
+    const std::shared_ptr<grpc::Channel> channel =
         MakeChannel(control_address, security_, Role::kHelper);
     channel->GetState(/*try_to_connect=*/true);  // ready before the first repair needs it
     stub = v1::HelperService::NewStub(channel);
@@ -119,6 +119,22 @@ void HelperClient::EndParts(RepairId repair_id, uint32_t attempt,
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
   AwaitAll(&queue, calls.size());
+}
+
+absl::StatusOr<WholeBlock> HelperClient::CheckBlock(const std::string& control_address,
+                                                    const std::string& block_id,
+                                                    const std::stop_token& stop) {
+  // 6 GB off a disk that gives 10 MB/s, as one that fails may.
+  constexpr auto kTimeout = std::chrono::minutes(10);
+  grpc::ClientContext context;
+  SetTimeout(&context, kTimeout);
+  const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
+  v1::CheckBlockRequest request;
+  request.set_block_id(block_id);
+  v1::CheckBlockResponse response;
+  const grpc::Status status = StubFor(control_address)->CheckBlock(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status, "the helper at " + control_address);
+  return WholeBlock{response.bytes(), response.sha256(), response.has_checksums()};
 }
 
 void HelperClient::ForgetConnection(const std::string& control_address) {

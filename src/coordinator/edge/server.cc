@@ -7,7 +7,9 @@
 #include <chrono>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "base/file_io.h"
 #include "base/process/log.h"
 #include "base/process/process_stats.h"
@@ -46,12 +48,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   server->helpers_ = std::make_unique<HelperClient>(tls);
   server->news_ = std::make_unique<HostedNews>();
   server->hosted_watch_ = std::make_unique<HostedWatch>(server->news_.get());
-  server->repairs_ = std::make_unique<RepairCoordinator>(
-      server->catalog_.get(), server->journal_.get(), server->helpers_.get(), &Clock::System(),
-      config.repairs, server->hosted_watch_.get());
-  server->hosted_watch_->Start(server->repairs_.get());
-  const std::optional<uint32_t> max_running = server->limits_->limits().cluster.max_running;
-  if (max_running) server->repairs_->SetMaxRunning(*max_running);
+  ECPIPE_RETURN_IF_ERROR(server->MakeRepairs(config.repairs));
   server->recoveries_ = std::make_unique<RecoveryManager>(
       server->catalog_.get(), server->journal_.get(), server->repairs_.get(), server->news_.get(),
       &Clock::System(), config.recoveries);
@@ -80,10 +77,11 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       std::make_unique<LossKeeper>(server->losses_.get(), &server->repairs_->nodes(),
                                    server->hdfs_->reported(), &Clock::System());
   server->loss_keeper_->Restore();
+  server->MakeChecker();
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
       server->catalog_.get(), StripeSources({server->qfs_.get(), server->hdfs_.get()}),
-      server->journal_.get(), server->limits_.get(),
+      server->journal_.get(), server->limits_.get(), server->checker_.get(),
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
       CoordinatorServiceImpl::Transports{config.default_transport,
@@ -109,6 +107,7 @@ CoordinatorServer::~CoordinatorServer() {
   metrics_.reset();
   if (prober_ != nullptr) prober_->Stop();
   rpc_.reset();
+  checker_.reset();
   if (hosted_watch_ != nullptr) hosted_watch_->Stop();
   recoveries_.reset();
 }
@@ -124,9 +123,30 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
   ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
   ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(config.data_directory + "/losses.db"));
+  ECPIPE_ASSIGN_OR_RETURN(marks_, SqliteMarks::Open(config.data_directory + "/marks.db"));
   ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.db",
                                                    config.data_directory + "/limits.txt"));
   return absl::OkStatus();
+}
+
+absl::Status CoordinatorServer::MakeRepairs(RepairCoordinator::Options options) {
+  options.marks = marks_.get();
+  repairs_ = std::make_unique<RepairCoordinator>(catalog_.get(), journal_.get(), helpers_.get(),
+                                                 &Clock::System(), options, hosted_watch_.get());
+  ECPIPE_RETURN_IF_ERROR(Annotate(repairs_->corrupt().Restore(), "the marks of corrupt blocks"));
+  hosted_watch_->Start(repairs_.get());
+  const std::optional<uint32_t> max_running = limits_->limits().cluster.max_running;
+  if (max_running) repairs_->SetMaxRunning(*max_running);
+  return absl::OkStatus();
+}
+
+void CoordinatorServer::MakeChecker() {
+  checker_ = std::make_unique<BlockChecker>(
+      &repairs_->corrupt(), &repairs_->nodes(), catalog_.get(), &Clock::System(),
+      [helpers = helpers_.get()](const std::string& address, const std::string& block_id,
+                                 const std::stop_token& stop) {
+        return helpers->CheckBlock(address, block_id, stop);
+      });
 }
 
 absl::Status CoordinatorServer::TakeUpInterrupted() {
@@ -161,9 +181,17 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
           &RepairCounts::done);
   repairs("ecpipe_repairs_failed_total", "Repairs that ended with an error.",
           &RepairCounts::failed);
+  const auto marked = [this](bool suspect) {
+    const std::vector<CorruptBlock> all = repairs_->corrupt().All();
+    return static_cast<double>(
+        absl::c_count_if(all, [&](const CorruptBlock& block) { return block.suspect == suspect; }));
+  };
   metrics_->AddGauge("ecpipe_corrupt_blocks",
                      "Blocks that were found corrupt and are not repaired yet.",
-                     [this] { return static_cast<double>(repairs_->corrupt().All().size()); });
+                     [marked] { return marked(false); });
+  metrics_->AddGauge("ecpipe_suspect_blocks",
+                     "Blocks that somebody calls corrupt and whose check has not decided.",
+                     [marked] { return marked(true); });
   metrics_->AddCounter("ecpipe_corrupt_blocks_found_total", "Blocks that were found corrupt.",
                        [this] { return static_cast<double>(repairs_->corrupt().found()); });
   const auto recoveries = [this](const char* name, const char* help, auto count) {
@@ -204,6 +232,7 @@ absl::Status CoordinatorServer::StartMetrics(const CoordinatorConfig& config) {
 }
 
 void CoordinatorServer::StartLoops() {
+  checker_->Start();
   ticker_ = Thread([this] {
     DoRegularly([this] {
       repairs_->nodes().Tick();

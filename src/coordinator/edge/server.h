@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/process/metrics.h"
 #include "base/thread.h"
+#include "coordinator/edge/block_checker.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "coordinator/edge/helper_client.h"
@@ -27,6 +28,7 @@
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
 #include "coordinator/store/limit_book.h"
+#include "coordinator/store/sqlite_marks.h"
 #include "rpc/rpc_server.h"
 
 namespace ecpipe {
@@ -45,6 +47,8 @@ class CoordinatorServer {
  private:
   CoordinatorServer() = default;
   absl::Status OpenState(const CoordinatorConfig& config);
+  absl::Status MakeRepairs(RepairCoordinator::Options options);
+  void MakeChecker();
   absl::Status TakeUpInterrupted();
   absl::Status StartMetrics(const CoordinatorConfig& config);
   void StartLoops();
@@ -55,6 +59,7 @@ class CoordinatorServer {
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<SqliteLosses> losses_;
   std::unique_ptr<LimitBook> limits_;
+  std::unique_ptr<SqliteMarks> marks_;
   std::unique_ptr<HelperClient> helpers_;
   std::unique_ptr<HostedNews> news_;
   std::unique_ptr<HostedWatch> hosted_watch_;
@@ -66,6 +71,7 @@ class CoordinatorServer {
   std::unique_ptr<HdfsSource> hdfs_;
   std::unique_ptr<QfsSource> qfs_;
   std::unique_ptr<LossKeeper> loss_keeper_;
+  std::unique_ptr<BlockChecker> checker_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<MetricsServer> metrics_;  // null without an address

@@ -9,13 +9,11 @@
 
 namespace ecpipe {
 
-grpc::Status HelperServiceImpl::StartPart(grpc::ServerContext*,
-                                          const v1::StartPartRequest* request,
+grpc::Status HelperServiceImpl::StartPart(grpc::ServerContext*, const v1::StartPartRequest* request,
                                           v1::StartPartResponse* response) {
   absl::StatusOr<RepairPart> part = PartFromProto(request->part());
   if (!part.ok()) return ToGrpc(part.status());
-  const absl::StatusOr<std::optional<ChecksumKind>> checksum =
-      sessions_->Start(*std::move(part));
+  const absl::StatusOr<std::optional<ChecksumKind>> checksum = sessions_->Start(*std::move(part));
   if (!checksum.ok()) return ToGrpc(checksum.status());
   if (checksum->has_value()) *response->mutable_checksum() = ChecksumToProto(**checksum);
   on_start_();
@@ -38,6 +36,18 @@ grpc::Status HelperServiceImpl::GetPart(grpc::ServerContext*, const v1::GetPartR
       sessions_->Progress(request->repair_id(), request->attempt());
   if (!progress.ok()) return ToGrpc(progress.status());
   *response = ProgressToProto(*progress);
+  return grpc::Status::OK;
+}
+
+grpc::Status HelperServiceImpl::CheckBlock(grpc::ServerContext* context,
+                                           const v1::CheckBlockRequest* request,
+                                           v1::CheckBlockResponse* response) {
+  const absl::StatusOr<WholeBlock> block =
+      whole_blocks_.Check(request->block_id(), [context] { return context->IsCancelled(); });
+  if (!block.ok()) return ToGrpc(block.status());
+  response->set_bytes(block->bytes);
+  response->set_sha256(block->sha256);
+  response->set_has_checksums(block->has_checksums);
   return grpc::Status::OK;
 }
 

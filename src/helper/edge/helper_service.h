@@ -6,15 +6,21 @@
 
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "helper/sessions/session_manager.h"
+#include "helper/sessions/whole_blocks.h"
 
 namespace ecpipe {
 
 // The control service of a helper: translates, and lets the SessionManager decide.
 class HelperServiceImpl final : public v1::HelperService::Service {
  public:
-  // `sessions` outlives the service. `on_start` is called when a part has started, from any thread.
-  HelperServiceImpl(std::string node_id, SessionManager* sessions, std::function<void()> on_start)
-      : node_id_(std::move(node_id)), sessions_(sessions), on_start_(std::move(on_start)) {}
+  // `sessions` and `store` outlive the service. `on_start` is called when a part has started, from
+  // any thread.
+  HelperServiceImpl(std::string node_id, SessionManager* sessions, BlockStore* store,
+                    std::function<void()> on_start)
+      : node_id_(std::move(node_id)),
+        sessions_(sessions),
+        whole_blocks_(store),
+        on_start_(std::move(on_start)) {}
 
   grpc::Status StartPart(grpc::ServerContext* context, const v1::StartPartRequest* request,
                          v1::StartPartResponse* response) override;
@@ -22,6 +28,8 @@ class HelperServiceImpl final : public v1::HelperService::Service {
                             v1::CancelRepairResponse* response) override;
   grpc::Status GetPart(grpc::ServerContext* context, const v1::GetPartRequest* request,
                        v1::PartProgress* response) override;
+  grpc::Status CheckBlock(grpc::ServerContext* context, const v1::CheckBlockRequest* request,
+                          v1::CheckBlockResponse* response) override;
   grpc::Status GetHelperStatus(grpc::ServerContext* context,
                                const v1::GetHelperStatusRequest* request,
                                v1::HelperStatus* response) override;
@@ -29,6 +37,7 @@ class HelperServiceImpl final : public v1::HelperService::Service {
  private:
   const std::string node_id_;
   SessionManager* const sessions_;
+  WholeBlocks whole_blocks_;
   const std::function<void()> on_start_;
 };
 

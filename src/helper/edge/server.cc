@@ -197,9 +197,10 @@ absl::Status HelperServer::StartDataPlane() {
 
 absl::Status HelperServer::StartControlPlane() {
   // A node that begins to send has a larger share, and those at work smaller ones.
-  service_ = std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), [this] {
-    if (shares_rate_) coordinator_->HeartbeatNow();
-  });
+  service_ =
+      std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), store_.get(), [this] {
+        if (shares_rate_) coordinator_->HeartbeatNow();
+      });
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
                             return RpcServer::Start(config_.control_address, RpcSecurity(tls_),
                                                     service_.get());

@@ -50,7 +50,7 @@ absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& 
     }
     ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<BlockReader> block, store_->Open(wanted->block_id));
     if (block->bytes() != wanted->bytes) {
-      return absl::FailedPreconditionError(
+      return absl::OutOfRangeError(
           "block " + wanted->block_id + " has " + std::to_string(block->bytes()) +
           " bytes here, but the coordinator expects " + std::to_string(wanted->bytes));
     }

@@ -137,7 +137,7 @@ class MemoryJournal : public Journal {
   std::map<RecoveryId, RecoveryRecord> recoveries;
 };
 
-// Helpers that take every part, but those on `down`.
+// Helpers that take every part, but those on `down` or `wrong`.
 class FakeHelpers : public HelperGateway {
  public:
   std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
@@ -147,7 +147,9 @@ class FakeHelpers : public HelperGateway {
     for (const Handout& handout : handouts) {
       const bool is_down = down.count(handout.helper.node) != 0;
       EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
-      if (is_down) {
+      if (wrong.contains(handout.helper.node)) {
+        statuses.emplace_back(absl::OutOfRangeError(handout.helper.node + ": another length"));
+      } else if (is_down) {
         statuses.emplace_back(absl::UnavailableError(handout.helper.node + ": refused"));
       } else {
         statuses.emplace_back(Started{checksum});
@@ -193,6 +195,7 @@ class FakeHelpers : public HelperGateway {
 
   Mutex mutex;
   std::set<std::string> down;
+  std::set<std::string> wrong;                  // have a block of another length
   std::map<std::string, PartProgress> answers;  // by node
   std::set<std::string> asked;
   std::function<void()> on_ask;
