@@ -275,6 +275,7 @@ TEST_F(CorruptReports, AReadTakesTheBlockItselfIfNothingSpeaksAgainstIt) {
   helpers_.down.clear();
   coordinator_.ReportCorrupt("n0", 1, "b0", "flipped");
   EXPECT_NE(coordinator_.BeginRepair(request)->scheme, "direct");
+  coordinator_.corrupt().Forget("b0");
   request.verify = Verification::kParity;
   request.block_ids = {"b1"};
   EXPECT_NE(coordinator_.BeginRepair(request)->scheme, "direct");
