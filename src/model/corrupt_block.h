@@ -4,6 +4,7 @@
 // carry it (ReportPart and FinishRepair have a field for it).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,5 +17,13 @@ namespace ecpipe {
 
 // The block that the status names as corrupt; empty if it names none.
 std::string CorruptBlockOf(const absl::Status& status);
+
+// What a helper says of a block that it has read from beginning to end. A block that does not match
+// its checksums is DATA_LOSS instead.
+struct WholeBlock {
+  uint64_t bytes = 0;
+  std::string sha256;          // 64 lower-case hexadecimal digits
+  bool has_checksums = false;  // false: its bytes were compared with nothing
+};
 
 }  // namespace ecpipe

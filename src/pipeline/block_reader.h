@@ -22,6 +22,8 @@ class BlockReader {
   // The kind of checksums that the storage system keeps of the block, if it does. A program that
   // writes the rebuilt block wants to know.
   virtual std::optional<ChecksumKind> checksum() const { return std::nullopt; }
+  // Whether all that is read is compared with checksums that the store keeps of the block.
+  virtual bool has_checksums() const { return false; }
 
   // Fills `out` from `offset` on; the caller asks only for bytes below bytes(). May block on a
   // disk. DATA_LOSS: the store's own checksums say that the bytes are damaged, or the block has

@@ -106,9 +106,19 @@ void AddRepairMetrics(RepairCoordinator* repairs, Metrics* metrics) {
   metrics->AddHistograms("ecpipe_plan_seconds", "Time that each plan took.", [repairs] {
     return std::vector<Metrics::HistogramSample>{{{}, repairs->counts().plan_seconds}};
   });
+  const auto marked = [repairs](bool suspect) {
+    const std::vector<CorruptBlock> all = repairs->corrupt().All();
+    return Number(
+        static_cast<uint64_t>(std::count_if(all.begin(), all.end(), [&](const CorruptBlock& block) {
+          return block.suspect == suspect;
+        })));
+  };
+  metrics->AddGauge("ecpipe_suspect_blocks",
+                    "Blocks that somebody calls corrupt and whose check has not decided.",
+                    [marked] { return marked(true); });
   metrics->AddGauge("ecpipe_corrupt_blocks",
                     "Blocks that were found corrupt and are not repaired yet.",
-                    [repairs] { return Number(repairs->corrupt().All().size()); });
+                    [marked] { return marked(false); });
   metrics->AddCounter("ecpipe_corrupt_blocks_found_total", "Blocks that were found corrupt.",
                       [repairs] { return Number(repairs->corrupt().found()); });
 }

@@ -173,6 +173,7 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(const v1::Repair
   request.slice_bytes = target.slice_bytes();
   request.requestor = requestor;
   request.background = target.background();
+  request.prefer_direct = target.prefer_direct();
   if (target.rack().size() > NodeTable::kMaxNodeIdBytes) {
     return absl::InvalidArgumentError("the requestor's rack name is too long");
   }
@@ -419,16 +420,7 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
   const absl::StatusOr<std::vector<RepairRecord>> repairs = journal_->Recent(kRecentRepairs);
   if (!repairs.ok()) return ToGrpc(repairs.status());
   for (const RepairRecord& record : *repairs) RepairToProto(record, response->add_repairs());
-  for (const CorruptBlock& block : repairs_->corrupt().All()) {
-    v1::GetStatusResponse::CorruptBlock* added = response->add_corrupt_blocks();
-    added->set_block_id(block.block_id);
-    added->set_node_id(block.node);
-    added->set_reason(block.reason);
-    added->set_found_unix_ms(block.found_unix_ms);
-    if (const StripeSource* source = sources_.OfBlock(block.block_id)) {
-      added->set_system(source->system());
-    }
-  }
+  MarksToProto(response->mutable_corrupt_blocks());
   SourcesToStatus(response);
   return grpc::Status::OK;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "coordinator/edge/block_checker.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
 #include "coordinator/repairs/repair_coordinator.h"
@@ -31,8 +32,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // All outlive the service.
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
                          LinkProber* prober, Catalog* catalog, StripeSources sources,
-                         Journal* journal, LimitBook* limits, const DefaultLimits& defaults,
-                         const Transports& transports)
+                         Journal* journal, LimitBook* limits, BlockChecker* checker,
+                         const DefaultLimits& defaults, const Transports& transports)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
@@ -40,6 +41,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         sources_(std::move(sources)),
         journal_(journal),
         limits_(limits),
+        checker_(checker),
         defaults_(defaults),
         transports_(transports) {}
 
@@ -90,6 +92,13 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                          v1::GetLimitsResponse* response) override;
   grpc::Status SetLimits(grpc::ServerContext*, const v1::SetLimitsRequest* request,
                          v1::SetLimitsResponse* response) override;
+  // In marks_service.cc.
+  grpc::Status ListCorruptBlocks(grpc::ServerContext*, const v1::ListCorruptBlocksRequest* request,
+                                 v1::ListCorruptBlocksResponse* response) override;
+  grpc::Status ClearCorruptBlock(grpc::ServerContext*, const v1::ClearCorruptBlockRequest* request,
+                                 v1::ClearCorruptBlockResponse* response) override;
+  grpc::Status CheckCorruptBlock(grpc::ServerContext*, const v1::CheckCorruptBlockRequest* request,
+                                 v1::CheckCorruptBlockResponse* response) override;
 
  private:
   absl::StatusOr<RepairRequest> RequestOf(const v1::RepairTarget& target,
@@ -103,6 +112,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // Of a node that belongs to a storage system; nothing otherwise.
   void SystemNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
 
+  // In marks_service.cc.
+  void MarksToProto(google::protobuf::RepeatedPtrField<v1::CorruptBlock>* protos);
+
   // In limits_service.cc.
   v1::HelperLimits LimitsFor(const std::string& node);
   absl::Status SetClusterLimits(const v1::SetLimitsRequest& request);
@@ -115,6 +127,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   const StripeSources sources_;
   Journal* const journal_;
   LimitBook* const limits_;
+  BlockChecker* const checker_;
   const DefaultLimits defaults_;
   const Transports transports_;
   CodeCache codes_;

@@ -3,11 +3,13 @@
 
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "base/mutex.h"
 #include "coordinator/repairs/helper_gateway.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
+#include "model/corrupt_block.h"
 #include "rpc/rpc_security.h"
 
 namespace ecpipe {
@@ -30,6 +32,12 @@ class HelperClient : public HelperGateway {
   std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
                                                       Duration timeout) override;
   void ForgetConnection(const std::string& control_address) override;
+
+  // Has the helper read a block from beginning to end, which may take minutes. DEADLINE_EXCEEDED
+  // after ten of them, CANCELLED when `stop` is asked to stop. Other errors are those of
+  // HelperService.CheckBlock.
+  absl::StatusOr<WholeBlock> CheckBlock(const std::string& control_address,
+                                        const std::string& block_id, const std::stop_token& stop);
 
  private:
   // Shared: a call under way keeps its stub when the connection is forgotten.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "base/file_io.h"
 #include "base/process/log.h"
@@ -46,12 +47,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   server->helpers_ = std::make_unique<HelperClient>(tls);
   server->news_ = std::make_unique<HostedNews>();
   server->hosted_watch_ = std::make_unique<HostedWatch>(server->news_.get());
-  server->repairs_ = std::make_unique<RepairCoordinator>(
-      server->catalog_.get(), server->journal_.get(), server->helpers_.get(), &Clock::System(),
-      config.repairs, server->hosted_watch_.get());
-  server->hosted_watch_->Start(server->repairs_.get());
-  const std::optional<uint32_t> max_running = server->limits_->limits().cluster.max_running;
-  if (max_running) server->repairs_->SetMaxRunning(*max_running);
+  ECPIPE_RETURN_IF_ERROR(server->MakeRepairs(config.repairs));
   server->recoveries_ = std::make_unique<RecoveryManager>(
       server->catalog_.get(), server->journal_.get(), server->repairs_.get(),
       server->helpers_.get(), server->news_.get(), &Clock::System(), config.recoveries);
@@ -84,10 +80,11 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       std::make_unique<LossKeeper>(server->qfs_losses_.get(), &server->repairs_->nodes(),
                                    server->qfs_->reported(), &Clock::System());
   server->qfs_loss_keeper_->Restore();
+  server->MakeChecker();
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
       server->catalog_.get(), StripeSources({server->qfs_.get(), server->hdfs_.get()}),
-      server->journal_.get(), server->limits_.get(),
+      server->journal_.get(), server->limits_.get(), server->checker_.get(),
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
       CoordinatorServiceImpl::Transports{config.default_transport,
@@ -114,6 +111,7 @@ CoordinatorServer::~CoordinatorServer() {
   pages_.reset();
   if (prober_ != nullptr) prober_->Stop();
   rpc_.reset();
+  checker_.reset();
   if (hosted_watch_ != nullptr) hosted_watch_->Stop();
   recoveries_.reset();
 }
@@ -131,9 +129,30 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(config.data_directory + "/losses.db"));
   ECPIPE_ASSIGN_OR_RETURN(qfs_losses_,
                           SqliteLosses::Open(config.data_directory + "/qfs-losses.db"));
+  ECPIPE_ASSIGN_OR_RETURN(marks_, SqliteMarks::Open(config.data_directory + "/marks.db"));
   ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.db",
                                                    config.data_directory + "/limits.txt"));
   return absl::OkStatus();
+}
+
+absl::Status CoordinatorServer::MakeRepairs(RepairCoordinator::Options options) {
+  options.marks = marks_.get();
+  repairs_ = std::make_unique<RepairCoordinator>(catalog_.get(), journal_.get(), helpers_.get(),
+                                                 &Clock::System(), options, hosted_watch_.get());
+  ECPIPE_RETURN_IF_ERROR(Annotate(repairs_->corrupt().Restore(), "the marks of corrupt blocks"));
+  hosted_watch_->Start(repairs_.get());
+  const std::optional<uint32_t> max_running = limits_->limits().cluster.max_running;
+  if (max_running) repairs_->SetMaxRunning(*max_running);
+  return absl::OkStatus();
+}
+
+void CoordinatorServer::MakeChecker() {
+  checker_ = std::make_unique<BlockChecker>(
+      &repairs_->corrupt(), &repairs_->nodes(), catalog_.get(), &Clock::System(),
+      [helpers = helpers_.get()](const std::string& address, const std::string& block_id,
+                                 const std::stop_token& stop) {
+        return helpers->CheckBlock(address, block_id, stop);
+      });
 }
 
 absl::Status CoordinatorServer::TakeUpInterrupted() {
@@ -167,6 +186,7 @@ absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
 }
 
 void CoordinatorServer::StartLoops() {
+  checker_->Start();
   ticker_ = Thread([this] {
     DoRegularly([this] {
       repairs_->nodes().Tick();

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "coordinator/edge/block_checker.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "coordinator/edge/helper_client.h"
@@ -26,6 +27,7 @@
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
 #include "coordinator/store/limit_book.h"
+#include "coordinator/store/sqlite_marks.h"
 #include "rpc/rpc_server.h"
 #include "web/daemon_pages.h"
 
@@ -47,6 +49,8 @@ class CoordinatorServer {
  private:
   CoordinatorServer() = default;
   absl::Status OpenState(const CoordinatorConfig& config);
+  absl::Status MakeRepairs(RepairCoordinator::Options options);
+  void MakeChecker();
   absl::Status TakeUpInterrupted();
   absl::Status ServePages(const CoordinatorConfig& config, std::shared_ptr<TlsContext> tls);
   void StartLoops();
@@ -58,6 +62,7 @@ class CoordinatorServer {
   std::unique_ptr<SqliteLosses> losses_;
   std::unique_ptr<SqliteLosses> qfs_losses_;
   std::unique_ptr<LimitBook> limits_;
+  std::unique_ptr<SqliteMarks> marks_;
   std::unique_ptr<HelperClient> helpers_;
   std::unique_ptr<HostedNews> news_;
   std::unique_ptr<HostedWatch> hosted_watch_;
@@ -70,6 +75,7 @@ class CoordinatorServer {
   std::unique_ptr<QfsSource> qfs_;
   std::unique_ptr<LossKeeper> loss_keeper_;
   std::unique_ptr<LossKeeper> qfs_loss_keeper_;
+  std::unique_ptr<BlockChecker> checker_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<RpcServer> rpc_;
   Metrics metrics_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/cord.h"
@@ -44,8 +45,10 @@ std::string Unfit(const std::string& node, const std::optional<NodeView>& view,
 // A survivor that can be used.
 struct Candidate {
   int block_index = 0;
-  size_t wish = 0;    // place in the request's order
-  uint32_t load = 0;  // sessions that its helper runs
+  bool suspect = false;
+  bool second = false;  // its node gives another block as well
+  size_t wish = 0;      // place in the request's order
+  uint32_t load = 0;    // sessions that its helper runs
 };
 
 // "block b1" or "blocks b1, b2".
@@ -132,17 +135,22 @@ absl::StatusOr<SliceGrid> RepairPlanner::GridFor(const RepairRequest& request,
 }
 
 std::string RepairPlanner::Unreadable(const BlockPlace& place, const std::optional<NodeView>& view,
-                                      TransportKind transport, const Refused& refused) const {
+                                      TransportKind transport, const Refused& refused,
+                                      Suspects suspects) const {
   if (place.node.empty()) return "no node is known to have it";
   if (std::string reason = Unfit(place.node, view, transport, refused); !reason.empty()) {
     return reason;
   }
   const std::string corrupt = corrupt_->Reason(place.block_id, place.node);
-  return corrupt.empty() ? "" : "it is corrupt: " + corrupt;
+  if (!corrupt.empty()) return "it is corrupt: " + corrupt;
+  if (suspects == Suspects::kRead) return "";
+  const std::string suspicion = corrupt_->Suspicion(place.block_id, place.node);
+  return suspicion.empty() ? "" : "it is called corrupt and not yet checked: " + suspicion;
 }
 
 WantedBlocks RepairPlanner::AtUsableReplicas(const RepairRequest& request,
-                                             const WantedBlocks& wanted, const Refused& refused) {
+                                             const WantedBlocks& wanted, const Refused& refused,
+                                             Suspects suspects) {
   WantedBlocks placed = wanted;
   std::set<std::string> taken;
   for (size_t i = 0; i < wanted.replicas.size(); ++i) {
@@ -150,20 +158,26 @@ WantedBlocks RepairPlanner::AtUsableReplicas(const RepairRequest& request,
     const bool failed = absl::c_linear_search(wanted.indices, static_cast<int>(i));
     if (failed && request.scheme != kDirectScheme) continue;
     BlockPlace& place = placed.stripe.blocks[i];
+    std::string usable;
     for (const std::string& node : wanted.replicas[i]) {
       const BlockPlace replica{place.block_id, node};
-      if (taken.contains(node)) continue;
-      if (!Unreadable(replica, nodes_->Find(node), request.transport, refused).empty()) continue;
-      place = replica;
-      taken.insert(node);
-      break;
+      if (!Unreadable(replica, nodes_->Find(node), request.transport, refused, suspects).empty()) {
+        continue;
+      }
+      // A node that gives another block only if no other one has this.
+      if (usable.empty() || taken.contains(usable)) usable = node;
+      if (!taken.contains(usable)) break;
     }
+    if (usable.empty()) continue;
+    place = {place.block_id, usable};
+    taken.insert(usable);
   }
   return placed;
 }
 
 absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const WantedBlocks& wanted,
-                                          const Refused& refused, PlanRequest* plan_request) {
+                                          const Refused& refused, Suspects suspects,
+                                          PlanRequest* plan_request) {
   const std::vector<BlockPlace>& blocks = wanted.stripe.blocks;
   std::string reasons;
   std::vector<Candidate> candidates;
@@ -179,14 +193,12 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Wa
     if (absl::c_linear_search(wanted.indices, i) != direct) continue;
     // Known without being read.
     if (wanted.stripe.BytesOf(i) <= plan_request->grid.offset) continue;
-    std::string reason = Unreadable(place, view, request.transport, refused);
-    if (reason.empty() && helping.contains(place.node)) {
-      reason = "its node already gives another block";
-    }
+    const std::string reason = Unreadable(place, view, request.transport, refused, suspects);
     if (reason.empty()) {
-      helping.insert(place.node);
-      candidates.push_back(
-          {i, PlaceIn(request.helper_order, place.node), view->record.active_sessions});
+      const bool second = !helping.insert(place.node).second;
+      candidates.push_back({i, !corrupt_->Suspicion(place.block_id, place.node).empty(), second,
+                            PlaceIn(request.helper_order, place.node),
+                            view->record.active_sessions});
     } else {
       const std::string where = place.node.empty() ? "" : " on " + place.node;
       reasons += "; " + place.block_id + where + ": " + reason;
@@ -207,7 +219,8 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Wa
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) {
-                     return std::pair(a.wish, a.load) < std::pair(b.wish, b.load);
+                     return std::tuple(a.suspect, a.second, a.wish, a.load) <
+                            std::tuple(b.suspect, b.second, b.wish, b.load);
                    });
   std::vector<int> survivors;
   for (const Candidate& candidate : candidates) survivors.push_back(candidate.block_index);
@@ -220,19 +233,28 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Wa
   }
   ECPIPE_ASSIGN_OR_RETURN(plan_request->equation, std::move(equation));
   plan_request->survivors = std::move(survivors);
-  const absl::Status verified = AddVerification(request, plan_request);
+  const absl::Status verified = AddVerification(
+      request, suspects == Suspects::kRead ? Verification::kParity : Verification::kNone,
+      plan_request);
   return absl::Status(verified.code(), std::string(verified.message()) +
                                            (absl::IsFailedPrecondition(verified) ? reasons : ""));
 }
 
-absl::Status RepairPlanner::AddVerification(const RepairRequest& request,
+absl::Status RepairPlanner::AddVerification(const RepairRequest& request, Verification least,
                                             PlanRequest* plan_request) {
-  const Verification verify = request.verify.value_or(options_.default_verification);
+  const Verification verify =
+      std::max(request.verify.value_or(options_.default_verification), least);
   if (verify == Verification::kNone) return absl::OkStatus();
-  ECPIPE_RETURN_IF_ERROR(
-      Annotate(AddCheckRows(*plan_request->code, plan_request->survivors,
-                            static_cast<uint32_t>(verify), &plan_request->equation),
-               Named(request.block_ids)));
+  const auto add = [&](Verification rows) {
+    return AddCheckRows(*plan_request->code, plan_request->survivors, static_cast<uint32_t>(rows),
+                        &plan_request->equation);
+  };
+  absl::Status added = add(verify);
+  // An attempt that goes on without the block that was located has a survivor fewer.
+  if (absl::IsFailedPrecondition(added) && request.left && verify == Verification::kLocate) {
+    added = add(Verification::kParity);
+  }
+  ECPIPE_RETURN_IF_ERROR(Annotate(added, Named(request.block_ids)));
   // Schemes that choose helpers would ask the code for equations without check rows.
   plan_request->code = nullptr;
   return absl::OkStatus();
@@ -294,8 +316,54 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
                                                        const WantedBlocks& wanted,
                                                        const Refused& refused,
                                                        PlannedRepair* planned) {
+  if (MayReadDirectly(request, wanted)) {
+    RepairRequest direct = request;
+    direct.scheme = kDirectScheme;
+    absl::StatusOr<PlanRequest> read =
+        MakeRequestWith(Suspects::kLeftOut, direct, wanted, refused, planned);
+    if (read.ok()) return read;
+  }
+  absl::StatusOr<PlanRequest> made =
+      MakeRequestWith(Suspects::kLeftOut, request, wanted, refused, planned);
+  // Read directly, no parity would prove it right.
+  if (!absl::IsFailedPrecondition(made.status()) || request.scheme == kDirectScheme) return made;
+  if (!HasSuspects(wanted)) return made;
+  absl::StatusOr<PlanRequest> with =
+      MakeRequestWith(Suspects::kRead, request, wanted, refused, planned);
+  return with.ok() ? std::move(with) : std::move(made);
+}
+
+bool RepairPlanner::MayReadDirectly(const RepairRequest& request, const WantedBlocks& wanted) {
+  const std::string& scheme = request.scheme.empty() ? options_.default_scheme : request.scheme;
+  const Verification verify = request.verify.value_or(options_.default_verification);
+  if (!request.prefer_direct || scheme != "auto" || wanted.indices.size() != 1 ||
+      !request.hosts.empty() || verify != Verification::kNone) {
+    return false;
+  }
+  // A later attempt that rebuilds goes on in this one's slices.
+  const auto code = codes_.Get(wanted.stripe.code);
+  return code.ok() && (*code)->layout().sub_blocks == 1;
+}
+
+bool RepairPlanner::HasSuspects(const WantedBlocks& wanted) const {
+  for (size_t i = 0; i < wanted.stripe.blocks.size(); ++i) {
+    const BlockPlace& place = wanted.stripe.blocks[i];
+    if (!corrupt_->Suspicion(place.block_id, place.node).empty()) return true;
+    if (wanted.replicas.empty()) continue;
+    for (const std::string& node : wanted.replicas[i]) {
+      if (!corrupt_->Suspicion(place.block_id, node).empty()) return true;
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<PlanRequest> RepairPlanner::MakeRequestWith(Suspects suspects,
+                                                           const RepairRequest& request,
+                                                           const WantedBlocks& wanted,
+                                                           const Refused& refused,
+                                                           PlannedRepair* planned) {
   std::optional<WantedBlocks> at_replicas;
-  if (!wanted.replicas.empty()) at_replicas = AtUsableReplicas(request, wanted, refused);
+  if (!wanted.replicas.empty()) at_replicas = AtUsableReplicas(request, wanted, refused, suspects);
   const WantedBlocks& placed = at_replicas ? *at_replicas : wanted;
   const Stripe& stripe = placed.stripe;
   ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const ErasureCode> code, codes_.Get(stripe.code));
@@ -318,7 +386,7 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequest(const RepairRequest& requ
   plan_request.cluster.rack_bytes_per_second = options_.rack_bytes_per_second;
   for (const BlockPlace& place : stripe.blocks) plan_request.block_nodes.push_back(place.node);
   ECPIPE_RETURN_IF_ERROR(FindRequestors(request, placed, refused, range.bytes, &plan_request));
-  ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, placed, refused, &plan_request));
+  ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, placed, refused, suspects, &plan_request));
   plan_request.grid = OverSubBlocks(range, plan_request.equation.layout);
   links_->FillIn(&plan_request.cluster);
   return plan_request;

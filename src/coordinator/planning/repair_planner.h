@@ -48,7 +48,9 @@ struct RepairRequest {
   std::vector<std::string> helper_order;
   std::optional<SlicesLeft> left;      // for another attempt: the slices that are still missing
   std::optional<Verification> verify;  // none: the default
-  bool background = false;             // nobody waits for the bytes; see docs/design/012-limits.md
+  // With scheme auto: the block itself is read if it is there and nothing speaks against it.
+  bool prefer_direct = false;
+  bool background = false;  // nobody waits for the bytes; see docs/design/012-limits.md
 };
 
 // The plan for a request, before anything runs.
@@ -90,9 +92,19 @@ class RepairPlanner {
   absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request, const WantedBlocks& wanted);
 
  private:
+  // Blocks that somebody calls corrupt, while their own helpers have not said so. They are read
+  // only if there is no other way, and then parity has to prove them right.
+  enum class Suspects { kLeftOut, kRead };
+
   // Fills in the wanted range in `planned`, and returns the request to the planner.
   absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request, const WantedBlocks& wanted,
                                           const Refused& refused, PlannedRepair* planned);
+  // Whether the request is served best by the block itself, if that can be read.
+  bool MayReadDirectly(const RepairRequest& request, const WantedBlocks& wanted);
+  bool HasSuspects(const WantedBlocks& wanted) const;
+  absl::StatusOr<PlanRequest> MakeRequestWith(Suspects suspects, const RepairRequest& request,
+                                              const WantedBlocks& wanted, const Refused& refused,
+                                              PlannedRepair* planned);
   absl::Status Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
                    PlannedRepair* planned);
   // The wanted range of blocks of these lengths: within the longest, and to its end without a
@@ -100,17 +112,18 @@ class RepairPlanner {
   absl::StatusOr<SliceGrid> GridFor(const RepairRequest& request,
                                     const std::vector<uint64_t>& block_lengths) const;
   // The same blocks, but each block with several replicas is placed at a usable replica if there is
-  // one, and no two blocks at one node.
+  // one, and two blocks at one node only if no other node will do.
   WantedBlocks AtUsableReplicas(const RepairRequest& request, const WantedBlocks& wanted,
-                                const Refused& refused);
+                                const Refused& refused, Suspects suspects);
   // Why the block cannot be read there now; empty if it can.
   std::string Unreadable(const BlockPlace& place, const std::optional<NodeView>& view,
-                         TransportKind transport, const Refused& refused) const;
+                         TransportKind transport, const Refused& refused, Suspects suspects) const;
   // Fills in the usable survivors and the repair equation that the code makes from them.
   absl::Status FindSurvivors(const RepairRequest& request, const WantedBlocks& wanted,
-                             const Refused& refused, PlanRequest* plan_request);
-  // Adds the check rows that the request wants.
-  absl::Status AddVerification(const RepairRequest& request, PlanRequest* plan_request);
+                             const Refused& refused, Suspects suspects, PlanRequest* plan_request);
+  // Adds the check rows that the request wants, or at least `least`.
+  absl::Status AddVerification(const RepairRequest& request, Verification least,
+                               PlanRequest* plan_request);
   // Fills in where each block goes.
   absl::Status FindRequestors(const RepairRequest& request, const WantedBlocks& wanted,
                               const Refused& refused, uint64_t bytes, PlanRequest* plan_request);

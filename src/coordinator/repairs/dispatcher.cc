@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <set>
 
 #include "absl/strings/str_format.h"
 #include "base/fault_points.h"
@@ -195,7 +196,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Star
     const absl::Status& status = outcomes[i].status();
     if (started.failure.ok()) started.failure = status;
     started.refused.emplace(nodes[i], status.message());
-    if (absl::IsDataLoss(status)) ReportOpened(start.handouts[i], status);
+    if (IsCorruptWhenOpened(repair_id, status)) ReportOpened(start.handouts[i], status);
     Log(LogLevel::kWarning, "repair.helper_refused",
         {{"repair", RepairIdText(repair_id)},
          {"attempt", std::to_string(start.handouts[i].part.attempt)},
@@ -205,13 +206,31 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Star
   return started;
 }
 
-// A node has at most one block of a stripe that a plan reads, so this is the one.
+bool RepairCoordinator::IsCorruptWhenOpened(RepairId repair_id, const absl::Status& status) {
+  if (absl::IsDataLoss(status)) return true;
+  if (!absl::IsOutOfRange(status)) return false;
+  // It has another length than the catalog says. Lengths in facts are their requestor's word.
+  MutexLock lock(&mutex_);
+  const RepairTracker* const repair = FindRunning(repair_id);
+  return repair != nullptr && !repair->facts();
+}
+
 void RepairCoordinator::ReportOpened(const HelperGateway::Handout& handout,
                                      const absl::Status& status) {
+  std::set<std::string> block_ids;
   for (const HopSpec& hop : handout.part.hops) {
-    if (!hop.block) continue;
-    return ReportCorrupt(handout.helper.node, handout.part.repair_id, hop.block->block_id,
-                         std::string(status.message()));
+    if (hop.block) block_ids.insert(hop.block->block_id);
+  }
+  for (const std::string& block_id : block_ids) {
+    // The answer names no block. Of two, both are suspects until they have been read.
+    if (block_ids.size() == 1) {
+      ReportCorrupt(handout.helper.node, handout.part.repair_id, block_id,
+                    std::string(status.message()));
+    } else {
+      NoteCorrupt({block_id, handout.helper.node, std::string(status.message()),
+                   clock_->UnixMillis(), /*suspect=*/true, "", 0},
+                  "");
+    }
   }
 }
 

@@ -32,6 +32,7 @@ RepairCoordinator::RepairCoordinator(Catalog* catalog, Journal* journal, HelperG
       nodes_(clock, options.dead_after, options.racks, options.topology_script),
       links_(clock, options.links),
       busy_(clock),
+      corrupt_(options.marks),
       planner_(&nodes_, &links_, &corrupt_, options.planner),
       max_running_(options.max_running) {}
 
@@ -106,7 +107,9 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
   RepairRequest again = request;
   again.left = from.left;
   again.slice_bytes = from.left.grid.slice_bytes;
-  if (!from.scheme.empty()) again.scheme = from.scheme;
+  again.prefer_direct = false;  // it has failed, or there was no such attempt
+  const bool was_preferred = request.prefer_direct && from.scheme == kDirectScheme;
+  if (!from.scheme.empty() && !was_preferred) again.scheme = from.scheme;
   ECPIPE_RETURN_IF_ERROR(CheckGathered(again, wanted));
   event::Resume resume{std::move(again), from};
   absl::StatusOr<RepairGrant> grant = Runs(from.repair_id)
@@ -125,8 +128,8 @@ absl::StatusOr<RepairGrant> RepairCoordinator::TakeUp(event::Resume resume,
   const ResumePoint& from = resume.from;
   const absl::StatusOr<RepairRecord> known = journal_->Find(from.repair_id);
   if (known.ok() && known->state != RepairState::kInterrupted) {
-    return absl::FailedPreconditionError("the repair has ended: " +
-                                         std::string(RepairStateName(known->state)));
+    return absl::AbortedError("the repair has ended: " +
+                              std::string(RepairStateName(known->state)));
   }
   if (known.ok() && known->block_ids != request.block_ids) {
     return absl::InvalidArgumentError("the repair to resume is for other blocks");
@@ -328,11 +331,13 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
     MutexLock lock(&mutex_);
     if (RepairTracker* const repair = FindRunning(repair_id)) {
       at = repair->NoteCorrupt(block_id, node);
+      if (!at.empty()) repair->LeaveOut(at, "it is corrupt: " + reason);
     }
   }
+  CorruptBlock found{block_id, at, reason, clock_->UnixMillis(), /*suspect=*/at != node, "", 0};
   if (!at.empty()) {
     return NoteCorrupt(
-        {block_id, at, reason, clock_->UnixMillis()},
+        found,
         "its storage system rebuilds the block once it knows; repairs do not read it until "
         "then");
   }
@@ -342,14 +347,16 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
   bool heard = node == holder;
   if (!heard) {
     MutexLock lock(&mutex_);
-    const RepairTracker* const repair = FindRunning(repair_id);
+    RepairTracker* const repair = FindRunning(repair_id);
     if (repair == nullptr || repairs_.at(repair_id).stripe_id != place->stripe.stripe_id) return;
     // A requestor has no node, and hosts are the requestors where there are some.
     heard = repair->hosted() ? absl::c_linear_search(repair->record().hosts, node) : node.empty();
+    if (heard) repair->LeaveOut(holder, "it is corrupt: " + reason);
   }
   if (!heard) return;
-  NoteCorrupt({block_id, holder, reason, clock_->UnixMillis()},
-              "ecpipe repair " + block_id + " --to " + holder);
+  found.node = holder;
+  found.suspect = node != holder;
+  NoteCorrupt(found, "ecpipe repair " + block_id + " --to " + holder);
 }
 
 std::vector<StripeFacts::Source> RepairCoordinator::CorruptSources(RepairId repair_id) {
@@ -370,6 +377,10 @@ std::vector<StripeFacts::Source> RepairCoordinator::CorruptSources(RepairId repa
 
 void RepairCoordinator::NoteCorrupt(const CorruptBlock& block, const std::string& hint) {
   if (!corrupt_.Add(block)) return;
+  if (block.suspect) {
+    return Log(LogLevel::kWarning, "block.suspect",
+               {{"block", block.block_id}, {"node", block.node}, {"reason", block.reason}});
+  }
   Log(LogLevel::kError, "block.corrupt",
       {{"block", block.block_id}, {"node", block.node}, {"reason", block.reason}, {"hint", hint}});
 }

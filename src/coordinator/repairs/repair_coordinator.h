@@ -65,6 +65,7 @@ class RepairCoordinator {
     RackTable racks;                // see NodeRegistry
     std::string topology_script;
     std::shared_ptr<const LinkTable> links;  // see KnownLinks
+    CorruptBlockStore* marks = nullptr;      // see CorruptBlocks
   };
 
   // All pointers outlive the coordinator. `listener` may be null.
@@ -80,9 +81,8 @@ class RepairCoordinator {
   absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request, uint64_t recovery_id = 0);
   // Starts another attempt after the requestor has said that the last one failed: for the missing
   // slices, without the helpers at fault. It also continues a repair that ran when an earlier
-  // coordinator stopped. ABORTED: too many attempts. FAILED_PRECONDITION: also, the repair has
-  // ended. INVALID_ARGUMENT: also, no attempt of that number can have failed. Other errors are as
-  // above.
+  // coordinator stopped. ABORTED: too many attempts, or the repair has ended. INVALID_ARGUMENT:
+  // also, no attempt of that number can have failed. Other errors are as above.
   absl::StatusOr<RepairGrant> ResumeRepair(const RepairRequest& request, const ResumePoint& from);
   // Decides whether another attempt should replace the running one, because helpers do not answer,
   // no bytes move, or a link is so slow that it is worth it. `quiet`: the requestor has received no
@@ -126,8 +126,9 @@ class RepairCoordinator {
   void ReportLinks(const std::string& node, RepairId repair_id,
                    const std::vector<LinkTiming>& timings);
 
-  // A participant of the repair reports a corrupt block. A node may report its own block; the node
-  // that puts the rows together may report any block of the stripe. Other reports are ignored.
+  // A participant of the repair reports a corrupt block. A node is believed about its own block;
+  // whoever puts the rows together makes any block of the stripe a suspect. Other reports are
+  // ignored.
   void ReportCorrupt(const std::string& node, RepairId repair_id, const std::string& block_id,
                      const std::string& reason);
 
@@ -170,7 +171,7 @@ class RepairCoordinator {
   // What came of an event for the caller that brought it. Nothing comes of it if the repair ended
   // before.
   struct Reply {
-    absl::StatusOr<RepairGrant> grant = absl::FailedPreconditionError("the repair has ended");
+    absl::StatusOr<RepairGrant> grant = absl::AbortedError("the repair has ended");
     absl::StatusOr<ProgressAdvice> advice = absl::NotFoundError("this repair is not running");
   };
   struct Heard {
@@ -236,6 +237,8 @@ class RepairCoordinator {
                                            PlannedRepair planned);
   // Helpers without an address get the one that they have now; those that have none are gone.
   std::vector<HelperAddress> Addressed(std::vector<HelperAddress> helpers);
+  // Whether a helper that refused its part with this status says that its block is corrupt.
+  bool IsCorruptWhenOpened(RepairId repair_id, const absl::Status& status);
   // Records that a helper found its block corrupt when it opened it.
   void ReportOpened(const HelperGateway::Handout& handout, const absl::Status& status);
   void StoreEnd(const RepairRecord& record);

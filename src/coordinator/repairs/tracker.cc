@@ -56,8 +56,8 @@ void RepairTracker::Await(Action action) {
 void RepairTracker::HearTooLate(const Event& event) {
   const auto* const answered = std::get_if<event::Answered>(&event);
   if (std::holds_alternative<event::Resume>(event)) {
-    return Emit(action::Refuse{absl::FailedPreconditionError(
-        "the repair has ended: " + std::string(RepairStateName(record_.state)))});
+    return Emit(action::Refuse{absl::AbortedError("the repair has ended: " +
+                                                  std::string(RepairStateName(record_.state)))});
   }
   const bool started = std::holds_alternative<event::Started>(event);
   const bool journaled = std::holds_alternative<event::Journaled>(event);

@@ -72,6 +72,10 @@ class RepairTracker {
   // read. A `node` that says so of its own block is believed. Without a node it is the place that
   // was read last. Empty: it was not read there.
   std::string NoteCorrupt(const std::string& block_id, const std::string& node);
+  // The node's block does not fit the others. Whatever comes of that, this repair does without it.
+  void LeaveOut(const std::string& node, const std::string& reason) {
+    left_out_.Refuse(node, reason);
+  }
   // Whether this replica's own helper found it corrupt.
   bool FoundCorrupt(const std::string& block_id, const std::string& node) const;
   const std::optional<StripeFacts>& facts() const { return attempt_.request.facts; }

@@ -41,6 +41,18 @@ grpc::Status HelperServiceImpl::GetPart(grpc::ServerContext*, const v1::GetPartR
   return grpc::Status::OK;
 }
 
+grpc::Status HelperServiceImpl::CheckBlock(grpc::ServerContext* context,
+                                           const v1::CheckBlockRequest* request,
+                                           v1::CheckBlockResponse* response) {
+  const absl::StatusOr<WholeBlock> block =
+      whole_blocks_.Check(request->block_id(), [context] { return context->IsCancelled(); });
+  if (!block.ok()) return ToGrpc(block.status());
+  response->set_bytes(block->bytes);
+  response->set_sha256(block->sha256);
+  response->set_has_checksums(block->has_checksums);
+  return grpc::Status::OK;
+}
+
 grpc::Status HelperServiceImpl::GetHelperStatus(grpc::ServerContext*,
                                                 const v1::GetHelperStatusRequest*,
                                                 v1::HelperStatus* response) {

@@ -7,6 +7,7 @@
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "helper/sessions/session_manager.h"
 #include "helper/store/block_store.h"
+#include "helper/sessions/whole_blocks.h"
 
 namespace ecpipe {
 
@@ -20,6 +21,7 @@ class HelperServiceImpl final : public v1::HelperService::Service {
       : node_id_(std::move(node_id)),
         sessions_(sessions),
         store_(store),
+        whole_blocks_(store),
         on_start_(std::move(on_start)) {}
 
   grpc::Status StartPart(grpc::ServerContext* context, const v1::StartPartRequest* request,
@@ -28,6 +30,8 @@ class HelperServiceImpl final : public v1::HelperService::Service {
                             v1::CancelRepairResponse* response) override;
   grpc::Status GetPart(grpc::ServerContext* context, const v1::GetPartRequest* request,
                        v1::PartProgress* response) override;
+  grpc::Status CheckBlock(grpc::ServerContext* context, const v1::CheckBlockRequest* request,
+                          v1::CheckBlockResponse* response) override;
   grpc::Status GetHelperStatus(grpc::ServerContext* context,
                                const v1::GetHelperStatusRequest* request,
                                v1::HelperStatus* response) override;
@@ -38,6 +42,7 @@ class HelperServiceImpl final : public v1::HelperService::Service {
   const std::string node_id_;
   SessionManager* const sessions_;
   BlockStore* const store_;
+  WholeBlocks whole_blocks_;
   const std::function<void()> on_start_;
 };
 

@@ -54,7 +54,7 @@ absl::StatusOr<PartRunner::Blocks> SessionManager::OpenBlocks(const RepairPart& 
       block = std::make_unique<ZeroEndedBlock>(std::move(block), wanted->bytes);
     }
     if (block->bytes() != wanted->bytes) {
-      return absl::FailedPreconditionError(
+      return absl::OutOfRangeError(
           "block " + wanted->block_id + " has " + std::to_string(block->bytes()) +
           " bytes here, but the coordinator expects " + std::to_string(wanted->bytes));
     }

@@ -22,6 +22,7 @@ namespace ecpipe {
 class CheckedFile : public BlockReader {
  public:
   uint64_t bytes() const override { return bytes_; }
+  bool has_checksums() const override { return chunk_bytes_ > 0; }
   absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) override;
   absl::StatusOr<bool> TryReadAt(uint64_t offset, std::span<uint8_t> out) override;
 

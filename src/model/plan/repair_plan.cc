@@ -274,19 +274,20 @@ absl::Status CheckPlanHop(const PlanLane& lane, size_t index, const RepairPlan& 
   return absl::OkStatus();
 }
 
-// Every failed block stored once, every hop's rows used, no node helping twice.
+// Every failed block stored once, every hop's rows used, no block read twice. A node that has two
+// blocks of the stripe may help with both.
 absl::Status CheckLane(const PlanLane& lane, const RepairPlan& plan) {
   std::vector<bool> used(lane.hops.size(), false);
   std::vector<int> stored(plan.rows(), 0);
-  std::set<std::string> helpers;
+  std::set<int> blocks;
   for (size_t i = 0; i < lane.hops.size(); ++i) {
     const PlanHop& hop = lane.hops[i];
     ECPIPE_RETURN_IF_ERROR(Annotate(CheckPlanHop(lane, i, plan), "hop " + std::to_string(i)));
     for (const PlanInput& input : hop.inputs) used[static_cast<size_t>(input.from_hop)] = true;
     for (const Row row : hop.stored_rows) ++stored[row];
     used[i] = !hop.stored_rows.empty();
-    if (hop.block_index >= 0 && !helpers.insert(hop.node).second) {
-      return Bad("node " + hop.node + " helps twice");
+    if (hop.block_index >= 0 && !blocks.insert(hop.block_index).second) {
+      return Bad("block " + std::to_string(hop.block_index) + " is read twice");
     }
   }
   if (std::find(used.begin(), used.end(), false) != used.end()) {

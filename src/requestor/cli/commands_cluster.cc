@@ -10,6 +10,7 @@
 #include "base/bytes/size_text.h"
 #include "base/status.h"
 #include "requestor/cli/commands.h"
+#include "requestor/cli/marks_text.h"
 #include "requestor/cli/node_troubles.h"
 #include "requestor/cli/progress.h"
 #include "requestor/cli/system_words.h"
@@ -76,28 +77,6 @@ Json RepairJson(const RepairRecord& repair) {
           {"detail", repair.detail},
           {"hosts", repair.hosts},
           {"recovery_id", repair.recovery_id}};
-}
-
-Json CorruptBlockJson(const CorruptBlockStatus& block) {
-  return {{"block_id", block.block_id},
-          {"node", block.node},
-          {"reason", block.reason},
-          {"found_unix_ms", block.found_unix_ms},
-          {"hdfs", block.system == "hdfs"},
-          {"system", block.system},
-          {"repair", block.system.empty() ? Json(block.RepairCommand()) : Json()}};
-}
-
-void PrintCorruptBlocks(const std::vector<CorruptBlockStatus>& blocks) {
-  if (blocks.empty()) return;
-  std::printf("\ncorrupt blocks; repairs do not read them until they are repaired:\n");
-  for (const CorruptBlockStatus& block : blocks) {
-    const std::string rebuilt = block.system.empty() ? block.RepairCommand()
-                                                     : std::string(WordsOf(block.system).name) +
-                                                           " rebuilds the block once it knows";
-    std::printf("%s on %s: %s\n    %s\n", block.block_id.c_str(), block.node.c_str(),
-                block.reason.c_str(), rebuilt.c_str());
-  }
 }
 
 Json SystemJson(const SystemStatus& system) {
@@ -180,7 +159,7 @@ void PrintStatus(const ClusterStatus& status) {
   }
   PrintTroubles(status);
   for (const SystemStatus& system : status.systems) PrintSystem(system);
-  PrintCorruptBlocks(status.corrupt_blocks);
+  std::fputs(MarksAsText(status.corrupt_blocks).c_str(), stdout);
   if (status.repairs.empty()) return;
   std::printf("\n%-16s %-12s %-13s %-6s %-8s %s\n", "repair", "state", "scheme", "via", "seconds",
               "block");
@@ -320,7 +299,7 @@ absl::Status RunStatus(const CommonArguments& common) {
   for (const RepairRecord& repair : status.repairs) json["repairs"].push_back(RepairJson(repair));
   json["corrupt_blocks"] = Json::array();
   for (const CorruptBlockStatus& block : status.corrupt_blocks) {
-    json["corrupt_blocks"].push_back(CorruptBlockJson(block));
+    json["corrupt_blocks"].push_back(MarkAsJson(block));
   }
   for (const SystemStatus& system : status.systems) json[system.system] = SystemJson(system);
   std::printf("%s\n", json.dump(2).c_str());

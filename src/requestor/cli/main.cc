@@ -12,6 +12,7 @@
 #include "codec/kernel_check.h"
 #include "model/systems/hdfs_block.h"
 #include "requestor/cli/commands.h"
+#include "requestor/cli/corrupt_command.h"
 #include "requestor/cli/exit_codes.h"
 #include "rpc/rpc_exit.h"
 
@@ -71,6 +72,7 @@ class CommandLine {
     AddRecoveryCommands();
     AddLimitsCommands();
     AddCatalogCommands();
+    AddCorruptCommands(&app_, &common_, &command_);
     AddFileCommands();
     app_.footer("`ecpipe COMMAND --help` describes a command. Sizes: 65536, 64KiB, 8MiB, 1GiB.\n" +
                 std::string(kExitCodes));
@@ -158,13 +160,18 @@ class CommandLine {
         ->type_name("TRANSPORT");
   }
 
-  static void AddHosts(CLI::App* app, std::vector<std::string>* nodes) {
-    app->add_option("--to", *nodes,
-                    "Nodes whose helpers store the blocks: one node\n"
-                    "for each block, in the order of the blocks")
+  static void AddNodes(CLI::App* app, const std::string& name, std::vector<std::string>* nodes,
+                       const std::string& help) {
+    app->add_option(name, *nodes, help)
         ->option_text("NODE,...")
         ->delimiter(',')
         ->allow_extra_args(false);  // what follows is a block again
+  }
+
+  static void AddHosts(CLI::App* app, std::vector<std::string>* nodes) {
+    AddNodes(app, "--to", nodes,
+             "Nodes whose helpers store the blocks: one node\n"
+             "for each block, in the order of the blocks");
   }
 
   static void AddSliceSize(CLI::App* app, uint32_t* bytes) {
@@ -205,9 +212,11 @@ class CommandLine {
 
   void AddRepairCommands() {
     CLI::App* read = Add(&app_, "read",
-                         "Degraded read: rebuild a block, or a range of it,\n"
-                         "and write its bytes in order as they arrive",
+                         "Degraded read: read a block, or a range of it, or\n"
+                         "rebuild it if it is lost, and write its bytes in\n"
+                         "order as they arrive",
                          [this] { return RunRead(common_, read_); });
+    read_.target.prefer_direct = true;
     AddTarget(read, read_.target, Blocks::kOne);
     read->add_option("--store", read_.store,
                      "qfs: BLOCK is the path of a file of QFS; blocks\n"
@@ -265,13 +274,9 @@ class CommandLine {
     recover->add_option("NODE", recovery_.request.node, "Id of the node whose blocks are lost")
         ->type_name("ID")
         ->required();
-    recover
-        ->add_option("--to", recovery_.request.hosts,
-                     "Nodes that may store rebuilt blocks; default: all\n"
-                     "live nodes")
-        ->option_text("NODE,...")
-        ->delimiter(',')
-        ->allow_extra_args(false);
+    AddNodes(recover, "--to", &recovery_.request.hosts,
+             "Nodes that may store rebuilt blocks; default: all\n"
+             "live nodes");
     recover
         ->add_option("--scheme", recovery_.request.scheme,
                      "As for `ecpipe repair`; default: the coordinator's")
@@ -351,10 +356,7 @@ class CommandLine {
     });
     for (CLI::App* app : {set, reset}) {
       app->add_flag("--cluster", limits_.cluster, "For the cluster as a whole");
-      app->add_option("--node", limits_.nodes, "For each of these nodes")
-          ->option_text("NODE,...")
-          ->delimiter(',')
-          ->allow_extra_args(false);
+      AddNodes(app, "--node", &limits_.nodes, "For each of these nodes");
     }
     set->add_option("--repair-mbit", limits_.repair_mbit,
                     "Most that repairs may send, in Mb/s; 0: no limit")
@@ -394,13 +396,9 @@ class CommandLine {
     locate->add_option("BLOCK", located_block_, "Id of the block")->type_name("ID")->required();
     CLI::App* probe = Add(&app_, "probe", "Measure the speed of the links between nodes",
                           [this] { return RunProbe(common_, probe_); });
-    probe
-        ->add_option("--nodes", probe_.nodes,
-                     "Only links among these nodes; default: all live\n"
-                     "nodes")
-        ->option_text("NODE,...")
-        ->delimiter(',')
-        ->allow_extra_args(false);
+    AddNodes(probe, "--nodes", &probe_.nodes,
+             "Only links among these nodes; default: all live\n"
+             "nodes");
     AddSize(probe, "--bytes", &probe_.bytes, "Bytes to send over each link; default: 8MiB");
     Add(&app_, "links",
         "Show the link speeds that plans use, as lines\n"

@@ -42,6 +42,11 @@ SystemStatus SystemOf(const v1::SourceStatus& proto) {
 
 }  // namespace
 
+CorruptBlockStatus CorruptStatusOf(const v1::CorruptBlock& proto) {
+  return {proto.block_id(), proto.node_id(), proto.reason(),    proto.found_unix_ms(),
+          proto.system(),   proto.suspect(), proto.undecided(), proto.checks()};
+}
+
 ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto) {
   ClusterStatus status;
   status.version = proto.version();
@@ -53,8 +58,7 @@ ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto) {
   }
   for (const auto& repair : proto.repairs()) status.repairs.push_back(RepairFromProto(repair));
   for (const auto& block : proto.corrupt_blocks()) {
-    status.corrupt_blocks.push_back(
-        {block.block_id(), block.node_id(), block.reason(), block.found_unix_ms(), block.system()});
+    status.corrupt_blocks.push_back(CorruptStatusOf(block));
   }
   for (const auto& system : proto.sources()) status.systems.push_back(SystemOf(system));
   return status;

@@ -9,6 +9,7 @@
 
 namespace ecpipe {
 
+CorruptBlockStatus CorruptStatusOf(const v1::CorruptBlock& proto);
 ClusterStatus ClusterStatusOf(const v1::GetStatusResponse& proto);
 
 // Takes over what the coordinator says of the ports of these nodes.

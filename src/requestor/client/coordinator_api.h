@@ -44,6 +44,8 @@ struct RepairTarget {
   // not fit together; "locate": it reads two more and names the corrupt block.
   std::string verify;
   bool background = false;  // nobody waits for the bytes, so reads that somebody waits for go first
+  // With scheme auto: one block that is there, and that nothing speaks against, is read itself.
+  bool prefer_direct = false;
   // The SHA-256 that the bytes of each block must have: 64 hexadecimal digits, or empty for none.
   // If it is not set, whole blocks are compared with the SHA-256 in the catalog, where there is
   // one.
@@ -99,7 +101,8 @@ struct NodeStatus {
   double silent_in_system_seconds = 0;  // since the storage system has heard of it
   HelperCounters counters;
 };
-// A corrupt block. Repairs do not read it until it has been repaired.
+// A corrupt block, which repairs do not read until it has been repaired; or a suspect, which they
+// avoid.
 struct CorruptBlockStatus {
   std::string block_id;
   std::string node;
@@ -108,6 +111,9 @@ struct CorruptBlockStatus {
 
   // The storage system of the block, which alone may store it anew; empty: none.
   std::string system;
+  bool suspect = false;   // only others say that it is corrupt, and not its own helper
+  std::string undecided;  // of a suspect: why its check could not decide; empty: it is under way
+  uint32_t checks = 0;    // that have been made since the coordinator started
   // The command that repairs the block on its node. Not for blocks of a storage system.
   std::string RepairCommand() const { return "ecpipe repair " + block_id + " --to " + node; }
 };
@@ -242,6 +248,13 @@ class CoordinatorApi {
   virtual absl::StatusOr<ClusterLimitsView> Limits() = 0;
   // The new limits hold when this returns; for running repairs they hold within about a second.
   virtual absl::Status SetLimits(const LimitsChange& change) = 0;
+  // The corrupt and the suspect blocks, the oldest first.
+  virtual absl::StatusOr<std::vector<CorruptBlockStatus>> CorruptBlocks() = 0;
+  // Takes the operator's word that the block is sound. NOT_FOUND: it is not marked.
+  virtual absl::Status ClearCorruptBlock(const std::string& block_id) = 0;
+  // Has the block's helper read it. CorruptBlocks() tells what came of it: a sound block is in the
+  // list no longer. NOT_FOUND: the block is neither in the list nor in the catalog.
+  virtual absl::Status CheckCorruptBlock(const std::string& block_id) = 0;
   // Also asks each live helper for its counters.
   virtual absl::StatusOr<ClusterStatus> Status() = 0;
 };

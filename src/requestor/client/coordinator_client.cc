@@ -50,6 +50,7 @@ absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
   proto.set_rack(target.rack);
   proto.set_verify(target.verify);
   proto.set_background(target.background);
+  proto.set_prefer_direct(target.prefer_direct);
   if (target.facts) *proto.mutable_facts() = FactsToProto(*target.facts);
   proto.set_claim(target.claim);
   if (!target.transport.empty()) {
@@ -331,6 +332,31 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     if (change.max_sessions) request.set_max_sessions(*change.max_sessions);
     v1::SetLimitsResponse response;
     return Call(&Stub::SetLimits, request, &response);
+  }
+
+  absl::StatusOr<std::vector<CorruptBlockStatus>> CorruptBlocks() override {
+    v1::ListCorruptBlocksResponse response;
+    ECPIPE_RETURN_IF_ERROR(
+        Call(&Stub::ListCorruptBlocks, v1::ListCorruptBlocksRequest(), &response));
+    std::vector<CorruptBlockStatus> blocks;
+    for (const v1::CorruptBlock& block : response.blocks()) {
+      blocks.push_back(CorruptStatusOf(block));
+    }
+    return blocks;
+  }
+
+  absl::Status ClearCorruptBlock(const std::string& block_id) override {
+    v1::ClearCorruptBlockRequest request;
+    request.set_block_id(block_id);
+    v1::ClearCorruptBlockResponse response;
+    return Call(&Stub::ClearCorruptBlock, request, &response);
+  }
+
+  absl::Status CheckCorruptBlock(const std::string& block_id) override {
+    v1::CheckCorruptBlockRequest request;
+    request.set_block_id(block_id);
+    v1::CheckCorruptBlockResponse response;
+    return Call(&Stub::CheckCorruptBlock, request, &response);
   }
 
   absl::StatusOr<ClusterStatus> Status() override {

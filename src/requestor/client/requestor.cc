@@ -221,6 +221,18 @@ absl::StatusOr<RepairReport> Requestor::RepairToFiles(const RepairTarget& target
                                                       const std::vector<std::string>& paths,
                                                       const ProgressFn& progress,
                                                       const std::stop_token& stop) {
+  absl::StatusOr<RepairReport> report = RepairToFilesOnce(target, paths, progress, stop);
+  if (!target.prefer_direct || CorruptBlockOf(report.status()).empty()) return report;
+  // The block that was there is not what it should be, and the file has not got its name.
+  RepairTarget rebuilt = target;
+  rebuilt.prefer_direct = false;
+  return RepairToFilesOnce(rebuilt, paths, progress, stop);
+}
+
+absl::StatusOr<RepairReport> Requestor::RepairToFilesOnce(const RepairTarget& target,
+                                                          const std::vector<std::string>& paths,
+                                                          const ProgressFn& progress,
+                                                          const std::stop_token& stop) {
   if (paths.size() != target.block_ids.size()) {
     return absl::InvalidArgumentError(std::to_string(paths.size()) + " files for " +
                                       std::to_string(target.block_ids.size()) + " blocks");
@@ -329,6 +341,7 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
     const RepairPart& part = granted.part;
     report.attempts = part.attempt + 1;
     report.corrupt = granted.corrupt;
+    report.scheme = granted.scheme;
     if (hooks.begun) hooks.begun(part, report);
     status = sink->Begin(part, target.offset, bytes, report.block_lengths);
     if (!status.ok()) break;

@@ -151,6 +151,10 @@ class Requestor {
                                RepairReport* report)>
         check;
   };
+  absl::StatusOr<RepairReport> RepairToFilesOnce(const RepairTarget& target,
+                                                 const std::vector<std::string>& paths,
+                                                 const ProgressFn& progress,
+                                                 const std::stop_token& stop);
   absl::StatusOr<RepairReport> Run(const RepairTarget& target, RepairSink* sink, const Hooks& hooks,
                                    const std::stop_token& stop);
   // `missing_bytes` says what each block lacks; called from any thread.

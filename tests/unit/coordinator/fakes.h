@@ -137,7 +137,7 @@ class MemoryJournal : public Journal {
   std::map<RecoveryId, RecoveryRecord> recoveries;
 };
 
-// Helpers that take every part, but those on `down`.
+// Helpers that take every part, but those on `down` or `wrong`.
 class FakeHelpers : public HelperGateway {
  public:
   std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
@@ -150,7 +150,9 @@ class FakeHelpers : public HelperGateway {
           handout.part.hops.begin(), handout.part.hops.end(),
           [&](const HopSpec& hop) { return hop.block && missing.contains(hop.block->block_id); });
       EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
-      if (is_down) {
+      if (wrong.contains(handout.helper.node)) {
+        statuses.emplace_back(absl::OutOfRangeError(handout.helper.node + ": another length"));
+      } else if (is_down) {
         statuses.emplace_back(absl::UnavailableError(handout.helper.node + ": refused"));
       } else if (lacks) {
         statuses.emplace_back(absl::NotFoundError(handout.helper.node + ": no such block"));
@@ -223,6 +225,7 @@ class FakeHelpers : public HelperGateway {
   std::set<std::string> down;
   std::map<std::string, absl::StatusOr<uint64_t>>
       missing;                                  // what is found of these; no part can read them
+  std::set<std::string> wrong;                  // have a block of another length
   std::map<std::string, PartProgress> answers;  // by node
   std::set<std::string> asked;
   std::function<void()> on_ask;

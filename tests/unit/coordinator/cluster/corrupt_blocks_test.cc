@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
 
+#include "coordinator/store/sqlite_marks.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
+#include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe {
 namespace {
@@ -35,6 +40,96 @@ TEST(CorruptBlocks, AreBounded) {
   EXPECT_EQ(blocks.All().size(), CorruptBlocks::kMost);
   EXPECT_EQ(blocks.Reason("b0", "n"), "") << "the oldest went";
   EXPECT_EQ(blocks.Reason("b1", "n").size(), CorruptBlocks::kMaxReasonBytes);
+}
+
+using Verdict = CorruptBlocks::Verdict;
+
+CorruptBlock Suspect(const std::string& block_id, const std::string& node) {
+  return {block_id, node, "says somebody", 5, /*suspect=*/true, "", 0};
+}
+
+TEST(CorruptBlocks, WordsDriveOutNoFinding) {
+  CorruptBlocks blocks;
+  blocks.Add({"found", "n", "flipped", 0});
+  for (size_t i = 0; i < 2 * CorruptBlocks::kMost; ++i) {
+    blocks.Add(Suspect("b" + std::to_string(i), "n"));
+  }
+  EXPECT_EQ(blocks.All().size(), CorruptBlocks::kMost);
+  EXPECT_EQ(blocks.Reason("found", "n"), "flipped");
+  EXPECT_EQ(blocks.found(), 1u);
+}
+
+TEST(CorruptBlocks, ASuspectIsNotCorruptUntilItsHelperSaysSo) {
+  CorruptBlocks blocks;
+  EXPECT_TRUE(blocks.Add(Suspect("b1", "n1")));
+  EXPECT_EQ(blocks.Reason("b1", "n1"), "");
+  EXPECT_EQ(blocks.Suspicion("b1", "n1"), "says somebody");
+  EXPECT_TRUE(blocks.Add({"b1", "n1", "flipped", 6}));
+  EXPECT_EQ(blocks.Reason("b1", "n1"), "flipped");
+  EXPECT_EQ(blocks.Suspicion("b1", "n1"), "");
+  EXPECT_FALSE(blocks.Add(Suspect("b1", "n1"))) << "it is known";
+  EXPECT_EQ(blocks.Reason("b1", "n1"), "flipped");
+}
+
+TEST(CorruptBlocks, AChecksVerdictHolds) {
+  CorruptBlocks blocks;
+  const TimePoint now{};
+  for (const char* id : {"sound", "corrupt", "undecided", "silent"}) blocks.Add(Suspect(id, "n"));
+  for (const auto& [id, verdict] :
+       std::vector<std::pair<std::string, Verdict>>{{"sound", Verdict::kSound},
+                                                    {"corrupt", Verdict::kCorrupt},
+                                                    {"undecided", Verdict::kUndecided},
+                                                    {"silent", Verdict::kAskAgain}}) {
+    const auto due = blocks.NextCheck(now);
+    ASSERT_TRUE(due);
+    EXPECT_EQ(due->block.block_id, id) << "the oldest first";
+    EXPECT_EQ(blocks.Decide(*due, verdict, "why", now), verdict == Verdict::kCorrupt);
+  }
+  EXPECT_FALSE(blocks.NextCheck(now)) << "each is asked once";
+  EXPECT_EQ(blocks.All().size(), 3u);
+  EXPECT_EQ(blocks.Reason("corrupt", "n"), "why");
+  EXPECT_EQ(blocks.Suspicion("undecided", "n"), "says somebody (why)");
+  const auto again = blocks.NextCheck(now + CorruptBlocks::kCheckAgain);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->block.block_id, "silent");
+}
+
+TEST(CorruptBlocks, AVerdictAboutAnEarlierMarkCountsNoMore) {
+  CorruptBlocks blocks;
+  blocks.Add(Suspect("b", "n"));
+  const auto due = blocks.NextCheck({});
+  ASSERT_TRUE(due);
+  EXPECT_TRUE(blocks.Forget("b")) << "it is stored anew";
+  EXPECT_FALSE(blocks.Decide(*due, Verdict::kCorrupt, "as it was", {}));
+  EXPECT_TRUE(blocks.All().empty());
+  blocks.Add({"b", "n", "and flipped again", 7});
+  blocks.Decide(*due, Verdict::kSound, "as it was", {});
+  EXPECT_EQ(blocks.Reason("b", "n"), "and flipped again");
+}
+
+TEST(CorruptBlocks, OutliveTheProcessUntilTheyAreRepairedOrProvedSound) {
+  const ScratchDirectory directory;
+  const std::string path = directory.File("marks.db");
+  {
+    const auto store = SqliteMarks::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    CorruptBlocks blocks(store->get());
+    blocks.Add({"repaired", "n1", "flipped", 1});
+    blocks.Add({"corrupt", "n2", "flipped", 2});
+    blocks.Add(Suspect("sound", "n3"));
+    blocks.Add(Suspect("suspect", "n4"));
+    blocks.Forget("repaired");
+    blocks.Decide(*blocks.NextCheck({}), Verdict::kSound, "", {});
+  }
+  const auto store = SqliteMarks::Open(path);
+  ASSERT_TRUE(store.ok()) << store.status();
+  CorruptBlocks blocks(store->get());
+  ASSERT_TRUE(blocks.Restore().ok());
+  ASSERT_EQ(blocks.All().size(), 2u);
+  EXPECT_EQ(blocks.Reason("corrupt", "n2"), "flipped");
+  EXPECT_EQ(blocks.Suspicion("suspect", "n4"), "says somebody");
+  ASSERT_TRUE(blocks.NextCheck({})) << "it is checked by the new process";
+  EXPECT_EQ(blocks.NextCheck({})->block.block_id, "suspect");
 }
 
 class CorruptReports : public Repairs {
@@ -90,6 +185,103 @@ TEST_F(CorruptReports, OnlyThoseWhoCanKnowAreHeard) {
   coordinator_.ReportCorrupt("", grant->repair_id, "b2", "parity");
   ASSERT_EQ(coordinator_.corrupt().All().size(), 1u);
   EXPECT_EQ(coordinator_.corrupt().All()[0].node, "n2");
+  EXPECT_TRUE(coordinator_.corrupt().All()[0].suspect) << "a word, not a finding";
+}
+
+// Whoever may repair may lie. rs(6,4) has six blocks, and two of them may be missing.
+TEST_F(CorruptReports, WordsMakeNoStripeUnreadable) {
+  for (int i = 0; i < 6; ++i) {
+    const auto grant = coordinator_.BeginRepair(Request("b" + std::to_string((i + 1) % 6)));
+    ASSERT_TRUE(grant.ok()) << i << ": " << grant.status();
+    coordinator_.ReportCorrupt("", grant->repair_id, "b" + std::to_string(i), "a lie");
+    coordinator_.FinishRepair(grant->repair_id, absl::OkStatus(), 1000);
+  }
+  EXPECT_EQ(coordinator_.corrupt().All().size(), 6u);
+  EXPECT_EQ(coordinator_.corrupt().found(), 0u);
+  const auto grant = coordinator_.BeginRepair(Request("b0"));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(grant->part.check.rows, 1u) << "what is called corrupt has to prove that it is not";
+  // Its helper has read it, and calls it sound.
+  while (const auto due = coordinator_.corrupt().NextCheck(clock_.Now())) {
+    coordinator_.corrupt().Decide(*due, Verdict::kSound, "", clock_.Now());
+  }
+  EXPECT_TRUE(coordinator_.BeginRepair(Request("b0", "direct")).ok());
+  EXPECT_EQ(coordinator_.BeginRepair(Request("b0"))->part.check.rows, 0u);
+}
+
+TEST_F(CorruptReports, ASuspectIsAvoidedWhereOthersWillDo) {
+  const auto first = coordinator_.BeginRepair(Request("b0"));
+  coordinator_.ReportCorrupt("", first->repair_id, "b2", "parity");
+  const auto grant = coordinator_.BeginRepair(Request("b0"));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_FALSE(Helps("n2"));
+  EXPECT_EQ(grant->part.check.rows, 0u);
+  EXPECT_TRUE(Says(coordinator_.BeginRepair(Request("b2", "direct")).status(),
+                   "it is called corrupt and not yet checked: parity"));
+  // Too few without it, and too few to prove it right.
+  clock_.Advance(std::chrono::seconds(4));
+  for (const char* node : {"n0", "n1", "n2", "n4", "n5"}) Register(node);
+  clock_.Advance(std::chrono::seconds(2));  // n3 is dead
+  const absl::Status status = coordinator_.BeginRepair(Request("b0")).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(Says(status, "b2 on n2: it is called corrupt")) << status;
+}
+
+// rs(6,4) without b0 has the k + 1 survivors of parity, and with two check rows one more is needed.
+TEST_F(CorruptReports, AnAttemptGoesOnWithoutTheBlockThatWasLocated) {
+  RepairRequest request = Request("b0");
+  request.verify = Verification::kParity;
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  request.verify = Verification::kLocate;
+  ResumePoint from;
+  from.repair_id = grant->repair_id;
+  from.left = {grant->part.grid, {{3, 2, 1}}};
+  from.scheme = "rp";
+  from.failure = absl::DataLossError("a block is corrupt");
+  const auto again = coordinator_.ResumeRepair(request, from);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->part.check.rows, 1u);
+}
+
+TEST_F(CorruptReports, ABlockOfAnotherLengthIsCorrupt) {
+  helpers_.wrong = {"n2"};
+  ASSERT_TRUE(coordinator_.BeginRepair(Request("b0")).ok());
+  ASSERT_EQ(coordinator_.corrupt().All().size(), 1u);
+  EXPECT_EQ(coordinator_.corrupt().All()[0].block_id, "b2");
+  EXPECT_FALSE(coordinator_.corrupt().All()[0].suspect);
+}
+
+TEST_F(CorruptReports, AReadTakesTheBlockItselfIfNothingSpeaksAgainstIt) {
+  RepairRequest request = Request("b0", "auto");
+  request.prefer_direct = true;
+  const auto direct = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(direct.ok()) << direct.status();
+  EXPECT_EQ(direct->scheme, "direct");
+  EXPECT_EQ(Helpers(), std::vector<std::string>{"n0"});
+  // The rest is rebuilt when its node fails.
+  ResumePoint from;
+  from.repair_id = direct->repair_id;
+  from.left = {direct->part.grid, {{3, 2, 1}}};
+  from.scheme = direct->scheme;
+  from.failure = absl::UnavailableError("n0 has gone");
+  const auto rebuilt = coordinator_.ResumeRepair(request, from);
+  ASSERT_TRUE(rebuilt.ok()) << rebuilt.status();
+  EXPECT_NE(rebuilt->scheme, "direct");
+  EXPECT_FALSE(Helps("n0"));
+  // A helper that does not have it refuses.
+  helpers_.down = {"n0"};
+  EXPECT_NE(coordinator_.BeginRepair(request)->scheme, "direct");
+  helpers_.down.clear();
+  coordinator_.ReportCorrupt("n0", 1, "b0", "flipped");
+  EXPECT_NE(coordinator_.BeginRepair(request)->scheme, "direct");
+  coordinator_.corrupt().Forget("b0");
+  request.verify = Verification::kParity;
+  request.block_ids = {"b1"};
+  EXPECT_NE(coordinator_.BeginRepair(request)->scheme, "direct");
+  request.verify.reset();
+  request.scheme = "rp";
+  EXPECT_EQ(coordinator_.BeginRepair(request)->scheme, "rp");
 }
 
 TEST_F(CorruptReports, VerificationReadsMoreSurvivorsOrSaysWhyItCannot) {

@@ -96,9 +96,9 @@ TEST_F(Attempts, TooFewAreNamedWithTheirReasons) {
     EXPECT_TRUE(Says(status, part)) << part << ": " << status;
   }
   EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kFailed);
-  EXPECT_TRUE(absl::IsFailedPrecondition(
+  EXPECT_TRUE(absl::IsAborted(
       coordinator_.ResumeRepair(request_, After(first, absl::UnavailableError("x"))).status()))
-      << "it has ended";
+      << "it has ended, which is not too few survivors";
 }
 
 TEST_F(Attempts, AreBounded) {

@@ -135,7 +135,7 @@ TEST_F(SessionManagerTest, AMissingBlockIsNotFound) {
 TEST_F(SessionManagerTest, ABlockOfAnotherLengthIsRefused) {
   RepairPart part = Part(1);
   part.hops[0].block->bytes = 1001;
-  ExpectRefused(part, absl::StatusCode::kFailedPrecondition,
+  ExpectRefused(part, absl::StatusCode::kOutOfRange,
                 "block block has 1000 bytes here, but the coordinator expects 1001");
 }
 

@@ -67,6 +67,9 @@ class FakeCoordinator : public CoordinatorApi {
   absl::StatusOr<std::optional<NodeLoss>> LossOf(const std::string&) override { return NotFaked(); }
   absl::StatusOr<ClusterLimitsView> Limits() override { return NotFaked(); }
   absl::Status SetLimits(const LimitsChange&) override { return NotFaked(); }
+  absl::StatusOr<std::vector<CorruptBlockStatus>> CorruptBlocks() override { return NotFaked(); }
+  absl::Status ClearCorruptBlock(const std::string&) override { return NotFaked(); }
+  absl::Status CheckCorruptBlock(const std::string&) override { return NotFaked(); }
   absl::StatusOr<ClusterStatus> Status() override { return NotFaked(); }
 
  private:
