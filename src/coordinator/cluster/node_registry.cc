@@ -37,6 +37,7 @@ absl::Status NodeRegistry::Register(NodeRecord node) {
     }
     if (!outcome.ok()) return outcome.status();
     refused_.erase({node.node_id, node.control_address});
+    if (*outcome != RegisterOutcome::kRefreshed) silent_.Forget(node.node_id);
     if (*outcome == RegisterOutcome::kReplacedLive) {
       Log(LogLevel::kWarning, "node.replaced",
           {{"node", node.node_id},
@@ -90,11 +91,64 @@ void NodeRegistry::Heard(const std::string& node) {
 
 void NodeRegistry::Tick() {
   MutexLock lock(&mutex_);
-  table_.Tick(clock_->Now());
+  const TimePoint now = clock_->Now();
+  table_.Tick(now);
+  silent_.Tidy([this](const std::string& node)
+                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return table_.Find(node) == nullptr; },
+               now);
+}
+
+bool NodeRegistry::Dead(const std::string& node, TimePoint now) {
+  return table_.State(node, now) == NodeState::kDead;
+}
+
+void NodeRegistry::NoAnswer(const std::string& node, const std::string& reason) {
+  {
+    MutexLock lock(&mutex_);
+    const TimePoint now = clock_->Now();
+    if (Dead(node, now) || !silent_.NoAnswer(node, reason, now)) return;
+  }
+  Log(LogLevel::kWarning, "node.silent",
+      {{"node", node},
+       {"reason", reason},
+       {"hint", "its heartbeats come; repairs leave it out until it answers again"}});
+}
+
+void NodeRegistry::Answered(const std::string& node) {
+  {
+    MutexLock lock(&mutex_);
+    if (!silent_.Answered(node, clock_->Now())) return;
+  }
+  Log(LogLevel::kInfo, "node.answers", {{"node", node}});
+}
+
+std::map<std::string, std::string> NodeRegistry::Silent() {
+  std::map<std::string, std::string> silent;
+  MutexLock lock(&mutex_);
+  const TimePoint now = clock_->Now();
+  for (const std::string& node : silent_.All()) {
+    if (!Dead(node, now)) silent[node] = silent_.Find(node)->reason;
+  }
+  return silent;
+}
+
+std::vector<std::string> NodeRegistry::SilentToProbe() {
+  MutexLock lock(&mutex_);
+  const TimePoint now = clock_->Now();
+  std::vector<std::string> due = silent_.ToProbe(now);
+  std::erase_if(due, [&](const std::string& node)
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Dead(node, now); });
+  return due;
 }
 
 NodeView NodeRegistry::ViewOf(const NodeRecord& record, TimePoint now) {
-  return {record, table_.State(record.node_id, now), Seconds(now - record.last_heartbeat)};
+  NodeView view{record, table_.State(record.node_id, now), Seconds(now - record.last_heartbeat)};
+  const SilentNodes::Silence* const silence = silent_.Find(record.node_id);
+  if (silence != nullptr && view.state != NodeState::kDead) {
+    view.silent_because = silence->reason;
+    view.silent_seconds = Seconds(now - silence->since);
+  }
+  return view;
 }
 
 std::optional<NodeView> NodeRegistry::Find(const std::string& node) {

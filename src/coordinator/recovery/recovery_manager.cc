@@ -297,8 +297,10 @@ absl::Status RecoveryManager::ListSome(RecoveryId id) {
 
 std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id) {
   std::set<std::string> usable;
+  std::set<std::string> suspects;
   for (const NodeView& view : repairs_->nodes().All()) {
     if (view.state == NodeState::kLive) usable.insert(view.record.node_id);
+    if (!view.silent_because.empty()) suspects.insert(view.record.node_id);
   }
   MutexLock lock(&mutex_);
   Recovery& recovery = *recoveries_.at(id);
@@ -314,7 +316,6 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
     if (request.hosts.empty() ? node != request.node : named) hosts.push_back(node);
   }
   std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
-  std::set<std::string> suspects;
   for (const auto& [node, till] : recovery.suspects) suspects.insert(node);
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
   const uint32_t streams =

@@ -22,6 +22,8 @@ void RepairTracker::Advise(Inspection inspection) {
 }
 
 void RepairTracker::Hear(event::Inspect& inspect) {
+  // A requestor that asks is there, though it may have paused until all parts gave it up.
+  if (!hosted()) last_news_ = now_;
   ProgressCheck look;
   look.attempt = inspect.attempt;
   look.quiet = inspect.quiet;
