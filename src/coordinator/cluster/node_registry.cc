@@ -24,25 +24,30 @@ std::string NodeRegistry::ConfiguredRack(const NodeRecord& node) const {
 
 absl::Status NodeRegistry::Register(NodeRecord node) {
   if (std::string rack = ConfiguredRack(node); !rack.empty()) node.rack = std::move(rack);
+  absl::StatusOr<RegisterOutcome> outcome = RegisterOutcome::kRefreshed;
+  bool refused_anew = false;
   {
     MutexLock lock(&mutex_);
     const TimePoint now = clock_->Now();
-    const absl::StatusOr<RegisterOutcome> outcome = table_.Register(node, now);
-    if (absl::IsAlreadyExists(outcome.status()) &&
-        NoteRefused(node, std::string(outcome.status().message()), now)) {
-      Log(LogLevel::kWarning, "node.refused",
-          {{"node", node.node_id},
-           {"control", node.control_address},
-           {"status", StatusText(outcome.status())}});
+    outcome = table_.Register(node, now);
+    if (outcome.ok()) {
+      refused_.erase({node.node_id, node.control_address});
+      if (*outcome != RegisterOutcome::kRefreshed) silent_.Forget(node.node_id);
+    } else if (absl::IsAlreadyExists(outcome.status())) {
+      refused_anew = NoteRefused(node, std::string(outcome.status().message()), now);
     }
-    if (!outcome.ok()) return outcome.status();
-    refused_.erase({node.node_id, node.control_address});
-    if (*outcome != RegisterOutcome::kRefreshed) silent_.Forget(node.node_id);
-    if (*outcome == RegisterOutcome::kReplacedLive) {
-      Log(LogLevel::kWarning, "node.replaced",
-          {{"node", node.node_id},
-           {"hint", "the helper restarted, or two helpers have the same node_id"}});
-    }
+  }
+  if (refused_anew) {
+    Log(LogLevel::kWarning, "node.refused",
+        {{"node", node.node_id},
+         {"control", node.control_address},
+         {"status", StatusText(outcome.status())}});
+  }
+  if (!outcome.ok()) return outcome.status();
+  if (*outcome == RegisterOutcome::kReplacedLive) {
+    Log(LogLevel::kWarning, "node.replaced",
+        {{"node", node.node_id},
+         {"hint", "the helper restarted, or two helpers have the same node_id"}});
   }
   Log(LogLevel::kInfo, "node.registered",
       {{"node", node.node_id},
