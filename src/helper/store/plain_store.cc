@@ -215,6 +215,7 @@ class PlainStore : public BlockStore {
     ECPIPE_RETURN_IF_ERROR(ValidateBlockId(block_id));
     std::vector<absl::StatusOr<FoundBlock>> copies =
         InEach<FoundBlock>([block_id](const Root& root) { return OpenIn(root, block_id); });
+    const std::optional<size_t> noted = newest_.RootOf(block_id);
     std::optional<size_t> best;
     size_t count = 0;
     absl::Status failure;
@@ -222,13 +223,14 @@ class PlainStore : public BlockStore {
       if (copies[i].ok()) {
         ++count;
         if (!best || Newer(copies[i]->modified, copies[*best]->modified)) best = i;
+        // File systems tell no times apart that are a few milliseconds from each other.
+        if (noted == i && !Newer(copies[*best]->modified, copies[i]->modified)) best = i;
       } else if (!absl::IsNotFound(copies[i].status()) && failure.ok()) {
         failure = copies[i].status();
       }
     }
     if (best && !failure.ok()) {
-      const size_t newest = newest_.RootOf(block_id).value_or(*best);
-      const absl::Status& there = copies[newest].status();
+      const absl::Status& there = copies[noted.value_or(*best)].status();
       if (!there.ok() && !absl::IsNotFound(there)) return there;
     }
     if (count > 1) newest_.Note(block_id, *best);

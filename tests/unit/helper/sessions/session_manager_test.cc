@@ -120,7 +120,7 @@ TEST_F(SessionManagerTest, SessionsAreLimited) {
 TEST_F(SessionManagerTest, PartsWhoseBlocksAreBeingOpenedCount) {
   const uint64_t each = PartBufferBytes(Part(1), {});
   RepairPart recovery = Part(1);
-  recovery.background = true;
+  int opened = 0;
   for (const auto& [options, why] :
        {std::pair(SessionManager::Options{.part = {}, .max_sessions = 1}, "limit of 1 sessions"),
         std::pair(SessionManager::Options{.part = {}, .max_buffer_bytes = each + 1},
@@ -132,7 +132,7 @@ TEST_F(SessionManagerTest, PartsWhoseBlocksAreBeingOpenedCount) {
     recovery.background = options.max_buffer_bytes > each + 1;  // else it is refused for its share
     store_.opens.Close();
     Thread first([&] { EXPECT_TRUE(manager_->Start(recovery).ok()); });
-    store_.opens.AwaitWaiting(1);
+    store_.opens.AwaitWaiting(++opened);
     RepairPart second = recovery;
     second.repair_id = 2;
     // It would wait for the disk as well, and many such parts for all threads of the control port.
