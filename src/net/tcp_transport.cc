@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "net/dialler.h"
 #include "net/stream_socket.h"
 #include "net/tcp_network_time.h"
 #include "net/tcp_socket.h"
@@ -25,9 +27,13 @@ namespace {
 
 class TcpReceiver : public SliceReceiver {
  public:
-  TcpReceiver(const HopInput& input, const StreamShape& shape, StreamSocket socket)
-      : peer_("node " + input.node + " at " + input.address),
-        socket_(std::move(socket)),
+  // `tls` null: plain text.
+  TcpReceiver(const HopInput& input, const StreamShape& shape, Dialler dialler,
+              std::shared_ptr<TlsContext> tls)
+      : node_(input.node),
+        peer_("node " + input.node + " at " + input.address),
+        dialler_(std::move(dialler)),
+        tls_(std::move(tls)),
         frames_left_(shape.frame_count) {
     EncodeHello(Hello{input.edge, input.token}, hello_);
   }
@@ -43,9 +49,10 @@ class TcpReceiver : public SliceReceiver {
   }
 
   pollfd poll_fd() const override {
+    if (dialler_) return dialler_->poll_fd();
     short events = POLLIN;
-    if (!connected_ || hello_sent_ < kHelloBytes) events = POLLOUT;
-    if (connected_ && !secured_) events = socket_.handshake_events();
+    if (hello_sent_ < kHelloBytes) events = POLLOUT;
+    if (!secured_) events = socket_.handshake_events();
     return {socket_.fd(), events, 0};
   }
 
@@ -86,11 +93,12 @@ class TcpReceiver : public SliceReceiver {
   // Finishes the connect, learns who the peer is, and sends the hello; false while that would
   // block.
   absl::StatusOr<bool> Open() {
-    if (!connected_) {
-      pollfd polled{socket_.fd(), POLLOUT, 0};
-      if (::poll(&polled, 1, 0) == 0) return false;
-      ECPIPE_RETURN_IF_ERROR(ConnectResult(socket_.fd(), peer_));
-      connected_ = true;
+    if (dialler_) {
+      ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, dialler_->Step());
+      if (!fd.valid()) return false;
+      dialler_.reset();
+      socket_ = StreamSocket(std::move(fd));
+      if (tls_ != nullptr) socket_.UseTls(tls_->Dial(socket_.fd(), node_));
     }
     if (!secured_) {
       ECPIPE_ASSIGN_OR_RETURN(secured_, socket_.Handshake());
@@ -178,10 +186,12 @@ class TcpReceiver : public SliceReceiver {
     ::setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof low_water);
   }
 
+  const std::string node_;
   const std::string peer_;
+  std::optional<Dialler> dialler_;         // until it has connected `socket_`
+  const std::shared_ptr<TlsContext> tls_;  // shared with the transport
   StreamSocket socket_;
   uint64_t frames_left_;
-  bool connected_ = false;
   bool secured_ = false;  // the peer has proven who it is, where it must
   std::array<uint8_t, kHelloBytes> hello_{};
   size_t hello_sent_ = 0;
@@ -332,11 +342,9 @@ class TcpTransport : public Transport {
   absl::StatusOr<std::unique_ptr<SliceReceiver>> Connect(const HopInput& input,
                                                          const StreamShape& shape) override {
     ECPIPE_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(input.address));
-    absl::StatusOr<UniqueFd> fd = StartConnect(address);
-    if (!fd.ok()) return Annotate(fd.status(), "node " + input.node);
-    StreamSocket socket(*std::move(fd));
-    if (tls_ != nullptr) socket.UseTls(tls_->Dial(socket.fd(), input.node));
-    return std::make_unique<TcpReceiver>(input, shape, std::move(socket));
+    absl::StatusOr<Dialler> dialler = Dialler::Begin(address);
+    if (!dialler.ok()) return Annotate(dialler.status(), "node " + input.node);
+    return std::make_unique<TcpReceiver>(input, shape, *std::move(dialler), tls_);
   }
 
   absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput& output, const StreamShape&,

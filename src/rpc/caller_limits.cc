@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/process/log.h"
 #include "net/tcp_socket.h"
@@ -61,16 +62,21 @@ uint64_t CallerLimits::Add(UniqueFd watch, const sockaddr_storage& from) {
   const size_t room = RoomFor(options_, MaxDescriptors()).waiting;
   Connection connection{std::move(watch), PeerText(from), OriginText(from),
                         Clock::System().Now() + options_.first_call};
-  MutexLock lock(&mutex_);
-  while (waiting_.size() >= room) {
-    const uint64_t surplus = *waiting_.Surplus();
-    NoteEnded("rpc.too_many_connections", connections_.at(surplus).origin);
-    ShutDown(surplus);
+  Note note;
+  uint64_t id = 0;
+  {
+    MutexLock lock(&mutex_);
+    while (waiting_.size() >= room) {
+      const uint64_t surplus = *waiting_.Surplus();
+      NoteEnded("rpc.too_many_connections", connections_.at(surplus).origin, &note);
+      ShutDown(surplus);
+    }
+    id = next_id_++;
+    waiting_.Add(id, connection.origin);
+    by_peer_[connection.peer] = id;
+    connections_.emplace(id, std::move(connection));
   }
-  const uint64_t id = next_id_++;
-  waiting_.Add(id, connection.origin);
-  by_peer_[connection.peer] = id;
-  connections_.emplace(id, std::move(connection));
+  Say(note);
   return id;
 }
 
@@ -95,32 +101,46 @@ void CallerLimits::Drop(uint64_t id) {
 }
 
 void CallerLimits::NoteCall(const std::string& peer) {
-  MutexLock lock(&mutex_);
-  const auto found = by_peer_.find(WithoutZone(peer));
-  if (found == by_peer_.end() || !waiting_.Has(found->second)) return;
-  const uint64_t id = found->second;
-  const size_t room = RoomFor(options_, MaxDescriptors()).calling;
-  while (calling_.size() >= room) {
-    const uint64_t surplus = *calling_.Surplus();
-    NoteEnded("rpc.too_many_connections", connections_.at(surplus).origin);
-    ShutDown(surplus);
+  Note note;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = by_peer_.find(WithoutZone(peer));
+    if (found == by_peer_.end() || !waiting_.Has(found->second)) return;
+    const uint64_t id = found->second;
+    const size_t room = RoomFor(options_, MaxDescriptors()).calling;
+    while (calling_.size() >= room) {
+      const uint64_t surplus = *calling_.Surplus();
+      NoteEnded("rpc.too_many_connections", connections_.at(surplus).origin, &note);
+      ShutDown(surplus);
+    }
+    waiting_.Remove(id);
+    calling_.Add(id, connections_.at(id).origin);
   }
-  waiting_.Remove(id);
-  calling_.Add(id, connections_.at(id).origin);
+  Say(note);
 }
 
 bool CallerLimits::EndLate(TimePoint now) {
+  Note note;
+  std::vector<std::pair<uint64_t, grpc::ServerContextBase*>> late;
+  {
+    MutexLock lock(&mutex_);
+    for (std::optional<uint64_t> oldest = waiting_.Oldest();
+         oldest && connections_.at(*oldest).deadline <= now; oldest = waiting_.Oldest()) {
+      NoteEnded("rpc.no_call", connections_.at(*oldest).origin, &note);
+      ShutDown(*oldest);
+    }
+    for (auto& [id, stream] : streams_) {
+      if (stream.deadline > now) continue;
+      stream.deadline = TimePoint::max();  // once
+      stream.cancelling = true;
+      late.emplace_back(id, stream.context);
+    }
+  }
+  Say(note);
+  for (const auto& [id, context] : late) context->TryCancel();
   MutexLock lock(&mutex_);
-  for (std::optional<uint64_t> oldest = waiting_.Oldest();
-       oldest && connections_.at(*oldest).deadline <= now; oldest = waiting_.Oldest()) {
-    NoteEnded("rpc.no_call", connections_.at(*oldest).origin);
-    ShutDown(*oldest);
-  }
-  for (auto& [id, stream] : streams_) {
-    if (stream.deadline > now) continue;
-    stream.context->TryCancel();
-    stream.deadline = TimePoint::max();  // once
-  }
+  for (const auto& [id, context] : late) streams_.at(id).cancelling = false;
+  if (!late.empty()) cancelled_.NotifyAll();
   return waiting_.size() > 0 || !streams_.empty();
 }
 
@@ -131,41 +151,51 @@ size_t CallerLimits::connections() {
 
 uint64_t CallerLimits::BeginStream(grpc::ServerContextBase* context, bool reflection) {
   const std::string peer = context->peer();
-  MutexLock lock(&mutex_);
-  const bool full = streams_.size() >= options_.max_streams ||
-                    streams_by_peer_.Of(peer) >= options_.max_streams_of_a_connection ||
-                    (reflection && reflections_ >= options_.max_reflections);
-  if (full) {
-    NoteEnded("rpc.too_many_streams", peer);
-    return 0;
+  Note note;
+  {
+    MutexLock lock(&mutex_);
+    const bool full = streams_.size() >= options_.max_streams ||
+                      streams_by_peer_.Of(peer) >= options_.max_streams_of_a_connection ||
+                      (reflection && reflections_ >= options_.max_reflections);
+    if (!full) {
+      const uint64_t id = next_id_++;
+      streams_[id] = {context,
+                      Clock::System().Now() + (reflection ? options_.reflection : options_.stream),
+                      reflection};
+      streams_by_peer_.Add(id, peer);
+      if (reflection) ++reflections_;
+      return id;
+    }
+    NoteEnded("rpc.too_many_streams", peer, &note);
   }
-  const uint64_t id = next_id_++;
-  streams_[id] = {context,
-                  Clock::System().Now() + (reflection ? options_.reflection : options_.stream),
-                  reflection};
-  streams_by_peer_.Add(id, peer);
-  if (reflection) ++reflections_;
-  return id;
+  Say(note);
+  return 0;
 }
 
 void CallerLimits::EndStream(uint64_t id) {
   MutexLock lock(&mutex_);
   const auto found = streams_.find(id);
   if (found == streams_.end()) return;
+  while (found->second.cancelling) cancelled_.Wait(lock);
   if (found->second.reflection) --reflections_;
   streams_by_peer_.Remove(id);
   streams_.erase(found);
 }
 
 // A line a second at most: a flood must not fill the log.
-void CallerLimits::NoteEnded(const char* event, const std::string& origin) {
+void CallerLimits::NoteEnded(const char* event, const std::string& origin, Note* note) {
   constexpr auto kInterval = std::chrono::seconds(1);
   ++ended_;
   const TimePoint now = Clock::System().Now();
   if (now < next_note_) return;
   next_note_ = now + kInterval;
-  Log(LogLevel::kWarning, event,
-      {{"from", origin}, {"count", std::to_string(std::exchange(ended_, 0))}});
+  *note = {event, origin, std::exchange(ended_, 0)};
+}
+
+void CallerLimits::Say(const Note& note) {
+  if (note.event == nullptr) return;
+  Log(LogLevel::kWarning, note.event,
+      {{"from", note.origin}, {"count", std::to_string(note.count)}});
 }
 
 // One call. It is told of the call's beginning and end on whatever thread that happens.

@@ -78,20 +78,30 @@ class CallerLimits {
     grpc::ServerContextBase* context;
     TimePoint deadline;
     bool reflection;
+    bool cancelling = false;  // the context is in use, so the stream's thread waits
   };
 
   void NoteCall(const std::string& peer);
   // Counts a stream; 0: there are too many.
   uint64_t BeginStream(grpc::ServerContextBase* context, bool reflection);
   void EndStream(uint64_t id);
+  // For the log, once no lock is held.
+  struct Note {
+    const char* event = nullptr;  // null: nothing to say
+    std::string origin;
+    uint64_t count = 0;
+  };
+  static void Say(const Note& note);
   void ShutDown(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteEnded(const char* event, const std::string& origin)
+  // Counts what was ended, and fills in the note if it is time for one.
+  void NoteEnded(const char* event, const std::string& origin, Note* note)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   std::function<void()> on_stream_ = [] {};
   Mutex mutex_;
+  CondVar cancelled_;
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, uint64_t> by_peer_ ABSL_GUARDED_BY(mutex_);

@@ -56,13 +56,13 @@ class CoordinatorHost::Helpers : public HelperGateway {
     return answers;
   }
 
-  void CancelRepair(RepairId repair_id, uint32_t attempt,
-                    const std::vector<HelperAddress>& helpers) override {
-    EndParts(repair_id, attempt, helpers, /*keep=*/false);
+  std::vector<absl::Status> CancelRepair(RepairId repair_id, uint32_t attempt,
+                                         const std::vector<HelperAddress>& helpers) override {
+    return EndParts(repair_id, attempt, helpers, /*keep=*/false);
   }
-  void EndAttempt(RepairId repair_id, uint32_t attempt,
-                  const std::vector<HelperAddress>& helpers) override {
-    EndParts(repair_id, attempt, helpers, /*keep=*/true);
+  std::vector<absl::Status> EndAttempt(RepairId repair_id, uint32_t attempt,
+                                       const std::vector<HelperAddress>& helpers) override {
+    return EndParts(repair_id, attempt, helpers, /*keep=*/true);
   }
 
   std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
@@ -82,9 +82,9 @@ class CoordinatorHost::Helpers : public HelperGateway {
   void ForgetConnection(const std::string&) override {}
 
  private:
-  void EndParts(RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
-                bool keep) {
-    CallAll(helpers.size(), [&](size_t i) -> absl::Status {
+  std::vector<absl::Status> EndParts(RepairId repair_id, uint32_t attempt,
+                                     const std::vector<HelperAddress>& helpers, bool keep) {
+    return CallAll(helpers.size(), [&](size_t i) -> absl::Status {
       const auto answer = network_->Call<bool>(
           *host_, helpers[i].node, kCancelTimeout, [=](Host* host) -> absl::StatusOr<bool> {
             static_cast<HelperHost*>(host)->EndParts(repair_id, attempt, keep);

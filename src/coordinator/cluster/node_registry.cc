@@ -24,24 +24,30 @@ std::string NodeRegistry::ConfiguredRack(const NodeRecord& node) const {
 
 absl::Status NodeRegistry::Register(NodeRecord node) {
   if (std::string rack = ConfiguredRack(node); !rack.empty()) node.rack = std::move(rack);
+  absl::StatusOr<RegisterOutcome> outcome = RegisterOutcome::kRefreshed;
+  bool refused_anew = false;
   {
     MutexLock lock(&mutex_);
     const TimePoint now = clock_->Now();
-    const absl::StatusOr<RegisterOutcome> outcome = table_.Register(node, now);
-    if (absl::IsAlreadyExists(outcome.status()) &&
-        NoteRefused(node, std::string(outcome.status().message()), now)) {
-      Log(LogLevel::kWarning, "node.refused",
-          {{"node", node.node_id},
-           {"control", node.control_address},
-           {"status", StatusText(outcome.status())}});
+    outcome = table_.Register(node, now);
+    if (outcome.ok()) {
+      refused_.erase({node.node_id, node.control_address});
+      if (*outcome != RegisterOutcome::kRefreshed) silent_.Forget(node.node_id);
+    } else if (absl::IsAlreadyExists(outcome.status())) {
+      refused_anew = NoteRefused(node, std::string(outcome.status().message()), now);
     }
-    if (!outcome.ok()) return outcome.status();
-    refused_.erase({node.node_id, node.control_address});
-    if (*outcome == RegisterOutcome::kReplacedLive) {
-      Log(LogLevel::kWarning, "node.replaced",
-          {{"node", node.node_id},
-           {"hint", "the helper restarted, or two helpers have the same node_id"}});
-    }
+  }
+  if (refused_anew) {
+    Log(LogLevel::kWarning, "node.refused",
+        {{"node", node.node_id},
+         {"control", node.control_address},
+         {"status", StatusText(outcome.status())}});
+  }
+  if (!outcome.ok()) return outcome.status();
+  if (*outcome == RegisterOutcome::kReplacedLive) {
+    Log(LogLevel::kWarning, "node.replaced",
+        {{"node", node.node_id},
+         {"hint", "the helper restarted, or two helpers have the same node_id"}});
   }
   Log(LogLevel::kInfo, "node.registered",
       {{"node", node.node_id},
@@ -95,6 +101,9 @@ void NodeRegistry::Tick() {
     const TimePoint now = clock_->Now();
     table_.Tick(now);
     turns = table_.TakeTurns(now);
+    silent_.Tidy([this](const std::string& node)
+                     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return table_.Find(node) == nullptr; },
+                 now);
   }
   for (const NodeTable::Turn& turn : turns) {
     if (turn.dead) {
@@ -108,8 +117,57 @@ void NodeRegistry::Tick() {
   }
 }
 
+bool NodeRegistry::Dead(const std::string& node, TimePoint now) {
+  return table_.State(node, now) == NodeState::kDead;
+}
+
+void NodeRegistry::NoAnswer(const std::string& node, const std::string& reason) {
+  {
+    MutexLock lock(&mutex_);
+    const TimePoint now = clock_->Now();
+    if (Dead(node, now) || !silent_.NoAnswer(node, reason, now)) return;
+  }
+  Log(LogLevel::kWarning, "node.silent",
+      {{"node", node},
+       {"reason", reason},
+       {"hint", "its heartbeats come; repairs leave it out until it answers again"}});
+}
+
+void NodeRegistry::Answered(const std::string& node) {
+  {
+    MutexLock lock(&mutex_);
+    if (!silent_.Answered(node, clock_->Now())) return;
+  }
+  Log(LogLevel::kInfo, "node.answers", {{"node", node}});
+}
+
+std::map<std::string, std::string> NodeRegistry::Silent() {
+  std::map<std::string, std::string> silent;
+  MutexLock lock(&mutex_);
+  const TimePoint now = clock_->Now();
+  for (const std::string& node : silent_.All()) {
+    if (!Dead(node, now)) silent[node] = silent_.Find(node)->reason;
+  }
+  return silent;
+}
+
+std::vector<std::string> NodeRegistry::SilentToProbe() {
+  MutexLock lock(&mutex_);
+  const TimePoint now = clock_->Now();
+  std::vector<std::string> due = silent_.ToProbe(now);
+  std::erase_if(due, [&](const std::string& node)
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Dead(node, now); });
+  return due;
+}
+
 NodeView NodeRegistry::ViewOf(const NodeRecord& record, TimePoint now) {
-  return {record, table_.State(record.node_id, now), Seconds(now - record.last_heartbeat)};
+  NodeView view{record, table_.State(record.node_id, now), Seconds(now - record.last_heartbeat)};
+  const SilentNodes::Silence* const silence = silent_.Find(record.node_id);
+  if (silence != nullptr && view.state != NodeState::kDead) {
+    view.silent_because = silence->reason;
+    view.silent_seconds = Seconds(now - silence->since);
+  }
+  return view;
 }
 
 std::optional<NodeView> NodeRegistry::Find(const std::string& node) {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "coordinator/cluster/node_table.h"
+#include "coordinator/cluster/silent_nodes.h"
 #include "coordinator/cluster/topology.h"
 #include "coordinator/cluster/topology_script.h"
 
@@ -22,6 +23,9 @@ struct NodeView {
   NodeRecord record;
   NodeState state = NodeState::kDead;
   double seconds_since_heartbeat = 0;
+  // Of a live node whose helper answers no calls (SilentNodes): why, and for how long.
+  std::string silent_because;
+  double silent_seconds = 0;
 };
 
 // A helper that was refused, because another has its address or its node id.
@@ -53,6 +57,13 @@ class NodeRegistry {
   absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
   void Heard(const std::string& node);
   void Tick();
+  // As in SilentNodes. A node that is unknown or dead is not noted.
+  void NoAnswer(const std::string& node, const std::string& reason);
+  void Answered(const std::string& node);
+  // The silent nodes that are not dead, with the reason of each.
+  std::map<std::string, std::string> Silent();
+  // Those of them to ask now whether they answer again.
+  std::vector<std::string> SilentToProbe();
 
   std::optional<NodeView> Find(const std::string& node);
   // Whether the node has registered since the start of the process.
@@ -72,6 +83,7 @@ class NodeRegistry {
   // Returns whether it is news.
   bool NoteRefused(const NodeRecord& node, const std::string& reason, TimePoint now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Dead(const std::string& node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NodeView ViewOf(const NodeRecord& record, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock* const clock_;
@@ -79,6 +91,7 @@ class NodeRegistry {
   std::unique_ptr<TopologyScript> script_;  // null: none
   Mutex mutex_;
   NodeTable table_ ABSL_GUARDED_BY(mutex_);
+  SilentNodes silent_ ABSL_GUARDED_BY(mutex_);
   // By node id and control address.
   std::map<std::pair<std::string, std::string>, Refusal> refused_ ABSL_GUARDED_BY(mutex_);
 };

@@ -103,6 +103,18 @@ void CheckNodes(const std::set<std::string>& nodes, v1::GetStatusResponse* respo
   }
 }
 
+RepairCaller CallerOf(const grpc::ServerContext* context, const RepairRequest& request) {
+  RepairCaller caller;
+  if (context == nullptr) return caller;
+  const auto left = context->deadline() - std::chrono::system_clock::now();
+  if (left < std::chrono::hours(1)) {
+    caller.answer_by = Clock::System().Now() + std::chrono::duration_cast<Duration>(left);
+  }
+  // What nodes store is stored whether or not somebody waits for it.
+  if (request.hosts.empty()) caller.gone = [context] { return context->IsCancelled(); };
+  return caller;
+}
+
 // Blocks that nodes store change the catalog.
 absl::Status CheckMayStore(const grpc::ServerContext* context, const v1::RepairTarget& target) {
   if (target.hosts().empty()) return absl::OkStatus();
@@ -214,9 +226,11 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
     repairs_->ReportCorrupt("", request->resume().repair_id(), request->resume().corrupt_block_id(),
                             request->resume().status_message());
   }
+  const RepairCaller caller = CallerOf(context, *wanted);
   absl::StatusOr<RepairGrant> grant =
-      request->has_resume() ? repairs_->ResumeRepair(*wanted, ResumeFromProto(request->resume()))
-                            : repairs_->BeginRepair(*wanted);
+      request->has_resume()
+          ? repairs_->ResumeRepair(*wanted, ResumeFromProto(request->resume()), caller)
+          : repairs_->BeginRepair(*wanted, /*recovery_id=*/0, caller);
   if (!grant.ok()) return ToGrpc(grant.status());
   // A requestor that has given up meanwhile does not know the new repair: nobody else would end it.
   const bool unknown = !request->has_resume() && wanted->hosts.empty();
@@ -403,6 +417,8 @@ grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
     node->set_state(NodeStateName(view.state));
     node->set_seconds_since_heartbeat(view.seconds_since_heartbeat);
     node->set_active_sessions(view.record.active_sessions);
+    node->set_silent_because(CleanText(view.silent_because));
+    node->set_silent_seconds(view.silent_seconds);
     for (const std::string& root : view.record.failed_roots) {
       node->mutable_inventory()->add_failed_roots(root);
     }

@@ -93,18 +93,19 @@ std::vector<absl::StatusOr<PartProgress>> HelperClient::AskParts(
   return answers;
 }
 
-void HelperClient::CancelRepair(RepairId repair_id, uint32_t attempt,
-                                const std::vector<HelperAddress>& helpers) {
-  EndParts(repair_id, attempt, helpers, /*keep=*/false);
+std::vector<absl::Status> HelperClient::CancelRepair(RepairId repair_id, uint32_t attempt,
+                                                     const std::vector<HelperAddress>& helpers) {
+  return EndParts(repair_id, attempt, helpers, /*keep=*/false);
 }
 
-void HelperClient::EndAttempt(RepairId repair_id, uint32_t attempt,
-                              const std::vector<HelperAddress>& helpers) {
-  EndParts(repair_id, attempt, helpers, /*keep=*/true);
+std::vector<absl::Status> HelperClient::EndAttempt(RepairId repair_id, uint32_t attempt,
+                                                   const std::vector<HelperAddress>& helpers) {
+  return EndParts(repair_id, attempt, helpers, /*keep=*/true);
 }
 
-void HelperClient::EndParts(RepairId repair_id, uint32_t attempt,
-                            const std::vector<HelperAddress>& helpers, bool keep) {
+std::vector<absl::Status> HelperClient::EndParts(RepairId repair_id, uint32_t attempt,
+                                                 const std::vector<HelperAddress>& helpers,
+                                                 bool keep) {
   constexpr auto kTimeout = std::chrono::seconds(1);
   std::vector<Call<v1::CancelRepairRequest, v1::CancelRepairResponse>> calls(helpers.size());
   std::vector<Stub> stubs;
@@ -119,6 +120,11 @@ void HelperClient::EndParts(RepairId repair_id, uint32_t attempt,
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
   AwaitAll(&queue, calls.size());
+  std::vector<absl::Status> answers;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    answers.push_back(FromGrpc(calls[i].status, "node " + helpers[i].node));
+  }
+  return answers;
 }
 
 std::vector<absl::StatusOr<HelperGateway::FoundBlocks>> HelperClient::FindBlocks(

@@ -25,10 +25,10 @@ class HelperClient : public HelperGateway {
   std::vector<absl::StatusOr<PartProgress>> AskParts(RepairId repair_id, uint32_t attempt,
                                                      const std::vector<HelperAddress>& helpers,
                                                      Duration timeout) override;
-  void CancelRepair(RepairId repair_id, uint32_t attempt,
-                    const std::vector<HelperAddress>& helpers) override;
-  void EndAttempt(RepairId repair_id, uint32_t attempt,
-                  const std::vector<HelperAddress>& helpers) override;
+  std::vector<absl::Status> CancelRepair(RepairId repair_id, uint32_t attempt,
+                                         const std::vector<HelperAddress>& helpers) override;
+  std::vector<absl::Status> EndAttempt(RepairId repair_id, uint32_t attempt,
+                                       const std::vector<HelperAddress>& helpers) override;
   std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
                                                       Duration timeout) override;
   void ForgetConnection(const std::string& control_address) override;
@@ -43,8 +43,8 @@ class HelperClient : public HelperGateway {
   // Shared: a call under way keeps its stub when the connection is forgotten.
   using Stub = std::shared_ptr<v1::HelperService::Stub>;
   Stub StubFor(const std::string& control_address);
-  void EndParts(RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
-                bool keep);
+  std::vector<absl::Status> EndParts(RepairId repair_id, uint32_t attempt,
+                                     const std::vector<HelperAddress>& helpers, bool keep);
 
   const RpcSecurity security_;
   Mutex mutex_;

@@ -242,6 +242,7 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery) {
   Nodes nodes;
   for (const NodeView& view : repairs_->nodes().All()) {
     if (view.state == NodeState::kLive) nodes.usable.insert(view.record.node_id);
+    if (!view.silent_because.empty()) nodes.suspects.insert(view.record.node_id);
   }
   for (const std::string& node : nodes.usable) {
     const bool named =

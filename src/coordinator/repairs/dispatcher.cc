@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "base/fault_points.h"
 #include "base/process/log.h"
@@ -20,6 +21,7 @@ namespace {
 
 // Helpers answer within milliseconds. Who asks has waited already.
 constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
+constexpr Duration kShortestHandout = std::chrono::milliseconds(200);
 // They wait nearly all of their time.
 constexpr size_t kRepairsAtOnce = 8;
 
@@ -60,8 +62,9 @@ Actions RepairCoordinator::HearLocked(RepairId repair_id, Event event) {
   return actions;
 }
 
-RepairCoordinator::Reply RepairCoordinator::Dispatch(RepairId repair_id, Event event) {
-  Reply reply;
+RepairCoordinator::Reply RepairCoordinator::Dispatch(RepairId repair_id, Event event,
+                                                     const RepairCaller& caller) {
+  Reply reply{.caller = caller};
   Follow(repair_id, Hear(repair_id, std::move(event)), &reply);
   return reply;
 }
@@ -69,12 +72,18 @@ RepairCoordinator::Reply RepairCoordinator::Dispatch(RepairId repair_id, Event e
 void RepairCoordinator::Follow(RepairId repair_id, Actions actions, Reply* reply) {
   std::deque<Action> left(std::make_move_iterator(actions.begin()),
                           std::make_move_iterator(actions.end()));
+  const auto hear = [&](Event event) {
+    for (Action& next : Hear(repair_id, std::move(event))) left.push_back(std::move(next));
+  };
   while (!left.empty()) {
+    if (reply->caller.gone && reply->caller.gone()) {
+      reply->caller.gone = nullptr;
+      hear(event::Finish{absl::CancelledError("the requestor gave up")});
+    }
     std::optional<Event> answer =
         std::visit([&](auto& action) { return Perform(repair_id, action, reply); }, left.front());
     left.pop_front();
-    if (!answer) continue;
-    for (Action& next : Hear(repair_id, *std::move(answer))) left.push_back(std::move(next));
+    if (answer) hear(*std::move(answer));
   }
 }
 
@@ -100,9 +109,9 @@ event::Planned RepairCoordinator::PlanAttempt(RepairId repair_id, const action::
   planned.gathered = Gathered(*wanted);
   LeftOut& left_out = planned.left_out;
   const TimePoint start = clock_->Now();
-  absl::StatusOr<PlannedRepair> repair = planner_.Plan(plan.request, *wanted, left_out.reasons());
+  absl::StatusOr<PlannedRepair> repair = PlanWithout(plan.request, *wanted, left_out.reasons());
   while (!repair.ok() && left_out.ReadmitOne()) {
-    repair = planner_.Plan(plan.request, *wanted, left_out.reasons());
+    repair = PlanWithout(plan.request, *wanted, left_out.reasons());
   }
   {
     MutexLock lock(&mutex_);
@@ -114,6 +123,22 @@ event::Planned RepairCoordinator::PlanAttempt(RepairId repair_id, const action::
     planned.plan = repair.status();
   }
   return planned;
+}
+
+absl::StatusOr<PlannedRepair> RepairCoordinator::PlanWithout(const RepairRequest& request,
+                                                             const WantedBlocks& wanted,
+                                                             const LeftOut::Reasons& left_out) {
+  LeftOut::Reasons refused = left_out;
+  for (const auto& [node, reason] : nodes_.Silent()) {
+    // Without its hosts there is no repair.
+    if (absl::c_linear_search(request.hosts, node)) continue;
+    refused.emplace(node, "its helper answers no calls: " + reason);
+  }
+  if (refused.size() > left_out.size()) {
+    absl::StatusOr<PlannedRepair> planned = planner_.Plan(request, wanted, refused);
+    if (planned.ok()) return planned;
+  }
+  return planner_.Plan(request, wanted, left_out);
 }
 
 absl::StatusOr<PlannedAttempt> RepairCoordinator::MakeParts(RepairId repair_id,
@@ -174,20 +199,24 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::Journal& journ
 }
 
 std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::StartParts& start,
-                                                Reply*) {
+                                                Reply* reply) {
   std::vector<std::string> nodes;
   for (const auto& handout : start.handouts) nodes.push_back(handout.helper.node);
   {
     MutexLock lock(&mutex_);
-    if (FindRunning(repair_id) != nullptr) {
-      std::shared_ptr<BusyNodes::Hold>& busy = repairs_.at(repair_id).busy;
-      busy.reset();  // an attempt does not share nodes with the one before
-      busy = busy_.Reserve(nodes);
+    if (FindRunning(repair_id) == nullptr) {
+      return event::Started{.failure = absl::CancelledError("the repair has ended")};
     }
+    std::shared_ptr<BusyNodes::Hold>& busy = repairs_.at(repair_id).busy;
+    busy.reset();  // an attempt does not share nodes with the one before
+    busy = busy_.Reserve(nodes);
   }
   event::Started started{.failure = FaultPoint("coordinator.before_handout")};
   if (!started.failure.ok()) return started;
-  const auto outcomes = helpers_->StartParts(start.handouts, options_.handout_timeout);
+  const Duration left = reply->caller.answer_by - clock_->Now();
+  const Duration timeout =
+      std::min(options_.handout_timeout, std::max<Duration>(left / 2, kShortestHandout));
+  const auto outcomes = helpers_->StartParts(start.handouts, timeout);
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i].ok()) {
       if (!started.checksum) started.checksum = outcomes[i]->checksum;
@@ -197,6 +226,10 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Star
     if (started.failure.ok()) started.failure = status;
     started.refused.emplace(nodes[i], status.message());
     if (IsCorruptWhenOpened(repair_id, status)) ReportOpened(start.handouts[i], status);
+    // What is asked in less time than that may only be late.
+    if (absl::IsDeadlineExceeded(status) && timeout >= kAskTimeout) {
+      nodes_.NoAnswer(nodes[i], std::string(status.message()));
+    }
     Log(LogLevel::kWarning, "repair.helper_refused",
         {{"repair", RepairIdText(repair_id)},
          {"attempt", std::to_string(start.handouts[i].part.attempt)},
@@ -237,6 +270,15 @@ void RepairCoordinator::ReportOpened(const HelperGateway::Handout& handout,
 std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::AskParts& ask, Reply*) {
   event::Answered answered{ask.question, ask.attempt, {}, std::move(ask.check)};
   std::vector<HelperAddress> helpers = Addressed(ask.helpers);
+  // That hosts do not answer ends a repair, so they are asked themselves.
+  const bool may_guess =
+      ask.question == Question::kWhoFailed || ask.question == Question::kAnyProgress;
+  if (may_guess) {
+    for (const HelperAddress& silent : TakeSilent(nodes_.Silent(), &helpers)) {
+      answered.answers.emplace(silent.node,
+                               absl::DeadlineExceededError("it has answered no calls lately"));
+    }
+  }
   if (helpers.empty()) return answered;
   auto answers = helpers_->AskParts(repair_id, ask.attempt, helpers, kAskTimeout);
   for (size_t i = 0; i < answers.size(); ++i) {
@@ -268,13 +310,18 @@ std::vector<HelperAddress> RepairCoordinator::Addressed(std::vector<HelperAddres
 }
 
 std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::EndParts& end, Reply*) {
-  helpers_->EndAttempt(repair_id, end.attempt, end.helpers);
+  CancelAt(repair_id, end.attempt, end.helpers, [&](const std::vector<HelperAddress>& helpers) {
+    return helpers_->EndAttempt(repair_id, end.attempt, helpers);
+  });
   return std::nullopt;
 }
 
 std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Cancel& cancel,
                                                 Reply*) {
-  helpers_->CancelRepair(repair_id, cancel.attempt, Addressed(std::move(cancel.helpers)));
+  CancelAt(repair_id, cancel.attempt, Addressed(std::move(cancel.helpers)),
+           [&](const std::vector<HelperAddress>& helpers) {
+             return helpers_->CancelRepair(repair_id, cancel.attempt, helpers);
+           });
   return std::nullopt;
 }
 
@@ -282,7 +329,65 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Canc
                                                 Reply*) {
   MutexLock lock(&mutex_);
   left_behind_.push_back({repair_id, std::move(cancel)});
+  if (left_behind_.size() > kMaxLeftBehind) left_behind_.pop_front();
   return std::nullopt;
+}
+
+std::vector<HelperAddress> RepairCoordinator::TakeSilent(const SilentOnes& silent,
+                                                         std::vector<HelperAddress>* helpers) {
+  const auto first = std::stable_partition(
+      helpers->begin(), helpers->end(),
+      [&](const HelperAddress& helper) { return !silent.contains(helper.node); });
+  std::vector<HelperAddress> taken(first, helpers->end());
+  helpers->erase(first, helpers->end());
+  return taken;
+}
+
+void RepairCoordinator::NoteAnswers(const std::vector<HelperAddress>& helpers,
+                                    const std::vector<absl::Status>& answers) {
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (!absl::IsDeadlineExceeded(answers[i])) continue;
+    nodes_.NoAnswer(helpers[i].node, std::string(answers[i].message()));
+  }
+}
+
+void RepairCoordinator::CancelAt(RepairId repair_id, uint32_t attempt,
+                                 std::vector<HelperAddress> helpers, const CancelCall& call) {
+  std::vector<HelperAddress> silent = TakeSilent(nodes_.Silent(), &helpers);
+  if (!silent.empty()) {
+    action::CancelLater later{attempt, std::move(silent)};
+    Perform(repair_id, later, nullptr);
+    if (helpers.empty()) return;
+  }
+  NoteAnswers(helpers, call(helpers));
+}
+
+void RepairCoordinator::TakeLeftBehind(std::vector<Heard>* heard) {
+  const SilentOnes silent = nodes_.Silent();
+  const size_t most = heard->size() + kExpiredAtOnce;
+  for (size_t left = left_behind_.size(); left > 0 && heard->size() < most; --left) {
+    LeftBehind attempt = std::move(left_behind_.front());
+    left_behind_.pop_front();
+    action::Cancel cancel{attempt.parts.attempt, std::move(attempt.parts.helpers)};
+    attempt.parts.helpers = TakeSilent(silent, &cancel.helpers);
+    const RepairId repair_id = attempt.repair_id;
+    if (!attempt.parts.helpers.empty()) left_behind_.push_back(std::move(attempt));
+    if (!cancel.helpers.empty()) heard->push_back({repair_id, {std::move(cancel)}});
+  }
+}
+
+void RepairCoordinator::ProbeSilent() {
+  std::vector<HelperAddress> silent;
+  for (const std::string& node : nodes_.SilentToProbe()) silent.push_back({node, ""});
+  silent = Addressed(std::move(silent));
+  if (silent.empty()) return;
+  // No repair has this id, so whoever answers says that.
+  const auto answers = helpers_->AskParts(0, 0, silent, kAskTimeout);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const absl::Status& status = answers[i].status();
+    const bool reached = !absl::IsDeadlineExceeded(status) && !absl::IsUnavailable(status);
+    if (reached) nodes_.Answered(silent[i].node);
+  }
 }
 
 std::optional<Event> RepairCoordinator::Perform(RepairId, action::MoveBlock& move, Reply*) {
@@ -297,7 +402,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::TryPlan& attem
   if (!wanted.ok()) return tried;
   LeftOut& left_out = tried.check.left_out;
   tried.possible = true;
-  while (!planner_.Plan(attempt.request, *wanted, left_out.reasons()).ok()) {
+  while (!PlanWithout(attempt.request, *wanted, left_out.reasons()).ok()) {
     // Those that are at fault for certain are left out whether or not there are enough others. For
     // speed only those are taken back that were left out for speed: links that were slow for a
     // moment, or not the slow ones.

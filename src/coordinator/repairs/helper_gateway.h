@@ -50,13 +50,13 @@ class HelperGateway {
 
   // Asks all helpers at the same time to end their parts of a repair, in attempts up to this one,
   // and waits at most a second. They discard slices that they have stored. A part that is not
-  // reached ends by itself when its streams close or stall.
-  virtual void CancelRepair(RepairId repair_id, uint32_t attempt,
-                            const std::vector<HelperAddress>& helpers) = 0;
+  // reached ends by itself when its streams close or stall. Returns one answer for each, in order.
+  virtual std::vector<absl::Status> CancelRepair(RepairId repair_id, uint32_t attempt,
+                                                 const std::vector<HelperAddress>& helpers) = 0;
   // The same before another attempt: helpers keep the slices that their parts have stored for a
   // while. When this returns these parts have ended, unless they hang.
-  virtual void EndAttempt(RepairId repair_id, uint32_t attempt,
-                          const std::vector<HelperAddress>& helpers) = 0;
+  virtual std::vector<absl::Status> EndAttempt(RepairId repair_id, uint32_t attempt,
+                                               const std::vector<HelperAddress>& helpers) = 0;
 
   // What a helper has of the blocks that it was asked for: the length of each, or NOT_FOUND if no
   // root has it, or why it cannot be opened. There may be only the first ones.

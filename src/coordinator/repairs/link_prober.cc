@@ -114,11 +114,14 @@ absl::StatusOr<ProbeRound> LinkProber::Probe(
     if (!outcomes[i].ok()) Report("", handouts[i].part.repair_id, outcomes[i].status(), {});
   }
   AwaitReports();
-  MutexLock lock(&mutex_);
-  ProbeRound round{std::move(round_), static_cast<double>(bytes) / options_.max_bytes_per_second};
-  rested_ = clock_->Now() + FromSeconds(round.rest_seconds);
-  busy_ = false;
-  hold_.reset();
+  ProbeRound round;
+  {
+    MutexLock lock(&mutex_);
+    round = {std::move(round_), static_cast<double>(bytes) / options_.max_bytes_per_second};
+    rested_ = clock_->Now() + FromSeconds(round.rest_seconds);
+    busy_ = false;
+    hold_.reset();
+  }
   Log(LogLevel::kInfo, "links.probed",
       {{"links", std::to_string(links.size())}, {"bytes", std::to_string(bytes)}});
   return round;

@@ -61,7 +61,8 @@ absl::Status RepairCoordinator::CheckGathered(const RepairRequest& request,
 }
 
 absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& request,
-                                                           uint64_t recovery_id) {
+                                                           uint64_t recovery_id,
+                                                           const RepairCaller& caller) {
   RepairRecord record;
   record.repair_id = RandomRepairId();
   record.block_ids = request.block_ids;
@@ -82,8 +83,9 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
   }
   // A repair without a plan takes no room in the table.
   absl::StatusOr<RepairGrant> grant =
-      planned.plan.ok() ? Admit(std::move(repair), planned.plan->planned.stripe.stripe_id, planned)
-                        : planned.plan.status();
+      planned.plan.ok()
+          ? Admit(std::move(repair), planned.plan->planned.stripe.stripe_id, planned, caller)
+          : planned.plan.status();
   // There were enough, or would be, and then one of them would not do.
   if (absl::IsFailedPrecondition(grant.status()) && !gathered) {
     return WaitsForHelpers(grant.status());
@@ -92,7 +94,8 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
 }
 
 absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest& request,
-                                                            const ResumePoint& from) {
+                                                            const ResumePoint& from,
+                                                            const RepairCaller& caller) {
   if (!request.hosts.empty()) {
     return absl::InvalidArgumentError(
         "a repair that stores blocks on nodes cannot be resumed by a requestor");
@@ -112,9 +115,9 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
   if (!from.scheme.empty() && !was_preferred) again.scheme = from.scheme;
   ECPIPE_RETURN_IF_ERROR(CheckGathered(again, wanted));
   event::Resume resume{std::move(again), from};
-  absl::StatusOr<RepairGrant> grant = Runs(from.repair_id)
-                                          ? Dispatch(from.repair_id, std::move(resume)).grant
-                                          : TakeUp(std::move(resume), wanted.stripe.stripe_id);
+  absl::StatusOr<RepairGrant> grant =
+      Runs(from.repair_id) ? Dispatch(from.repair_id, std::move(resume), caller).grant
+                           : TakeUp(std::move(resume), wanted.stripe.stripe_id, caller);
   // Helpers that cannot be reached are not the coordinator that cannot be reached.
   const bool unreachable =
       absl::IsUnavailable(grant.status()) || absl::IsDeadlineExceeded(grant.status());
@@ -123,7 +126,8 @@ absl::StatusOr<RepairGrant> RepairCoordinator::ResumeRepair(const RepairRequest&
 }
 
 absl::StatusOr<RepairGrant> RepairCoordinator::TakeUp(event::Resume resume,
-                                                      const std::string& stripe_id) {
+                                                      const std::string& stripe_id,
+                                                      const RepairCaller& caller) {
   const RepairRequest& request = resume.request;
   const ResumePoint& from = resume.from;
   const absl::StatusOr<RepairRecord> known = journal_->Find(from.repair_id);
@@ -152,7 +156,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::TakeUp(event::Resume resume,
   }
   RepairTracker repair = RepairTracker::TakeUp(std::move(record), request, std::move(left_out),
                                                clock_->Now(), options_.abandon_after);
-  return Admit(std::move(repair), stripe_id, std::move(resume));
+  return Admit(std::move(repair), stripe_id, std::move(resume), caller);
 }
 
 absl::StatusOr<ProgressAdvice> RepairCoordinator::CheckProgress(RepairId repair_id,
@@ -251,15 +255,11 @@ void RepairCoordinator::Expire() {
   {
     MutexLock lock(&mutex_);
     heard = TickSome();
-    for (size_t i = 0; i < kExpiredAtOnce && !left_behind_.empty(); ++i) {
-      LeftBehind& attempt = left_behind_.front();
-      action::Cancel cancel{attempt.parts.attempt, std::move(attempt.parts.helpers)};
-      heard.push_back({attempt.repair_id, {std::move(cancel)}});
-      left_behind_.pop_front();
-    }
+    TakeLeftBehind(&heard);
     std::erase_if(ended_, [&](const auto& ended) { return now - ended.second.at > kLateReports; });
   }
   FollowAll(std::move(heard));
+  ProbeSilent();
   StoreUnwritten();
   if (absl::Status trimmed = journal_->Trim(options_.journal_keep); !trimmed.ok()) {
     Log(LogLevel::kError, "journal.failed", {{"status", StatusText(trimmed)}});
@@ -396,7 +396,8 @@ bool RepairCoordinator::Runs(RepairId repair_id) {
 }
 
 absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair,
-                                                     const std::string& stripe_id, Event event) {
+                                                     const std::string& stripe_id, Event event,
+                                                     const RepairCaller& caller) {
   const RepairId repair_id = repair.record().repair_id;
   Actions actions;
   {
@@ -414,7 +415,7 @@ absl::StatusOr<RepairGrant> RepairCoordinator::Admit(RepairTracker repair,
     ++counts_.started;
     actions = HearLocked(repair_id, std::move(event));
   }
-  Reply reply;
+  Reply reply{.caller = caller};
   Follow(repair_id, std::move(actions), &reply);
   return std::move(reply.grant);
 }

@@ -43,6 +43,14 @@ class RepairListener {
   virtual bool OnHostedFault(RepairId) { return false; }
 };
 
+// Who waits for the grant of an attempt.
+struct RepairCaller {
+  // By when it needs the answer. Each handout leaves half of the time for another one.
+  TimePoint answer_by = TimePoint::max();
+  // Whether it has gone, so that a requestor's repair is ended. Null: it stays. Any thread.
+  std::function<bool()> gone = nullptr;
+};
+
 // Keeps a RepairTracker for each repair: tells it what happens, and does what it wants done. No
 // lock is held meanwhile, and each call to a helper has a deadline, so repairs wait only for their
 // own helpers. Thread-safe.
@@ -54,12 +62,15 @@ class RepairCoordinator {
   // What one Expire ends, and what it cancels. Where nodes hang, each costs a second or two, eight
   // at a time: half a minute together. A caller that the service manager watches has a minute.
   static constexpr size_t kExpiredAtOnce = 80;
+  // Of attempts whose parts are still to be cancelled; beyond it the oldest are forgotten. Parts
+  // end by themselves, later.
+  static constexpr size_t kMaxLeftBehind = 10'000;
 
   struct Options {
     RepairPlanner::Options planner;
-    Duration handout_timeout = std::chrono::seconds(2);
-    Duration dead_after = std::chrono::seconds(5);      // without a heartbeat
-    Duration abandon_after = std::chrono::seconds(30);  // see RepairTracker
+    Duration handout_timeout = std::chrono::seconds(2);  // at most; see RepairCaller
+    Duration dead_after = std::chrono::seconds(5);       // without a heartbeat
+    Duration abandon_after = std::chrono::seconds(30);   // see RepairTracker
     uint32_t max_running = 10'000;  // repairs at once; bounds the memory that requestors can take
     int journal_keep = 10'000;      // records of ended repairs
     RackTable racks;                // see NodeRegistry
@@ -78,12 +89,14 @@ class RepairCoordinator {
   // ends by itself: when each host has reported that its block is stored and the catalog has the
   // new places, or with an error that no further attempt can mend. Unless this call fails, the
   // listener hears of the end of each block.
-  absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request, uint64_t recovery_id = 0);
+  absl::StatusOr<RepairGrant> BeginRepair(const RepairRequest& request, uint64_t recovery_id = 0,
+                                          const RepairCaller& caller = {});
   // Starts another attempt after the requestor has said that the last one failed: for the missing
   // slices, without the helpers at fault. It also continues a repair that ran when an earlier
   // coordinator stopped. ABORTED: too many attempts, or the repair has ended. INVALID_ARGUMENT:
   // also, no attempt of that number can have failed. Other errors are as above.
-  absl::StatusOr<RepairGrant> ResumeRepair(const RepairRequest& request, const ResumePoint& from);
+  absl::StatusOr<RepairGrant> ResumeRepair(const RepairRequest& request, const ResumePoint& from,
+                                           const RepairCaller& caller = {});
   // Decides whether another attempt should replace the running one, because helpers do not answer,
   // no bytes move, or a link is so slow that it is worth it. `quiet`: the requestor has received no
   // bytes for a while. NOT_FOUND: the repair is not running. Waits at most half a second for the
@@ -171,6 +184,7 @@ class RepairCoordinator {
   // What came of an event for the caller that brought it. Nothing comes of it if the repair ended
   // before.
   struct Reply {
+    RepairCaller caller = {};
     absl::StatusOr<RepairGrant> grant = absl::AbortedError("the repair has ended");
     absl::StatusOr<ProgressAdvice> advice = absl::NotFoundError("this repair is not running");
   };
@@ -193,19 +207,20 @@ class RepairCoordinator {
   RepairTracker* FindRunning(RepairId repair_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Runs(RepairId repair_id);
   // Adds a repair if there is room for it, and dispatches its event.
-  absl::StatusOr<RepairGrant> Admit(RepairTracker repair, const std::string& stripe_id,
-                                    Event event);
+  absl::StatusOr<RepairGrant> Admit(RepairTracker repair, const std::string& stripe_id, Event event,
+                                    const RepairCaller& caller);
   absl::Status CheckRoomForBackground() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ABORTED if a running repair keeps this hosted repair from beginning.
   absl::Status CheckHosts(const RepairRecord& record, const std::string& stripe_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes up a requestor's repair that this coordinator does not know.
-  absl::StatusOr<RepairGrant> TakeUp(event::Resume resume, const std::string& stripe_id);
+  absl::StatusOr<RepairGrant> TakeUp(event::Resume resume, const std::string& stripe_id,
+                                     const RepairCaller& caller);
   void NoteCorrupt(const CorruptBlock& block, const std::string& hint);
 
   // dispatcher.cc. Tells the repair of the event, does what follows, and tells it what came of
   // that, until nothing is left to do.
-  Reply Dispatch(RepairId repair_id, Event event);
+  Reply Dispatch(RepairId repair_id, Event event, const RepairCaller& caller = {});
   Actions Hear(RepairId repair_id, Event event);
   Actions HearLocked(RepairId repair_id, Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What follows, for a repair that has been told already.
@@ -239,6 +254,24 @@ class RepairCoordinator {
   std::vector<HelperAddress> Addressed(std::vector<HelperAddress> helpers);
   // Whether a helper that refused its part with this status says that its block is corrupt.
   bool IsCorruptWhenOpened(RepairId repair_id, const absl::Status& status);
+  // The plan without the nodes that are left out; if possible also without silent ones.
+  absl::StatusOr<PlannedRepair> PlanWithout(const RepairRequest& request,
+                                            const WantedBlocks& wanted,
+                                            const LeftOut::Reasons& left_out);
+  // Takes the silent ones out of `helpers`: a call would only wait for them.
+  using SilentOnes = std::map<std::string, std::string>;
+  static std::vector<HelperAddress> TakeSilent(const SilentOnes& silent,
+                                               std::vector<HelperAddress>* helpers);
+  void NoteAnswers(const std::vector<HelperAddress>& helpers,
+                   const std::vector<absl::Status>& answers);
+  // Cancels the parts at helpers that answer, and leaves those at silent helpers behind.
+  using CancelCall = std::function<std::vector<absl::Status>(const std::vector<HelperAddress>&)>;
+  void CancelAt(RepairId repair_id, uint32_t attempt, std::vector<HelperAddress> helpers,
+                const CancelCall& call);
+  // What was left behind and can be cancelled now.
+  void TakeLeftBehind(std::vector<Heard>* heard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asks silent nodes whether they answer again.
+  void ProbeSilent();
   // Records that a helper found its block corrupt when it opened it.
   void ReportOpened(const HelperGateway::Handout& handout, const absl::Status& status);
   void StoreEnd(const RepairRecord& record);

@@ -22,6 +22,8 @@ void RepairTracker::Advise(ProgressAdvice advice) {
 }
 
 void RepairTracker::Hear(event::CheckProgress& asked) {
+  // A requestor that asks is there, though it may have paused until all parts gave it up.
+  if (!hosted()) last_news_ = now_;
   ProgressCheck check;
   check.attempt = asked.attempt;
   check.quiet = asked.quiet;

@@ -77,26 +77,29 @@ size_t KeptBlocks::count() {
 
 void KeptBlocks::DiscardInTime() {
   while (true) {
-    std::vector<Kept> expired;
-    MutexLock lock(&mutex_);
-    if (stopping_) return;
-    const TimePoint now = Clock::System().Now();
-    std::optional<TimePoint> next;
-    for (auto it = kept_.begin(); it != kept_.end();) {
-      if (it->second.until <= now) {
-        Log(LogLevel::kInfo, "part.kept_expired", {{"repair", RepairIdText(it->first)}});
-        expired.push_back(std::move(it->second));
-        it = kept_.erase(it);
-      } else {
-        next = std::min(next.value_or(it->second.until), it->second.until);
-        ++it;
+    std::vector<std::pair<RepairId, Kept>> expired;
+    {
+      MutexLock lock(&mutex_);
+      if (stopping_) return;
+      const TimePoint now = Clock::System().Now();
+      std::optional<TimePoint> next;
+      for (auto it = kept_.begin(); it != kept_.end();) {
+        if (it->second.until <= now) {
+          expired.emplace_back(it->first, std::move(it->second));
+          it = kept_.erase(it);
+        } else {
+          next = std::min(next.value_or(it->second.until), it->second.until);
+          ++it;
+        }
+      }
+      if (expired.empty() && next) {
+        changed_.WaitUntil(lock, *next);
+      } else if (expired.empty()) {
+        changed_.Wait(lock);
       }
     }
-    if (!expired.empty()) continue;
-    if (next) {
-      changed_.WaitUntil(lock, *next);
-    } else {
-      changed_.Wait(lock);
+    for (const auto& [repair_id, kept] : expired) {
+      Log(LogLevel::kInfo, "part.kept_expired", {{"repair", RepairIdText(repair_id)}});
     }
   }
 }

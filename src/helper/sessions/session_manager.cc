@@ -93,23 +93,24 @@ absl::Status SessionManager::Admit(const RepairPart& part, uint64_t buffer_bytes
                                       RepairIdText(part.repair_id) + " is already running here");
     }
   }
-  if (sessions_.size() >= max_sessions_) {
+  if (sessions_.size() + opening_.sessions >= max_sessions_) {
     return absl::ResourceExhaustedError("the helper is at its limit of " +
                                         std::to_string(max_sessions_) +
                                         " sessions ([limits] max_sessions)");
   }
-  if (counts_.buffer_bytes + buffer_bytes > options_.max_buffer_bytes) {
-    return absl::ResourceExhaustedError(
-        "the part needs " + std::to_string(buffer_bytes) + " bytes of slice buffers, but only " +
-        std::to_string(options_.max_buffer_bytes - counts_.buffer_bytes) +
-        " are free ([limits] max_buffer_bytes)");
+  const uint64_t taken = counts_.buffer_bytes + opening_.buffer_bytes;
+  if (taken + buffer_bytes > options_.max_buffer_bytes) {
+    return absl::ResourceExhaustedError("the part needs " + std::to_string(buffer_bytes) +
+                                        " bytes of slice buffers, but only " +
+                                        std::to_string(options_.max_buffer_bytes - taken) +
+                                        " are free ([limits] max_buffer_bytes)");
   }
   return part.background ? AdmitBackground(buffer_bytes) : absl::OkStatus();
 }
 
 absl::Status SessionManager::AdmitBackground(uint64_t buffer_bytes) {
-  uint32_t sessions = 0;
-  uint64_t buffers = buffer_bytes;
+  uint32_t sessions = opening_background_.sessions;
+  uint64_t buffers = buffer_bytes + opening_background_.buffer_bytes;
   for (const auto& [key, session] : sessions_) {
     if (!session.runner->part().background) continue;
     ++sessions;
@@ -132,6 +133,22 @@ absl::Status SessionManager::AdmitBackground(uint64_t buffer_bytes) {
   return absl::OkStatus();
 }
 
+void SessionManager::BeginOpening(bool background, uint64_t buffer_bytes) {
+  for (Opening* const count : {&opening_, background ? &opening_background_ : nullptr}) {
+    if (count == nullptr) continue;
+    ++count->sessions;
+    count->buffer_bytes += buffer_bytes;
+  }
+}
+
+void SessionManager::EndOpening(bool background, uint64_t buffer_bytes) {
+  for (Opening* const count : {&opening_, background ? &opening_background_ : nullptr}) {
+    if (count == nullptr) continue;
+    --count->sessions;
+    count->buffer_bytes -= buffer_bytes;
+  }
+}
+
 void SessionManager::SetMaxSessions(uint32_t max_sessions) {
   MutexLock lock(&mutex_);
   max_sessions_ = max_sessions;
@@ -150,19 +167,22 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
         "this helper has no redis-server configured ([redis] address)");
   }
   const SessionKey key{part.repair_id, part.attempt};
+  const bool background = part.background;
   const uint64_t buffer_bytes = PartBufferBytes(part, options_.part) + StoreSink::TallyBytes(part);
   {
     MutexLock lock(&mutex_);
     ECPIPE_RETURN_IF_ERROR(Admit(part, buffer_bytes));
+    BeginOpening(background, buffer_bytes);
   }
   if (key.second > 0) EndSessions(key.first, key.second - 1, Stored::kDiscard);
   Session opened;
   opened.buffer_bytes = buffer_bytes;
   absl::Status status = Open(std::move(part), transport, &opened);
-  if (status.ok()) {
-    // Admitted again, since blocks and streams were opened without the lock.
+  {
     MutexLock lock(&mutex_);
-    status = Admit(opened.runner->part(), buffer_bytes);
+    EndOpening(background, buffer_bytes);
+    // Admitted again, since blocks and streams were opened without the lock.
+    if (status.ok()) status = Admit(opened.runner->part(), buffer_bytes);
     if (status.ok()) {
       Session& session = sessions_[key] = std::move(opened);
       session.started = Clock::System().Now();

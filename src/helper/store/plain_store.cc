@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -171,13 +172,34 @@ struct Place {
   explicit Place(Root opened)
       : root(std::make_shared<const Root>(std::move(opened))),
         calls(root->path),
-        counting(root->path, 1),
+        counting(root->path, {.max_threads = 1, .long_calls = true}),
         latest(std::make_shared<LatestCount>()) {}
 
   const std::shared_ptr<const Root> root;  // shared with calls and writers
   RootCalls calls;
   RootCalls counting;                         // takes as long as the directory is large
   const std::shared_ptr<LatestCount> latest;  // shared with the count under way
+};
+
+// Where the newest copy lies of blocks that may have several: one that is stored anew while the
+// root of its old copy does not answer. Thread-safe.
+class NewestCopies {
+ public:
+  void Note(const std::string& block_id, size_t root) {
+    MutexLock lock(&mutex_);
+    if (roots_.size() >= kMost && !roots_.contains(block_id)) roots_.erase(roots_.begin());
+    roots_[block_id] = root;
+  }
+  std::optional<size_t> RootOf(const std::string& block_id) {
+    MutexLock lock(&mutex_);
+    const auto found = roots_.find(block_id);
+    return found == roots_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  static constexpr size_t kMost = 100'000;  // about 10 MiB; such blocks are rare
+  Mutex mutex_;
+  std::map<std::string, size_t> roots_ ABSL_GUARDED_BY(mutex_);
 };
 
 bool Newer(const timespec& a, const timespec& b) {
@@ -192,17 +214,28 @@ class PlainStore : public BlockStore {
 
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
     ECPIPE_RETURN_IF_ERROR(ValidateBlockId(block_id));
-    std::optional<FoundBlock> best;
+    std::vector<absl::StatusOr<FoundBlock>> copies =
+        InEach<FoundBlock>([block_id](const Root& root) { return OpenIn(root, block_id); });
+    const std::optional<size_t> noted = newest_.RootOf(block_id);
+    std::optional<size_t> best;
+    size_t count = 0;
     absl::Status failure;
-    for (absl::StatusOr<FoundBlock>& found :
-         InEach<FoundBlock>([block_id](const Root& root) { return OpenIn(root, block_id); })) {
-      if (found.ok()) {
-        if (!best || Newer(found->modified, best->modified)) best = *std::move(found);
-      } else if (!absl::IsNotFound(found.status()) && failure.ok()) {
-        failure = found.status();
+    for (size_t i = 0; i < copies.size(); ++i) {
+      if (copies[i].ok()) {
+        ++count;
+        if (!best || Newer(copies[i]->modified, copies[*best]->modified)) best = i;
+        // File systems tell no times apart that are a few milliseconds from each other.
+        if (noted == i && !Newer(copies[*best]->modified, copies[i]->modified)) best = i;
+      } else if (!absl::IsNotFound(copies[i].status()) && failure.ok()) {
+        failure = copies[i].status();
       }
     }
-    if (best) return std::move(best->reader);
+    if (best && !failure.ok()) {
+      const absl::Status& there = copies[noted.value_or(*best)].status();
+      if (!there.ok() && !absl::IsNotFound(there)) return there;
+    }
+    if (count > 1) newest_.Note(block_id, *best);
+    if (best) return std::move(copies[*best]->reader);
     // That it could not be looked for says more than that it is not elsewhere.
     if (!failure.ok()) return failure;
     return absl::NotFoundError("block " + block_id +
@@ -292,7 +325,11 @@ class PlainStore : public BlockStore {
       best = places_[i].get();
       best_free = rooms[i]->free_bytes;
     }
-    if (best != nullptr && best_free >= bytes) return best;
+    if (best != nullptr && best_free >= bytes) {
+      // An older copy may lie where nobody could look.
+      if (!failure.ok()) newest_.Note(block_id, best->root->number);
+      return best;
+    }
     if (best == nullptr) return failure;
     return absl::ResourceExhaustedError("no directory in [helper] roots has " +
                                         std::to_string(bytes) + " bytes free for block " +
@@ -300,6 +337,7 @@ class PlainStore : public BlockStore {
   }
 
   const StoredChecksums checksums_;
+  NewestCopies newest_;
   std::vector<std::unique_ptr<Place>> places_;
 };
 

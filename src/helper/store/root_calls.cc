@@ -22,13 +22,16 @@ struct RootCalls::Call {
 };
 
 struct RootCalls::State {
-  State(std::string the_path, size_t most_threads)
-      : path(std::move(the_path)), max_threads(most_threads) {}
+  State(std::string the_path, const Options& the_options)
+      : path(std::move(the_path)), options(the_options) {}
 
+  void Tell(LogLevel level, const char* event) const {
+    if (!options.long_calls) Log(level, event, {{"root", path}});
+  }
   absl::Status Hangs() const { return absl::UnavailableError(path + " does not answer"); }
 
   const std::string path;
-  const size_t max_threads;
+  const Options options;
   Mutex mutex;
   CondVar changed;
   std::deque<std::shared_ptr<Call>> waiting ABSL_GUARDED_BY(mutex);
@@ -38,8 +41,8 @@ struct RootCalls::State {
   bool stopping ABSL_GUARDED_BY(mutex) = false;
 };
 
-RootCalls::RootCalls(const std::string& path, size_t max_threads)
-    : state_(std::make_shared<State>(path, max_threads)) {}
+RootCalls::RootCalls(const std::string& path, const Options& options)
+    : state_(std::make_shared<State>(path, options)) {}
 
 RootCalls::~RootCalls() {
   const TimePoint deadline = Clock::System().Now() + kPatience;
@@ -63,7 +66,7 @@ std::shared_ptr<RootCalls::Call> RootCalls::Queue(std::function<void()> body) {
   };
   // Another thread would hang as well, and whoever asks would wait for nothing.
   if (state.hung > 0 && state.threads == state.hung) return refuse(state.Hangs());
-  if (state.idle <= state.waiting.size() && state.threads < state.max_threads) {
+  if (state.idle <= state.waiting.size() && state.threads < state.options.max_threads) {
     absl::StatusOr<Thread> thread = Thread::Start([shared = state_] { MakeCalls(shared); });
     if (thread.ok()) {
       thread->detach();
@@ -85,18 +88,20 @@ bool RootCalls::AwaitEnd(State* state, Call* call, TimePoint time) {
 }
 
 absl::Status RootCalls::AwaitCall(State* state, Call* call, TimePoint deadline) {
-  MutexLock lock(&state->mutex);
-  while (!call->Ended() && state->changed.WaitUntil(lock, deadline)) {
+  bool first_to_hang = false;
+  {
+    MutexLock lock(&state->mutex);
+    while (!call->Ended() && state->changed.WaitUntil(lock, deadline)) {
+    }
+    if (call->phase == Call::Phase::kDone) return absl::OkStatus();
+    if (!call->refusal.ok()) return call->refusal;
+    const auto waits = std::find_if(state->waiting.begin(), state->waiting.end(),
+                                    [&](const auto& entry) { return entry.get() == call; });
+    if (waits != state->waiting.end()) state->waiting.erase(waits);
+    first_to_hang = call->phase == Call::Phase::kRuns && state->hung++ == 0;
+    call->phase = Call::Phase::kGivenUp;
   }
-  if (call->phase == Call::Phase::kDone) return absl::OkStatus();
-  if (!call->refusal.ok()) return call->refusal;
-  const auto waits = std::find_if(state->waiting.begin(), state->waiting.end(),
-                                  [&](const auto& entry) { return entry.get() == call; });
-  if (waits != state->waiting.end()) state->waiting.erase(waits);
-  if (call->phase == Call::Phase::kRuns && state->hung++ == 0) {
-    Log(LogLevel::kWarning, "store.root_hangs", {{"root", state->path}});
-  }
-  call->phase = Call::Phase::kGivenUp;
+  if (first_to_hang) state->Tell(LogLevel::kWarning, "store.root_hangs");
   return state->Hangs();
 }
 
@@ -122,12 +127,14 @@ void RootCalls::MakeCalls(const std::shared_ptr<State>& shared) {
     }
     body();
     body = nullptr;  // with what it holds, and without the lock
-    MutexLock lock(&state.mutex);
-    if (call->phase == Call::Phase::kGivenUp && --state.hung == 0) {
-      Log(LogLevel::kInfo, "store.root_answers", {{"root", state.path}});
+    bool answers_again = false;
+    {
+      MutexLock lock(&state.mutex);
+      answers_again = call->phase == Call::Phase::kGivenUp && --state.hung == 0;
+      if (call->phase == Call::Phase::kRuns) call->phase = Call::Phase::kDone;
+      state.changed.NotifyAll();
     }
-    if (call->phase == Call::Phase::kRuns) call->phase = Call::Phase::kDone;
-    state.changed.NotifyAll();
+    if (answers_again) state.Tell(LogLevel::kInfo, "store.root_answers");
   }
 }
 

@@ -31,8 +31,16 @@ class RootCalls {
   // Further calls wait for a thread. A directory that hangs holds at most so many threads.
   static constexpr size_t kMaxThreads = 4;
 
+  struct Options {
+    size_t max_threads = kMaxThreads;
+    // A call that has not come back may only have much to do, so the log does not say that the
+    // directory hangs.
+    bool long_calls = false;
+  };
+
   // `path` is for errors.
-  explicit RootCalls(const std::string& path, size_t max_threads = kMaxThreads);
+  RootCalls(const std::string& path, const Options& options);
+  explicit RootCalls(const std::string& path) : RootCalls(path, Options()) {}
   ~RootCalls();
 
   // A call that was begun. Used by one thread.

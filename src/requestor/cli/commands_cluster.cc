@@ -45,6 +45,8 @@ Json NodeJson(const NodeStatus& node, bool hdfs) {
             {"block_bytes", node.block_bytes},
             {"counting", node.counting},
             {"failed_roots", node.failed_roots},
+            {"silent_because", node.silent_because},
+            {"silent_seconds", node.silent_seconds},
             {"storage_id", node.storage_id},
             {"system", node.system},
             {"state_in_hdfs", node.state_in_system},

@@ -63,6 +63,12 @@ std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs) {
         "and takes no new ones");
   } else {
     if (!node.answers) AddSilence(node, &troubles);
+    if (!node.silent_because.empty()) {
+      troubles.push_back(absl::StrFormat(
+          "its heartbeats come, but the coordinator's calls have had no answer for %.0f s (%s); "
+          "repairs leave it out until it answers",
+          node.silent_seconds, node.silent_because));
+    }
     if (node.seconds_since_heartbeat > kLateSeconds) {
       troubles.push_back(
           absl::StrFormat("its last heartbeat is %.1f s old", node.seconds_since_heartbeat));

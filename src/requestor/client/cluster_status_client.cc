@@ -23,6 +23,8 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   node.counting = proto.inventory().counting();
   const auto& failed_roots = proto.inventory().failed_roots();
   node.failed_roots.assign(failed_roots.begin(), failed_roots.end());
+  node.silent_because = proto.silent_because();
+  node.silent_seconds = proto.silent_seconds();
   node.storage_id = proto.info().storage_id();
   node.reported_blocks = proto.reported_blocks();
   node.system = proto.system();

@@ -86,7 +86,11 @@ struct NodeStatus {
   uint64_t block_bytes = 0;
   bool counting = false;                  // the helper has not counted all of its blocks yet
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
-  bool answers = false;                   // whether the helper has answered with `counters`
+  // Of a live node whose helper answers no calls of the coordinator: why, and for how long. Repairs
+  // leave it out.
+  std::string silent_because;
+  double silent_seconds = 0;
+  bool answers = false;  // whether the helper has answered with `counters`
   // Of a live node that does not answer: why not; whether the coordinator has tried its ports; and
   // why it does not reach them (empty: it does).
   std::string answer_error;

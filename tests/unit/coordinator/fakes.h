@@ -137,12 +137,15 @@ class MemoryJournal : public Journal {
   std::map<RecoveryId, RecoveryRecord> recoveries;
 };
 
-// Helpers that take every part, but those on `down` or `wrong`.
+// Helpers that take every part, but those on `down` or `wrong`, which refuse, and those on
+// `silent`, which do not answer.
 class FakeHelpers : public HelperGateway {
  public:
   std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
-                                                  Duration) override {
+                                                  Duration timeout) override {
+    if (on_start) on_start();
     MutexLock lock(&mutex);
+    timeouts.push_back(timeout);
     std::vector<absl::StatusOr<Started>> statuses;
     for (const Handout& handout : handouts) {
       const bool is_down = down.contains(handout.helper.node);
@@ -152,6 +155,8 @@ class FakeHelpers : public HelperGateway {
       EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
       if (wrong.contains(handout.helper.node)) {
         statuses.emplace_back(absl::OutOfRangeError(handout.helper.node + ": another length"));
+      } else if (silent.contains(handout.helper.node)) {
+        statuses.emplace_back(absl::DeadlineExceededError("no answer"));
       } else if (is_down) {
         statuses.emplace_back(absl::UnavailableError(handout.helper.node + ": refused"));
       } else if (lacks) {
@@ -177,7 +182,9 @@ class FakeHelpers : public HelperGateway {
     for (const HelperAddress& helper : helpers) {
       asked.insert(helper.node);
       const auto answer = answers.find(helper.node);
-      if (down.contains(helper.node)) {
+      if (silent.contains(helper.node)) {
+        given.emplace_back(absl::DeadlineExceededError("no answer"));
+      } else if (down.contains(helper.node)) {
         given.emplace_back(absl::UnavailableError("connection refused"));
       } else if (answer != answers.end()) {
         given.emplace_back(answer->second);
@@ -187,14 +194,18 @@ class FakeHelpers : public HelperGateway {
     }
     return given;
   }
-  void CancelRepair(RepairId, uint32_t attempt, const std::vector<HelperAddress>&) override {
+  std::vector<absl::Status> CancelRepair(RepairId, uint32_t attempt,
+                                         const std::vector<HelperAddress>& helpers) override {
     MutexLock lock(&mutex);
     cancelled.push_back(attempt);
+    return AnswersOf(helpers);
   }
-  void EndAttempt(RepairId, uint32_t attempt, const std::vector<HelperAddress>&) override {
+  std::vector<absl::Status> EndAttempt(RepairId, uint32_t attempt,
+                                       const std::vector<HelperAddress>& helpers) override {
     MutexLock lock(&mutex);
     ended.push_back(attempt);
     if (on_end) on_end();
+    return AnswersOf(helpers);
   }
   // All have all blocks, of 1000 bytes, but those on `down`, and but what `missing` says.
   std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
@@ -224,8 +235,12 @@ class FakeHelpers : public HelperGateway {
   Mutex mutex;
   std::set<std::string> down;
   std::map<std::string, absl::StatusOr<uint64_t>>
-      missing;                                  // what is found of these; no part can read them
-  std::set<std::string> wrong;                  // have a block of another length
+      missing;                  // what is found of these; no part can read them
+  std::set<std::string> wrong;  // have a block of another length
+  std::set<std::string> silent;
+  std::vector<std::string> waited_for;  // silent nodes that were told to end a part
+  std::vector<Duration> timeouts;       // of handouts
+  std::function<void()> on_start;
   std::map<std::string, PartProgress> answers;  // by node
   std::set<std::string> asked;
   std::function<void()> on_ask;
@@ -236,6 +251,17 @@ class FakeHelpers : public HelperGateway {
   std::vector<std::vector<Handout>> all;  // of rounds that nobody refused
   std::vector<uint32_t> cancelled;
   std::vector<uint32_t> ended;  // for another attempt
+
+ private:
+  std::vector<absl::Status> AnswersOf(const std::vector<HelperAddress>& helpers) {
+    std::vector<absl::Status> answers_of;
+    for (const HelperAddress& helper : helpers) {
+      const bool is_silent = silent.contains(helper.node);
+      if (is_silent) waited_for.push_back(helper.node);
+      answers_of.push_back(is_silent ? absl::DeadlineExceededError("no answer") : absl::OkStatus());
+    }
+    return answers_of;
+  }
 };
 
 inline NodeRecord FakeNode(const std::string& node) {

@@ -117,6 +117,32 @@ TEST_F(SessionManagerTest, SessionsAreLimited) {
   WaitForReports(1);
 }
 
+TEST_F(SessionManagerTest, PartsWhoseBlocksAreBeingOpenedCount) {
+  const uint64_t each = PartBufferBytes(Part(1), {});
+  RepairPart recovery = Part(1);
+  int opened = 0;
+  for (const auto& [options, why] :
+       {std::pair(SessionManager::Options{.part = {}, .max_sessions = 1}, "limit of 1 sessions"),
+        std::pair(SessionManager::Options{.part = {}, .max_buffer_bytes = each + 1},
+                  "only 1 are free"),
+        std::pair(SessionManager::Options{.part = {}, .max_sessions = 2},
+                  "1 background sessions")}) {
+    SCOPED_TRACE(why);
+    Make(options);
+    recovery.background = options.max_buffer_bytes > each + 1;  // else it is refused for its share
+    store_.opens.Close();
+    Thread first([&] { EXPECT_TRUE(manager_->Start(recovery).ok()); });
+    store_.opens.AwaitWaiting(++opened);
+    RepairPart second = recovery;
+    second.repair_id = 2;
+    // It would wait for the disk as well, and many such parts for all threads of the control port.
+    ExpectRefused(second, absl::StatusCode::kResourceExhausted, why);
+    store_.opens.Open();
+    first.join();
+    EXPECT_EQ(manager_->counts().active_sessions, 1u);
+  }
+}
+
 TEST_F(SessionManagerTest, BuffersAreLimited) {
   const uint64_t one = PartBufferBytes(Part(1), {});
   Make({.max_buffer_bytes = 2 * one - 1});

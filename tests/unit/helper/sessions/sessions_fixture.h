@@ -108,6 +108,7 @@ class BlockOfZeros : public BlockReader {
 class FakeStore : public BlockStore {
  public:
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
+    opens.Pass();
     if (block_id != "block") return absl::NotFoundError("block " + block_id + " is not here");
     return std::make_unique<BlockOfZeros>(disk);
   }
@@ -120,6 +121,7 @@ class FakeStore : public BlockStore {
   bool missing_ends_are_zeros() const override { return zeros_follow; }
 
   const std::shared_ptr<Gate> disk = std::make_shared<Gate>();  // shared with hung reads
+  Gate opens;
   Gate commits;
   bool full = false;
   bool zeros_follow = false;

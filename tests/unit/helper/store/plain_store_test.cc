@@ -20,6 +20,7 @@ namespace ecpipe {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class PlainStoreTest : public testing::Test {
  protected:
@@ -245,6 +246,47 @@ TEST_P(OneBadRoot, BlocksAreStoredInTheOthers) {
   ASSERT_TRUE((*writer)->Commit().ok());
   EXPECT_EQ(ReadAll("new").value(), "new");
   EXPECT_TRUE(std::filesystem::exists(second_ + "/new"));
+}
+
+// The root with the newer copy no longer answers.
+TEST_P(OneBadRoot, AnOlderCopyElsewhereIsNotRead) {
+  DisarmAllFaults();
+  Put(second_ + "/block", "old");
+  Put(first_ + "/block", "new");
+  std::filesystem::last_write_time(
+      second_ + "/block", std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_EQ(ReadAll("block").value(), "new");
+  ArmFault("plain_store.open0", {.action = GetParam()});
+  const absl::Status status = ReadAll("block").status();
+  EXPECT_FALSE(status.ok()) << "the old one";
+  EXPECT_FALSE(absl::IsNotFound(status)) << status;
+}
+
+// The block was stored anew while the root with its old copy did not answer.
+TEST_P(OneBadRoot, TheNewCopyIsReadWhenItsRootAnswersAgain) {
+  DisarmAllFaults();
+  Put(first_ + "/block", "old");
+  ArmFault("plain_store.open0", {.action = GetParam()});
+  auto writer = store_->Create("block", 3);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)->WriteAt(0, std::vector<uint8_t>{'n', 'e', 'w'}).ok());
+  ASSERT_TRUE((*writer)->Commit().ok());
+  DisarmAllFaults();
+  EXPECT_EQ(ReadAll("block").value(), "new");
+  ArmFault("plain_store.open1", {.action = GetParam()});
+  EXPECT_FALSE(ReadAll("block").ok()) << "the old one";
+}
+
+TEST_F(PlainStoreTest, ALargeDirectoryIsNotSaidToHang) {
+  Put(first_ + "/a", "12345");
+  ASSERT_EQ(store_->TakeInventory().value().block_count, 1u);
+  ArmFault("plain_store.count0", {.action = Fault::Action::kHang});
+  testing::internal::CaptureStderr();
+  const StoreInventory inventory = store_->TakeInventory().value();
+  DisarmAllFaults();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), Not(HasSubstr("root_hangs")));
+  EXPECT_THAT(inventory.failed_roots, testing::IsEmpty());
+  EXPECT_EQ(inventory.block_count, 1u);
 }
 
 TEST_P(OneBadRoot, ItIsNamedAndItsBlocksGoOnCounting) {
