@@ -26,10 +26,12 @@ constexpr uint64_t kBufferBytes = 128u << 20;
 constexpr double kPlanningShare = 0.02;
 // In less time than this nothing is packed.
 constexpr double kLeastPlanningSeconds = 50e-6;
-// An elementary step takes 1 to 2 ns.
-constexpr double kStepsPerSecond = 5e8;
-// 5 ms for 14 nodes.
-constexpr uint64_t kMostStepsOfHelper = 250'000;
+// An elementary step takes about a nanosecond.
+constexpr double kStepsPerSecond = 1e9;
+// For each pair of helpers: 4 ms for 14 nodes.
+constexpr uint64_t kMostStepsOfPair = 23'000;
+// 45 ms, for more than 45 nodes.
+constexpr uint64_t kMostSteps = 45'000'000;
 // A packing that gains less than this over a path is not worth its lanes.
 constexpr double kLeastGainOverPath = 1.01;
 
@@ -217,7 +219,8 @@ FlowPlan Pack(const PlanRequest& request, std::vector<int> blocks) {
   PackingOptions options;
   options.most_trees =
       std::clamp<size_t>(kBufferBytes / (uint64_t{3} * request.grid.slice_bytes), 1, kMostTrees);
-  options.most_steps = kMostStepsOfHelper * problem.blocks.size();
+  options.most_steps =
+      std::min(kMostSteps, kMostStepsOfPair * problem.blocks.size() * problem.blocks.size());
   options.most_steps_at_rate_1 = kPlanningShare * row_bytes * kStepsPerSecond;
   TreePacking packing = PackTrees(problem.network, options);
   DropSlowOnes(request, problem, &packing.trees);
@@ -248,12 +251,21 @@ FlowPlan Pack(const PlanRequest& request, std::vector<int> blocks) {
 
 double RateOfPath(const PlanRequest& request, const std::vector<EquationTerm>& path) {
   const Links links(request.cluster);
-  const auto node = [&](size_t i) {
-    return request.block_nodes[static_cast<size_t>(path[i].block_index)];
-  };
-  double rate = links.Between(node(path.size() - 1), request.requestors[0]);
-  for (size_t i = 0; i + 1 < path.size(); ++i) {
-    rate = std::min(rate, links.Between(node(i), node(i + 1)));
+  const double rack = request.cluster.rack_bytes_per_second;
+  std::map<std::string, int> leaving;  // streams, of each rack
+  std::map<std::string, int> entering;
+  double rate = std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < path.size(); ++i) {
+    const auto node = [&](size_t at) {
+      return at == path.size() ? request.requestors[0]
+                               : request.block_nodes[static_cast<size_t>(path[at].block_index)];
+    };
+    const std::string from = node(i);
+    const std::string to = node(i + 1);
+    rate = std::min(rate, links.Between(from, to));
+    if (rack <= 0 || !links.CrossesRacks(from, to)) continue;
+    rate = std::min(rate, rack / ++leaving[links.RackOf(from)]);
+    rate = std::min(rate, rack / ++entering[links.RackOf(to)]);
   }
   return rate;
 }
