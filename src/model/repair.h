@@ -70,7 +70,7 @@ struct ResumePoint {
 };
 
 // What to do about a running attempt.
-struct Inspection {
+struct ProgressAdvice {
   bool replan = false;  // end the attempt, and resume the repair
   std::string reason;
 };

@@ -34,7 +34,7 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "ReportBlocks", helper},
         // With nodes that store the blocks: operators only, see coordinator_service.cc.
         {coordinator_service + "BeginRepair", readers},
-        {coordinator_service + "InspectRepair", readers},
+        {coordinator_service + "CheckProgress", readers},
         {coordinator_service + "FinishRepair", readers},
         {coordinator_service + "GetRepair", readers},
         {coordinator_service + "ExplainRepair", readers},

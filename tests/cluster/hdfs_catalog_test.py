@@ -25,7 +25,7 @@ ROW = 6 * CELL
 REPORT_SECONDS = 0.3
 
 
-class HdfsCatalog(unittest.TestCase):
+class NamenodeStripes(unittest.TestCase):
     """Block i of each group is on node i + 1 of ten, and the last node has none."""
 
     def setUp(self) -> None:

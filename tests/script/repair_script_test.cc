@@ -9,8 +9,8 @@
 //   planned h1 h2 h3 [too early] | no plan [too early] | journaled | journal is full
 //   started [but h2 refuses] | moved | catalog is full | NODE ended: HOW | next attempt
 //   answers NODE HOW, NODE HOW, ...                   all others that are asked run, and wait
-//   inspect [quiet] [missing BYTES] | look | tried [in vain] | tick [NODE died | NODE restarted]
-//   finish ok | finish half | finish cancelled | cancel the recovery
+//   check [quiet] [missing BYTES] | check hosts | tried [in vain] | tick [NODE died | NODE
+//   restarted] finish ok | finish half | finish cancelled | cancel the recovery
 // HOW is stored, runs, passed BYTES (to it), sent BYTES in SECONDS (of the network), unreachable,
 // silent, forgot, lost NODE, keeps from SLICE, broke, corrupt or failed. FAULT is lost NODE or
 // nobody. An event may begin with +SECONDS: time passes.
@@ -161,13 +161,12 @@ std::string Text(const action::MoveBlock& move) {
   return "move " + move.block_id + " to " + move.host;
 }
 std::string Text(const action::TryPlan& attempt) {
-  return "try a plan" + Without(attempt.look.left_out);
+  return "try a plan" + Without(attempt.check.left_out);
 }
 std::string Text(const action::Grant& grant) { return "grant " + std::to_string(grant.attempt); }
 std::string Text(const action::Refuse& refuse) { return "refuse: " + StatusText(refuse.status); }
 std::string Text(const action::Advise& advise) {
-  return advise.inspection.replan ? "advise to plan again: " + advise.inspection.reason
-                                  : "advise to go on";
+  return advise.advice.replan ? "advise to plan again: " + advise.advice.reason : "advise to go on";
 }
 std::string Text(const action::Fault&) { return "fault"; }
 std::string Text(const action::End& end) {
@@ -245,9 +244,9 @@ class Story {
     if (line == "next attempt") return event::NextAttempt{};
     if (line.starts_with("answers")) return AnswersOf(line);
     if (line.starts_with("resume ")) return ResumeOf(line);
-    if (line.starts_with("inspect")) return InspectOf(line);
-    if (line == "look") return event::CheckProgress{};
-    if (line.starts_with("tried")) return event::Tried{try_.look, !Says(line, "in vain")};
+    if (line == "check hosts") return event::CheckHostedProgress{};
+    if (line.starts_with("check")) return CheckOf(line);
+    if (line.starts_with("tried")) return event::Tried{try_.check, !Says(line, "in vain")};
     if (line.starts_with("tick")) return TickOf(line);
     if (line == "finish ok") return event::Finish{absl::OkStatus(), 1000};
     if (line == "finish half") return event::Finish{absl::OkStatus(), 500};
@@ -261,10 +260,10 @@ class Story {
     return event::Reported{node, attempt_, HowNamed(node, line.substr(ended + 8))->ended};
   }
 
-  Event InspectOf(const std::string& line) const {
+  Event CheckOf(const std::string& line) const {
     const std::string missing = After(line, "missing ");
-    return event::Inspect{attempt_, missing.empty() ? 400 : std::stoull(missing),
-                          Says(line, "quiet")};
+    return event::CheckProgress{attempt_, missing.empty() ? 400 : std::stoull(missing),
+                                Says(line, "quiet")};
   }
 
   Event PlannedOf(const std::string& line) {
@@ -302,7 +301,7 @@ class Story {
   }
 
   Event AnswersOf(const std::string& line) {
-    event::Answered answered{ask_.question, ask_.attempt, {}, ask_.look};
+    event::Answered answered{ask_.question, ask_.attempt, {}, ask_.check};
     std::map<std::string, std::string> hows;
     for (const std::string& named : Split(line.substr(7), ',')) {
       hows[named.substr(0, named.find(' '))] = named.substr(named.find(' ') + 1);

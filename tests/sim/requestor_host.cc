@@ -10,7 +10,7 @@ namespace {
 
 constexpr Duration kRequestTimeout = std::chrono::seconds(15);
 
-constexpr Duration kInspectTimeout = std::chrono::milliseconds(1500);
+constexpr Duration kCheckProgressTimeout = std::chrono::milliseconds(1500);
 
 absl::Status NotSimulated() { return absl::UnimplementedError("not simulated"); }
 
@@ -58,12 +58,13 @@ class RequestorHost::Api : public CoordinatorApi {
                                        });
   }
 
-  absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
-                                           uint64_t missing_bytes, bool quiet) override {
-    return network_->Call<Inspection>(*host_, kCoordinatorNode, kInspectTimeout, [=](Host* host) {
-      return static_cast<CoordinatorHost*>(host)->repairs().InspectRepair(repair_id, attempt,
-                                                                          missing_bytes, quiet);
-    });
+  absl::StatusOr<ProgressAdvice> CheckProgress(RepairId repair_id, uint32_t attempt,
+                                               uint64_t missing_bytes, bool quiet) override {
+    return network_->Call<ProgressAdvice>(
+        *host_, kCoordinatorNode, kCheckProgressTimeout, [=](Host* host) {
+          return static_cast<CoordinatorHost*>(host)->repairs().CheckProgress(repair_id, attempt,
+                                                                              missing_bytes, quiet);
+        });
   }
 
   absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(RepairId repair_id, uint32_t,

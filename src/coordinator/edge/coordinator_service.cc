@@ -226,14 +226,14 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
-grpc::Status CoordinatorServiceImpl::InspectRepair(grpc::ServerContext*,
-                                                   const v1::InspectRepairRequest* request,
-                                                   v1::InspectRepairResponse* response) {
-  const absl::StatusOr<Inspection> inspection = repairs_->InspectRepair(
+grpc::Status CoordinatorServiceImpl::CheckProgress(grpc::ServerContext*,
+                                                   const v1::CheckProgressRequest* request,
+                                                   v1::CheckProgressResponse* response) {
+  const absl::StatusOr<ProgressAdvice> advice = repairs_->CheckProgress(
       request->repair_id(), request->attempt(), request->missing_bytes(), request->quiet());
-  if (!inspection.ok()) return ToGrpc(inspection.status());
-  response->set_replan(inspection->replan);
-  response->set_reason(inspection->reason);
+  if (!advice.ok()) return ToGrpc(advice.status());
+  response->set_replan(advice->replan);
+  response->set_reason(advice->reason);
   return grpc::Status::OK;
 }
 

@@ -54,8 +54,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                             v1::ReportBlocksResponse* response) override;
   grpc::Status BeginRepair(grpc::ServerContext*, const v1::BeginRepairRequest* request,
                            v1::BeginRepairResponse* response) override;
-  grpc::Status InspectRepair(grpc::ServerContext* context, const v1::InspectRepairRequest* request,
-                             v1::InspectRepairResponse* response) override;
+  grpc::Status CheckProgress(grpc::ServerContext* context, const v1::CheckProgressRequest* request,
+                             v1::CheckProgressResponse* response) override;
   grpc::Status FinishRepair(grpc::ServerContext*, const v1::FinishRepairRequest* request,
                             v1::FinishRepairResponse* response) override;
   grpc::Status GetRepair(grpc::ServerContext*, const v1::GetRepairRequest* request,

@@ -9,7 +9,7 @@ namespace ecpipe {
 grpc::Status CoordinatorServiceImpl::BeginRecovery(grpc::ServerContext*,
                                                    const v1::BeginRecoveryRequest* request,
                                                    v1::BeginRecoveryResponse* response) {
-  absl::StatusOr<RecoveryRequest> wanted = RecoveryRequestFromProto(request->spec());
+  absl::StatusOr<RecoveryRequest> wanted = RecoveryRequestFromProto(request->request());
   if (!wanted.ok()) return ToGrpc(wanted.status());
   if (!wanted->transport) wanted->transport = transports_.chosen;
   if (absl::Status may = CheckTransport(*wanted->transport); !may.ok()) return ToGrpc(may);

@@ -36,7 +36,7 @@ Suspects WhoFailed(const PartAnswers& answers, const absl::Status& failure,
                    const Receivers& receivers = {});
 
 // The suspects of an attempt whose requestor receives no bytes. `before` has the answers of a
-// moment ago, when it received none either; null at the first look. There are no suspects while
+// moment ago, when it received none either; null at the first check. There are no suspects while
 // bytes come in anywhere.
 Suspects WhoIsStuck(const PartAnswers& answers, const PartAnswers* before);
 
@@ -65,7 +65,7 @@ struct SlowLinks {
 // A link that rested meanwhile counts as fast as over its whole time. `best_pace` is the best pace
 // that the repair has had; without it (0) the result is a guess, because a link that waits for
 // another one and passes bursts looks faster than it is. `ends` is empty if no link stands out; if
-// `telling` is false as well, look again later with the same `before`.
+// `telling` is false as well, check again later with the same `before`.
 SlowLinks WhichIsSlow(const Sent& now, const Sent* before, double seconds, double best_pace = 0);
 
 }  // namespace ecpipe

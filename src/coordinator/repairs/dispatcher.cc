@@ -211,7 +211,7 @@ void RepairCoordinator::ReportOpened(const HelperGateway::Handout& handout,
 }
 
 std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::AskParts& ask, Reply*) {
-  event::Answered answered{ask.question, ask.attempt, {}, std::move(ask.look)};
+  event::Answered answered{ask.question, ask.attempt, {}, std::move(ask.check)};
   std::vector<HelperAddress> helpers = Addressed(ask.helpers);
   if (helpers.empty()) return answered;
   auto answers = helpers_->AskParts(repair_id, ask.attempt, helpers, kAskTimeout);
@@ -268,17 +268,17 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::MoveBlock& mov
 }
 
 std::optional<Event> RepairCoordinator::Perform(RepairId, action::TryPlan& attempt, Reply*) {
-  event::Tried tried{std::move(attempt.look), false};
+  event::Tried tried{std::move(attempt.check), false};
   const absl::StatusOr<WantedBlocks> wanted = Locate(attempt.request);
   if (!wanted.ok()) return tried;
-  LeftOut& left_out = tried.look.left_out;
+  LeftOut& left_out = tried.check.left_out;
   tried.possible = true;
   while (!planner_.Plan(attempt.request, *wanted, left_out.reasons()).ok()) {
     // Those that are at fault for certain are left out whether or not there are enough others. For
     // speed only those are taken back that were left out for speed: links that were slow for a
     // moment, or not the slow ones.
-    if (tried.look.quiet ? left_out.ReadmitOne() : left_out.ReadmitSlow()) continue;
-    tried.possible = tried.look.quiet;
+    if (tried.check.quiet ? left_out.ReadmitOne() : left_out.ReadmitSlow()) continue;
+    tried.possible = tried.check.quiet;
     break;
   }
   return tried;
@@ -307,7 +307,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::Refuse& refuse
 }
 
 std::optional<Event> RepairCoordinator::Perform(RepairId, action::Advise& advise, Reply* reply) {
-  reply->advice = std::move(advise.inspection);
+  reply->advice = std::move(advise.advice);
   return std::nullopt;
 }
 

@@ -19,7 +19,7 @@ constexpr Duration kTick = std::chrono::milliseconds(100);
 void HostedWatch::Start(RepairCoordinator* repairs) {
   repairs_ = repairs;
   ticker_ = Thread([this] {
-    while (WaitForTick()) PushLooks();
+    while (WaitForTick()) PushChecks();
   });
 }
 
@@ -37,11 +37,11 @@ bool HostedWatch::OnHostedFault(RepairId repair_id) {
   return true;
 }
 
-void HostedWatch::PushLooks() {
-  const std::vector<RepairId> due = repairs_->HostedToLookAt();
+void HostedWatch::PushChecks() {
+  const std::vector<RepairId> due = repairs_->HostedToCheck();
   MutexLock lock(&mutex_);
   for (const RepairId repair_id : due) {
-    if (looking_.insert(repair_id).second) Push({repair_id, /*failed=*/false});
+    if (checking_.insert(repair_id).second) Push({repair_id, /*failed=*/false});
   }
 }
 
@@ -83,9 +83,9 @@ void HostedWatch::Run() {
       repairs_->StartNextAttempt(task.repair_id);
       continue;
     }
-    repairs_->CheckProgress(task.repair_id);
+    repairs_->CheckHostedProgress(task.repair_id);
     MutexLock lock(&mutex_);
-    looking_.erase(task.repair_id);
+    checking_.erase(task.repair_id);
   }
 }
 

@@ -37,10 +37,10 @@ class HostedWatch : public RepairListener {
  private:
   struct Task {
     RepairId repair_id = 0;
-    bool failed = false;  // true: continue the repair; false: only look at it
+    bool failed = false;  // true: continue the repair; false: only check its progress
   };
 
-  void PushLooks();
+  void PushChecks();
   void Push(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False when it is time to stop.
   bool WaitForTick();
@@ -54,7 +54,7 @@ class HostedWatch : public RepairListener {
   // Has each repair at most once for either reason, so it is bounded by the number of running
   // repairs.
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
-  std::set<RepairId> looking_ ABSL_GUARDED_BY(mutex_);  // queued, or being looked at
+  std::set<RepairId> checking_ ABSL_GUARDED_BY(mutex_);  // queued, or being checked
   std::vector<Thread> threads_ ABSL_GUARDED_BY(mutex_);
   size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -147,9 +147,11 @@ absl::StatusOr<RepairGrant> RepairCoordinator::TakeUp(event::Resume resume,
   return Admit(std::move(repair), stripe_id, std::move(resume));
 }
 
-absl::StatusOr<Inspection> RepairCoordinator::InspectRepair(RepairId repair_id, uint32_t attempt,
-                                                            uint64_t missing_bytes, bool quiet) {
-  return Dispatch(repair_id, event::Inspect{attempt, missing_bytes, quiet}).advice;
+absl::StatusOr<ProgressAdvice> RepairCoordinator::CheckProgress(RepairId repair_id,
+                                                                uint32_t attempt,
+                                                                uint64_t missing_bytes,
+                                                                bool quiet) {
+  return Dispatch(repair_id, event::CheckProgress{attempt, missing_bytes, quiet}).advice;
 }
 
 void RepairCoordinator::FinishRepair(RepairId repair_id, const absl::Status& status,
@@ -161,16 +163,16 @@ void RepairCoordinator::StartNextAttempt(RepairId repair_id) {
   Dispatch(repair_id, event::NextAttempt{});
 }
 
-void RepairCoordinator::CheckProgress(RepairId repair_id) {
-  Dispatch(repair_id, event::CheckProgress{});
+void RepairCoordinator::CheckHostedProgress(RepairId repair_id) {
+  Dispatch(repair_id, event::CheckHostedProgress{});
 }
 
-std::vector<RepairId> RepairCoordinator::HostedToLookAt() {
+std::vector<RepairId> RepairCoordinator::HostedToCheck() {
   const TimePoint now = clock_->Now();
   std::vector<RepairId> due;
   MutexLock lock(&mutex_);
   for (const auto& [repair_id, tracked] : repairs_) {
-    if (tracked.repair.IsTimeToLook(now)) due.push_back(repair_id);
+    if (tracked.repair.IsCheckDue(now)) due.push_back(repair_id);
   }
   return due;
 }

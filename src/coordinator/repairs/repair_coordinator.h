@@ -94,8 +94,8 @@ class RepairCoordinator {
   // no bytes move, or a link is so slow that it is worth it. `quiet`: the requestor has received no
   // bytes for a while. NOT_FOUND: the repair is not running. Waits at most half a second for the
   // answers of helpers.
-  absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
-                                           uint64_t missing_bytes, bool quiet);
+  absl::StatusOr<ProgressAdvice> CheckProgress(RepairId repair_id, uint32_t attempt,
+                                               uint64_t missing_bytes, bool quiet);
   // The plan that BeginRepair would run now.
   absl::StatusOr<PlannedRepair> Explain(const RepairRequest& request);
   // The requestor says how the repair ended; its running parts are ended. Ignored for an unknown
@@ -110,11 +110,11 @@ class RepairCoordinator {
   // its hosts lack, or ends the repair. Waits at most some seconds for the answers of helpers, and
   // as long as a handout waits.
   void StartNextAttempt(RepairId repair_id);
-  // The hosted repairs that are due for a look.
-  std::vector<RepairId> HostedToLookAt();
-  // As InspectRepair, but for a hosted repair: starts another attempt if that is worth it. Waits at
+  // The hosted repairs whose progress is due for a check.
+  std::vector<RepairId> HostedToCheck();
+  // As CheckProgress, but for a hosted repair: starts another attempt if that is worth it. Waits at
   // most a second for the answers of helpers.
-  void CheckProgress(RepairId repair_id);
+  void CheckHostedProgress(RepairId repair_id);
   // Continues hosted repairs that were running when an earlier coordinator stopped. Their hosts
   // keep their reports until a coordinator takes them.
   void Adopt(const std::vector<RepairRecord>& interrupted);
@@ -174,7 +174,7 @@ class RepairCoordinator {
   // before.
   struct Reply {
     absl::StatusOr<RepairGrant> grant = absl::FailedPreconditionError("the repair has ended");
-    absl::StatusOr<Inspection> advice = absl::NotFoundError("this repair is not running");
+    absl::StatusOr<ProgressAdvice> advice = absl::NotFoundError("this repair is not running");
   };
   struct Heard {
     RepairId repair_id = 0;

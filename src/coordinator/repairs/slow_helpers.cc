@@ -21,14 +21,14 @@ Suspects SpeedHistory::WhoIsTooSlow(const PartAnswers& answers, const Milestone&
                                     const Milestone& now, std::optional<Milestone>* last_seen) {
   Suspects suspects;
   const std::optional<Milestone> last = *last_seen;
-  const auto look = [&](double best_pace) {
+  const auto slow_links = [&](double best_pace) {
     return WhichIsSlow(now.sent, last ? &last->sent : nullptr,
                        Seconds(now.at - (last ? last->at : begin.at)), best_pace);
   };
-  SlowLinks slow = look(best_pace_);
+  SlowLinks slow = slow_links(best_pace_);
   if (slow.telling && AllTell(answers)) *last_seen = now;
   const bool guess = best_pace_ == 0 || slow.ends.empty();
-  if (guess && best_pace_ > 0) slow = look(0);
+  if (guess && best_pace_ > 0) slow = slow_links(0);
   best_pace_ = std::max(best_pace_, slow.pace);
   int& changes = guess ? guessed_changes_ : known_changes_;
   if (slow.ends.empty() || changes >= kMaxChangesForSpeed) return suspects;

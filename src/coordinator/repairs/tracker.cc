@@ -109,7 +109,7 @@ void RepairTracker::Hear(event::Reported& reported) {
 void RepairTracker::Hear(event::Answered& answered) {
   switch (answered.question) {
     case Question::kAnyProgress:
-      return HearLook(std::move(answered.look), std::move(answered.answers));
+      return HearCheck(std::move(answered.check), std::move(answered.answers));
     case Question::kStillThere:
       if (Is<Running>() && answered.attempt == record_.attempt) HearSilentHosts(answered.answers);
       return;

@@ -37,8 +37,8 @@ absl::Status WaitsForHelpers(const absl::Status& why);
 
 class RepairTracker {
  public:
-  // How soon the first attempt of a hosted repair that brings no bytes is looked at.
-  static constexpr Duration kLookAtHostsEvery = std::chrono::milliseconds(500);
+  // How often the progress of the first attempt of a hosted repair is checked.
+  static constexpr Duration kCheckHostsEvery = std::chrono::milliseconds(500);
   // Of a repair, handouts that were refused included. The last one has this number less one.
   static constexpr uint32_t kMaxAttempts = 16;
 
@@ -64,7 +64,7 @@ class RepairTracker {
   bool gone() const { return ended() && !awaiting_; }
   // Whether it waits for its requestor to resume it. It keeps no node busy then.
   bool set_aside() const { return Is<SetAside>(); }
-  bool IsTimeToLook(TimePoint now) const;
+  bool IsCheckDue(TimePoint now) const;
   // Adds the streams of nodes whose parts run.
   void AddStreams(const std::string& node, SendingStreams* sending) const;
 
@@ -92,11 +92,11 @@ class RepairTracker {
     // the failure, or if none does, this is it.
     absl::Status consequence;
     bool may_go_on = true;  // whether another attempt may mend a failure
-    // The latest look, and the latest one at which all helpers were asked; before the first look,
+    // The latest check, and the latest one at which all helpers were asked; before the first check,
     // when the parts of the attempt started.
-    TimePoint looked_at;
-    TimePoint all_looked_at;
-    // What the hosts had received at the latest look; empty if one of them did not answer.
+    TimePoint checked_at;
+    TimePoint all_checked_at;
+    // What the hosts had received at the latest check; empty if one of them did not answer.
     std::optional<uint64_t> received_bytes;
   };
 
@@ -131,8 +131,8 @@ class RepairTracker {
     std::map<std::string, uint64_t> incarnations;  // of the helpers when they were chosen
     SliceGrid grid;
     Milestone begin;
-    std::optional<Milestone> milestone;  // from the latest look that showed speeds of links
-    std::optional<PartAnswers> quiet;    // answers at the latest look, if no bytes came then
+    std::optional<Milestone> milestone;  // from the latest check that showed speeds of links
+    std::optional<PartAnswers> quiet;    // answers at the latest check, if no bytes came then
   };
   // The helpers of an attempt: hosts that still have a row to store, and the others.
   struct Sides {
@@ -165,8 +165,8 @@ class RepairTracker {
   void Hear(event::NextAttempt& next);
   void Hear(event::Answered& answered);
   void Hear(event::Moved& moved);
-  void Hear(event::Inspect& inspect);
-  void Hear(event::CheckProgress& check);
+  void Hear(event::CheckProgress& asked);
+  void Hear(event::CheckHostedProgress& check);
   void Hear(event::Tried& tried);
   void Hear(event::Finish& finish);
   void Hear(event::CancelHosted& cancel);
@@ -208,15 +208,15 @@ class RepairTracker {
   void EndIfHopeless(const NodeLives& nodes);
   std::string SilentHosts() const;
 
-  // tracker_looks.cc
-  void HearLook(ProgressCheck look, PartAnswers answers);
-  void Judge(ProgressCheck look, PartAnswers answers);
+  // tracker_progress.cc
+  void HearCheck(ProgressCheck check, PartAnswers answers);
+  void FindSuspects(ProgressCheck check, PartAnswers answers);
   // Whether one of these nodes takes part now.
   bool LeavesOutAHelper(const LeftOut& left_out) const;
-  bool IsOf(const ProgressCheck& look) const {
-    return Is<Running>() && look.attempt == record_.attempt;
+  bool IsOf(const ProgressCheck& check) const {
+    return Is<Running>() && check.attempt == record_.attempt;
   }
-  void Advise(Inspection inspection);
+  void Advise(ProgressAdvice advice);
 
   RepairRecord record_;
   Duration abandon_after_;

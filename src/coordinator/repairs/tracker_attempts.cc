@@ -92,8 +92,8 @@ void RepairTracker::Hear(event::Started& started) {
   left_out_ = std::move(handed.tried);
   attempt_.begin.at = now_;
   if (ForHosts* const hosted = hosts()) {
-    hosted->looked_at = now_;
-    hosted->all_looked_at = now_;
+    hosted->checked_at = now_;
+    hosted->all_checked_at = now_;
     hosted->received_bytes.reset();
   }
   PlannedRepair& planned = handed.plan.planned;

@@ -61,10 +61,10 @@ enum class Question {
   kAnyProgress,  // the attempt runs; see ProgressCheck
 };
 
-// A look at a running attempt, on its way through questions and plans.
+// A check of a running attempt, on its way through questions and plans.
 struct ProgressCheck {
   uint32_t attempt = 0;
-  bool quiet = false;  // no bytes came since the look before
+  bool quiet = false;  // no bytes came since the check before
   Milestone now;
   // For hosted repairs: whether all helpers are asked at once, and otherwise who is asked when the
   // hosts have answered, and what these answered.
@@ -112,26 +112,26 @@ struct Answered {
   Question question;
   uint32_t attempt = 0;
   PartAnswers answers;
-  ProgressCheck look;
+  ProgressCheck check;
 };
 struct Moved {
   Row row = 0;
   absl::Status status;
 };
 // The requestor lacks so many bytes of each block. `quiet`: none came for a while.
-struct Inspect {
+struct CheckProgress {
   uint32_t attempt = 0;
   uint64_t missing_bytes = 0;
   bool quiet = false;
 };
-// It is time to look at a hosted repair.
-struct CheckProgress {};
-// The answer to TryPlan. look.left_out has lost the nodes that were taken back because there are
+// It is time to check a hosted repair.
+struct CheckHostedProgress {};
+// The answer to TryPlan. check.left_out has lost the nodes that were taken back because there are
 // too few others. `possible`: the attempt is to make way for the next one, since there is a plan
 // without the nodes that are still left out, or since no bytes come and there is nothing to wait
 // for.
 struct Tried {
-  ProgressCheck look;
+  ProgressCheck check;
   bool possible = false;
 };
 struct Finish {
@@ -149,10 +149,11 @@ struct Tick {
 struct Adopted {};
 }  // namespace event
 
-using Event = std::variant<event::Begin, event::Planned, event::Journaled, event::Started,
-                           event::Reported, event::Resume, event::NextAttempt, event::Answered,
-                           event::Moved, event::Inspect, event::CheckProgress, event::Tried,
-                           event::Finish, event::CancelHosted, event::Tick, event::Adopted>;
+using Event =
+    std::variant<event::Begin, event::Planned, event::Journaled, event::Started, event::Reported,
+                 event::Resume, event::NextAttempt, event::Answered, event::Moved,
+                 event::CheckProgress, event::CheckHostedProgress, event::Tried, event::Finish,
+                 event::CancelHosted, event::Tick, event::Adopted>;
 
 namespace action {
 // Answered by Planned.
@@ -175,7 +176,7 @@ struct AskParts {
   Question question;
   uint32_t attempt = 0;
   std::vector<HelperAddress> helpers;
-  ProgressCheck look;
+  ProgressCheck check;
 };
 // Has helpers end their parts and keep what they have stored, for the next attempt.
 struct EndParts {
@@ -201,7 +202,7 @@ struct MoveBlock {
 // Answered by Tried.
 struct TryPlan {
   RepairRequest request;
-  ProgressCheck look;
+  ProgressCheck check;
 };
 // For whoever began or resumed the repair.
 struct Grant {
@@ -213,9 +214,9 @@ struct Grant {
 struct Refuse {
   absl::Status status;
 };
-// For whoever asked for the inspection.
+// For whoever asked for the check.
 struct Advise {
-  Inspection inspection;
+  ProgressAdvice advice;
 };
 // Another attempt may mend the failed one: NextAttempt is due, from a thread that may wait.
 struct Fault {};

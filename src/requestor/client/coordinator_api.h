@@ -206,8 +206,8 @@ class CoordinatorApi {
                                                    const std::stop_token& stop) = 0;
   // Asks whether to go on with an attempt. `quiet`: no bytes have come for a while. Answers within
   // two seconds.
-  virtual absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
-                                                   uint64_t missing_bytes, bool quiet) = 0;
+  virtual absl::StatusOr<ProgressAdvice> CheckProgress(RepairId repair_id, uint32_t attempt,
+                                                       uint64_t missing_bytes, bool quiet) = 0;
   // Reports how the repair ended. If the status names a corrupt block (corrupt_block.h), the
   // coordinator learns of it. A CANCELLED repair, or one for which `stop` was asked to stop before,
   // is reported within a second or not at all, and the token does not end the call. Returns the

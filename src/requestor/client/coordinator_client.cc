@@ -32,10 +32,10 @@ constexpr auto kProbeTimeout = std::chrono::seconds(120);
 // The coordinator tries ports of nodes for two seconds at most.
 constexpr auto kCheckTimeout = std::chrono::seconds(5);
 // The coordinator asks helpers, and waits half a second for them.
-constexpr auto kInspectTimeout = std::chrono::milliseconds(1500);
+constexpr auto kCheckProgressTimeout = std::chrono::milliseconds(1500);
 // Nobody who cancels waits for long for a coordinator that does not answer: ecpipe.h promises four
 // seconds, and there may be two farewells (of a repair, and of the search for its corrupt block)
-// after a call of kInspectTimeout.
+// after a call of kCheckProgressTimeout.
 constexpr Duration kFarewellTimeout = std::chrono::seconds(1);
 
 absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
@@ -138,16 +138,16 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return Begin(request, stop);
   }
 
-  absl::StatusOr<Inspection> InspectRepair(RepairId repair_id, uint32_t attempt,
-                                           uint64_t missing_bytes, bool quiet) override {
-    v1::InspectRepairRequest request;
+  absl::StatusOr<ProgressAdvice> CheckProgress(RepairId repair_id, uint32_t attempt,
+                                               uint64_t missing_bytes, bool quiet) override {
+    v1::CheckProgressRequest request;
     request.set_repair_id(repair_id);
     request.set_attempt(attempt);
     request.set_missing_bytes(missing_bytes);
     request.set_quiet(quiet);
-    v1::InspectRepairResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::InspectRepair, request, &response, kInspectTimeout));
-    return Inspection{response.replan(), response.reason()};
+    v1::CheckProgressResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::CheckProgress, request, &response, kCheckProgressTimeout));
+    return ProgressAdvice{response.replan(), response.reason()};
   }
 
   absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
@@ -227,7 +227,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& wanted,
                                          bool even_if_live) override {
     v1::BeginRecoveryRequest request;
-    *request.mutable_spec() = RecoveryRequestToProto(wanted);
+    *request.mutable_request() = RecoveryRequestToProto(wanted);
     request.set_even_if_live(even_if_live);
     v1::BeginRecoveryResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::BeginRecovery, request, &response));

@@ -36,19 +36,19 @@ RepairWatch::~RepairWatch() {
 
 void RepairWatch::Run() {
   const Clock& clock = Clock::System();
-  const Duration look_every = options_.quiet_after / 2;
+  const Duration poll_every = options_.quiet_after / 2;
   uint64_t bytes = 0;
   TimePoint moved = clock.Now();
-  TimePoint inspect = clock.Now() + options_.inspect_every;
-  while (WaitUntil(clock.Now() + look_every)) {
+  TimePoint next_check = clock.Now() + options_.check_every;
+  while (WaitUntil(clock.Now() + poll_every)) {
     const TimePoint now = clock.Now();
     const uint64_t bytes_now = runner_->traffic().bytes_received;
     if (bytes_now != bytes) moved = now;
     bytes = bytes_now;
     const bool quiet = now - moved >= options_.quiet_after && WaitsForHelpers();
-    if (!quiet && now < inspect) continue;
-    Inspect(quiet);
-    inspect = clock.Now() + options_.inspect_every;
+    if (!quiet && now < next_check) continue;
+    CheckProgress(quiet);
+    next_check = clock.Now() + options_.check_every;
   }
 }
 
@@ -72,11 +72,11 @@ bool RepairWatch::WaitsForHelpers() {
   return false;
 }
 
-void RepairWatch::Inspect(bool quiet) {
+void RepairWatch::CheckProgress(bool quiet) {
   const RepairPart& part = runner_->part();
   // A coordinator that does not answer has no advice; the attempt may go on without it.
-  const absl::StatusOr<Inspection> advice =
-      coordinator_->InspectRepair(part.repair_id, part.attempt, missing_bytes_(), quiet);
+  const absl::StatusOr<ProgressAdvice> advice =
+      coordinator_->CheckProgress(part.repair_id, part.attempt, missing_bytes_(), quiet);
   if (!advice.ok() || !advice->replan) return;
   runner_->Cancel(WithFault(absl::UnavailableError(advice->reason), kFaultUnknown));
 }

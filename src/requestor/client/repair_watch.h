@@ -18,8 +18,8 @@ namespace ecpipe {
 class RepairWatch {
  public:
   struct Options {
-    Duration quiet_after = std::chrono::milliseconds(500);     // without a byte
-    Duration inspect_every = std::chrono::milliseconds(1000);  // while bytes come
+    Duration quiet_after = std::chrono::milliseconds(500);   // without a byte
+    Duration check_every = std::chrono::milliseconds(1000);  // while bytes come
   };
 
   // `missing_bytes` says what each block lacks, from any thread. All outlive the watch.
@@ -32,7 +32,7 @@ class RepairWatch {
   // Returns false when it is time to stop.
   bool WaitUntil(TimePoint next);
   bool WaitsForHelpers();
-  void Inspect(bool quiet);
+  void CheckProgress(bool quiet);
 
   CoordinatorApi* const coordinator_;
   PartRunner* const runner_;

@@ -6,8 +6,8 @@
 
 namespace ecpipe {
 
-v1::RecoverySpec RecoveryRequestToProto(const RecoveryRequest& request) {
-  v1::RecoverySpec proto;
+v1::RecoveryRequest RecoveryRequestToProto(const RecoveryRequest& request) {
+  v1::RecoveryRequest proto;
   proto.set_node_id(request.node);
   for (const std::string& node : request.hosts) proto.add_hosts(node);
   proto.set_scheme(request.scheme);
@@ -19,7 +19,7 @@ v1::RecoverySpec RecoveryRequestToProto(const RecoveryRequest& request) {
   return proto;
 }
 
-absl::StatusOr<RecoveryRequest> RecoveryRequestFromProto(const v1::RecoverySpec& proto) {
+absl::StatusOr<RecoveryRequest> RecoveryRequestFromProto(const v1::RecoveryRequest& proto) {
   RecoveryRequest request;
   request.node = proto.node_id();
   request.hosts = {proto.hosts().begin(), proto.hosts().end()};
@@ -54,7 +54,7 @@ absl::StatusOr<RecoveryRequest> RecoveryRequestFromProto(const v1::RecoverySpec&
 void RecoveryToProto(const RecoveryView& view, v1::ListRecoveriesResponse::Recovery* proto) {
   const RecoveryRecord& record = view.record;
   proto->set_recovery_id(record.recovery_id);
-  *proto->mutable_spec() = RecoveryRequestToProto(record.request);
+  *proto->mutable_request() = RecoveryRequestToProto(record.request);
   proto->set_state(RecoveryStateName(record.state));
   proto->set_listing(view.listing);
   proto->set_blocks(record.blocks);
@@ -82,7 +82,7 @@ absl::StatusOr<RecoveryView> RecoveryFromProto(const v1::ListRecoveriesResponse:
   RecoveryView view;
   RecoveryRecord& record = view.record;
   record.recovery_id = proto.recovery_id();
-  ECPIPE_ASSIGN_OR_RETURN(record.request, RecoveryRequestFromProto(proto.spec()));
+  ECPIPE_ASSIGN_OR_RETURN(record.request, RecoveryRequestFromProto(proto.request()));
   record.state = RecoveryStateNamed(proto.state());
   view.listing = proto.listing();
   record.blocks = proto.blocks();

@@ -7,9 +7,9 @@
 
 namespace ecpipe {
 
-v1::RecoverySpec RecoveryRequestToProto(const RecoveryRequest& request);
+v1::RecoveryRequest RecoveryRequestToProto(const RecoveryRequest& request);
 // INVALID_ARGUMENT: an unknown policy or transport, or a value that is out of range.
-absl::StatusOr<RecoveryRequest> RecoveryRequestFromProto(const v1::RecoverySpec& proto);
+absl::StatusOr<RecoveryRequest> RecoveryRequestFromProto(const v1::RecoveryRequest& proto);
 
 void RecoveryToProto(const RecoveryView& view, v1::ListRecoveriesResponse::Recovery* proto);
 // Errors as of RecoveryRequestFromProto.

@@ -166,7 +166,7 @@ TEST_F(FactsRepairs, AFailedAttemptIsResumedFromTheSameFacts) {
   const RepairRequest request = RequestOf(Facts(), 0);
   const auto grant = coordinator_.BeginRepair(request);
   ASSERT_TRUE(grant.ok());
-  ASSERT_TRUE(coordinator_.InspectRepair(grant->repair_id, 0, 250, true).ok());
+  ASSERT_TRUE(coordinator_.CheckProgress(grant->repair_id, 0, 250, true).ok());
   helpers_.down = {"n2"};
   ResumePoint from;
   from.repair_id = grant->repair_id;

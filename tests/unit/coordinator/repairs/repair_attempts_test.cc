@@ -254,27 +254,27 @@ TEST_F(Attempts, ARepairThatEndsWhileItIsLookedAtIsNotRunning) {
   helpers_.on_ask = [&] {
     coordinator_.FinishRepair(first.repair_id, absl::CancelledError("enough"), 0);
   };
-  const auto inspection = coordinator_.InspectRepair(first.repair_id, 0, 400, true);
-  EXPECT_TRUE(absl::IsNotFound(inspection.status())) << inspection.status();
+  const auto advice = coordinator_.CheckProgress(first.repair_id, 0, 400, true);
+  EXPECT_TRUE(absl::IsNotFound(advice.status())) << advice.status();
 }
 
-TEST_F(Attempts, InspectionSeesWhoDoesNotAnswer) {
+TEST_F(Attempts, CheckSeesWhoDoesNotAnswer) {
   const RepairGrant first = Begin();
-  const auto inspect = [&](bool quiet) {
-    return coordinator_.InspectRepair(first.repair_id, 0, 400, quiet);
+  const auto check = [&](bool quiet) {
+    return coordinator_.CheckProgress(first.repair_id, 0, 400, quiet);
   };
-  EXPECT_FALSE(inspect(true)->replan);
+  EXPECT_FALSE(check(true)->replan);
   const std::string victim = *Helpers().begin();
   helpers_.down = {victim};
-  const auto inspection = inspect(true);
-  EXPECT_TRUE(inspection->replan);
-  EXPECT_NE(inspection->reason.find(victim), std::string::npos);
+  const auto advice = check(true);
+  EXPECT_TRUE(advice->replan);
+  EXPECT_NE(advice->reason.find(victim), std::string::npos);
   const auto second = coordinator_.ResumeRepair(
-      request_, After(first, WithFault(absl::UnavailableError(inspection->reason), kFaultUnknown)));
+      request_, After(first, WithFault(absl::UnavailableError(advice->reason), kFaultUnknown)));
   ASSERT_TRUE(second.ok());
   EXPECT_FALSE(Helpers().contains(victim));
-  EXPECT_FALSE(inspect(true)->replan) << "an attempt that is over";
-  EXPECT_TRUE(absl::IsNotFound(coordinator_.InspectRepair(1, 0, 0, true).status()));
+  EXPECT_FALSE(check(true)->replan) << "an attempt that is over";
+  EXPECT_TRUE(absl::IsNotFound(coordinator_.CheckProgress(1, 0, 0, true).status()));
 }
 
 TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
@@ -302,7 +302,7 @@ TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
     part.hops[0].outputs = {{.node = hop.outputs[0].node, .waiting = last}};
   }
   const auto replans = [&] {
-    return coordinator_.InspectRepair(grant.repair_id, grant.part.attempt, 400, true)->replan;
+    return coordinator_.CheckProgress(grant.repair_id, grant.part.attempt, 400, true)->replan;
   };
   EXPECT_FALSE(replans()) << "something may move";
   EXPECT_FALSE(replans()) << "the one that is left out failed twice";
@@ -330,7 +330,7 @@ class Stragglers : public Attempts {
   }
   // Whether the plan is to change after a second more, of which the network held up `slow_` for so
   // long: while it is slow all pass a tenth of what they do otherwise.
-  bool Inspect(double slow_seconds, uint64_t missing) {
+  bool Check(double slow_seconds, uint64_t missing) {
     clock_.Advance(std::chrono::seconds(1));
     for (auto& [node, part] : helpers_.answers) {
       StreamProgress& output = part.hops[0].outputs[0];
@@ -338,13 +338,13 @@ class Stragglers : public Attempts {
       output.bytes += slow ? slow_bytes_ : 10 * slow_bytes_;
       output.network_seconds += node == slow_ ? slow_seconds : slow ? 0.01 : 0.09;
     }
-    return coordinator_.InspectRepair(first_.repair_id, first_.part.attempt, missing, false)
+    return coordinator_.CheckProgress(first_.repair_id, first_.part.attempt, missing, false)
         ->replan;
   }
 
   // The plan is to change, and does.
   void Change(uint64_t missing) {
-    ASSERT_TRUE(Inspect(0.9, missing));
+    ASSERT_TRUE(Check(0.9, missing));
     const auto next = coordinator_.ResumeRepair(
         request_, After(first_, WithFault(absl::UnavailableError("slow"), kFaultUnknown)));
     ASSERT_TRUE(next.ok()) << next.status();
@@ -358,7 +358,7 @@ class Stragglers : public Attempts {
 };
 
 TEST_F(Stragglers, AreReplaced) {
-  EXPECT_FALSE(Inspect(0.09, 900));
+  EXPECT_FALSE(Check(0.09, 900));
   const std::string slow = slow_;
   Change(890);
   EXPECT_FALSE(Helpers().contains(slow));
@@ -366,74 +366,74 @@ TEST_F(Stragglers, AreReplaced) {
 
 TEST_F(Stragglers, MayHaveBeenFastForLong) {
   for (const uint64_t missing : {900, 500, 20}) {
-    EXPECT_FALSE(Inspect(0.09, missing));
+    EXPECT_FALSE(Check(0.09, missing));
   }
-  EXPECT_TRUE(Inspect(0.9, 18)) << "two a second: nine seconds are left";
+  EXPECT_TRUE(Check(0.9, 18)) << "two a second: nine seconds are left";
 }
 
 TEST_F(Stragglers, AreJudgedSinceAllTold) {
-  EXPECT_FALSE(Inspect(0.09, 900));
+  EXPECT_FALSE(Check(0.09, 900));
   PartProgress& part = helpers_.answers.at(slow_);
   const PartProgress told = part;
   part.hops.clear();
   clock_.Advance(std::chrono::seconds(1));
-  EXPECT_FALSE(coordinator_.InspectRepair(first_.repair_id, 0, 890, false)->replan);
+  EXPECT_FALSE(coordinator_.CheckProgress(first_.repair_id, 0, 890, false)->replan);
   part = told;
-  EXPECT_TRUE(Inspect(1.9, 880)) << "in two seconds";
+  EXPECT_TRUE(Check(1.9, 880)) << "in two seconds";
 }
 
 TEST_F(Stragglers, AreJudgedInEachAttemptAnew) {
-  for (const uint64_t missing : {900, 800}) EXPECT_FALSE(Inspect(0.09, missing));
+  for (const uint64_t missing : {900, 800}) EXPECT_FALSE(Check(0.09, missing));
   // The same nodes, whose streams begin at nothing; a second of slowness is all there is.
   const auto second = coordinator_.ResumeRepair(
       request_, After(first_, WithFault(absl::UnavailableError("reset"), kFaultUnknown)));
   ASSERT_TRUE(second.ok());
   first_ = *second;
   Watch();
-  EXPECT_TRUE(Inspect(0.9, 390));
+  EXPECT_TRUE(Check(0.9, 390));
 }
 
 TEST_F(Stragglers, AreReplacedTwiceAtMostAndTheFirstIsTheSpareOfTheSecond) {
-  EXPECT_FALSE(Inspect(0.09, 900));
+  EXPECT_FALSE(Check(0.09, 900));
   std::set<std::string> replaced = Helpers();
   Change(890);
   for (const std::string& node : Helpers()) replaced.erase(node);
   ASSERT_EQ(replaced.size(), 1u);
   Change(390);
   EXPECT_TRUE(Helpers().contains(*replaced.begin())) << "there are but five";
-  EXPECT_FALSE(Inspect(0.9, 390));
+  EXPECT_FALSE(Check(0.9, 390));
 }
 
 TEST_F(Stragglers, AreGuessedTwiceAtMost) {
   Change(990);
   Change(390);
-  EXPECT_FALSE(Inspect(0.9, 390));
+  EXPECT_FALSE(Check(0.9, 390));
 }
 
 TEST_F(Stragglers, AreFoundAmongSlowLinksAfterSomeTime) {
   slow_bytes_ = 60'000;
-  EXPECT_FALSE(Inspect(0.09, 100));
+  EXPECT_FALSE(Check(0.09, 100));
   // Of what seems to pass since, most was in a socket before.
-  for (const uint64_t missing : {90, 80}) EXPECT_FALSE(Inspect(0.9, missing));
-  EXPECT_TRUE(Inspect(0.9, 70));
+  for (const uint64_t missing : {90, 80}) EXPECT_FALSE(Check(0.9, missing));
+  EXPECT_TRUE(Check(0.9, 70));
 }
 
 TEST_F(Stragglers, StayWhenNotMuchIsMissing) {
-  EXPECT_FALSE(Inspect(0.09, 110));
-  EXPECT_FALSE(Inspect(0.9, 10)) << "it is as good as done";
+  EXPECT_FALSE(Check(0.09, 110));
+  EXPECT_FALSE(Check(0.9, 10)) << "it is as good as done";
 }
 
 TEST_F(Stragglers, AreGuessedWhenMuchIsMissing) {
-  EXPECT_TRUE(Inspect(0.9, 950)) << "nineteen seconds";
+  EXPECT_TRUE(Check(0.9, 950)) << "nineteen seconds";
 }
 
 TEST_F(Stragglers, AreNotGuessedWhenTheOthersMayBeNoFaster) {
-  EXPECT_FALSE(Inspect(0.9, 900)) << "nine seconds";
+  EXPECT_FALSE(Check(0.9, 900)) << "nine seconds";
 }
 
 TEST_F(Stragglers, AreJudgedByAllThatCameWhenSlicesAreLarge) {
-  EXPECT_FALSE(Inspect(0.09, 500));
-  EXPECT_TRUE(Inspect(0.9, 500)) << "none came since: 500 in two seconds";
+  EXPECT_FALSE(Check(0.09, 500));
+  EXPECT_TRUE(Check(0.9, 500)) << "none came since: 500 in two seconds";
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST_F(RepairsAtOnce, AreEachAnsweredAndEndedOnce) {
       coordinator_.Expire();
       if (i % 3 == 0) coordinator_.CancelHosted(7);
       if (i % 4 == 1) coordinator_.FinishRepair(id, absl::CancelledError("enough"), 0);
-      (void)coordinator_.InspectRepair(id, 0, 400, true);
+      (void)coordinator_.CheckProgress(id, 0, 400, true);
       (void)coordinator_.StreamsOf("n1");
     }
   });

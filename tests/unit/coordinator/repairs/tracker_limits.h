@@ -30,7 +30,7 @@ struct Limits {
   int hosts = 0;  // of blocks b0, b1; none: a requestor takes b0
   int faults = 0;
   int ticks = 0;          // the clock moves
-  int looks = 0;          // somebody wants to know how the attempt comes on
+  int checks = 0;         // somebody wants to know how the attempt comes on
   size_t helpers = 2;     // of three, that a plan needs
   uint32_t attempts = 2;  // for which there is a plan
 };

@@ -36,7 +36,7 @@ struct TrackerPeek {
     if (const auto* hosts = repair.hosts()) {
       names(hosts->to_move);
       key << hosts->moving << hosts->failure << hosts->consequence << hosts->may_go_on;
-      key << age(hosts->looked_at) << age(hosts->all_looked_at)
+      key << age(hosts->checked_at) << age(hosts->all_checked_at)
           << hosts->received_bytes.value_or(99);
     }
     if (const auto* handed = std::get_if<RepairTracker::HandingOut>(&repair.phase_)) {

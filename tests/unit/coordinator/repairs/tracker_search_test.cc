@@ -72,9 +72,9 @@ TEST_P(TrackerSearch, NoPromiseIsBrokenAndEveryRepairEnds) {
 INSTANTIATE_TEST_SUITE_P(
     Worlds, TrackerSearch,
     ::testing::Values(Limits{.faults = 2}, Limits{.faults = 1, .ticks = 2},
-                      Limits{.faults = 1, .looks = 1}, Limits{.hosts = 1, .faults = 2},
+                      Limits{.faults = 1, .checks = 1}, Limits{.hosts = 1, .faults = 2},
                       Limits{.hosts = 1, .faults = 1, .ticks = 1},
-                      Limits{.hosts = 1, .faults = 1, .looks = 1},
+                      Limits{.hosts = 1, .faults = 1, .checks = 1},
                       Limits{.hosts = 2, .faults = 1, .helpers = 1},
                       Limits{.hosts = 2, .faults = 1, .ticks = 1, .helpers = 1, .attempts = 1}),
     [](const auto& parameter) {
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
                          : limits.hosts == 1 ? "Hosted"
                                              : "TwoHosts") +
              std::to_string(limits.faults) + "Faults" + std::to_string(limits.ticks) + "Ticks" +
-             std::to_string(limits.looks) + "Looks";
+             std::to_string(limits.checks) + "Checks";
     });
 
 }  // namespace

@@ -29,7 +29,7 @@ class World {
       : hosted_(limits.hosts > 0),
         faults_(limits.faults),
         ticks_(limits.ticks),
-        looks_(limits.looks),
+        checks_(limits.checks),
         helpers_(limits.helpers),
         attempts_(limits.attempts) {
     RepairRecord record;
@@ -72,14 +72,14 @@ class World {
 
   std::string Key() const {
     std::ostringstream key;
-    key << TrackerPeek::Key(*repair_, now_) << '|' << faults_ << ticks_ << looks_ << waiting_;
+    key << TrackerPeek::Key(*repair_, now_) << '|' << faults_ << ticks_ << checks_ << waiting_;
     key << cancelled_ << granted_.value_or(9) << resumed_ << ended_ << reported_lately_;
     key << in_journal_;
     for (const auto& [block, stored] : told_ends_) key << block << stored;
     for (const Action& action : pending_) {
       key << action.index();
       if (const auto* ask = std::get_if<action::AskParts>(&action)) {
-        key << static_cast<int>(ask->question) << ask->attempt << ask->look.from_hosts.size();
+        key << static_cast<int>(ask->question) << ask->attempt << ask->check.from_hosts.size();
       }
     }
     for (const auto& [part, state] : parts_) {
@@ -197,9 +197,9 @@ class World {
       add_fault("catalog is full",
                 [row = move->row, full](World&) { return event::Moved{row, full}; });
     } else if (const auto* attempt = std::get_if<action::TryPlan>(&action)) {
-      add("tried", [look = attempt->look](World& world) {
-        const auto planned = world.Planned({0, world.request_, look.left_out, {}});
-        return event::Tried{look, planned.plan.ok()};
+      add("tried", [check = attempt->check](World& world) {
+        const auto planned = world.Planned({0, world.request_, check.left_out, {}});
+        return event::Tried{check, planned.plan.ok()};
       });
     } else {
       add("next attempt", [](World&) { return event::NextAttempt{}; });
@@ -231,11 +231,11 @@ class World {
         });
       }
     }
-    if (looks_ > 0 && granted_) {
-      add("look", [](World& world) {
-        --world.looks_;
-        if (world.hosted_) return world.Hear(event::CheckProgress{});
-        world.Hear(event::Inspect{*world.granted_, 400, true});
+    if (checks_ > 0 && granted_) {
+      add("check", [](World& world) {
+        --world.checks_;
+        if (world.hosted_) return world.Hear(event::CheckHostedProgress{});
+        world.Hear(event::CheckProgress{*world.granted_, 400, true});
       });
     }
     if (!cancelled_) {
@@ -292,7 +292,7 @@ class World {
   }
 
   event::Answered Answered(const action::AskParts& ask, const std::set<std::string>& lost) const {
-    event::Answered answered{ask.question, ask.attempt, {}, ask.look};
+    event::Answered answered{ask.question, ask.attempt, {}, ask.check};
     for (const HelperAddress& helper : ask.helpers) {
       answered.answers.emplace(helper.node, AnswerOf({helper.node, ask.attempt}, lost));
     }
@@ -468,7 +468,7 @@ class World {
   bool hosted_;
   int faults_;
   int ticks_;
-  int looks_;
+  int checks_;
   size_t helpers_;
   uint32_t attempts_;
   TimePoint now_{};

@@ -263,9 +263,9 @@ TEST_F(RequestorTest, ACancelEndsTheReadingBackOfFiles) {
 
 TEST_F(RequestorTest, AnAttemptGoesOnWithoutAdviceWhenTheWatchFails) {
   options_.watch = {.quiet_after = std::chrono::milliseconds(2),
-                    .inspect_every = std::chrono::milliseconds(2)};
+                    .check_every = std::chrono::milliseconds(2)};
   helpers_->may_send.Drain();
-  coordinator_->inspect = [this]() -> absl::StatusOr<Inspection> {
+  coordinator_->check = [this]() -> absl::StatusOr<ProgressAdvice> {
     helpers_->may_send.Signal();
     throw std::bad_alloc();
   };

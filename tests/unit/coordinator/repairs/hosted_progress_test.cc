@@ -16,7 +16,7 @@ namespace {
 
 // A repair whose host waits for bytes. Helpers answer as they would: when the attempt is to end,
 // the host has half of the block.
-class HostedLooks : public HostedRepairs {
+class HostedProgress : public HostedRepairs {
  protected:
   void SetUp() override {
     HostedRepairs::SetUp();
@@ -64,10 +64,10 @@ class HostedLooks : public HostedRepairs {
     }
   }
   // True if it was time to.
-  bool Look(Duration later = RepairTracker::kLookAtHostsEvery) {
+  bool Check(Duration later = RepairTracker::kCheckHostsEvery) {
     clock_.Advance(later);
-    const std::vector<RepairId> due = coordinator_.HostedToLookAt();
-    for (const RepairId id : due) coordinator_.CheckProgress(id);
+    const std::vector<RepairId> due = coordinator_.HostedToCheck();
+    for (const RepairId id : due) coordinator_.CheckHostedProgress(id);
     return !due.empty();
   }
   std::set<std::string> AtWork() const {
@@ -80,16 +80,16 @@ class HostedLooks : public HostedRepairs {
   std::string first_;  // of the path
 };
 
-TEST_F(HostedLooks, WhoDoesNotAnswerIsLeftOutOnceNothingComes) {
+TEST_F(HostedProgress, WhoDoesNotAnswerIsLeftOutOnceNothingComes) {
   const RepairId id = Begin();
   Watch();
   helpers_.down = {"n3"};
   for (int i = 0; i < 4; ++i) {
     Pass(100);
-    EXPECT_TRUE(Look());
+    EXPECT_TRUE(Check());
     EXPECT_EQ(AttemptOf(id), 0u) << "bytes come";
   }
-  EXPECT_TRUE(Look());
+  EXPECT_TRUE(Check());
   EXPECT_EQ(AttemptOf(id), 1u);
   EXPECT_FALSE(AtWork().contains("n3"));
   EXPECT_EQ(helpers_.last[0].part.hops[0].slices.runs(), (std::vector<SliceRun>{{5, 5, 1}}));
@@ -99,52 +99,52 @@ TEST_F(HostedLooks, WhoDoesNotAnswerIsLeftOutOnceNothingComes) {
   EXPECT_TRUE(ends_[0].status.ok()) << ends_[0].status;
 }
 
-TEST_F(HostedLooks, HostsAloneAreAskedWhileBytesCome) {
+TEST_F(HostedProgress, HostsAloneAreAskedWhileBytesCome) {
   BeginAlone();
   Watch();
   Pass(100);
-  EXPECT_FALSE(Look(std::chrono::milliseconds(400)));
+  EXPECT_FALSE(Check(std::chrono::milliseconds(400)));
   EXPECT_TRUE(helpers_.asked.empty());
-  EXPECT_TRUE(Look(std::chrono::milliseconds(200)));
+  EXPECT_TRUE(Check(std::chrono::milliseconds(200)));
   EXPECT_EQ(helpers_.asked, std::set<std::string>{"spare"});
   Pass(100);
-  EXPECT_TRUE(Look());
+  EXPECT_TRUE(Check());
   EXPECT_EQ(helpers_.asked, AtWork()) << "once a second for the sake of speed";
 }
 
-TEST_F(HostedLooks, AHostThatDoesNotWaitHasItsOwnReasons) {
+TEST_F(HostedProgress, AHostThatDoesNotWaitHasItsOwnReasons) {
   const RepairId id = Begin();
   Watch();
   helpers_.down = {"n3"};
   helpers_.answers["spare"].hops[0].inputs[0].waiting = false;
-  for (int i = 0; i < 6; ++i) EXPECT_TRUE(Look());
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(Check());
   EXPECT_EQ(AttemptOf(id), 0u);
 }
 
-TEST_F(HostedLooks, ALinkThatPassesNothingIsLeftOut) {
+TEST_F(HostedProgress, ALinkThatPassesNothingIsLeftOut) {
   const RepairId id = Begin();
   Watch();
   ASSERT_FALSE(first_.empty());
   helpers_.answers[first_].hops[0].outputs[0].waiting = true;
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Look());
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Check());
   EXPECT_EQ(AttemptOf(id), 0u) << "something may move";
-  EXPECT_TRUE(Look());
+  EXPECT_TRUE(Check());
   EXPECT_EQ(AttemptOf(id), 1u);
   EXPECT_FALSE(AtWork().contains(first_));
 }
 
-TEST_F(HostedLooks, AStragglerIsLeftOutUnlessOtherRepairsMayBeInItsWay) {
+TEST_F(HostedProgress, AStragglerIsLeftOutUnlessOtherRepairsMayBeInItsWay) {
   for (const bool recovery : {true, false}) {
     const RepairId id = recovery ? Begin() : BeginAlone();
     Watch();
     helpers_.asked.clear();
     Pass(10 << 20, 0.09);
     helpers_.answers["spare"].missing_bytes = 900;
-    EXPECT_TRUE(Look(std::chrono::seconds(1)));
+    EXPECT_TRUE(Check(std::chrono::seconds(1)));
     Pass(1 << 20, 0.01);
     helpers_.answers[first_].hops[0].outputs[0].network_seconds += 0.89;
     helpers_.answers["spare"].missing_bytes = 890;
-    EXPECT_TRUE(Look(std::chrono::seconds(1)));
+    EXPECT_TRUE(Check(std::chrono::seconds(1)));
     if (recovery) {
       EXPECT_EQ(AttemptOf(id), 0u);
       EXPECT_EQ(helpers_.asked, std::set<std::string>{"spare"});
@@ -156,19 +156,19 @@ TEST_F(HostedLooks, AStragglerIsLeftOutUnlessOtherRepairsMayBeInItsWay) {
   }
 }
 
-TEST_F(HostedLooks, WhoHasEndedItsPartIsNotMissed) {
+TEST_F(HostedProgress, WhoHasEndedItsPartIsNotMissed) {
   const RepairId id = Begin();
   Watch();
   coordinator_.ReportPart("n3", id, 0, absl::OkStatus());
   helpers_.down = {"n3"};
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Look());
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Check());
   EXPECT_EQ(AttemptOf(id), 0u);
   helpers_.down = {"n2"};
-  EXPECT_TRUE(Look());
+  EXPECT_TRUE(Check());
   EXPECT_EQ(AttemptOf(id), 1u);
 }
 
-TEST_F(HostedLooks, AHostThatCannotEndItsPartIsLeftInPeace) {
+TEST_F(HostedProgress, AHostThatCannotEndItsPartIsLeftInPeace) {
   RepairRequest request = Request("b0");
   request.block_ids = {"b0", "b3"};
   request.hosts = {"n0", "spare"};
@@ -178,7 +178,7 @@ TEST_F(HostedLooks, AHostThatCannotEndItsPartIsLeftInPeace) {
   const PartProgress told = helpers_.answers.at("n0");
   helpers_.answers["n0"].hops.clear();
   helpers_.down = {"n2"};
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Look());
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Check());
   EXPECT_TRUE(ends_.empty()) << "it may be about to store its block";
   helpers_.answers["n0"] = told;
   helpers_.on_end = [this] {
@@ -187,48 +187,48 @@ TEST_F(HostedLooks, AHostThatCannotEndItsPartIsLeftInPeace) {
     ended.missing = {{5, 5, 1}};
     for (const char* host : {"n0", "spare"}) helpers_.answers[host] = ended;
   };
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Look());
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Check());
   EXPECT_EQ(ends_.size(), 2u) << "there are no four others";
 }
 
-TEST_F(HostedLooks, AnAttemptThatBeginsMeanwhileIsNotJudged) {
+TEST_F(HostedProgress, AnAttemptThatBeginsMeanwhileIsNotJudged) {
   const RepairId id = Begin();
   Watch();
-  EXPECT_TRUE(Look());
+  EXPECT_TRUE(Check());
   helpers_.down = {"n3"};
   bool reported = false;
   helpers_.on_ask = [&] {
     if (std::exchange(reported, true)) return;
     coordinator_.ReportPart("spare", id, 0, WithFault(absl::UnavailableError("left"), "n3"));
   };
-  EXPECT_TRUE(Look());
+  EXPECT_TRUE(Check());
   EXPECT_EQ(AttemptOf(id), 1u);
   EXPECT_EQ(helpers_.rounds, 2);
 }
 
-TEST_F(HostedLooks, TheirPatienceGrowsWithTheAttempts) {
+TEST_F(HostedProgress, TheirPatienceGrowsWithTheAttempts) {
   const RepairId id = Begin();
   for (uint32_t attempt = 0; attempt < 10; ++attempt) {
     ASSERT_EQ(AttemptOf(id), attempt);
     for (const char* node : {"n0", "n1", "n2", "n3", "n4", "n5", "spare"}) {
       ASSERT_TRUE(coordinator_.nodes().Heartbeat(node, 1, {}).ok());
     }
-    for (uint32_t i = 0; i < attempt / 4; ++i) EXPECT_FALSE(Look());
-    EXPECT_EQ(Look(), attempt < 8) << "the last ones are left to the patience of their parts";
+    for (uint32_t i = 0; i < attempt / 4; ++i) EXPECT_FALSE(Check());
+    EXPECT_EQ(Check(), attempt < 8) << "the last ones are left to the patience of their parts";
     const absl::Status nobody = WithFault(absl::UnavailableError("lost"), kFaultUnknown);
     coordinator_.ReportPart("spare", id, attempt, nobody);
   }
 }
 
-TEST_F(HostedLooks, OfAnAdoptedOneNobodyKnowsWhomToAsk) {
+TEST_F(HostedProgress, OfAnAdoptedOneNobodyKnowsWhomToAsk) {
   Begin();
   RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
   next.Adopt(*journal_.ClaimInterrupted(0));
   clock_.Advance(std::chrono::seconds(4));
-  EXPECT_TRUE(next.HostedToLookAt().empty());
+  EXPECT_TRUE(next.HostedToCheck().empty());
 }
 
-TEST_F(HostedLooks, AThreadOfItsOwnLooks) {
+TEST_F(HostedProgress, AThreadOfItsOwnChecks) {
   RepairCoordinator::Options options;
   options.dead_after = std::chrono::minutes(1);
   HostedWatch watch;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// RepairTracker: whether an attempt that runs is worth going on with.
+#include <algorithm>
+
+#include "coordinator/repairs/hosted_left.h"
+#include "coordinator/repairs/tracker.h"
+#include "model/fault.h"
+
+namespace ecpipe {
+namespace {
+
+// After each so many attempts the progress of a hosted repair is checked less often.
+constexpr uint32_t kAttemptsAtOnce = 4;
+constexpr uint32_t kAttemptsChecked = 8;
+// Of a hosted repair to which bytes come: its hosts alone tell whether they do.
+constexpr Duration kAskAllEvery = std::chrono::seconds(1);
+
+}  // namespace
+
+void RepairTracker::Advise(ProgressAdvice advice) {
+  if (!hosted()) Emit(action::Advise{std::move(advice)});
+}
+
+void RepairTracker::Hear(event::CheckProgress& asked) {
+  ProgressCheck check;
+  check.attempt = asked.attempt;
+  check.quiet = asked.quiet;
+  check.now = {.at = now_, .missing_bytes = asked.missing_bytes, .sent = {}};
+  if (hosted() || !IsOf(check)) return Emit(action::Advise{});
+  Emit(action::AskParts{Question::kAnyProgress, asked.attempt, attempt_.helpers, std::move(check)});
+}
+
+bool RepairTracker::IsCheckDue(TimePoint now) const {
+  const ForHosts* const hosted = hosts();
+  // Of an adopted repair nobody knows the helpers.
+  if (hosted == nullptr || attempt_.helpers.empty() || !Is<Running>() || hosted->moving) {
+    return false;
+  }
+  // Where all are too busy, more and more attempts make it no better. The last ones go on for as
+  // long as the parts themselves have patience.
+  if (record_.attempt >= kAttemptsChecked) return false;
+  const auto patience = kCheckHostsEvery * (1 + record_.attempt / kAttemptsAtOnce);
+  return hosted->failure.ok() && now - hosted->checked_at >= patience;
+}
+
+void RepairTracker::Hear(event::CheckHostedProgress&) {
+  if (!IsCheckDue(now_)) return;
+  // Whose part has ended does no more for it, and no harm.
+  std::vector<HelperAddress> helpers = attempt_.helpers;
+  std::erase_if(helpers, [&](const HelperAddress& helper) {
+    return !attempt_.unreported.contains(helper.node);
+  });
+  Sides sides = SidesOf(helpers);
+  if (sides.hosts.empty()) return;
+  ProgressCheck check;
+  check.attempt = record_.attempt;
+  check.now.at = now_;
+  // In a recovery links look slow that other repairs of it share.
+  check.all_asked = record_.recovery_id == 0 && now_ - hosts()->all_checked_at >= kAskAllEvery;
+  check.hosts = std::move(sides.hosts);
+  check.others = std::move(sides.others);
+  std::vector<HelperAddress> asked = check.all_asked ? std::move(helpers) : check.hosts;
+  Emit(action::AskParts{Question::kAnyProgress, record_.attempt, std::move(asked),
+                        std::move(check)});
+}
+
+void RepairTracker::HearCheck(ProgressCheck check, PartAnswers answers) {
+  if (!IsOf(check)) return Advise({});
+  ForHosts* const hosted = hosts();
+  if (hosted == nullptr) return FindSuspects(std::move(check), std::move(answers));
+  if (!check.from_hosts.empty()) {
+    answers.merge(check.from_hosts);
+    return FindSuspects(std::move(check), std::move(answers));
+  }
+  const ComingToHosts coming = WhatComesToHosts(answers, check.hosts);
+  check.quiet = coming.waiting && coming.bytes == hosted->received_bytes;
+  check.now.missing_bytes = coming.missing_bytes;
+  hosted->checked_at = now_;
+  hosted->received_bytes = coming.bytes;
+  if (check.all_asked) hosted->all_checked_at = check.now.at;
+  if (!coming.bytes) return;
+  if (check.all_asked) return FindSuspects(std::move(check), std::move(answers));
+  if (!check.quiet) return;
+  check.now.at = now_;
+  check.from_hosts = std::move(answers);
+  std::vector<HelperAddress> others = check.others;
+  Emit(
+      action::AskParts{Question::kAnyProgress, check.attempt, std::move(others), std::move(check)});
+}
+
+void RepairTracker::FindSuspects(ProgressCheck check, PartAnswers answers) {
+  check.now.sent = SentBy(answers);
+  check.speed = speed_;
+  const Suspects suspects =
+      check.quiet
+          ? WhoIsStuck(answers, attempt_.quiet ? &*attempt_.quiet : nullptr)
+          : check.speed.WhoIsTooSlow(answers, attempt_.begin, check.now, &attempt_.milestone);
+  speed_.TakePace(check.speed);
+  attempt_.quiet.reset();
+  if (check.quiet) attempt_.quiet = std::move(answers);
+  if (suspects.empty()) return Advise({});
+  check.left_out = left_out_;
+  check.left_out.Suspect(suspects, HostsAtWork());
+  Emit(action::TryPlan{attempt_.request, std::move(check)});
+}
+
+bool RepairTracker::LeavesOutAHelper(const LeftOut& left_out) const {
+  return std::any_of(attempt_.helpers.begin(), attempt_.helpers.end(),
+                     [&](const HelperAddress& helper) { return left_out.Has(helper.node); });
+}
+
+void RepairTracker::Hear(event::Tried& tried) {
+  ProgressCheck& check = tried.check;
+  if (!IsOf(check)) return Advise({});
+  if (!LeavesOutAHelper(check.left_out)) {
+    // Nobody can be done without yet. What is seen again and again will weigh more.
+    if (check.quiet) left_out_ = std::move(check.left_out);
+    return Advise({});
+  }
+  if (!tried.possible) return Advise({});
+  ProgressAdvice advice{.replan = true, .reason = ""};
+  for (const auto& [node, reason] : check.left_out.reasons()) {
+    if (left_out_.Has(node)) continue;
+    advice.reason += (advice.reason.empty() ? "node " : "; node ") + node + ": " + reason;
+  }
+  speed_ = std::move(check.speed);
+  left_out_ = std::move(check.left_out);
+  if (hosts() == nullptr) return Advise(std::move(advice));
+  FailAttempt(WithFault(absl::UnavailableError(advice.reason), kFaultUnknown));
+}
+
+}  // namespace ecpipe
