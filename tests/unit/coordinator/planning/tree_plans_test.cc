@@ -233,7 +233,7 @@ TEST(TreePlans, LeaveAloneWhatOthersHaveOfLinks) {
     for (const size_t node : {1, 2, 3}) request.cluster.nodes[node].shares = {0.2, 0.2};
     const PlanCost busy = cost();
     EXPECT_LE(sent_by_busy(busy), sent_by_busy(idle)) << "round " << round;
-    EXPECT_GE(busy.seconds, idle.seconds * 0.999);
+    EXPECT_GE(busy.seconds, idle.seconds * 0.98) << "plans are within a percent or two of the best";
   }
 }
 
