@@ -18,10 +18,10 @@ run_packages=(redis-server python3 procps openssl iproute2)
 # Plots for bench/lab.py; ssh for bench/cluster.py.
 lab_packages=(python3-matplotlib openssh-client)
 # What only tests need: an sshd of their own; clang for all presets but `release`, with libFuzzer,
-# a symbolizer for `asan`, and clang-tidy; Jerasure, whose parities ECPipe's are compared with; a
-# Prometheus for the alerts.
+# a symbolizer for `asan`, and clang-tidy; Jerasure, whose parities ECPipe's are compared with;
+# SciPy, whose linear programs say how good a plan can be; a Prometheus for the alerts.
 test_packages=(openssh-server clang-19 clang-tidy-19 libclang-rt-19-dev llvm-19 libjerasure2
-  prometheus)
+  python3-scipy prometheus)
 # What makes Debian packages, and what tests them in a Debian of their own, with a systemd.
 package_packages=(help2man lintian debootstrap systemd-container)
 # The Java module in integrations/hdfs and its tests.

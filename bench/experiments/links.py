@@ -3,8 +3,8 @@
 
 With a matrix of regions each pair of nodes has the rate of its regions, and each node an up- and a
 downlink besides; the coordinator is told both. With `random:SEED` each node has an up- and a
-downlink of its own, drawn at random; the coordinator is told nothing and has measured them by
-`ecpipe probe`. The requestor is in each region in turn.
+downlink of its own, drawn at random, one cluster for each seed; the coordinator is told nothing and
+has measured them by `ecpipe probe`. The requestor is in each region in turn.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ LEAST_MBIT, MOST_MBIT = 20.0, 200.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--matrix", default="north-america",
                         help="north-america or asia (the paper's Table 1), a file like those in "
-                             "bench/labkit/matrices, or random:SEED (default %(default)s)")
+                             "bench/experiments/matrices, or random:SEED[,SEED...] "
+                             "(default %(default)s)")
     add_code_arguments(parser, n=16, k=12)
     add_size_arguments(parser, block_mib=16)
     parser.add_argument("--node-mbit", type=float, default=500.0,
@@ -54,7 +55,8 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     if not testbed.shapes:
         raise LabError("links of given rates are there only on this machine's own network")
     if arguments.matrix.startswith(RANDOM):
-        return on_random_links(arguments, testbed)
+        return [row for seed in seeds(arguments.matrix)
+                for row in on_random_links(arguments, testbed, seed)]
     matrix = read_matrix(arguments.matrix).scaled(arguments.scale)
     rows = []
     for region in chosen_regions(arguments, matrix.regions):
@@ -64,7 +66,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
                              coordinator_settings={
                                  "defaults": {"link_mbit": links.rate_mbit}}) as cluster:
             rows += measure(arguments, cluster, {
-                "matrix": matrix.name, "requestor_region": region,
+                "matrix": matrix.name, "links": region,
                 "node_mbit": links.rate_mbit})
     return rows
 
@@ -80,21 +82,26 @@ def links_of(arguments: argparse.Namespace, matrix: Matrix, region: str) -> Link
                  racks={node: rack_name(where) for node, where in region_of.items()})
 
 
-def on_random_links(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]:
-    seed = arguments.matrix.removeprefix(RANDOM)
+def seeds(matrix: str) -> list[int]:
+    words = matrix.removeprefix(RANDOM).split(",")
+    if not all(word.isdecimal() for word in words):
+        raise LabError(f"--matrix {matrix}: SEED must be a number")
+    return [int(word) for word in words]
+
+
+def on_random_links(arguments: argparse.Namespace, testbed: Testbed,
+                    seed: int) -> list[dict[str, Any]]:
     rates = random_rates(seed, arguments.scale)
     nodes = node_names(arguments.n)
     links = Links(node_mbit={node: (next(rates), next(rates)) for node in (*nodes, REQUESTOR)})
     with testbed.cluster(nodes, links) as cluster:
         cluster.cli_json("probe", "--bytes", str(PROBE_BYTES), timeout=PROBE_SECONDS)
-        return measure(arguments, cluster, {"matrix": arguments.matrix, "requestor_region": "",
+        return measure(arguments, cluster, {"matrix": f"{RANDOM}{seed}", "links": str(seed),
                                             "scale": arguments.scale})
 
 
-def random_rates(seed: str, scale: float) -> Iterator[float]:
-    if not seed.isdecimal():
-        raise LabError(f"--matrix {RANDOM}{seed}: SEED must be a number")
-    drawn = random.Random(int(seed))
+def random_rates(seed: int, scale: float) -> Iterator[float]:
+    drawn = random.Random(seed)
     while True:
         yield drawn.uniform(LEAST_MBIT, MOST_MBIT) * scale
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of figures; see figures.py."""
+"""The list of figures; see figures.py. Those of ours come last."""
 
 from __future__ import annotations
 
 from .figures import (
     Comparison, Figure, faster, faster_at, less, less_at_largest, less_range, options, ratio,
     spread_of)
+from .ours import OURS
 from .views import Row, View, mib
 
 SLICE = 32 * 1024
@@ -266,6 +267,7 @@ FIGURES = (
                  "what the figure is about; their theory plays that through, repair by repair. The "
                  "fewer blocks are lost, the less there is to overlap: large blocks here are "
                  "few."),
+    *OURS,
 )
 
 

@@ -85,7 +85,7 @@ def machine_text(data: dict[str, Any]) -> str:
 
 def section(figure: Figure, data: dict[str, Any], link: str) -> str:
     rows, cores = data["rows"], data["machine"]["cores"]
-    lines = [f"## {figure.title}", "", f"The paper ({figure.source}): {figure.setting}.", "",
+    lines = [f"## {figure.title}", "", told(figure), "",
              *(f"    lab.py {command}" for command in data["commands"]), "",
              *(f"![{name}]({link}/{name}.png)" for name in [
                  figure.name, *(name for name, _, _ in figure.more_views)]), ""]
@@ -98,6 +98,11 @@ def section(figure: Figure, data: dict[str, Any], link: str) -> str:
     lines += explanations(figure, rows, cores)
     lines += [f"Revision {data['commit']}; took {data['took_s']:.0f} s.", ""]
     return "\n".join(lines)
+
+
+def told(figure: Figure) -> str:
+    return (f"The paper ({figure.source}): {figure.setting}." if figure.source
+            else f"Not in the paper: {figure.setting}.")
 
 
 def row_name(figure: Figure, row: Row) -> str:

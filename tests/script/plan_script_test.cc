@@ -2,7 +2,7 @@
 // Runs plans/*.txt: requests in a small language, each with the plan that it must lead to beside
 // it.
 //   plan <scheme> code=rs(6,4) failed=0[,1] survivors=1,2,... range=<offset>+<bytes> slice=<bytes>
-//       [to=R0,R1,...] [racks=...] [speeds=...] [up=...] [down=...] [links=...]
+//       [to=R0,R1,...] [racks=...] [shared=...] [speeds=...] [up=...] [down=...] [links=...]
 //   (one line; see ReadCluster)
 //   <expected text>
 //   <blank line>
@@ -91,9 +91,22 @@ void ReadSpeeds(const std::string& text, double PlanNode::* speed, ClusterView* 
   }
 }
 
-// racks=home:N1,N2;other:N3, rackspeed=500 (of a rack's links), speeds=R0:2000 (of a node's links),
-// up=N1:500 and down=N1:500 (of one of them), and links=N1>N2:500;N2>R0:20 (bytes per second; the
-// default is 1000).
+// FROM>TO:SPEED;... Null: none.
+std::shared_ptr<const LinkTable> ReadLinks(const std::string& text) {
+  auto links = std::make_shared<LinkTable>();
+  std::istringstream list(text);
+  for (std::string link; std::getline(list, link, ';');) {
+    const size_t arrow = link.find('>');
+    const size_t colon = link.find(':');
+    (*links)[{link.substr(0, arrow), link.substr(arrow + 1, colon - arrow - 1)}] =
+        std::stod(link.substr(colon + 1));
+  }
+  return links->empty() ? nullptr : links;
+}
+
+// racks=home:N1,N2;other:N3, rackspeed=500 (of a rack's links), shared=home>other:300 (of all
+// streams between two racks), speeds=R0:2000 (of a node's links), up=N1:500 and down=N1:500 (of one
+// of them), and links=N1>N2:500;N2>R0:20 (bytes per second; the default is 1000).
 void ReadCluster(std::map<std::string, std::string>& options, ClusterView* cluster) {
   cluster->default_bytes_per_second = 1000;
   if (options.contains("rackspeed")) {
@@ -112,15 +125,8 @@ void ReadCluster(std::map<std::string, std::string>& options, ClusterView* clust
   for (const char* of : {"speeds", "down"}) {
     ReadSpeeds(options[of], &PlanNode::down_bytes_per_second, cluster);
   }
-  LinkTable links;
-  std::istringstream list(options["links"]);
-  for (std::string link; std::getline(list, link, ';');) {
-    const size_t arrow = link.find('>');
-    const size_t colon = link.find(':');
-    links[{link.substr(0, arrow), link.substr(arrow + 1, colon - arrow - 1)}] =
-        std::stod(link.substr(colon + 1));
-  }
-  if (!links.empty()) cluster->links = std::make_shared<LinkTable>(std::move(links));
+  cluster->links = ReadLinks(options["links"]);
+  cluster->shared_by_racks = ReadLinks(options["shared"]);
 }
 
 absl::StatusOr<std::string> Plan(const std::string& request_line) {

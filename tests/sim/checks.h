@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -36,10 +38,15 @@ class Checks {
   }
   const std::vector<std::string>& violations() const { return violations_; }
 
+  // A helper runs a part of so many hops.
+  void SawHops(size_t hops) { most_hops_ = std::max(most_hops_, hops); }
+  size_t most_hops() const { return most_hops_; }
+
  private:
   Scheduler* const scheduler_;
   std::map<std::string, std::vector<uint8_t>> truth_;
   std::vector<std::string> violations_;
+  size_t most_hops_ = 0;
 };
 
 }  // namespace ecpipe::sim

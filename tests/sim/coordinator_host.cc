@@ -111,15 +111,16 @@ class CoordinatorHost::Helpers : public HelperGateway {
   Host* const host_;
 };
 
-CoordinatorHost::CoordinatorHost(CoordinatorState* state, Network* network)
+CoordinatorHost::CoordinatorHost(CoordinatorState* state, Network* network,
+                                 std::shared_ptr<const LinkTable> links)
     : Host(kCoordinatorNode, std::make_shared<Process>(Process{kCoordinatorNode})),
       network_(network),
       catalog_(state, process()),
       journal_(state, process()),
       helpers_(std::make_unique<Helpers>(network, this)),
-      repairs_(std::make_unique<RepairCoordinator>(&catalog_, &journal_, helpers_.get(),
-                                                   &Clock::System(), RepairCoordinator::Options{},
-                                                   &hosted_watch_)),
+      repairs_(std::make_unique<RepairCoordinator>(
+          &catalog_, &journal_, helpers_.get(), &Clock::System(),
+          RepairCoordinator::Options{.links = links}, &hosted_watch_)),
       recoveries_(std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(),
                                                     helpers_.get(), &news_, &Clock::System(),
                                                     RecoveryManager::Options{})) {}

@@ -15,7 +15,8 @@ namespace ecpipe::sim {
 // One life of the coordinator: the real one over simulated state and calls to helpers.
 class CoordinatorHost : public Host {
  public:
-  CoordinatorHost(CoordinatorState* state, Network* network);
+  CoordinatorHost(CoordinatorState* state, Network* network,
+                  std::shared_ptr<const LinkTable> links);
   // Ends what runs here; on a fibre.
   ~CoordinatorHost() override;
 

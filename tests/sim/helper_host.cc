@@ -72,6 +72,7 @@ absl::Status HelperHost::StartPart(const RepairPart& part) {
   store_.SetPart(&part);
   const absl::Status started = sessions_->Start(part).status();
   store_.SetPart(nullptr);
+  if (started.ok()) checks_->SawHops(part.hops.size());
   if (started.ok()) expected_[{part.repair_id, part.attempt}] = ExpectedOf(part);
   if (started.ok() && part.attempt > 0 && !part.stores.empty()) {
     network_->scheduler()->Trace(node() + " stores " + part.stores[0].block_id + ", attempt " +

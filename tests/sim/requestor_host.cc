@@ -106,7 +106,7 @@ class RequestorHost::Api : public CoordinatorApi {
   absl::Status ChangeRecovery(uint64_t, RecoveryChange) override { return NotSimulated(); }
   absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t) override { return NotSimulated(); }
   absl::StatusOr<ProbeReport> ProbeLinks(const std::vector<std::pair<std::string, std::string>>&,
-                                         uint64_t) override {
+                                         uint64_t, ProbeKind) override {
     return NotSimulated();
   }
   absl::StatusOr<std::vector<LinkSpeed>> Links() override { return NotSimulated(); }

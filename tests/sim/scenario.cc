@@ -84,6 +84,7 @@ Scenario MakeScenario(Random* random) {
   ChooseNetwork(random, &scenario);
   ChooseOperations(random, &scenario);
   ChooseActions(random, &scenario);
+  scenario.known_links = random->Chance(0.5);
   return scenario;
 }
 
@@ -93,6 +94,7 @@ std::string Describe(const Scenario& scenario) {
          std::to_string(scenario.stripes) + " stripes, blocks of " +
          std::to_string(scenario.block_bytes) + " bytes, slices of " +
          std::to_string(scenario.slice_bytes) + ", " +
+         (scenario.known_links ? "known" : "unknown") + " links, " +
          troubles[static_cast<int>(scenario.trouble)] + " trouble, " +
          std::to_string(scenario.operations.size()) + " operations, " +
          std::to_string(scenario.actions.size()) + " actions";

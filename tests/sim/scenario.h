@@ -48,6 +48,9 @@ struct Scenario {
   uint64_t block_bytes = 0;
   uint32_t slice_bytes = 0;
   NetworkOptions network;
+  // Whether the operator has written down a speed for each pair of nodes. They differ, and rp-flow
+  // then plans many lanes.
+  bool known_links = false;
   double fault_point = 0;  // probability that a named fault point strikes when it is passed
   std::vector<Operation> operations;
   std::vector<Action> actions;

@@ -3,6 +3,8 @@
 // what it is meant to see.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "base/wakeup.h"
@@ -25,6 +27,13 @@ TEST(Replay, TheSameSeedGivesTheSameOutcomeToTheLastStep) {
     EXPECT_GT(first.steps, 100u);
   }
   EXPECT_NE(RunSeed(1, {}).fingerprint, RunSeed(2, {}).fingerprint);
+}
+
+// rp-cyclic has k - 1 lanes, and rp-all n at most, which is 9 here: more are a packing of trees.
+TEST(Replay, SomePlansHaveManyTrees) {
+  size_t most = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) most = std::max(most, RunSeed(seed, {}).most_hops);
+  EXPECT_GE(most, 12u);
 }
 
 class Fibres : public ::testing::Test {

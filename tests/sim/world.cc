@@ -82,6 +82,7 @@ Outcome World::Run() {
   CheckPlaces();
   TearDown();
   outcome_.violations = checks_.violations();
+  outcome_.most_hops = checks_.most_hops();
   outcome_.fingerprint = scheduler_.fingerprint();
   outcome_.steps = scheduler_.steps();
   return outcome_;
@@ -91,6 +92,7 @@ void World::Build() {
   const auto code = CreateErasureCode(scenario_.code);
   ECPIPE_CHECK(code.ok());
   for (int i = 0; i < scenario_.stripes; ++i) MakeStripe(i, **code);
+  if (scenario_.known_links) WriteLinksDown();
   StartCoordinator();
   for (int i = 0; i < scenario_.nodes; ++i) StartHelper("n" + std::to_string(i));
   const auto registered = [this] {
@@ -98,6 +100,18 @@ void World::Build() {
            coordinator_->repairs().nodes().All().size() == helpers_.size();
   };
   checks_.Expect(RunUntil(registered, std::chrono::minutes(2)), "a helper could not register");
+}
+
+void World::WriteLinksDown() {
+  auto links = std::make_shared<LinkTable>();
+  for (int from = 0; from < scenario_.nodes; ++from) {
+    for (int to = 0; to < scenario_.nodes; ++to) {
+      const double share = 0.05 + 0.95 * scheduler_.random().Fraction();
+      // So slow that there is time to plan: the blocks are small.
+      (*links)[{"n" + std::to_string(from), "n" + std::to_string(to)}] = share * 1e5;
+    }
+  }
+  links_ = std::move(links);
 }
 
 void World::MakeStripe(int number, const ErasureCode& code) {
@@ -127,7 +141,7 @@ void World::StartHelper(const std::string& node) {
 
 void World::StartCoordinator() {
   if (coordinator_ != nullptr) return;
-  coordinator_ = std::make_shared<CoordinatorHost>(&state_, &network_);
+  coordinator_ = std::make_shared<CoordinatorHost>(&state_, &network_, links_);
   coordinator_->Pin();
   scheduler_.Spawn(coordinator_->process(), [host = coordinator_.get()] {
     host->Start();

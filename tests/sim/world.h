@@ -26,6 +26,7 @@ struct Outcome {
   int operations = 0;
   int succeeded = 0;  // of these
   int recoveries = 0;
+  size_t most_hops = 0;  // of a part; it has one in each lane
   std::string scenario;
 };
 
@@ -46,6 +47,7 @@ class World {
 
  private:
   void Build();
+  void WriteLinksDown();
   void MakeStripe(int number, const ErasureCode& code);
   void StartHelper(const std::string& node);
   void StartCoordinator();
@@ -92,6 +94,7 @@ class World {
   CoordinatorState state_;
   std::map<std::string, Disk> disks_;                           // by node
   std::map<std::string, std::shared_ptr<HelperHost>> helpers_;  // shared until they are buried
+  std::shared_ptr<const LinkTable> links_;  // null: the coordinator is told of none
   std::shared_ptr<CoordinatorHost> coordinator_;
   std::set<std::string> wiped_;     // nodes that are lost with their disks
   std::set<std::string> returned_;  // of these: nodes that came back with an empty one

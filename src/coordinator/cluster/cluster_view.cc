@@ -26,6 +26,11 @@ double Links::Of(const std::string& node, double PlanNode::* speed) const {
   return known ? found->second->*speed : view_.default_bytes_per_second;
 }
 
+LinkShares Links::SharesOf(const std::string& node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? LinkShares{} : found->second->shares;
+}
+
 double Links::Written(const std::string& from, const std::string& to) const {
   const double nodes = SpeedIn(view_.links, from, to);
   return nodes > 0 ? nodes : SpeedIn(view_.links, RackOf(from), RackOf(to));
@@ -33,9 +38,10 @@ double Links::Written(const std::string& from, const std::string& to) const {
 
 double Links::Between(const std::string& from, const std::string& to) const {
   const double ends = std::min(Up(from), Down(to));
-  if (const double written = Written(from, to); written > 0) return std::min(ends, written);
+  const double share = std::min(SharesOf(from).up, SharesOf(to).down);
+  if (const double written = Written(from, to); written > 0) return std::min(ends, written * share);
   const double measured = SpeedIn(view_.measured, from, to);
-  return measured > 0 ? measured : ends;
+  return measured > 0 ? measured * share : ends;
 }
 
 bool Links::Known(const std::string& from, const std::string& to) const {
@@ -46,6 +52,10 @@ const std::string& Links::RackOf(const std::string& node) const {
   static const std::string unknown;
   const auto found = nodes_.find(node);
   return found == nodes_.end() ? unknown : found->second->rack;
+}
+
+double Links::BetweenRacks(const std::string& from, const std::string& to) const {
+  return SpeedIn(view_.shared_by_racks, from, to);
 }
 
 bool Links::CrossesRacks(const std::string& from, const std::string& to) const {

@@ -10,12 +10,19 @@
 
 namespace ecpipe {
 
+// What of a node's links is there for one more repair, beside those in flight: of 1.
+struct LinkShares {
+  double up = 1;
+  double down = 1;
+};
+
 // What the coordinator knows of a node that may take part.
 struct PlanNode {
   std::string node;
   std::string rack;                // empty: unknown; the node then counts as a rack of its own
   double up_bytes_per_second = 0;  // speed of its uplink; 0: unknown, the default is assumed
   double down_bytes_per_second = 0;
+  LinkShares shares = {};  // of these, and of the speed of each pair that the node is in
 };
 
 // Bytes per second from one node to another. In a table that an operator wrote, both names may be
@@ -26,6 +33,9 @@ struct ClusterView {
   std::vector<PlanNode> nodes;                // helpers, and requestors that are known
   std::shared_ptr<const LinkTable> links;     // from the operator's file; null: none
   std::shared_ptr<const LinkTable> measured;  // for pairs that are not in `links`; null: none
+  // What all streams from one rack to another share, as measured; null: not known to share
+  // anything.
+  std::shared_ptr<const LinkTable> shared_by_racks;
   double default_bytes_per_second = 125e6;
   double rack_bytes_per_second = 0;  // what leaves a rack, and what enters it, at most; 0: no limit
 };
@@ -35,11 +45,17 @@ class Links {
  public:
   explicit Links(const ClusterView& view);
 
+  // Speeds are what one more repair may count on: those of the view times the shares of nodes.
+
   // Whether the speed of any pair is known.
   bool HavePairs() const { return view_.links != nullptr || view_.measured != nullptr; }
 
-  double Up(const std::string& node) const { return Of(node, &PlanNode::up_bytes_per_second); }
-  double Down(const std::string& node) const { return Of(node, &PlanNode::down_bytes_per_second); }
+  double Up(const std::string& node) const {
+    return Of(node, &PlanNode::up_bytes_per_second) * SharesOf(node).up;
+  }
+  double Down(const std::string& node) const {
+    return Of(node, &PlanNode::down_bytes_per_second) * SharesOf(node).down;
+  }
   // The speed of the pair, or of its racks, in the operator's file, but at most that of the links
   // of both ends; otherwise the measured speed; otherwise that of the links of both ends.
   double Between(const std::string& from, const std::string& to) const;
@@ -49,11 +65,14 @@ class Links {
   const std::string& RackOf(const std::string& node) const;
   // Whether a stream between the two nodes leaves its rack. False if a rack is unknown.
   bool CrossesRacks(const std::string& from, const std::string& to) const;
+  // Of all streams from the one rack to the other. 0: no limit is known.
+  double BetweenRacks(const std::string& from, const std::string& to) const;
 
  private:
   // 0: not known.
   double Written(const std::string& from, const std::string& to) const;
   double Of(const std::string& node, double PlanNode::* speed) const;
+  LinkShares SharesOf(const std::string& node) const;
 
   const ClusterView& view_;
   std::map<std::string, const PlanNode*> nodes_;

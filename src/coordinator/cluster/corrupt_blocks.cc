@@ -34,27 +34,32 @@ absl::Status CorruptBlocks::Restore() {
 
 bool CorruptBlocks::Add(CorruptBlock block) {
   if (block.reason.size() > kMaxReasonBytes) block.reason.resize(kMaxReasonBytes);
-  MutexLock write_lock(&write_mutex_);
   std::string dropped;
   {
-    MutexLock lock(&mutex_);
-    const auto known = marks_.find(block.block_id);
-    const bool marked = known != marks_.end() && known->second.block.node == block.node;
-    if (marked && (block.suspect || !known->second.block.suspect)) return false;
-    if (!block.suspect) ++found_;
-    if (known == marks_.end()) {
-      if (marks_.size() >= kMost) dropped = DropOne();
-      order_.push_back(block.block_id);
-    }
-    Mark mark{block, ++last_number_, std::nullopt};
-    if (block.suspect) mark.check_at = TimePoint::min();
-    marks_.insert_or_assign(block.block_id, std::move(mark));
+    MutexLock write_lock(&write_mutex_);
+    if (!AddToMap(block, &dropped)) return false;
+    if (!dropped.empty()) ForgetKept(dropped);
+    Keep(block);
   }
   if (!dropped.empty()) {
     Log(LogLevel::kWarning, "mark.dropped", {{"block", dropped}, {"reason", "there are too many"}});
-    ForgetKept(dropped);
   }
-  Keep(block);
+  return true;
+}
+
+bool CorruptBlocks::AddToMap(const CorruptBlock& block, std::string* dropped) {
+  MutexLock lock(&mutex_);
+  const auto known = marks_.find(block.block_id);
+  const bool marked = known != marks_.end() && known->second.block.node == block.node;
+  if (marked && (block.suspect || !known->second.block.suspect)) return false;
+  if (!block.suspect) ++found_;
+  if (known == marks_.end()) {
+    if (marks_.size() >= kMost) *dropped = DropOne();
+    order_.push_back(block.block_id);
+  }
+  Mark mark{block, ++last_number_, std::nullopt};
+  if (block.suspect) mark.check_at = TimePoint::min();
+  marks_.insert_or_assign(block.block_id, std::move(mark));
   return true;
 }
 

@@ -96,6 +96,9 @@ class CorruptBlocks {
     std::optional<TimePoint> check_at;  // none: no check is due
   };
 
+  // False: nothing is new. `dropped` is the block whose mark made room, if one did.
+  bool AddToMap(const CorruptBlock& block, std::string* dropped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Makes room for a mark; returns the block that has none any more.
   std::string DropOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Erase(const std::string& block_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace ecpipe {
 namespace {
@@ -56,6 +57,44 @@ void KnownLinks::RecordProbe(const std::string& from, const LinkTiming& timing, 
   changed_ = true;
 }
 
+void KnownLinks::RecordTogether(const std::vector<Stream>& streams,
+                                const std::map<std::string, std::string>& racks) {
+  std::map<std::pair<std::string, std::string>, std::vector<const Stream*>> groups;
+  for (const Stream& stream : streams) {
+    groups[{stream.from, ""}].push_back(&stream);
+    groups[{"", stream.to}].push_back(&stream);
+    const auto from = racks.find(stream.from);
+    const auto to = racks.find(stream.to);
+    if (from == racks.end() || to == racks.end() || from->second == to->second) continue;
+    if (!from->second.empty() && !to->second.empty()) {
+      groups[{from->second, to->second}].push_back(&stream);
+    }
+  }
+  MutexLock lock(&mutex_);
+  for (const Stream& stream : streams) {
+    history_.AtLeast(stream.from, stream.to, stream.bytes_per_second);
+  }
+  for (const auto& [key, group] : groups) {
+    if (group.size() < 2) continue;
+    std::set<std::string> ends;
+    double sum = 0;
+    double alone = 0;
+    bool all_known = true;
+    for (const Stream* stream : group) {
+      ends.insert({stream->from, stream->to});
+      sum += stream->bytes_per_second;
+      const double known = history_.SpeedOf(stream->from, stream->to);
+      all_known &= known > 0;
+      alone += known;
+    }
+    // Where they have a node in common, what they share may be its link.
+    const bool of_racks = !key.first.empty() && !key.second.empty();
+    if (!all_known || (of_racks && ends.size() < 2 * group.size())) continue;
+    history_.Together(key, sum, alone, clock_->Now());
+  }
+  changed_ = true;
+}
+
 void KnownLinks::FillIn(ClusterView* cluster) {
   cluster->links = configured_;
   MutexLock lock(&mutex_);
@@ -74,13 +113,20 @@ void KnownLinks::FillIn(ClusterView* cluster) {
   for (PlanNode& node : cluster->nodes) {
     const auto known = table_->nodes.find(node.node);
     if (known == table_->nodes.end()) continue;
-    if (known->second.links_up >= kLinksThatShowANode) {
-      node.up_bytes_per_second = known->second.up_bytes_per_second;
-    }
-    if (known->second.links_down >= kLinksThatShowANode) {
-      node.down_bytes_per_second = known->second.down_bytes_per_second;
-    }
+    const SpeedTable::Node& of = known->second;
+    const auto fill = [&](int links, SpeedTable::Sharing sharing, double fastest, double* speed) {
+      using enum SpeedTable::Sharing;
+      if (sharing == kFree) {
+        *speed = std::max(fastest, cluster->default_bytes_per_second);
+      } else if (sharing == kShared || links >= kLinksThatShowANode) {
+        *speed = fastest;
+      }
+    };
+    fill(of.links_up, of.up_sharing, of.up_bytes_per_second, &node.up_bytes_per_second);
+    fill(of.links_down, of.down_sharing, of.down_bytes_per_second, &node.down_bytes_per_second);
   }
+  if (table_->racks.empty()) return;
+  cluster->shared_by_racks = std::shared_ptr<const LinkTable>(table_, &table_->racks);
 }
 
 std::vector<LinkEstimate> KnownLinks::Measured() {

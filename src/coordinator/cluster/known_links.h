@@ -3,6 +3,7 @@
 // docs/design/005-link-speeds.md has the reasons.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,10 +28,19 @@ class KnownLinks {
   void Record(const std::string& from, const LinkTiming& timing, bool alone);
   // Takes the timing of a stream whose sender always had bytes to send.
   void RecordProbe(const std::string& from, const LinkTiming& timing, bool alone);
+  // Takes the speeds of streams that ran at the same time, two and more of which may share a node's
+  // link, or what there is from rack to rack. `racks` is by node.
+  struct Stream {
+    std::string from;
+    std::string to;
+    double bytes_per_second = 0;
+  };
+  void RecordTogether(const std::vector<Stream>& streams,
+                      const std::map<std::string, std::string>& racks);
 
   // Adds the known speeds to a view that already has its nodes.
   void FillIn(ClusterView* cluster);
-  // In the order of their nodes.
+  // In the order of their nodes; then what streams share.
   std::vector<LinkEstimate> Measured();
   const std::shared_ptr<const LinkTable>& configured() const { return configured_; }
 

@@ -7,6 +7,9 @@
 namespace ecpipe {
 namespace {
 
+// Streams that share nothing have all of what each has alone. Measurements differ by some percent.
+constexpr double kFreeShare = 0.8;
+
 bool IsSpeed(double bytes_per_second) {
   return std::isfinite(bytes_per_second) && bytes_per_second > 0;
 }
@@ -22,12 +25,39 @@ void LinkHistory::Measured(const std::string& from, const std::string& to, doubl
     if (means_.size() < kMaxPairs) means_[key] = {bytes_per_second, 1, now};
     return;
   }
-  Mean& mean = known->second;
-  const double half_lives = Seconds(now - mean.last) / Seconds(kHalfLife);
+  known->second.Take(bytes_per_second, now);
+}
+
+void LinkHistory::Mean::Take(double measured, TimePoint now) {
+  const double half_lives = Seconds(now - last) / Seconds(kHalfLife);
   const double weight = std::max(kWeight, 1 - std::exp2(-half_lives));
-  mean.bytes_per_second += weight * (bytes_per_second - mean.bytes_per_second);
-  ++mean.samples;
-  mean.last = now;
+  bytes_per_second += weight * (measured - bytes_per_second);
+  ++samples;
+  last = now;
+}
+
+void LinkHistory::Together(const Pair& key, double bytes_per_second, double alone_bytes_per_second,
+                           TimePoint now) {
+  if (!IsSpeed(bytes_per_second) || !IsSpeed(alone_bytes_per_second)) return;
+  const bool shared = bytes_per_second < kFreeShare * alone_bytes_per_second;
+  const auto known = limits_.find(key);
+  if (known == limits_.end()) {
+    if (limits_.size() < kMaxPairs) limits_[key] = {{bytes_per_second, 1, now}, shared};
+    return;
+  }
+  Limit& limit = known->second;
+  if (shared && limit.shared) {
+    limit.mean.Take(bytes_per_second, now);
+    return;
+  }
+  // What was found last counts.
+  limit.mean = {bytes_per_second, limit.mean.samples + 1, now};
+  limit.shared = shared;
+}
+
+double LinkHistory::SpeedOf(const std::string& from, const std::string& to) const {
+  const auto known = means_.find({from, to});
+  return known == means_.end() ? 0 : known->second.bytes_per_second;
 }
 
 void LinkHistory::AtLeast(const std::string& from, const std::string& to, double bytes_per_second) {
@@ -38,12 +68,19 @@ void LinkHistory::AtLeast(const std::string& from, const std::string& to, double
 
 void LinkHistory::Forget(TimePoint now) {
   std::erase_if(means_, [&](const auto& mean) { return now - mean.second.last > kForgotten; });
+  std::erase_if(limits_,
+                [&](const auto& limit) { return now - limit.second.mean.last > kForgotten; });
 }
 
 std::vector<LinkEstimate> LinkHistory::All() const {
   std::vector<LinkEstimate> all;
   for (const auto& [pair, mean] : means_) {
-    all.push_back({pair.first, pair.second, mean.bytes_per_second, mean.samples, mean.last});
+    all.push_back({pair.first, pair.second, mean.bytes_per_second, mean.samples, mean.last, false});
+  }
+  for (const auto& [pair, limit] : limits_) {
+    if (!limit.shared) continue;
+    all.push_back({pair.first, pair.second, limit.mean.bytes_per_second, limit.mean.samples,
+                   limit.mean.last, true});
   }
   return all;
 }
@@ -58,6 +95,18 @@ SpeedTable LinkHistory::Table() const {
     SpeedTable::Node& to = table.nodes[pair.second];
     to.down_bytes_per_second = std::max(to.down_bytes_per_second, mean.bytes_per_second);
     ++to.links_down;
+  }
+  for (const auto& [pair, limit] : limits_) {
+    const double speed = limit.mean.bytes_per_second;
+    if (!pair.first.empty() && !pair.second.empty()) {
+      if (limit.shared) table.racks[pair] = speed;
+      continue;
+    }
+    const auto sharing = limit.shared ? SpeedTable::Sharing::kShared : SpeedTable::Sharing::kFree;
+    SpeedTable::Node& node = table.nodes[pair.first.empty() ? pair.second : pair.first];
+    double& of_node = pair.second.empty() ? node.up_bytes_per_second : node.down_bytes_per_second;
+    of_node = std::max(of_node, speed);
+    (pair.second.empty() ? node.up_sharing : node.down_sharing) = sharing;
   }
   return table;
 }

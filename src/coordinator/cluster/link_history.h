@@ -21,17 +21,29 @@ struct LinkEstimate {
   double bytes_per_second = 0;
   uint64_t samples = 0;  // measurements, without lower bounds
   TimePoint last;        // of the latest measurement
+  // What all streams have together: out of the node `from` (`to` is empty), into the node `to`
+  // (`from` is empty), or from the rack `from` to the rack `to`.
+  bool shared = false;
 };
 
 // The part of the history that planners see.
 struct SpeedTable {
+  enum class Sharing {
+    kUnknown,
+    kShared,  // two streams had about what one had: the node's link is what limits them
+    kFree,    // they had the sum: the node's link is faster
+  };
   struct Node {
     int links_up = 0;  // links out of the node that were measured
     int links_down = 0;
     double up_bytes_per_second = 0;  // the fastest of them; the node's own link is at least as fast
     double down_bytes_per_second = 0;
+    // Whether two streams at once were compared with each of them alone.
+    Sharing up_sharing = Sharing::kUnknown;
+    Sharing down_sharing = Sharing::kUnknown;
   };
   LinkTable pairs;
+  LinkTable racks;  // what all streams from one rack to another share
   std::map<std::string, Node> nodes;
 };
 
@@ -47,8 +59,14 @@ class LinkHistory {
                 TimePoint now);
   // The link has carried this much; it may be faster.
   void AtLeast(const std::string& from, const std::string& to, double bytes_per_second);
+  // What streams at once had together, and what each of them has alone. `key` is as in a shared
+  // LinkEstimate.
+  void Together(const std::pair<std::string, std::string>& key, double bytes_per_second,
+                double alone_bytes_per_second, TimePoint now);
   void Forget(TimePoint now);
 
+  // 0: not known.
+  double SpeedOf(const std::string& from, const std::string& to) const;
   std::vector<LinkEstimate> All() const;
   SpeedTable Table() const;
 
@@ -57,8 +75,17 @@ class LinkHistory {
     double bytes_per_second = 0;
     uint64_t samples = 0;
     TimePoint last;
+
+    void Take(double measured, TimePoint now);
   };
-  std::map<std::pair<std::string, std::string>, Mean> means_;
+  struct Limit {
+    Mean mean;
+    bool shared = false;  // otherwise `mean` is the most that was seen
+  };
+  using Pair = std::pair<std::string, std::string>;
+
+  std::map<Pair, Mean> means_;
+  std::map<Pair, Limit> limits_;
 };
 
 }  // namespace ecpipe

@@ -359,7 +359,9 @@ grpc::Status CoordinatorServiceImpl::ProbeLinks(grpc::ServerContext*,
                                                 v1::ProbeLinksResponse* response) {
   std::vector<std::pair<std::string, std::string>> links;
   for (const v1::NodePair& pair : request->links()) links.emplace_back(pair.from(), pair.to());
-  const absl::StatusOr<ProbeRound> round = prober_->Probe(links, request->bytes());
+  const absl::StatusOr<ProbeRound> round = prober_->Probe(
+      links, request->bytes(),
+      request->together() ? LinkProber::Kind::kWhatIsShared : LinkProber::Kind::kEachLink);
   if (!round.ok()) return ToGrpc(round.status());
   for (const ProbedLink& link : round->links) {
     v1::ProbeLinksResponse::Outcome* outcome = response->add_outcomes();
@@ -376,13 +378,17 @@ grpc::Status CoordinatorServiceImpl::ListLinks(grpc::ServerContext*, const v1::L
   const TimePoint now = Clock::System().Now();
   const std::shared_ptr<const LinkTable>& configured = speeds.configured();
   for (const LinkEstimate& estimate : speeds.Measured()) {
-    if (configured != nullptr && configured->contains({estimate.from, estimate.to})) continue;
+    if (!estimate.shared && configured != nullptr &&
+        configured->contains({estimate.from, estimate.to})) {
+      continue;
+    }
     v1::ListLinksResponse::Link* link = response->add_links();
     link->mutable_pair()->set_from(estimate.from);
     link->mutable_pair()->set_to(estimate.to);
     link->set_bytes_per_second(estimate.bytes_per_second);
     link->set_samples(estimate.samples);
     link->set_age_seconds(Seconds(now - estimate.last));
+    link->set_shared(estimate.shared);
   }
   if (configured == nullptr) return grpc::Status::OK;
   for (const auto& [pair, speed] : *configured) {

@@ -61,6 +61,7 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
   Loads loads;
   Loads racks;
   std::map<std::pair<std::string, std::string>, uint64_t> pair_bytes;
+  std::map<std::pair<std::string, std::string>, uint64_t> rack_pair_bytes;
   const uint64_t first_slice = std::min<uint64_t>(plan.grid.slice_bytes, plan.grid.bytes);
   double fill = 0;  // seconds until the first slice of every lane is on its last stream
   for (const PlanLane& lane : plan.lanes) {
@@ -80,6 +81,9 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
           cost.cross_rack_bytes += bytes;
           racks.Of(links.RackOf(sender)).up_bytes += bytes;
           racks.Of(links.RackOf(hop.node)).down_bytes += bytes;
+          if (cluster.shared_by_racks != nullptr) {
+            rack_pair_bytes[{links.RackOf(sender), links.RackOf(hop.node)}] += bytes;
+          }
         }
         if (links.HavePairs()) pair_bytes[{sender, hop.node}] += bytes;
         widest = std::max(widest, input.rows.size());
@@ -106,6 +110,10 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
     }
   }
   for (const auto& [pair, bytes] : pair_bytes) takes(bytes, links.Between(pair.first, pair.second));
+  for (const auto& [pair, bytes] : rack_pair_bytes) {
+    const double shared = links.BetweenRacks(pair.first, pair.second);
+    if (shared > 0) takes(bytes, shared);
+  }
   cost.seconds += fill;
   const auto range_bytes = static_cast<double>(plan.grid.bytes * plan.layout.sub_blocks);
   cost.timeslots = cost.seconds / (range_bytes / cluster.default_bytes_per_second);

@@ -389,6 +389,10 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequestWith(Suspects suspects,
   ECPIPE_RETURN_IF_ERROR(FindSurvivors(request, placed, refused, suspects, &plan_request));
   plan_request.grid = OverSubBlocks(range, plan_request.equation.layout);
   links_->FillIn(&plan_request.cluster);
+  for (PlanNode& node : plan_request.cluster.nodes) {
+    const auto shares = request.link_shares.find(node.node);
+    if (shares != request.link_shares.end()) node.shares = shares->second;
+  }
   return plan_request;
 }
 

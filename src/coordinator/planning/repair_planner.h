@@ -46,6 +46,8 @@ struct RepairRequest {
   // Nodes in the order in which they should help; nodes that are not named come after them. Nodes
   // with the fewest sessions come first among equals.
   std::vector<std::string> helper_order;
+  // What repairs in flight leave of the links of nodes; nodes that are not named have all of them.
+  std::map<std::string, LinkShares> link_shares;
   std::optional<SlicesLeft> left;      // for another attempt: the slices that are still missing
   std::optional<Verification> verify;  // none: the default
   // With scheme auto: the block itself is read if it is there and nothing speaks against it.

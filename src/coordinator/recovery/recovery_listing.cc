@@ -86,14 +86,22 @@ absl::StatusOr<bool> RecoveryManager::ListSome(RecoveryId id) {
 bool RecoveryManager::Compare(RecoveryId id, const std::string& node, LossFinder::Page* page) {
   const std::optional<NodeView> view = repairs_->nodes().Find(node);
   if (!view || page->lost.empty()) return true;  // that it is gone, FollowNodes will notice
-  bool last = false;
+  int failed_questions = 0;
   {
     MutexLock lock(&mutex_);
-    last = recoveries_.at(id)->failed_questions >= kMostQuestions;
+    failed_questions = recoveries_.at(id)->failed_questions;
   }
+  const bool last = failed_questions >= kMostQuestions;
   const absl::Status compared = finder_.Compare(
       {node, view->record.control_address},
       last ? LossFinder::NoAnswer::kMeansLost : LossFinder::NoAnswer::kIsAnError, page);
+  if (!compared.ok()) {
+    Log(LogLevel::kWarning, "recovery.not_compared",
+        {{"recovery", std::to_string(id)},
+         {"node", node},
+         {"asked", std::to_string(failed_questions + 1)},
+         {"status", StatusText(compared)}});
+  }
   MutexLock lock(&mutex_);
   Recovery& recovery = *recoveries_.at(id);
   if (compared.ok()) {
@@ -102,11 +110,6 @@ bool RecoveryManager::Compare(RecoveryId id, const std::string& node, LossFinder
     return true;
   }
   recovery.trouble = std::string(compared.message());
-  Log(LogLevel::kWarning, "recovery.not_compared",
-      {{"recovery", std::to_string(id)},
-       {"node", node},
-       {"asked", std::to_string(recovery.failed_questions + 1)},
-       {"status", StatusText(compared)}});
   if (last || absl::IsUnimplemented(compared)) return true;  // all of it counts as lost
   recovery.ask_again = clock_->Now() + kQuestionPause * (int64_t{1} << recovery.failed_questions);
   ++recovery.failed_questions;

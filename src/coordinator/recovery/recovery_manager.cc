@@ -291,6 +291,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id
   start.request.requestor = "recovery " + IdText(id);
   start.request.hosts = {placement->host};
   start.request.helper_order = placement->helpers;
+  start.request.link_shares = loads_.LeftOfLinks();
   start.request.background = true;
   if (uncertain) start.request.verify = Verification::kLocate;
   return start;

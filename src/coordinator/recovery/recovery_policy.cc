@@ -16,6 +16,8 @@ void RecoveryLoads::Begin(const std::vector<NodeLoad>& loads) {
   for (const NodeLoad& load : loads) {
     Node& node = nodes_[load.node];
     ++node.streams;
+    if (load.up_bytes > 0) ++node.senders;
+    if (load.down_bytes > 0) ++node.receivers;
     node.up += load.up_bytes;
     node.down += load.down_bytes;
     node.carried += load.up_bytes + load.down_bytes;
@@ -26,9 +28,19 @@ void RecoveryLoads::End(const std::vector<NodeLoad>& loads) {
   for (const NodeLoad& load : loads) {
     Node& node = nodes_[load.node];
     --node.streams;
+    if (load.up_bytes > 0) --node.senders;
+    if (load.down_bytes > 0) --node.receivers;
     node.up -= load.up_bytes;
     node.down -= load.down_bytes;
   }
+}
+
+std::map<std::string, LinkShares> RecoveryLoads::LeftOfLinks() const {
+  std::map<std::string, LinkShares> left;
+  for (const auto& [name, node] : nodes_) {
+    if (node.streams > 0) left[name] = {1.0 / (1 + node.senders), 1.0 / (1 + node.receivers)};
+  }
+  return left;
 }
 
 void RecoveryLoads::Selected(const Placement& placement, int helper_count) {

@@ -39,6 +39,9 @@ class RecoveryLoads {
   uint64_t Down(const std::string& node) const { return Of(node).down; }
   // Bytes of all plans so far.
   uint64_t Carried(const std::string& node) const { return Of(node).carried; }
+  // What the repairs in flight leave of the nodes' links: they are as many as share each of them
+  // with one more.
+  std::map<std::string, LinkShares> LeftOfLinks() const;
   // When the node was last selected as a helper: a number that grows with each selection; 0: never.
   uint64_t LastSelected(const std::string& node) const { return Of(node).last_selected; }
   // The host whose turn comes next, for policies that take them in turn.
@@ -47,6 +50,8 @@ class RecoveryLoads {
  private:
   struct Node {
     uint32_t streams = 0;
+    uint32_t senders = 0;  // of these, those in which it sends
+    uint32_t receivers = 0;
     uint64_t up = 0;
     uint64_t down = 0;
     uint64_t carried = 0;

@@ -28,23 +28,31 @@ RepairPlan PlanOf(const ProbedLink& link, uint64_t bytes) {
   return plan;
 }
 
+// The most that a node may send in a round, and receive.
+size_t StreamsOfNode(LinkProber::Kind kind) { return kind == LinkProber::Kind::kEachLink ? 1 : 2; }
+
 }  // namespace
 
 absl::Status LinkProber::Admit(const std::vector<std::pair<std::string, std::string>>& links,
-                               uint64_t bytes) {
+                               uint64_t bytes, Kind kind) {
   if (links.empty()) return absl::InvalidArgumentError("there are no links to probe");
   if (bytes < options_.min_bytes || bytes > options_.max_bytes) {
     return absl::InvalidArgumentError("a probe must send from " +
                                       std::to_string(options_.min_bytes) + " to " +
                                       std::to_string(options_.max_bytes) + " bytes");
   }
-  std::set<std::string> senders;
-  std::set<std::string> receivers;
+  std::multiset<std::string> senders;
+  std::multiset<std::string> receivers;
+  const size_t most = StreamsOfNode(kind);
   for (const auto& [from, to] : links) {
     if (from == to) return absl::InvalidArgumentError("node " + from + " has no link to itself");
-    if (!senders.insert(from).second || !receivers.insert(to).second) {
+    senders.insert(from);
+    receivers.insert(to);
+    if (senders.count(from) > most || receivers.count(to) > most) {
       return absl::InvalidArgumentError(
-          "in one round of probes a node may send once and receive once");
+          kind == Kind::kEachLink
+              ? "in one round of probes a node may send once and receive once"
+              : "in a round about what links share a node may send twice and receive twice");
     }
   }
   MutexLock lock(&mutex_);
@@ -57,8 +65,9 @@ absl::Status LinkProber::Admit(const std::vector<std::pair<std::string, std::str
   }
   busy_ = true;
   round_.clear();
-  std::set<std::string> nodes = std::move(senders);
-  nodes.merge(receivers);
+  kind_ = kind;
+  std::set<std::string> nodes(senders.begin(), senders.end());
+  nodes.insert(receivers.begin(), receivers.end());
   hold_ = busy_nodes_->Reserve({nodes.begin(), nodes.end()});
   for (const auto& [from, to] : links) round_.push_back({from, to, {}, 0});
   return absl::OkStatus();
@@ -93,8 +102,8 @@ absl::StatusOr<std::vector<HelperGateway::Handout>> LinkProber::MakeHandouts(con
 }
 
 absl::StatusOr<ProbeRound> LinkProber::Probe(
-    const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) {
-  ECPIPE_RETURN_IF_ERROR(Admit(links, bytes));
+    const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes, Kind kind) {
+  ECPIPE_RETURN_IF_ERROR(Admit(links, bytes, kind));
   std::vector<HelperGateway::Handout> handouts;
   for (size_t i = 0; i < links.size(); ++i) {
     const RepairId repair_id = RandomRepairId();
@@ -117,7 +126,9 @@ absl::StatusOr<ProbeRound> LinkProber::Probe(
   ProbeRound round;
   {
     MutexLock lock(&mutex_);
-    round = {std::move(round_), static_cast<double>(bytes) / options_.max_bytes_per_second};
+    if (kind == Kind::kWhatIsShared) CompareStreams();
+    round = {std::move(round_),
+             static_cast<double>(StreamsOfNode(kind) * bytes) / options_.max_bytes_per_second};
     rested_ = clock_->Now() + FromSeconds(round.rest_seconds);
     busy_ = false;
     hold_.reset();
@@ -140,6 +151,7 @@ bool LinkProber::Report(const std::string& node, RepairId repair_id, const absl:
       const double speed = static_cast<double>(timing.bytes) / timing.seconds;
       if (!std::isfinite(speed) || speed <= 0) continue;
       link.bytes_per_second = speed;
+      if (kind_ == Kind::kWhatIsShared) continue;  // that is compared when all have ended
       speeds_->RecordProbe(link.from, timing, !hold_->Shared(link.from) && !hold_->Shared(link.to));
     }
     found->second.unreported.erase(node);
@@ -155,6 +167,21 @@ bool LinkProber::Report(const std::string& node, RepairId repair_id, const absl:
   }
   if (!to_cancel.empty()) helpers_->CancelRepair(repair_id, 0, to_cancel);
   return true;
+}
+
+void LinkProber::CompareStreams() {
+  std::vector<KnownLinks::Stream> streams;
+  std::map<std::string, std::string> racks;
+  for (const ProbedLink& link : round_) {
+    if (!link.status.ok() || link.bytes_per_second <= 0) continue;
+    // A repair that ran beside took its share: what is missing would count as shared.
+    if (hold_->Shared(link.from) || hold_->Shared(link.to)) continue;
+    streams.push_back({link.from, link.to, link.bytes_per_second});
+    for (const std::string& node : {link.from, link.to}) {
+      if (const std::optional<NodeView> view = nodes_->Find(node)) racks[node] = view->record.rack;
+    }
+  }
+  speeds_->RecordTogether(streams, racks);
 }
 
 void LinkProber::Stop() {

@@ -46,6 +46,9 @@ class LinkProber {
     Duration patience = std::chrono::seconds(30);  // after that a round is ended
   };
 
+  // How fast each link is, or what links share: nodes' own links, and what is between racks.
+  enum class Kind { kEachLink, kWhatIsShared };
+
   // All pointers outlive the prober.
   LinkProber(NodeRegistry* nodes, KnownLinks* speeds, BusyNodes* busy, HelperGateway* helpers,
              const Clock* clock, const Options& options)
@@ -58,11 +61,12 @@ class LinkProber {
 
   // Sends `bytes` over each of these links at the same time, waits for the end, and adds the
   // results to the known speeds. INVALID_ARGUMENT: no links, too few or too many bytes, or a node
-  // that would send or receive twice. RESOURCE_EXHAUSTED: another round is running, or the limit on
+  // that would send or receive twice; three times where it is asked what links share.
+  // RESOURCE_EXHAUSTED: another round is running, or the limit on
   // the rate of probes does not allow this one yet; the message says when it will. A link whose
   // node cannot take part has a status of its own.
   absl::StatusOr<ProbeRound> Probe(const std::vector<std::pair<std::string, std::string>>& links,
-                                   uint64_t bytes);
+                                   uint64_t bytes, Kind kind = Kind::kEachLink);
 
   // Ends the running round, with CANCELLED for links that are not measured yet, and admits no more.
   void Stop();
@@ -78,12 +82,15 @@ class LinkProber {
     std::set<std::string> unreported;  // nodes
   };
 
-  absl::Status Admit(const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes);
+  absl::Status Admit(const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes,
+                     Kind kind);
   // Makes the two parts of the probe of a link. An error if a node cannot take part.
   absl::StatusOr<std::vector<HelperGateway::Handout>> MakeHandouts(const ProbedLink& link,
                                                                    RepairId repair_id,
                                                                    uint64_t bytes);
   void AwaitReports();
+  // Tells the known speeds what the links of the round had at the same time.
+  void CompareStreams() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   NodeRegistry* const nodes_;
   KnownLinks* const speeds_;
@@ -98,6 +105,7 @@ class LinkProber {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint rested_ ABSL_GUARDED_BY(mutex_){};  // when the next round may begin
   // The running round.
+  Kind kind_ ABSL_GUARDED_BY(mutex_) = Kind::kEachLink;
   std::vector<ProbedLink> round_ ABSL_GUARDED_BY(mutex_);
   std::map<RepairId, Running> running_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<BusyNodes::Hold> hold_ ABSL_GUARDED_BY(mutex_);

@@ -150,13 +150,18 @@ struct ClusterStatus {
 enum class RecoveryChange { kPause, kResume, kCancel };
 
 // The speed of a link from node to node, or from rack to rack if it is from the operator's file.
+// Shared: what all streams have together that leave the node `from` (`to` is empty), that enter the
+// node `to` (`from` is empty), or from the rack `from` to the rack `to`.
 struct LinkSpeed {
   std::string from;
   std::string to;
   double bytes_per_second = 0;
   uint64_t samples = 0;    // number of measurements; 0: the speed is from the operator's file
   double age_seconds = 0;  // of the latest measurement
+  bool shared = false;
 };
+// What a round of probes measures: how fast each link is, or what links share.
+enum class ProbeKind { kEachLink, kWhatIsShared };
 struct ProbeOutcome {
   double bytes_per_second = 0;
   std::string error;  // why the link was not measured; empty: it was
@@ -241,10 +246,12 @@ class CoordinatorApi {
   // The recovery with this id, or for 0 all recoveries, newest first.
   virtual absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t recovery_id) = 0;
   // Measures these links at the same time, in one round in which each node may send once and
-  // receive once. RESOURCE_EXHAUSTED: not now, try again later.
+  // receive once; twice where it is asked what they share. RESOURCE_EXHAUSTED: not now, try again
+  // later.
   virtual absl::StatusOr<ProbeReport> ProbeLinks(
-      const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) = 0;
-  // The measured speeds, then those of the operator's file.
+      const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes,
+      ProbeKind kind) = 0;
+  // The measured speeds, what streams were found to share, then the speeds of the operator's file.
   virtual absl::StatusOr<std::vector<LinkSpeed>> Links() = 0;
   // The blocks that a storage system had on a node. Nothing: it belongs to none, or the coordinator
   // does not know it. NOT_FOUND: the DataNode never reported its blocks.

@@ -260,7 +260,8 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::StatusOr<ProbeReport> ProbeLinks(
-      const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes) override {
+      const std::vector<std::pair<std::string, std::string>>& links, uint64_t bytes,
+      ProbeKind kind) override {
     v1::ProbeLinksRequest request;
     for (const auto& [from, to] : links) {
       v1::NodePair* pair = request.add_links();
@@ -268,6 +269,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
       pair->set_to(to);
     }
     request.set_bytes(bytes);
+    request.set_together(kind == ProbeKind::kWhatIsShared);
     v1::ProbeLinksResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::ProbeLinks, request, &response, kProbeTimeout));
     ProbeReport report;
@@ -296,7 +298,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     std::vector<LinkSpeed> links;
     for (const auto& link : response.links()) {
       links.push_back({link.pair().from(), link.pair().to(), link.bytes_per_second(),
-                       link.samples(), link.age_seconds()});
+                       link.samples(), link.age_seconds(), link.shared()});
     }
     return links;
   }

@@ -26,10 +26,12 @@ constexpr uint64_t kBufferBytes = 128u << 20;
 constexpr double kPlanningShare = 0.02;
 // In less time than this nothing is packed.
 constexpr double kLeastPlanningSeconds = 50e-6;
-// An elementary step takes 1 to 2 ns.
-constexpr double kStepsPerSecond = 5e8;
-// 5 ms for 14 nodes.
-constexpr uint64_t kMostStepsOfHelper = 250'000;
+// An elementary step takes about a nanosecond.
+constexpr double kStepsPerSecond = 1e9;
+// For each pair of helpers: 4 ms for 14 nodes.
+constexpr uint64_t kMostStepsOfPair = 23'000;
+// 45 ms, for more than 45 nodes.
+constexpr uint64_t kMostSteps = 45'000'000;
 // A packing that gains less than this over a path is not worth its lanes.
 constexpr double kLeastGainOverPath = 1.01;
 
@@ -47,48 +49,49 @@ struct Problem {
 class ProblemMaker {
  public:
   explicit ProblemMaker(const PlanRequest& request)
-      : request_(request), links_(request.cluster), requestor_(request.requestors[0]) {}
+      : request_(request), links_(request.cluster), takers_(Takers(request)) {}
 
   Problem Make(std::vector<int> blocks) {
     const auto helpers = static_cast<int>(blocks.size());
     const auto needed = static_cast<int>(request_.equation.terms.size());
     Problem problem{std::move(blocks), FlowNetwork(helpers, needed), {}};
     for (int from = 0; from < helpers; ++from) {
-      for (int to = 0; to <= helpers; ++to) AddArc(from, to, &problem);
+      for (int to = 0; to < helpers; ++to) AddArc(from, to, NodeOf(problem, to), &problem);
+      if (takers_.size() == 1) {
+        AddArc(from, helpers, takers_[0].node, &problem);
+      } else {
+        AddFan(from, &problem);
+      }
     }
-    if (!KnowsRequestor(problem)) problem.network.LetOneHelperEnter();
+    if (takers_.size() > 1 || !KnowsRequestor(problem)) problem.network.LetOneHelperEnter();
     return problem;
   }
 
  private:
   const std::string& NodeOf(const Problem& problem, int helper) const {
-    const auto i = static_cast<size_t>(helper);
-    return i == problem.blocks.size()
-               ? requestor_
-               : request_.block_nodes[static_cast<size_t>(problem.blocks[i])];
+    const int block = problem.blocks[static_cast<size_t>(helper)];
+    return request_.block_nodes[static_cast<size_t>(block)];
   }
 
   // A wrong guess of its downlink would cost as many times as much as helpers send to it.
   bool KnowsRequestor(const Problem& problem) const {
+    const std::string& requestor = takers_[0].node;
     for (const PlanNode& node : request_.cluster.nodes) {
-      if (node.node == requestor_ && node.down_bytes_per_second > 0) return true;
+      if (node.node == requestor && node.down_bytes_per_second > 0) return true;
     }
     for (int helper = 0; helper < static_cast<int>(problem.blocks.size()); ++helper) {
-      if (links_.Known(NodeOf(problem, helper), requestor_)) return true;
+      if (links_.Known(NodeOf(problem, helper), requestor)) return true;
     }
     return false;
   }
 
-  void AddArc(int from, int to, Problem* problem) {
+  void AddArc(int from, int to, const std::string& receiver, Problem* problem) {
     const std::string& sender = NodeOf(*problem, from);
-    const std::string& receiver = NodeOf(*problem, to);
     const double speed = links_.Between(sender, receiver);
     problem->speeds.push_back(speed);
     if (sender == receiver) return;
     const auto use = [&](const char* kind, const std::string& name, double limit) {
-      const auto [found, added] = limits_.try_emplace({kind, name}, 0);
-      if (added) found->second = problem->network.AddLimit(limit);
-      problem->network.Use(from, to, found->second);
+      Use(from, to, kind, name, limit, problem);
     };
     const double up = links_.Up(sender);
     const double down = links_.Down(receiver);
@@ -97,15 +100,47 @@ class ProblemMaker {
     if (speed < std::min(up, down)) {
       problem->network.Use(from, to, problem->network.AddLimit(speed));
     }
+    if (!links_.CrossesRacks(sender, receiver)) return;
+    const std::string& sent_from = links_.RackOf(sender);
+    const std::string& sent_to = links_.RackOf(receiver);
+    if (const double shared = links_.BetweenRacks(sent_from, sent_to); shared > 0) {
+      use("from rack to rack", sent_from + " " + sent_to, shared);
+    }
     const double rack = request_.cluster.rack_bytes_per_second;
-    if (rack <= 0 || !links_.CrossesRacks(sender, receiver)) return;
-    use("out of", links_.RackOf(sender), rack);
-    use("into", links_.RackOf(receiver), rack);
+    if (rack <= 0) return;
+    use("out of", sent_from, rack);
+    use("into", sent_to, rack);
+  }
+
+  // The arc to several requestors: the helper sends each of them its rows, which together are as
+  // much as one stream between helpers.
+  void AddFan(int from, Problem* problem) {
+    const std::string& sender = NodeOf(*problem, from);
+    double speed = std::numeric_limits<double>::infinity();  // of the slowest, in whole streams
+    double down = std::numeric_limits<double>::infinity();
+    for (const Taker& taker : takers_) {
+      const double streams =
+          static_cast<double>(request_.equation.rows()) / static_cast<double>(taker.rows.size());
+      speed = std::min(speed, links_.Between(sender, taker.node) * streams);
+      down = std::min(down, links_.Down(taker.node) * streams);
+    }
+    const int fan = static_cast<int>(problem->blocks.size());
+    problem->speeds.push_back(speed);
+    Use(from, fan, "up", sender, links_.Up(sender), problem);
+    Use(from, fan, "down", "all requestors", down, problem);
+    problem->network.Use(from, fan, problem->network.AddLimit(speed));
+  }
+
+  void Use(int from, int to, const char* kind, const std::string& name, double limit,
+           Problem* problem) {
+    const auto [found, added] = limits_.try_emplace({kind, name}, 0);
+    if (added) found->second = problem->network.AddLimit(limit);
+    problem->network.Use(from, to, found->second);
   }
 
   const PlanRequest& request_;
   const Links links_;
-  const std::string& requestor_;
+  const std::vector<Taker> takers_;
   std::map<std::pair<std::string, std::string>, size_t> limits_;
 };
 
@@ -170,8 +205,15 @@ PlanLane TreeLane(const PlanRequest& request, const std::vector<EquationTerm>& e
   std::map<int, const EquationTerm*> terms;
   for (const EquationTerm& term : equation) terms[term.block_index] = &term;
   PlanLane lane;
-  PlanHop centre = CentreHop(request, Takers(request)[0]);
+  const std::vector<Taker> takers = Takers(request);
   const auto helpers = static_cast<int>(problem.blocks.size());
+  if (takers.size() > 1) {
+    const auto last = std::find(tree.parent.begin(), tree.parent.end(), helpers);
+    AddHops(request, terms, problem, tree, static_cast<int>(last - tree.parent.begin()), &lane);
+    AddTakers(request, &lane);
+    return lane;
+  }
+  PlanHop centre = CentreHop(request, takers[0]);
   for (int helper = 0; helper < helpers; ++helper) {
     if (tree.parent[static_cast<size_t>(helper)] != helpers) continue;
     centre.inputs.push_back(
@@ -217,7 +259,8 @@ FlowPlan Pack(const PlanRequest& request, std::vector<int> blocks) {
   PackingOptions options;
   options.most_trees =
       std::clamp<size_t>(kBufferBytes / (uint64_t{3} * request.grid.slice_bytes), 1, kMostTrees);
-  options.most_steps = kMostStepsOfHelper * problem.blocks.size();
+  options.most_steps =
+      std::min(kMostSteps, kMostStepsOfPair * problem.blocks.size() * problem.blocks.size());
   options.most_steps_at_rate_1 = kPlanningShare * row_bytes * kStepsPerSecond;
   TreePacking packing = PackTrees(problem.network, options);
   DropSlowOnes(request, problem, &packing.trees);
@@ -248,21 +291,40 @@ FlowPlan Pack(const PlanRequest& request, std::vector<int> blocks) {
 
 double RateOfPath(const PlanRequest& request, const std::vector<EquationTerm>& path) {
   const Links links(request.cluster);
-  const auto node = [&](size_t i) {
-    return request.block_nodes[static_cast<size_t>(path[i].block_index)];
+  const double rack = request.cluster.rack_bytes_per_second;
+  // Streams out of each rack, into each, and from one to another.
+  std::map<std::pair<std::string, std::string>, int> streams;
+  double rate = std::numeric_limits<double>::infinity();
+  // `share`: of a stream with all rows.
+  const auto cross = [&](const std::string& from, const std::string& to, double share) {
+    rate = std::min(rate, links.Between(from, to) / share);
+    if (!links.CrossesRacks(from, to)) return;
+    const std::string& sent_from = links.RackOf(from);
+    const std::string& sent_to = links.RackOf(to);
+    if (const double shared = links.BetweenRacks(sent_from, sent_to); shared > 0) {
+      rate = std::min(rate, shared / ++streams[{sent_from, sent_to}]);
+    }
+    if (rack <= 0) return;
+    rate = std::min(rate, rack / ++streams[{sent_from, ""}]);
+    rate = std::min(rate, rack / ++streams[{"", sent_to}]);
   };
-  double rate = links.Between(node(path.size() - 1), request.requestors[0]);
-  for (size_t i = 0; i + 1 < path.size(); ++i) {
-    rate = std::min(rate, links.Between(node(i), node(i + 1)));
+  const auto node = [&](size_t at) -> const std::string& {
+    return request.block_nodes[static_cast<size_t>(path[at].block_index)];
+  };
+  for (size_t i = 0; i + 1 < path.size(); ++i) cross(node(i), node(i + 1), 1);
+  for (const Taker& taker : Takers(request)) {
+    cross(node(path.size() - 1), taker.node,
+          static_cast<double>(taker.rows.size()) / static_cast<double>(request.equation.rows()));
   }
   return rate;
 }
 
 absl::StatusOr<PlanLanes> PlanFlow(const PlanRequest& request) {
   const std::vector<EquationTerm> path = WeightedPath(request);
-  // Trees have one root. Several requestors would need one packing for each of them, which share
-  // what helpers send.
-  if (Takers(request).size() > 1) return PlanLanes{PathLane(request, path)};
+  const bool racks_limit =
+      request.cluster.rack_bytes_per_second > 0 || request.cluster.shared_by_racks != nullptr;
+  // What several requestors take of racks' links is not in the program.
+  if (Takers(request).size() > 1 && racks_limit) return PlanLanes{PathLane(request, path)};
   const double path_rate = RateOfPath(request, path);
   const auto row_bytes = static_cast<double>(request.grid.bytes * request.equation.rows());
   if (kPlanningShare * row_bytes / path_rate < kLeastPlanningSeconds) {

@@ -16,8 +16,8 @@ namespace ecpipe {
 class FlowNetwork {
  public:
   static constexpr int kMaxHelpers = 255;
-  // Uplink, downlink, pair, out of a rack, into a rack.
-  static constexpr size_t kMaxLimitsOfArc = 5;
+  // Uplink, downlink, pair, out of a rack, into a rack, from rack to rack.
+  static constexpr size_t kMaxLimitsOfArc = 6;
 
   // Every slice needs `needed` of the helpers. 1 <= needed <= helpers <= kMaxHelpers.
   FlowNetwork(int helpers, int needed)

@@ -2,6 +2,8 @@
 #include "coordinator/planning/trees/tree_packing.h"
 
 #include <algorithm>
+#include <cmath>
+#include <deque>
 #include <limits>
 #include <random>
 
@@ -25,22 +27,13 @@ class Packer {
   }
 
   void Run() {
-    // Prices of a vertex jump about; between them and the best ones so far lies what is needed.
-    constexpr double kSmoothing = 0.7;
-    double smoothing = kSmoothing;
-    int failures = 0;
-    while (!OutOfTime() && failures < kMostFailures) {
-      const std::vector<double> prices = failures > 1 ? Shaken() : Between(smoothing);
-      if (Try(failures == 0 ? cheapest_.Find(prices) : cheapest_.FindThoroughly(prices), prices)) {
-        smoothing = kSmoothing;
-        failures = 0;
-      } else if (smoothing > 0) {
-        smoothing = smoothing > 0.3 ? smoothing - 0.3 : 0;
-      } else {
-        ++failures;
-      }
-      if (NearBound() && Confirmed()) break;
-    }
+    // Where all is done soon, weights would only cost time.
+    constexpr double kShareBeforeWeights = 0.25;
+    if (Generate([&] { return HasUsed(kShareBeforeWeights); }) || OutOfTime()) return;
+    const PackingProgram before = program_;
+    StartByWeights();
+    Generate([&] { return OutOfTime(); });
+    if (program_.rate() < before.rate()) program_ = before;
   }
 
   TreePacking Take() {
@@ -62,13 +55,86 @@ class Packer {
  private:
   static constexpr int kMostFailures = 6;
 
+  // Adds trees until the packing is near its bound, no better tree is found, or `ends` says so.
+  // Returns false in this last case.
+  template <typename Ends>
+  bool Generate(const Ends& ends) {
+    // Prices of a vertex jump about; between them and the best ones so far lies what is needed.
+    constexpr double kSmoothing = 0.7;
+    double smoothing = kSmoothing;
+    int failures = 0;
+    while (failures < kMostFailures) {
+      if (ends()) return false;
+      const std::vector<double> prices = failures > 1 ? Shaken() : Between(smoothing);
+      if (Try(failures == 0 ? cheapest_.Find(prices) : cheapest_.FindThoroughly(prices), prices)) {
+        smoothing = kSmoothing;
+        failures = 0;
+      } else if (smoothing > 0) {
+        smoothing = smoothing > 0.3 ? smoothing - 0.3 : 0;
+      } else {
+        ++failures;
+      }
+      if (NearBound() && Confirmed()) break;
+    }
+    return true;
+  }
+
+  // Where pairs are what is full, the program has a hundred of them and more, and its prices say
+  // little before all of these are. Multiplicative weights have good prices after some hundred
+  // cheap steps: the limits of each tree in turn become dearer, by ever less. The last of these
+  // trees are what the program begins anew with.
+  void StartByWeights() {
+    constexpr int kRounds = 400;
+    constexpr double kFirst = 1;
+    constexpr double kLast = 0.05;
+    constexpr int kKept = 60;
+    const double fading = std::pow(kLast / kFirst, 1.0 / kRounds);
+    std::vector<double> prices;
+    for (const double limit : network_.limits()) prices.push_back(1 / limit);
+    std::deque<InTree> last;
+    double dearer = kFirst;
+    for (int round = 0; round < kRounds && !OutOfTime(); ++round, dearer *= fading) {
+      PricedTree cheapest = cheapest_.Find(prices);
+      TakeBound(prices, cheapest.price);
+      MakeDearer(cheapest.tree, dearer, &prices);
+      if (std::find(last.begin(), last.end(), cheapest.tree) != last.end()) continue;
+      last.push_back(std::move(cheapest.tree));
+      if (last.size() > kKept) last.pop_front();
+    }
+    program_ = PackingProgram(network_.limits());
+    for (InTree& tree : last) {
+      std::vector<LimitUse> uses = UsesOf(network_, tree);
+      if (program_.Offer(uses, static_cast<uint32_t>(found_.size()))) {
+        found_.push_back({std::move(tree), std::move(uses)});
+      }
+    }
+  }
+
+  // The limit that the tree uses most of, by `share` of its price; others by less.
+  void MakeDearer(const InTree& tree, double share, std::vector<double>* prices) const {
+    const std::vector<LimitUse> uses = UsesOf(network_, tree);
+    const auto used = [&](const LimitUse& use) { return use.times / network_.limits()[use.limit]; };
+    double most = 0;
+    for (const LimitUse& use : uses) most = std::max(most, used(use));
+    double dearest = 0;
+    for (const LimitUse& use : uses) {
+      double& price = (*prices)[use.limit];
+      price *= 1 + share * used(use) / most;
+      dearest = std::max(dearest, price * network_.limits()[use.limit]);
+    }
+    constexpr double kDearest = 1e100;
+    if (dearest < kDearest) return;
+    for (double& price : *prices) price /= kDearest;
+  }
+
   uint64_t steps() const { return cheapest_.steps() + program_.steps(); }
 
-  bool OutOfTime() const {
+  bool HasUsed(double share) const {
     const auto used = static_cast<double>(steps());
-    return used > static_cast<double>(options_.most_steps) ||
-           used * program_.rate() > options_.most_steps_at_rate_1;
+    return used > share * static_cast<double>(options_.most_steps) ||
+           used * program_.rate() > share * options_.most_steps_at_rate_1;
   }
+  bool OutOfTime() const { return HasUsed(1); }
 
   bool NearBound() const { return bound_ <= program_.rate() * (1 + options_.gap); }
 

@@ -208,6 +208,41 @@ TEST_F(KnownLinksTest, SeveralLinksShowWhatANodeCanDo) {
   EXPECT_EQ(Links(view).Between("b", "a"), 1000);
 }
 
+TEST_F(KnownLinksTest, TwoStreamsShowWhatTheyShare) {
+  ClusterView view;
+  view.nodes = {{.node = "a", .rack = "/x"},
+                {.node = "b", .rack = "/x"},
+                {.node = "c", .rack = "/y"},
+                {.node = "d", .rack = "/y"}};
+  view.default_bytes_per_second = 1000;
+  const std::map<std::string, std::string> racks = {
+      {"a", "/x"}, {"b", "/x"}, {"c", "/y"}, {"d", "/y"}};
+  for (const char* from : {"a", "b"}) {
+    for (const char* to : {"c", "d"}) speeds_.RecordProbe(from, {to, 300, 1, 0}, true);
+  }
+  speeds_.RecordTogether({{"a", "c", 160}, {"b", "c", 150}}, racks);
+  speeds_.RecordTogether({{"a", "c", 290}, {"a", "d", 290}}, racks);
+  speeds_.FillIn(&view);
+  EXPECT_EQ(Links(view).Down("c"), 310) << "two had no more than one";
+  EXPECT_EQ(Links(view).Up("a"), 1000) << "two had twice as much: the link is faster";
+  EXPECT_EQ(Links(view).Down("d"), 1000) << "one stream shows nothing";
+  EXPECT_EQ(Links(view).BetweenRacks("/x", "/y"), 0) << "the streams met at a node";
+  EXPECT_EQ(Links(view).Between("a", "c"), 300) << "shared streams lower nothing";
+  speeds_.RecordTogether({{"a", "c", 150}, {"b", "d", 170}}, racks);
+  speeds_.FillIn(&view);
+  EXPECT_EQ(Links(view).BetweenRacks("/x", "/y"), 320);
+  EXPECT_EQ(Links(view).BetweenRacks("/y", "/x"), 0);
+  size_t shared = 0;
+  for (const LinkEstimate& estimate : speeds_.Measured()) shared += estimate.shared ? 1 : 0;
+  EXPECT_EQ(shared, 2u);
+  speeds_.RecordTogether({{"a", "c", 300}, {"b", "d", 280}}, racks);
+  speeds_.FillIn(&view);
+  EXPECT_EQ(Links(view).BetweenRacks("/x", "/y"), 0) << "what was found last counts";
+  speeds_.RecordTogether({{"a", "c", 1}, {"a", "e", 1}}, racks);
+  speeds_.FillIn(&view);
+  EXPECT_EQ(Links(view).Up("a"), 1000) << "what the stream to e has alone is not known";
+}
+
 TEST_F(KnownLinksTest, ALargeTableIsCopiedOnceASecond) {
   for (int i = 0; i < 1000; ++i) speeds_.RecordProbe("a", {std::to_string(i), 1000, 1, 0}, true);
   EXPECT_EQ(Measured("a", "999"), 1000);

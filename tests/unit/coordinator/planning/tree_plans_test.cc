@@ -85,17 +85,20 @@ std::vector<uint8_t> Flow(const RepairPlan& plan, const PlanLane& lane,
   return sums.back();
 }
 
-// Each hop but the last is sent to one other, and no node is there twice.
-void ExpectInTree(const PlanLane& lane, size_t helpers) {
-  ASSERT_EQ(lane.hops.size(), helpers + 1);
+// Each hop but the last is sent to one other, and no node is there twice. The last helper sends to
+// all requestors.
+void ExpectInTree(const PlanLane& lane, size_t helpers, size_t requestors = 1) {
+  ASSERT_EQ(lane.hops.size(), helpers + requestors);
   std::set<std::string> nodes;
   std::multiset<int> senders;
   for (const PlanHop& hop : lane.hops) {
     EXPECT_TRUE(nodes.insert(hop.node).second) << hop.node;
     for (const PlanInput& input : hop.inputs) senders.insert(input.from_hop);
   }
-  for (int i = 0; i < static_cast<int>(helpers); ++i) EXPECT_EQ(senders.count(i), 1u);
-  EXPECT_EQ(lane.hops.back().node, "R");
+  const int last = static_cast<int>(helpers) - 1;
+  for (int i = 0; i < last; ++i) EXPECT_EQ(senders.count(i), 1u);
+  EXPECT_EQ(senders.count(last), requestors);
+  EXPECT_EQ(lane.hops.back().node[0], 'R');
 }
 
 void ExpectRebuilds(const PlanRequest& request, Random& random) {
@@ -139,6 +142,38 @@ TEST(TreePlans, RebuildSeveralBlocksForOneRequestor) {
   }
 }
 
+// What leaves the last helper are the lost blocks, each for its own requestor; and more trees than
+// the best path.
+TEST(TreePlans, RebuildSeveralBlocksForAsManyRequestors) {
+  Random random(20260423);
+  std::vector<double> gains;
+  for (int round = 0; round < 20; ++round) {
+    PlanRequest request = RequestFor("rs(14,10)", {0, 12}, 2000);
+    request.requestors = {"R", "R2"};
+    RandomLinks(random, &request);
+    request.cluster.rack_bytes_per_second = 0;
+    const RepairPlan plan = MakePlan(request).value();
+    const std::vector<uint8_t> stripe = Stripe(random, *request.code);
+    for (const PlanLane& lane : plan.lanes) {
+      ASSERT_NO_FATAL_FAILURE(ExpectInTree(lane, 10, 2));
+      for (size_t i = 0; i < 2; ++i) {
+        PlanLane to_one = lane;
+        to_one.hops.resize(11);
+        to_one.hops[10] = lane.hops[10 + i];
+        EXPECT_EQ(to_one.hops[10].node, request.requestors[i]);
+        const std::vector<uint8_t> rows = Flow(plan, to_one, stripe);
+        EXPECT_EQ(rows[i], stripe[static_cast<size_t>(plan.failed[i])]);
+      }
+    }
+    const double flow = EstimateCost(plan, request.cluster).seconds;
+    request.scheme = "rp-weighted";
+    gains.push_back(EstimateCost(MakePlan(request).value(), request.cluster).seconds / flow);
+    EXPECT_GE(gains.back(), 0.99);
+  }
+  std::sort(gains.begin(), gains.end());
+  EXPECT_GE(gains[gains.size() / 2], 1.5);
+}
+
 // Without a code, as in a repair that parity verifies, the helpers are those of the equation.
 TEST(TreePlans, KeepToTheHelpersOfTheEquation) {
   Random random(20260418);
@@ -178,6 +213,28 @@ TEST(TreePlans, AreNoSlowerThanAPath) {
   }
   std::sort(gains.begin(), gains.end());
   EXPECT_GE(gains[gains.size() / 2], 1.5);
+}
+
+// What repairs in flight have of links is not there: busy nodes send less, and all is slower.
+TEST(TreePlans, LeaveAloneWhatOthersHaveOfLinks) {
+  Random random(20260422);
+  for (int round = 0; round < 10; ++round) {
+    PlanRequest request = RequestFor("rs(14,10)", {0}, 2000);
+    RandomLinks(random, &request);
+    const auto cost = [&] { return EstimateCost(MakePlan(request).value(), request.cluster); };
+    const auto sent_by_busy = [](const PlanCost& of) {
+      uint64_t bytes = 0;
+      for (const NodeLoad& load : of.loads) {
+        if (load.node == "N1" || load.node == "N2" || load.node == "N3") bytes += load.up_bytes;
+      }
+      return bytes;
+    };
+    const PlanCost idle = cost();
+    for (const size_t node : {1, 2, 3}) request.cluster.nodes[node].shares = {0.2, 0.2};
+    const PlanCost busy = cost();
+    EXPECT_LE(sent_by_busy(busy), sent_by_busy(idle)) << "round " << round;
+    EXPECT_GE(busy.seconds, idle.seconds * 0.98) << "plans are within a percent or two of the best";
+  }
 }
 
 TEST(TreePlans, ASingleSliceTakesOneTree) {

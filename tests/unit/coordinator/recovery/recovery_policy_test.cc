@@ -89,6 +89,22 @@ TEST_F(RecoveryPolicyTest, WhatCannotBeRepairedIsPlacedToLearnWhy) {
   EXPECT_THAT(nowhere->impossible, HasSubstr("every live node"));
 }
 
+TEST(RecoveryLoads, LeaveAShareOfEachLink) {
+  RecoveryLoads loads;
+  const std::vector<NodeLoad> first = {{"a", 100, 0}, {"b", 100, 100}};
+  loads.Begin(first);
+  loads.Begin({{"b", 0, 50}});
+  const auto left = loads.LeftOfLinks();
+  EXPECT_EQ(left.size(), 2u);
+  EXPECT_EQ(left.at("a").up, 0.5);
+  EXPECT_EQ(left.at("a").down, 1);
+  EXPECT_EQ(left.at("b").up, 0.5);
+  EXPECT_DOUBLE_EQ(left.at("b").down, 1.0 / 3);
+  loads.End(first);
+  EXPECT_FALSE(loads.LeftOfLinks().contains("a"));
+  EXPECT_EQ(loads.LeftOfLinks().at("b").down, 0.5);
+}
+
 TEST_F(RecoveryPolicyTest, SuspectsTakeABlockOnlyIfNobodyElseCan) {
   suspects_ = {"e"};
   for (int i = 0; i < 2; ++i) loads_.Begin({{"f", 0, 0}});

@@ -7,6 +7,7 @@
 
 #include <future>
 #include <limits>
+#include <thread>
 
 #include "unit/coordinator/fakes.h"
 
@@ -136,6 +137,28 @@ TEST_F(LinkProberTest, WhatIsRefused) {
   EXPECT_TRUE(refused({{"a", "b"}}, 9));
   EXPECT_TRUE(refused({{"a", "b"}}, 10'001));
   EXPECT_EQ(helpers_.rounds, 0);
+}
+
+TEST_F(LinkProberTest, ComparesStreamsThatShareANode) {
+  for (const char* from : {"a", "b"}) speeds_.RecordProbe(from, {"c", 2500, 1, 0}, true);
+  auto running = std::async(std::launch::async, [&] {
+    return prober_->Probe({{"a", "c"}, {"b", "c"}}, 1000, LinkProber::Kind::kWhatIsShared);
+  });
+  while (Rounds() == 0) std::this_thread::yield();
+  Answer();
+  const auto round = running.get();
+  ASSERT_TRUE(round.ok()) << round.status();
+  EXPECT_EQ(round->rest_seconds, 2) << "a node may have had twice the bytes";
+  const std::vector<LinkEstimate> known = speeds_.Measured();
+  ASSERT_EQ(known.size(), 3u);
+  EXPECT_EQ(known[0].bytes_per_second, 2500) << "the links by themselves are as fast as before";
+  EXPECT_EQ(known[2].to, "c");
+  EXPECT_EQ(known[2].from, "");
+  EXPECT_EQ(known[2].bytes_per_second, 2000) << "of 5000";
+  clock_.Advance(std::chrono::seconds(3));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      prober_->Probe({{"a", "c"}, {"b", "c"}, {"d", "c"}}, 1000, LinkProber::Kind::kWhatIsShared)
+          .status()));
 }
 
 TEST_F(LinkProberTest, ANodeThatCannotTakePartDoesNotEndTheRound) {

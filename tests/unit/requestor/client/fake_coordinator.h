@@ -60,7 +60,7 @@ class FakeCoordinator : public CoordinatorApi {
   absl::Status ChangeRecovery(uint64_t, RecoveryChange) override { return NotFaked(); }
   absl::StatusOr<std::vector<RecoveryView>> Recoveries(uint64_t) override { return NotFaked(); }
   absl::StatusOr<ProbeReport> ProbeLinks(const std::vector<std::pair<std::string, std::string>>&,
-                                         uint64_t) override {
+                                         uint64_t, ProbeKind) override {
     return NotFaked();
   }
   absl::StatusOr<std::vector<LinkSpeed>> Links() override { return NotFaked(); }
