@@ -205,6 +205,7 @@ class Recoveries(unittest.TestCase):
     def held_half_way(self) -> tuple[str, Daemon]:
         """A recovery that has taken its first MiB and waits, and a helper that has more to send and
         cannot, since nobody takes it."""
+        before = self.node_bytes_sent()
         name = self.begin(self.long, 2, hold_at=MIB)
         self.chunkserver.hear("held", name)
         working: list[str] = []
@@ -217,7 +218,15 @@ class Recoveries(unittest.TestCase):
                 working, since = now, time.monotonic()
             return bool(working) and time.monotonic() - since > STILL
         wait_until(stand_still, HANG, "helpers that cannot go on")
-        return name, self.cluster.helpers[working[0]]
+        # One that is far from the requestor may have sent all: those behind it hold it.
+        left, node = max((before[node] + len(self.long.chunk(2).content) - sent, node)
+                         for node, sent in self.node_bytes_sent().items() if node in working)
+        self.assertGreater(left, 2 * MIB)
+        return name, self.cluster.helpers[node]
+
+    def node_bytes_sent(self) -> dict[str, int]:
+        return {node: status["data_bytes_sent"]
+                for node, status in self.cluster.node_status().items()}
 
     def test_reads_of_a_mib_until_the_end(self) -> None:
         exact, tiny, short = (self.make(51, 32 * ROW), self.make(52, 1),
