@@ -10,6 +10,7 @@
 #include "coordinator/edge/port_check.h"
 #include "coordinator/planning/scheme.h"
 #include "model/block_id.h"
+#include "model/plan/features.h"
 #include "rpc/access.h"
 #include "rpc/convert/facts_proto.h"
 #include "rpc/convert/part_proto.h"
@@ -56,6 +57,10 @@ absl::Status CheckStripe(const Stripe& stripe, CodeCache* codes) {
     if (place.node.empty()) return bad("block " + place.block_id + " names no node");
   }
   return absl::OkStatus();
+}
+
+Features FeaturesOf(const google::protobuf::RepeatedPtrField<std::string>& names) {
+  return FeaturesNamed({names.begin(), names.end()});
 }
 
 template <typename Rows>
@@ -128,6 +133,7 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   node.block_count = request->inventory().block_count();
   node.block_bytes = request->inventory().block_bytes();
   node.failed_roots = FailedRootsOf(request->inventory());
+  node.features = FeaturesOf(request->node().features());
   response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);
   *response->mutable_limits() = LimitsFor(node.node_id);
   return ToGrpc(repairs_->Register(node));
@@ -206,8 +212,9 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
                                                  const v1::BeginRepairRequest* request,
                                                  v1::BeginRepairResponse* response) {
   if (absl::Status may = CheckMayStore(context, request->target()); !may.ok()) return ToGrpc(may);
-  const absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
+  absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
   if (!wanted.ok()) return ToGrpc(wanted.status());
+  wanted->features = FeaturesOf(request->features());
   if (!request->resume().corrupt_block_id().empty()) {
     repairs_->ReportCorrupt("", request->resume().repair_id(), request->resume().corrupt_block_id(),
                             request->resume().status_message());
@@ -263,8 +270,9 @@ grpc::Status CoordinatorServiceImpl::GetRepair(grpc::ServerContext*,
 grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
                                                    const v1::ExplainRepairRequest* request,
                                                    v1::ExplainRepairResponse* response) {
-  const absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
+  absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
   if (!wanted.ok()) return ToGrpc(wanted.status());
+  wanted->features = FeaturesOf(request->features());
   const absl::StatusOr<PlannedRepair> planned = repairs_->Explain(*wanted);
   if (!planned.ok()) return ToGrpc(planned.status());
   response->set_scheme(planned->plan.scheme);

@@ -16,6 +16,7 @@
 #include "coordinator/planning/plan_cost.h"
 #include "coordinator/planning/wanted_blocks.h"
 #include "coordinator/store/catalog.h"
+#include "model/plan/features.h"
 #include "model/plan/repair_plan.h"
 #include "model/plan/slices_left.h"
 
@@ -45,6 +46,7 @@ struct RepairRequest {
   std::vector<std::string> helper_order;
   std::optional<SlicesLeft> left;      // for another attempt: the slices that are still missing
   std::optional<Verification> verify;  // none: the default
+  Features features = OwnFeatures();   // that the requestor's part may need
   bool background = false;             // nobody waits for the bytes; see docs/design/012-limits.md
 };
 
@@ -90,6 +92,12 @@ class RepairPlanner {
   // Fills in the wanted range in `planned`, and returns the request to the planner.
   absl::StatusOr<PlanRequest> MakeRequest(const RepairRequest& request, const WantedBlocks& wanted,
                                           const Refused& refused, PlannedRepair* planned);
+  // Plans with what all who take part have. `used`: the request that led to the plan.
+  absl::StatusOr<PlannedRepair> PlanForAll(RepairRequest request, const WantedBlocks& wanted,
+                                           Refused refused, PlanRequest* used);
+  // Changes what is asked for, if somebody in the plan lacks what its part needs; false: nobody
+  // does. FAILED_PRECONDITION: the requestor does, and there is no other plan for it.
+  absl::StatusOr<bool> GiveWay(const RepairPlan& plan, RepairRequest* request, Refused* refused);
   absl::Status Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
                    PlannedRepair* planned);
   // The wanted range of blocks of these lengths: within the longest, and to its end without a

@@ -13,6 +13,7 @@
 #include "helper/store/hdfs_store.h"
 #include "helper/store/plain_store.h"
 #include "helper/store/qfs/qfs_store.h"
+#include "model/plan/features.h"
 #include "net/endpoint_address.h"
 #include "net/redis_transport.h"
 #include "net/tcp_socket.h"
@@ -219,6 +220,7 @@ absl::Status HelperServer::StartControlPlane() {
   options.node.set_redis_address(config_.redis_address);
   options.node.set_incarnation(NewIncarnation());
   options.node.set_storage_id(store_->storage_id());
+  for (const std::string& name : FeatureNames(OwnFeatures())) options.node.add_features(name);
   options.pulse = [this] {
     return CoordinatorClient::Pulse{sessions_->counts().active_sessions, sessions_->draining(),
                                     limiter_.rate(), sessions_->max_sessions()};

@@ -26,6 +26,7 @@ struct CommonArguments {
   bool json = false;
   bool quiet = false;     // no progress
   double timeout_s = 10;  // without progress
+  std::string test_features;
 };
 
 struct ReadArguments {

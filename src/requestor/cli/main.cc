@@ -10,6 +10,7 @@
 #include "base/process/version.h"
 #include "base/status.h"
 #include "codec/kernel_check.h"
+#include "model/plan/features.h"
 #include "model/systems/hdfs_block.h"
 #include "requestor/cli/commands.h"
 #include "requestor/cli/exit_codes.h"
@@ -60,11 +61,11 @@ class CommandLine {
     app_.add_flag("--json", common_.json, "Print the result as JSON");
     app_.add_flag("-q,--quiet", common_.quiet, "Show no progress");
     app_.add_option("--timeout", common_.timeout_s,
-                    "Give up after so many seconds without progress\n"
-                    "or an answer")
+                    "Give up after so many seconds without an answer")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.05, 86400.0))
         ->capture_default_str();
+    app_.add_option("--test-features", common_.test_features)->group("");  // see ActAsOlder
     app_.set_version_flag("--version", std::string("ecpipe ") + Version());
     AddRepairCommands();
     AddRecoverNodeCommand();
@@ -83,6 +84,7 @@ class CommandLine {
       return app_.exit(error) == 0 ? kExitOk : kExitUsage;
     }
     absl::Status status = CheckKernel();
+    if (!common_.test_features.empty()) status.Update(ActAsOlder(common_.test_features));
     if (status.ok()) status = command_();
     if (!status.ok()) std::fprintf(stderr, "ecpipe: %s\n", StatusText(status).c_str());
     return ExitCodeFor(status);
@@ -119,7 +121,7 @@ class CommandLine {
   static void AddTarget(CLI::App* app, RepairTarget& target, Blocks blocks) {
     const bool one = blocks == Blocks::kOne;
     app->add_option("BLOCK", target.block_ids,
-                    one ? "Id of the block" : "Ids of the blocks; all must belong to one stripe")
+                    one ? "Id of the block" : "Ids of the blocks; all of one stripe")
         ->type_name("ID")
         ->required()
         ->transform(CanonicalBlockId)
@@ -267,8 +269,7 @@ class CommandLine {
         ->required();
     recover
         ->add_option("--to", recovery_.request.hosts,
-                     "Nodes that may store rebuilt blocks; default: all\n"
-                     "live nodes")
+                     "Nodes that may store rebuilt blocks; default: all")
         ->option_text("NODE,...")
         ->delimiter(',')
         ->allow_extra_args(false);
@@ -300,8 +301,7 @@ class CommandLine {
         ->add_option("--delay", recovery_.request.delay_seconds,
                      "Rebuild nothing before the node has been silent\n"
                      "for so long, because most nodes come back;\n"
-                     "default: the coordinator's delay_seconds, which\n"
-                     "is 120 unless configured")
+                     "default: the coordinator's delay_seconds")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.0, 604800.0));
     recover->add_flag("--even-if-live", recovery_.even_if_live,
