@@ -33,16 +33,25 @@ absl::StatusOr<std::unique_ptr<BlockStore>> OpenStore(const HelperConfig& config
   return OpenPlainStore(config.roots, config.checksums);
 }
 
+Endpoint::Options EndpointOptions(const EndpointConfig& config, bool insecure,
+                                  std::shared_ptr<TlsContext> tls) {
+  return {.address = config.address,
+          .mode = config.mode,
+          .max_connections = config.max_connections,
+          .access = {.allow_users = config.allow_users,
+                     .allow_groups = config.allow_groups,
+                     .first_users = config.first_users,
+                     .cookie = config.cookie,
+                     .cookie_mode = config.cookie_mode},
+          .insecure = insecure,
+          .tls = std::move(tls),
+          .session = {}};
+}
+
 absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config, bool insecure,
                                                         const RequestorOptions& requestor) {
   ECPIPE_ASSIGN_OR_RETURN(RepairSourceFactory sources, RequestorSources(requestor));
-  return Endpoint::Start({.address = config.address,
-                          .mode = config.mode,
-                          .max_connections = config.max_connections,
-                          .insecure = insecure,
-                          .tls = requestor.tls,
-                          .session = {}},
-                         std::move(sources));
+  return Endpoint::Start(EndpointOptions(config, insecure, requestor.tls), std::move(sources));
 }
 
 void AddEndpointMetrics(MetricsServer* metrics, Endpoint* endpoint) {
@@ -121,7 +130,7 @@ absl::Status CheckBound(const HelperConfig& config, const std::string& key,
 }  // namespace
 
 absl::Status HelperServer::Check(const HelperConfig& config) {
-  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
+  ECPIPE_ASSIGN_OR_RETURN(const auto tls, TlsContext::CreateIfEnabled(config.tls));
   const bool protected_by_tls = config.tls.enabled();
   for (const std::string& address : {config.control_address, config.data_address}) {
     ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config.insecure || protected_by_tls));
@@ -134,7 +143,7 @@ absl::Status HelperServer::Check(const HelperConfig& config) {
     ECPIPE_RETURN_IF_ERROR(Annotate(CheckListenAddress(address, config.insecure), key));
   }
   if (config.endpoint.address.empty()) return absl::OkStatus();
-  return CheckEndpointAddress(config.endpoint.address, config.insecure || protected_by_tls);
+  return Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls));
 }
 
 absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperConfig& config) {
@@ -330,9 +339,8 @@ bool HelperServer::Drain() {
 }
 
 absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
-  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
-  ECPIPE_RETURN_IF_ERROR(
-      CheckEndpointAddress(config.endpoint.address, config.insecure || config.tls.enabled()));
+  ECPIPE_ASSIGN_OR_RETURN(const auto tls, TlsContext::CreateIfEnabled(config.tls));
+  ECPIPE_RETURN_IF_ERROR(Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls)));
   if (config.metrics_address.empty()) return absl::OkStatus();
   return Annotate(CheckListenAddress(config.metrics_address, config.insecure), "metrics.listen");
 }
