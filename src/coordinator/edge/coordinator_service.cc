@@ -122,6 +122,8 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   if (absl::Status own = CheckSpeaksFor(context, request->node().node_id()); !own.ok()) {
     return ToGrpc(own);
   }
+  const absl::Status storage = CheckSpeaksForStorage(context, request->node().storage_id());
+  if (!storage.ok()) return ToGrpc(storage);
   NodeRecord node;
   node.node_id = request->node().node_id();
   node.rack = request->node().rack();
@@ -134,6 +136,10 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   node.block_bytes = request->inventory().block_bytes();
   node.failed_roots = FailedRootsOf(request->inventory());
   node.features = FeaturesOf(request->node().features());
+  if (context != nullptr) {
+    const absl::Status fits = addresses_.Check(node, context->peer());
+    if (!fits.ok()) return ToGrpc(fits);
+  }
   response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);
   *response->mutable_limits() = LimitsFor(node.node_id);
   return ToGrpc(repairs_->Register(node));

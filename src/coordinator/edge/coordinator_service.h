@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "coordinator/edge/address_rule.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
 #include "coordinator/repairs/repair_coordinator.h"
@@ -32,7 +33,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
                          LinkProber* prober, Catalog* catalog, StripeSources sources,
                          Journal* journal, LimitBook* limits, const DefaultLimits& defaults,
-                         const Transports& transports)
+                         const Transports& transports, AddressRule addresses)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
@@ -41,7 +42,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         journal_(journal),
         limits_(limits),
         defaults_(defaults),
-        transports_(transports) {}
+        transports_(transports),
+        addresses_(std::move(addresses)) {}
 
   grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
                         v1::RegisterResponse* response) override;
@@ -117,6 +119,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   LimitBook* const limits_;
   const DefaultLimits defaults_;
   const Transports transports_;
+  const AddressRule addresses_;
   CodeCache codes_;
 };
 

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_journal.h"
+#include "rpc/audit_log.h"
 
 namespace ecpipe {
 
@@ -87,9 +88,14 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
       CoordinatorServiceImpl::Transports{config.default_transport,
-                                         config.insecure || tls == nullptr});
-  ECPIPE_ASSIGN_OR_RETURN(
-      server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
+                                         config.insecure || tls == nullptr},
+      config.addresses);
+  std::shared_ptr<AuditLog> audit;  // shared with the calls
+  if (!config.audit_path.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config.audit_path));
+  }
+  ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls, audit),
+                                                         server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->StartMetrics(config));
   server->StartLoops();
   return server;

@@ -18,6 +18,7 @@
 #include "net/redis_transport.h"
 #include "net/tcp_socket.h"
 #include "net/tcp_transport.h"
+#include "rpc/audit_log.h"
 
 namespace ecpipe {
 namespace {
@@ -210,9 +211,13 @@ absl::Status HelperServer::StartControlPlane() {
   service_ = std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), [this] {
     if (shares_rate_) coordinator_->HeartbeatNow();
   });
+  std::shared_ptr<AuditLog> audit;  // shared with the calls
+  if (!config_.audit_path.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config_.audit_path));
+  }
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
-                            return RpcServer::Start(config_.control_address, RpcSecurity(tls_),
-                                                    service_.get());
+                            return RpcServer::Start(config_.control_address,
+                                                    RpcSecurity(tls_, audit), service_.get());
                           }));
 
   CoordinatorClient::Options options;

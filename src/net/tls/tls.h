@@ -33,6 +33,8 @@ class TlsSession {
   // then call again. UNAUTHENTICATED: the peer is refused, with the reason. UNAVAILABLE: it has
   // gone.
   absl::StatusOr<bool> Handshake();
+  // The node that the peer's certificate names, after the handshake.
+  const std::string& peer_node() const;
   // The event that the handshake waits for: POLLIN or POLLOUT.
   short wanted_events() const;
 
@@ -70,6 +72,11 @@ class TlsContext {
   std::unique_ptr<TlsSession> Dial(int fd, const std::string& node);
   // The accepting end. The peer must have one of these roles.
   std::unique_ptr<TlsSession> Accept(int fd, const std::set<Role>& roles);
+
+  // Whether a peer's certificate, as PEM, is on a list of revoked ones. For the control plane,
+  // whose own handshakes know no lists: it asks at each call, so that connections that are open end
+  // too.
+  bool Revoked(const std::string& pem);
 
   const TlsFiles& files() const { return files_; }
 
