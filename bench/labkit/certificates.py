@@ -31,6 +31,10 @@ class Certificates:
         """Certificates for these NAME=ROLE,...; new ones for names that have one."""
         run([MAKE_CERTS, self.directory, *pairs])
 
+    def revoke(self, names: Sequence[str]) -> None:
+        """They are in crl.pem from then on."""
+        run([MAKE_CERTS, "--revoke", self.directory, *names])
+
     def settings(self, name: str) -> dict[str, str]:
         """The section [tls] of a daemon."""
         return {"ca": str(self.directory / "ca.pem"),

@@ -6,6 +6,7 @@
 # installed. What qemu does not show: the speed, and the memory order of real cores.
 set -euo pipefail
 
+[[ ${1:-} != --help ]] || { echo "usage: $0 BUILD_DIRECTORY" && exit 0; }
 [[ $# -eq 1 ]] || { echo "usage: $0 BUILD_DIRECTORY" >&2 && exit 2; }
 repository=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1"

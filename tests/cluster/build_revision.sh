@@ -2,8 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the programs of another revision, for versions_test.py --old-bin DIR/build/release/bin.
 set -eu
+usage="Usage: $0 REVISION DIR"
+if [ "${1:-}" = --help ]; then
+  echo "$usage"
+  exit 0
+fi
 if [ $# -ne 2 ]; then
-  echo "usage: $0 REVISION DIR" >&2
+  echo "$usage" >&2
   exit 2
 fi
 git worktree add --detach "$2" "$1"

@@ -32,21 +32,23 @@ size_t ShareOf(size_t max_connections, double share) {
   return std::max<size_t>(1, static_cast<size_t>(static_cast<double>(max_connections) * share));
 }
 
-absl::StatusOr<std::set<uid_t>> UsersNamed(const std::vector<std::string>& names) {
+absl::StatusOr<std::set<uid_t>> UsersNamed(const std::string& key,
+                                           const std::vector<std::string>& names) {
   std::set<uid_t> users;
   for (const std::string& name : names) {
     const passwd* const found = ::getpwnam(name.c_str());  // at the start: nobody else asks
-    if (found == nullptr) return absl::InvalidArgumentError("there is no user " + name);
+    if (found == nullptr) return absl::InvalidArgumentError(key + ": there is no user " + name);
     users.insert(found->pw_uid);
   }
   return users;
 }
 
-absl::StatusOr<std::set<gid_t>> GroupsNamed(const std::vector<std::string>& names) {
+absl::StatusOr<std::set<gid_t>> GroupsNamed(const std::string& key,
+                                            const std::vector<std::string>& names) {
   std::set<gid_t> groups;
   for (const std::string& name : names) {
     const group* const found = ::getgrnam(name.c_str());
-    if (found == nullptr) return absl::InvalidArgumentError("there is no group " + name);
+    if (found == nullptr) return absl::InvalidArgumentError(key + ": there is no group " + name);
     groups.insert(found->gr_gid);
   }
   return groups;
@@ -98,27 +100,22 @@ absl::Status EndpointAccess::Check(const Options& options, const std::string& ad
     return absl::InvalidArgumentError("allow_users and allow_groups are for Unix sockets: " +
                                       address + " does not tell which user calls; use a cookie");
   }
-  if (!where.tcp && !options.cookie.empty()) {
-    return absl::InvalidArgumentError("a cookie is for tcp; the users of " + address +
-                                      " are known without it");
-  }
   if (options.cookie_mode != kOwnerMode && options.cookie_mode != kServiceFileMode) {
     return absl::InvalidArgumentError("cookie_mode must be 0600, or 0640 for the file's group");
   }
-  ECPIPE_RETURN_IF_ERROR(Annotate(UsersNamed(options.allow_users).status(), "allow_users"));
-  ECPIPE_RETURN_IF_ERROR(Annotate(UsersNamed(options.first_users).status(), "first_users"));
-  return Annotate(GroupsNamed(options.allow_groups).status(), "allow_groups");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<EndpointAccess> EndpointAccess::Create(const Options& options,
                                                       const std::string& address) {
   ECPIPE_RETURN_IF_ERROR(Check(options, address));
   EndpointAccess access;
-  ECPIPE_ASSIGN_OR_RETURN(access.users_, UsersNamed(options.allow_users));
-  ECPIPE_ASSIGN_OR_RETURN(access.groups_, GroupsNamed(options.allow_groups));
-  ECPIPE_ASSIGN_OR_RETURN(access.first_, UsersNamed(options.first_users));
+  ECPIPE_ASSIGN_OR_RETURN(const EndpointAddress where, ParseEndpointAddress(address));
+  ECPIPE_ASSIGN_OR_RETURN(access.users_, UsersNamed("allow_users", options.allow_users));
+  ECPIPE_ASSIGN_OR_RETURN(access.groups_, GroupsNamed("allow_groups", options.allow_groups));
+  ECPIPE_ASSIGN_OR_RETURN(access.first_, UsersNamed("first_users", options.first_users));
   if (access.first_.empty()) access.first_.insert(::geteuid());
-  if (!options.cookie.empty()) {
+  if (where.tcp && !options.cookie.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(access.secret_, WriteSecret(options.cookie, options.cookie_mode));
   }
   return access;

@@ -39,10 +39,9 @@ class EndpointAccess {
     uint32_t cookie_mode = 0600;
   };
 
-  // INVALID_ARGUMENT: a user or group does not exist; users are named and the endpoint is on TCP,
-  // or a cookie and it is not; others could read the cookie.
+  // INVALID_ARGUMENT: users are named and the endpoint is on TCP, or others could read the cookie.
   static absl::Status Check(const Options& options, const std::string& address);
-  // The same, and writes the cookie.
+  // The same, or a user or group does not exist on this host. Writes the cookie, if it is on TCP.
   static absl::StatusOr<EndpointAccess> Create(const Options& options, const std::string& address);
 
   // PERMISSION_DENIED: the user may not ask.
