@@ -26,13 +26,15 @@ test_packages=(openssh-server clang-19 clang-tidy-19 libclang-rt-19-dev llvm-19 
 package_packages=(help2man lintian debootstrap systemd-container)
 # The Java module in integrations/hdfs and its tests.
 hdfs_packages=(openjdk-17-jdk-headless maven)
+# What tests/arm64/codec_test.sh compiles with, and runs in.
+arm64_packages=(g++-aarch64-linux-gnu qemu-user)
 
 usage() {
   cat <<'USAGE'
 Usage: deploy/install-deps.sh [--list | --missing] [build] [run] [lab] [test] [package]
-                              [hdfs]
+                              [hdfs] [arm64]
 
-Installs the Debian packages of the named groups (default: all but package and hdfs).
+Installs the Debian packages of the named groups (default: all but the last three).
   --list     print the packages and install nothing
   --missing  the same, of those that are not installed
 Needs root, or sudo, only when a package is missing.
@@ -107,6 +109,7 @@ main() {
       test) packages+=("${test_packages[@]}") ;;
       package) packages+=("${package_packages[@]}") ;;
       hdfs) packages+=("${hdfs_packages[@]}") ;;
+      arm64) packages+=("${arm64_packages[@]}") ;;
       --list | --missing) list=${argument#--} ;;
       -h | --help) usage && exit 0 ;;
       *) usage >&2 && die "unknown argument: $argument" ;;

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Sequence
+from typing import Mapping, Sequence
 
 from .process import run
 
@@ -18,14 +18,22 @@ class Certificates:
 
     directory: Path
 
-    def make_for_cluster(self, coordinator: str, requestor: str, nodes: Sequence[str]) -> None:
-        """For all programs of a cluster; its requestor is an operator as well."""
+    def make_for_cluster(self, coordinator: str, requestor: str, nodes: Sequence[str],
+                         storages: Mapping[str, str] | None = None) -> None:
+        """For all programs of a cluster; its requestor is an operator as well. `storages`: the
+        storage ids of nodes that have one."""
+        ids = storages or {}
         self.make([f"{coordinator}=coordinator", f"{requestor}=requestor,operator",
-                   *(f"{node}=helper" for node in nodes)])
+                   *(f"{node}=helper" + (f",storage:{ids[node]}" if node in ids else "")
+                     for node in nodes)])
 
     def make(self, pairs: Sequence[str]) -> None:
         """Certificates for these NAME=ROLE,...; new ones for names that have one."""
         run([MAKE_CERTS, self.directory, *pairs])
+
+    def revoke(self, names: Sequence[str]) -> None:
+        """They are in crl.pem from then on."""
+        run([MAKE_CERTS, "--revoke", self.directory, *names])
 
     def settings(self, name: str) -> dict[str, str]:
         """The section [tls] of a daemon."""

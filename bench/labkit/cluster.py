@@ -357,6 +357,10 @@ class Cluster:
         """Of the requestor endpoint there."""
         return self.base(node) / "run" / f"{node}.sock"
 
+    def cookie_of(self, node: str) -> Path:
+        """What an endpoint on TCP wants to be shown."""
+        return self.base(node) / "run" / f"{node}.cookie"
+
     def data_dir(self) -> Path:
         return self.work_dir / "data"
 
@@ -439,7 +443,10 @@ class Cluster:
         if self._with_redis:
             redis, address = self._start_redis(node)
             settings["redis"] = {"address": address}
-        return Helper(settings=merged(settings, self._helper_settings), root=root, redis=redis,
+        settings = merged(settings, self._helper_settings)
+        if settings.get("endpoint", {}).get("address", "").startswith("tcp:"):
+            settings["endpoint"] = {"cookie": str(self.cookie_of(node)), **settings["endpoint"]}
+        return Helper(settings=settings, root=root, redis=redis,
                       **self._daemon_fields(node, "ecpipe-helper"))
 
     def _make_endpoint(self) -> EcpipeDaemon:

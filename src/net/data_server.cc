@@ -33,8 +33,7 @@ StreamSocket ConnectionSlot::Take() {
 // The server's thread. All of its state is its own.
 class DataServer::Loop {
  public:
-  explicit Loop(DataServer* server)
-      : server_(*server), unmatched_(server->options_.max_unmatched) {
+  explicit Loop(DataServer* server) : server_(*server), unmatched_(server->options_.max_unmatched) {
     Control(EPOLL_CTL_ADD, server_.wakeup_.fd(), EPOLLIN, &server_.wakeup_);
     Control(EPOLL_CTL_ADD, server_.listener_.get(), EPOLLIN, &accept_pause_);
   }
@@ -246,9 +245,8 @@ absl::StatusOr<std::unique_ptr<DataServer>> DataServer::Start(const std::string&
   if (!wakeup.valid()) return ErrnoStatus(errno, "make an eventfd for data port " + address);
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return ErrnoStatus(errno, "make an epoll set for data port " + address);
-  return std::unique_ptr<DataServer>(new DataServer(std::move(listener), std::move(epoll),
-                                                    std::move(wakeup), FormatHostPort(bound),
-                                                    options));
+  return std::unique_ptr<DataServer>(new DataServer(
+      std::move(listener), std::move(epoll), std::move(wakeup), FormatHostPort(bound), options));
 }
 
 DataServer::DataServer(UniqueFd listener, UniqueFd epoll, Wakeup wakeup, std::string address,
@@ -269,10 +267,12 @@ DataServer::~DataServer() {
   thread_.join();
 }
 
-absl::Status DataServer::Expect(const Hello& hello, std::shared_ptr<ConnectionSlot> slot) {
+absl::Status DataServer::Expect(const Hello& hello, std::shared_ptr<ConnectionSlot> slot,
+                                const std::string& certificate) {
   {
     MutexLock lock(&mutex_);
-    if (!expected_.try_emplace(hello.edge, Expected{hello.token, std::move(slot)}).second) {
+    const Expected expected{hello.token, certificate, std::move(slot)};
+    if (!expected_.try_emplace(hello.edge, expected).second) {
       return absl::AlreadyExistsError("the data port already expects a connection for this stream");
     }
     refusals_.remove_if([&](const Refusal& refusal) { return refusal.hello.edge == hello.edge; });
@@ -304,6 +304,9 @@ bool DataServer::HandOver(const Hello& hello, StreamSocket& socket) {
   MutexLock lock(&mutex_);
   const auto found = expected_.find(hello.edge);
   if (found == expected_.end() || !SameToken(found->second.token, hello.token)) return false;
+  const std::string& certificate = found->second.certificate;
+  // A token that another node has got hold of. Who closes it is the deadline, as for a wrong token.
+  if (socket.has_tls() && !certificate.empty() && socket.peer_node() != certificate) return false;
   found->second.slot->Put(std::move(socket));  // still locked: who is not expected has come
   expected_.erase(found);
   return true;

@@ -70,9 +70,11 @@ class DataServer {
   // The numeric "host:port" that the server listens on.
   const std::string& address() const { return address_; }
 
-  // Puts the next connection that shows `hello` into `slot`, once. ALREADY_EXISTS if the edge is
+  // Puts the next connection that shows `hello` into `slot`, once; with TLS only one whose
+  // certificate names this node, unless that is empty. ALREADY_EXISTS if the edge is
   // already expected. Thread-safe, like Refuse and Forget.
-  absl::Status Expect(const Hello& hello, std::shared_ptr<ConnectionSlot> slot);
+  absl::Status Expect(const Hello& hello, std::shared_ptr<ConnectionSlot> slot,
+                      const std::string& certificate = "");
   // Takes an Expect() back: a connection that shows `hello` within the handshake timeout gets
   // `farewell` (at most an error frame) and is closed. Returns false if the connection came before
   // and is in its slot.
@@ -87,6 +89,7 @@ class DataServer {
  private:
   struct Expected {
     EdgeToken token;
+    std::string certificate;
     std::shared_ptr<ConnectionSlot> slot;  // shared: with the edge's owner
   };
   struct Refusal {

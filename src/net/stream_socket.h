@@ -35,6 +35,8 @@ class StreamSocket {
   void UseTls(std::unique_ptr<TlsSession> tls) { tls_ = std::move(tls); }
   // See TlsSession; true at once without TLS.
   absl::StatusOr<bool> Handshake();
+  // With TLS, after the handshake: as PeerIdentity::node.
+  const std::string& peer_node() const { return tls_->peer_node(); }
   short handshake_events() const { return tls_ == nullptr ? POLLOUT : tls_->wanted_events(); }
 
   // Returns the number of bytes read, 0 when the peer has ended, or -1 with errno. Fewer bytes than

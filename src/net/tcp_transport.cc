@@ -353,7 +353,10 @@ class TcpTransport : public Transport {
       return absl::FailedPreconditionError("this process has no data port to send from");
     }
     auto slot = std::make_shared<ConnectionSlot>(std::move(wakeup));
-    ECPIPE_RETURN_IF_ERROR(server_->Expect(Hello{output.edge, output.token}, slot));
+    // A requestor's name is none of a certificate.
+    const bool is_node = output.node.find(':') == std::string::npos;
+    ECPIPE_RETURN_IF_ERROR(
+        server_->Expect(Hello{output.edge, output.token}, slot, is_node ? output.node : ""));
     return std::make_unique<TcpSender>(server_, output, std::move(slot));
   }
 

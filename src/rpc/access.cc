@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "rpc/audit_log.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
@@ -85,14 +86,31 @@ std::string Holder(const PeerIdentity& caller) {
 
 class AccessCheck : public grpc::AuthMetadataProcessor {
  public:
+  AccessCheck(std::shared_ptr<TlsContext> tls, std::shared_ptr<AuditLog> audit)
+      : tls_(std::move(tls)), audit_(std::move(audit)) {}
+
   bool IsBlocking() const override { return false; }
 
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
                        OutputMetadata*) override {
     const auto path = metadata.find(":path");
     if (path == metadata.end()) return ToGrpc(absl::PermissionDeniedError("the call has no name"));
-    return ToGrpc(CheckAccess({path->second.data(), path->second.size()}, IdentityOf(*context)));
+    const std::string call(path->second.data(), path->second.size());
+    const PeerIdentity caller = IdentityOf(*context);
+    absl::Status may = CheckAccess(call, caller);
+    for (const grpc::string_ref& pem :
+         context->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME)) {
+      if (tls_->Revoked({pem.data(), pem.size()})) {
+        may = absl::UnauthenticatedError("the certificate of '" + caller.node + "' is revoked");
+      }
+    }
+    if (!may.ok() && audit_ != nullptr) audit_->Write(CallerText(caller), "", call, "", may);
+    return ToGrpc(may);
   }
+
+ private:
+  const std::shared_ptr<TlsContext> tls_;  // shared with the data plane
+  const std::shared_ptr<AuditLog> audit_;  // shared with the server; may be null
 };
 
 }  // namespace
@@ -110,11 +128,17 @@ absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller) {
                                      Holder(caller));
 }
 
-std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck() {
-  return std::make_shared<AccessCheck>();
+std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::shared_ptr<TlsContext> tls,
+                                                             std::shared_ptr<AuditLog> audit) {
+  return std::make_shared<AccessCheck>(std::move(tls), std::move(audit));
 }
 
-std::optional<PeerIdentity> CallerOf(const grpc::ServerContext* context) {
+std::string CallerText(const std::optional<PeerIdentity>& caller) {
+  if (!caller) return "-";
+  return caller->node + " (" + RoleNames(caller->roles) + ")";
+}
+
+std::optional<PeerIdentity> CallerOf(const grpc::ServerContextBase* context) {
   if (context == nullptr) return std::nullopt;
   const std::shared_ptr<const grpc::AuthContext> auth = context->auth_context();
   const auto types = auth->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
@@ -130,6 +154,16 @@ absl::Status CheckSpeaksFor(const grpc::ServerContext* context, const std::strin
   return absl::PermissionDeniedError("only a certificate of '" + node +
                                      "' may speak for that node; the caller's is of '" +
                                      caller->node + "'");
+}
+
+absl::Status CheckSpeaksForStorage(const grpc::ServerContext* context,
+                                   const std::string& storage_id) {
+  const std::optional<PeerIdentity> caller = CallerOf(context);
+  const bool any = !caller || storage_id.empty() || caller->storages.empty();
+  if (any || caller->storages.contains(storage_id)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "the certificate of '" + caller->node + "' names storage ids, but not '" + storage_id +
+      "'; make one with storage:" + storage_id + " (deploy/make-certs.sh)");
 }
 
 absl::Status CheckHasRole(const grpc::ServerContext* context, Role role, const std::string& what) {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "net/tls/peer_identity.h"
+#include "net/tls/tls.h"
 
 namespace grpc {
 class AuthMetadataProcessor;
@@ -19,21 +19,34 @@ class AuthMetadataProcessor;
 
 namespace ecpipe {
 
+class AuditLog;
+
 // Whether a caller with this identity may make the call "/package.Service/Method".
 // PERMISSION_DENIED names the call, the roles that may make it and those of the caller. No role may
 // make a call that is not in the table.
 absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller);
 
-// Makes a server check each call in this way, before it reads the arguments.
-std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck();
+// Makes a server check each call in this way, before it reads the arguments: also that the caller's
+// certificate is not revoked. `audit`, which may be null, hears of each refusal.
+std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::shared_ptr<TlsContext> tls,
+                                                             std::shared_ptr<AuditLog> audit);
+
+// Who a call came from, for logs: "node-7 (helper)", or "-" without TLS.
+std::string CallerText(const std::optional<PeerIdentity>& caller);
 
 // The caller's identity, from its certificate. Nothing without TLS, and nothing for a null context:
 // then the call comes from this process, because gRPC gives every call a context.
-std::optional<PeerIdentity> CallerOf(const grpc::ServerContext* context);
+std::optional<PeerIdentity> CallerOf(const grpc::ServerContextBase* context);
 
 // For calls in which a node speaks for itself: PERMISSION_DENIED unless the caller's certificate is
 // that of `node`. OK without TLS.
 absl::Status CheckSpeaksFor(const grpc::ServerContext* context, const std::string& node);
+
+// For a helper that says to be beside this node of a storage system: PERMISSION_DENIED if its
+// certificate names storage ids and not this one. OK if it names none, for an empty name, and
+// without TLS.
+absl::Status CheckSpeaksForStorage(const grpc::ServerContext* context,
+                                   const std::string& storage_id);
 
 // For forms of a call that need another role than the table says: PERMISSION_DENIED unless the
 // caller has `role`; `what` names the form in the message. OK without TLS.

@@ -21,7 +21,7 @@ std::chrono::system_clock::time_point AsDeadline(Duration timeout) {
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const RpcSecurity& security,
-                                           Role server) {
+                                           Role server, const std::string& node) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   // Despite its name this is how long one attempt to connect may take. A busy host needs more than
@@ -34,7 +34,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Rpc
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   // A table of links or a page of stripes may have more than the usual 4 MiB.
   arguments.SetMaxReceiveMessageSize(64 << 20);
-  return grpc::CreateCustomChannel(address, security.ForChannel(server), arguments);
+  return grpc::CreateCustomChannel(address, security.ForChannel(server, node), arguments);
 }
 
 void AwaitReconnection(grpc::Channel* channel, Duration patience, const std::stop_token& stop) {

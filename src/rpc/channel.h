@@ -18,9 +18,9 @@ namespace ecpipe {
 
 // A channel that comes back quickly when its server restarts: gRPC's own reconnect back-off grows
 // to two minutes, far longer than a repair may wait. With TLS the server must have the role
-// `server`.
+// `server`, and be this node unless that is empty.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const RpcSecurity& security,
-                                           Role server);
+                                           Role server, const std::string& node = "");
 
 // Call this before a call that is repeated until it succeeds: it waits up to `patience` for a lost
 // connection to come back, and returns at once if the connection is not lost, or soon when `stop`

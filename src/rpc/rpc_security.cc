@@ -19,7 +19,9 @@ namespace tls = grpc::experimental;
 // Looks at the server's role instead of its host name: nodes move, and have several addresses.
 class RoleVerifier : public tls::ExternalCertificateVerifier {
  public:
-  explicit RoleVerifier(Role wanted) : wanted_(wanted) {}
+  // `node`: that the server must be; empty: any.
+  RoleVerifier(Role wanted, std::string node, std::shared_ptr<TlsContext> tls)
+      : wanted_(wanted), node_(std::move(node)), tls_(std::move(tls)) {}
 
   bool Verify(tls::TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
               grpc::Status* status) override {
@@ -34,12 +36,23 @@ class RoleVerifier : public tls::ExternalCertificateVerifier {
             : grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
                            "the server's certificate lacks the role " + RoleName(wanted_) +
                                "; it has " + (peer.roles.empty() ? "none" : RoleNames(peer.roles)));
+    if (status->ok() && !node_.empty() && peer.node != node_) {
+      *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                             "the server's certificate is of node '" + peer.node + "', but node '" +
+                                 node_ + "' was expected");
+    }
+    if (status->ok() && tls_->Revoked({request->peer_cert().data(), request->peer_cert().size()})) {
+      *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                             "the certificate of '" + peer.node + "' is revoked");
+    }
     return true;
   }
   void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
 
  private:
   const Role wanted_;
+  const std::string node_;
+  const std::shared_ptr<TlsContext> tls_;  // shared with the data plane
 };
 
 }  // namespace
@@ -53,8 +66,10 @@ struct RpcSecurity::Files {
   const std::shared_ptr<tls::FileWatcherCertificateProvider> provider;
 };
 
-RpcSecurity::RpcSecurity(const std::shared_ptr<TlsContext>& tls)
-    : files_(tls == nullptr ? nullptr : std::make_unique<const Files>(tls->files())) {}
+RpcSecurity::RpcSecurity(std::shared_ptr<TlsContext> tls, std::shared_ptr<AuditLog> audit)
+    : tls_(std::move(tls)),
+      audit_(std::move(audit)),
+      files_(tls_ == nullptr ? nullptr : std::make_unique<const Files>(tls_->files())) {}
 RpcSecurity::~RpcSecurity() = default;
 
 std::shared_ptr<grpc::ServerCredentials> RpcSecurity::ForServer() const {
@@ -64,17 +79,19 @@ std::shared_ptr<grpc::ServerCredentials> RpcSecurity::ForServer() const {
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   std::shared_ptr<grpc::ServerCredentials> credentials = tls::TlsServerCredentials(options);
-  credentials->SetAuthMetadataProcessor(MakeAccessCheck());
+  credentials->SetAuthMetadataProcessor(MakeAccessCheck(tls_, audit_));
   return credentials;
 }
 
-std::shared_ptr<grpc::ChannelCredentials> RpcSecurity::ForChannel(Role server) const {
+std::shared_ptr<grpc::ChannelCredentials> RpcSecurity::ForChannel(Role server,
+                                                                  const std::string& node) const {
   if (files_ == nullptr) return grpc::InsecureChannelCredentials();
   tls::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(files_->provider);
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
-  options.set_certificate_verifier(tls::ExternalCertificateVerifier::Create<RoleVerifier>(server));
+  options.set_certificate_verifier(
+      tls::ExternalCertificateVerifier::Create<RoleVerifier>(server, node, tls_));
   options.set_check_call_host(false);
   return tls::TlsCredentials(options);
 }

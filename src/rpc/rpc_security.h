@@ -11,21 +11,29 @@
 
 namespace ecpipe {
 
+class AuditLog;
+
 // The security of the control plane: mutual TLS, or none. New connections use changed certificate
 // files within two seconds. Thread-safe.
 class RpcSecurity {
  public:
   // Null: plain text.
-  explicit RpcSecurity(const std::shared_ptr<TlsContext>& tls);
+  explicit RpcSecurity(std::shared_ptr<TlsContext> tls, std::shared_ptr<AuditLog> audit = nullptr);
   ~RpcSecurity();
 
   // Callers must have a certificate; access.h says what they may call.
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
-  // For channels to servers of this role. Which host they are on does not matter.
-  std::shared_ptr<grpc::ChannelCredentials> ForChannel(Role server) const;
+  // For channels to servers of this role, and with this node's certificate unless `node` is empty.
+  // Which host they are on does not matter.
+  std::shared_ptr<grpc::ChannelCredentials> ForChannel(Role server,
+                                                       const std::string& node = "") const;
+
+  const std::shared_ptr<AuditLog>& audit() const { return audit_; }
 
  private:
   struct Files;
+  const std::shared_ptr<TlsContext> tls_;     // shared with the data plane; null: plain text
+  const std::shared_ptr<AuditLog> audit_;     // shared with the server's calls; may be null
   const std::unique_ptr<const Files> files_;  // null: plain text
 };
 

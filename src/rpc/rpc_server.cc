@@ -24,6 +24,7 @@
 #include "base/unique_fd.h"
 #include "base/wakeup.h"
 #include "net/tcp_socket.h"
+#include "rpc/audit_log.h"
 
 namespace ecpipe {
 
@@ -187,6 +188,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& a
   SetLimits(&builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watches;
   watches.push_back(CallerLimits::Watch(callers));
+  if (security.audit() != nullptr) watches.push_back(AuditLog::Watch(security.audit()));
   builder.experimental().SetInterceptorCreators(std::move(watches));
   builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();

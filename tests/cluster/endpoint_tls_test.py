@@ -37,7 +37,8 @@ class EndpointOverTls(unittest.TestCase):
             if index != 0:
                 cls.sources[index] = [uuid]
         cls.certificates = Certificates(cls.work / "certificates")
-        cls.certificates.make_for_cluster(COORDINATOR, REQUESTOR, cls.nodes)
+        cls.certificates.make_for_cluster(COORDINATOR, REQUESTOR, cls.nodes,
+                                          {node: f"uuid-of-{node}" for node in cls.nodes})
         cls.cluster = cls.enterClassContext(Cluster(
             case.BIN_DIR, cls.work, cls.nodes, certificates=cls.certificates,
             helper_settings={"helper": {"store": "hdfs"}}))

@@ -125,8 +125,19 @@ class HdfsBlocks(unittest.TestCase):
         group = self.put(Group(ROW + 5, cell=CELL, number=60))
         for node in self.nodes[:3]:
             answer = read(self.cluster.helpers[node].ready["endpoint"], group, 4,
-                          self.sources(group, 4), scheme="rp", client="a test")
+                          self.sources(group, 4), scheme="rp", client="a test",
+                          cookie=self.cluster.cookie_of(node).read_text().strip())
             self.assertEqual(answer.content, group.blocks[4])
+
+    def test_an_endpoint_on_tcp_wants_its_cookie(self) -> None:
+        group = self.put(Group(ROW + 5, cell=CELL, number=61))
+        node = self.nodes[0]
+        for shown in ({}, {"cookie": "0" * 64}):
+            with self.assertRaises(EndpointError) as refused:
+                read(self.cluster.helpers[node].ready["endpoint"], group, 4,
+                     self.sources(group, 4), **shown)
+            self.assertEqual(refused.exception.code, "UNAUTHENTICATED")
+        self.assertEqual(self.cluster.cookie_of(node).stat().st_mode & 0o777, 0o600)
 
     def test_a_replica_elsewhere_is_used(self) -> None:
         group = self.put(Group(ROW + 5, cell=CELL, number=65))

@@ -19,11 +19,11 @@ from pathlib import Path
 import case
 import qfs_test
 from case import HANG, sha256
-from fake_metaserver import FakeMetaServer
+from labkit.qfs.metaserver import FakeMetaServer
 from labkit.cluster import node_names
 from labkit.daemon import Daemon
 from labkit.process import wait_until
-from qfs_file import PARITIES, QfsFile, rows_of, times
+from labkit.qfs.chunk_files import PARITIES, QfsFile, rows_of, times
 
 NODES = 10
 ROW = qfs_test.ROW

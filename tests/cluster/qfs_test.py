@@ -56,8 +56,8 @@ class QfsChunks(unittest.TestCase):
             coordinator_settings={"qfs": {"metaservers": [cls.metaserver.address],
                                           "fresh_seconds": 0.1},
                                   "timeouts": {"dead_after_seconds": 3.0}},
+            endpoints=True,
             helper_settings={"helper": {"store": "qfs", "report_seconds": 0.5},
-                             "endpoint": {"address": "tcp:127.0.0.1:0"},
                              "timeouts": {"stall_seconds": 3.0, "drain_seconds": 5.0}}))
 
     def directory(self, node: str) -> Path:

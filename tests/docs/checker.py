@@ -32,9 +32,9 @@ LONE_KEY_SPAN = re.compile(r"^(?P<section>helper|coordinator|topology|limits|tim
 # Which daemon a table belongs to; helper and coordinator have some of one name.
 TABLES = {
     "coordinator": ("coordinator", "defaults", "topology", "hdfs", "qfs", "recovery", "probe",
-                    "limits", "timeouts", "log", "web", "tls"),
+                    "limits", "timeouts", "log", "web", "tls", "audit"),
     "helper": ("helper", "listen", "redis", "endpoint", "limits", "timeouts", "log", "web",
-               "tls"),
+               "tls", "audit"),
     "requestor": ("requestor", "endpoint", "log", "web", "tls"),
 }
 # What a fragment leaves out.

@@ -12,8 +12,10 @@ from labkit.certificates import Certificates
 class EtcEcpipe:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        Certificates(folder / "tls").make(
-            ["head=coordinator", "node-1=helper,requestor", "client-1=requestor"])
+        certificates = Certificates(folder / "tls")
+        certificates.make(["head=coordinator", "node-1=helper,requestor", "client-1=requestor",
+                           "stolen=helper"])
+        certificates.revoke(["stolen"])
         (folder / "racks.txt").write_text("node-1 /r1\n")
         (folder / "links.txt").write_text("node-1 node-2 100\n")
 

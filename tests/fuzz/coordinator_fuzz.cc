@@ -233,7 +233,7 @@ class World {
   HdfsSource hdfs_{&repairs_.nodes(), &repairs_.corrupt(), nullptr, true, &clock_};
   CoordinatorServiceImpl service_{
       &repairs_, &recoveries_,  &prober_, &catalog_, StripeSources({&hdfs_}),
-      &journal_, limits_.get(), {},       {}};
+      &journal_, limits_.get(), {},       {},        AddressRule::Create({}).value()};
 };
 
 bool Prepare() {

@@ -95,6 +95,9 @@ std::string RepairText(const ecpipe_qfs_chunk& chunk, int64_t bytes, const Setti
   if (!settings.scheme.empty()) text += "scheme " + settings.scheme + "\n";
   if (!settings.client.empty()) text += "client " + settings.client + "\n";
   if (settings.background) text += "background 1\n";
+  if (const std::string cookie = ReadCookie(settings); !cookie.empty()) {
+    text += "cookie " + cookie + "\n";
+  }
   return text;
 }
 

@@ -107,6 +107,7 @@ Failure Set(const std::string& key, const std::string& value, Settings* settings
   if (key == "retry-ms") return SetMillis(value, 0, &settings->retry_ms);
   if (key == "scheme") return SetWord(value, &settings->scheme);
   if (key == "client") return SetWord(value, &settings->client);
+  if (key == "cookie") return SetWord(value, &settings->cookie);
   if (key == "background") return SetFlag(value, &settings->background);
   if (key == "insecure") return SetFlag(value, insecure);
   return Bad("'" + key + "' is not a known key");
@@ -131,6 +132,18 @@ std::string Trimmed(const std::string& text) {
 }
 
 }  // namespace
+
+std::string ReadCookie(const Settings& settings) {
+  constexpr size_t kSecretBytes = 64;
+  char secret[kSecretBytes];
+  if (settings.cookie.empty()) return "";
+  const ecpipe::UniqueFd file(::open(settings.cookie.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() || ::read(file.get(), secret, sizeof secret) != sizeof secret) return "";
+  for (const char c : secret) {
+    if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) return "";
+  }
+  return std::string(secret, sizeof secret);
+}
 
 Failure SystemFailure(int code, const std::string& what, int error_number,
                       const std::string& advice) {

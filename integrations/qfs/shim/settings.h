@@ -25,9 +25,14 @@ struct Settings {
   std::string scheme;
   std::string client = "qfs";
   bool background = true;
+  std::string cookie;  // a path: the secret of an endpoint on TCP; empty: none
 
   bool tls() const { return !tls_ca.empty(); }
 };
+
+// What the cookie file says now; empty without one, or if it cannot be read: the endpoint then says
+// what it wants.
+std::string ReadCookie(const Settings& settings);
 
 // INVALID_ARGUMENT: "NAME:LINE: what".
 Failure ParseSettings(const std::string& text, const std::string& name, Settings* settings);

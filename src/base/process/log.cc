@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "base/bytes/utf8_text.h"
 #include "base/mutex.h"
+#include "base/process/log_line.h"
 #include "base/status.h"
 
 namespace ecpipe {
@@ -101,12 +102,17 @@ std::string Quoted(const std::string& value) {
 
 }  // namespace
 
+std::string LogLine(const std::string& words, std::initializer_list<LogField> fields) {
+  std::string line = TimeNow() + words;
+  for (const LogField& field : fields) {
+    line += (line.back() == ' ' ? "" : " ") + std::string(field.first) + "=" + Quoted(field.second);
+  }
+  return line + "\n";
+}
+
 void Log(LogLevel level, const char* event, std::initializer_list<LogField> fields) {
   if (level < least_level) return;
-  std::string line = TimeNow() + NameOf(level).in_line + " " + event;
-  for (const LogField& field : fields)
-    line += std::string(" ") + field.first + "=" + Quoted(field.second);
-  WriteLine(line + "\n");
+  WriteLine(LogLine(NameOf(level).in_line + std::string(" ") + event, fields));
 }
 
 absl::Status SetLogLevel(const std::string& name) {

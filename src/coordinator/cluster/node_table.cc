@@ -87,6 +87,14 @@ absl::StatusOr<RegisterOutcome> NodeTable::Register(NodeRecord record, TimePoint
 }
 
 absl::Status NodeTable::CheckAddressesAreFree(const NodeRecord& record, TimePoint now) const {
+  for (const std::string& other : WithStorage(record.storage_id)) {
+    const bool live = State(other, now) != NodeState::kDead;
+    if (record.storage_id.empty() || other == record.node_id || !live) continue;
+    return absl::AlreadyExistsError("register node " + record.node_id + ": node " + other +
+                                    ", which is live, has storage id " + record.storage_id +
+                                    " already; if its disks have moved, it is taken once the "
+                                    "helper there has ended");
+  }
   for (const std::string& address : {record.control_address, record.data_address}) {
     for (auto entry = by_address_.lower_bound({address, ""});
          entry != by_address_.end() && entry->first == address; ++entry) {

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "model/plan/features.h"
 
 namespace ecpipe {
 
@@ -34,6 +35,7 @@ struct NodeRecord {
   uint32_t max_sessions = 0;           // the limit that holds at the helper; 0: not known yet
   TimePoint last_heartbeat{};          // set by the table; every call of the helper counts as one
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
+  Features features = OwnFeatures();      // that its parts may need; a record made here has ours
   bool remembered = false;                // set by AddDead: it has not registered since the start
   bool told_dead = false;                 // set by the table: TakeTurns has told of its death
   // Set by the table: the incarnation before this one, if that was not dead yet; otherwise 0.

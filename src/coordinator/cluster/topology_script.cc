@@ -142,6 +142,7 @@ absl::StatusOr<std::string> RackOfOutput(std::string text) {
 }
 
 absl::StatusOr<std::string> TopologyScript::RackOf(const std::string& host) {
+  constexpr size_t kMaxHosts = 20'000;  // twice as many as nodes can be registered
   if (host.empty() || host.front() == '-') {
     return absl::InvalidArgumentError("'" + host + "' is not a host that " + path_ +
                                       " can be asked about");
@@ -153,6 +154,7 @@ absl::StatusOr<std::string> TopologyScript::RackOf(const std::string& host) {
   absl::StatusOr<std::string> rack = Run(path_, host, Clock::System().Now() + timeout_);
   if (!rack.ok()) return Annotate(rack.status(), path_ + " " + host);
   MutexLock lock(&mutex_);
+  if (racks_.size() >= kMaxHosts) racks_.erase(racks_.begin());  // asked again if need be
   racks_[host] = *rack;
   return rack;
 }

@@ -95,7 +95,7 @@ BlockChecker::Decision BlockChecker::Check(const CorruptBlock& block) {
   if (!node || node->state == NodeState::kDead) {
     return {Verdict::kAskAgain, "the helper of its node does not answer"};
   }
-  return Judge(ask_(node->record.control_address, block.block_id, stop_.get_token()),
+  return Judge(ask_({block.node, node->record.control_address}, block.block_id, stop_.get_token()),
                Expected(block));
 }
 

@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "coordinator/cluster/corrupt_blocks.h"
 #include "coordinator/cluster/node_registry.h"
+#include "coordinator/repairs/helper_gateway.h"
 #include "coordinator/store/catalog.h"
 #include "model/corrupt_block.h"
 
@@ -23,9 +24,9 @@ namespace ecpipe {
 // keeps one disk of the cluster busy, and no more.
 class BlockChecker {
  public:
-  // Asks the helper at this address to read a block; HelperClient::CheckBlock's errors.
+  // Asks a helper to read a block; HelperClient::CheckBlock's errors.
   using Ask = std::function<absl::StatusOr<WholeBlock>(
-      const std::string& control_address, const std::string& block_id, const std::stop_token&)>;
+      const HelperAddress& helper, const std::string& block_id, const std::stop_token&)>;
 
   // All outlive the checker.
   BlockChecker(CorruptBlocks* corrupt, NodeRegistry* nodes, Catalog* catalog, const Clock* clock,

@@ -123,6 +123,13 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   coordinator.insecure = config.Bool("coordinator.insecure", false);
   coordinator.tls = ReadTlsFiles(config);
   coordinator.web = ReadWebOptions(config);
+  const auto addresses = AddressRule::Create(config.Strings("coordinator.node_addresses"));
+  if (addresses.ok()) {
+    coordinator.addresses = *addresses;
+  } else {
+    config.Reject("coordinator.node_addresses", std::string(addresses.status().message()));
+  }
+  coordinator.audit_path = config.String("audit.file", "");
   coordinator.log_level = ReadLogLevel(config);
   ReadDefaults(config, &coordinator);
   ReadTopology(config, &repairs);

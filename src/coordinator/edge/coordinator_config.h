@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "coordinator/edge/address_rule.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
 #include "coordinator/repairs/repair_coordinator.h"
@@ -23,6 +24,8 @@ struct CoordinatorConfig {
   std::string log_level;
   bool insecure = false;
   TlsFiles tls;
+  AddressRule addresses = AddressRule::Create({}).value();  // of helpers
+  std::string audit_path;                                   // empty: no audit log
   TransportKind default_transport = TransportKind::kTcp;
   double repair_bytes_per_second = 0;  // of all helpers together; 0: no limit
   RepairCoordinator::Options repairs;

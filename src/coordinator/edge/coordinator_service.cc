@@ -10,6 +10,7 @@
 #include "coordinator/edge/port_check.h"
 #include "coordinator/planning/scheme.h"
 #include "model/block_id.h"
+#include "model/plan/features.h"
 #include "rpc/access.h"
 #include "rpc/convert/facts_proto.h"
 #include "rpc/convert/part_proto.h"
@@ -56,6 +57,10 @@ absl::Status CheckStripe(const Stripe& stripe, CodeCache* codes) {
     if (place.node.empty()) return bad("block " + place.block_id + " names no node");
   }
   return absl::OkStatus();
+}
+
+Features FeaturesOf(const google::protobuf::RepeatedPtrField<std::string>& names) {
+  return FeaturesNamed({names.begin(), names.end()});
 }
 
 template <typename Rows>
@@ -129,6 +134,8 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   if (absl::Status own = CheckSpeaksFor(context, request->node().node_id()); !own.ok()) {
     return ToGrpc(own);
   }
+  const absl::Status storage = CheckSpeaksForStorage(context, request->node().storage_id());
+  if (!storage.ok()) return ToGrpc(storage);
   NodeRecord node;
   node.node_id = request->node().node_id();
   node.rack = request->node().rack();
@@ -141,6 +148,11 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   node.block_bytes = request->inventory().block_bytes();
   node.counting = request->inventory().counting();
   node.failed_roots = FailedRootsOf(request->inventory());
+  node.features = FeaturesOf(request->node().features());
+  if (context != nullptr) {
+    const absl::Status fits = addresses_.Check(node, context->peer());
+    if (!fits.ok()) return ToGrpc(fits);
+  }
   response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);
   *response->mutable_limits() = LimitsFor(node.node_id);
   return ToGrpc(repairs_->Register(node));
@@ -220,8 +232,9 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
                                                  const v1::BeginRepairRequest* request,
                                                  v1::BeginRepairResponse* response) {
   if (absl::Status may = CheckMayStore(context, request->target()); !may.ok()) return ToGrpc(may);
-  const absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
+  absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
   if (!wanted.ok()) return ToGrpc(wanted.status());
+  wanted->features = FeaturesOf(request->features());
   if (!request->resume().corrupt_block_id().empty()) {
     repairs_->ReportCorrupt("", request->resume().repair_id(), request->resume().corrupt_block_id(),
                             request->resume().status_message());
@@ -279,8 +292,9 @@ grpc::Status CoordinatorServiceImpl::GetRepair(grpc::ServerContext*,
 grpc::Status CoordinatorServiceImpl::ExplainRepair(grpc::ServerContext*,
                                                    const v1::ExplainRepairRequest* request,
                                                    v1::ExplainRepairResponse* response) {
-  const absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
+  absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
   if (!wanted.ok()) return ToGrpc(wanted.status());
+  wanted->features = FeaturesOf(request->features());
   const absl::StatusOr<PlannedRepair> planned = repairs_->Explain(*wanted);
   if (!planned.ok()) return ToGrpc(planned.status());
   response->set_scheme(planned->plan.scheme);

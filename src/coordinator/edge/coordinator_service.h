@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "coordinator/edge/address_rule.h"
 #include "coordinator/edge/block_checker.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
@@ -33,7 +34,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
                          LinkProber* prober, Catalog* catalog, StripeSources sources,
                          Journal* journal, LimitBook* limits, BlockChecker* checker,
-                         const DefaultLimits& defaults, const Transports& transports)
+                         const DefaultLimits& defaults, const Transports& transports,
+                         AddressRule addresses)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
@@ -43,7 +45,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         limits_(limits),
         checker_(checker),
         defaults_(defaults),
-        transports_(transports) {}
+        transports_(transports),
+        addresses_(std::move(addresses)) {}
 
   grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
                         v1::RegisterResponse* response) override;
@@ -130,6 +133,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   BlockChecker* const checker_;
   const DefaultLimits defaults_;
   const Transports transports_;
+  const AddressRule addresses_;
   CodeCache codes_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "coordinator/cluster/node_table.h"
 #include "rpc/channel.h"
 #include "rpc/convert/part_proto.h"
 #include "rpc/convert/progress_proto.h"
@@ -31,12 +32,16 @@ void AwaitAll(grpc::CompletionQueue* queue, size_t count) {
 
 }  // namespace
 
-HelperClient::Stub HelperClient::StubFor(const std::string& control_address) {
+HelperClient::Stub HelperClient::StubFor(const HelperAddress& helper) {
+  // Twice as many as nodes can be registered: nodes move, and are forgotten.
+  constexpr size_t kMaxStubs = 2 * NodeTable::kMaxNodes;
   MutexLock lock(&mutex_);
-  Stub& stub = stubs_[control_address];
+  const std::pair key(helper.control_address, tls_ ? helper.node : "");
+  if (!stubs_.contains(key) && stubs_.size() >= kMaxStubs) stubs_.erase(stubs_.begin());
+  Stub& stub = stubs_[key];
   if (stub == nullptr) {
     const std::shared_ptr<grpc::Channel> channel =
-        MakeChannel(control_address, security_, Role::kHelper);
+        MakeChannel(helper.control_address, security_, Role::kHelper, helper.node);
     channel->GetState(/*try_to_connect=*/true);  // ready before the first repair needs it
     stub = v1::HelperService::NewStub(channel);
   }
@@ -51,7 +56,7 @@ std::vector<absl::StatusOr<HelperGateway::Started>> HelperClient::StartParts(
   for (size_t i = 0; i < handouts.size(); ++i) {
     *calls[i].request.mutable_part() = PartToProto(handouts[i].part);
     SetTimeout(&calls[i].context, timeout);
-    stubs.push_back(StubFor(handouts[i].helper.control_address));
+    stubs.push_back(StubFor(handouts[i].helper));
     calls[i].reader = stubs[i]->AsyncStartPart(&calls[i].context, calls[i].request, &queue);
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
@@ -77,7 +82,7 @@ std::vector<absl::StatusOr<PartProgress>> HelperClient::AskParts(
     calls[i].request.set_repair_id(repair_id);
     calls[i].request.set_attempt(attempt);
     SetTimeout(&calls[i].context, timeout);
-    stubs.push_back(StubFor(helpers[i].control_address));
+    stubs.push_back(StubFor(helpers[i]));
     calls[i].reader = stubs[i]->AsyncGetPart(&calls[i].context, calls[i].request, &queue);
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
@@ -115,7 +120,7 @@ std::vector<absl::Status> HelperClient::EndParts(RepairId repair_id, uint32_t at
     calls[i].request.set_attempt(attempt);
     calls[i].request.set_keep(keep);
     SetTimeout(&calls[i].context, kTimeout);
-    stubs.push_back(StubFor(helpers[i].control_address));
+    stubs.push_back(StubFor(helpers[i]));
     calls[i].reader = stubs[i]->AsyncCancelRepair(&calls[i].context, calls[i].request, &queue);
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
@@ -135,7 +140,7 @@ std::vector<absl::StatusOr<HelperGateway::FoundBlocks>> HelperClient::FindBlocks
   for (size_t i = 0; i < questions.size(); ++i) {
     for (const std::string& id : questions[i].block_ids) calls[i].request.add_block_ids(id);
     SetTimeout(&calls[i].context, timeout);
-    stubs.push_back(StubFor(questions[i].helper.control_address));
+    stubs.push_back(StubFor(questions[i].helper));
     calls[i].reader = stubs[i]->AsyncFindBlocks(&calls[i].context, calls[i].request, &queue);
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
@@ -162,7 +167,7 @@ std::vector<absl::StatusOr<HelperGateway::FoundBlocks>> HelperClient::FindBlocks
   return answers;
 }
 
-absl::StatusOr<WholeBlock> HelperClient::CheckBlock(const std::string& control_address,
+absl::StatusOr<WholeBlock> HelperClient::CheckBlock(const HelperAddress& helper,
                                                     const std::string& block_id,
                                                     const std::stop_token& stop) {
   // 6 GB off a disk that gives 10 MB/s, as one that fails may.
@@ -173,17 +178,18 @@ absl::StatusOr<WholeBlock> HelperClient::CheckBlock(const std::string& control_a
   v1::CheckBlockRequest request;
   request.set_block_id(block_id);
   v1::CheckBlockResponse response;
-  const grpc::Status status = StubFor(control_address)->CheckBlock(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status, "the helper at " + control_address);
+  const grpc::Status status = StubFor(helper)->CheckBlock(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status, "node " + helper.node);
   return WholeBlock{response.bytes(), response.sha256(), response.has_checksums()};
 }
 
 void HelperClient::ForgetConnection(const std::string& control_address) {
   {
     MutexLock lock(&mutex_);
-    stubs_.erase(control_address);
+    std::erase_if(stubs_, [&](const auto& entry) { return entry.first.first == control_address; });
   }
-  StubFor(control_address);
+  // With TLS nobody says here which node it is: the first call connects.
+  if (!tls_) StubFor({.node = "", .control_address = control_address});
 }
 
 }  // namespace ecpipe

@@ -18,7 +18,8 @@ namespace ecpipe {
 class HelperClient : public HelperGateway {
  public:
   // `tls` null: plain text.
-  explicit HelperClient(const std::shared_ptr<TlsContext>& tls) : security_(tls) {}
+  explicit HelperClient(const std::shared_ptr<TlsContext>& tls)
+      : tls_(tls != nullptr), security_(tls) {}
 
   std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
                                                   Duration timeout) override;
@@ -36,19 +37,21 @@ class HelperClient : public HelperGateway {
   // Has the helper read a block from beginning to end, which may take minutes. DEADLINE_EXCEEDED
   // after ten of them, CANCELLED when `stop` is asked to stop. Other errors are those of
   // HelperService.CheckBlock.
-  absl::StatusOr<WholeBlock> CheckBlock(const std::string& control_address,
-                                        const std::string& block_id, const std::stop_token& stop);
+  absl::StatusOr<WholeBlock> CheckBlock(const HelperAddress& helper, const std::string& block_id,
+                                        const std::stop_token& stop);
 
  private:
   // Shared: a call under way keeps its stub when the connection is forgotten.
   using Stub = std::shared_ptr<v1::HelperService::Stub>;
-  Stub StubFor(const std::string& control_address);
+  Stub StubFor(const HelperAddress& helper);
   std::vector<absl::Status> EndParts(RepairId repair_id, uint32_t attempt,
                                      const std::vector<HelperAddress>& helpers, bool keep);
 
+  const bool tls_;
   const RpcSecurity security_;
   Mutex mutex_;
-  std::map<std::string, Stub> stubs_ ABSL_GUARDED_BY(mutex_);
+  // By address and node: with TLS a connection is to that node alone. Without, the node is empty.
+  std::map<std::pair<std::string, std::string>, Stub> stubs_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ecpipe

@@ -13,6 +13,7 @@
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/server.h"
 #include "coordinator/planning/scheme.h"
+#include "model/plan/features.h"
 #include "rpc/rpc_exit.h"
 
 namespace ecpipe {
@@ -84,6 +85,8 @@ int main(int argc, char** argv) {
   app.add_option("--test-faults", faults,
                  "For tests only: fail on purpose at named points, as\n"
                  "NAME=error|crash|hang[@HITS],...");
+  std::string features;
+  app.add_option("--test-features", features)->group("");  // see ActAsOlder
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -93,9 +96,9 @@ int main(int argc, char** argv) {
     return ecpipe::CheckConfig<ecpipe::CoordinatorServer>(
         ecpipe::kProgram, ecpipe::LoadCoordinatorConfig, config_path);
   }
-  if (absl::Status armed = ecpipe::ArmFaultsFromText(faults); !armed.ok()) {
-    return ecpipe::Refuse(ecpipe::kProgram, armed);
-  }
+  absl::Status armed = ecpipe::ArmFaultsFromText(faults);
+  if (!features.empty()) armed.Update(ecpipe::ActAsOlder(features));
+  if (!armed.ok()) return ecpipe::Refuse(ecpipe::kProgram, armed);
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
   ecpipe::SkipLockOrderChecks();

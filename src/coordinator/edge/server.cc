@@ -17,6 +17,7 @@
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_journal.h"
 #include "net/tcp_socket.h"
+#include "rpc/audit_log.h"
 
 namespace ecpipe {
 
@@ -88,9 +89,14 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
       CoordinatorServiceImpl::Transports{config.default_transport,
-                                         config.insecure || tls == nullptr});
-  ECPIPE_ASSIGN_OR_RETURN(
-      server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls), server->service_.get()));
+                                         config.insecure || tls == nullptr},
+      config.addresses);
+  std::shared_ptr<AuditLog> audit;  // shared with the calls
+  if (!config.audit_path.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config.audit_path));
+  }
+  ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls, audit),
+                                                         server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->ServePages(config, tls));
   server->StartLoops();
   return server;
@@ -149,9 +155,9 @@ absl::Status CoordinatorServer::MakeRepairs(RepairCoordinator::Options options) 
 void CoordinatorServer::MakeChecker() {
   checker_ = std::make_unique<BlockChecker>(
       &repairs_->corrupt(), &repairs_->nodes(), catalog_.get(), &Clock::System(),
-      [helpers = helpers_.get()](const std::string& address, const std::string& block_id,
+      [helpers = helpers_.get()](const HelperAddress& helper, const std::string& block_id,
                                  const std::stop_token& stop) {
-        return helpers->CheckBlock(address, block_id, stop);
+        return helpers->CheckBlock(helper, block_id, stop);
       });
 }
 

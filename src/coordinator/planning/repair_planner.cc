@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "codec/check_rows.h"
 #include "codec/shortened_code.h"
@@ -405,24 +406,60 @@ absl::Status RepairPlanner::Run(const PlanRequest& request, const std::optional<
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> RepairPlanner::GiveWay(const RepairPlan& plan, RepairRequest* request,
+                                            Refused* refused) {
+  const std::string& scheme = request->scheme.empty() ? options_.default_scheme : request->scheme;
+  for (const auto& [node, needs] : NeedsOf(plan)) {
+    const std::optional<NodeView> view = nodes_->Find(node);
+    const Features lacks = needs.Without(view ? view->record.features : request->features);
+    if (lacks.empty()) continue;
+    if (lacks.Has(Feature::kCheckRows) && !request->verify) {
+      request->verify = Verification::kNone;  // nobody asked for it
+      return true;
+    }
+    const std::string what = absl::StrJoin(FeatureNames(lacks), ", ");
+    if (view) {
+      refused->emplace(node, "the version of its helper lacks " + what);
+      return true;
+    }
+    if (scheme == "auto") {
+      request->scheme = "rp";  // its requestor only adds
+      return true;
+    }
+    return absl::FailedPreconditionError("the requestor's version lacks " + what +
+                                         ", which this repair by " + plan.scheme +
+                                         " needs; use a newer one, or another scheme");
+  }
+  return false;
+}
+
+// Ends: each turn refuses another node, or gives up the default verification or the choice of the
+// scheme.
+absl::StatusOr<PlannedRepair> RepairPlanner::PlanForAll(RepairRequest request,
+                                                        const WantedBlocks& wanted, Refused refused,
+                                                        PlanRequest* used) {
+  while (true) {
+    PlannedRepair planned;
+    ECPIPE_ASSIGN_OR_RETURN(*used, MakeRequest(request, wanted, refused, &planned));
+    ECPIPE_RETURN_IF_ERROR(Run(*used, request.left, &planned));
+    ECPIPE_ASSIGN_OR_RETURN(const bool again, GiveWay(planned.plan, &request, &refused));
+    if (!again) return planned;
+  }
+}
+
 absl::StatusOr<PlannedRepair> RepairPlanner::Plan(const RepairRequest& request,
                                                   const WantedBlocks& wanted,
                                                   const Refused& refused) {
-  PlannedRepair planned;
-  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request,
-                          MakeRequest(request, wanted, refused, &planned));
-  ECPIPE_RETURN_IF_ERROR(Run(plan_request, request.left, &planned));
-  return planned;
+  PlanRequest used;
+  return PlanForAll(request, wanted, refused, &used);
 }
 
 absl::StatusOr<PlannedRepair> RepairPlanner::Explain(const RepairRequest& request,
                                                      const WantedBlocks& wanted) {
-  PlannedRepair planned;
-  ECPIPE_ASSIGN_OR_RETURN(const PlanRequest plan_request,
-                          MakeRequest(request, wanted, {}, &planned));
-  ECPIPE_RETURN_IF_ERROR(Run(plan_request, request.left, &planned));
+  PlanRequest used;
+  ECPIPE_ASSIGN_OR_RETURN(PlannedRepair planned, PlanForAll(request, wanted, {}, &used));
   if (planned.plan.scheme != kDirectScheme) {
-    ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(plan_request));
+    ECPIPE_ASSIGN_OR_RETURN(planned.predictions, PredictAll(used));
   }
   return planned;
 }

@@ -16,6 +16,7 @@
 #include "coordinator/planning/plan_cost.h"
 #include "coordinator/planning/wanted_blocks.h"
 #include "coordinator/store/catalog.h"
+#include "model/plan/features.h"
 #include "model/plan/repair_plan.h"
 #include "model/plan/slices_left.h"
 
@@ -52,7 +53,8 @@ struct RepairRequest {
   std::optional<Verification> verify;  // none: the default
   // With scheme auto: the block itself is read if it is there and nothing speaks against it.
   bool prefer_direct = false;
-  bool background = false;  // nobody waits for the bytes; see docs/design/012-limits.md
+  Features features = OwnFeatures();  // that the requestor's part may need
+  bool background = false;            // nobody waits for the bytes; see docs/design/012-limits.md
 };
 
 // The plan for a request, before anything runs.
@@ -107,6 +109,12 @@ class RepairPlanner {
   absl::StatusOr<PlanRequest> MakeRequestWith(Suspects suspects, const RepairRequest& request,
                                               const WantedBlocks& wanted, const Refused& refused,
                                               PlannedRepair* planned);
+  // Plans with what all who take part have. `used`: the request that led to the plan.
+  absl::StatusOr<PlannedRepair> PlanForAll(RepairRequest request, const WantedBlocks& wanted,
+                                           Refused refused, PlanRequest* used);
+  // Changes what is asked for, if somebody in the plan lacks what its part needs; false: nobody
+  // does. FAILED_PRECONDITION: the requestor does, and there is no other plan for it.
+  absl::StatusOr<bool> GiveWay(const RepairPlan& plan, RepairRequest* request, Refused* refused);
   absl::Status Run(const PlanRequest& request, const std::optional<SlicesLeft>& left,
                    PlannedRepair* planned);
   // The wanted range of blocks of these lengths: within the longest, and to its end without a

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "model/plan/features.h"
 
 namespace ecpipe {
 namespace {
@@ -86,6 +87,7 @@ ParityCheck NamedCheck(ParityCheck check, const Stripe& stripe) {
 absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& plan,
                                                              const PartContext& context) {
   const Streams streams(plan);
+  const std::map<std::string, Features> needs = NeedsOf(plan);
   std::map<std::string, RepairPart> parts;
   for (uint32_t lane_index = 0; lane_index < plan.lanes.size(); ++lane_index) {
     const PlanLane& lane = plan.lanes[lane_index];
@@ -102,6 +104,7 @@ absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& p
       part.layout = plan.layout;
       part.serial = plan.serial;
       part.transport = context.transport;
+      part.needs = needs.at(lane.hops[hop].node);
       part.hops.push_back(std::move(specs[hop]));
     }
   }

@@ -26,12 +26,21 @@ EndpointConfig ReadEndpointConfig(Config& config) {
   const std::string mode = config.String("endpoint.mode", "0660");
   endpoint.max_connections = static_cast<uint32_t>(
       config.Integer("endpoint.max_connections", endpoint.max_connections, 1, 4096));
+  endpoint.allow_users = config.Strings("endpoint.allow_users");
+  endpoint.allow_groups = config.Strings("endpoint.allow_groups");
+  endpoint.first_users = config.Strings("endpoint.first_users");
+  endpoint.cookie = config.String("endpoint.cookie", "");
+  const std::string cookie_mode = config.String("endpoint.cookie_mode", "0600");
   if (!endpoint.address.empty()) {
     const absl::Status form = ParseEndpointAddress(endpoint.address).status();
     if (!form.ok()) config.Reject("endpoint.address", std::string(form.message()));
   }
   if (!ReadMode(mode, &endpoint.mode)) {
     config.Reject("endpoint.mode", "'" + mode + "' is not an octal file mode such as \"0660\"");
+  }
+  if (!ReadMode(cookie_mode, &endpoint.cookie_mode)) {
+    config.Reject("endpoint.cookie_mode",
+                  "'" + cookie_mode + "' is not an octal file mode such as \"0600\"");
   }
   return endpoint;
 }

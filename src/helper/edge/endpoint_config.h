@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/process/config.h"
@@ -15,6 +16,11 @@ struct EndpointConfig {
   std::string address;  // as in net/endpoint_address.h; empty: no endpoint
   uint32_t mode = 0660;
   uint32_t max_connections = 64;
+  std::vector<std::string> allow_users;
+  std::vector<std::string> allow_groups;
+  std::vector<std::string> first_users;
+  std::string cookie;  // a path; empty: none
+  uint32_t cookie_mode = 0600;
 };
 
 // Reads the table. Config::Finish() reports errors.

@@ -36,6 +36,7 @@ struct HelperConfig {
   std::string advertised_data_address;
   std::string redis_address;  // empty: no redis transport
   WebOptions web;
+  std::string audit_path;  // empty: no audit log
   std::string log_level;
   double repair_bytes_per_second = 0;  // 0: no limit
   SessionManager::Options sessions;

@@ -6,8 +6,8 @@
 
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "helper/sessions/session_manager.h"
-#include "helper/store/block_store.h"
 #include "helper/sessions/whole_blocks.h"
+#include "helper/store/block_store.h"
 
 namespace ecpipe {
 

@@ -12,6 +12,7 @@
 #include "codec/kernel_check.h"
 #include "helper/edge/helper_config.h"
 #include "helper/edge/server.h"
+#include "model/plan/features.h"
 #include "rpc/rpc_exit.h"
 
 namespace ecpipe {
@@ -108,6 +109,8 @@ int main(int argc, char** argv) {
   app.add_option("--test-faults", faults,
                  "For tests only: fail on purpose at named points, as\n"
                  "NAME=error|crash|hang[@HITS],...");
+  std::string features;
+  app.add_option("--test-features", features)->group("");  // see ActAsOlder
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -119,9 +122,9 @@ int main(int argc, char** argv) {
                           : ecpipe::CheckConfig<ecpipe::HelperServer>(
                                 ecpipe::kProgram, ecpipe::LoadHelperConfig, config_path);
   }
-  if (absl::Status armed = ecpipe::ArmFaultsFromText(faults); !armed.ok()) {
-    return ecpipe::Refuse(ecpipe::kProgram, armed);
-  }
+  absl::Status armed = ecpipe::ArmFaultsFromText(faults);
+  if (!features.empty()) armed.Update(ecpipe::ActAsOlder(features));
+  if (!armed.ok()) return ecpipe::Refuse(ecpipe::kProgram, armed);
   ecpipe::BlockDaemonSignals();
   ecpipe::RaiseFileLimit();
   ecpipe::SkipLockOrderChecks();

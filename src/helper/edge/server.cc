@@ -13,10 +13,12 @@
 #include "helper/store/hdfs_store.h"
 #include "helper/store/plain_store.h"
 #include "helper/store/qfs/qfs_store.h"
+#include "model/plan/features.h"
 #include "net/endpoint_address.h"
 #include "net/redis_transport.h"
 #include "net/tcp_socket.h"
 #include "net/tcp_transport.h"
+#include "rpc/audit_log.h"
 
 namespace ecpipe {
 namespace {
@@ -32,16 +34,25 @@ absl::StatusOr<std::unique_ptr<BlockStore>> OpenStore(const HelperConfig& config
   return OpenPlainStore(config.roots, config.checksums);
 }
 
+Endpoint::Options EndpointOptions(const EndpointConfig& config, bool insecure,
+                                  std::shared_ptr<TlsContext> tls) {
+  return {.address = config.address,
+          .mode = config.mode,
+          .max_connections = config.max_connections,
+          .access = {.allow_users = config.allow_users,
+                     .allow_groups = config.allow_groups,
+                     .first_users = config.first_users,
+                     .cookie = config.cookie,
+                     .cookie_mode = config.cookie_mode},
+          .insecure = insecure,
+          .tls = std::move(tls),
+          .session = {}};
+}
+
 absl::StatusOr<std::unique_ptr<Endpoint>> StartEndpoint(const EndpointConfig& config, bool insecure,
                                                         const RequestorOptions& requestor) {
   ECPIPE_ASSIGN_OR_RETURN(RepairSourceFactory sources, RequestorSources(requestor));
-  return Endpoint::Start({.address = config.address,
-                          .mode = config.mode,
-                          .max_connections = config.max_connections,
-                          .insecure = insecure,
-                          .tls = requestor.tls,
-                          .session = {}},
-                         std::move(sources));
+  return Endpoint::Start(EndpointOptions(config, insecure, requestor.tls), std::move(sources));
 }
 
 void AddEndpointMetrics(Endpoint* endpoint, Metrics* metrics) {
@@ -120,7 +131,7 @@ absl::Status CheckBound(const HelperConfig& config, const std::string& key,
 }  // namespace
 
 absl::Status HelperServer::Check(const HelperConfig& config) {
-  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
+  ECPIPE_ASSIGN_OR_RETURN(const auto tls, TlsContext::CreateIfEnabled(config.tls));
   const bool protected_by_tls = config.tls.enabled();
   for (const std::string& address : {config.control_address, config.data_address}) {
     ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config.insecure || protected_by_tls));
@@ -132,7 +143,7 @@ absl::Status HelperServer::Check(const HelperConfig& config) {
   }
   ECPIPE_RETURN_IF_ERROR(CheckWebOptions(config.web, protected_by_tls, config.insecure));
   if (config.endpoint.address.empty()) return absl::OkStatus();
-  return CheckEndpointAddress(config.endpoint.address, config.insecure || protected_by_tls);
+  return Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls));
 }
 
 absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperConfig& config) {
@@ -202,9 +213,13 @@ absl::Status HelperServer::StartControlPlane() {
       std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), store_.get(), [this] {
         if (shares_rate_) coordinator_->HeartbeatNow();
       });
+  std::shared_ptr<AuditLog> audit;  // shared with the calls
+  if (!config_.audit_path.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config_.audit_path));
+  }
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
-                            return RpcServer::Start(config_.control_address, RpcSecurity(tls_),
-                                                    service_.get());
+                            return RpcServer::Start(config_.control_address,
+                                                    RpcSecurity(tls_, audit), service_.get());
                           }));
 
   CoordinatorClient::Options options;
@@ -221,6 +236,7 @@ absl::Status HelperServer::StartControlPlane() {
   options.node.set_redis_address(config_.redis_address);
   options.node.set_incarnation(NewIncarnation());
   options.node.set_storage_id(store_->storage_id());
+  for (const std::string& name : FeatureNames(OwnFeatures())) options.node.add_features(name);
   options.pulse = [this] {
     return CoordinatorClient::Pulse{sessions_->counts().active_sessions, sessions_->draining(),
                                     limiter_.rate(), sessions_->max_sessions()};
@@ -318,9 +334,8 @@ bool HelperServer::Drain() {
 }
 
 absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
-  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
-  ECPIPE_RETURN_IF_ERROR(
-      CheckEndpointAddress(config.endpoint.address, config.insecure || config.tls.enabled()));
+  ECPIPE_ASSIGN_OR_RETURN(const auto tls, TlsContext::CreateIfEnabled(config.tls));
+  ECPIPE_RETURN_IF_ERROR(Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls)));
   return CheckWebOptions(config.web, config.tls.enabled(), config.insecure);
 }
 

@@ -47,6 +47,28 @@ inline constexpr size_t kMaxPartHops = 1024;
 // One check row finds any single corrupt block, two also say which one it is (codec/check_rows.h).
 inline constexpr uint32_t kMaxCheckRows = 2;
 
+// See features.h.
+enum class Feature : uint32_t {
+  kSubBlocks = 1,  // codes that cut blocks into sub-blocks
+  kRawRows = 2,    // streams of blocks as they are, which their receiver multiplies
+  kCheckRows = 4,  // rows that the hop that stores compares with zero
+};
+class Features {
+ public:
+  bool Has(Feature feature) const { return (bits_ & static_cast<uint32_t>(feature)) != 0; }
+  void Add(Feature feature) { bits_ |= static_cast<uint32_t>(feature); }
+  Features And(Features other) const { return Features(bits_ & other.bits_); }
+  Features Without(Features other) const { return Features(bits_ & ~other.bits_); }
+  bool empty() const { return bits_ == 0; }
+
+  Features() = default;
+  friend bool operator==(const Features&, const Features&) = default;
+
+ private:
+  explicit Features(uint32_t bits) : bits_(bits) {}
+  uint32_t bits_ = 0;
+};
+
 // ---- What a planner writes ------------------------------------------------------------------
 
 // A stream into a hop.
@@ -194,6 +216,7 @@ struct RepairPart {
   // The part only measures a link: its blocks are made up, and it throws rows away.
   bool probe = false;
   bool background = false;  // nobody waits for the bytes, so reads that somebody waits for go first
+  Features needs;           // without these nobody runs it
   std::vector<HopSpec> hops;
 
   // The SHA-256 of the failed block that has this row; empty: not known.

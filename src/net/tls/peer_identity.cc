@@ -10,6 +10,7 @@ constexpr std::array<Role, 4> kRoles = {Role::kCoordinator, Role::kHelper, Role:
                                         Role::kOperator};
 constexpr const char* kRolePrefix = "ecpipe:role:";
 constexpr const char* kNodePrefix = "ecpipe:node:";
+constexpr const char* kStoragePrefix = "ecpipe:storage:";
 
 }  // namespace
 
@@ -39,6 +40,9 @@ PeerIdentity IdentityFromUris(const std::vector<std::string>& uris) {
   for (const std::string& uri : uris) {
     for (const Role role : kRoles) {
       if (uri == kRolePrefix + RoleName(role)) identity.roles.insert(role);
+    }
+    if (uri.rfind(kStoragePrefix, 0) == 0) {
+      identity.storages.insert(uri.substr(std::string(kStoragePrefix).size()));
     }
     if (uri.rfind(kNodePrefix, 0) == 0) nodes.insert(uri.substr(std::string(kNodePrefix).size()));
   }

@@ -3,6 +3,7 @@
 // names:
 //   ecpipe:role:helper   what it may do; several are allowed
 //   ecpipe:node:node-7   which node it is, or the name of an operator or requestor
+//   ecpipe:storage:UUID  for which node of a storage system it may speak; several are allowed
 #pragma once
 
 #include <set>
@@ -21,6 +22,7 @@ std::string RoleNames(const std::set<Role>& roles);
 struct PeerIdentity {
   std::set<Role> roles;
   std::string node;  // empty: the certificate names no node, or more than one
+  std::set<std::string> storages;
 };
 
 // Ignores URIs of other programs, and unknown roles.

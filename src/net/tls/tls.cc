@@ -3,6 +3,7 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
@@ -35,6 +36,8 @@ struct FreeWith {
 using SslPtr = std::unique_ptr<SSL, FreeWith<SSL_free>>;
 using SslContextPtr = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
 using CertificatePtr = std::unique_ptr<X509, FreeWith<X509_free>>;
+using CrlPtr = std::unique_ptr<X509_CRL, FreeWith<X509_CRL_free>>;
+using BioPtr = std::unique_ptr<BIO, FreeWith<BIO_free>>;
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
 
 // The first of the errors that OpenSSL has queued, which is the cause; the rest are dropped.
@@ -60,14 +63,59 @@ PeerIdentity IdentityOf(X509* certificate) {
   return IdentityFromUris(uris);
 }
 
+// Their entries are looked up under a lock of OpenSSL's own.
+using Crls = std::vector<CrlPtr>;
+
+bool IsRevoked(const Crls& crls, X509* certificate) {
+  for (const CrlPtr& crl : crls) {
+    X509_REVOKED* entry = nullptr;
+    const bool same_issuer =
+        X509_NAME_cmp(X509_CRL_get_issuer(crl.get()), X509_get_issuer_name(certificate)) == 0;
+    if (same_issuer && X509_CRL_get0_by_cert(crl.get(), &entry, certificate) == 1) {
+      return true;
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_path) {
+  Crls crls;
+  if (path.empty()) return crls;
+  const BioPtr ca_file(BIO_new_file(ca_path.c_str(), "r"));
+  const CertificatePtr ca(
+      ca_file == nullptr ? nullptr : PEM_read_bio_X509(ca_file.get(), nullptr, nullptr, nullptr));
+  const BioPtr file(BIO_new_file(path.c_str(), "r"));
+  while (file != nullptr && ca != nullptr) {
+    CrlPtr crl(PEM_read_bio_X509_CRL(file.get(), nullptr, nullptr, nullptr));
+    if (crl == nullptr) break;
+    if (X509_CRL_verify(crl.get(), X509_get0_pubkey(ca.get())) != 1) {
+      return absl::InvalidArgumentError("TLS: a list of revoked certificates in " + path +
+                                        " is not signed by the first CA in " + ca_path);
+    }
+    const ASN1_TIME* const next = X509_CRL_get0_nextUpdate(crl.get());
+    if (next != nullptr && X509_cmp_current_time(next) < 0) {
+      Log(LogLevel::kWarning, "tls.crl_old", {{"crl", path}, {"hint", "a newer one is due"}});
+    }
+    crls.push_back(std::move(crl));
+  }
+  if (!crls.empty() && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
+    ERR_clear_error();  // the end of the file
+    return crls;
+  }
+  return absl::InvalidArgumentError("TLS: cannot use the list of revoked certificates " + path +
+                                    ": " + QueuedError());
+}
+
 }  // namespace
 
 struct TlsSession::State {
   int fd = -1;
+  const Crls* crls = nullptr;           // of the context
   std::shared_ptr<const void> context;  // shared: files may be replaced while the session runs
   SslPtr ssl;
-  std::set<Role> roles;  // of which the peer must have one
-  std::string node;      // that it must be; empty: any
+  std::set<Role> roles;   // of which the peer must have one
+  std::string node;       // that it must be; empty: any
+  std::string peer_node;  // that it is
   absl::Status error;
   std::string refusal;  // why the peer's certificate was not taken
   short wanted = POLLIN;
@@ -153,9 +201,13 @@ int TlsSession::State::Verify(int chain_is_good, X509_STORE_CTX* chain) {
     return 0;
   }
   if (X509_STORE_CTX_get_error_depth(chain) > 0) return 1;
-  const absl::Status fits = CheckPeer(IdentityOf(X509_STORE_CTX_get_current_cert(chain)));
-  if (fits.ok()) return 1;
-  refusal = std::string(fits.message());
+  const PeerIdentity peer = IdentityOf(X509_STORE_CTX_get_current_cert(chain));
+  const absl::Status fits = CheckPeer(peer);
+  peer_node = peer.node;
+  const bool revoked = IsRevoked(*crls, X509_STORE_CTX_get_current_cert(chain));
+  if (fits.ok() && !revoked) return 1;
+  refusal =
+      revoked ? "the certificate of '" + peer.node + "' is revoked" : std::string(fits.message());
   X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
   return 0;
 }
@@ -203,6 +255,7 @@ absl::StatusOr<bool> TlsSession::Handshake() {
              : state_->error;
 }
 
+const std::string& TlsSession::peer_node() const { return state_->peer_node; }
 short TlsSession::wanted_events() const { return state_->wanted; }
 
 ssize_t TlsSession::Read(std::span<uint8_t> bytes) {
@@ -255,6 +308,7 @@ const absl::Status& TlsSession::error() const { return state_->error; }
 // What the files held when they were read.
 struct TlsContext::Loaded {
   SslContextPtr ssl;
+  Crls crls;
   std::string stamp;
   int64_t expiry_unix_seconds = 0;
 };
@@ -264,7 +318,7 @@ namespace {
 // Changes when a file is written or replaced.
 std::string StampOf(const TlsFiles& files) {
   std::string stamp;
-  for (const std::string& path : {files.ca, files.certificate, files.key}) {
+  for (const std::string& path : {files.ca, files.certificate, files.key, files.crl}) {
     struct stat info{};
     if (::stat(path.c_str(), &info) != 0) info = {};
     for (const int64_t part : {static_cast<int64_t>(info.st_ino), int64_t{info.st_size},
@@ -303,11 +357,13 @@ int64_t FirstExpiry(SSL_CTX* context) {
 }
 
 // Without a node it is the accepting end.
-std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, std::shared_ptr<const void> owner, int fd,
+std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, const Crls* crls,
+                                        std::shared_ptr<const void> owner, int fd,
                                         const std::set<Role>& roles,
                                         const std::optional<std::string>& node) {
   auto state = std::make_unique<TlsSession::State>();
   state->fd = fd;
+  state->crls = crls;
   state->context = std::move(owner);
   state->roles = roles;
   state->node = node.value_or("");
@@ -356,6 +412,7 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const
   if (SSL_CTX_use_certificate_chain_file(ssl, files.certificate.c_str()) != 1) {
     return bad("the certificate file " + files.certificate);
   }
+  ECPIPE_ASSIGN_OR_RETURN(loaded->crls, LoadCrls(files.crl, files.ca));
   ECPIPE_RETURN_IF_ERROR(CheckKeyMode(files.key));
   if (SSL_CTX_use_PrivateKey_file(ssl, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     return bad("the key file " + files.key);
@@ -397,14 +454,24 @@ std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
   return loaded_;
 }
 
+bool TlsContext::Revoked(const std::string& pem) {
+  const std::shared_ptr<const Loaded> loaded = Current();
+  if (loaded->crls.empty()) return false;
+  const BioPtr text(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const CertificatePtr certificate(
+      text == nullptr ? nullptr : PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr));
+  ERR_clear_error();
+  return certificate == nullptr || IsRevoked(loaded->crls, certificate.get());
+}
+
 std::unique_ptr<TlsSession> TlsContext::Dial(int fd, const std::string& node) {
   const std::shared_ptr<const Loaded> loaded = Current();
-  return MakeSession(loaded->ssl.get(), loaded, fd, {Role::kHelper}, node);
+  return MakeSession(loaded->ssl.get(), &loaded->crls, loaded, fd, {Role::kHelper}, node);
 }
 
 std::unique_ptr<TlsSession> TlsContext::Accept(int fd, const std::set<Role>& roles) {
   const std::shared_ptr<const Loaded> loaded = Current();
-  return MakeSession(loaded->ssl.get(), loaded, fd, roles, std::nullopt);
+  return MakeSession(loaded->ssl.get(), &loaded->crls, loaded, fd, roles, std::nullopt);
 }
 
 int TlsContext::UseCurrentFiles(SSL* connection, void* context) {

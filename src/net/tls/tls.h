@@ -36,6 +36,8 @@ class TlsSession {
   // then call again. UNAUTHENTICATED: the peer is refused, with the reason. UNAVAILABLE: it has
   // gone.
   absl::StatusOr<bool> Handshake();
+  // The node that the peer's certificate names, after the handshake.
+  const std::string& peer_node() const;
   // The event that the handshake waits for: POLLIN or POLLOUT.
   short wanted_events() const;
 
@@ -80,6 +82,10 @@ class TlsContext {
 
   // When the first of this process's certificate and its CA's ends, in Unix seconds.
   int64_t ExpiryUnixSeconds();
+  // Whether a peer's certificate, as PEM, is on a list of revoked ones. For the control plane,
+  // whose own handshakes know no lists: it asks at each call, so that connections that are open end
+  // too.
+  bool Revoked(const std::string& pem);
 
   const TlsFiles& files() const { return files_; }
 

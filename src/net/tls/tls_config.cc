@@ -6,7 +6,7 @@ namespace ecpipe {
 
 TlsFiles ReadTlsFiles(Config& config) {
   TlsFiles files{config.String("tls.ca", ""), config.String("tls.certificate", ""),
-                 config.String("tls.key", "")};
+                 config.String("tls.key", ""), config.String("tls.crl", "")};
   if (absl::Status complete = CheckComplete(files); !complete.ok()) {
     config.Reject("tls", std::string(complete.message()));
   }

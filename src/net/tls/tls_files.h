@@ -14,6 +14,7 @@ struct TlsFiles {
   std::string ca;           // the CA: peers must show a certificate that it has signed
   std::string certificate;  // this process's certificate, then any intermediate ones
   std::string key;          // the private key; may be the same file as `certificate`
+  std::string crl = {};     // lists of revoked certificates; empty: none
 
   bool enabled() const { return !ca.empty(); }
 };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,10 @@
 #include "requestor/client/coordinator_api.h"
 #include "requestor/client/requestor.h"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace ecpipe {
 
 struct CommonArguments {
@@ -26,6 +31,7 @@ struct CommonArguments {
   bool json = false;
   bool quiet = false;     // no progress
   double timeout_s = 10;  // without progress
+  std::string test_features;
 };
 
 struct ReadArguments {
@@ -130,5 +136,10 @@ absl::Status RunDecode(const CommonArguments& common, const std::string& manifes
                        const std::string& blocks, const std::string& output);
 absl::Status RunVerify(const CommonArguments& common, const std::string& manifest,
                        const std::string& blocks);
+
+// Adds `ecpipe corrupt`: the marks of corrupt and suspect blocks. The command that is asked for
+// goes to `command`. Both pointers outlive the app.
+void AddCorruptCommands(CLI::App* app, const CommonArguments* common,
+                        std::function<absl::Status()>* command);
 
 }  // namespace ecpipe

@@ -10,9 +10,9 @@
 #include "base/process/version.h"
 #include "base/status.h"
 #include "codec/kernel_check.h"
+#include "model/plan/features.h"
 #include "model/systems/hdfs_block.h"
 #include "requestor/cli/commands.h"
-#include "requestor/cli/corrupt_command.h"
 #include "requestor/cli/exit_codes.h"
 #include "rpc/rpc_exit.h"
 
@@ -61,11 +61,11 @@ class CommandLine {
     app_.add_flag("--json", common_.json, "Print the result as JSON");
     app_.add_flag("-q,--quiet", common_.quiet, "Show no progress");
     app_.add_option("--timeout", common_.timeout_s,
-                    "Give up after so many seconds without progress\n"
-                    "or an answer")
+                    "Give up after so many seconds without an answer")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.05, 86400.0))
         ->capture_default_str();
+    app_.add_option("--test-features", common_.test_features)->group("");  // see ActAsOlder
     app_.set_version_flag("--version", std::string("ecpipe ") + Version());
     AddRepairCommands();
     AddRecoverNodeCommand();
@@ -85,6 +85,7 @@ class CommandLine {
       return app_.exit(error) == 0 ? kExitOk : kExitUsage;
     }
     absl::Status status = CheckKernel();
+    if (!common_.test_features.empty()) status.Update(ActAsOlder(common_.test_features));
     if (status.ok()) status = command_();
     if (!status.ok()) std::fprintf(stderr, "ecpipe: %s\n", StatusText(status).c_str());
     return ExitCodeFor(status);
@@ -121,7 +122,7 @@ class CommandLine {
   static void AddTarget(CLI::App* app, RepairTarget& target, Blocks blocks) {
     const bool one = blocks == Blocks::kOne;
     app->add_option("BLOCK", target.block_ids,
-                    one ? "Id of the block" : "Ids of the blocks; all must belong to one stripe")
+                    one ? "Id of the block" : "Ids of the blocks; all of one stripe")
         ->type_name("ID")
         ->required()
         ->transform(CanonicalBlockId)

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 #include "model/corrupt_block.h"
+#include "model/plan/features.h"
 #include "net/tcp_socket.h"
 #include "requestor/client/cluster_status_client.h"
 #include "requestor/client/helper_status_client.h"
@@ -58,6 +59,11 @@ absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
     proto.set_transport(TransportToProto(transport));
   }
   return proto;
+}
+
+template <typename Request>
+void AddFeatures(Request* request) {
+  for (const std::string& name : FeatureNames(OwnFeatures())) request->add_features(name);
 }
 
 absl::StatusOr<ExplainedRepair> ExplainedOf(const v1::ExplainRepairResponse& proto) {
@@ -124,6 +130,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, hosts));
     request.set_requestor(requestor);
+    AddFeatures(&request);
     if (connection_->reconnector == nullptr) AwaitCoordinator(stop);
     return Begin(request, stop);
   }
@@ -134,6 +141,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     v1::BeginRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, {}));
     request.set_requestor(requestor);
+    AddFeatures(&request);
     ResumeToProto(from, request.mutable_resume());
     AwaitCoordinator(stop);
     return Begin(request, stop);
@@ -184,6 +192,7 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     v1::ExplainRepairRequest request;
     ECPIPE_ASSIGN_OR_RETURN(*request.mutable_target(), ToProto(target, hosts));
     request.set_requestor(requestor);
+    AddFeatures(&request);
     v1::ExplainRepairResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::ExplainRepair, request, &response));
     return ExplainedOf(response);

@@ -43,8 +43,8 @@ void AskHelpers(const RpcSecurity& security, std::vector<NodeStatus>* nodes) {
   for (const NodeStatus& node : *nodes) {
     auto question = std::make_unique<Question>();
     if (node.state != "dead") {
-      question->stub =
-          v1::HelperService::NewStub(MakeChannel(node.control_address, security, Role::kHelper));
+      question->stub = v1::HelperService::NewStub(
+          MakeChannel(node.control_address, security, Role::kHelper, node.node));
       SetTimeout(&question->context, kHelperTimeout);
       question->reader = question->stub->AsyncGetHelperStatus(
           &question->context, v1::GetHelperStatusRequest(), &question->queue);
@@ -60,8 +60,7 @@ void AskHelpers(const RpcSecurity& security, std::vector<NodeStatus>* nodes) {
     question.queue.Next(&tag, &ok);
     (*nodes)[i].answers = ok && question.status.ok();
     if (!(*nodes)[i].answers) {
-      (*nodes)[i].answer_error =
-          StatusText(FromGrpc(question.status, (*nodes)[i].control_address));
+      (*nodes)[i].answer_error = StatusText(FromGrpc(question.status, (*nodes)[i].control_address));
     }
     if ((*nodes)[i].answers) (*nodes)[i].counters = CountersOf(question.response);
     question.queue.Shutdown();

@@ -18,42 +18,44 @@ namespace {
 // With no descriptors left accept() fails at once, for as long as that lasts.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
-// Says so if the socket takes it; a client of TLS only sees the end.
-void Refuse(const UniqueFd& fd, bool plain) {
-  if (!plain) return;
-  const std::string text = EndpointErrorText(absl::ResourceExhaustedError(
-      "the endpoint is at its limit of connections ([endpoint] max_connections)"));
-  const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(text.data()),
-                                         text.size());
-  const EndpointFrameHeaderBytes header = EncodeEndpointHeader(EndpointFrame::kError, payload);
-  std::vector<uint8_t> frame(header.begin(), header.end());
-  frame.insert(frame.end(), payload.begin(), payload.end());
-  [[maybe_unused]] const ssize_t sent =
-      ::send(fd.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 }  // namespace
+
+absl::Status Endpoint::Check(const Options& options) {
+  const bool allowed = options.tls != nullptr || options.insecure;
+  ECPIPE_RETURN_IF_ERROR(CheckEndpointAddress(options.address, allowed));
+  ECPIPE_RETURN_IF_ERROR(EndpointAccess::Check(options.access, options.address));
+  ECPIPE_ASSIGN_OR_RETURN(const EndpointAddress where, ParseEndpointAddress(options.address));
+  const bool open = where.tcp && IsLoopback(where.tcp->host) && options.access.cookie.empty();
+  if (!open || options.insecure) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      options.address +
+      " is open to every user of this host; set [endpoint] cookie to a file for its secret, use a "
+      "Unix socket, or set insecure = true if all users may read all blocks");
+}
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Start(const Options& options,
                                                           RepairSourceFactory factory) {
+  ECPIPE_RETURN_IF_ERROR(Check(options));
   const bool allowed = options.tls != nullptr || options.insecure;
-  ECPIPE_RETURN_IF_ERROR(CheckEndpointAddress(options.address, allowed));
   ECPIPE_ASSIGN_OR_RETURN(EndpointSocket socket,
                           EndpointSocket::Listen(options.address, options.mode));
   // "localhost" may turn out to be any address.
   ECPIPE_RETURN_IF_ERROR(CheckEndpointAddress(socket.address(), allowed));
+  ECPIPE_ASSIGN_OR_RETURN(EndpointAccess access,
+                          EndpointAccess::Create(options.access, options.address));
   Wakeup wakeup;
   if (!wakeup.valid()) return ErrnoStatus(errno, "make an eventfd for " + options.address);
   Options used = options;
   if (socket.local()) used.tls = nullptr;
-  return std::unique_ptr<Endpoint>(
-      new Endpoint(used, std::move(socket), std::move(wakeup), std::move(factory)));
+  return std::unique_ptr<Endpoint>(new Endpoint(used, std::move(socket), std::move(access),
+                                                std::move(wakeup), std::move(factory)));
 }
 
-Endpoint::Endpoint(const Options& options, EndpointSocket socket, Wakeup wakeup,
-                   RepairSourceFactory factory)
+Endpoint::Endpoint(const Options& options, EndpointSocket socket, EndpointAccess access,
+                   Wakeup wakeup, RepairSourceFactory factory)
     : options_(options),
       socket_(std::move(socket)),
+      access_(std::move(access)),
       factory_(std::move(factory)),
       wakeup_(std::move(wakeup)),
       thread_([this] { Run(); }) {}
@@ -117,7 +119,7 @@ void Endpoint::Run() {
   {
     MutexLock lock(&mutex_);
     for (Connection& connection : connections_) {
-      left.push_back({nullptr, std::move(connection.thread), false});
+      left.push_back({{}, nullptr, std::move(connection.thread), false});
     }
   }
   for (Connection& connection : left) connection.thread.join();
@@ -170,24 +172,57 @@ void Endpoint::AcceptSome() {
   }
 }
 
-void Endpoint::Open(UniqueFd fd) {
-  JoinDone();
+absl::Status Endpoint::Admit(const EndpointPeer& peer) {
+  ECPIPE_RETURN_IF_ERROR(access_.CheckPeer(peer));
+  std::vector<EndpointPeer> open;
   {
     MutexLock lock(&mutex_);
-    if (connections_.size() >= options_.max_connections) {
-      ++counts_.refused;
-      return Refuse(fd, options_.tls == nullptr);
-    }
+    for (const Connection& connection : connections_) open.push_back(connection.peer);
   }
+  return access_.CheckRoom(peer, open, options_.max_connections);
+}
+
+// Says why, if the socket takes it; a client of TLS only sees the end. A line a second at most: who
+// is refused tries again.
+void Endpoint::Refuse(const UniqueFd& fd, const EndpointPeer& peer, const absl::Status& why) {
+  constexpr auto kInterval = std::chrono::seconds(1);
+  {
+    MutexLock lock(&mutex_);
+    ++counts_.refused;
+  }
+  ++refused_since_;
+  if (const TimePoint now = Clock::System().Now(); now >= next_note_) {
+    next_note_ = now + kInterval;
+    Log(LogLevel::kWarning, "endpoint.refused",
+        {{"user", peer.text()},
+         {"status", StatusText(why)},
+         {"count", std::to_string(std::exchange(refused_since_, 0))}});
+  }
+  if (options_.tls != nullptr) return;
+  const std::string text = EndpointErrorText(why);
+  const std::span<const uint8_t> payload(reinterpret_cast<const uint8_t*>(text.data()),
+                                         text.size());
+  const EndpointFrameHeaderBytes header = EncodeEndpointHeader(EndpointFrame::kError, payload);
+  std::vector<uint8_t> frame(header.begin(), header.end());
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  [[maybe_unused]] const ssize_t sent =
+      ::send(fd.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Endpoint::Open(UniqueFd fd) {
+  JoinDone();
+  EndpointPeer peer = PeerOf(fd.get());
+  if (absl::Status may = Admit(peer); !may.ok()) return Refuse(fd, peer, may);
   StreamSocket socket(std::move(fd));
   if (options_.tls != nullptr) {
     // Those who may have blocks repaired (rpc/access.cc).
     socket.UseTls(options_.tls->Accept(socket.fd(), {Role::kRequestor, Role::kOperator}));
   }
-  auto session = std::make_unique<EndpointSession>(std::move(socket), options_.session, &factory_,
-                                                   [this] { wakeup_.Signal(); });
+  auto session = std::make_unique<EndpointSession>(std::move(socket), options_.session, &access_,
+                                                   &factory_, [this] { wakeup_.Signal(); });
   MutexLock lock(&mutex_);
   Connection& connection = connections_.emplace_back();
+  connection.peer = std::move(peer);
   connection.session = std::move(session);
   absl::StatusOr<Thread> thread = Thread::Start([this, at = &connection] { Serve(at); });
   if (thread.ok()) {
@@ -202,7 +237,11 @@ void Endpoint::Serve(Connection* connection) {
   const EndpointSession::Outcome outcome = connection->session->Run();
   if (outcome.repair || !outcome.status.ok()) {
     Log(outcome.status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "endpoint.end",
-        {{"bytes", std::to_string(outcome.bytes)}, {"status", StatusText(outcome.status)}});
+        {{"user", connection->peer.text()},
+         {"client", outcome.client},
+         {"block", outcome.block},
+         {"bytes", std::to_string(outcome.bytes)},
+         {"status", StatusText(outcome.status)}});
   }
   {
     MutexLock lock(&mutex_);

@@ -22,7 +22,7 @@ namespace ecpipe {
 // Counted since the start.
 struct EndpointCounts {
   uint32_t connections = 0;   // connections that are open now
-  uint64_t refused = 0;       // connections beyond the limit
+  uint64_t refused = 0;       // connections beyond the limit, or of who may not ask
   uint64_t bad_requests = 0;  // connections without a valid request
   uint64_t repairs_done = 0;
   uint64_t repairs_failed = 0;  // repairs that clients gave up included
@@ -37,13 +37,15 @@ class Endpoint {
     std::string address;   // as in net/endpoint_address.h
     uint32_t mode = 0660;  // of the file of a Unix socket
     uint32_t max_connections = 64;
-    bool insecure = false;            // plain TCP off loopback
+    EndpointAccess::Options access = {};
+    bool insecure = false;            // plain TCP off loopback, or without a cookie
     std::shared_ptr<TlsContext> tls;  // for addresses off loopback
     EndpointSession::Options session;
   };
 
-  // The errors are those of CheckEndpointAddress and EndpointSocket::Listen. RESOURCE_EXHAUSTED:
-  // the process has no descriptor left.
+  // The errors are those of CheckEndpointAddress, EndpointSocket::Listen and EndpointAccess.
+  // RESOURCE_EXHAUSTED: the process has no descriptor left.
+  static absl::Status Check(const Options& options);
   static absl::StatusOr<std::unique_ptr<Endpoint>> Start(const Options& options,
                                                          RepairSourceFactory factory);
   // Ends all connections with UNAVAILABLE and waits for their threads, which can take as long as a
@@ -58,18 +60,21 @@ class Endpoint {
 
  private:
   struct Connection {
+    EndpointPeer peer;
     std::unique_ptr<EndpointSession> session;
     Thread thread;
     bool done = false;
   };
 
-  Endpoint(const Options& options, EndpointSocket socket, Wakeup wakeup,
+  Endpoint(const Options& options, EndpointSocket socket, EndpointAccess access, Wakeup wakeup,
            RepairSourceFactory factory);
   void Run();
   // Waits until something happens; returns false when it is time to stop.
   bool Await();
   void AcceptSome();
   void Open(UniqueFd fd);
+  absl::Status Admit(const EndpointPeer& peer);
+  void Refuse(const UniqueFd& fd, const EndpointPeer& peer, const absl::Status& why);
   void Serve(Connection* connection);
   void JoinDone();
   std::vector<EndpointSession*> Sessions();
@@ -78,12 +83,15 @@ class Endpoint {
 
   const Options options_;
   EndpointSocket socket_;  // its address is fixed; the rest is the thread's
+  const EndpointAccess access_;
   const RepairSourceFactory factory_;
   Wakeup wakeup_;
   // Connections are added and removed by the accepting thread only; a list keeps their addresses.
   Mutex mutex_;
   std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
   EndpointCounts counts_ ABSL_GUARDED_BY(mutex_);
+  TimePoint next_note_{};  // of who is refused; the accepting thread's, as the next
+  uint64_t refused_since_ = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool listening_ ABSL_GUARDED_BY(mutex_) = true;
   Thread thread_;

@@ -50,10 +50,11 @@ std::vector<StripeFacts::Source> NamedIn(const EndpointRequest& request,
 }  // namespace
 
 EndpointSession::EndpointSession(StreamSocket socket, const Options& options,
-                                 const RepairSourceFactory* factory,
+                                 const EndpointAccess* access, const RepairSourceFactory* factory,
                                  std::function<void()> on_change)
     : socket_(std::move(socket)),
       options_(options),
+      access_(access),
       factory_(factory),
       on_change_(std::move(on_change)) {}
 
@@ -65,8 +66,13 @@ EndpointSession::Outcome EndpointSession::Run() {
   const absl::StatusOr<EndpointRequest> request = ReadRequest(deadline);
   outcome.status = request.status();
   if (request.ok()) {
-    outcome.repair = true;
-    outcome.status = Repair(*request, &outcome);
+    outcome.client = request->client;
+    for (const EndpointRequest::Target& target : request->targets) {
+      outcome.block += (outcome.block.empty() ? "" : ",") + target.block_id;
+    }
+    outcome.status = access_->CheckCookie(request->cookie);
+    outcome.repair = outcome.status.ok();
+    if (outcome.repair) outcome.status = Repair(*request, &outcome);
   }
   if (!outcome.status.ok()) SendError(outcome.status);
   MutexLock lock(&mutex_);

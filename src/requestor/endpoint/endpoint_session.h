@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "net/stream_socket.h"
+#include "requestor/endpoint/endpoint_access.h"
 #include "requestor/endpoint/endpoint_source.h"
 
 namespace ecpipe {
@@ -26,14 +27,16 @@ class EndpointSession {
   };
   struct Outcome {
     bool repair = false;  // a request has come
+    std::string client;   // as it calls itself, and what it asked for
+    std::string block;
     absl::Status status;
     uint64_t bytes = 0;  // bytes of the block that were sent
   };
 
   // Run() calls `on_change` when the result of the function that says what to watch changes. All
   // pointers outlive the session.
-  EndpointSession(StreamSocket socket, const Options& options, const RepairSourceFactory* factory,
-                  std::function<void()> on_change);
+  EndpointSession(StreamSocket socket, const Options& options, const EndpointAccess* access,
+                  const RepairSourceFactory* factory, std::function<void()> on_change);
 
   // Serves the client to the end. Call it once.
   Outcome Run();
@@ -72,8 +75,7 @@ class EndpointSession {
   absl::Status SendPieces(const EndpointRequest& request, uint64_t taken,
                           std::span<const std::span<const uint8_t>> pieces, uint64_t* sent);
   // `target` is as in EndpointFrameHeader.
-  absl::Status SendFrame(EndpointFrame type, std::span<const uint8_t> payload,
-                         uint16_t target = 0);
+  absl::Status SendFrame(EndpointFrame type, std::span<const uint8_t> payload, uint16_t target = 0);
   absl::Status SendText(EndpointFrame type, const std::string& text);
   // Sends the error to the client, unless another thread has ended the session.
   void SendError(const absl::Status& status);
@@ -82,6 +84,7 @@ class EndpointSession {
 
   StreamSocket socket_;
   const Options options_;
+  const EndpointAccess* const access_;
   const RepairSourceFactory* const factory_;
   const std::function<void()> on_change_;
   bool broken_ = false;  // a frame was not sent whole, so no other may follow; used only by Run()

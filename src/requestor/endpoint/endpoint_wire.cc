@@ -98,10 +98,11 @@ absl::StatusOr<EndpointRequest> ParseEndpointRequest(const std::string& text) {
   request.timeout = std::chrono::milliseconds(millis);
   request.scheme = fields.Text("scheme", "");
   request.client = fields.Text("client", "");
+  request.cookie = fields.Text("cookie", "");
   const int background = fields.Number<int>("background", 0);
   if (background != 0 && background != 1) fields.Refuse("'background' must be 0 or 1");
   request.background = background == 1;
-  for (const std::string* word : {&request.scheme, &request.client}) {
+  for (const std::string* word : {&request.scheme, &request.client, &request.cookie}) {
     if (word->size() > kMaxWordBytes) {
       fields.Refuse("a value is longer than " + std::to_string(kMaxWordBytes) + " bytes");
     }

@@ -65,6 +65,7 @@ struct EndpointRequest {
   Duration timeout = std::chrono::seconds(2);  // until the first byte
   std::string scheme;                          // empty: the coordinator's default
   std::string client;                          // for logs; may be empty
+  std::string cookie;                          // as in EndpointAccess; may be empty
   bool background = false;                     // as in RepairTarget
 };
 

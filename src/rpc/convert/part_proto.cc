@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "model/plan/features.h"
 
 namespace ecpipe {
 namespace {
@@ -55,6 +56,20 @@ void CheckToProto(const ParityCheck& check, v1::ParityCheck* proto) {
     added->set_node_id(source.node);
     added->set_column(BytesText(source.column));
   }
+}
+
+// What remains of a part where a program reads it that does not know all of its fields.
+v1::RepairPart AsOlderReads(v1::RepairPart read) {
+  const auto lacks = [](Feature feature) { return !OwnFeatures().Has(feature); };
+  if (!KnowsFeatures()) read.clear_needs();
+  if (lacks(Feature::kSubBlocks)) read.clear_layout();
+  if (lacks(Feature::kCheckRows)) read.clear_check();
+  for (v1::Hop& hop : *read.mutable_hops()) {
+    if (lacks(Feature::kSubBlocks) && hop.has_block()) hop.mutable_block()->clear_sub_blocks();
+    if (!lacks(Feature::kRawRows)) continue;
+    for (v1::HopInput& input : *hop.mutable_inputs()) input.clear_coefficients();
+  }
+  return read;
 }
 
 // The parts of an edge that its two ends share.
@@ -185,6 +200,7 @@ v1::RepairPart PartToProto(const RepairPart& part) {
   for (const HopSpec& hop : part.hops) HopToProto(hop, proto.add_hops());
   if (part.check.rows > 0) CheckToProto(part.check, proto.mutable_check());
   for (const std::string& sha256 : part.sha256) proto.add_sha256(sha256);
+  for (const std::string& name : FeatureNames(part.needs)) proto.add_needs(name);
   for (const StoredBlock& block : part.stores) {
     v1::StoredBlock* added = proto.add_stores();
     added->set_row(block.row);
@@ -194,8 +210,12 @@ v1::RepairPart PartToProto(const RepairPart& part) {
   return proto;
 }
 
-absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& proto) {
+absl::StatusOr<RepairPart> PartFromProto(const v1::RepairPart& sent) {
+  v1::RepairPart older;
+  if (ActsAsOlder()) older = AsOlderReads(sent);
+  const v1::RepairPart& proto = ActsAsOlder() ? older : sent;
   RepairPart part;
+  ECPIPE_ASSIGN_OR_RETURN(part.needs, NeedsNamed({proto.needs().begin(), proto.needs().end()}));
   part.repair_id = proto.repair_id();
   part.attempt = proto.attempt();
   part.grid = {proto.grid().offset(), proto.grid().bytes(), proto.grid().slice_bytes()};

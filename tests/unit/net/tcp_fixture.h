@@ -64,11 +64,11 @@ class TcpTransportTest : public testing::Test {
     return header;
   }
 
-  void Offer() {
+  void Offer(const std::string& receiver = "the-receiver") {
     HopOutput output;
     output.edge = TheHello().edge;
     output.token = TheHello().token;
-    output.node = "the-receiver";
+    output.node = receiver;
     auto sender = transport_->Offer(output, {}, wakeup_);
     ASSERT_TRUE(sender.ok()) << sender.status();
     sender_ = *std::move(sender);

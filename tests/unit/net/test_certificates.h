@@ -39,6 +39,9 @@ class TestCertificates {
     ECPIPE_CHECK(std::system(command.c_str()) == 0);
   }
 
+  // They are on the list of Files() with `crl` from then on.
+  void Revoke(const std::string& names) const { Make(names, "--revoke"); }
+
   std::string Path(const std::string& file) const { return directory_ + "/" + file; }
   TlsFiles Files(const std::string& name) const {
     return {Path("ca.pem"), Path(name + ".pem"), Path(name + ".key")};

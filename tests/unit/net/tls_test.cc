@@ -31,9 +31,10 @@ class TlsTest : public TcpTransportTest {
 
   // How a stream of one frame ends for its receiver.
   absl::Status Try(std::shared_ptr<TlsContext> receiver_tls,
-                   const std::string& sender_node = "the-sender") {
+                   const std::string& sender_node = "the-sender",
+                   const std::string& receiver_node = "requestor:r") {
     sender_.reset();
-    Offer();
+    Offer(receiver_node);
     const auto dialler = MakeTcpTransport(nullptr, std::move(receiver_tls));
     const HopInput input{
         TheHello().edge, TheHello().token, server_->address(), sender_node, {}, {}};
@@ -85,6 +86,52 @@ TEST_F(TlsTest, TheSenderMustBeTheNodeOfThePlan) {
   EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("names node 'the-sender', but node 'node-2' was expected"));
+}
+
+// Who has got hold of another's token has a certificate of its own name.
+TEST_F(TlsTest, TheReceiverMustBeTheNodeOfThePlan) {
+  StartServer({.handshake_timeout = std::chrono::milliseconds(300)});
+  const absl::Status other = Try(Shared().Context("node-2"), "the-sender", "the-receiver");
+  EXPECT_FALSE(other.ok());
+  const absl::Status right = Try(receiver_tls_, "the-sender", "the-receiver");
+  EXPECT_TRUE(right.ok()) << right;
+}
+
+TEST_F(TlsTest, ARevokedCertificateIsRefusedByEitherEnd) {
+  const TestCertificates mine("the-sender=helper good=requestor stolen=requestor");
+  mine.Revoke("stolen");
+  const auto with_list = [&mine](const std::string& name) {
+    TlsFiles files = mine.Files(name);
+    files.crl = mine.Path("crl.pem");
+    return TlsContext::Create(files).value();
+  };
+  sender_tls_ = with_list("the-sender");
+  StartServer({});
+  EXPECT_TRUE(Try(mine.Context("good")).ok());
+  ExpectRefusedByPeer(Try(mine.Context("stolen")));
+  sender_tls_ = mine.Context("the-sender");
+  StartServer({});
+  EXPECT_TRUE(Try(with_list("good")).ok());
+  mine.Revoke("the-sender");
+  const absl::Status status = Try(with_list("good"));
+  EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("the certificate of 'the-sender' is revoked"));
+}
+
+TEST(TlsContext, ListsThatCannotBeUsedAreRefused) {
+  const TestCertificates mine("node=helper");
+  const TestCertificates foreign("node=helper");
+  foreign.Revoke("node");
+  TlsFiles files = mine.Files("node");
+  for (const std::string& crl :
+       {mine.Path("none.pem"), mine.Path("ca.pem"), foreign.Path("crl.pem")}) {
+    files.crl = crl;
+    const absl::Status status = TlsContext::Create(files).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << crl << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(crl));
+  }
+  EXPECT_FALSE(CheckComplete({.ca = "", .certificate = "", .key = "", .crl = "x"}).ok());
 }
 
 TEST_F(TlsTest, TheSenderMustBeAHelper) {

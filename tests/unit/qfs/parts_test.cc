@@ -2,6 +2,7 @@
 // The pieces of libecpipe_qfs.so, each by itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
@@ -165,6 +166,21 @@ TEST(Frame, ARequestSaysWhatTheProtocolWants) {
             "store qfs\nfile 5\nchunk 65541\nversion 1\nchunk-offset 134217728\n"
             "file-size 10000019\nstriper 2\ndata 6\nparity 3\ncell 65536\noffset 0\n"
             "bytes 1676947\ntimeout-ms 10000\nscheme rp\nclient qfs\nbackground 1\n");
+}
+
+TEST(Frame, ARequestShowsTheCookieThatTheFileHasNow) {
+  const std::string path = testing::TempDir() + "ecpipe-cookie-" + std::to_string(::getpid());
+  Settings settings;
+  const auto shows = [&] { return RepairText(ChunkOf(10000019, 2), 1, settings).find("cookie"); };
+  settings.cookie = path;
+  EXPECT_EQ(shows(), std::string::npos) << "there is no file yet";
+  std::ofstream(path) << "not a cookie, though it is as long as the one of an endpoint is .....\n";
+  EXPECT_EQ(shows(), std::string::npos);
+  const std::string secret(64, 'a');
+  std::ofstream(path) << secret << "\n";
+  EXPECT_NE(RepairText(ChunkOf(10000019, 2), 1, settings).find("\ncookie " + secret + "\n"),
+            std::string::npos);
+  ::unlink(path.c_str());
 }
 
 TEST(Frame, AnErrorKeepsItsCode) {

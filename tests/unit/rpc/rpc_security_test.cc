@@ -3,11 +3,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "base/mutex.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "net/tcp_socket.h"
 #include "rpc/access.h"
+#include "rpc/audit_log.h"
 #include "rpc/channel.h"
 #include "rpc/rpc_exit.h"
 #include "rpc/rpc_server.h"
@@ -27,6 +34,7 @@ class FakeHelper : public v1::HelperService::Service {
     MutexLock lock(&mutex_);
     seen_ = caller ? caller->node : "anybody";
     speaks_for_ = CheckSpeaksFor(context, "head");
+    storage_ = CheckSpeaksForStorage(context, "UUID-1");
     operator_ = CheckHasRole(context, Role::kOperator, "this");
     return grpc::Status::OK;
   }
@@ -34,6 +42,7 @@ class FakeHelper : public v1::HelperService::Service {
   Mutex mutex_;
   std::string seen_;
   absl::Status speaks_for_;
+  absl::Status storage_;
   absl::Status operator_;
 };
 
@@ -47,13 +56,17 @@ class RpcSecurityTest : public testing::Test {
   }
 
   // CancelRepair, which only coordinators may call.
-  grpc::Status CallWith(const std::shared_ptr<TlsContext>& tls, Role server = Role::kHelper) {
+  grpc::Status CallWith(const std::shared_ptr<TlsContext>& tls, Role server = Role::kHelper,
+                        const std::string& node = "") {
     const RpcSecurity security(tls);
-    const auto stub = v1::HelperService::NewStub(MakeChannel(server_->address(), security, server));
+    const auto stub =
+        v1::HelperService::NewStub(MakeChannel(server_->address(), security, server, node));
     grpc::ClientContext context;
     SetTimeout(&context, std::chrono::seconds(20));
+    v1::CancelRepairRequest request;
+    request.set_repair_id(0xabc);
     v1::CancelRepairResponse response;
-    const grpc::Status status = stub->CancelRepair(&context, v1::CancelRepairRequest(), &response);
+    const grpc::Status status = stub->CancelRepair(&context, request, &response);
     // What the server's thread has noted is there for this one to see.
     MutexLock lock(&helper_.mutex_);
     return status;
@@ -81,6 +94,20 @@ TEST_F(RpcSecurityTest, ANodeSpeaksForItselfOnly) {
   EXPECT_THAT(std::string(helper_.speaks_for_.message()), HasSubstr("'nobody'"));
 }
 
+TEST_F(RpcSecurityTest, AStorageIdIsOfTheCertificateThatNamesIt) {
+  const TestCertificates mine(
+      "node-2=helper head=coordinator,storage:UUID-2,storage:UUID-1 "
+      "other=coordinator,storage:UUID-2 none=coordinator");
+  Serve(mine.Context("node-2"));
+  for (const char* name : {"head", "none"}) {
+    ASSERT_TRUE(CallWith(mine.Context(name)).ok());
+    EXPECT_TRUE(helper_.storage_.ok()) << name << helper_.storage_;
+  }
+  ASSERT_TRUE(CallWith(mine.Context("other")).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(helper_.storage_)) << helper_.storage_;
+  EXPECT_THAT(std::string(helper_.storage_.message()), HasSubstr("UUID-1"));
+}
+
 TEST_F(RpcSecurityTest, WhoHasNotTheRoleIsToldSo) {
   Serve(Shared().Context("node-2"));
   for (const char* name : {"ann", "the-receiver", "the-sender"}) {
@@ -103,6 +130,59 @@ TEST_F(RpcSecurityTest, WhoHasNoCertificateOrAnothersIsNotServed) {
   EXPECT_EQ(CallWith(stranger).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(CallWith(foreign.Context("head")).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(helper_.seen_, "");
+}
+
+TEST_F(RpcSecurityTest, ARevokedCertificateIsNotServedNorSpokenTo) {
+  const TestCertificates mine("node-2=helper head=coordinator old=coordinator");
+  mine.Revoke("old");
+  TlsFiles files = mine.Files("node-2");
+  files.crl = mine.Path("crl.pem");
+  Serve(TlsContext::Create(files).value());
+  EXPECT_TRUE(CallWith(mine.Context("head")).ok());
+  const grpc::Status refused = CallWith(mine.Context("old"));
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAUTHENTICATED) << refused.error_message();
+  EXPECT_THAT(refused.error_message(), HasSubstr("the certificate of 'old' is revoked"));
+  mine.Revoke("node-2");
+  files = mine.Files("head");
+  files.crl = mine.Path("crl.pem");
+  EXPECT_EQ(CallWith(TlsContext::Create(files).value()).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(RpcSecurityTest, AServerOfAnotherNodeIsNotSpokenTo) {
+  Serve(Shared().Context("node-2"));
+  EXPECT_TRUE(CallWith(Shared().Context("head"), Role::kHelper, "node-2").ok());
+  EXPECT_EQ(CallWith(Shared().Context("head"), Role::kHelper, "node-3").error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {
+  const std::string path = testing::TempDir() + "ecpipe-audit-" + std::to_string(::getpid());
+  std::filesystem::remove(path);
+  const std::shared_ptr<AuditLog> audit = AuditLog::Open(path).value();
+  server_ =
+      RpcServer::Start("127.0.0.1:0", RpcSecurity(Shared().Context("node-2"), audit), &helper_)
+          .value();
+  ASSERT_TRUE(CallWith(Shared().Context("head")).ok());
+  EXPECT_FALSE(CallWith(Shared().Context("ann")).ok());
+  std::filesystem::rename(path, path + ".1");
+  ASSERT_TRUE(CallWith(Shared().Context("nobody")).ok());
+  audit->Write("x (helper)", "", "/a/Call", "two\nlines", absl::OkStatus());
+  server_.reset();
+  const auto lines = [](const std::string& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  };
+  const std::string all = lines(path + ".1") + (std::filesystem::exists(path) ? lines(path) : "");
+  EXPECT_THAT(all, HasSubstr("caller=\"head (coordinator)\" from=ipv4:127.0.0.1:"));
+  EXPECT_THAT(all, HasSubstr("call=CancelRepair target=0000000000000abc result=OK\n"));
+  EXPECT_THAT(all, HasSubstr("caller=\"ann (operator)\" from=\"\" call=CancelRepair target=\"\" "
+                             "result=\"PERMISSION_DENIED"));
+  EXPECT_THAT(all, HasSubstr("caller=\"nobody (coordinator)\""));
+  EXPECT_THAT(all, HasSubstr("target=\"two?lines\" result=OK\n"));
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 4);
+  for (const std::string& file : {path, path + ".1"}) std::filesystem::remove(file);
 }
 
 TEST_F(RpcSecurityTest, AnExpiredCertificateIsNotServed) {

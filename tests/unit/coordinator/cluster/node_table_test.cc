@@ -248,14 +248,17 @@ TEST(NodeTableTest, NodesAreFoundByTheirStoragesName) {
   };
   using Names = std::vector<std::string>;
   ASSERT_TRUE(table.Register(with("b", "uuid-1"), At(0)).ok());
-  ASSERT_TRUE(table.Register(with("a", "uuid-1"), At(0)).ok());
-  ASSERT_TRUE(table.Register(with("c", ""), At(0)).ok());
+  const absl::Status second = table.Register(with("a", "uuid-1"), At(1)).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(second)) << "only one that is live: " << second;
+  ASSERT_TRUE(table.Register(with("a", "uuid-1"), At(15)).ok()) << "its disks have moved";
+  ASSERT_TRUE(table.Register(with("c", ""), At(15)).ok());
   EXPECT_EQ(table.WithStorage("uuid-1"), (Names{"a", "b"}));
   EXPECT_EQ(table.WithStorage("uuid-2"), Names{});
-  ASSERT_TRUE(table.Register(with("b", "uuid-2"), At(1)).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(table.Register(with("b", "uuid-1"), At(16)).status()));
+  ASSERT_TRUE(table.Register(with("b", "uuid-2"), At(16)).ok());
   EXPECT_EQ(table.WithStorage("uuid-1"), Names{"a"});
   EXPECT_EQ(table.WithStorage("uuid-2"), Names{"b"});
-  EXPECT_TRUE(absl::IsInvalidArgument(table.Register(with("d", "a/b"), At(1)).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(table.Register(with("d", "a/b"), At(16)).status()));
 }
 
 TEST(NodeTableTest, TellsOfEachDeathOnce) {

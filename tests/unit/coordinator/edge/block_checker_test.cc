@@ -47,8 +47,8 @@ class Checks : public ::testing::Test {
   int asked_ = 0;
   BlockChecker checker_{
       &corrupt_, &nodes_, &catalog_, &clock_,
-      [this](const std::string& address, const std::string& block_id, const std::stop_token&) {
-        EXPECT_EQ(address, "n2:1");
+      [this](const HelperAddress& helper, const std::string& block_id, const std::stop_token&) {
+        EXPECT_EQ(helper.control_address, "n2:1");
         EXPECT_EQ(block_id, "b2");
         ++asked_;
         return answer_;

@@ -34,7 +34,10 @@ void ExpectWhole(EndpointClient* client, uint64_t bytes) {
 TEST_F(EndpointTest, SendsWhatWasAskedFor) {
   for (const std::string& address :
        {"unix:" + scratch_.File("endpoint.sock"), std::string("tcp:127.0.0.1:0")}) {
-    Start([&](Endpoint::Options* options) { options->address = address; });
+    Start([&](Endpoint::Options* options) {
+      options->address = address;
+      options->insecure = true;
+    });
     EndpointClient client(endpoint_->address());
     ASSERT_TRUE(client.Send(Request(1000)));
     ExpectWhole(&client, 1000);

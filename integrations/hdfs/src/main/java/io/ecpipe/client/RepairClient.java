@@ -23,6 +23,8 @@ public final class RepairClient {
     public long retryMillis = 30000;
     /** For the endpoint's logs; no spaces. */
     public String clientName = "java";
+    /** The endpoint's cookie file, which is read for each request; empty: none. */
+    public String cookieFile = "";
     /** A scheme's name; empty: the coordinator's default. */
     public String scheme = "";
     /** Nobody waits for the bytes: reads that somebody waits for go before. */
@@ -66,7 +68,7 @@ public final class RepairClient {
       Connection connection = Connection.open(address, deadline);
       RepairStream stream = new RepairStream(
           connection, request, options.timeoutMillis, deadline, failures);
-      stream.send(request.encode(options));
+      stream.send(request.encode(options, Cookie.read(options.cookieFile)));
       return stream;
     } catch (IOException | RuntimeException e) {
       failures.failed();

@@ -67,8 +67,10 @@ public final class RepairRequest {
     return text.toString();
   }
 
-  byte[] encode(RepairClient.Options options) {
+  /** `cookie`: empty for none. */
+  byte[] encode(RepairClient.Options options, String cookie) {
     String manner = "timeout-ms " + options.timeoutMillis + "\nclient " + options.clientName + "\n"
+        + (cookie.isEmpty() ? "" : "cookie " + cookie + "\n")
         + (options.scheme.isEmpty() ? "" : "scheme " + options.scheme + "\n")
         + (options.background ? "background 1\n" : "");
     return (payload + manner).getBytes(StandardCharsets.US_ASCII);

@@ -10,6 +10,8 @@ public final class Settings {
   /** `unix:/path` or `tcp:host:port` of the requestor endpoint on this host. */
   public static final String ENDPOINT = "ecpipe.endpoint";
   public static final String ENDPOINT_DEFAULT = "unix:/run/ecpipe/endpoint.sock";
+  /** The cookie file of an endpoint on tcp; empty: none. */
+  public static final String COOKIE = "ecpipe.endpoint.cookie";
   /** How much later than without ECPipe anything may be, in milliseconds. */
   public static final String TIMEOUT = "ecpipe.timeout-ms";
   /** How long an endpoint that has failed is left alone, in milliseconds. */
@@ -35,6 +37,7 @@ public final class Settings {
     options.timeoutMillis = positive(conf, TIMEOUT, options.timeoutMillis);
     options.retryMillis = positive(conf, RETRY, options.retryMillis);
     options.scheme = conf.getTrimmed(SCHEME, options.scheme);
+    options.cookieFile = conf.getTrimmed(COOKIE, options.cookieFile);
     options.clientName = name;
     options.background = background;
     return new RepairClient(

@@ -69,6 +69,34 @@ public class RepairClientTest {
   }
 
   @Test
+  public void showsTheCookieThatTheFileHasNow() throws IOException {
+    List<String> seen = new ArrayList<>();
+    Path file = Files.createTempFile("ecpipe", ".cookie");
+    try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> {
+      seen.add(text);
+      sendAll(peer);
+    })) {
+      RepairClient.Options options = new RepairClient.Options();
+      options.cookieFile = file.toString();
+      options.retryMillis = 1;
+      RepairClient client = new RepairClient(endpoint.address(), options);
+      for (String digit : new String[] {"a", "7"}) {
+        String secret = String.join("", java.util.Collections.nCopies(64, digit));
+        Files.write(file, (secret + "\n").getBytes(java.nio.charset.StandardCharsets.US_ASCII));
+        try (RepairStream stream = client.open(request())) {
+          stream.readAllBytes();
+        }
+        assertTrue(seen.get(seen.size() - 1).contains("\ncookie " + secret + "\n"));
+      }
+      Files.write(file, new byte[64]);
+      assertThrows(IOException.class, () -> client.open(request()));
+      assertEquals("without a cookie nothing is sent", 2, seen.size());
+    } finally {
+      Files.delete(file);
+    }
+  }
+
+  @Test
   public void deliversTheBytesAndTheRequest() throws IOException {
     String[] seen = new String[1];
     try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> {

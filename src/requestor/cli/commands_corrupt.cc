@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "requestor/cli/corrupt_command.h"
+#include "requestor/cli/commands.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who called what, and what came of it, in a file of its own.
+#pragma once
+
+#include <grpcpp/support/server_interceptor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
+
+namespace ecpipe {
+
+// A line a call:
+//   2026-01-02T03:04:05.678Z caller="ann (operator)" from=10.0.0.5:4711 call=BeginRecovery
+//   target=node-7 result=OK
+// The file only grows; where it is renamed or removed, the next line begins a new one, so that
+// logrotate needs no signal. Thread-safe.
+class AuditLog {
+ public:
+  // Strangers can be refused as often as they like: of what is beyond this only the number is kept.
+  static constexpr int kMaxLinesASecond = 1000;
+
+  // INVALID_ARGUMENT: the file cannot be written.
+  static absl::StatusOr<std::shared_ptr<AuditLog>> Open(const std::string& path);
+
+  // `from` and `target` may be empty.
+  void Write(const std::string& caller, const std::string& from, const std::string& call,
+             const std::string& target, const absl::Status& result);
+
+  // Makes a server write a line for each call that a handler has answered. Calls by which helpers
+  // and coordinator look after each other are written only when they fail.
+  static std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Watch(
+      std::shared_ptr<AuditLog> audit);
+
+ private:
+  class Interceptor;
+  class Factory;
+
+  explicit AuditLog(std::string path) : path_(std::move(path)) {}
+  bool Reopen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Append(const std::string& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string path_;
+  Mutex mutex_;
+  UniqueFd file_ ABSL_GUARDED_BY(mutex_);
+  TimePoint second_ ABSL_GUARDED_BY(mutex_){};  // when the current one began
+  int lines_ ABSL_GUARDED_BY(mutex_) = 0;       // in it
+  uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace ecpipe
