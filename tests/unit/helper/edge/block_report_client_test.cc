@@ -24,7 +24,7 @@ class FullCoordinator : public v1::CoordinatorService::Service {
     uint64_t after = 0;
     while (reader->Read(&piece)) {
       after = piece.after();
-      for (const auto& pool : piece.pools()) blocks += pool.added_size();
+      for (const auto& pool : piece.pools()) blocks += pool.ids_size();
     }
     MutexLock lock(&mutex_);
     came_.push_back({Clock::System().Now(), after, blocks});
