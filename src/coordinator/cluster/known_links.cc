@@ -125,8 +125,8 @@ void KnownLinks::FillIn(ClusterView* cluster) {
     fill(of.links_up, of.up_sharing, of.up_bytes_per_second, &node.up_bytes_per_second);
     fill(of.links_down, of.down_sharing, of.down_bytes_per_second, &node.down_bytes_per_second);
   }
-  if (table_->racks.empty()) return;
-  cluster->shared_by_racks = std::shared_ptr<const LinkTable>(table_, &table_->racks);
+  cluster->shared_by_racks =
+      table_->racks.empty() ? nullptr : std::shared_ptr<const LinkTable>(table_, &table_->racks);
 }
 
 std::vector<LinkEstimate> KnownLinks::Measured() {

@@ -72,6 +72,7 @@ std::vector<ProbeLinksOfRound> RoundsAboutSharing(const std::vector<LinkSpeed>& 
   }
   // Other links between the same racks were probed at the same time as these.
   std::vector<Group> alone;
+  std::vector<Group> other_alone;  // never in a round with the first
   for (const auto& [key, links] : of_racks) {
     const LinkSpeed& a = links[0];
     const auto b = std::find_if(links.begin(), links.end(), [&](const LinkSpeed& link) {
@@ -79,11 +80,12 @@ std::vector<ProbeLinksOfRound> RoundsAboutSharing(const std::vector<LinkSpeed>& 
     });
     if (b == links.end()) continue;
     alone.push_back({{a.from, a.to}});
-    alone.push_back({{b->from, b->to}});
+    other_alone.push_back({{b->from, b->to}});
     together.push_back({{a.from, a.to}, {b->from, b->to}});
   }
   std::vector<ProbeLinksOfRound> rounds;
   AddRounds(alone, &rounds);
+  AddRounds(other_alone, &rounds);
   AddRounds(together, &rounds);
   return rounds;
 }
