@@ -149,7 +149,7 @@ TEST_F(Attempts, ACoordinatorThatRestartedTakesTheRepairUp) {
   EXPECT_FALSE(Helpers().contains("n1"));
   next.FinishRepair(first.repair_id, absl::OkStatus(), 1000);
   EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kDone);
-  EXPECT_TRUE(absl::IsFailedPrecondition(
+  EXPECT_TRUE(absl::IsAborted(
       next.ResumeRepair(request_, After(*second, absl::UnavailableError("x"))).status()));
 }
 
