@@ -48,6 +48,9 @@ void World::Heal() {
     StartHelper(node);
   }
   RunUntil([] { return false; }, kSettles);
+  // Files are whole again without a repair, as if somebody had put them back and said so.
+  CorruptBlocks& marks = coordinator_->repairs().corrupt();
+  for (const CorruptBlock& mark : marks.All()) marks.Forget(mark.block_id);
 }
 
 bool World::RecoveriesEnded() const {

@@ -115,6 +115,11 @@ class RequestorHost::Api : public CoordinatorApi {
   }
   absl::StatusOr<ClusterLimitsView> Limits() override { return NotSimulated(); }
   absl::Status SetLimits(const LimitsChange&) override { return NotSimulated(); }
+  absl::StatusOr<std::vector<CorruptBlockStatus>> CorruptBlocks() override {
+    return NotSimulated();
+  }
+  absl::Status ClearCorruptBlock(const std::string&) override { return NotSimulated(); }
+  absl::Status CheckCorruptBlock(const std::string&) override { return NotSimulated(); }
   absl::StatusOr<ClusterStatus> Status() override { return NotSimulated(); }
 
  private:
