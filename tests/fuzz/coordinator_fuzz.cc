@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/process/log.h"
+#include "coordinator/edge/block_checker.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "coordinator/sources/hdfs_source.h"
 #include "fuzz_input.h"
@@ -231,9 +232,13 @@ class World {
   ScratchDirectory scratch_;
   std::unique_ptr<LimitBook> limits_ = LimitBook::Open(scratch_.File("limits.db"), "").value();
   HdfsSource hdfs_{&repairs_.nodes(), &repairs_.corrupt(), nullptr, true, &clock_};
+  BlockChecker checker_{&repairs_.corrupt(), &repairs_.nodes(), &catalog_, &clock_,
+                        [](const HelperAddress&, const std::string&, const std::stop_token&) {
+                          return absl::UnavailableError("nobody is there");
+                        }};
   CoordinatorServiceImpl service_{
-      &repairs_, &recoveries_,  &prober_, &catalog_, StripeSources({&hdfs_}),
-      &journal_, limits_.get(), {},       {},        AddressRule::Create({}).value()};
+      &repairs_,     &recoveries_, &prober_, &catalog_, StripeSources({&hdfs_}),        &journal_,
+      limits_.get(), &checker_,    {},       {},        AddressRule::Create({}).value()};
 };
 
 bool Prepare() {

@@ -76,7 +76,7 @@ class ChunkDirectory {
       : path_(path),
         open_(open ? std::move(open) : DirectoryOpener(OpenPath)),
         calls_(path),
-        listing_(path, 1) {}
+        listing_(path, {.max_threads = 1, .long_calls = true}) {}
 
   const std::string& path() const { return path_; }
 
