@@ -133,10 +133,9 @@ absl::Status ReportAssembler::AddPool(const v1::ReportBlocksRequest::Pool& pool)
         "the lists of ids, generation stamps, lengths and ages of a pool differ in length");
   }
   blocks_ += static_cast<uint64_t>(added) + static_cast<uint64_t>(pool.removed_size());
-  // What was there may go while as much comes.
-  if (blocks_ > 2 * BlockReport::kMaxBlocks) {
-    return absl::ResourceExhaustedError("a report lists at most " +
-                                        std::to_string(2 * BlockReport::kMaxBlocks) + " blocks");
+  if (blocks_ > max_blocks_) {
+    return absl::ResourceExhaustedError("a report lists at most " + std::to_string(max_blocks_) +
+                                        " blocks");
   }
   BlockChanges& changes = report_.pools[pool.pool()];
   if (report_.pools.size() > BlockReport::kMaxPools) {

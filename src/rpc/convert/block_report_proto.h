@@ -19,6 +19,10 @@ bool WriteReport(const BlockReport& report,
 // Puts the messages of a report together again. Used by one thread.
 class ReportAssembler {
  public:
+  // What was there may go while as much comes.
+  static constexpr uint64_t kMaxBlocks = 2 * BlockReport::kMaxBlocks;
+  explicit ReportAssembler(uint64_t max_blocks = kMaxBlocks) : max_blocks_(max_blocks) {}
+
   // INVALID_ARGUMENT: the message does not belong to this report. RESOURCE_EXHAUSTED: the report
   // goes beyond the limits of BlockReport. After an error the report must not be used.
   absl::Status Add(const v1::ReportBlocksRequest& piece);
@@ -30,6 +34,7 @@ class ReportAssembler {
  private:
   absl::Status AddPool(const v1::ReportBlocksRequest::Pool& pool);
 
+  uint64_t max_blocks_;
   BlockReport report_;
   uint64_t blocks_ = 0;
   bool begun_ = false;

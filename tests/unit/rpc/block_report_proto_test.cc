@@ -97,7 +97,7 @@ TEST(BlockReportProto, HasLimits) {
   EXPECT_TRUE(assembler.Add(piece).ok());
   piece.mutable_pools(0)->set_pool("another");
   EXPECT_TRUE(absl::IsResourceExhausted(assembler.Add(piece)));
-  ReportAssembler blocks;
+  ReportAssembler blocks(4'000'000);
   v1::ReportBlocksRequest many = PiecesOf({"n1", 7, 1, 0, {}})[0];
   many.set_last(false);
   many.add_pools()->set_pool("p");

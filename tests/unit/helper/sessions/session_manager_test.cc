@@ -169,7 +169,7 @@ TEST_F(SessionManagerTest, ABlockWhoseMissingEndIsZerosMayBeShorterButNotLonger)
   store_.zeros_follow = true;
   RepairPart part = Part(1);
   part.hops[0].block->bytes = 999;
-  ExpectRefused(part, absl::StatusCode::kFailedPrecondition, "the coordinator expects 999");
+  ExpectRefused(part, absl::StatusCode::kOutOfRange, "the coordinator expects 999");
   part.hops[0].block->bytes = 1001;
   const absl::Status started = manager_->Start(part).status();
   EXPECT_TRUE(started.ok()) << started;
