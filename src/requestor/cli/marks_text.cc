@@ -40,16 +40,16 @@ std::string MarksAsText(const std::vector<CorruptBlockStatus>& blocks) {
 }
 
 nlohmann::ordered_json MarkAsJson(const CorruptBlockStatus& block) {
-  using Json = nlohmann::ordered_json;
-  return {{"block_id", block.block_id},
-          {"node", block.node},
-          {"reason", block.reason},
-          {"found_unix_ms", block.found_unix_ms},
-          {"suspect", block.suspect},
-          {"undecided", block.undecided},
-          {"hdfs", block.system == "hdfs"},
-          {"system", block.system},
-          {"repair", block.system.empty() ? Json(block.RepairCommand()) : Json()}};
+  return {
+      {"block_id", block.block_id},
+      {"node", block.node},
+      {"reason", block.reason},
+      {"found_unix_ms", block.found_unix_ms},
+      {"suspect", block.suspect},
+      {"undecided", block.undecided},
+      {"hdfs", block.system == "hdfs"},
+      {"system", block.system},
+      {"repair", block.system.empty() ? nlohmann::ordered_json(block.RepairCommand()) : nullptr}};
 }
 
 }  // namespace ecpipe
