@@ -27,9 +27,9 @@ class Certificates:
                    *(f"{node}=helper" + (f",storage:{ids[node]}" if node in ids else "")
                      for node in nodes)])
 
-    def make(self, pairs: Sequence[str]) -> None:
+    def make(self, pairs: Sequence[str], days: int = 90) -> None:
         """Certificates for these NAME=ROLE,...; new ones for names that have one."""
-        run([MAKE_CERTS, self.directory, *pairs])
+        run([MAKE_CERTS, "--days", str(days), self.directory, *pairs])
 
     def revoke(self, names: Sequence[str]) -> None:
         """They are in crl.pem from then on."""

@@ -18,7 +18,7 @@ HttpReply ReplyFor(const absl::Status& status) {
 
 absl::Status LoopWatch::Alive() const {
   const Duration silent = Clock::System().Now() - last_.load();
-  if (silent <= kPatience) return absl::OkStatus();
+  if (silent <= patience_) return absl::OkStatus();
   return absl::UnavailableError("the loop of this daemon has not turned for " +
                                 std::to_string(static_cast<int>(Seconds(silent))) +
                                 " s; a restart may help, the log may say why");

@@ -20,14 +20,15 @@ namespace ecpipe {
 // Whether a loop that a daemon needs still turns. Thread-safe.
 class LoopWatch {
  public:
-  // No turn takes so long.
-  static constexpr Duration kPatience = std::chrono::seconds(30);
+  // No turn takes as long as `patience`.
+  explicit LoopWatch(Duration patience = std::chrono::seconds(30)) : patience_(patience) {}
 
   void Turned() { last_ = Clock::System().Now(); }
-  // UNAVAILABLE: the last turn, or the start, is longer ago than kPatience.
+  // UNAVAILABLE: the last turn, or the start, is longer ago than the patience.
   absl::Status Alive() const;
 
  private:
+  const Duration patience_;
   std::atomic<TimePoint> last_{Clock::System().Now()};
 };
 

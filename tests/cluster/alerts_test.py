@@ -128,14 +128,6 @@ class OfNodes(ClusterCase, Alerts):
         self.ends("EcpipeCoordinatorDown", "EcpipeHelperNotRegistered")
         self.cluster.wait_live(self.cluster.node_ids)
 
-    def test_root(self) -> None:
-        root = self.cluster.helpers["node-2"].root
-        away = root.with_name("away")
-        root.rename(away)
-        self.fires("EcpipeRootFailed")
-        away.rename(root)
-        self.ends("EcpipeRootFailed")
-
     def test_corrupt_block(self) -> None:
         self.cluster.wait_settled()
         bad = self.block(1, 1)["block_id"]
@@ -174,18 +166,20 @@ class OfNodes(ClusterCase, Alerts):
         self.cluster.cli("recover-node", node, "--delay", "0", check=False)
         for _ in range(3):
             self.cluster.cli("repair", lost["block_id"], "-o", self.work / "out", check=False)
-        self.fires("EcpipeBlocksGivenUp", "EcpipeRepairsFail")
-        for path, content in files.items():
-            path.write_bytes(content)
-        self.cluster.cli("recover-node", node, "--delay", "0")
+        try:
+            self.fires("EcpipeRepairsFail", "EcpipeBlocksGivenUp")
+        finally:
+            for path, content in files.items():
+                path.write_bytes(content)
+            self.cluster.cli("recover-node", node, "--delay", "0")
         self.ends("EcpipeBlocksGivenUp", "EcpipeRepairsFail")
 
     def test_certificate(self) -> None:
         make = self.cluster.certificates.make
-        make(["--days", "20", "node-3=helper"])
+        make(["node-3=helper"], days=20)
         self.fires("EcpipeCertificateEndsSoon")
         self.assertNotIn("EcpipeCertificateEnds", self.prometheus.firing())
-        make(["--days", "5", "node-3=helper"])
+        make(["node-3=helper"], days=5)
         self.fires("EcpipeCertificateEnds")
         make(["node-3=helper"])
         self.ends("EcpipeCertificateEnds", "EcpipeCertificateEndsSoon")
@@ -194,7 +188,7 @@ class OfNodes(ClusterCase, Alerts):
         pid = self.cluster.helpers["node-4"].pid
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         in_use = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (in_use + 8, limits[1]))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (in_use * 10 // 9, limits[1]))
         try:
             self.fires("EcpipeDescriptorsShort")
         finally:
@@ -225,7 +219,8 @@ class OfANameNode(Alerts):
         for index, volume in enumerate(self.volumes):
             self.group.put(volume, index)
         self.namenode.groups.append(self.group)
-        cluster = self.enterContext(Cluster(
+        self.work = work
+        self.cluster = cluster = self.enterContext(Cluster(
             case.BIN_DIR, work, nodes,
             coordinator_settings={"hdfs": {"namenodes": [self.namenode.url],
                                            "refresh_seconds": 1}, **WEB},
@@ -233,6 +228,20 @@ class OfANameNode(Alerts):
         wait_until(lambda: cluster.status().get("hdfs", {}).get("blocks") == 9, HANG, "reports")
         self.prometheus = self.enterContext(Prometheus(work, keep_pages(cluster)))
         self.is_quiet()
+
+    def test_root(self) -> None:
+        helper = self.cluster.helpers["node-1"]
+        second = self.work / "second"
+        make_volume(second, "c8b9e6e2-0000-4000-8000-node-1")
+        helper.settings["helper"]["roots"] = [str(second), *helper.settings["helper"]["roots"]]
+        helper.restart()
+        self.cluster.wait_live(["node-1"])
+        self.is_quiet()
+        away = self.work / "away"
+        second.rename(away)
+        self.fires("EcpipeRootFailed")
+        away.rename(second)
+        self.ends("EcpipeRootFailed")
 
     def test_namenode(self) -> None:
         self.namenode.cut_off = True

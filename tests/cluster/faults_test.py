@@ -127,6 +127,9 @@ class MidRepair(ClusterCase):
         self.assertEqual(taken, self.content)
         self.assertEqual((repair["state"], repair["attempt"]), ("done", 1))
         self.assert_nothing_left()
+        # It counts as corrupt until it is repaired, or its helper has found it sound.
+        self.cluster.cli("corrupt", "check", file.name)
+        self.assertEqual(self.cluster.status()["corrupt_blocks"], [])
 
     def test_block_deleted(self) -> None:
         deleted: list[tuple[Any, bytes]] = []

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Mapping, Sequence
 
 from labkit.daemon import Daemon
-from labkit.process import free_port
+from labkit.process import free_port, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ALERTS = REPOSITORY / "deploy/prometheus/ecpipe-alerts.yml"
@@ -52,7 +52,7 @@ class Prometheus:
 
     def __init__(self, work: Path, jobs: Mapping[str, Sequence[str]],
                  tls: tuple[Path, Path, Path] | None = None) -> None:
-        self._work = work
+        self._targets = sum(map(len, jobs.values()))
         (work / "rules.yml").write_text(hastened(ALERTS.read_text()))
         scheme: dict[str, Any] = {}
         if tls:
@@ -77,6 +77,8 @@ class Prometheus:
     def __enter__(self) -> Prometheus:
         self._daemon.start()
         self._daemon.wait_ready(self._is_ready, 60)
+        # It is ready some seconds before it scrapes, and sees no counter grow until then.
+        wait_until(lambda: len(self.query("up == 1")) == self._targets, 60, "all targets scraped")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,

@@ -113,8 +113,9 @@ class Chunkserver:
 class Recoveries(unittest.TestCase):
     """Chunk i of each file is on node i + 1 of ten; the chunkserver is beside the last one."""
 
-    make, lose, directory = (qfs_test.QfsChunks.make, qfs_test.QfsChunks.lose,
-                             qfs_test.QfsChunks.directory)
+    make, bring_back, lose, directory = (
+        qfs_test.QfsChunks.make, qfs_test.QfsChunks.bring_back, qfs_test.QfsChunks.lose,
+        qfs_test.QfsChunks.directory)
     long: QfsFile | None = None  # whose chunk 2 is lost
 
     @classmethod

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Repairs by trees over links that the cluster has measured itself: nobody wrote a speed down. Nodes
-are in network namespaces, whose uplinks differ. Exit code 77 with "SKIP: reason" where namespaces cannot be used."""
+"""Repairs by trees over links that the cluster has measured itself: nobody wrote a speed down.
+Nodes are in network namespaces, whose uplinks differ. Exit code 77 with "SKIP: reason" where
+namespaces cannot be used."""
 
 from __future__ import annotations
 

@@ -246,7 +246,10 @@ absl::Status HelperServer::StartControlPlane() {
     ServiceManager::OfThisProcess().Ready("registered with " + config_.coordinator);
   };
   options.turned = [this](bool registered) { TellServiceManager(registered); };
-  options.take_limits = [this](const v1::HelperLimits& limits) { TakeLimits(limits); };
+  options.take_limits = [this](const v1::HelperLimits& limits) {
+    heard_.Turned();  // each answer of the coordinator has limits
+    TakeLimits(limits);
+  };
   options.inventory = [this] {
     const absl::StatusOr<StoreInventory> inventory = store_->TakeInventory();
     if (inventory.ok()) return *inventory;
@@ -302,7 +305,7 @@ absl::Status HelperServer::ServePages() {
   AddSessionMetrics(sessions_.get(), &limiter_, &metrics_);
   if (endpoint_ != nullptr) AddEndpointMetrics(endpoint_.get(), &metrics_);
   metrics_.AddGauge("ecpipe_registered", "1 while the coordinator knows this helper, else 0.",
-                    [this] { return registered_ ? 1.0 : 0.0; });
+                    [this] { return registered_ && heard_.Alive().ok() ? 1.0 : 0.0; });
   Health health;
   health.alive = [this] { return loops_.Alive(); };
   health.ready = [this] { return Ready(); };
@@ -313,9 +316,9 @@ absl::Status HelperServer::ServePages() {
 
 absl::Status HelperServer::Ready() {
   if (sessions_->draining()) return absl::UnavailableError("it drains: it takes no new parts");
-  if (registered_) return absl::OkStatus();
+  if (registered_ && heard_.Alive().ok()) return absl::OkStatus();
   return absl::UnavailableError("it is not registered with the coordinator " + config_.coordinator +
-                                "; its log says why");
+                                ", or hears nothing of it; its log says why");
 }
 
 bool HelperServer::Drain() {

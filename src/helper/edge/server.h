@@ -71,6 +71,7 @@ class HelperServer {
   std::atomic<bool> registered_{false};
   Metrics metrics_;
   LoopWatch loops_;
+  LoopWatch heard_{std::chrono::seconds(10)};  // of the coordinator: much longer than a heartbeat
   std::unique_ptr<HttpServer> pages_;  // null without an address
   // Set before the first part can end; sessions report to it.
   std::unique_ptr<CoordinatorClient> coordinator_;
