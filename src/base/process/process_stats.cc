@@ -60,6 +60,7 @@ double ProcessStartUnixSeconds() {
 uint64_t OpenDescriptors() {
   std::error_code error;
   std::filesystem::directory_iterator entries("/proc/self/fd", error);
+  if (error) return DescriptorLimit();  // there is none left to list them with
   uint64_t count = 0;
   for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     ++count;
