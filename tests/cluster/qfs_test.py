@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ NODES = 10
 CELL = 65536
 ROW = 6 * CELL
 FIRST_PORT = 22001  # of the chunkservers, which do not run
+FRESH_SECONDS = 0.1  # for which an answer of the metaserver is used again
 
 
 def sha256(content: bytes) -> str:
@@ -54,7 +56,7 @@ class QfsChunks(unittest.TestCase):
         cls.cluster = cls.enterClassContext(QfsCluster(
             case.BIN_DIR, cls.work, cls.nodes,
             coordinator_settings={"qfs": {"metaservers": [cls.metaserver.address],
-                                          "fresh_seconds": 0.1},
+                                          "fresh_seconds": FRESH_SECONDS},
                                   "timeouts": {"dead_after_seconds": 3.0}},
             endpoints=True,
             helper_settings={"helper": {"store": "qfs", "report_seconds": 0.5},
@@ -88,6 +90,7 @@ class QfsChunks(unittest.TestCase):
             return connection.answer()
 
     def command(self, *arguments: str | Path) -> bytes:
+        time.sleep(2 * FRESH_SECONDS)  # what was known of a chunk before it moved is forgotten
         out = self.work / "out"
         out.unlink(missing_ok=True)
         self.cluster.cli(*arguments, "-o", out)
