@@ -428,7 +428,11 @@ TEST_F(RecoveryManagerTest, WaitingBlocksNameTheLimitAndWhoseItIs) {
   RecoveryRequest request = Request({"spare"});
   request.streams_per_node = 1;
   const RecoveryId id = Begin(request);
-  ASSERT_EQ(WaitForNewHosts(1).size(), 1u);
+  // Until the first repair has begun, the turn of the others comes next.
+  ASSERT_TRUE(WaitFor([&] {
+    const std::vector<RecoveryWait> waits = View(id).waits;
+    return !waits.empty() && waits[0].kind == WaitKind::kStreams;
+  }));
   const RecoveryView view = View(id);
   uint64_t blocks = 0;
   for (const RecoveryWait& wait : view.waits) blocks += wait.blocks;
