@@ -27,13 +27,6 @@ def times_as_fast(other: str) -> Callable[[Rows], str]:
     return ours
 
 
-def less_than_the_best_other(rows: Rows) -> str:
-    gains = [1 - times[FLOW] / min(seconds for scheme, seconds in times.items()
-                                   if scheme not in (FLOW, "direct"))
-             for times in by_links(rows).values()]
-    return f"{100 * statistics.median(gains):.0f} % in the median"
-
-
 def over_theory(rows: Rows) -> str:
     over = [row["over_theory"] for row in rows if row["scheme"] == FLOW]
     return f"{100 * statistics.median(over):+.1f} % in the median, {100 * max(over):+.1f} % at most"
@@ -52,27 +45,4 @@ OURS = (
                Comparison("rp-flow, time over its plan's theory", "-", over_theory)),
            notes="What `rp-flow` is: [019](../docs/design/019-trees.md). The coordinator is told "
                  "the rates of pairs and of nodes' links."),
-    Figure("trees-pairs", "Trees: unequal links, and no limits of nodes", "", "the links of Amazon "
-           "EC2 (Table 1) by ten, RS (16, 12)",
-           quick=tuple(options(f"links --matrix {matrix} --node-mbit 20000 --scale 0.1 "
-                               "--block-mib 4 --slice-kib 8 --runs 1 "
-                               "--schemes rp,rp-weighted,rp-all,rp-flow")
-                       for matrix in ("north-america", "asia")),
-           full=tuple(options(f"links --matrix {matrix} --node-mbit 20000 --scale 0.1 "
-                              f"--block-mib 32 --runs 5 --schemes {SCHEMES}")
-                      for matrix in ("north-america", "asia")),
-           comparisons=(
-               Comparison("rp-flow, rate of rp-weighted", "-", times_as_fast("rp-weighted")),
-               Comparison("rp-flow, time over its plan's theory", "-", over_theory))),
-    Figure("trees-random", "Trees: random up- and downlinks", "", "each node's up- and downlink "
-           "drawn from 20 to 200 Mb/s, RS (9, 6), measured by `ecpipe probe`",
-           quick=(options("links --matrix random:1,2,3,4,5,6,7,8,9,10,11,12 --scale 1 --n 9 --k 6 "
-                          f"--block-mib 8 --runs 1 --schemes {SCHEMES}"),),
-           full=(options("links --matrix random:1,2,3,4,5,6,7,8,9,10,11,12 --scale 1 --n 14 --k 10 "
-                         f"--block-mib 64 --runs 5 --schemes {SCHEMES}"),),
-           comparisons=(
-               Comparison("rp-flow, less than the best other scheme (beside: what others have "
-                          "published for several pipelines, less than rp)", "45.4 %",
-                          less_than_the_best_other),
-               Comparison("rp-flow, time over its plan's theory", "-", over_theory))),
 )

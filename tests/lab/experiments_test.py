@@ -99,7 +99,7 @@ class Experiments(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             matrix = Path(folder, "two.txt")
             matrix.write_text("Mb/s a b\na 20 10\nb 10 20\n")
-            self.by = "requestor_region"
+            self.by = "links"
             rows = self.run_rows("links", "--matrix", str(matrix), *SMALL, "--block-mib", "4",
                                  "--scale", "1", "--node-mbit", "40", "--regions", "b",
                                  "--schemes", "rp-weighted,rp-flow")
