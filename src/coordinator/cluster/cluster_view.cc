@@ -2,6 +2,7 @@
 #include "coordinator/cluster/cluster_view.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace ecpipe {
 namespace {
@@ -17,51 +18,58 @@ double SpeedIn(const std::shared_ptr<const LinkTable>& table, const std::string&
 }  // namespace
 
 Links::Links(const ClusterView& view) : view_(view) {
-  for (const PlanNode& node : view.nodes) nodes_[node.node] = &node;
+  nodes_.reserve(view.nodes.size());
+  for (const PlanNode& node : view.nodes) nodes_.push_back(&node);
+  // Of several with one name the last one counts.
+  std::stable_sort(nodes_.begin(), nodes_.end(),
+                   [](const PlanNode* a, const PlanNode* b) { return a->node < b->node; });
 }
 
-double Links::Of(const std::string& node, double PlanNode::* speed) const {
-  const auto found = nodes_.find(node);
-  const bool known = found != nodes_.end() && found->second->*speed > 0;
-  return known ? found->second->*speed : view_.default_bytes_per_second;
+const std::string& Links::End::rack() const {
+  static const std::string unknown;
+  return known_ == nullptr ? unknown : known_->rack;
 }
 
-LinkShares Links::SharesOf(const std::string& node) const {
-  const auto found = nodes_.find(node);
-  return found == nodes_.end() ? LinkShares{} : found->second->shares;
+Links::End Links::At(const std::string& node) const {
+  End end;
+  end.name_ = &node;
+  const auto after =
+      std::upper_bound(nodes_.begin(), nodes_.end(), node,
+                       [](const std::string& name, const PlanNode* of) { return name < of->node; });
+  if (after != nodes_.begin() && (*std::prev(after))->node == node) end.known_ = *std::prev(after);
+  const auto speed = [&](double PlanNode::* of_link) {
+    const bool known = end.known_ != nullptr && end.known_->*of_link > 0;
+    return known ? end.known_->*of_link : view_.default_bytes_per_second;
+  };
+  if (end.known_ != nullptr) end.shares_ = end.known_->shares;
+  end.up_ = speed(&PlanNode::up_bytes_per_second) * end.shares_.up;
+  end.down_ = speed(&PlanNode::down_bytes_per_second) * end.shares_.down;
+  return end;
 }
 
-double Links::Written(const std::string& from, const std::string& to) const {
-  const double nodes = SpeedIn(view_.links, from, to);
-  return nodes > 0 ? nodes : SpeedIn(view_.links, RackOf(from), RackOf(to));
+double Links::Written(const End& from, const End& to) const {
+  const double nodes = SpeedIn(view_.links, *from.name_, *to.name_);
+  return nodes > 0 ? nodes : SpeedIn(view_.links, from.rack(), to.rack());
 }
 
-double Links::Between(const std::string& from, const std::string& to) const {
-  const double ends = std::min(Up(from), Down(to));
-  const double share = std::min(SharesOf(from).up, SharesOf(to).down);
+double Links::Between(const End& from, const End& to) const {
+  const double ends = std::min(from.up_, to.down_);
+  const double share = std::min(from.shares_.up, to.shares_.down);
   if (const double written = Written(from, to); written > 0) return std::min(ends, written * share);
-  const double measured = SpeedIn(view_.measured, from, to);
+  const double measured = SpeedIn(view_.measured, *from.name_, *to.name_);
   return measured > 0 ? measured * share : ends;
 }
 
-bool Links::Known(const std::string& from, const std::string& to) const {
-  return Written(from, to) > 0 || SpeedIn(view_.measured, from, to) > 0;
-}
-
-const std::string& Links::RackOf(const std::string& node) const {
-  static const std::string unknown;
-  const auto found = nodes_.find(node);
-  return found == nodes_.end() ? unknown : found->second->rack;
+bool Links::Known(const End& from, const End& to) const {
+  return Written(from, to) > 0 || SpeedIn(view_.measured, *from.name_, *to.name_) > 0;
 }
 
 double Links::BetweenRacks(const std::string& from, const std::string& to) const {
   return SpeedIn(view_.shared_by_racks, from, to);
 }
 
-bool Links::CrossesRacks(const std::string& from, const std::string& to) const {
-  const std::string& a = RackOf(from);
-  const std::string& b = RackOf(to);
-  return !a.empty() && !b.empty() && a != b;
+bool Links::CrossesRacks(const End& from, const End& to) {
+  return !from.rack().empty() && !to.rack().empty() && from.rack() != to.rack();
 }
 
 }  // namespace ecpipe

@@ -40,42 +40,53 @@ struct ClusterView {
   double rack_bytes_per_second = 0;  // what leaves a rack, and what enters it, at most; 0: no limit
 };
 
-// Answers questions about a view, which must outlive it.
+// Whether the speed of any pair is known.
+inline bool HavePairs(const ClusterView& view) {
+  return view.links != nullptr || view.measured != nullptr;
+}
+
+// Answers questions about a view, which must outlive it. A node is looked up by its name once, with
+// At(); what is asked of many pairs then costs no look-ups of names but those of pairs.
+//
+// Speeds are what one more repair may count on: those of the view times the shares of nodes.
 class Links {
  public:
+  // One node as an end of links. Must not outlive the view, nor the name that it was made of.
+  class End {
+   public:
+    double up() const { return up_; }
+    double down() const { return down_; }
+    // Empty: unknown.
+    const std::string& rack() const;
+
+   private:
+    friend class Links;
+    const std::string* name_ = nullptr;
+    const PlanNode* known_ = nullptr;  // null: the view does not have the node
+    LinkShares shares_;
+    double up_ = 0;
+    double down_ = 0;
+  };
+
   explicit Links(const ClusterView& view);
 
-  // Speeds are what one more repair may count on: those of the view times the shares of nodes.
-
-  // Whether the speed of any pair is known.
-  bool HavePairs() const { return view_.links != nullptr || view_.measured != nullptr; }
-
-  double Up(const std::string& node) const {
-    return Of(node, &PlanNode::up_bytes_per_second) * SharesOf(node).up;
-  }
-  double Down(const std::string& node) const {
-    return Of(node, &PlanNode::down_bytes_per_second) * SharesOf(node).down;
-  }
+  End At(const std::string& node) const;
   // The speed of the pair, or of its racks, in the operator's file, but at most that of the links
   // of both ends; otherwise the measured speed; otherwise that of the links of both ends.
-  double Between(const std::string& from, const std::string& to) const;
+  double Between(const End& from, const End& to) const;
   // Whether the pair's own speed is known.
-  bool Known(const std::string& from, const std::string& to) const;
-  // Empty: unknown.
-  const std::string& RackOf(const std::string& node) const;
+  bool Known(const End& from, const End& to) const;
   // Whether a stream between the two nodes leaves its rack. False if a rack is unknown.
-  bool CrossesRacks(const std::string& from, const std::string& to) const;
+  static bool CrossesRacks(const End& from, const End& to);
   // Of all streams from the one rack to the other. 0: no limit is known.
   double BetweenRacks(const std::string& from, const std::string& to) const;
 
  private:
   // 0: not known.
-  double Written(const std::string& from, const std::string& to) const;
-  double Of(const std::string& node, double PlanNode::* speed) const;
-  LinkShares SharesOf(const std::string& node) const;
+  double Written(const End& from, const End& to) const;
 
   const ClusterView& view_;
-  std::map<std::string, const PlanNode*> nodes_;
+  std::vector<const PlanNode*> nodes_;  // by name
 };
 
 }  // namespace ecpipe

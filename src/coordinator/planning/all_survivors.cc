@@ -92,8 +92,8 @@ PlanLanes LanesOverAllSurvivors(const PlanRequest& request, const OrderHelpers& 
   const Links links(request.cluster);
   std::vector<double> speeds;
   for (const int block : request.survivors) {
-    const std::string& node = request.block_nodes[static_cast<size_t>(block)];
-    speeds.push_back(std::min(links.Up(node), links.Down(node)));
+    const Links::End node = links.At(request.block_nodes[static_cast<size_t>(block)]);
+    speeds.push_back(std::min(node.up(), node.down()));
   }
   const uint32_t slices = request.grid.slice_count();
   std::vector<uint32_t> counts;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "coordinator/planning/path_search.h"
 
@@ -33,20 +34,25 @@ std::vector<EquationTerm> Reordered(const PlanRequest& request, const std::vecto
 LinkSpeeds SpeedsAmong(const PlanRequest& request, const std::vector<int>& blocks) {
   const Links links(request.cluster);
   const double rows = static_cast<double>(request.equation.failed.size());
+  std::vector<Links::End> helpers;
+  for (const int block : blocks) helpers.push_back(links.At(NodeOf(request, block)));
   std::map<std::string, double> rows_wanted;  // by requestor
   for (const std::string& requestor : request.requestors) rows_wanted[requestor] += 1;
+  std::vector<std::pair<Links::End, double>> takers;  // with the rows that each wants
+  for (const auto& [requestor, wanted] : rows_wanted) {
+    takers.emplace_back(links.At(requestor), wanted);
+  }
   const int count = static_cast<int>(blocks.size());
   LinkSpeeds speeds(count);
   for (int from = 0; from < count; ++from) {
-    const std::string& sender = NodeOf(request, blocks[static_cast<size_t>(from)]);
+    const Links::End& sender = helpers[static_cast<size_t>(from)];
     for (int to = 0; to < count; ++to) {
       if (from == to) continue;
-      speeds.Set(from, to,
-                 links.Between(sender, NodeOf(request, blocks[static_cast<size_t>(to)])) / rows);
+      speeds.Set(from, to, links.Between(sender, helpers[static_cast<size_t>(to)]) / rows);
     }
-    double last = links.Up(sender) / rows;
-    for (const auto& [requestor, wanted] : rows_wanted) {
-      last = std::min(last, links.Between(sender, requestor) / wanted);
+    double last = sender.up() / rows;
+    for (const auto& [taker, wanted] : takers) {
+      last = std::min(last, links.Between(sender, taker) / wanted);
     }
     speeds.Set(from, speeds.requestor(), last);
   }
@@ -55,14 +61,14 @@ LinkSpeeds SpeedsAmong(const PlanRequest& request, const std::vector<int>& block
 
 RackRule RulesAmong(const PlanRequest& request, const std::vector<int>& blocks) {
   const Links links(request.cluster);
-  const std::string& home = links.RackOf(request.requestors[0]);
+  const std::string& home = links.At(request.requestors[0]).rack();
   RackRule rule;
   std::map<std::string, int> numbers;
   const auto number = [&](const std::string& rack) {
     return numbers.try_emplace(rack, static_cast<int>(numbers.size())).first->second;
   };
   for (const int block : blocks) {
-    const std::string& rack = links.RackOf(NodeOf(request, block));
+    const std::string& rack = links.At(NodeOf(request, block)).rack();
     rule.rack_of.push_back(number(rack.empty() ? "\n" + NodeOf(request, block) : rack));
   }
   if (numbers.contains(home)) rule.home = numbers[home];

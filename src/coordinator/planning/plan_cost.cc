@@ -5,7 +5,9 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 
 #include "base/status.h"
 #include "coordinator/planning/scheme.h"
@@ -13,18 +15,46 @@
 namespace ecpipe {
 namespace {
 
-class Loads {
+// The nodes of a plan by number, in the order in which they come.
+class NodeNumbers {
  public:
-  NodeLoad& Of(const std::string& node) {
-    const auto [found, added] = index_.try_emplace(node, loads_.size());
-    if (added) loads_.push_back({.node = node});
-    return loads_[found->second];
+  explicit NodeNumbers(const Links& links) : links_(links) {}
+
+  // The name must outlive this.
+  size_t Of(const std::string& node) {
+    const auto [found, added] = numbers_.try_emplace(node, ends_.size());
+    if (added) {
+      ends_.push_back(links_.At(node));
+      loads_.push_back({.node = node});
+    }
+    return found->second;
   }
-  std::vector<NodeLoad> Take() { return std::move(loads_); }
+  const Links::End& end(size_t number) const { return ends_[number]; }
+  NodeLoad& load(size_t number) { return loads_[number]; }
+  std::vector<NodeLoad> TakeLoads() { return std::move(loads_); }
 
  private:
-  std::map<std::string, size_t> index_;
+  const Links& links_;
+  std::unordered_map<std::string_view, size_t> numbers_;
+  std::vector<Links::End> ends_;
   std::vector<NodeLoad> loads_;
+};
+
+// Bytes that leave racks and enter them.
+struct RackLoads {
+  struct Load {
+    uint64_t up_bytes = 0;
+    uint64_t down_bytes = 0;
+  };
+
+  void Add(const std::string& from, const std::string& to, uint64_t bytes) {
+    of_rack[from].up_bytes += bytes;
+    of_rack[to].down_bytes += bytes;
+    of_pair[{from, to}] += bytes;
+  }
+
+  std::map<std::string, Load> of_rack;
+  std::map<std::pair<std::string, std::string>, uint64_t> of_pair;
 };
 
 // Streams on the longest path that ends at each hop; the largest over the lane.
@@ -58,36 +88,36 @@ uint64_t LaneBytes(const RepairPlan& plan, const PlanLane& lane) {
 PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
   const Links links(cluster);
   PlanCost cost;
-  Loads loads;
-  Loads racks;
-  std::map<std::pair<std::string, std::string>, uint64_t> pair_bytes;
-  std::map<std::pair<std::string, std::string>, uint64_t> rack_pair_bytes;
+  NodeNumbers nodes(links);
+  const bool have_pairs = HavePairs(cluster);
+  RackLoads racks;
+  std::map<std::pair<size_t, size_t>, uint64_t> pair_bytes;
   const uint64_t first_slice = std::min<uint64_t>(plan.grid.slice_bytes, plan.grid.bytes);
   double fill = 0;  // seconds until the first slice of every lane is on its last stream
   for (const PlanLane& lane : plan.lanes) {
     size_t widest = 1;  // rows on one stream
     double slowest = std::numeric_limits<double>::infinity();
     const uint64_t lane_bytes = LaneBytes(plan, lane);
+    std::vector<size_t> numbers;
     for (const PlanHop& hop : lane.hops) {
-      loads.Of(hop.node);
+      numbers.push_back(nodes.Of(hop.node));
+      const size_t receiver = numbers.back();
       for (const PlanInput& input : hop.inputs) {
-        const std::string& sender = lane.hops[static_cast<size_t>(input.from_hop)].node;
-        if (sender == hop.node) continue;
+        const size_t sender = numbers[static_cast<size_t>(input.from_hop)];
+        if (sender == receiver) continue;
         const uint64_t bytes = lane_bytes * input.rows.size();
-        loads.Of(sender).up_bytes += bytes;
-        loads.Of(hop.node).down_bytes += bytes;
+        nodes.load(sender).up_bytes += bytes;
+        nodes.load(receiver).down_bytes += bytes;
         cost.total_bytes += bytes;
-        if (links.CrossesRacks(sender, hop.node)) {
+        const Links::End& from = nodes.end(sender);
+        const Links::End& to = nodes.end(receiver);
+        if (Links::CrossesRacks(from, to)) {
           cost.cross_rack_bytes += bytes;
-          racks.Of(links.RackOf(sender)).up_bytes += bytes;
-          racks.Of(links.RackOf(hop.node)).down_bytes += bytes;
-          if (cluster.shared_by_racks != nullptr) {
-            rack_pair_bytes[{links.RackOf(sender), links.RackOf(hop.node)}] += bytes;
-          }
+          racks.Add(from.rack(), to.rack(), bytes);
         }
-        if (links.HavePairs()) pair_bytes[{sender, hop.node}] += bytes;
+        if (have_pairs) pair_bytes[{sender, receiver}] += bytes;
         widest = std::max(widest, input.rows.size());
-        slowest = std::min(slowest, links.Between(sender, hop.node));
+        slowest = std::min(slowest, links.Between(from, to));
       }
     }
     const int depth = LaneDepth(lane);
@@ -95,22 +125,25 @@ PlanCost EstimateCost(const RepairPlan& plan, const ClusterView& cluster) {
     fill = std::max(fill,
                     std::max(0, depth - 1) * static_cast<double>(first_slice * widest) / slowest);
   }
-  cost.loads = loads.Take();
   const auto takes = [&](uint64_t bytes, double speed) {
     cost.seconds = std::max(cost.seconds, static_cast<double>(bytes) / speed);
   };
-  for (const NodeLoad& load : cost.loads) {
+  for (const auto& [pair, bytes] : pair_bytes) {
+    takes(bytes, links.Between(nodes.end(pair.first), nodes.end(pair.second)));
+  }
+  cost.loads = nodes.TakeLoads();
+  for (size_t i = 0; i < cost.loads.size(); ++i) {
+    const NodeLoad& load = cost.loads[i];
     cost.busiest_link_bytes = std::max({cost.busiest_link_bytes, load.up_bytes, load.down_bytes});
-    takes(load.up_bytes, links.Up(load.node));
-    takes(load.down_bytes, links.Down(load.node));
+    takes(load.up_bytes, nodes.end(i).up());
+    takes(load.down_bytes, nodes.end(i).down());
   }
   if (cluster.rack_bytes_per_second > 0) {
-    for (const NodeLoad& rack : racks.Take()) {
-      takes(std::max(rack.up_bytes, rack.down_bytes), cluster.rack_bytes_per_second);
+    for (const auto& [rack, load] : racks.of_rack) {
+      takes(std::max(load.up_bytes, load.down_bytes), cluster.rack_bytes_per_second);
     }
   }
-  for (const auto& [pair, bytes] : pair_bytes) takes(bytes, links.Between(pair.first, pair.second));
-  for (const auto& [pair, bytes] : rack_pair_bytes) {
+  for (const auto& [pair, bytes] : racks.of_pair) {
     const double shared = links.BetweenRacks(pair.first, pair.second);
     if (shared > 0) takes(bytes, shared);
   }

@@ -408,27 +408,30 @@ absl::Status RepairPlanner::Run(const PlanRequest& request, const std::optional<
 
 absl::StatusOr<bool> RepairPlanner::GiveWay(const RepairPlan& plan, RepairRequest* request,
                                             Refused* refused) {
-  const std::string& scheme = request->scheme.empty() ? options_.default_scheme : request->scheme;
-  for (const auto& [node, needs] : NeedsOf(plan)) {
-    const std::optional<NodeView> view = nodes_->Find(node);
-    const Features lacks = needs.Without(view ? view->record.features : request->features);
-    if (lacks.empty()) continue;
-    if (lacks.Has(Feature::kCheckRows) && !request->verify) {
-      request->verify = Verification::kNone;  // nobody asked for it
-      return true;
+  for (const PlanLane& lane : plan.lanes) {
+    for (const PlanHop& hop : lane.hops) {
+      const Features needs = NeedsOf(plan, hop);
+      if (needs.empty()) continue;
+      const std::optional<NodeView> view = nodes_->Find(hop.node);
+      const Features lacks = needs.Without(view ? view->record.features : request->features);
+      if (lacks.empty()) continue;
+      if (lacks.Has(Feature::kCheckRows) && !request->verify) {
+        request->verify = Verification::kNone;  // nobody asked for it
+        return true;
+      }
+      const std::string what = absl::StrJoin(FeatureNames(lacks), ", ");
+      if (view) {
+        refused->emplace(hop.node, "the version of its helper lacks " + what);
+        return true;
+      }
+      if ((request->scheme.empty() ? options_.default_scheme : request->scheme) == "auto") {
+        request->scheme = "rp";  // its requestor only adds
+        return true;
+      }
+      return absl::FailedPreconditionError("the requestor's version lacks " + what +
+                                           ", which this repair by " + plan.scheme +
+                                           " needs; use a newer one, or another scheme");
     }
-    const std::string what = absl::StrJoin(FeatureNames(lacks), ", ");
-    if (view) {
-      refused->emplace(node, "the version of its helper lacks " + what);
-      return true;
-    }
-    if (scheme == "auto") {
-      request->scheme = "rp";  // its requestor only adds
-      return true;
-    }
-    return absl::FailedPreconditionError("the requestor's version lacks " + what +
-                                         ", which this repair by " + plan.scheme +
-                                         " needs; use a newer one, or another scheme");
   }
   return false;
 }

@@ -11,7 +11,7 @@ std::vector<const Scheme*> SchemeTable();
 namespace {
 
 bool KnowsLinks(const ClusterView& cluster) {
-  return Links(cluster).HavePairs() ||
+  return HavePairs(cluster) ||
          std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [](const PlanNode& node) {
            return node.up_bytes_per_second > 0 || node.down_bytes_per_second > 0;
          });

@@ -87,7 +87,6 @@ ParityCheck NamedCheck(ParityCheck check, const Stripe& stripe) {
 absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& plan,
                                                              const PartContext& context) {
   const Streams streams(plan);
-  const std::map<std::string, Features> needs = NeedsOf(plan);
   std::map<std::string, RepairPart> parts;
   for (uint32_t lane_index = 0; lane_index < plan.lanes.size(); ++lane_index) {
     const PlanLane& lane = plan.lanes[lane_index];
@@ -104,7 +103,7 @@ absl::StatusOr<std::map<std::string, RepairPart>> BuildParts(const RepairPlan& p
       part.layout = plan.layout;
       part.serial = plan.serial;
       part.transport = context.transport;
-      part.needs = needs.at(lane.hops[hop].node);
+      part.needs = part.needs.Or(NeedsOf(plan, lane.hops[hop]));
       part.hops.push_back(std::move(specs[hop]));
     }
   }

@@ -44,20 +44,14 @@ Features OwnFeatures() { return TheOwn().features; }
 bool ActsAsOlder() { return TheOwn().older; }
 bool KnowsFeatures() { return TheOwn().knows_features; }
 
-std::map<std::string, Features> NeedsOf(const RepairPlan& plan) {
-  std::map<std::string, Features> needs;
-  for (const PlanLane& lane : plan.lanes) {
-    for (const PlanHop& hop : lane.hops) {
-      Features& of_node = needs[hop.node];
-      if (plan.layout.sub_blocks > 1) of_node.Add(Feature::kSubBlocks);
-      for (const PlanInput& input : hop.inputs) {
-        if (!input.coefficients.empty()) of_node.Add(Feature::kRawRows);
-      }
-      if (plan.check.rows > 0 && !hop.stored_rows.empty()) of_node.Add(Feature::kCheckRows);
-    }
+Features NeedsOf(const RepairPlan& plan, const PlanHop& hop) {
+  Features needs;
+  if (plan.layout.sub_blocks > 1) needs.Add(Feature::kSubBlocks);
+  for (const PlanInput& input : hop.inputs) {
+    if (!input.coefficients.empty()) needs.Add(Feature::kRawRows);
   }
-  for (auto& [node, of_node] : needs) of_node = of_node.And(OwnFeatures());
-  return needs;
+  if (plan.check.rows > 0 && !hop.stored_rows.empty()) needs.Add(Feature::kCheckRows);
+  return needs.And(OwnFeatures());
 }
 
 std::vector<std::string> FeatureNames(Features features) {

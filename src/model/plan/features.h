@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -15,9 +14,9 @@
 
 namespace ecpipe {
 
-// The features of each node of the plan, or of the requestor by its name in the plan, that its part
-// needs. Features that this program does not have itself are not among them.
-std::map<std::string, Features> NeedsOf(const RepairPlan& plan);
+// The features that whoever runs this hop of the plan needs. Features that this program does not
+// have itself are not among them.
+Features NeedsOf(const RepairPlan& plan, const PlanHop& hop);
 
 // The names by which features travel: "sub-blocks", "raw-rows", "check-rows".
 std::vector<std::string> FeatureNames(Features features);

@@ -57,6 +57,7 @@ class Features {
  public:
   bool Has(Feature feature) const { return (bits_ & static_cast<uint32_t>(feature)) != 0; }
   void Add(Feature feature) { bits_ |= static_cast<uint32_t>(feature); }
+  Features Or(Features other) const { return Features(bits_ | other.bits_); }
   Features And(Features other) const { return Features(bits_ & other.bits_); }
   Features Without(Features other) const { return Features(bits_ & ~other.bits_); }
   bool empty() const { return bits_ == 0; }

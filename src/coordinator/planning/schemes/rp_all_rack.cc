@@ -17,11 +17,11 @@ namespace {
 
 absl::StatusOr<PlanLanes> PlanAllInRackOrder(const PlanRequest& request) {
   const Links links(request.cluster);
-  const std::string& home = links.RackOf(request.requestors[0]);
+  const std::string& home = links.At(request.requestors[0]).rack();
   // A node of unknown rack is a rack of its own.
   const auto rack_of = [&](int block) {
     const std::string& node = request.block_nodes[static_cast<size_t>(block)];
-    const std::string& rack = links.RackOf(node);
+    const std::string& rack = links.At(node).rack();
     return rack.empty() ? "\n" + node : rack;
   };
   PlanLanes lanes = LanesOverAllSurvivors(request, [&](size_t lane, std::vector<int>* helpers) {

@@ -79,30 +79,31 @@ class ProblemMaker {
     for (const PlanNode& node : request_.cluster.nodes) {
       if (node.node == requestor && node.down_bytes_per_second > 0) return true;
     }
+    const Links::End end = links_.At(requestor);
     for (int helper = 0; helper < static_cast<int>(problem.blocks.size()); ++helper) {
-      if (links_.Known(NodeOf(problem, helper), requestor)) return true;
+      if (links_.Known(links_.At(NodeOf(problem, helper)), end)) return true;
     }
     return false;
   }
 
   void AddArc(int from, int to, const std::string& receiver, Problem* problem) {
     const std::string& sender = NodeOf(*problem, from);
-    const double speed = links_.Between(sender, receiver);
+    const Links::End out = links_.At(sender);
+    const Links::End in = links_.At(receiver);
+    const double speed = links_.Between(out, in);
     problem->speeds.push_back(speed);
     if (sender == receiver) return;
     const auto use = [&](const char* kind, const std::string& name, double limit) {
       Use(from, to, kind, name, limit, problem);
     };
-    const double up = links_.Up(sender);
-    const double down = links_.Down(receiver);
-    use("up", sender, up);
-    use("down", receiver, down);
-    if (speed < std::min(up, down)) {
+    use("up", sender, out.up());
+    use("down", receiver, in.down());
+    if (speed < std::min(out.up(), in.down())) {
       problem->network.Use(from, to, problem->network.AddLimit(speed));
     }
-    if (!links_.CrossesRacks(sender, receiver)) return;
-    const std::string& sent_from = links_.RackOf(sender);
-    const std::string& sent_to = links_.RackOf(receiver);
+    if (!Links::CrossesRacks(out, in)) return;
+    const std::string& sent_from = out.rack();
+    const std::string& sent_to = in.rack();
     if (const double shared = links_.BetweenRacks(sent_from, sent_to); shared > 0) {
       use("from rack to rack", sent_from + " " + sent_to, shared);
     }
@@ -116,17 +117,19 @@ class ProblemMaker {
   // much as one stream between helpers.
   void AddFan(int from, Problem* problem) {
     const std::string& sender = NodeOf(*problem, from);
+    const Links::End out = links_.At(sender);
     double speed = std::numeric_limits<double>::infinity();  // of the slowest, in whole streams
     double down = std::numeric_limits<double>::infinity();
     for (const Taker& taker : takers_) {
       const double streams =
           static_cast<double>(request_.equation.rows()) / static_cast<double>(taker.rows.size());
-      speed = std::min(speed, links_.Between(sender, taker.node) * streams);
-      down = std::min(down, links_.Down(taker.node) * streams);
+      const Links::End in = links_.At(taker.node);
+      speed = std::min(speed, links_.Between(out, in) * streams);
+      down = std::min(down, in.down() * streams);
     }
     const int fan = static_cast<int>(problem->blocks.size());
     problem->speeds.push_back(speed);
-    Use(from, fan, "up", sender, links_.Up(sender), problem);
+    Use(from, fan, "up", sender, out.up(), problem);
     Use(from, fan, "down", "all requestors", down, problem);
     problem->network.Use(from, fan, problem->network.AddLimit(speed));
   }
@@ -296,11 +299,11 @@ double RateOfPath(const PlanRequest& request, const std::vector<EquationTerm>& p
   std::map<std::pair<std::string, std::string>, int> streams;
   double rate = std::numeric_limits<double>::infinity();
   // `share`: of a stream with all rows.
-  const auto cross = [&](const std::string& from, const std::string& to, double share) {
+  const auto cross = [&](const Links::End& from, const Links::End& to, double share) {
     rate = std::min(rate, links.Between(from, to) / share);
-    if (!links.CrossesRacks(from, to)) return;
-    const std::string& sent_from = links.RackOf(from);
-    const std::string& sent_to = links.RackOf(to);
+    if (!Links::CrossesRacks(from, to)) return;
+    const std::string& sent_from = from.rack();
+    const std::string& sent_to = to.rack();
     if (const double shared = links.BetweenRacks(sent_from, sent_to); shared > 0) {
       rate = std::min(rate, shared / ++streams[{sent_from, sent_to}]);
     }
@@ -308,12 +311,15 @@ double RateOfPath(const PlanRequest& request, const std::vector<EquationTerm>& p
     rate = std::min(rate, rack / ++streams[{sent_from, ""}]);
     rate = std::min(rate, rack / ++streams[{"", sent_to}]);
   };
-  const auto node = [&](size_t at) -> const std::string& {
-    return request.block_nodes[static_cast<size_t>(path[at].block_index)];
-  };
-  for (size_t i = 0; i + 1 < path.size(); ++i) cross(node(i), node(i + 1), 1);
+  std::vector<Links::End> nodes;
+  for (const EquationTerm& term : path) {
+    nodes.push_back(links.At(request.block_nodes[static_cast<size_t>(term.block_index)]));
+  }
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) cross(nodes[i], nodes[i + 1], 1);
+  // What it sends to all requestors together is as much as one stream with all rows.
+  rate = std::min(rate, nodes.back().up());
   for (const Taker& taker : Takers(request)) {
-    cross(node(path.size() - 1), taker.node,
+    cross(nodes.back(), links.At(taker.node),
           static_cast<double>(taker.rows.size()) / static_cast<double>(request.equation.rows()));
   }
   return rate;

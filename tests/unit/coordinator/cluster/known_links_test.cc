@@ -183,10 +183,10 @@ TEST_F(KnownLinksTest, WhatIsWrittenDownGoesBefore) {
   view.nodes = {{.node = "a", .rack = "/r1"}, {.node = "c", .rack = "/r2"}};
   speeds.FillIn(&view);
   const Links links(view);
-  EXPECT_EQ(links.Between("a", "b"), 10);
-  EXPECT_EQ(links.Between("a", "c"), 20) << "by their racks";
-  EXPECT_EQ(links.Between("a", "d"), 1000);
-  EXPECT_TRUE(links.HavePairs());
+  EXPECT_EQ(links.Between(links.At("a"), links.At("b")), 10);
+  EXPECT_EQ(links.Between(links.At("a"), links.At("c")), 20) << "by their racks";
+  EXPECT_EQ(links.Between(links.At("a"), links.At("d")), 1000);
+  EXPECT_TRUE(HavePairs(view));
 }
 
 TEST_F(KnownLinksTest, SeveralLinksShowWhatANodeCanDo) {

@@ -33,12 +33,10 @@ TEST(Features, ANodeNeedsOnlyWhatItsOwnHopsDo) {
   requestor.inputs = {{0, {0}, {1, 2}}};
   requestor.stored_rows = {0, 1};
   plan.lanes.push_back({{}, {helper, requestor}});
-  std::map<std::string, Features> needs = NeedsOf(plan);
-  EXPECT_TRUE(needs.at("n1").empty());
-  EXPECT_EQ(needs.at("requestor:r"), FeaturesNamed({"raw-rows", "check-rows"}));
+  EXPECT_TRUE(NeedsOf(plan, helper).empty());
+  EXPECT_EQ(NeedsOf(plan, requestor), FeaturesNamed({"raw-rows", "check-rows"}));
   plan.layout = {2, 4096};
-  needs = NeedsOf(plan);
-  EXPECT_EQ(needs.at("n1"), FeaturesNamed({"sub-blocks"}));
+  EXPECT_EQ(NeedsOf(plan, helper), FeaturesNamed({"sub-blocks"}));
 }
 
 }  // namespace
