@@ -227,8 +227,8 @@ bool RecoveryManager::Turn() {
     }
   }
   for (const RecoveryId id : running) {
-    if (const std::optional<Start> start = ChooseStart(id)) {
-      BeginRepair(*start);
+    if (const std::optional<Choice> choice = Choose(id)) {
+      if (const std::optional<Start> start = Prepare(id, *choice)) BeginRepair(*start);
       worked = true;
     }
     // A repair may take seconds to begin. What ends meanwhile does not wait for all recoveries.
@@ -257,57 +257,73 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery) {
   return nodes;
 }
 
-std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id) {
+std::optional<RecoveryManager::Choice> RecoveryManager::Choose(RecoveryId id) {
   MutexLock lock(&mutex_);
   Recovery& recovery = *recoveries_.at(id);
-  const RecoveryRequest& request = recovery.record.request;
   if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
   const TimePoint now = clock_->Now();
   std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
   const Nodes nodes = NodesFor(recovery);
   recovery.queue.SetUsable(nodes.usable);
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
-  const std::optional<Placement> placement = Place(
-      request.policy, {window, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_);
+  std::optional<Placement> placement =
+      Place(recovery.record.request.policy,
+            {window, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_);
   if (!placement) return std::nullopt;
   const auto chosen = std::find_if(window.begin(), window.end(), [&](const LostBlock* block) {
     return block->block_id == placement->block_id;
   });
-  loads_.Selected(*placement, (*chosen)->needed);
-  const bool uncertain = (*chosen)->uncertain;
-  recovery.queue.Start(placement->block_id);
-  if (placement->host.empty()) {
-    recovery.queue.Wait(placement->block_id, WaitKind::kTarget,
-                        absl::FailedPreconditionError(placement->impossible), now);
-    news_->Wake();
+  return Choice{*std::move(placement), (*chosen)->needed, (*chosen)->uncertain};
+}
+
+std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
+                                                               const Choice& choice) {
+  const Placement& placement = choice.placement;
+  const std::string& block_id = placement.block_id;
+  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(block_id);
+  MutexLock lock(&mutex_);
+  Recovery& recovery = *recoveries_.at(id);
+  const RecoveryRequest& request = recovery.record.request;
+  if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
+  // Other blocks of the stripe may have been repaired since the listing: their nodes are not what
+  // the choice took them for.
+  if (location.ok() &&
+      recovery.queue.SetHolders(block_id, LossFinder::HoldersOf(location->stripe, block_id))) {
     return std::nullopt;
   }
-  recovery.in_flight[placement->block_id].host = placement->host;
-  Start start{id, request.node, {}};
-  start.request.block_ids = {placement->block_id};
+  loads_.Selected(placement, choice.needed);
+  recovery.queue.Start(block_id);
+  recovery.in_flight[block_id].host = placement.host;
+  // The listing may be older than the end of a repair that was under way at the time.
+  if (location.ok() &&
+      location->stripe.blocks[static_cast<size_t>(location->block_index)].node != request.node) {
+    RecordEnd(&recovery, block_id, absl::OkStatus(), RepairStage::kPlanned);
+    return std::nullopt;
+  }
+  if (placement.host.empty()) {
+    recovery.in_flight.erase(block_id);
+    recovery.queue.Wait(block_id, WaitKind::kTarget,
+                        absl::FailedPreconditionError(placement.impossible), clock_->Now());
+    return std::nullopt;
+  }
+  Start start{id, {}};
+  start.request.block_ids = {block_id};
   start.request.scheme = request.scheme;
   start.request.slice_bytes = request.slice_bytes;
   start.request.transport = request.transport.value_or(TransportKind::kTcp);
   start.request.requestor = "recovery " + IdText(id);
-  start.request.hosts = {placement->host};
-  start.request.helper_order = placement->helpers;
+  start.request.hosts = {placement.host};
+  start.request.helper_order = placement.helpers;
   start.request.link_shares = loads_.LeftOfLinks();
   start.request.background = true;
-  if (uncertain) start.request.verify = Verification::kLocate;
+  if (choice.uncertain) start.request.verify = Verification::kLocate;
   return start;
 }
 
 void RecoveryManager::BeginRepair(const Start& start) {
-  // The listing may be older than the end of a repair that was under way at the time.
   const std::string& block_id = start.request.block_ids[0];
-  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(block_id);
-  const bool moved =
-      location.ok() &&
-      location->stripe.blocks[static_cast<size_t>(location->block_index)].node != start.lost_node;
-  absl::StatusOr<RepairGrant> grant = absl::UnknownError("not begun");
-  if (!moved) grant = repairs_->BeginRepair(start.request, start.id);
-  const absl::Status failure =
-      grant.ok() || moved ? absl::OkStatus() : AskIfLost(block_id, grant.status());
+  const absl::StatusOr<RepairGrant> grant = repairs_->BeginRepair(start.request, start.id);
+  const absl::Status failure = grant.ok() ? absl::OkStatus() : AskIfLost(block_id, grant.status());
   bool cancelled = false;
   {
     MutexLock lock(&mutex_);

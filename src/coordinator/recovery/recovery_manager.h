@@ -94,10 +94,14 @@ class RecoveryManager {
     std::map<std::string, TimePoint> suspects;
     std::deque<std::pair<TimePoint, uint64_t>> lately_done;  // bytes
   };
+  struct Choice {
+    Placement placement;
+    int needed = 0;  // as in LostBlock
+    bool uncertain = false;
+  };
   // A repair that is about to begin.
   struct Start {
     RecoveryId id = 0;
-    std::string lost_node;
     RepairRequest request;
   };
 
@@ -115,7 +119,11 @@ class RecoveryManager {
   bool Compare(RecoveryId id, const std::string& node, LossFinder::Page* page);
   void Take(Recovery* recovery, LossFinder::Page page, std::set<std::string>* unneeded)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Start> ChooseStart(RecoveryId id);
+  // The block that should be repaired next, and its nodes, by what is known of its stripe.
+  std::optional<Choice> Choose(RecoveryId id);
+  // Looks up where the stripe's blocks are now. Nothing to begin: they are elsewhere, and the next
+  // choice goes by that; or the block has to wait, or is done.
+  std::optional<Start> Prepare(RecoveryId id, const Choice& choice);
   void BeginRepair(const Start& start);
   void Hear(const HostedEnd& end);
   void Hear(const HostedPartEnd& end);
