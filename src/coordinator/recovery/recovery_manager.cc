@@ -120,11 +120,12 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
       }
     }
     record.recovery_id = recoveries_.empty() ? 1 : recoveries_.rbegin()->first + 1;
+    ECPIPE_RETURN_IF_ERROR(
+        Store(record, "the recovery of node " + request.node + " has not begun"));
     Add(record);
     std::erase_if(recoveries_, [&](const auto& kept) {
       return Ended(kept.second->record.state) && kept.first + kKeptRecoveries <= record.recovery_id;
     });
-    Store(record);
   }
   Log(LogLevel::kInfo, "recovery.begin",
       {{"recovery", IdText(record.recovery_id)},
@@ -135,10 +136,21 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
   return record.recovery_id;
 }
 
-void RecoveryManager::Store(const RecoveryRecord& record) {
-  if (absl::Status stored = journal_->RecordRecovery(record); !stored.ok()) {
-    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
-  }
+absl::Status RecoveryManager::Store(const RecoveryRecord& record, const std::string& what) {
+  const absl::Status stored = journal_->RecordRecovery(record);
+  if (stored.ok()) return stored;
+  const char* const do_what =
+      absl::IsUnknown(stored)
+          ? "; when the coordinator starts again it may find the change in the journal all the "
+            "same; see to the disk of [coordinator] data_directory, then ask again"
+          : "; see to the disk of [coordinator] data_directory, then ask again";
+  return absl::Status(stored.code(), what + ", for the journal did not take it: " +
+                                         std::string(stored.message()) + do_what);
+}
+
+void RecoveryManager::StoreIfPossible(const RecoveryRecord& record) {
+  const absl::Status stored = journal_->RecordRecovery(record);
+  if (!stored.ok()) Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
 }
 
 absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, RecoveryState to) {
@@ -149,15 +161,15 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
       return absl::NotFoundError("there is no recovery " + IdText(id));
     }
     RecoveryRecord& kept = found->second->record;
+    const std::string is = "recovery " + IdText(id) + " is " + RecoveryStateName(kept.state);
     const bool fits = to == RecoveryState::kCancelled ? !Ended(kept.state)
                                                       : kept.state == from || kept.state == to;
-    if (!fits) {
-      return absl::FailedPreconditionError("recovery " + IdText(id) + " is " +
-                                           RecoveryStateName(kept.state));
-    }
-    kept.state = to;
-    if (Ended(to)) kept.ended_unix_ms = clock_->UnixMillis();
-    Store(kept);
+    if (!fits) return absl::FailedPreconditionError(is);
+    RecoveryRecord changed = kept;
+    changed.state = to;
+    if (Ended(to)) changed.ended_unix_ms = clock_->UnixMillis();
+    ECPIPE_RETURN_IF_ERROR(Store(changed, is + " as before"));
+    kept = std::move(changed);
   }
   Log(LogLevel::kInfo, "recovery.changed",
       {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
@@ -425,7 +437,7 @@ void RecoveryManager::End(Recovery* recovery, RecoveryState state) {
        {"blocks", std::to_string(record.blocks)},
        {"done", std::to_string(record.done_blocks)},
        {"failed", std::to_string(record.failed_blocks)}});
-  Store(record);
+  StoreIfPossible(record);
 }
 
 }  // namespace ecpipe

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is kept of recoveries in the journal, and what becomes of it.
+#include <gmock/gmock.h>
+
 #include "unit/coordinator/recovery/recovery_manager_fixture.h"
 
 namespace ecpipe {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST_F(RecoveryManagerTest, PauseResumeCancel) {
   RecoveryRequest request = Request();
@@ -28,6 +33,45 @@ TEST_F(RecoveryManagerTest, PauseResumeCancel) {
   EXPECT_EQ(View(id).record.state, RecoveryState::kCancelled);
   EXPECT_TRUE(absl::IsFailedPrecondition(manager_->Resume(id)));
   EXPECT_TRUE(absl::IsNotFound(manager_->Pause(99)));
+}
+
+TEST_F(RecoveryManagerTest, WhatTheJournalDoesNotTakeIsSaid) {
+  const auto refuse = [&](const absl::Status& why) {
+    MutexLock lock(&journal_.mutex);
+    journal_.recoveries_refused = why;
+  };
+  refuse(absl::ResourceExhaustedError("no space"));
+  const absl::StatusOr<RecoveryId> refused = manager_->Begin(Request(), IfLive::kRefuse);
+  ASSERT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr("the recovery of node n0 has not begun"), HasSubstr("no space"),
+                    HasSubstr("data_directory")));
+  EXPECT_TRUE(manager_->All().empty());
+  refuse(absl::OkStatus());
+  RecoveryRequest request = Request();
+  request.streams_per_node = 1;
+  const RecoveryId id = Begin(request);
+  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
+  refuse(absl::UnknownError("the disk failed"));
+  for (const absl::Status& status : {manager_->Pause(id), manager_->Cancel(id)}) {
+    EXPECT_TRUE(absl::IsUnknown(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("recovery 1 is running as before"), HasSubstr("the disk failed"),
+                      HasSubstr("may find the change")));
+  }
+  EXPECT_EQ(View(id).record.state, RecoveryState::kRunning);
+  {
+    MutexLock lock(&helpers_.mutex);
+    EXPECT_TRUE(helpers_.cancelled.empty());
+  }
+  refuse(absl::OkStatus());
+  ASSERT_TRUE(manager_->Pause(id).ok());
+  refuse(absl::ResourceExhaustedError("no space"));
+  EXPECT_FALSE(manager_->Resume(id).ok());
+  EXPECT_EQ(View(id).record.state, RecoveryState::kPaused);
+  refuse(absl::OkStatus());
+  EXPECT_TRUE(manager_->Cancel(id).ok());
+  EXPECT_EQ(journal_.recoveries.at(id).state, RecoveryState::kCancelled);
 }
 
 TEST_F(RecoveryManagerTest, ANewCoordinatorGoesOnAndRepairsNothingTwice) {
