@@ -29,11 +29,17 @@ absl::StatusOr<LossFinder::Page> LossFinder::List(const std::string& node,
     block.bytes = on_node.stripe->block_bytes;
     const auto code = codes_.Get(on_node.stripe->code);
     if (code.ok()) block.needed = (*code)->k();
-    for (const BlockPlace& other : on_node.stripe->blocks) {
-      if (other.block_id != block.block_id) block.holders.push_back(other.node);
-    }
+    block.holders = HoldersOf(*on_node.stripe, block.block_id);
   }
   return found;
+}
+
+std::vector<std::string> LossFinder::HoldersOf(const Stripe& stripe, const std::string& block_id) {
+  std::vector<std::string> holders;
+  for (const BlockPlace& other : stripe.blocks) {
+    if (other.block_id != block_id) holders.push_back(other.node);
+  }
+  return holders;
 }
 
 absl::Status LossFinder::Compare(const HelperAddress& helper, NoAnswer no_answer, Page* page) {

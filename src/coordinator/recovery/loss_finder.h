@@ -34,6 +34,8 @@ class LossFinder {
 
   // The blocks of a page of the catalog, all of them lost. Errors are the catalog's.
   absl::StatusOr<Page> List(const std::string& node, const std::string& page);
+  // The nodes of the stripe's other blocks.
+  static std::vector<std::string> HoldersOf(const Stripe& stripe, const std::string& block_id);
   // What a block is whose directory does not answer at present.
   enum class NoAnswer { kIsAnError, kMeansLost };
   // Moves to `there` what the node's helper says it has. After an error `page` is as it was.

@@ -41,7 +41,7 @@ void RecoveryManager::FollowNode(Recovery* recovery) {
     if (had_some) {
       const int64_t later = clock_->UnixMillis() + static_cast<int64_t>(delay * 1000);
       record.rebuild_after_unix_ms = std::max(record.rebuild_after_unix_ms, later);
-      Store(record);
+      StoreIfPossible(record);
     }
   }
   recovery->failed_questions = 0;
@@ -75,7 +75,7 @@ absl::StatusOr<bool> RecoveryManager::ListSome(RecoveryId id) {
     recovery.list_after = next;
     if (next.empty()) {
       recovery.list_after.reset();
-      Store(recovery.record);
+      StoreIfPossible(recovery.record);
       EndIfFinished(&recovery);
     }
   }

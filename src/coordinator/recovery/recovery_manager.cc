@@ -120,11 +120,12 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
       }
     }
     record.recovery_id = recoveries_.empty() ? 1 : recoveries_.rbegin()->first + 1;
+    ECPIPE_RETURN_IF_ERROR(
+        Store(record, "the recovery of node " + request.node + " has not begun"));
     Add(record);
     std::erase_if(recoveries_, [&](const auto& kept) {
       return Ended(kept.second->record.state) && kept.first + kKeptRecoveries <= record.recovery_id;
     });
-    Store(record);
   }
   Log(LogLevel::kInfo, "recovery.begin",
       {{"recovery", IdText(record.recovery_id)},
@@ -135,10 +136,21 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
   return record.recovery_id;
 }
 
-void RecoveryManager::Store(const RecoveryRecord& record) {
-  if (absl::Status stored = journal_->RecordRecovery(record); !stored.ok()) {
-    Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
-  }
+absl::Status RecoveryManager::Store(const RecoveryRecord& record, const std::string& what) {
+  const absl::Status stored = journal_->RecordRecovery(record);
+  if (stored.ok()) return stored;
+  const char* const do_what =
+      absl::IsUnknown(stored)
+          ? "; when the coordinator starts again it may find the change in the journal all the "
+            "same; see to the disk of [coordinator] data_directory, then ask again"
+          : "; see to the disk of [coordinator] data_directory, then ask again";
+  return absl::Status(stored.code(), what + ", for the journal did not take it: " +
+                                         std::string(stored.message()) + do_what);
+}
+
+void RecoveryManager::StoreIfPossible(const RecoveryRecord& record) {
+  const absl::Status stored = journal_->RecordRecovery(record);
+  if (!stored.ok()) Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
 }
 
 absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, RecoveryState to) {
@@ -149,15 +161,15 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
       return absl::NotFoundError("there is no recovery " + IdText(id));
     }
     RecoveryRecord& kept = found->second->record;
+    const std::string is = "recovery " + IdText(id) + " is " + RecoveryStateName(kept.state);
     const bool fits = to == RecoveryState::kCancelled ? !Ended(kept.state)
                                                       : kept.state == from || kept.state == to;
-    if (!fits) {
-      return absl::FailedPreconditionError("recovery " + IdText(id) + " is " +
-                                           RecoveryStateName(kept.state));
-    }
-    kept.state = to;
-    if (Ended(to)) kept.ended_unix_ms = clock_->UnixMillis();
-    Store(kept);
+    if (!fits) return absl::FailedPreconditionError(is);
+    RecoveryRecord changed = kept;
+    changed.state = to;
+    if (Ended(to)) changed.ended_unix_ms = clock_->UnixMillis();
+    ECPIPE_RETURN_IF_ERROR(Store(changed, is + " as before"));
+    kept = std::move(changed);
   }
   Log(LogLevel::kInfo, "recovery.changed",
       {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
@@ -227,8 +239,8 @@ bool RecoveryManager::Turn() {
     }
   }
   for (const RecoveryId id : running) {
-    if (const std::optional<Start> start = ChooseStart(id)) {
-      BeginRepair(*start);
+    if (const std::optional<Choice> choice = Choose(id)) {
+      if (const std::optional<Start> start = Prepare(id, *choice)) BeginRepair(*start);
       worked = true;
     }
     // A repair may take seconds to begin. What ends meanwhile does not wait for all recoveries.
@@ -257,57 +269,73 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery) {
   return nodes;
 }
 
-std::optional<RecoveryManager::Start> RecoveryManager::ChooseStart(RecoveryId id) {
+std::optional<RecoveryManager::Choice> RecoveryManager::Choose(RecoveryId id) {
   MutexLock lock(&mutex_);
   Recovery& recovery = *recoveries_.at(id);
-  const RecoveryRequest& request = recovery.record.request;
   if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
   const TimePoint now = clock_->Now();
   std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
   const Nodes nodes = NodesFor(recovery);
   recovery.queue.SetUsable(nodes.usable);
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
-  const std::optional<Placement> placement = Place(
-      request.policy, {window, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_);
+  std::optional<Placement> placement =
+      Place(recovery.record.request.policy,
+            {window, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_);
   if (!placement) return std::nullopt;
   const auto chosen = std::find_if(window.begin(), window.end(), [&](const LostBlock* block) {
     return block->block_id == placement->block_id;
   });
-  loads_.Selected(*placement, (*chosen)->needed);
-  const bool uncertain = (*chosen)->uncertain;
-  recovery.queue.Start(placement->block_id);
-  if (placement->host.empty()) {
-    recovery.queue.Wait(placement->block_id, WaitKind::kTarget,
-                        absl::FailedPreconditionError(placement->impossible), now);
-    news_->Wake();
+  return Choice{*std::move(placement), (*chosen)->needed, (*chosen)->uncertain};
+}
+
+std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
+                                                               const Choice& choice) {
+  const Placement& placement = choice.placement;
+  const std::string& block_id = placement.block_id;
+  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(block_id);
+  MutexLock lock(&mutex_);
+  Recovery& recovery = *recoveries_.at(id);
+  const RecoveryRequest& request = recovery.record.request;
+  if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
+  // Other blocks of the stripe may have been repaired since the listing: their nodes are not what
+  // the choice took them for.
+  if (location.ok() &&
+      recovery.queue.SetHolders(block_id, LossFinder::HoldersOf(location->stripe, block_id))) {
     return std::nullopt;
   }
-  recovery.in_flight[placement->block_id].host = placement->host;
-  Start start{id, request.node, {}};
-  start.request.block_ids = {placement->block_id};
+  loads_.Selected(placement, choice.needed);
+  recovery.queue.Start(block_id);
+  recovery.in_flight[block_id].host = placement.host;
+  // The listing may be older than the end of a repair that was under way at the time.
+  if (location.ok() &&
+      location->stripe.blocks[static_cast<size_t>(location->block_index)].node != request.node) {
+    RecordEnd(&recovery, block_id, absl::OkStatus(), RepairStage::kPlanned);
+    return std::nullopt;
+  }
+  if (placement.host.empty()) {
+    recovery.in_flight.erase(block_id);
+    recovery.queue.Wait(block_id, WaitKind::kTarget,
+                        absl::FailedPreconditionError(placement.impossible), clock_->Now());
+    return std::nullopt;
+  }
+  Start start{id, {}};
+  start.request.block_ids = {block_id};
   start.request.scheme = request.scheme;
   start.request.slice_bytes = request.slice_bytes;
   start.request.transport = request.transport.value_or(TransportKind::kTcp);
   start.request.requestor = "recovery " + IdText(id);
-  start.request.hosts = {placement->host};
-  start.request.helper_order = placement->helpers;
+  start.request.hosts = {placement.host};
+  start.request.helper_order = placement.helpers;
   start.request.link_shares = loads_.LeftOfLinks();
   start.request.background = true;
-  if (uncertain) start.request.verify = Verification::kLocate;
+  if (choice.uncertain) start.request.verify = Verification::kLocate;
   return start;
 }
 
 void RecoveryManager::BeginRepair(const Start& start) {
-  // The listing may be older than the end of a repair that was under way at the time.
   const std::string& block_id = start.request.block_ids[0];
-  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(block_id);
-  const bool moved =
-      location.ok() &&
-      location->stripe.blocks[static_cast<size_t>(location->block_index)].node != start.lost_node;
-  absl::StatusOr<RepairGrant> grant = absl::UnknownError("not begun");
-  if (!moved) grant = repairs_->BeginRepair(start.request, start.id);
-  const absl::Status failure =
-      grant.ok() || moved ? absl::OkStatus() : AskIfLost(block_id, grant.status());
+  const absl::StatusOr<RepairGrant> grant = repairs_->BeginRepair(start.request, start.id);
+  const absl::Status failure = grant.ok() ? absl::OkStatus() : AskIfLost(block_id, grant.status());
   bool cancelled = false;
   {
     MutexLock lock(&mutex_);
@@ -409,7 +437,7 @@ void RecoveryManager::End(Recovery* recovery, RecoveryState state) {
        {"blocks", std::to_string(record.blocks)},
        {"done", std::to_string(record.done_blocks)},
        {"failed", std::to_string(record.failed_blocks)}});
-  Store(record);
+  StoreIfPossible(record);
 }
 
 }  // namespace ecpipe

@@ -55,6 +55,10 @@ class RecoveryManager {
   // of Journal::ClaimInterrupted. Call it before any other call.
   absl::Status Open(const std::vector<RepairRecord>& interrupted);
 
+  // What these four have done is in the journal, and outlives the process. Where the journal does
+  // not take it, nothing has changed, and the error is the journal's. UNKNOWN: the next coordinator
+  // may find it in the journal all the same.
+
   // FAILED_PRECONDITION: the node is live, and `if_live` says to refuse it. ALREADY_EXISTS: a
   // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a host that never
   // registered.
@@ -94,10 +98,14 @@ class RecoveryManager {
     std::map<std::string, TimePoint> suspects;
     std::deque<std::pair<TimePoint, uint64_t>> lately_done;  // bytes
   };
+  struct Choice {
+    Placement placement;
+    int needed = 0;  // as in LostBlock
+    bool uncertain = false;
+  };
   // A repair that is about to begin.
   struct Start {
     RecoveryId id = 0;
-    std::string lost_node;
     RepairRequest request;
   };
 
@@ -115,7 +123,11 @@ class RecoveryManager {
   bool Compare(RecoveryId id, const std::string& node, LossFinder::Page* page);
   void Take(Recovery* recovery, LossFinder::Page page, std::set<std::string>* unneeded)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Start> ChooseStart(RecoveryId id);
+  // The block that should be repaired next, and its nodes, by what is known of its stripe.
+  std::optional<Choice> Choose(RecoveryId id);
+  // Looks up where the stripe's blocks are now. Nothing to begin: they are elsewhere, and the next
+  // choice goes by that; or the block has to wait, or is done.
+  std::optional<Start> Prepare(RecoveryId id, const Choice& choice);
   void BeginRepair(const Start& start);
   void Hear(const HostedEnd& end);
   void Hear(const HostedPartEnd& end);
@@ -137,8 +149,12 @@ class RecoveryManager {
   Nodes NodesFor(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(Recovery* recovery, RecoveryState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Called under the lock, so that the journal sees changes in their order.
-  void Store(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Called under the lock, so that the journal sees changes in their order. `what` says in an error
+  // what has not happened.
+  absl::Status Store(const RecoveryRecord& record, const std::string& what)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of what nobody has asked for: the next coordinator finds it out again.
+  void StoreIfPossible(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -23,17 +23,29 @@ void RecoveryQueue::MakeReady(Items::iterator item) {
 void RecoveryQueue::Add(LostBlock block, TimePoint now) {
   const std::string block_id = block.block_id;
   const auto [item, added] = items_.try_emplace(block_id);
-  if (!added && item->second.state != State::kThere) return;
   if (added) {
     ++counts_.all;
     counts_.all_bytes += block.bytes;
     item->second.block = std::move(block);
   } else {
+    SetHolders(block_id, std::move(block.holders));
+    if (item->second.state != State::kThere) return;
     Leave(block_id, &item->second);
   }
   item->second.joined = now;
   ++counts_.waiting;
   MakeReady(item);
+}
+
+bool RecoveryQueue::SetHolders(const std::string& block_id, std::vector<std::string> holders) {
+  const auto item = items_.find(block_id);
+  if (item == items_.end() || item->second.block.holders == holders) return false;
+  item->second.block.holders = std::move(holders);
+  if (item->second.state == State::kReady) {
+    ready_.erase({item->second.key, block_id});
+    MakeReady(item);
+  }
+  return true;
 }
 
 void RecoveryQueue::AddThere(LostBlock block) {

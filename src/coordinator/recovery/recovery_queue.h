@@ -20,7 +20,7 @@ struct LostBlock {
   std::string block_id;
   uint64_t bytes = 0;
   int needed = 0;                    // survivors that an MDS code of this k needs
-  std::vector<std::string> holders;  // nodes of the stripe's other blocks
+  std::vector<std::string> holders;  // nodes of the stripe's other blocks, as last looked up
   // The last attempt brought wrong bytes: the next one should locate the survivor they come from.
   bool uncertain = false;
 };
@@ -55,8 +55,12 @@ class RecoveryQueue {
 
   explicit RecoveryQueue(const Options& options) : options_(options) {}
 
-  // Lost; a block that is known already is ignored, unless the node was thought to have it.
+  // Lost; of a block that is known already only the holders change, unless the node was thought to
+  // have it.
   void Add(LostBlock block, TimePoint now);
+  // The nodes that have the stripe's other blocks now. Returns whether they are others than before.
+  // An unknown block has none.
+  bool SetHolders(const std::string& block_id, std::vector<std::string> holders);
   // The node has the block: nothing is to be done, also if its repair runs or was given up. A block
   // that is done stays done.
   void AddThere(LostBlock block);

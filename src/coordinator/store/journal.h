@@ -15,12 +15,14 @@
 namespace ecpipe {
 
 // Thread-safe. Every call may block on a disk or a network. Calls that give several records leave
-// out damaged ones and log them.
+// out damaged ones and log them. A call that fails has stored nothing, except that UNKNOWN says
+// that it may have.
 class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Stores the record under its repair_id, replacing an older one of the same id.
+  // Stores the record under its repair_id, replacing an older one of the same id. It survives the
+  // process; the newest ones may be lost in a power cut.
   virtual absl::Status Record(const RepairRecord& record) = 0;
 
   // Marks every record that is kRunning as kInterrupted and returns those records (as they now
@@ -33,7 +35,7 @@ class Journal {
   // The newest records first, by start time.
   virtual absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) = 0;
 
-  // The same for a recovery; recovery_id is not 0.
+  // The same for a recovery; recovery_id is not 0. It survives a power cut.
   virtual absl::Status RecordRecovery(const RecoveryRecord& record) = 0;
   // The newest first.
   virtual absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) = 0;

@@ -3,8 +3,9 @@
 // writer a file: a record then waits for a bulk Put, up to a second, where it takes 0.1 ms in a
 // file of its own.
 //
-// A record that was stored survives a crash of the process. A power cut may take the latest few
-// seconds of records, because writing one is on the path of a repair's begin and must not wait for
+// A record that was stored survives a crash of the process. A recovery's also survives a power cut:
+// an operator has asked for it, and is told that it is done. Of repairs a power cut may take the
+// latest few seconds, because writing one is on the path of a repair's begin and must not wait for
 // a disk. That is acceptable: the power cut ended those repairs too, a repair's result is judged by
 // the requestor's own checks and never by the journal, and repair ids are drawn at random, so a
 // forgotten one is not given out again.
@@ -42,6 +43,7 @@ class SqliteJournal : public Journal {
   SqliteJournal() = default;
 
   std::unique_ptr<SqlitePool> connection_;  // one: no call is long enough to be worth a second
+  std::unique_ptr<SqlitePool> recoveries_;  // one, to the same file: its commits wait for the disk
 };
 
 }  // namespace ecpipe

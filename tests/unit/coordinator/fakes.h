@@ -121,6 +121,7 @@ class MemoryJournal : public Journal {
   }
   absl::Status RecordRecovery(const RecoveryRecord& record) override {
     MutexLock lock(&mutex);
+    if (!recoveries_refused.ok()) return recoveries_refused;
     recoveries[record.recovery_id] = record;
     return absl::OkStatus();
   }
@@ -135,6 +136,7 @@ class MemoryJournal : public Journal {
   Mutex mutex;
   std::map<RepairId, RepairRecord> records;
   std::map<RecoveryId, RecoveryRecord> recoveries;
+  absl::Status recoveries_refused;  // what RecordRecovery says, unless it is OK
 };
 
 // Helpers that take every part, but those on `down` or `wrong`, which refuse, and those on

@@ -1,121 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recoveries over helpers that live in memory: the test plays their reports.
-#include "coordinator/recovery/recovery_manager.h"
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <functional>
-
-#include "unit/coordinator/fakes.h"
+#include "unit/coordinator/recovery/recovery_manager_fixture.h"
 
 namespace ecpipe {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Nodes n0 to n8 and spare; 18 stripes, of which n0 has a block each.
-class RecoveryManagerTest : public testing::Test {
- protected:
-  void SetUp() override { Start(); }
-
-  void Start() {
-    manager_.reset();
-    repairs_.reset();
-    news_ = std::make_unique<HostedNews>();
-    RepairCoordinator::Options options;
-    options.dead_after = std::chrono::hours(1);
-    repairs_ = std::make_unique<RepairCoordinator>(&catalog_, &journal_, &helpers_,
-                                                   &Clock::System(), options, news_.get());
-    for (int i = 1; i < 9; ++i) Register("n" + std::to_string(i));
-    Register("spare");
-    RecoveryManager::Options recovery;
-    recovery.queue.first_pause = std::chrono::milliseconds(1);
-    recovery.queue.longest_pause = std::chrono::milliseconds(50);
-    recovery.queue.max_attempts = 3;
-    recovery.streams_per_node = 4;
-    recovery.delay = delay_;
-    recovery.gather = gather_;
-    manager_ = std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(), &helpers_,
-                                                 news_.get(), &Clock::System(), recovery);
-    ASSERT_TRUE(manager_->Open(*journal_.ClaimInterrupted(0)).ok());
-  }
-  void Register(const std::string& node) { ASSERT_TRUE(repairs_->Register(FakeNode(node)).ok()); }
-  static RecoveryRequest Request(std::vector<std::string> to = {}) {
-    RecoveryRequest request;
-    request.node = "n0";
-    request.hosts = std::move(to);
-    request.scheme = "rp";
-    return request;
-  }
-  RecoveryId Begin(const RecoveryRequest& request) {
-    const absl::StatusOr<RecoveryId> id = manager_->Begin(request, IfLive::kRefuse);
-    EXPECT_TRUE(id.ok()) << id.status();
-    return id.value_or(0);
-  }
-  RecoveryView View(RecoveryId id) { return manager_->Get(id).value(); }
-
-  // The parts of hosts that nobody has answered for yet.
-  std::vector<std::pair<std::string, RepairPart>> NewHosts() {
-    MutexLock lock(&helpers_.mutex);
-    std::vector<std::pair<std::string, RepairPart>> hosts;
-    for (; answered_ < helpers_.all.size(); ++answered_) {
-      for (const auto& handout : helpers_.all[answered_]) {
-        if (!handout.part.stores.empty()) hosts.emplace_back(handout.helper.node, handout.part);
-      }
-    }
-    return hosts;
-  }
-  std::vector<std::pair<std::string, RepairPart>> WaitForNewHosts(size_t count) {
-    std::vector<std::pair<std::string, RepairPart>> hosts;
-    WaitFor([&] {
-      for (auto& host : NewHosts()) hosts.push_back(std::move(host));
-      return hosts.size() >= count;
-    });
-    return hosts;
-  }
-  // Plays hosts that succeed, until `done`.
-  bool AnswerUntil(const std::function<bool()>& done,
-                   const absl::Status& answer = absl::OkStatus()) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!done()) {
-      if (std::chrono::steady_clock::now() > give_up) return false;
-      for (const auto& [node, part] : NewHosts()) {
-        repairs_->ReportPart(node, part.repair_id, part.attempt, answer);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // sleep-ok: a thread's progress
-    }
-    return true;
-  }
-  bool RunToEnd(RecoveryId id, const absl::Status& answer = absl::OkStatus()) {
-    return AnswerUntil([&] { return View(id).record.ended_unix_ms != 0; }, answer);
-  }
-  bool WaitFor(const std::function<bool()>& condition) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!condition() && std::chrono::steady_clock::now() < give_up) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // sleep-ok: a thread's progress
-    }
-    return condition();
-  }
-  uint64_t BlocksOf(const std::string& node) {
-    MutexLock lock(&catalog_.mutex);
-    uint64_t count = 0;
-    for (const Stripe& stripe : catalog_.stripes) {
-      for (const BlockPlace& place : stripe.blocks) count += place.node == node ? 1 : 0;
-    }
-    return count;
-  }
-
-  Duration delay_{0};
-  Duration gather_{0};
-  MemoryCatalog catalog_{18, 9};
-  MemoryJournal journal_;
-  FakeHelpers helpers_;
-  size_t answered_ = 0;
-  std::unique_ptr<HostedNews> news_;
-  std::unique_ptr<RepairCoordinator> repairs_;
-  std::unique_ptr<RecoveryManager> manager_;
-};
 
 TEST_F(RecoveryManagerTest, MovesEveryBlockOnce) {
   const uint64_t lost = BlocksOf("n0");
@@ -195,31 +86,6 @@ TEST_F(RecoveryManagerTest, ADamagedStripeIsReportedAndHoldsUpNobody) {
   EXPECT_THAT(view.blocked[0].reason, HasSubstr("stripe s1000 is damaged"));
 }
 
-TEST_F(RecoveryManagerTest, PauseResumeCancel) {
-  RecoveryRequest request = Request();
-  request.streams_per_node = 1;
-  const RecoveryId id = Begin(request);
-  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
-  ASSERT_TRUE(manager_->Pause(id).ok());
-  ASSERT_TRUE(AnswerUntil([&] { return View(id).running_blocks == 0; }));
-  const uint64_t done = View(id).record.done_blocks;
-  EXPECT_GT(done, 0u);
-  EXPECT_TRUE(NewHosts().empty());
-  EXPECT_EQ(View(id).record.state, RecoveryState::kPaused);
-  ASSERT_TRUE(manager_->Resume(id).ok());
-  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
-  ASSERT_TRUE(manager_->Cancel(id).ok());
-  // A repair that was being handed out is cancelled once that is over.
-  EXPECT_TRUE(WaitFor([&] {
-    MutexLock lock(&helpers_.mutex);
-    return !helpers_.cancelled.empty();
-  }));
-  EXPECT_EQ(View(id).running_blocks, 0u);
-  EXPECT_EQ(View(id).record.state, RecoveryState::kCancelled);
-  EXPECT_TRUE(absl::IsFailedPrecondition(manager_->Resume(id)));
-  EXPECT_TRUE(absl::IsNotFound(manager_->Pause(99)));
-}
-
 TEST_F(RecoveryManagerTest, WhatIsRefused) {
   RecoveryRequest live = Request();
   live.node = "n1";
@@ -240,28 +106,6 @@ TEST_F(RecoveryManagerTest, WhatIsRefused) {
   Begin(Request());
   EXPECT_TRUE(absl::IsAlreadyExists(manager_->Begin(Request(), IfLive::kRefuse).status()));
   EXPECT_TRUE(manager_->Begin(live, IfLive::kRebuildAll).ok());
-}
-
-TEST_F(RecoveryManagerTest, ANewCoordinatorGoesOnAndRepairsNothingTwice) {
-  const uint64_t lost = BlocksOf("n0");
-  RecoveryRequest request = Request();
-  request.streams_per_node = 2;
-  const RecoveryId id = Begin(request);
-  ASSERT_TRUE(AnswerUntil([&] { return View(id).record.done_blocks >= 3; }));
-  const auto under_way = WaitForNewHosts(1);
-  ASSERT_FALSE(under_way.empty());
-  Start();
-  ASSERT_EQ(manager_->All().size(), 1u);
-  for (const auto& [node, part] : under_way) {
-    repairs_->ReportPart(node, part.repair_id, part.attempt, absl::OkStatus());
-  }
-  ASSERT_TRUE(RunToEnd(id));
-  const RecoveryView view = View(id);
-  EXPECT_EQ(view.record.state, RecoveryState::kDone);
-  EXPECT_EQ(view.record.blocks, lost);
-  EXPECT_EQ(view.record.done_blocks, lost);
-  for (const auto& [block, moves] : catalog_.moves) EXPECT_EQ(moves, 1) << block;
-  EXPECT_EQ(BlocksOf("n0"), 0u);
 }
 
 // Where no other node may take the block, the recovery waits, and says for whom.
@@ -324,18 +168,23 @@ TEST_F(RecoveryManagerTest, TooFewSurvivorsAreWaitedForUnlessTheirNodesDenyTheir
   EXPECT_THAT(view.blocked[0].reason, HasSubstr("b1 on n1: no root has it"));
 }
 
-TEST_F(RecoveryManagerTest, ARecordWithAHostTooManyIsNotTakenUp) {
-  RepairRecord record;
-  record.repair_id = 7;
-  record.recovery_id = 1;
-  record.block_ids = {"b0"};
-  record.hosts = {"n8", "spare"};
-  ASSERT_TRUE(journal_.Record(record).ok());
-  Start();
-  const RecoveryId id = Begin(Request());
-  ASSERT_TRUE(RunToEnd(id));
+TEST_F(RecoveryManagerTest, WhereTheOtherBlocksAreIsLookedUpAnew) {
+  catalog_.stripes.resize(1);  // b0 on n0, b1 to b5 on n1 to n5
+  const RecoveryId id = Begin(Request({"n1"}));
+  ASSERT_TRUE(WaitFor([&] {
+    const RecoveryView view = View(id);
+    return !view.blocked.empty() && view.blocked[0].kind == WaitKind::kTarget;
+  })) << "n1 has a block of the stripe";
+  ASSERT_TRUE(catalog_.MoveBlock("b1", "spare").ok());
+  ASSERT_TRUE(RunToEnd(id)) << View(id).blocked.at(0).reason;
   EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+  EXPECT_EQ(BlocksOf("n1"), 1u);
   EXPECT_EQ(BlocksOf("n0"), 0u);
+  // Those that help are the nodes of today as well.
+  std::set<std::string> helpers;
+  MutexLock lock(&helpers_.mutex);
+  for (const auto& handout : helpers_.last) helpers.insert(handout.helper.node);
+  EXPECT_TRUE(helpers.contains("n1")) << "the host";
 }
 
 TEST_F(RecoveryManagerTest, AStripeOfAnUnknownCodeIsReportedAndHoldsUpNobody) {

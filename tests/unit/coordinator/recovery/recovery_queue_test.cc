@@ -111,6 +111,20 @@ TEST_F(RecoveryQueueTest, AnUnrepairableBlockLosesItsPlace) {
   EXPECT_THAT(Next(), ElementsAre("good", "bad")) << "two survivors fewer, thirty seconds later";
 }
 
+TEST_F(RecoveryQueueTest, OtherHoldersMayChangeTheOrder) {
+  queue_.SetUsable({"a", "b", "c"});
+  Add("one", {"a", "b", "x"});
+  Add("two", {"a", "b", "c"});
+  EXPECT_THAT(Next(), ElementsAre("one", "two"));
+  EXPECT_FALSE(queue_.SetHolders("two", {"a", "b", "c"}));
+  EXPECT_FALSE(queue_.SetHolders("other", {"a"}));
+  EXPECT_TRUE(queue_.SetHolders("two", {"a", "x", "y"}));
+  EXPECT_THAT(Next(), ElementsAre("two", "one"));
+  Add("two", {"a", "b", "c"});  // another listing
+  EXPECT_THAT(Next(), ElementsAre("one", "two"));
+  EXPECT_EQ(queue_.counts().all, 2u);
+}
+
 TEST_F(RecoveryQueueTest, StrayEventsChangeNothing) {
   Add("one", {"a"});
   Add("one", {"a", "b"});

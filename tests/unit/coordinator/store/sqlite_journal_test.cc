@@ -3,13 +3,30 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_db.h"
 #include "unit/coordinator/store/scratch_directory.h"
+
+namespace {
+std::atomic<int> syncs = 0;
+}  // namespace
+
+// In place of the C library's: SQLite calls these.
+extern "C" int fdatasync(int fd) {
+  ++syncs;
+  return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
+extern "C" int fsync(int fd) {
+  ++syncs;
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 namespace ecpipe {
 namespace {
@@ -254,6 +271,22 @@ TEST_F(SqliteJournalTest, SharesTheFileWithTheCatalog) {
   loader.join();
   EXPECT_EQ((*catalog)->CountStripes().value(), 100u);
   EXPECT_EQ(RecentIds().size(), 100u);
+}
+
+TEST_F(SqliteJournalTest, RecoveriesWaitForTheDiskAndRepairsDoNot) {
+  Store(Record(1, 1));
+  int before = syncs;
+  Store(Record(2, 2));
+  EXPECT_EQ(syncs, before) << "a repair's begin waits for no disk";
+  RecoveryRecord recovery;
+  recovery.recovery_id = 1;
+  recovery.request.node = "node-1";
+  for (const RecoveryState state : {RecoveryState::kRunning, RecoveryState::kPaused}) {
+    before = syncs;
+    recovery.state = state;
+    ASSERT_TRUE(journal_->RecordRecovery(recovery).ok());
+    EXPECT_GT(syncs, before);
+  }
 }
 
 TEST(RepairStateTest, Names) {

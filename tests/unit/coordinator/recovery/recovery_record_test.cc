@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept of recoveries in the journal, and what becomes of it.
+#include <gmock/gmock.h>
+
+#include "unit/coordinator/recovery/recovery_manager_fixture.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST_F(RecoveryManagerTest, PauseResumeCancel) {
+  RecoveryRequest request = Request();
+  request.streams_per_node = 1;
+  const RecoveryId id = Begin(request);
+  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
+  ASSERT_TRUE(manager_->Pause(id).ok());
+  ASSERT_TRUE(AnswerUntil([&] { return View(id).running_blocks == 0; }));
+  const uint64_t done = View(id).record.done_blocks;
+  EXPECT_GT(done, 0u);
+  EXPECT_TRUE(NewHosts().empty());
+  EXPECT_EQ(View(id).record.state, RecoveryState::kPaused);
+  ASSERT_TRUE(manager_->Resume(id).ok());
+  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
+  ASSERT_TRUE(manager_->Cancel(id).ok());
+  // A repair that was being handed out is cancelled once that is over.
+  EXPECT_TRUE(WaitFor([&] {
+    MutexLock lock(&helpers_.mutex);
+    return !helpers_.cancelled.empty();
+  }));
+  EXPECT_EQ(View(id).running_blocks, 0u);
+  EXPECT_EQ(View(id).record.state, RecoveryState::kCancelled);
+  EXPECT_TRUE(absl::IsFailedPrecondition(manager_->Resume(id)));
+  EXPECT_TRUE(absl::IsNotFound(manager_->Pause(99)));
+}
+
+TEST_F(RecoveryManagerTest, WhatTheJournalDoesNotTakeIsSaid) {
+  const auto refuse = [&](const absl::Status& why) {
+    MutexLock lock(&journal_.mutex);
+    journal_.recoveries_refused = why;
+  };
+  refuse(absl::ResourceExhaustedError("no space"));
+  const absl::StatusOr<RecoveryId> refused = manager_->Begin(Request(), IfLive::kRefuse);
+  ASSERT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr("the recovery of node n0 has not begun"), HasSubstr("no space"),
+                    HasSubstr("data_directory")));
+  EXPECT_TRUE(manager_->All().empty());
+  refuse(absl::OkStatus());
+  RecoveryRequest request = Request();
+  request.streams_per_node = 1;
+  const RecoveryId id = Begin(request);
+  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
+  refuse(absl::UnknownError("the disk failed"));
+  for (const absl::Status& status : {manager_->Pause(id), manager_->Cancel(id)}) {
+    EXPECT_TRUE(absl::IsUnknown(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("recovery 1 is running as before"), HasSubstr("the disk failed"),
+                      HasSubstr("may find the change")));
+  }
+  EXPECT_EQ(View(id).record.state, RecoveryState::kRunning);
+  {
+    MutexLock lock(&helpers_.mutex);
+    EXPECT_TRUE(helpers_.cancelled.empty());
+  }
+  refuse(absl::OkStatus());
+  ASSERT_TRUE(manager_->Pause(id).ok());
+  refuse(absl::ResourceExhaustedError("no space"));
+  EXPECT_FALSE(manager_->Resume(id).ok());
+  EXPECT_EQ(View(id).record.state, RecoveryState::kPaused);
+  refuse(absl::OkStatus());
+  EXPECT_TRUE(manager_->Cancel(id).ok());
+  EXPECT_EQ(journal_.recoveries.at(id).state, RecoveryState::kCancelled);
+}
+
+TEST_F(RecoveryManagerTest, ANewCoordinatorGoesOnAndRepairsNothingTwice) {
+  const uint64_t lost = BlocksOf("n0");
+  RecoveryRequest request = Request();
+  request.streams_per_node = 2;
+  const RecoveryId id = Begin(request);
+  ASSERT_TRUE(AnswerUntil([&] { return View(id).record.done_blocks >= 3; }));
+  const auto under_way = WaitForNewHosts(1);
+  ASSERT_FALSE(under_way.empty());
+  Start();
+  ASSERT_EQ(manager_->All().size(), 1u);
+  for (const auto& [node, part] : under_way) {
+    repairs_->ReportPart(node, part.repair_id, part.attempt, absl::OkStatus());
+  }
+  ASSERT_TRUE(RunToEnd(id));
+  const RecoveryView view = View(id);
+  EXPECT_EQ(view.record.state, RecoveryState::kDone);
+  EXPECT_EQ(view.record.blocks, lost);
+  EXPECT_EQ(view.record.done_blocks, lost);
+  for (const auto& [block, moves] : catalog_.moves) EXPECT_EQ(moves, 1) << block;
+  EXPECT_EQ(BlocksOf("n0"), 0u);
+}
+
+TEST_F(RecoveryManagerTest, ARecordWithAHostTooManyIsNotTakenUp) {
+  RepairRecord record;
+  record.repair_id = 7;
+  record.recovery_id = 1;
+  record.block_ids = {"b0"};
+  record.hosts = {"n8", "spare"};
+  ASSERT_TRUE(journal_.Record(record).ok());
+  Start();
+  const RecoveryId id = Begin(Request());
+  ASSERT_TRUE(RunToEnd(id));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+  EXPECT_EQ(BlocksOf("n0"), 0u);
+}
+
+}  // namespace
+}  // namespace ecpipe
