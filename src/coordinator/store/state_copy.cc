@@ -15,7 +15,6 @@
 #include "base/bytes/size_text.h"
 #include "base/file_io.h"
 #include "base/status.h"
-#include "coordinator/store/sqlite_db.h"
 
 namespace ecpipe {
 namespace {
@@ -53,6 +52,13 @@ absl::Status CheckRoom(const std::string& directory, const std::vector<std::stri
       FormatSize(needed) +
       ") wants twice what it takes; free some, or stop the coordinator and "
       "copy the directory");
+}
+
+// Makes a file durable, or the names in a directory.
+absl::Status Sync(const std::string& path, int flags) {
+  const UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW));
+  if (fd.valid() && ::fsync(fd.get()) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, "sync " + path);
 }
 
 // Opens a copy and takes its name away.
@@ -93,6 +99,20 @@ absl::StatusOr<std::vector<DatabaseCopy>> CopyDatabases(
     copies.push_back(std::move(copy));
   }
   return copies;
+}
+
+absl::Status KeepOldVersion(SqliteDb* db, int next_version) {
+  const std::filesystem::path path(db->path());
+  const std::string directory = path.has_parent_path() ? path.parent_path().string() : ".";
+  const std::string name = path.filename();
+  const std::string kept = db->path() + ".before-v" + std::to_string(next_version);
+  const std::string copy = directory + "/" + kCopyPrefix + name;
+  ::unlink(copy.c_str());  // of a copy that was killed
+  ECPIPE_RETURN_IF_ERROR(CheckRoom(directory, {name}));
+  ECPIPE_RETURN_IF_ERROR(db->CopyTo(copy, [](uint64_t) { return true; }));
+  ECPIPE_RETURN_IF_ERROR(Sync(copy, O_RDONLY));
+  if (::rename(copy.c_str(), kept.c_str()) != 0) return ErrnoStatus(errno, "rename to " + kept);
+  return Sync(directory, O_RDONLY | O_DIRECTORY);
 }
 
 absl::Status RemoveLeftCopies(const std::string& directory) {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "coordinator/store/sqlite_db.h"
 
 namespace ecpipe {
 
@@ -29,5 +30,10 @@ absl::StatusOr<std::vector<DatabaseCopy>> CopyDatabases(
 
 // Removes what a call of CopyDatabases has left behind that was killed.
 absl::Status RemoveLeftCopies(const std::string& directory);
+
+// Copies the database to "FILE.before-vN" beside it, N being the version that it is about to get.
+// Durable when this returns. Replaces such a copy: of an upgrade that did not come to its end, or
+// from before somebody went back.
+absl::Status KeepOldVersion(SqliteDb* db, int next_version);
 
 }  // namespace ecpipe
