@@ -40,8 +40,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "net/tls": NET,
     "codec": MODEL,
     "pipeline": ENGINE,
-    "rpc": NET,
-    "web": NET,
+    "rpc": NET, "web": NET,
     "rpc/convert": NET | {"rpc"},
     "coordinator/store": BASE | MODEL | {"coordinator/cluster"},
     "coordinator/cluster": BASE | MODEL | {"net"},
@@ -63,6 +62,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "requestor/files": MODEL | {"codec"},
     "requestor/endpoint": CLIENT | {"requestor/client"},
     "requestor/cli": CLIENT | {"requestor/client", "requestor/files"},
+    "requestor/upkeep": CLIENT | {"requestor/client", "requestor/cli"},
 }
 DAEMONS = frozenset({"coordinator", "helper", "requestor"})
 # The helper daemon hosts requestors: its composition root may include their endpoint.

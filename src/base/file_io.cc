@@ -137,6 +137,18 @@ absl::StatusOr<std::string> TakeTemporaryName(const std::string& path, const Tak
 // A file that has no name can be given one through this.
 std::string LinkOf(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
+mode_t ModeOf(AtomicFile::Access access) {
+  switch (access) {
+    case AtomicFile::Access::kUmask:
+      return 0666;
+    case AtomicFile::Access::kService:
+      return kServiceFileMode;
+    case AtomicFile::Access::kPrivate:
+      return 0600;
+  }
+  ECPIPE_CHECK(false);
+}
+
 // None where the file system cannot.
 UniqueFd CreateUnnamed(int directory, mode_t mode) {
   if (!FaultPoint("file_io.unnamed").ok()) return {};
@@ -171,7 +183,7 @@ absl::StatusOr<AtomicFile> AtomicFile::CreateIn(UniqueFd directory, const std::s
   if (options.existing == Existing::kRefuse && Exists(below, NameOf(path))) {
     return AlreadyExists(path);
   }
-  const mode_t mode = options.access == Access::kService ? kServiceFileMode : 0666;
+  const mode_t mode = ModeOf(options.access);
   file.fd_ = CreateUnnamed(below, mode);
   if (!file.fd_.valid()) {
     ECPIPE_ASSIGN_OR_RETURN(
@@ -185,7 +197,7 @@ absl::StatusOr<AtomicFile> AtomicFile::CreateIn(UniqueFd directory, const std::s
           return false;
         }));
   }
-  if (options.access == Access::kService && ::fchmod(file.fd_.get(), kServiceFileMode) != 0) {
+  if (options.access != Access::kUmask && ::fchmod(file.fd_.get(), mode) != 0) {
     return ErrnoStatus(errno, "set the mode of a temporary file for " + path);
   }
   return file;

@@ -47,6 +47,7 @@ class AtomicFile {
   enum class Access {
     kUmask,    // as the umask says: a user's files
     kService,  // kServiceFileMode whatever the umask: what a daemon keeps
+    kPrivate,  // its owner alone, whatever the umask
   };
 
   // What becomes of the page cache that writing takes.

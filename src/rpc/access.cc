@@ -57,6 +57,7 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "ListCorruptBlocks", operators},
         {coordinator_service + "ClearCorruptBlock", operators},
         {coordinator_service + "CheckCorruptBlock", operators},
+        {coordinator_service + "Backup", operators},
         {helper_service + "CheckBlock", coordinator},
         {helper_service + "StartPart", coordinator},
         {helper_service + "CancelRepair", coordinator},

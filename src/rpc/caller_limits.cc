@@ -17,6 +17,7 @@ namespace ecpipe {
 namespace {
 
 constexpr char kReflection[] = "/grpc.reflection.";
+constexpr char kBackup[] = "/ecpipe.v1.CoordinatorService/Backup";
 constexpr char kHealth[] = "/grpc.health.v1.Health/";  // its streams take no thread
 
 uint64_t MaxDescriptors() {
@@ -149,7 +150,20 @@ size_t CallerLimits::connections() {
   return connections_.size();
 }
 
-uint64_t CallerLimits::BeginStream(grpc::ServerContextBase* context, bool reflection) {
+Duration CallerLimits::DeadlineOf(StreamKind kind) const {
+  switch (kind) {
+    case StreamKind::kReflection:
+      return options_.reflection;
+    case StreamKind::kBackup:
+      return options_.backup;
+    case StreamKind::kReport:
+      break;
+  }
+  return options_.stream;
+}
+
+uint64_t CallerLimits::BeginStream(grpc::ServerContextBase* context, StreamKind kind) {
+  const bool reflection = kind == StreamKind::kReflection;
   const std::string peer = context->peer();
   Note note;
   {
@@ -159,9 +173,7 @@ uint64_t CallerLimits::BeginStream(grpc::ServerContextBase* context, bool reflec
                       (reflection && reflections_ >= options_.max_reflections);
     if (!full) {
       const uint64_t id = next_id_++;
-      streams_[id] = {context,
-                      Clock::System().Now() + (reflection ? options_.reflection : options_.stream),
-                      reflection};
+      streams_[id] = {context, Clock::System().Now() + DeadlineOf(kind), kind};
       streams_by_peer_.Add(id, peer);
       if (reflection) ++reflections_;
       return id;
@@ -177,7 +189,7 @@ void CallerLimits::EndStream(uint64_t id) {
   const auto found = streams_.find(id);
   if (found == streams_.end()) return;
   while (found->second.cancelling) cancelled_.Wait(lock);
-  if (found->second.reflection) --reflections_;
+  if (found->second.kind == StreamKind::kReflection) --reflections_;
   streams_by_peer_.Remove(id);
   streams_.erase(found);
 }
@@ -219,7 +231,10 @@ class CallerLimits::Interceptor : public grpc::experimental::Interceptor {
     const std::string method = call_->method();
     if (call_->type() == grpc::experimental::ServerRpcInfo::Type::UNARY) return;
     if (method.starts_with(kHealth)) return;
-    stream_ = limits_->BeginStream(call_->server_context(), method.starts_with(kReflection));
+    const StreamKind kind = method.starts_with(kReflection) ? StreamKind::kReflection
+                            : method == kBackup             ? StreamKind::kBackup
+                                                            : StreamKind::kReport;
+    stream_ = limits_->BeginStream(call_->server_context(), kind);
     if (stream_ == 0) {
       call_->server_context()->TryCancel();
     } else {

@@ -39,6 +39,8 @@ class CallerLimits {
     // Server reflection, which lists services to operators' tools.
     size_t max_reflections = 8;
     Duration reflection = std::chrono::seconds(5);
+    // Of the coordinator's data, which makes one at a time: 1 TB at 300 MB/s.
+    Duration backup = std::chrono::hours(1);
   };
   // How many connections of each kind fit, by the process's limit of descriptors, so that the data
   // plane and files have the larger part of them.
@@ -74,16 +76,18 @@ class CallerLimits {
     std::string origin;
     TimePoint deadline;  // of its first call
   };
+  enum class StreamKind { kReport, kReflection, kBackup };
   struct Stream {
     grpc::ServerContextBase* context;
     TimePoint deadline;
-    bool reflection;
+    StreamKind kind;
     bool cancelling = false;  // the context is in use, so the stream's thread waits
   };
 
   void NoteCall(const std::string& peer);
   // Counts a stream; 0: there are too many.
-  uint64_t BeginStream(grpc::ServerContextBase* context, bool reflection);
+  Duration DeadlineOf(StreamKind kind) const;
+  uint64_t BeginStream(grpc::ServerContextBase* context, StreamKind kind);
   void EndStream(uint64_t id);
   // For the log, once no lock is held.
   struct Note {

@@ -237,8 +237,8 @@ class World {
                           return absl::UnavailableError("nobody is there");
                         }};
   CoordinatorServiceImpl service_{
-      &repairs_,     &recoveries_, &prober_, &catalog_, StripeSources({&hdfs_}),        &journal_,
-      limits_.get(), &checker_,    {},       {},        AddressRule::Create({}).value()};
+      &repairs_,     &recoveries_, &prober_, &catalog_, StripeSources({&hdfs_}),         &journal_,
+      limits_.get(), &checker_,    {},       {},        AddressRule::Create({}).value(), ""};
 };
 
 bool Prepare() {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <string>
+
 #include "coordinator/edge/address_rule.h"
 #include "coordinator/edge/block_checker.h"
 #include "coordinator/recovery/recovery_manager.h"
@@ -35,7 +38,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                          LinkProber* prober, Catalog* catalog, StripeSources sources,
                          Journal* journal, LimitBook* limits, BlockChecker* checker,
                          const DefaultLimits& defaults, const Transports& transports,
-                         AddressRule addresses)
+                         AddressRule addresses, std::string data_directory)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
@@ -46,7 +49,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         checker_(checker),
         defaults_(defaults),
         transports_(transports),
-        addresses_(std::move(addresses)) {}
+        addresses_(std::move(addresses)),
+        data_directory_(std::move(data_directory)) {}
 
   grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
                         v1::RegisterResponse* response) override;
@@ -102,6 +106,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                                  v1::ClearCorruptBlockResponse* response) override;
   grpc::Status CheckCorruptBlock(grpc::ServerContext*, const v1::CheckCorruptBlockRequest* request,
                                  v1::CheckCorruptBlockResponse* response) override;
+  // In backup_service.cc.
+  grpc::Status Backup(grpc::ServerContext* context, const v1::BackupRequest* request,
+                      grpc::ServerWriter<v1::BackupPiece>* pieces) override;
 
  private:
   absl::StatusOr<RepairRequest> RequestOf(const v1::RepairTarget& target,
@@ -134,6 +141,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   const DefaultLimits defaults_;
   const Transports transports_;
   const AddressRule addresses_;
+  const std::string data_directory_;
+  std::atomic<bool> backing_up_{false};
   CodeCache codes_;
 };
 

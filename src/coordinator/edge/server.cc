@@ -16,6 +16,7 @@
 #include "coordinator/edge/coordinator_metrics.h"
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_journal.h"
+#include "coordinator/store/state_copy.h"
 #include "net/tcp_socket.h"
 #include "rpc/audit_log.h"
 
@@ -90,7 +91,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
                                             config.repairs.max_running},
       CoordinatorServiceImpl::Transports{config.default_transport,
                                          config.insecure || tls == nullptr},
-      config.addresses);
+      config.addresses, config.data_directory);
   std::shared_ptr<AuditLog> audit;  // shared with the calls
   if (!config.audit_path.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config.audit_path));
@@ -129,6 +130,7 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   if (created && ::chmod(config.data_directory.c_str(), kServiceDirectoryMode) != 0) {
     return ErrnoStatus(errno, "set the mode of " + config.data_directory);
   }
+  ECPIPE_RETURN_IF_ERROR(RemoveLeftCopies(config.data_directory));
   // A file each: SQLite allows one writer a file, and a repair must not wait for a bulk load.
   ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
   ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));

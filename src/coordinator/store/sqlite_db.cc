@@ -54,6 +54,33 @@ const char* SyncPragma(CommitSync sync) {
                                         : "PRAGMA synchronous = NORMAL";
 }
 
+// Whether there was none.
+absl::StatusOr<bool> CreateEmpty(const std::string& path) {
+  const UniqueFd created(
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kServiceFileMode));
+  if (created.valid() && ::fchmod(created.get(), kServiceFileMode) != 0) {
+    return ErrnoStatus(errno, "set the mode of " + path);
+  }
+  return created.valid();
+}
+
+// Copies all pages of `from`. Returns SQLite's code; SQLITE_INTERRUPT when it was not to go on.
+int CopyPages(sqlite3* from, sqlite3* to, const SqliteDb::GoOn& go_on) {
+  constexpr int kPagesAtOnce = 1024;  // 4 MiB
+  constexpr uint64_t kPageBytes = 4096;
+  sqlite3_backup* const copy = sqlite3_backup_init(to, "main", from, "main");
+  if (copy == nullptr) return sqlite3_extended_errcode(to);
+  int code = SQLITE_OK;
+  while (code == SQLITE_OK) {
+    code = sqlite3_backup_step(copy, kPagesAtOnce);
+    const int pages = sqlite3_backup_pagecount(copy) - sqlite3_backup_remaining(copy);
+    const bool more = code == SQLITE_OK;
+    if (more && !go_on(static_cast<uint64_t>(pages) * kPageBytes)) code = SQLITE_INTERRUPT;
+  }
+  const int finished = sqlite3_backup_finish(copy);
+  return code == SQLITE_DONE ? finished : code;
+}
+
 }  // namespace
 
 // ---- SqliteDb -------------------------------------------------------------------------------
@@ -61,11 +88,7 @@ const char* SyncPragma(CommitSync sync) {
 absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path,
                                                          const Options& options) {
   // Empty it is a new database; SQLite's other files get its mode.
-  const UniqueFd created(
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kServiceFileMode));
-  if (created.valid() && ::fchmod(created.get(), kServiceFileMode) != 0) {
-    return ErrnoStatus(errno, "set the mode of " + path);
-  }
+  ECPIPE_RETURN_IF_ERROR(CreateEmpty(path).status());
   std::unique_ptr<SqliteDb> db(new SqliteDb(path, options));
   // NOMUTEX: a connection is used by one thread at a time, so SQLite need not lock it.
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -134,6 +157,30 @@ absl::Status SqliteDb::Run(const char* sql) {
   const int code = sqlite3_exec(db_, sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return Error(code, "run a statement on");
   return absl::OkStatus();
+}
+
+absl::Status SqliteDb::BeginReading() { return Run("BEGIN; SELECT count(*) FROM sqlite_schema"); }
+
+absl::Status SqliteDb::EndReading() { return Run("COMMIT"); }
+
+absl::Status SqliteDb::CopyTo(const std::string& path, const GoOn& go_on) {
+  ECPIPE_ASSIGN_OR_RETURN(const bool created, CreateEmpty(path));
+  if (!created) return ErrnoStatus(errno, "create " + path);
+  sqlite3* to = nullptr;
+  int code =
+      sqlite3_open_v2(path.c_str(), &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  // A copy that is not finished is nothing worth, so that it needs no journal.
+  constexpr const char* kFast = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF";
+  if (code == SQLITE_OK) code = sqlite3_exec(to, kFast, nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK) code = CopyPages(db_, to, go_on);
+  const std::string reason = to == nullptr ? "out of memory" : sqlite3_errmsg(to);
+  sqlite3_close(to);
+  if (code == SQLITE_OK) return absl::OkStatus();
+  ::unlink(path.c_str());
+  const std::string what = "copy " + path_ + " to " + path;
+  if (code == SQLITE_INTERRUPT) return absl::CancelledError(what + ": given up");
+  return absl::Status(CodeFor(code),
+                      what + ": " + reason + " (SQLite code " + std::to_string(code) + ")");
 }
 
 absl::StatusOr<SqliteStatement> SqliteDb::Prepare(std::string_view sql) {

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -61,6 +62,18 @@ class SqliteDb {
   // The compiled form of `sql`, kept for the life of the connection, so `sql` has to be one of a
   // fixed set of texts. A text may be in use once at a time.
   absl::StatusOr<SqliteStatement> Prepare(std::string_view sql);
+
+  // From here on this connection reads the database as it is now, whatever others write, until
+  // EndReading(). The log of changes grows meanwhile.
+  absl::Status BeginReading();
+  absl::Status EndReading();
+
+  // Copies the database into a new file at `path`, which must not be there, in pieces of some MiB.
+  // Between BeginReading() and EndReading() it is that state; otherwise a write by others begins
+  // the copy anew. `go_on` is told of the bytes so far and ends the copy with CANCELLED when it
+  // returns false. After an error the file is gone. It is not synced.
+  using GoOn = std::function<bool(uint64_t copied)>;
+  absl::Status CopyTo(const std::string& path, const GoOn& go_on);
 
   const std::string& path() const { return path_; }
 

@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "coordinator/store/sqlite_upgrade.h"
+#include "coordinator/store/state_copy.h"
 
 namespace ecpipe {
 
@@ -77,6 +78,19 @@ absl::Status SetVersion(SqliteDb* db) {
   return db->Run(marks.c_str());
 }
 
+bool Upgradable(int64_t owner, int64_t version) {
+  return owner == kApplicationId && version >= kOldestUpgraded && version < kSqliteSchemaVersion;
+}
+
+// Nobody else changes the file: a coordinator is the only one that has it open.
+absl::Status KeepIfOld(SqliteDb* db) {
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t owner, QueryInt(db, "PRAGMA application_id"));
+  ECPIPE_ASSIGN_OR_RETURN(const int64_t version, QueryInt(db, "PRAGMA user_version"));
+  if (!Upgradable(owner, version)) return absl::OkStatus();
+  return Annotate(KeepOldVersion(db, kSqliteSchemaVersion),
+                  "keep a copy of version " + std::to_string(version) + " before its upgrade");
+}
+
 absl::Status CreateOrUpgrade(SqliteDb* db) {
   ECPIPE_ASSIGN_OR_RETURN(const int64_t owner, QueryInt(db, "PRAGMA application_id"));
   ECPIPE_ASSIGN_OR_RETURN(const int64_t version, QueryInt(db, "PRAGMA user_version"));
@@ -90,7 +104,7 @@ absl::Status CreateOrUpgrade(SqliteDb* db) {
   }
   if (owner != kApplicationId) return Foreign(*db);
   if (version == kSqliteSchemaVersion) return absl::OkStatus();
-  if (version >= kOldestUpgraded && version < kSqliteSchemaVersion) {
+  if (Upgradable(owner, version)) {
     ECPIPE_RETURN_IF_ERROR(
         Annotate(UpgradeTables(db, version), "upgrade it from version " + std::to_string(version)));
     return SetVersion(db);
@@ -110,6 +124,7 @@ absl::Status CreateIndexes(SqliteDb* db) { return db->Run(kIndexes); }
 absl::Status EnsureSchema(const std::string& path) {
   ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db,
                           SqliteDb::Open(path, {.cache_kib = 64 << 10}));
+  ECPIPE_RETURN_IF_ERROR(KeepIfOld(db.get()));
   // An upgrade sorts the ids of all blocks, which may be more than fits the memory.
   ECPIPE_RETURN_IF_ERROR(db->Run("PRAGMA temp_store = FILE"));
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));

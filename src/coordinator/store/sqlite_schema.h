@@ -20,7 +20,8 @@ inline constexpr int kSqliteSchemaVersion = 7;
 // Creates the tables in an empty database, upgrades those of an older version, leaves one of this
 // version as it is. Catalog and journal share the schema, so they may live in one file.
 // FAILED_PRECONDITION, with nothing changed, when the file is of a newer version or was not made by
-// ecpipe. An upgrade is one transaction; a million stripes take a minute or two.
+// ecpipe. An upgrade is one transaction; a million stripes take a minute or two. Before it the file
+// is copied (KeepOldVersion).
 [[nodiscard]] absl::Status EnsureSchema(const std::string& path);
 
 // The parts of the schema, for upgrades: the tables, then the indexes that are made faster once the

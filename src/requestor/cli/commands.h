@@ -137,9 +137,9 @@ absl::Status RunDecode(const CommonArguments& common, const std::string& manifes
 absl::Status RunVerify(const CommonArguments& common, const std::string& manifest,
                        const std::string& blocks);
 
-// Adds `ecpipe corrupt`: the marks of corrupt and suspect blocks. The command that is asked for
-// goes to `command`. Both pointers outlive the app.
-void AddCorruptCommands(CLI::App* app, const CommonArguments* common,
-                        std::function<absl::Status()>* command);
+// Adds what operators keep a cluster up with, requestor/upkeep. The command that is asked for goes
+// to `command`. Both pointers outlive the app.
+void AddUpkeepCommands(CLI::App* app, const CommonArguments* common,
+                       std::function<absl::Status()>* command);
 
 }  // namespace ecpipe

@@ -2,18 +2,12 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/bytes/size_text.h"
 #include "base/status.h"
 #include "requestor/cli/commands.h"
-#include "requestor/cli/marks_text.h"
-#include "requestor/cli/node_troubles.h"
 #include "requestor/cli/progress.h"
-#include "requestor/cli/system_words.h"
 #include "requestor/client/coordinator_client.h"
 #include "requestor/files/manifest.h"
 
@@ -31,151 +25,6 @@ Json StripeJson(const Stripe& stripe) {
     json["blocks"].push_back({{"block_id", block.block_id}, {"node", block.node}});
   }
   return json;
-}
-
-Json NodeJson(const NodeStatus& node, bool hdfs) {
-  Json json{{"node_id", node.node},
-            {"rack", node.rack},
-            {"state", node.state},
-            {"control_address", node.control_address},
-            {"data_address", node.data_address},
-            {"redis_address", node.redis_address},
-            {"seconds_since_heartbeat", node.seconds_since_heartbeat},
-            {"block_count", node.block_count},
-            {"block_bytes", node.block_bytes},
-            {"counting", node.counting},
-            {"failed_roots", node.failed_roots},
-            {"silent_because", node.silent_because},
-            {"silent_seconds", node.silent_seconds},
-            {"storage_id", node.storage_id},
-            {"system", node.system},
-            {"state_in_hdfs", node.state_in_system},
-            {"troubles", TroublesOf(node, hdfs)},
-            {"answers", node.answers}};
-  if (!node.answers) return json;
-  const HelperCounters& counters = node.counters;
-  json["active_sessions"] = counters.active_sessions;
-  json["buffer_bytes"] = counters.buffer_bytes;
-  json["data_bytes_sent"] = counters.data_bytes_sent;
-  json["data_bytes_received"] = counters.data_bytes_received;
-  json["block_bytes_read"] = counters.block_bytes_read;
-  json["parts_done"] = counters.parts_done;
-  json["parts_failed"] = counters.parts_failed;
-  json["cpu_seconds"] = counters.cpu_seconds;
-  json["peak_resident_bytes"] = counters.peak_resident_bytes;
-  return json;
-}
-
-Json RepairJson(const RepairRecord& repair) {
-  return {{"repair_id", RepairIdText(repair.repair_id)},
-          {"attempt", repair.attempt},
-          {"block_ids", repair.block_ids},
-          {"scheme", repair.scheme},
-          {"transport", repair.transport},
-          {"state", RepairStateName(repair.state)},
-          {"requestor", repair.requestor},
-          {"started_unix_ms", repair.started_unix_ms},
-          {"ended_unix_ms", repair.ended_unix_ms},
-          {"detail", repair.detail},
-          {"hosts", repair.hosts},
-          {"recovery_id", repair.recovery_id}};
-}
-
-Json SystemJson(const SystemStatus& system) {
-  const SourceFacts& facts = system.facts;
-  const auto known = [](const std::optional<uint64_t>& count) {
-    return count ? Json(*count) : Json();
-  };
-  const std::string manager = system.system == "hdfs" ? "namenode" : "manager";
-  return {{manager + "_configured", facts.configured},
-          {"groups", facts.groups},
-          {"groups_age_seconds", facts.age_seconds ? Json(*facts.age_seconds) : Json()},
-          {manager + "_error", facts.last_error},
-          {"safe_mode", facts.safe_mode},
-          {"nodes", system.nodes},
-          {"blocks", system.blocks},
-          {"degraded_groups", known(system.degraded_groups)},
-          {"lost_groups", known(system.lost_groups)}};
-}
-
-void PrintSystem(const SystemStatus& system) {
-  const auto count = [](uint64_t number) { return static_cast<unsigned long long>(number); };
-  const SystemWords words = WordsOf(system.system);
-  const SourceFacts& facts = system.facts;
-  std::printf("\n%s: %llu blocks of %ss on %llu %ss\n", words.name, count(system.blocks),
-              words.stripe, count(system.nodes), words.node);
-  if (!facts.configured) {
-    std::printf("  %ss are not known: no %s is configured (%s)\n", words.stripe, words.manager,
-                words.setting);
-  } else if (facts.age_seconds && !system.degraded_groups) {
-    std::printf("  the %s last answered %.0f s ago; which %ss lack a block is not asked\n",
-                words.manager, *facts.age_seconds, words.stripe);
-  } else if (facts.age_seconds) {
-    std::printf(
-        "  %llu %ss, as of %.0f s ago; %llu lack a block, and %llu of these lack more "
-        "blocks than their parity makes up for\n",
-        count(facts.groups), words.stripe, *facts.age_seconds, count(*system.degraded_groups),
-        count(system.lost_groups.value_or(0)));
-  } else {
-    std::printf("  the %s has not answered yet, so which %ss lack a block is not known\n",
-                words.manager, words.stripe);
-  }
-  if (!facts.safe_mode.empty()) {
-    std::printf("  the %s orders no repairs: %s\n", words.manager, facts.safe_mode.c_str());
-  }
-  if (!facts.last_error.empty()) {
-    std::printf("  the last question to the %s failed: %s\n", words.manager,
-                facts.last_error.c_str());
-  }
-}
-
-bool HasHdfs(const ClusterStatus& status) {
-  return absl::c_any_of(status.systems,
-                        [](const SystemStatus& system) { return system.system == "hdfs"; });
-}
-
-void PrintTroubles(const ClusterStatus& status) {
-  for (const RefusedNodeStatus& node : status.refused_nodes) {
-    std::printf("\nthe coordinator refuses a helper that last tried %.0f s ago:\n  %s\n",
-                node.seconds_ago, node.reason.c_str());
-  }
-  for (const NodeStatus& node : status.nodes) {
-    const std::vector<std::string> troubles = TroublesOf(node, HasHdfs(status));
-    if (!troubles.empty()) std::printf("\ntrouble with %s:\n", node.node.c_str());
-    for (const std::string& trouble : troubles) std::printf("  %s\n", trouble.c_str());
-  }
-}
-
-void PrintStatus(const ClusterStatus& status) {
-  std::printf("ecpipe %s, %llu stripes\n\n", status.version.c_str(),
-              static_cast<unsigned long long>(status.stripe_count));
-  std::printf("%-16s %-16s %-9s %8s %10s %9s %12s %12s\n", "node", "rack", "state", "blocks",
-              "size", "sessions", "sent", "received");
-  for (const NodeStatus& node : status.nodes) {
-    const std::string state = node.state == "live" && !node.answers ? "silent" : node.state;
-    const std::string blocks = node.counting ? "counting" : std::to_string(node.block_count);
-    std::printf("%-16s %-16s %-9s %8s %10s %9u %12s %12s\n", node.node.c_str(), node.rack.c_str(),
-                state.c_str(), blocks.c_str(), FormatSize(node.block_bytes).c_str(),
-                node.counters.active_sessions, FormatSize(node.counters.data_bytes_sent).c_str(),
-                FormatSize(node.counters.data_bytes_received).c_str());
-  }
-  PrintTroubles(status);
-  for (const SystemStatus& system : status.systems) PrintSystem(system);
-  std::fputs(MarksAsText(status.corrupt_blocks).c_str(), stdout);
-  if (status.repairs.empty()) return;
-  std::printf("\n%-16s %-12s %-13s %-6s %-8s %s\n", "repair", "state", "scheme", "via", "seconds",
-              "block");
-  for (const RepairRecord& repair : status.repairs) {
-    const double seconds =
-        repair.ended_unix_ms == 0
-            ? 0
-            : static_cast<double>(repair.ended_unix_ms - repair.started_unix_ms) / 1000;
-    const std::string to = repair.hosts.empty() ? "" : " -> " + absl::StrJoin(repair.hosts, ", ");
-    std::printf("%-16s %-12s %-13s %-6s %-8.3f %s%s%s%s\n", RepairIdText(repair.repair_id).c_str(),
-                RepairStateName(repair.state), repair.scheme.c_str(), repair.transport.c_str(),
-                seconds, absl::StrJoin(repair.block_ids, ", ").c_str(), to.c_str(),
-                repair.detail.empty() ? "" : "  ", repair.detail.c_str());
-  }
 }
 
 Stripe StripeOf(const Manifest& manifest, const ManifestStripe& listed) {
@@ -274,37 +123,6 @@ absl::Status RunSchemes(const CommonArguments& common) {
                           ConnectCoordinator(common));
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<SchemeInfo> schemes, coordinator->Schemes());
   std::fputs((common.json ? SchemesJson(schemes) : SchemesText(schemes)).c_str(), stdout);
-  return absl::OkStatus();
-}
-
-absl::Status RunStatus(const CommonArguments& common) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
-                          ConnectCoordinator(common));
-  ECPIPE_ASSIGN_OR_RETURN(const ClusterStatus status, coordinator->Status());
-  if (!common.json) {
-    PrintStatus(status);
-    return absl::OkStatus();
-  }
-  Json json{{"version", status.version}, {"stripe_count", status.stripe_count}};
-  json["nodes"] = Json::array();
-  for (const NodeStatus& node : status.nodes) {
-    json["nodes"].push_back(NodeJson(node, HasHdfs(status)));
-  }
-  json["refused_nodes"] = Json::array();
-  for (const RefusedNodeStatus& node : status.refused_nodes) {
-    json["refused_nodes"].push_back({{"node_id", node.node},
-                                     {"control_address", node.control_address},
-                                     {"reason", node.reason},
-                                     {"seconds_ago", node.seconds_ago}});
-  }
-  json["repairs"] = Json::array();
-  for (const RepairRecord& repair : status.repairs) json["repairs"].push_back(RepairJson(repair));
-  json["corrupt_blocks"] = Json::array();
-  for (const CorruptBlockStatus& block : status.corrupt_blocks) {
-    json["corrupt_blocks"].push_back(MarkAsJson(block));
-  }
-  for (const SystemStatus& system : status.systems) json[system.system] = SystemJson(system);
-  std::printf("%s\n", json.dump(2).c_str());
   return absl::OkStatus();
 }
 

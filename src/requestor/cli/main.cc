@@ -72,7 +72,7 @@ class CommandLine {
     AddRecoveryCommands();
     AddLimitsCommands();
     AddCatalogCommands();
-    AddCorruptCommands(&app_, &common_, &command_);
+    AddUpkeepCommands(&app_, &common_, &command_);
     AddFileCommands();
     app_.footer("`ecpipe COMMAND --help` describes a command. Sizes: 65536, 64KiB, 8MiB, 1GiB.\n" +
                 std::string(kExitCodes));

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "base/bytes/crc32c.h"
@@ -229,7 +231,7 @@ class SqliteUpgradeTest : public testing::Test {
   }
 
   ScratchDirectory directory_;
-  const std::string path_ = directory_.File("ecpipe.db");
+  std::string path_ = directory_.File("ecpipe.db");
 };
 
 class SqliteUpgradeFromTest : public SqliteUpgradeTest, public testing::WithParamInterface<int> {};
@@ -291,6 +293,26 @@ TEST_P(SqliteUpgradeFromTest, NothingIsLost) {
       " (SELECT type, name, tbl_name FROM sqlite_schema EXCEPT"
       " SELECT type, name, tbl_name FROM fresh.sqlite_schema) WHERE name <> 'same'");
   EXPECT_EQ(Query("SELECT n FROM same"), 0);
+}
+
+TEST_P(SqliteUpgradeFromTest, TheOldFileIsKept) {
+  Write(GetParam());
+  const std::string kept = path_ + ".before-v" + std::to_string(kSqliteSchemaVersion);
+  std::ofstream(kept) << "of an upgrade that was killed";
+  ASSERT_NE(Catalog(), nullptr);
+  const std::string newer = std::exchange(path_, kept);
+  EXPECT_EQ(Query("PRAGMA user_version"), GetParam());
+  EXPECT_EQ(Query("SELECT count(*) FROM stripes WHERE length(members) > 0"), 1);
+  // It is as good as the file: one can go back to it, and upgrade again.
+  auto catalog = Catalog();
+  ASSERT_NE(catalog, nullptr);
+  EXPECT_EQ(catalog->FindStripe("s1").value_or(Stripe{}), SomeStripe());
+  catalog.reset();
+  // A file of today's version is not copied.
+  path_ = newer;
+  std::filesystem::remove(kept);
+  ASSERT_NE(Catalog(), nullptr);
+  EXPECT_FALSE(std::filesystem::exists(kept));
 }
 
 TEST_P(SqliteUpgradeFromTest, LossesCanBeKept) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "requestor/cli/marks_text.h"
+#include "requestor/upkeep/marks_text.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "requestor/cli/commands.h"
+#include "requestor/upkeep/corrupt_command.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -13,8 +12,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "model/systems/hdfs_block.h"
-#include "requestor/cli/marks_text.h"
+#include "requestor/upkeep/marks_text.h"
 
 namespace ecpipe {
 namespace {
@@ -24,35 +22,6 @@ using Json = nlohmann::ordered_json;
 // As long as the coordinator waits for a helper that reads a block.
 constexpr Duration kCheckPatience = std::chrono::minutes(10);
 constexpr Duration kAskEvery = std::chrono::milliseconds(200);
-
-absl::Status RunList(const CommonArguments& common) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
-                          ConnectCoordinator(common));
-  ECPIPE_ASSIGN_OR_RETURN(const std::vector<CorruptBlockStatus> blocks,
-                          coordinator->CorruptBlocks());
-  if (common.json) {
-    Json json = Json::array();
-    for (const CorruptBlockStatus& block : blocks) json.push_back(MarkAsJson(block));
-    std::printf("%s\n", json.dump(2).c_str());
-  } else if (blocks.empty()) {
-    std::printf("no block is known or called corrupt\n");
-  } else {
-    std::fputs(MarksAsText(blocks).c_str(), stdout);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RunClear(const CommonArguments& common, const std::string& block_id) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
-                          ConnectCoordinator(common));
-  ECPIPE_RETURN_IF_ERROR(coordinator->ClearCorruptBlock(block_id));
-  if (common.json) {
-    std::printf("%s\n", Json{{"block_id", block_id}, {"cleared", true}}.dump(2).c_str());
-  } else {
-    std::printf("%s: repairs read it again\n", block_id.c_str());
-  }
-  return absl::OkStatus();
-}
 
 // Waits for the check. Nothing: the block has no mark any more.
 absl::StatusOr<std::optional<CorruptBlockStatus>> AwaitCheck(CoordinatorApi* coordinator,
@@ -74,7 +43,38 @@ absl::StatusOr<std::optional<CorruptBlockStatus>> AwaitCheck(CoordinatorApi* coo
   }
 }
 
-absl::Status RunCheck(const CommonArguments& common, const std::string& block_id) {
+}  // namespace
+
+absl::Status RunCorruptList(const CommonArguments& common) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<CorruptBlockStatus> blocks,
+                          coordinator->CorruptBlocks());
+  if (common.json) {
+    Json json = Json::array();
+    for (const CorruptBlockStatus& block : blocks) json.push_back(MarkAsJson(block));
+    std::printf("%s\n", json.dump(2).c_str());
+  } else if (blocks.empty()) {
+    std::printf("no block is known or called corrupt\n");
+  } else {
+    std::fputs(MarksAsText(blocks).c_str(), stdout);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunClearCorrupt(const CommonArguments& common, const std::string& block_id) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  ECPIPE_RETURN_IF_ERROR(coordinator->ClearCorruptBlock(block_id));
+  if (common.json) {
+    std::printf("%s\n", Json{{"block_id", block_id}, {"cleared", true}}.dump(2).c_str());
+  } else {
+    std::printf("%s: repairs read it again\n", block_id.c_str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunCheckCorrupt(const CommonArguments& common, const std::string& block_id) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<CorruptBlockStatus> before,
@@ -98,35 +98,6 @@ absl::Status RunCheck(const CommonArguments& common, const std::string& block_id
   if (!left) return absl::OkStatus();
   return absl::DataLossError("block " + block_id + " is " +
                              (left->suspect ? "not proved sound" : "corrupt"));
-}
-
-}  // namespace
-
-void AddCorruptCommands(CLI::App* app, const CommonArguments* common,
-                        std::function<absl::Status()>* command) {
-  CLI::App* corrupt = app->add_subcommand("corrupt",
-                                          "List blocks that are known or called corrupt, have\n"
-                                          "them checked, or clear them");
-  corrupt->require_subcommand(1);
-  corrupt->add_subcommand("list", "List them, the oldest finding first")->callback([=] {
-    *command = [common] { return RunList(*common); };
-  });
-  const auto add = [&](const char* name, const char* help, auto run) {
-    CLI::App* added = corrupt->add_subcommand(name, help);
-    // Lives as long as the program, as the app does.
-    const auto block_id = std::make_shared<std::string>();
-    added->add_option("BLOCK", *block_id, "Id of the block")
-        ->type_name("ID")
-        ->required()
-        ->transform(CanonicalBlockId);
-    added->callback(
-        [=] { *command = [common, block_id, run] { return run(*common, *block_id); }; });
-  };
-  add("check",
-      "Have the block's helper read it: a sound block is\n"
-      "used again. Ends with 1 unless it is sound",
-      RunCheck);
-  add("clear", "Say that the block is sound, without a check", RunClear);
 }
 
 }  // namespace ecpipe

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of the commands with which operators keep a cluster up.
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "model/systems/hdfs_block.h"
+#include "requestor/cli/commands.h"
+#include "requestor/upkeep/backup_command.h"
+#include "requestor/upkeep/corrupt_command.h"
+
+namespace ecpipe {
+namespace {
+
+// Adds commands to one app. Arguments live as long as the program, as the app does.
+class Adder {
+ public:
+  Adder(CLI::App* app, const CommonArguments* common, std::function<absl::Status()>* command)
+      : app_(app), common_(common), command_(command) {}
+
+  // A command that takes no more than the common arguments.
+  CLI::App* Add(CLI::App* parent, const char* name, const char* help,
+                absl::Status (*run)(const CommonArguments&)) {
+    return Add<int>(parent, name, help,
+                    [run](const CommonArguments& common, const int&) { return run(common); })
+        .first;
+  }
+
+  // One that takes `Arguments`, which are the second of what this returns.
+  template <typename Arguments, typename Run>
+  std::pair<CLI::App*, Arguments*> Add(CLI::App* parent, const char* name, const char* help,
+                                       Run run) {
+    CLI::App* const added = parent->add_subcommand(name, help);
+    const auto arguments = std::make_shared<Arguments>();
+    added->callback([common = common_, command = command_, arguments, run] {
+      *command = [common, arguments, run] { return run(*common, *arguments); };
+    });
+    return {added, arguments.get()};
+  }
+
+  void AddCorrupt() {
+    CLI::App* corrupt = app_->add_subcommand("corrupt",
+                                             "List blocks that are known or called corrupt, have\n"
+                                             "them checked, or clear them");
+    corrupt->require_subcommand(1);
+    Add(corrupt, "list", "List them, the oldest finding first", RunCorruptList);
+    const auto add = [&](const char* name, const char* help, auto run) {
+      const auto [added, block_id] = Add<std::string>(corrupt, name, help, run);
+      added->add_option("BLOCK", *block_id, "Id of the block")
+          ->type_name("ID")
+          ->required()
+          ->transform(CanonicalBlockId);
+    };
+    add("check",
+        "Have the block's helper read it: a sound block is\n"
+        "used again. Ends with 1 unless it is sound",
+        RunCheckCorrupt);
+    add("clear", "Say that the block is sound, without a check", RunClearCorrupt);
+  }
+
+  void AddBackup() {
+    const auto [backup, arguments] =
+        Add<BackupArguments>(app_, "backup",
+                             "Copy what the coordinator keeps into a tar archive,\n"
+                             "while it works: catalog, journal, limits, marks",
+                             RunBackup);
+    backup->add_option("FILE", arguments->file, "Archive to write, for its owner alone to read")
+        ->type_name("PATH")
+        ->required();
+    backup->add_flag("--force", arguments->force, "Replace a file that is there");
+  }
+
+ private:
+  CLI::App* const app_;
+  const CommonArguments* const common_;
+  std::function<absl::Status()>* const command_;
+};
+
+}  // namespace
+
+void AddUpkeepCommands(CLI::App* app, const CommonArguments* common,
+                       std::function<absl::Status()>* command) {
+  Adder adder(app, common, command);
+  adder.AddBackup();
+  adder.AddCorrupt();
+}
+
+}  // namespace ecpipe
