@@ -139,13 +139,15 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
 absl::Status RecoveryManager::Store(const RecoveryRecord& record, const std::string& what) {
   const absl::Status stored = journal_->RecordRecovery(record);
   if (stored.ok()) return stored;
-  const char* const do_what =
-      absl::IsUnknown(stored)
-          ? "; when the coordinator starts again it may find the change in the journal all the "
-            "same; see to the disk of [coordinator] data_directory, then ask again"
-          : "; see to the disk of [coordinator] data_directory, then ask again";
-  return absl::Status(stored.code(), what + ", for the journal did not take it: " +
-                                         std::string(stored.message()) + do_what);
+  std::string text = what + ", for the journal did not take it: " + std::string(stored.message());
+  if (absl::IsUnknown(stored)) {
+    text +=
+        "; when the coordinator starts again it may find the change in the journal all the same";
+  }
+  if (!absl::IsInvalidArgument(stored)) {
+    text += "; see to the disk of [coordinator] data_directory, then ask again";
+  }
+  return absl::Status(stored.code(), text);
 }
 
 void RecoveryManager::StoreIfPossible(const RecoveryRecord& record) {
