@@ -2,8 +2,8 @@
 // Loads a catalog of many stripes, opens it again as a restarted coordinator would, looks blocks up
 // at random, lists what one node has, and prints what that took:
 //
-//   catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random] [--sha256]
-//                [--lookups=100000]
+//   catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--nodes=1000] [--ids=hdfs|random]
+//                [--sha256] [--lookups=100000]
 //
 // catalog_stripes.h says what the ids are. The directory must exist and hold no database.
 #include <algorithm>
@@ -133,6 +133,8 @@ Options ParseOptions(int argc, char** argv) {
       options.stripes = std::atoll(stripes);
     } else if (const char* n = value("--n=")) {
       options.maker.n = std::atoi(n);
+    } else if (const char* nodes = value("--nodes=")) {
+      options.maker.nodes = std::atoi(nodes);
     } else if (const char* lookups = value("--lookups=")) {
       options.lookups = std::atoll(lookups);
     } else if (arg == "--sha256") {
@@ -144,10 +146,11 @@ Options ParseOptions(int argc, char** argv) {
     }
   }
   if (options.directory.empty() || options.stripes < 1 || options.lookups < 1 ||
-      options.maker.n < 1 || options.maker.n > static_cast<int>(kMaxStripeBlocks)) {
+      options.maker.n < 1 || options.maker.n > static_cast<int>(kMaxStripeBlocks) ||
+      options.maker.nodes < options.maker.n || options.maker.nodes % 37 == 0) {
     Require(
         absl::InvalidArgumentError("usage: catalog_load DIRECTORY [--stripes=N] [--n=N] "
-                                   "[--ids=hdfs|random] [--sha256] [--lookups=N]"));
+                                   "[--nodes=N] [--ids=hdfs|random] [--sha256] [--lookups=N]"));
   }
   return options;
 }
@@ -196,8 +199,8 @@ void Run(const Options& options) {
 int main(int argc, char** argv) {
   if (argc < 2 || std::strcmp(argv[1], "--help") == 0) {
     std::printf(
-        "Usage: catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--ids=hdfs|random]\n"
-        "                    [--sha256] [--lookups=100000]\n");
+        "Usage: catalog_load DIRECTORY [--stripes=1000000] [--n=14] [--nodes=1000]\n"
+        "                    [--ids=hdfs|random] [--sha256] [--lookups=100000]\n");
     return argc < 2 ? 2 : 0;
   }
   ecpipe::Run(ecpipe::ParseOptions(argc, argv));

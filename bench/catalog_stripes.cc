@@ -6,8 +6,6 @@
 namespace ecpipe {
 namespace {
 
-constexpr int kNodes = 1'000;
-
 // Any number gives the same bits on every machine (SplitMix64).
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
@@ -53,7 +51,8 @@ Stripe StripeMaker::Make(int64_t number) const {
   Stripe stripe{StripeId(number), "rs-cauchy(14,10)", 64u << 20, {}};
   const uint64_t first_node = Mix(static_cast<uint64_t>(number));
   for (int i = 0; i < n; ++i) {
-    const uint64_t node = (first_node + static_cast<uint64_t>(i) * 37) % kNodes;
+    const uint64_t node =
+        (first_node + static_cast<uint64_t>(i) * 37) % static_cast<uint64_t>(nodes);
     stripe.blocks.push_back({BlockId(number, i), "node-" + std::to_string(node)});
     if (sha256) stripe.blocks.back().sha256 = FakeSha256(number * n + i);
   }

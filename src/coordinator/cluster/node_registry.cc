@@ -30,6 +30,7 @@ absl::Status NodeRegistry::Register(NodeRecord node) {
     MutexLock lock(&mutex_);
     const TimePoint now = clock_->Now();
     outcome = table_.Register(node, now);
+    Changed();
     if (outcome.ok()) {
       refused_.erase({node.node_id, node.control_address});
       if (*outcome != RegisterOutcome::kRefreshed) silent_.Forget(node.node_id);
@@ -80,13 +81,18 @@ std::vector<RefusedNode> NodeRegistry::Refused() {
 
 absl::Status NodeRegistry::AddDead(NodeRecord node, Duration silent) {
   MutexLock lock(&mutex_);
+  Changed();
   return table_.AddDead(std::move(node), silent, clock_->Now());
 }
 
 absl::Status NodeRegistry::Heartbeat(const std::string& node, uint64_t incarnation,
                                      const NodeReport& report) {
   MutexLock lock(&mutex_);
-  return table_.Heartbeat(node, incarnation, report, clock_->Now());
+  const TimePoint now = clock_->Now();
+  const NodeState before = table_.State(node, now);
+  absl::Status taken = table_.Heartbeat(node, incarnation, report, now);
+  if (table_.State(node, now) != before) Changed();
+  return taken;
 }
 
 void NodeRegistry::Heard(const std::string& node) {
@@ -126,6 +132,7 @@ void NodeRegistry::NoAnswer(const std::string& node, const std::string& reason) 
     MutexLock lock(&mutex_);
     const TimePoint now = clock_->Now();
     if (Dead(node, now) || !silent_.NoAnswer(node, reason, now)) return;
+    Changed();
   }
   Log(LogLevel::kWarning, "node.silent",
       {{"node", node},
@@ -137,6 +144,7 @@ void NodeRegistry::Answered(const std::string& node) {
   {
     MutexLock lock(&mutex_);
     if (!silent_.Answered(node, clock_->Now())) return;
+    Changed();
   }
   Log(LogLevel::kInfo, "node.answers", {{"node", node}});
 }
@@ -186,6 +194,26 @@ bool NodeRegistry::HasRegistered(const std::string& node) {
 std::vector<std::string> NodeRegistry::WithStorage(const std::string& storage_id) {
   MutexLock lock(&mutex_);
   return table_.WithStorage(storage_id);
+}
+
+void NodeRegistry::Changed() {
+  ++changes_;
+  live_counted_.reset();
+}
+
+uint64_t NodeRegistry::changes() {
+  MutexLock lock(&mutex_);
+  return changes_;
+}
+
+size_t NodeRegistry::CountLive() {
+  MutexLock lock(&mutex_);
+  const TimePoint now = clock_->Now();
+  if (!live_counted_ || now - *live_counted_ >= kCountAge) {
+    live_ = table_.CountLive(now);
+    live_counted_ = now;
+  }
+  return live_;
 }
 
 std::vector<NodeView> NodeRegistry::All() {

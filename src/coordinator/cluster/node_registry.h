@@ -69,6 +69,11 @@ class NodeRegistry {
   // Whether the node has registered since the start of the process.
   bool HasRegistered(const std::string& node);
   std::vector<NodeView> All();
+  // As at most kCountAge ago: each heartbeat asks where the cluster has a rate.
+  static constexpr Duration kCountAge = std::chrono::milliseconds(100);
+  size_t CountLive();
+  // Grows whenever another set of nodes may be live or silent, but not when a node dies of silence.
+  uint64_t changes();
   // Those that still try.
   std::vector<RefusedNode> Refused();
   std::vector<std::string> WithStorage(const std::string& storage_id);
@@ -84,6 +89,7 @@ class NodeRegistry {
   bool NoteRefused(const NodeRecord& node, const std::string& reason, TimePoint now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Dead(const std::string& node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NodeView ViewOf(const NodeRecord& record, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock* const clock_;
@@ -92,6 +98,9 @@ class NodeRegistry {
   Mutex mutex_;
   NodeTable table_ ABSL_GUARDED_BY(mutex_);
   SilentNodes silent_ ABSL_GUARDED_BY(mutex_);
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t live_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<TimePoint> live_counted_ ABSL_GUARDED_BY(mutex_);  // nothing: count anew
   // By node id and control address.
   std::map<std::pair<std::string, std::string>, Refusal> refused_ ABSL_GUARDED_BY(mutex_);
 };

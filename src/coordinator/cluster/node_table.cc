@@ -240,6 +240,12 @@ std::vector<NodeRecord> NodeTable::All() const {
   return all;
 }
 
+size_t NodeTable::CountLive(TimePoint now) const {
+  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
+    return !entry.second.draining && !Dead(entry.second, now);
+  }));
+}
+
 void NodeTable::Tick(TimePoint now) {
   const Duration stalled = Stalled(now);
   if (stalled > Duration(0)) {

@@ -129,6 +129,7 @@ class NodeTable {
 
   // In the order of their ids.
   std::vector<NodeRecord> All() const;
+  size_t CountLive(TimePoint now) const;
 
   size_t size() const { return nodes_.size(); }
 

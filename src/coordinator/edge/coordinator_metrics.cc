@@ -126,9 +126,9 @@ void AddRepairMetrics(RepairCoordinator* repairs, Metrics* metrics) {
 std::vector<Sample> RecoveriesByState(RecoveryManager* recoveries) {
   double running = 0;
   double paused = 0;
-  for (const RecoveryView& view : recoveries->All()) {
-    running += view.record.state == RecoveryState::kRunning ? 1 : 0;
-    paused += view.record.state == RecoveryState::kPaused ? 1 : 0;
+  for (const RecoveryManager::Overview& each : recoveries->Overviews()) {
+    running += each.state == RecoveryState::kRunning ? 1 : 0;
+    paused += each.state == RecoveryState::kPaused ? 1 : 0;
   }
   return {{{{"state", "running"}}, running}, {{{"state", "paused"}}, paused}};
 }
@@ -136,10 +136,10 @@ std::vector<Sample> RecoveriesByState(RecoveryManager* recoveries) {
 std::vector<Sample> RecoveryBlocks(RecoveryManager* recoveries) {
   uint64_t waiting = 0;
   uint64_t running = 0;
-  for (const RecoveryView& view : recoveries->All()) {
-    if (Ended(view.record.state)) continue;
-    waiting += view.waiting_blocks;
-    running += view.running_blocks;
+  for (const RecoveryManager::Overview& each : recoveries->Overviews()) {
+    if (Ended(each.state)) continue;
+    waiting += each.waiting_blocks;
+    running += each.running_blocks;
   }
   return {{{{"state", "waiting"}}, Number(waiting)}, {{{"state", "running"}}, Number(running)}};
 }
@@ -147,8 +147,8 @@ std::vector<Sample> RecoveryBlocks(RecoveryManager* recoveries) {
 // Nodes whose latest recovery left blocks behind.
 double NodesLeftPartial(RecoveryManager* recoveries) {
   std::map<std::string, RecoveryState> latest;
-  for (const RecoveryView& view : recoveries->All()) {  // the newest first
-    latest.try_emplace(view.record.request.node, view.record.state);
+  for (const RecoveryManager::Overview& each : recoveries->Overviews()) {  // the newest first
+    latest.try_emplace(each.node, each.state);
   }
   return static_cast<double>(std::count_if(latest.begin(), latest.end(), [](const auto& node) {
     return node.second == RecoveryState::kPartial;
@@ -158,8 +158,8 @@ double NodesLeftPartial(RecoveryManager* recoveries) {
 double OldestRecoverySeconds(RecoveryManager* recoveries) {
   const int64_t now = Clock::System().UnixMillis();
   int64_t oldest = now;
-  for (const RecoveryView& view : recoveries->All()) {
-    if (!Ended(view.record.state)) oldest = std::min(oldest, view.record.started_unix_ms);
+  for (const RecoveryManager::Overview& each : recoveries->Overviews()) {
+    if (!Ended(each.state)) oldest = std::min(oldest, each.started_unix_ms);
   }
   return static_cast<double>(now - oldest) / 1000;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of the coordinator's service that carry limits: to helpers with each heartbeat, and to
 // and from operators.
-#include <algorithm>
-
 #include "coordinator/edge/coordinator_service.h"
 #include "rpc/access.h"
 #include "rpc/rpc_status.h"
@@ -32,13 +30,9 @@ v1::HelperLimits CoordinatorServiceImpl::LimitsFor(const std::string& node) {
   }
   const double rate = limits.cluster.repair_bytes_per_second.value_or(defaults_.cluster_rate);
   if (rate == 0) return told;
-  const std::vector<NodeView> nodes = repairs_->nodes().All();
-  const auto live = std::count_if(nodes.begin(), nodes.end(), [](const NodeView& view) {
-    return view.state == NodeState::kLive;
-  });
   const SendingStreams streams = repairs_->StreamsOf(node);
   told.set_cluster_share_bytes_per_second(
-      ShareOfRate(rate, streams.of_node, streams.of_all, static_cast<uint64_t>(live)));
+      ShareOfRate(rate, streams.of_node, streams.of_all, repairs_->nodes().CountLive()));
   return told;
 }
 

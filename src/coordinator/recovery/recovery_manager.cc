@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kKeptRecoveries = 100;  // that have ended
 constexpr size_t kWindow = 32;        // blocks that a policy chooses among
+constexpr Duration kNodesAge = std::chrono::milliseconds(100);
 constexpr Duration kSuspicion = std::chrono::seconds(10);
 constexpr Duration kListAgain = std::chrono::seconds(5);  // after the catalog could not be read
 // A node that does not answer holds up all recoveries for so long at most a time.
@@ -172,6 +173,7 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
     if (Ended(to)) changed.ended_unix_ms = clock_->UnixMillis();
     ECPIPE_RETURN_IF_ERROR(Store(changed, is + " as before"));
     kept = std::move(changed);
+    if (Ended(to)) ForgetQueue(found->second.get());
   }
   Log(LogLevel::kInfo, "recovery.changed",
       {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
@@ -271,14 +273,28 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery) {
   return nodes;
 }
 
+const RecoveryManager::Nodes& RecoveryManager::LookUpNodes(Recovery* recovery) {
+  const TimePoint now = clock_->Now();
+  const uint64_t changes = repairs_->nodes().changes();
+  std::optional<Nodes>& nodes = recovery->nodes;
+  if (!nodes || nodes->changes != changes || now - nodes->looked_up >= kNodesAge) {
+    nodes = NodesFor(*recovery);
+    nodes->changes = changes;
+    nodes->looked_up = now;
+    recovery->queue.SetUsable(nodes->usable);
+  }
+  return *nodes;
+}
+
 std::optional<RecoveryManager::Choice> RecoveryManager::Choose(RecoveryId id) {
   MutexLock lock(&mutex_);
   Recovery& recovery = *recoveries_.at(id);
   if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
   const TimePoint now = clock_->Now();
-  std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
-  const Nodes nodes = NodesFor(recovery);
-  recovery.queue.SetUsable(nodes.usable);
+  const size_t cleared =
+      std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
+  if (cleared > 0) recovery.nodes.reset();
+  const Nodes& nodes = LookUpNodes(&recovery);
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
   std::optional<Placement> placement =
       Place(recovery.record.request.policy,
@@ -328,7 +344,9 @@ std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
   start.request.requestor = "recovery " + IdText(id);
   start.request.hosts = {placement.host};
   start.request.helper_order = placement.helpers;
-  start.request.link_shares = loads_.LeftOfLinks();
+  std::vector<std::string> at_work = placement.helpers;
+  at_work.push_back(placement.host);
+  start.request.link_shares = loads_.LeftOfLinks(at_work);
   start.request.background = true;
   if (choice.uncertain) start.request.verify = Verification::kLocate;
   return start;
@@ -408,9 +426,13 @@ void RecoveryManager::RecordEnd(Recovery* recovery, const std::string& block_id,
   // Whatever else the host of a repair that has run did, others may do better.
   const bool target = stage == RepairStage::kRan || KindOf(status) == WaitKind::kTarget ||
                       KindOf(status) == WaitKind::kHelper;
-  if (!status.ok() && target) recovery->suspects[in_flight->second.host] = now + kSuspicion;
+  if (!status.ok() && target) {
+    recovery->suspects[in_flight->second.host] = now + kSuspicion;
+    recovery->nodes.reset();
+  }
   recovery->in_flight.erase(in_flight);
   EndIfFinished(recovery);
+  ForgetQueue(recovery);
 }
 
 void RecoveryManager::EndIfFinished(Recovery* recovery) {
@@ -440,6 +462,7 @@ void RecoveryManager::End(Recovery* recovery, RecoveryState state) {
        {"done", std::to_string(record.done_blocks)},
        {"failed", std::to_string(record.failed_blocks)}});
   StoreIfPossible(record);
+  ForgetQueue(recovery);
 }
 
 }  // namespace ecpipe

@@ -73,8 +73,26 @@ class RecoveryManager {
   absl::StatusOr<RecoveryView> Get(RecoveryId id);
   // The newest first.
   std::vector<RecoveryView> All();
+  // What costs little to say of each, for metrics. The newest first.
+  struct Overview {
+    std::string node;
+    RecoveryState state = RecoveryState::kRunning;
+    int64_t started_unix_ms = 0;
+    uint64_t waiting_blocks = 0;
+    uint64_t running_blocks = 0;
+  };
+  std::vector<Overview> Overviews();
 
  private:
+  // The nodes as the policy sees them for a recovery.
+  struct Nodes {
+    std::set<std::string> usable;
+    std::vector<std::string> hosts;
+    std::set<std::string> suspects;
+    uint32_t streams = 0;
+    uint64_t changes = 0;  // of the registry
+    TimePoint looked_up{};
+  };
   struct Recovery {
     explicit Recovery(const RecoveryQueue::Options& options) : queue(options) {}
     RecoveryRecord record;
@@ -97,6 +115,8 @@ class RecoveryManager {
     // is known only some seconds later.
     std::map<std::string, TimePoint> suspects;
     std::deque<std::pair<TimePoint, uint64_t>> lately_done;  // bytes
+    std::optional<Nodes> nodes;         // as they were looked up last; nothing: look anew
+    std::vector<BlockedBlock> blocked;  // once it has ended, and the queue is forgotten
   };
   struct Choice {
     Placement placement;
@@ -139,14 +159,11 @@ class RecoveryManager {
   // What keeps the whole recovery from starting anything; nothing if nothing does.
   std::optional<RecoveryWait> WhyIdle(const Recovery& recovery)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The nodes as the policy sees them for a recovery.
-  struct Nodes {
-    std::set<std::string> usable;
-    std::vector<std::string> hosts;
-    std::set<std::string> suspects;
-    uint32_t streams = 0;
-  };
   Nodes NodesFor(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As they are, or were kNodesAge ago at most, with the queue told.
+  const Nodes& LookUpNodes(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a recovery that has ended, with all its repairs, only what is shown is kept.
+  void ForgetQueue(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(Recovery* recovery, RecoveryState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Called under the lock, so that the journal sees changes in their order. `what` says in an error

@@ -2,7 +2,9 @@
 #include "coordinator/recovery/recovery_policy.h"
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 
 namespace ecpipe {
 
@@ -35,9 +37,11 @@ void RecoveryLoads::End(const std::vector<NodeLoad>& loads) {
   }
 }
 
-std::map<std::string, LinkShares> RecoveryLoads::LeftOfLinks() const {
+std::map<std::string, LinkShares> RecoveryLoads::LeftOfLinks(
+    std::span<const std::string> nodes) const {
   std::map<std::string, LinkShares> left;
-  for (const auto& [name, node] : nodes_) {
+  for (const std::string& name : nodes) {
+    const Node& node = Of(name);
     if (node.streams > 0) left[name] = {1.0 / (1 + node.senders), 1.0 / (1 + node.receivers)};
   }
   return left;
@@ -55,15 +59,95 @@ bool Holds(const LostBlock& block, const std::string& node) {
   return std::find(block.holders.begin(), block.holders.end(), node) != block.holders.end();
 }
 
-// The nodes that could work on one block, as they are now.
-struct Choice {
-  std::vector<std::string> open;   // helpers with room for one more repair
-  std::vector<std::string> busy;   // helpers without
-  std::vector<std::string> hosts;  // with room
-  bool anybody = false;            // whether any host, busy or not, can take it
+// What all blocks have in common that are chosen among: the hosts, looked up once. A cluster has a
+// thousand of them, and a stripe's nodes are a few.
+class Hosts {
+ public:
+  // Hosts that are suspected, or those that are not.
+  struct Group {
+    size_t count = 0;
+    std::vector<const std::string*> open;  // with room for one more repair, in the input's order
+    std::vector<size_t> ranked;            // indices into `open`, the least busy first
+  };
+
+  Hosts(const PolicyInput& input, const RecoveryLoads& loads) {
+    for (const std::string& host : input.hosts) {
+      const bool suspected = input.suspects.contains(host);
+      Group& group = groups_[suspected];
+      ++group.count;
+      const bool open = loads.Streams(host) < input.streams_per_node;
+      places_.emplace(host, Place{suspected, open ? group.open.size() : kBusy});
+      if (open) group.open.push_back(&host);
+    }
+    for (Group& group : groups_) Rank(loads, &group);
+  }
+
+  const Group& Of(bool suspected) const { return groups_[suspected]; }
+
+  // Counts the nodes that are hosts of the group, and returns the indices of those with room, in
+  // order.
+  std::vector<size_t> Find(std::vector<std::string> nodes, bool suspected, size_t* count) const {
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    std::vector<size_t> found;
+    *count = 0;
+    for (const std::string& node : nodes) {
+      const auto place = places_.find(node);
+      if (place == places_.end() || place->second.suspected != suspected) continue;
+      ++*count;
+      if (place->second.index != kBusy) found.push_back(place->second.index);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+ private:
+  static constexpr size_t kBusy = SIZE_MAX;
+  struct Place {
+    bool suspected = false;
+    size_t index = kBusy;
+  };
+
+  static void Rank(const RecoveryLoads& loads, Group* group) {
+    std::vector<std::tuple<uint64_t, uint64_t, uint64_t, size_t>> keys;
+    keys.reserve(group->open.size());
+    for (size_t i = 0; i < group->open.size(); ++i) {
+      const std::string& host = *group->open[i];
+      keys.emplace_back(loads.Down(host), loads.Carried(host), loads.Up(host), i);
+    }
+    std::sort(keys.begin(), keys.end());
+    for (const auto& key : keys) group->ranked.push_back(std::get<3>(key));
+  }
+
+  Group groups_[2];
+  std::unordered_map<std::string_view, Place> places_;
 };
 
-Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const RecoveryLoads& loads) {
+// The nodes that could work on one block, as they are now.
+struct Choice {
+  std::vector<std::string> open;  // helpers with room for one more repair
+  std::vector<std::string> busy;  // helpers without
+  const Hosts::Group* hosts = nullptr;
+  std::vector<size_t> held;  // of its hosts with room: those that have a block of the stripe
+  bool anybody = false;      // whether any host, busy or not, can take it
+
+  size_t host_count() const { return hosts->open.size() - held.size(); }
+  // The n-th host with room.
+  const std::string& Host(size_t n) const {
+    for (const size_t index : held) n += index <= n ? 1 : 0;
+    return *hosts->open[n];
+  }
+  // There must be one.
+  const std::string& LeastBusyHost() const {
+    const auto free = std::find_if(hosts->ranked.begin(), hosts->ranked.end(), [&](size_t index) {
+      return !std::binary_search(held.begin(), held.end(), index);
+    });
+    return *hosts->open[*free];
+  }
+};
+
+Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const Hosts& hosts,
+                 const RecoveryLoads& loads) {
   Choice choice;
   const auto has_room = [&](const std::string& node) {
     return loads.Streams(node) < input.streams_per_node;
@@ -72,11 +156,10 @@ Choice ChoiceFor(const LostBlock& block, const PolicyInput& input, const Recover
     if (input.usable.contains(node)) (has_room(node) ? choice.open : choice.busy).push_back(node);
   }
   for (const bool suspected : {false, true}) {
-    for (const std::string& node : input.hosts) {
-      if (input.suspects.contains(node) != suspected || Holds(block, node)) continue;
-      choice.anybody = true;
-      if (has_room(node)) choice.hosts.push_back(node);
-    }
+    size_t holding = 0;
+    choice.hosts = &hosts.Of(suspected);
+    choice.held = hosts.Find(block.holders, suspected, &holding);
+    choice.anybody = choice.hosts->count > holding;
     if (choice.anybody) break;
   }
   return choice;
@@ -128,11 +211,7 @@ struct Weighed {
 };
 
 Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loads) {
-  const std::string host = *std::min_element(
-      choice.hosts.begin(), choice.hosts.end(), [&](const auto& a, const auto& b) {
-        return std::tuple(loads.Down(a), loads.Carried(a), loads.Up(a)) <
-               std::tuple(loads.Down(b), loads.Carried(b), loads.Up(b));
-      });
+  const std::string host = choice.LeastBusyHost();
   const size_t count = HelperCount(block, choice);
   SelectSmallest(&choice.open, count, [&](const std::string& node) {
     const uint64_t up = loads.Up(node);
@@ -160,17 +239,19 @@ Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loa
 
 RecoveryWait WhyWaits(const LostBlock& block, const PolicyInput& input, const RecoveryLoads& loads,
                       const std::string& limit) {
-  const Choice choice = ChoiceFor(block, input, loads);
+  const Hosts hosts(input, loads);
+  const Choice choice = ChoiceFor(block, input, hosts, loads);
   if (!choice.anybody) return {WaitKind::kTarget, 1, kNoTarget};
   const std::string full = " in " + std::to_string(input.streams_per_node) +
                            (input.streams_per_node == 1 ? " repair" : " repairs") +
                            " already, the limit of a node (" + limit + ")";
-  if (choice.hosts.empty()) {
-    std::vector<std::string> hosts;
+  if (choice.host_count() == 0) {
+    std::vector<std::string> full_hosts;
     for (const std::string& node : input.hosts) {
-      if (!Holds(block, node)) hosts.push_back(node);
+      if (!Holds(block, node)) full_hosts.push_back(node);
     }
-    return {WaitKind::kStreams, 1, "the nodes that may take it are" + full + ": " + Some(hosts)};
+    return {WaitKind::kStreams, 1,
+            "the nodes that may take it are" + full + ": " + Some(full_hosts)};
   }
   if (!EnoughHelpers(block, choice)) {
     return {WaitKind::kStreams, 1,
@@ -181,11 +262,13 @@ RecoveryWait WhyWaits(const LostBlock& block, const PolicyInput& input, const Re
 
 std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
                                const RecoveryLoads& loads) {
+  if (input.blocks.empty()) return std::nullopt;
+  const Hosts hosts(input, loads);
   std::optional<Weighed> best;
   for (const LostBlock* block : input.blocks) {
-    Choice choice = ChoiceFor(*block, input, loads);
+    Choice choice = ChoiceFor(*block, input, hosts, loads);
     if (!choice.anybody) return Impossible(*block);
-    if (choice.hosts.empty() || !EnoughHelpers(*block, choice)) continue;
+    if (choice.host_count() == 0 || !EnoughHelpers(*block, choice)) continue;
     if (policy == RecoveryPolicy::kBalanced) {
       Weighed weighed = Balanced(*block, std::move(choice), loads);
       if (!best || weighed.busiest < best->busiest) best = std::move(weighed);
@@ -195,7 +278,7 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
       SelectSmallest(&choice.open, HelperCount(*block, choice),
                      [&](const std::string& node) { return loads.LastSelected(node); });
     }
-    const std::string host = choice.hosts[loads.turn() % choice.hosts.size()];
+    const std::string host = choice.Host(loads.turn() % choice.host_count());
     return PlacementOf(*block, host, std::move(choice));
   }
   if (!best) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "coordinator/planning/plan_cost.h"
@@ -39,9 +40,9 @@ class RecoveryLoads {
   uint64_t Down(const std::string& node) const { return Of(node).down; }
   // Bytes of all plans so far.
   uint64_t Carried(const std::string& node) const { return Of(node).carried; }
-  // What the repairs in flight leave of the nodes' links: they are as many as share each of them
-  // with one more.
-  std::map<std::string, LinkShares> LeftOfLinks() const;
+  // What the repairs in flight leave of these nodes' links: they are as many as share each of them
+  // with one more. Nodes that none of them uses are not named.
+  std::map<std::string, LinkShares> LeftOfLinks(std::span<const std::string> nodes) const;
   // When the node was last selected as a helper: a number that grows with each selection; 0: never.
   uint64_t LastSelected(const std::string& node) const { return Of(node).last_selected; }
   // The host whose turn comes next, for policies that take them in turn.
@@ -59,7 +60,7 @@ class RecoveryLoads {
   };
   const Node& Of(const std::string& node) const;
 
-  std::map<std::string, Node> nodes_;
+  std::unordered_map<std::string, Node> nodes_;
   uint64_t turn_ = 0;
   uint64_t selections_ = 0;
 };

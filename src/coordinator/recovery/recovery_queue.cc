@@ -74,6 +74,12 @@ void RecoveryQueue::LoseAll(TimePoint now) {
   }
 }
 
+void RecoveryQueue::Forget() {
+  items_.clear();
+  ready_.clear();
+  pausing_.clear();
+}
+
 void RecoveryQueue::Leave(const std::string& block_id, Item* item) {
   switch (item->state) {
     case State::kReady:

@@ -66,6 +66,8 @@ class RecoveryQueue {
   void AddThere(LostBlock block);
   // The node is away again with all that it had.
   void LoseAll(TimePoint now);
+  // Forgets all blocks, which take memory, but not their numbers.
+  void Forget();
   // The nodes whose blocks can be read now.
   void SetUsable(const std::set<std::string>& nodes);
   // The first `limit` blocks that may be tried now, in order. Valid until the next call.

@@ -15,7 +15,8 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
   RecoveryView view;
   view.record = recovery.record;
   const RecoveryQueue::Counts counts = recovery.queue.counts();
-  view.blocked = recovery.queue.Blocked(kShownBlocked, clock_->Now());
+  view.blocked = recovery.blocked;
+  if (view.blocked.empty()) view.blocked = recovery.queue.Blocked(kShownBlocked, clock_->Now());
   view.there_blocks = counts.there;
   if (Ended(recovery.record.state)) return view;
   view.listing = recovery.list_after.has_value();
@@ -47,6 +48,27 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
         view.bytes_per_second;
   }
   return view;
+}
+
+void RecoveryManager::ForgetQueue(Recovery* recovery) {
+  if (!Ended(recovery->record.state) || !recovery->in_flight.empty()) return;
+  if (recovery->blocked.empty()) {
+    recovery->blocked = recovery->queue.Blocked(kShownBlocked, clock_->Now());
+  }
+  recovery->queue.Forget();
+  recovery->nodes.reset();
+}
+
+std::vector<RecoveryManager::Overview> RecoveryManager::Overviews() {
+  MutexLock lock(&mutex_);
+  std::vector<Overview> all;
+  for (auto it = recoveries_.rbegin(); it != recoveries_.rend(); ++it) {
+    const RecoveryRecord& record = it->second->record;
+    const RecoveryQueue::Counts counts = it->second->queue.counts();
+    all.push_back({record.request.node, record.state, record.started_unix_ms, counts.waiting,
+                   counts.running});
+  }
+  return all;
 }
 
 std::optional<RecoveryWait> RecoveryManager::WhyIdle(const Recovery& recovery) {

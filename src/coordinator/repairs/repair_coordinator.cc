@@ -336,10 +336,7 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
   }
   CorruptBlock found{block_id, at, reason, clock_->UnixMillis(), /*suspect=*/at != node, "", 0};
   if (!at.empty()) {
-    return NoteCorrupt(
-        found,
-        "its storage system rebuilds the block once it knows; repairs do not read it until "
-        "then");
+    return NoteCorrupt(found, "its storage system rebuilds it once it knows; repairs leave it out");
   }
   const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
   if (!place.ok()) return;
@@ -360,10 +357,10 @@ void RepairCoordinator::ReportCorrupt(const std::string& node, RepairId repair_i
 }
 
 std::vector<StripeFacts::Source> RepairCoordinator::CorruptSources(RepairId repair_id) {
-  std::vector<StripeFacts::Source> corrupt;
   MutexLock lock(&mutex_);
   const RepairTracker* const repair = FindRunning(repair_id);
-  if (repair == nullptr || !repair->facts()) return corrupt;
+  if (repair == nullptr || !repair->facts()) return {};
+  std::vector<StripeFacts::Source> corrupt;
   for (const StripeFacts::Source& source : repair->facts()->sources) {
     const std::string block_id = repair->facts()->blocks[static_cast<size_t>(source.index)].name;
     const std::vector<std::string> nodes = nodes_.WithStorage(source.storage_id);
@@ -462,13 +459,21 @@ std::set<std::string> RepairCoordinator::RunningBlocks() {
   return blocks;
 }
 
+void RepairCoordinator::CountStreams(Tracked* tracked) {
+  for (const auto& [node, count] : std::exchange(tracked->streams, tracked->repair.Streams())) {
+    all_streams_ -= count;
+    if ((streams_[node] -= count) == 0) streams_.erase(node);
+  }
+  for (const auto& [node, count] : tracked->streams) {
+    all_streams_ += count;
+    streams_[node] += count;
+  }
+}
+
 SendingStreams RepairCoordinator::StreamsOf(const std::string& node) {
   MutexLock lock(&mutex_);
-  SendingStreams sending;
-  for (const auto& [repair_id, tracked] : repairs_) {
-    if (!tracked.repair.ended()) tracked.repair.AddStreams(node, &sending);
-  }
-  return sending;
+  const auto found = streams_.find(node);
+  return {found == streams_.end() ? 0 : found->second, all_streams_};
 }
 
 absl::StatusOr<RepairRecord> RepairCoordinator::Find(RepairId repair_id) {

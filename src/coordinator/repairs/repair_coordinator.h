@@ -171,6 +171,7 @@ class RepairCoordinator {
     RepairTracker repair;
     std::string stripe_id;
     std::shared_ptr<BusyNodes::Hold> busy = nullptr;
+    std::map<std::string, uint64_t> streams = {};  // as streams_ counts them
   };
   // What is kept of an ended repair for reports that come late.
   struct Ended {
@@ -223,6 +224,7 @@ class RepairCoordinator {
   Reply Dispatch(RepairId repair_id, Event event, const RepairCaller& caller = {});
   Actions Hear(RepairId repair_id, Event event);
   Actions HearLocked(RepairId repair_id, Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountStreams(Tracked* tracked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What follows, for a repair that has been told already.
   void Follow(RepairId repair_id, Actions actions, Reply* reply);
   // The same for several repairs, side by side.
@@ -295,6 +297,9 @@ class RepairCoordinator {
   // Ended repairs stay until the last answer has come.
   std::map<RepairId, Tracked> repairs_ ABSL_GUARDED_BY(mutex_);
   std::map<RepairId, Ended> ended_ ABSL_GUARDED_BY(mutex_);
+  // That all running repairs send, by node, without zeros: each heartbeat asks for them.
+  std::map<std::string, uint64_t> streams_ ABSL_GUARDED_BY(mutex_);
+  uint64_t all_streams_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<LeftBehind> left_behind_ ABSL_GUARDED_BY(mutex_);  // for Expire to cancel
   RepairId last_ticked_ ABSL_GUARDED_BY(mutex_) = 0;  // Expire goes on with the repair after it
   // Ended repairs that the journal could not record yet, and therefore still has as running. They

@@ -156,12 +156,13 @@ std::string RepairTracker::GoneBecause(const std::string& node, const NodeLives&
   return same ? "" : "restarted";
 }
 
-void RepairTracker::AddStreams(const std::string& node, SendingStreams* sending) const {
+std::map<std::string, uint64_t> RepairTracker::Streams() const {
+  std::map<std::string, uint64_t> streams;
+  if (ended()) return streams;
   for (const auto& [sender, receivers] : attempt_.receivers) {
-    if (!attempt_.unreported.contains(sender)) continue;
-    sending->of_all += receivers.size();
-    if (sender == node) sending->of_node += receivers.size();
+    if (attempt_.unreported.contains(sender)) streams[sender] = receivers.size();
   }
+  return streams;
 }
 
 std::string RepairTracker::NoteCorrupt(const std::string& block_id, const std::string& node) {

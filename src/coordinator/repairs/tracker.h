@@ -65,8 +65,8 @@ class RepairTracker {
   // Whether it waits for its requestor to resume it. It keeps no node busy then.
   bool set_aside() const { return Is<SetAside>(); }
   bool IsCheckDue(TimePoint now) const;
-  // Adds the streams of nodes whose parts run.
-  void AddStreams(const std::string& node, SendingStreams* sending) const;
+  // The streams that each node sends whose part runs; none once the repair has ended.
+  std::map<std::string, uint64_t> Streams() const;
 
   // Takes the word that a block which is not in the catalog is corrupt, and returns where it was
   // read. A `node` that says so of its own block is believed. Without a node it is the place that

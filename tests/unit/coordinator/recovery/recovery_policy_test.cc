@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <tuple>
 
 namespace ecpipe {
 namespace {
@@ -91,18 +93,19 @@ TEST_F(RecoveryPolicyTest, WhatCannotBeRepairedIsPlacedToLearnWhy) {
 
 TEST(RecoveryLoads, LeaveAShareOfEachLink) {
   RecoveryLoads loads;
+  const std::string nodes[] = {"a", "b", "c"};
   const std::vector<NodeLoad> first = {{"a", 100, 0}, {"b", 100, 100}};
   loads.Begin(first);
   loads.Begin({{"b", 0, 50}});
-  const auto left = loads.LeftOfLinks();
+  const auto left = loads.LeftOfLinks(nodes);
   EXPECT_EQ(left.size(), 2u);
   EXPECT_EQ(left.at("a").up, 0.5);
   EXPECT_EQ(left.at("a").down, 1);
   EXPECT_EQ(left.at("b").up, 0.5);
   EXPECT_DOUBLE_EQ(left.at("b").down, 1.0 / 3);
   loads.End(first);
-  EXPECT_FALSE(loads.LeftOfLinks().contains("a"));
-  EXPECT_EQ(loads.LeftOfLinks().at("b").down, 0.5);
+  EXPECT_FALSE(loads.LeftOfLinks(nodes).contains("a"));
+  EXPECT_EQ(loads.LeftOfLinks(nodes).at("b").down, 0.5);
 }
 
 TEST_F(RecoveryPolicyTest, SuspectsTakeABlockOnlyIfNobodyElseCan) {
@@ -135,6 +138,46 @@ TEST_F(RecoveryPolicyTest, BalancedTakesTheStripeThatDisturbsLeast) {
   loads_.Begin({{"a", 100, 100}});
   EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->block_id, "y");
   EXPECT_EQ(PlaceAll(RecoveryPolicy::kInOrder)->block_id, "x");
+}
+
+// Whatever the loads are, and whoever is suspected or has no room.
+TEST_F(RecoveryPolicyTest, TheHostIsTheOneThatALookAtEachOfThemFinds) {
+  std::mt19937 random(11);
+  const auto one_of = [&](uint32_t count) { return static_cast<uint64_t>(random() % count); };
+  usable_ = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
+  for (int round = 0; round < 500; ++round) {
+    loads_ = {};
+    suspects_.clear();
+    targets_.assign(usable_.begin(), usable_.end());
+    std::shuffle(targets_.begin(), targets_.end(), random);
+    for (const std::string& node : usable_) {
+      for (uint64_t i = one_of(3); i > 0; --i) loads_.Begin({{node, one_of(3), one_of(3)}});
+      if (one_of(3) == 0) suspects_.insert(node);
+    }
+    blocks_ = {{"x", 100, 0, {targets_[0], targets_[4], targets_[4], "elsewhere"}}};
+    for (uint64_t i = one_of(9); i > 0; --i) loads_.Selected({}, 0);
+    std::vector<std::string> fit;
+    bool anybody = false;
+    for (const bool suspected : {false, true}) {
+      for (size_t i = 0; i < targets_.size() && !(suspected && anybody); ++i) {
+        const std::string& node = targets_[i];
+        if (i == 0 || i == 4 || suspects_.contains(node) != suspected) continue;
+        anybody |= !suspected;
+        if (loads_.Streams(node) < streams_) fit.push_back(node);
+      }
+    }
+    const auto balanced = PlaceAll(RecoveryPolicy::kBalanced);
+    const auto in_turn = PlaceAll(RecoveryPolicy::kInOrder);
+    ASSERT_EQ(balanced.has_value(), !fit.empty());
+    ASSERT_EQ(in_turn.has_value(), !fit.empty());
+    if (fit.empty()) continue;
+    EXPECT_EQ(in_turn->host, fit[loads_.turn() % fit.size()]);
+    EXPECT_EQ(balanced->host,
+              *std::min_element(fit.begin(), fit.end(), [&](const auto& a, const auto& b) {
+                return std::tuple(loads_.Down(a), loads_.Carried(a), loads_.Up(a)) <
+                       std::tuple(loads_.Down(b), loads_.Carried(b), loads_.Up(b));
+              }));
+  }
 }
 
 // 200 stripes of (14, 10) on 15 nodes: the bytes on the busiest link, over the least possible.

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster/node_registry.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/coordinator/fakes.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr Duration kDeadAfter = std::chrono::seconds(5);
+
+class NodeRegistryTest : public testing::Test {
+ protected:
+  FakeClock clock_;
+  NodeRegistry nodes_{&clock_, kDeadAfter, {}, ""};
+};
+
+TEST_F(NodeRegistryTest, LiveNodesAreCountedAsTheyComeAndDrain) {
+  EXPECT_EQ(nodes_.CountLive(), 0u);
+  NodeRecord node = FakeNode("a");
+  ASSERT_TRUE(nodes_.Register(node).ok());
+  ASSERT_TRUE(nodes_.Register(FakeNode("b")).ok());
+  EXPECT_EQ(nodes_.CountLive(), 2u);
+  const uint64_t changes = nodes_.changes();
+  NodeReport report;
+  ASSERT_TRUE(nodes_.Heartbeat("a", node.incarnation, report).ok());
+  EXPECT_EQ(nodes_.changes(), changes) << "nothing is new";
+  report.draining = true;
+  ASSERT_TRUE(nodes_.Heartbeat("a", node.incarnation, report).ok());
+  EXPECT_EQ(nodes_.CountLive(), 1u);
+  EXPECT_GT(nodes_.changes(), changes);
+}
+
+TEST_F(NodeRegistryTest, DeathsShowInTheCountSoonAndReturnsAtOnce) {
+  NodeRecord node = FakeNode("a");
+  ASSERT_TRUE(nodes_.Register(node).ok());
+  EXPECT_EQ(nodes_.CountLive(), 1u);
+  clock_.Advance(kDeadAfter + std::chrono::milliseconds(1));
+  EXPECT_EQ(nodes_.CountLive(), 0u);
+  ASSERT_TRUE(nodes_.Heartbeat("a", node.incarnation, {}).ok());
+  EXPECT_EQ(nodes_.CountLive(), 1u);
+}
+
+TEST_F(NodeRegistryTest, SilenceAndAnswersAreChanges) {
+  ASSERT_TRUE(nodes_.Register(FakeNode("a")).ok());
+  const uint64_t changes = nodes_.changes();
+  nodes_.NoAnswer("a", "deadline");
+  EXPECT_EQ(nodes_.changes(), changes + 1);
+  nodes_.NoAnswer("a", "deadline");
+  EXPECT_EQ(nodes_.changes(), changes + 1) << "it was silent already";
+}
+
+}  // namespace
+}  // namespace ecpipe
