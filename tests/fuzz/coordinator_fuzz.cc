@@ -44,9 +44,11 @@ class CheckedCatalog : public MemoryCatalog {
 // Helpers that answer a probe at once, with times that the fuzzer says.
 class ProbedHelpers : public FakeHelpers {
  public:
-  std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
-                                                  Duration timeout) override {
-    std::vector<absl::StatusOr<Started>> statuses = FakeHelpers::StartParts(handouts, timeout);
+  std::vector<absl::StatusOr<Started>> StartParts(
+      const std::vector<Handout>& handouts, Duration timeout,
+      std::optional<Duration> straggler_after) override {
+    std::vector<absl::StatusOr<Started>> statuses =
+        FakeHelpers::StartParts(handouts, timeout, straggler_after);
     for (const Handout& handout : handouts) {
       if (!handout.part.probe) continue;
       std::vector<LinkTiming> timings;

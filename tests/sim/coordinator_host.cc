@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/coordinator_host.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "base/status.h"
@@ -19,8 +20,9 @@ class CoordinatorHost::Helpers : public HelperGateway {
  public:
   Helpers(Network* network, Host* host) : network_(network), host_(host) {}
 
-  std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
-                                                  Duration timeout) override {
+  std::vector<absl::StatusOr<Started>> StartParts(
+      const std::vector<Handout>& handouts, Duration timeout,
+      std::optional<Duration> straggler_after) override {
     const std::vector<absl::Status> outcomes = CallAll(handouts.size(), [&](size_t i) {
       const Handout& handout = handouts[i];
       const auto answer = network_->Call<bool>(
@@ -31,10 +33,15 @@ class CoordinatorHost::Helpers : public HelperGateway {
           });
       return Annotate(answer.status(), "node " + handout.helper.node);
     });
+    const bool all_but_one =
+        std::count_if(outcomes.begin(), outcomes.end(),
+                      [](const auto& outcome) { return absl::IsDeadlineExceeded(outcome); }) == 1;
     std::vector<absl::StatusOr<Started>> answers;
     for (const absl::Status& outcome : outcomes) {
       if (outcome.ok()) {
         answers.emplace_back(Started{});
+      } else if (straggler_after && all_but_one && absl::IsDeadlineExceeded(outcome)) {
+        answers.emplace_back(absl::CancelledError("not waited for"));
       } else {
         answers.emplace_back(outcome);
       }

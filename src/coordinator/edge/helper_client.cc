@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/edge/helper_client.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "coordinator/cluster/node_table.h"
@@ -30,6 +31,29 @@ void AwaitAll(grpc::CompletionQueue* queue, size_t count) {
   queue->Shutdown();
 }
 
+// The same, but when only one is left it is not waited for much longer than for the others. Returns
+// whether that one was cancelled.
+template <typename Calls>
+bool AwaitAllButStraggler(grpc::CompletionQueue* queue, Duration straggler_after, Calls* calls) {
+  constexpr int kAsLongAsOthers = 3;
+  const Clock& clock = Clock::System();
+  const TimePoint begun = clock.Now();
+  void* tag = nullptr;
+  bool ok = false;
+  for (size_t i = 0; i + 1 < calls->size(); ++i) queue->Next(&tag, &ok);
+  const TimePoint others = clock.Now();
+  const Duration wait = std::max(straggler_after, kAsLongAsOthers * (others - begun));
+  const std::chrono::system_clock::time_point until =
+      std::chrono::system_clock::now() + (begun + wait - others);
+  const bool late = queue->AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::TIMEOUT;
+  if (late) {
+    for (auto& call : *calls) call.context.TryCancel();  // those that have ended do not mind
+    queue->Next(&tag, &ok);
+  }
+  queue->Shutdown();
+  return late;
+}
+
 }  // namespace
 
 HelperClient::Stub HelperClient::StubFor(const HelperAddress& helper) {
@@ -49,7 +73,8 @@ HelperClient::Stub HelperClient::StubFor(const HelperAddress& helper) {
 }
 
 std::vector<absl::StatusOr<HelperGateway::Started>> HelperClient::StartParts(
-    const std::vector<Handout>& handouts, Duration timeout) {
+    const std::vector<Handout>& handouts, Duration timeout,
+    std::optional<Duration> straggler_after) {
   std::vector<Call<v1::StartPartRequest, v1::StartPartResponse>> calls(handouts.size());
   std::vector<Stub> stubs;
   grpc::CompletionQueue queue;
@@ -60,11 +85,19 @@ std::vector<absl::StatusOr<HelperGateway::Started>> HelperClient::StartParts(
     calls[i].reader = stubs[i]->AsyncStartPart(&calls[i].context, calls[i].request, &queue);
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
-  AwaitAll(&queue, calls.size());
+  bool late = false;
+  if (straggler_after && calls.size() > 1) {
+    late = AwaitAllButStraggler(&queue, *straggler_after, &calls);
+  } else {
+    AwaitAll(&queue, calls.size());
+  }
   std::vector<absl::StatusOr<Started>> answers;
   for (size_t i = 0; i < calls.size(); ++i) {
     if (calls[i].status.ok()) {
       answers.emplace_back(Started{ChecksumFromProto(calls[i].response.checksum())});
+    } else if (late && calls[i].status.error_code() == grpc::StatusCode::CANCELLED) {
+      answers.emplace_back(absl::CancelledError("node " + handouts[i].helper.node +
+                                                ": its part was not waited for"));
     } else {
       answers.emplace_back(FromGrpc(calls[i].status, "node " + handouts[i].helper.node));
     }

@@ -22,7 +22,8 @@ class HelperClient : public HelperGateway {
       : tls_(tls != nullptr), security_(tls) {}
 
   std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
-                                                  Duration timeout) override;
+                                                  Duration timeout,
+                                                  std::optional<Duration> straggler_after) override;
   std::vector<absl::StatusOr<PartProgress>> AskParts(RepairId repair_id, uint32_t attempt,
                                                      const std::vector<HelperAddress>& helpers,
                                                      Duration timeout) override;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RepairCoordinator: does what the trackers of repairs want done.
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <set>
@@ -10,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "base/fault_points.h"
 #include "base/process/log.h"
+#include "base/side_by_side.h"
 #include "base/status.h"
-#include "base/thread.h"
 #include "coordinator/repairs/part_builder.h"
 #include "coordinator/repairs/random_ids.h"
 #include "coordinator/repairs/repair_coordinator.h"
@@ -22,20 +21,10 @@ namespace {
 // Helpers answer within milliseconds. Who asks has waited already.
 constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
 constexpr Duration kShortestHandout = std::chrono::milliseconds(200);
+// A helper takes a part within a millisecond or two. Beginning again costs less than this.
+constexpr Duration kStragglerAfter = std::chrono::milliseconds(20);
 // They wait nearly all of their time.
 constexpr size_t kRepairsAtOnce = 8;
-
-// Calls `work` with each number below `count`, and returns when all have returned.
-void SideBySide(size_t count, const std::function<void(size_t)>& work) {
-  std::atomic<size_t> next = 0;
-  const auto some = [&] {
-    for (size_t i = next++; i < count; i = next++) work(i);
-  };
-  std::vector<Thread> threads;
-  while (threads.size() + 1 < std::min(count, kRepairsAtOnce)) threads.emplace_back(some);
-  some();
-  for (Thread& thread : threads) thread.join();
-}
 
 void LogJournalFailure(const absl::Status& status) {
   Log(LogLevel::kError, "journal.failed", {{"status", StatusText(status)}});
@@ -89,11 +78,11 @@ void RepairCoordinator::Follow(RepairId repair_id, Actions actions, Reply* reply
 }
 
 void RepairCoordinator::DispatchAll(const std::vector<RepairId>& repair_ids, const Event& event) {
-  SideBySide(repair_ids.size(), [&](size_t i) { Dispatch(repair_ids[i], event); });
+  SideBySide(repair_ids.size(), kRepairsAtOnce, [&](size_t i) { Dispatch(repair_ids[i], event); });
 }
 
 void RepairCoordinator::FollowAll(std::vector<Heard> heard) {
-  SideBySide(heard.size(), [&](size_t i) {
+  SideBySide(heard.size(), kRepairsAtOnce, [&](size_t i) {
     Reply reply;
     Follow(heard[i].repair_id, std::move(heard[i].actions), &reply);
   });
@@ -217,7 +206,8 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Star
   const Duration left = reply->caller.answer_by - clock_->Now();
   const Duration timeout =
       std::min(options_.handout_timeout, std::max<Duration>(left / 2, kShortestHandout));
-  const auto outcomes = helpers_->StartParts(start.handouts, timeout);
+  const auto outcomes = helpers_->StartParts(
+      start.handouts, timeout, start.may_lack_one ? std::optional(kStragglerAfter) : std::nullopt);
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i].ok()) {
       if (!started.checksum) started.checksum = outcomes[i]->checksum;
@@ -225,6 +215,12 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Star
     }
     const absl::Status& status = outcomes[i].status();
     if (started.failure.ok()) started.failure = status;
+    if (start.may_lack_one && absl::IsCancelled(status)) {
+      started.late.insert(nodes[i]);
+      Log(LogLevel::kInfo, "repair.helper_late",
+          {{"repair", RepairIdText(repair_id)}, {"node", nodes[i]}});
+      continue;
+    }
     started.refused.emplace(nodes[i], status.message());
     if (IsCorruptWhenOpened(repair_id, status)) ReportOpened(start.handouts[i], status);
     // What is asked in less time than that may only be late.

@@ -36,10 +36,15 @@ class HelperGateway {
   };
 
   // Sends all parts at the same time and waits for all answers, at most `timeout`. Returns one
-  // answer for each handout, in order; an error names its node. After DEADLINE_EXCEEDED or
-  // UNAVAILABLE the part may or may not run.
-  virtual std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
-                                                          Duration timeout) = 0;
+  // answer for each handout, in order; an error names its node. After DEADLINE_EXCEEDED,
+  // UNAVAILABLE or CANCELLED the part may or may not run.
+  //
+  // With `straggler_after`, when all helpers but one have answered, that one is waited for until
+  // then, or for three times as long as the others took if that is longer; its answer is CANCELLED
+  // after that.
+  virtual std::vector<absl::StatusOr<Started>> StartParts(
+      const std::vector<Handout>& handouts, Duration timeout,
+      std::optional<Duration> straggler_after) = 0;
 
   // Asks all helpers at the same time how far their parts of an attempt have come. Returns one
   // answer for each, in order. UNAVAILABLE, DEADLINE_EXCEEDED: the helper does not answer.

@@ -118,7 +118,7 @@ absl::StatusOr<ProbeRound> LinkProber::Probe(
     for (HelperGateway::Handout& handout : *of_link) handouts.push_back(std::move(handout));
   }
   const std::vector<absl::StatusOr<HelperGateway::Started>> outcomes =
-      helpers_->StartParts(handouts, options_.handout_timeout);
+      helpers_->StartParts(handouts, options_.handout_timeout, std::nullopt);
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (!outcomes[i].ok()) Report("", handouts[i].part.repair_id, outcomes[i].status(), {});
   }

@@ -187,6 +187,9 @@ class RepairTracker {
   void PlanNextAttempt(RepairRequest request, const Suspects& suspects,
                        const absl::Status& failure);
   void BeginAttempt(const PlannedAttempt& plan, RepairRequest request);
+  // Whether a handout that lacks one late helper is better planned without it than waited for.
+  bool MayLackOne(const HandingOut& handing_out) const;
+  void HearLate(const std::set<std::string>& late);
   // No plan, or no attempt more.
   void GiveUp(const absl::Status& status, bool gathered, const RepairRequest& request);
   void EndFailed(const absl::Status& status);
@@ -229,7 +232,8 @@ class RepairTracker {
   bool awaiting_ = false;
   bool granted_ = false;  // whoever began the repair has its answer
   Attempt attempt_;
-  LeftOut left_out_;  // from all attempts
+  LeftOut left_out_;            // from all attempts
+  std::set<std::string> late_;  // nodes that a handout did not wait for; the next ones do
   SpeedHistory speed_;
   TimePoint last_news_;
   // For a stripe that is not in the catalog: where attempts have read; the latest at the end.

@@ -12,6 +12,9 @@ namespace {
 // helpers one call may discover.
 constexpr uint32_t kMaxHandouts = 5;
 
+// A longer range takes so long that it is not worth while to begin again for a late helper.
+constexpr uint64_t kSmallReadBytes = 1 << 20;
+
 }  // namespace
 
 absl::Status WaitsForHelpers(const absl::Status& why) {
@@ -73,11 +76,43 @@ void RepairTracker::BeginAttempt(const PlannedAttempt& plan, RepairRequest reque
   }
 }
 
+bool RepairTracker::MayLackOne(const HandingOut& handing_out) const {
+  const PlannedRepair& planned = handing_out.plan.planned;
+  const auto longest = std::max_element(planned.block_lengths.begin(), planned.block_lengths.end());
+  const bool small = longest != planned.block_lengths.end() && planned.bytes < *longest &&
+                     planned.bytes <= kSmallReadBytes;
+  const bool next = record_.attempt + 1 < handing_out.end;
+  const bool waits =
+      std::any_of(attempt_.helpers.begin(), attempt_.helpers.end(),
+                  [&](const HelperAddress& helper) { return late_.contains(helper.node); });
+  return small && next && !waits && !hosted() && !background() && attempt_.helpers.size() > 1 &&
+         attempt_.request.transport == TransportKind::kTcp;
+}
+
+// It is not known to be at fault: it helps again where there are too few others. It may have its
+// part by now, or get it, and nobody waits for its answer.
+void RepairTracker::HearLate(const std::set<std::string>& late) {
+  if (late.empty()) return;
+  Suspects suspects;
+  for (const std::string& node : late) {
+    suspects[node] = {"it took its part of a small read much later than the other helpers",
+                      /*certain=*/false, /*other_end=*/""};
+  }
+  left_out_.Suspect(suspects);
+  late_.insert(late.begin(), late.end());
+  const auto first_late = std::stable_partition(
+      attempt_.helpers.begin(), attempt_.helpers.end(),
+      [&](const HelperAddress& helper) { return !late.contains(helper.node); });
+  Emit(action::CancelLater{record_.attempt, {first_late, attempt_.helpers.end()}});
+  attempt_.helpers.erase(first_late, attempt_.helpers.end());
+}
+
 void RepairTracker::Hear(event::Started& started) {
   awaiting_ = false;
   auto handed = std::move(PhaseAs<HandingOut>());
   if (!started.failure.ok()) {
     for (const auto& [node, reason] : started.refused) left_out_.Refuse(node, reason);
+    HearLate(started.late);
     if (hosted()) {
       Emit(action::EndParts{record_.attempt, attempt_.helpers});
     } else {

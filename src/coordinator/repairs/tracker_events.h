@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -93,6 +94,7 @@ struct Journaled {
 struct Started {
   absl::Status failure;                        // the first refusal
   std::map<std::string, std::string> refused;  // reasons by node
+  std::set<std::string> late;                  // the node that was not waited for
   std::optional<ChecksumKind> checksum;
 };
 // A node tells how its part has ended.
@@ -170,6 +172,8 @@ struct Journal {
 // Answered by Started.
 struct StartParts {
   std::vector<HelperGateway::Handout> handouts;
+  // A helper that is much later than all others is not waited for.
+  bool may_lack_one = false;
 };
 // Answered by Answered. A helper without an address is asked where it is now.
 struct AskParts {

@@ -140,11 +140,12 @@ class MemoryJournal : public Journal {
 };
 
 // Helpers that take every part, but those on `down` or `wrong`, which refuse, and those on
-// `silent`, which do not answer.
+// `silent`, which do not answer, and those on `late`, which do if they are waited for.
 class FakeHelpers : public HelperGateway {
  public:
-  std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
-                                                  Duration timeout) override {
+  std::vector<absl::StatusOr<Started>> StartParts(
+      const std::vector<Handout>& handouts, Duration timeout,
+      std::optional<Duration> straggler_after) override {
     if (on_start) on_start();
     MutexLock lock(&mutex);
     timeouts.push_back(timeout);
@@ -159,6 +160,8 @@ class FakeHelpers : public HelperGateway {
         statuses.emplace_back(absl::OutOfRangeError(handout.helper.node + ": another length"));
       } else if (silent.contains(handout.helper.node)) {
         statuses.emplace_back(absl::DeadlineExceededError("no answer"));
+      } else if (straggler_after && late.contains(handout.helper.node)) {
+        statuses.emplace_back(absl::CancelledError("not waited for"));
       } else if (is_down) {
         statuses.emplace_back(absl::UnavailableError(handout.helper.node + ": refused"));
       } else if (lacks) {
@@ -240,6 +243,7 @@ class FakeHelpers : public HelperGateway {
       missing;                  // what is found of these; no part can read them
   std::set<std::string> wrong;  // have a block of another length
   std::set<std::string> silent;
+  std::set<std::string> late;
   std::vector<std::string> waited_for;  // silent nodes that were told to end a part
   std::vector<Duration> timeouts;       // of handouts
   std::function<void()> on_start;

@@ -306,10 +306,11 @@ TEST_F(HostedRepairs, HelpersComeInTheOrderThatIsWished) {
 // Cancels all repairs of a recovery at a moment of its choice.
 class CancellingHelpers : public FakeHelpers {
  public:
-  std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
-                                                  Duration timeout) override {
+  std::vector<absl::StatusOr<Started>> StartParts(
+      const std::vector<Handout>& handouts, Duration timeout,
+      std::optional<Duration> straggler_after) override {
     if (coordinator != nullptr) coordinator->CancelHosted(7);
-    return FakeHelpers::StartParts(handouts, timeout);
+    return FakeHelpers::StartParts(handouts, timeout, straggler_after);
   }
   RepairCoordinator* coordinator = nullptr;
 };

@@ -137,5 +137,57 @@ TEST_F(SilentHelpers, NothingIsHandedOutForACallerThatHasGone) {
   EXPECT_EQ(coordinator_.counts().failed, 1u);
 }
 
+class LateHelpers : public SilentHelpers {
+ protected:
+  static RepairRequest SmallRead() {
+    RepairRequest request = Request("b0");
+    request.bytes = 500;
+    return request;
+  }
+};
+
+TEST_F(LateHelpers, AreNotWaitedForInASmallRead) {
+  helpers_.late = {"n2"};
+  const auto grant = coordinator_.BeginRepair(SmallRead());
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(helpers_.rounds, 2);
+  EXPECT_EQ(grant->part.attempt, 1u);
+  EXPECT_THAT(LastNodes(), Not(Contains("n2")));
+  EXPECT_EQ(coordinator_.nodes().Find("n2")->silent_because, "") << "others may wait for it";
+  const size_t cancelled = helpers_.cancelled.size();
+  coordinator_.Expire();
+  EXPECT_GT(helpers_.cancelled.size(), cancelled) << "it may have taken its part after all";
+  Finish(grant);
+}
+
+TEST_F(LateHelpers, AreWaitedForWhereNoOtherCanHelp) {
+  helpers_.late = {"n2"};
+  helpers_.down = {"n1"};
+  Finish(coordinator_.BeginRepair(SmallRead()));
+  helpers_.down = {"n1", "n5"};
+  helpers_.rounds = 0;
+  EXPECT_FALSE(coordinator_.BeginRepair(SmallRead()).ok()) << "four of five are needed";
+  helpers_.down = {"n1"};
+  const auto grant = coordinator_.BeginRepair(SmallRead());
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_THAT(LastNodes(), Contains("n2"));
+  Finish(grant);
+}
+
+TEST_F(LateHelpers, AreWaitedForInAllOtherRepairs) {
+  helpers_.late = {"n2"};
+  RepairRequest background = SmallRead();
+  background.background = true;
+  RepairRequest whole = Request("b0");
+  for (const RepairRequest& request : {background, whole}) {
+    helpers_.rounds = 0;
+    const auto grant = coordinator_.BeginRepair(request);
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    EXPECT_EQ(helpers_.rounds, 1);
+    EXPECT_THAT(LastNodes(), Contains("n2"));
+    Finish(grant);
+  }
+}
+
 }  // namespace
 }  // namespace ecpipe
