@@ -147,7 +147,7 @@ Options ParseOptions(int argc, char** argv) {
   }
   if (options.directory.empty() || options.stripes < 1 || options.lookups < 1 ||
       options.maker.n < 1 || options.maker.n > static_cast<int>(kMaxStripeBlocks) ||
-      options.maker.nodes < options.maker.n || options.maker.nodes % 37 == 0) {
+      options.maker.nodes < std::max(options.maker.n, 2)) {
     Require(
         absl::InvalidArgumentError("usage: catalog_load DIRECTORY [--stripes=N] [--n=N] "
                                    "[--nodes=N] [--ids=hdfs|random] [--sha256] [--lookups=N]"));

@@ -2,6 +2,7 @@
 #include "catalog_stripes.h"
 
 #include <cstdio>
+#include <numeric>
 
 namespace ecpipe {
 namespace {
@@ -49,10 +50,15 @@ std::string StripeMaker::BlockId(int64_t stripe, int index) const {
 
 Stripe StripeMaker::Make(int64_t number) const {
   Stripe stripe{StripeId(number), "rs-cauchy(14,10)", 64u << 20, {}};
+  const auto node_count = static_cast<uint64_t>(nodes);
   const uint64_t first_node = Mix(static_cast<uint64_t>(number));
+  // Another one for each stripe, so that a node shares stripes with all others.
+  uint64_t step = 1 + Mix(~static_cast<uint64_t>(number)) % (node_count - 1);
+  while (node_count / std::gcd(step, node_count) < static_cast<uint64_t>(n)) {
+    step = step % (node_count - 1) + 1;
+  }
   for (int i = 0; i < n; ++i) {
-    const uint64_t node =
-        (first_node + static_cast<uint64_t>(i) * 37) % static_cast<uint64_t>(nodes);
+    const uint64_t node = (first_node + static_cast<uint64_t>(i) * step) % node_count;
     stripe.blocks.push_back({BlockId(number, i), "node-" + std::to_string(node)});
     if (sha256) stripe.blocks.back().sha256 = FakeSha256(number * n + i);
   }

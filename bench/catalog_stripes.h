@@ -15,7 +15,7 @@ struct StripeMaker {
   enum class Ids { kHdfs, kRandom };
   Ids ids = Ids::kHdfs;
   int n = 14;           // blocks a stripe
-  int nodes = 1000;     // node-0, node-1, ...; no multiple of 37, and at least n
+  int nodes = 1000;     // node-0, node-1, ...; at least n, and 2
   bool sha256 = false;  // whether blocks have made-up SHA-256
 
   std::string StripeId(int64_t stripe) const;

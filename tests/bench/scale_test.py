@@ -50,9 +50,9 @@ class ASmallCluster(unittest.TestCase):
 
 class BadArguments(unittest.TestCase):
     def test_a_number_of_nodes_that_the_stripes_cannot_have(self) -> None:
-        done = scale("--nodes", "74")
+        done = scale("--nodes", "19")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no multiple of 37", done.stderr)
+        self.assertIn("20 or more", done.stderr)
 
 
 if __name__ == "__main__":
