@@ -99,7 +99,9 @@ absl::StatusOr<std::vector<RepairRecord>> StateJournal::Recent(int limit) {
   std::vector<RepairRecord> recent;
   for (const auto& [repair_id, record] : state_->repairs) recent.push_back(record);
   std::stable_sort(recent.begin(), recent.end(), [](const auto& a, const auto& b) {
-    return a.started_unix_ms > b.started_unix_ms;
+    const bool a_runs = a.state == RepairState::kRunning;
+    const bool b_runs = b.state == RepairState::kRunning;
+    return a_runs != b_runs ? a_runs : a.started_unix_ms > b.started_unix_ms;
   });
   recent.resize(std::min(recent.size(), static_cast<size_t>(limit)));
   return recent;

@@ -30,7 +30,8 @@ class Journal {
   // NOT_FOUND: there was no such repair, or Trim has removed it. DATA_LOSS: its record is damaged.
   virtual absl::StatusOr<RepairRecord> Find(RepairId repair_id) = 0;
 
-  // The newest records first, by start time.
+  // At most `limit` records: those that run before those that have ended, both the newest first by
+  // start time. However many have ended since, a repair that runs is seen.
   virtual absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) = 0;
 
   // The same for a recovery; recovery_id is not 0.

@@ -2,6 +2,7 @@
 #include "coordinator/store/sqlite_repairs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -24,9 +25,11 @@ constexpr char kSelectRunning[] = "SELECT " ECPIPE_REPAIR_COLUMNS
 constexpr char kInterrupt[] =
     "UPDATE repairs SET state = 'interrupted', ended_unix_ms = ?1 WHERE state = 'running'";
 constexpr char kSelectOne[] = "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHERE repair_id = ?1";
-constexpr char kSelectRecent[] = "SELECT " ECPIPE_REPAIR_COLUMNS
-                                 " FROM repairs ORDER BY started_unix_ms DESC, repair_id DESC"
-                                 " LIMIT ?1";
+#define ECPIPE_NEWEST " ORDER BY started_unix_ms DESC, repair_id DESC LIMIT ?1"
+constexpr char kNewestRunning[] =
+    "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHERE state = 'running'" ECPIPE_NEWEST;
+constexpr char kNewestEnded[] =
+    "SELECT " ECPIPE_REPAIR_COLUMNS " FROM repairs WHERE state <> 'running'" ECPIPE_NEWEST;
 #define ECPIPE_OLD_REPAIRS                                  \
   "(SELECT repair_id FROM repairs WHERE state <> 'running'" \
   " ORDER BY started_unix_ms DESC, repair_id DESC LIMIT -1 OFFSET ?1)"
@@ -99,6 +102,12 @@ absl::StatusOr<std::vector<RepairRecord>> DecodeAll(SqliteDb* db, SqliteStatemen
   }
 }
 
+absl::StatusOr<std::vector<RepairRecord>> LoadNewest(SqliteDb* db, const char* sql, int limit) {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(sql));
+  query.Bind(1, limit);
+  return DecodeAll(db, &query);
+}
+
 absl::Status RunFor(SqliteDb* db, const char* sql, int64_t parameter) {
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement statement, db->Prepare(sql));
   statement.Bind(1, parameter);
@@ -157,9 +166,11 @@ absl::StatusOr<RepairRecord> LoadRepair(SqliteDb* db, RepairId repair_id) {
 }
 
 absl::StatusOr<std::vector<RepairRecord>> LoadRecentRepairs(SqliteDb* db, int limit) {
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectRecent));
-  query.Bind(1, limit);
-  return DecodeAll(db, &query);
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<RepairRecord> recent, LoadNewest(db, kNewestRunning, limit));
+  const int left = limit - static_cast<int>(recent.size());
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<RepairRecord> ended, LoadNewest(db, kNewestEnded, left));
+  std::move(ended.begin(), ended.end(), std::back_inserter(recent));
+  return recent;
 }
 
 absl::StatusOr<std::vector<RepairRecord>> InterruptRepairs(SqliteDb* db, int64_t now_unix_ms) {

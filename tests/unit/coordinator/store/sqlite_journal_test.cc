@@ -102,7 +102,7 @@ TEST_F(SqliteJournalTest, RecordsSurviveARestart) {
   Store(running);
   Store(failed);
   Open();
-  EXPECT_EQ(journal_->Recent(10).value(), (std::vector<RepairRecord>{failed, running}));
+  EXPECT_EQ(journal_->Recent(10).value(), (std::vector<RepairRecord>{running, failed}));
 }
 
 TEST_F(SqliteJournalTest, RecordReplacesTheSameRepair) {
@@ -117,6 +117,18 @@ TEST_F(SqliteJournalTest, RecentIsNewestFirstAndBounded) {
   EXPECT_EQ(RecentIds(), (std::vector<RepairId>{3, 2, 1}));
   EXPECT_EQ(journal_->Recent(1).value().size(), 1u);
   EXPECT_TRUE(absl::IsInvalidArgument(journal_->Recent(0).status()));
+}
+
+TEST_F(SqliteJournalTest, EndedRepairsHideNoneThatRuns) {
+  Store(Record(1, 1));
+  for (RepairId id = 2; id <= 9; ++id) {
+    Store(Record(id, static_cast<int64_t>(id), RepairState::kDone));
+  }
+  const auto recent = journal_->Recent(3).value();
+  ASSERT_EQ(recent.size(), 3u);
+  EXPECT_EQ(recent[0], Record(1, 1));
+  EXPECT_EQ(recent[1].repair_id, 9u);
+  EXPECT_EQ(recent[2].repair_id, 8u);
 }
 
 TEST_F(SqliteJournalTest, TakeInterruptedMarksWhatWasRunning) {
@@ -139,7 +151,7 @@ TEST_F(SqliteJournalTest, TrimKeepsTheNewestAndTheRunning) {
     Store(Record(id, static_cast<int64_t>(id), RepairState::kDone));
   }
   ASSERT_TRUE(journal_->Trim(2).ok());
-  EXPECT_EQ(RecentIds(), (std::vector<RepairId>{6, 5, 1}));
+  EXPECT_EQ(RecentIds(), (std::vector<RepairId>{1, 6, 5}));
   ASSERT_TRUE(journal_->Trim(2).ok());
   EXPECT_EQ(RecentIds().size(), 3u);
   ASSERT_TRUE(journal_->Trim(0).ok());
