@@ -69,6 +69,8 @@ class RecoveryManager {
   absl::StatusOr<RecoveryView> Get(RecoveryId id);
   // The newest first.
   std::vector<RecoveryView> All();
+  // The blocks that wait, of all recoveries: at most `most`, the most urgent first.
+  std::vector<WaitingBlock> Waiting(size_t most);
 
  private:
   struct Recovery {
@@ -143,6 +145,8 @@ class RecoveryManager {
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<RecoveryWait> WaitsOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whose streams_per_node holds for it.
+  static std::string StreamsLimitOf(const Recovery& recovery);
 
   Catalog* const catalog_;
   Journal* const journal_;

@@ -445,9 +445,20 @@ TEST_F(RecoveryManagerTest, WaitingBlocksNameTheLimitAndWhoseItIs) {
   EXPECT_THAT(view.waits[0].reason, HasSubstr("1 repair already"));
   EXPECT_THAT(view.waits[0].reason, HasSubstr("--streams of this recovery"));
   EXPECT_THAT(view.waits[0].reason, HasSubstr("spare"));
+  std::vector<WaitingBlock> waiting = manager_->Waiting(2);
+  ASSERT_EQ(waiting.size(), 2u);
+  EXPECT_EQ(waiting[0].recovery_id, id);
+  EXPECT_EQ(waiting[0].node, "n0");
+  EXPECT_EQ(waiting[0].spare, 1) << "five survivors, four needed";
+  EXPECT_LE(waiting[0].key, waiting[1].key);
+  EXPECT_EQ(waiting[0].why.kind, WaitKind::kStreams);
+  EXPECT_EQ(manager_->Waiting(1000).size(), view.waiting_blocks);
   ASSERT_TRUE(manager_->Pause(id).ok());
   ASSERT_EQ(View(id).waits.size(), 1u);
   EXPECT_EQ(View(id).waits[0].kind, WaitKind::kPaused);
+  waiting = manager_->Waiting(1);
+  ASSERT_EQ(waiting.size(), 1u);
+  EXPECT_EQ(waiting[0].why.kind, WaitKind::kPaused);
 }
 
 // A node is dead here when it has never registered.
