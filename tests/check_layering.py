@@ -49,10 +49,11 @@ ROOMS: dict[str, frozenset[str]] = {
     "coordinator/planning/trees": BASE,
     "coordinator/repairs": REPAIRS,
     "coordinator/recovery": REPAIRS | {"coordinator/repairs"},
+    "coordinator/pages": REPAIRS | {"coordinator/repairs", "coordinator/recovery", "web"},
     "coordinator/sources": PLANNING | {"net"},
     "coordinator/sources/qfs": PLANNING | {"net", "coordinator/sources"},
     "coordinator/edge": REPAIRS | NET | {
-        "coordinator/repairs", "coordinator/recovery", "coordinator/sources",
+        "coordinator/pages", "coordinator/repairs", "coordinator/recovery", "coordinator/sources",
         "coordinator/sources/qfs", "web"},
     "helper/store": ENGINE,
     "helper/store/qfs": ENGINE | {"helper/store"},
@@ -67,8 +68,7 @@ ROOMS: dict[str, frozenset[str]] = {
 DAEMONS = frozenset({"coordinator", "helper", "requestor"})
 # The helper daemon hosts requestors: its composition root may include their endpoint.
 COMPOSITION_ROOT = ("helper/edge", frozenset({"server", "main"}))
-# Edge files talk to the network through gRPC; nothing else sees its headers. ecpipe.cc is the main
-# of libecpipe.
+# Edge files talk to the network through gRPC, whose headers only they see. ecpipe.cc: libecpipe.
 EDGE_STEM = re.compile(r"^(.+_service|.+_client|server|main|ecpipe)$")
 GRPC_HEADER = re.compile(r"^(grpc|grpcpp|grpc\+\+)/|\.pb\.h$")
 

@@ -103,6 +103,7 @@ class OfNodes(ClusterCase, Alerts):
         text = self.page(self.cluster.coordinator, "/metrics")[1]
         self.assertRegex(text, r'\necpipe_repair_seconds_count'
                                r'{scheme="rp",work="read",outcome="done"} [1-9]')
+        self.tells_of_nodes_and_the_repair(self.block(0, 0)["block_id"])
         # Without a certificate of the CA nobody reads anything.
         anybody = ssl.create_default_context(cafile=self.cluster.certificates.settings(
             REQUESTOR)["ca"])
@@ -110,6 +111,34 @@ class OfNodes(ClusterCase, Alerts):
         with self.assertRaises(OSError):
             urllib.request.urlopen(f"https://{helper.ready['web']}/metrics", timeout=30,
                                    context=anybody).read()
+
+    def tells_of_nodes_and_the_repair(self, block_id: str) -> None:
+        """The coordinator's /status.json. An answer may be a second old, and one from before a
+        pause of this machine may call nodes dead."""
+        answers: list[dict[str, Any]] = []
+
+        def ended() -> list[dict[str, Any]]:
+            return [repair for repair in answers[-1]["ended"]["shown"]
+                    if repair["blocks"] == [block_id]]
+
+        def complete() -> bool:
+            status, text = self.page(self.cluster.coordinator, "/status.json")
+            if status == 503:  # somebody else's first answer is being made
+                return False
+            self.assertEqual(status, 200, text)
+            answers.append(json.loads(text))
+            return bool(ended()) and answers[-1]["nodes"]["live"] == len(self.cluster.node_ids)
+
+        wait_until(complete, HANG, "all nodes and the repair in /status.json")
+        repair, nodes = ended()[0], answers[-1]["nodes"]
+        self.assertEqual((repair["state"], repair["scheme"], repair["bytes"], repair["detail"]),
+                         ("done", "rp", self.block_bytes, ""))
+        self.assertIn(repair["repair"], [known["repair_id"][:6] for known
+                                         in self.cluster.status()["repairs"]])
+        self.assertEqual(sorted(node["node"] for rack in nodes["racks"] for node in rack["nodes"]),
+                         sorted(self.cluster.node_ids))
+        self.assertIsNone(answers[-1]["ended"]["error"])
+        self.assertEqual(self.page(self.cluster.helpers["node-1"], "/status.json")[0], 404)
 
     def test_node(self) -> None:
         helper = self.cluster.helpers["node-7"]

@@ -107,6 +107,14 @@ absl::StatusOr<std::vector<RepairRecord>> StateJournal::Recent(int limit) {
   return recent;
 }
 
+absl::StatusOr<std::vector<RepairRecord>> StateJournal::RecentlyEnded(int limit) {
+  std::vector<RepairRecord> ended =
+      Recent(static_cast<int>(state_->repairs.size())).value_or(std::vector<RepairRecord>{});
+  std::erase_if(ended, [](const auto& record) { return record.state == RepairState::kRunning; });
+  ended.resize(std::min(ended.size(), static_cast<size_t>(limit)));
+  return ended;
+}
+
 absl::Status StateJournal::RecordRecovery(const RecoveryRecord& record) {
   ECPIPE_RETURN_IF_ERROR(Writable(*process_));
   state_->recoveries[record.recovery_id] = record;

@@ -51,6 +51,7 @@ class StateJournal : public Journal {
   absl::StatusOr<std::vector<RepairRecord>> ClaimInterrupted(int64_t now_unix_ms) override;
   absl::StatusOr<RepairRecord> Find(RepairId repair_id) override;
   absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) override;
+  absl::StatusOr<std::vector<RepairRecord>> RecentlyEnded(int limit) override;
   absl::Status RecordRecovery(const RecoveryRecord& record) override;
   absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) override;
   absl::Status Trim(int) override { return absl::OkStatus(); }

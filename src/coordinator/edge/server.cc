@@ -188,8 +188,17 @@ absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
   Health health;
   health.alive = [this] { return loops_.Alive(); };
   health.ready = [] { return absl::OkStatus(); };  // it serves pages once it serves calls
-  ECPIPE_ASSIGN_OR_RETURN(
-      pages_, ServeDaemonPages(config.web, std::move(tls), &metrics_, std::move(health)));
+  status_page_ = std::make_unique<StatusPage>(
+      StatusPage::View{.repairs = repairs_.get(),
+                       .recoveries = recoveries_.get(),
+                       .journal = journal_.get(),
+                       .limits = limits_.get(),
+                       .helpers = helpers_.get(),
+                       .clock = &Clock::System(),
+                       .repair_bytes_per_second = config.repair_bytes_per_second,
+                       .max_running = config.repairs.max_running});
+  ECPIPE_ASSIGN_OR_RETURN(pages_, ServeDaemonPages(config.web, std::move(tls), &metrics_,
+                                                   std::move(health), status_page_->Pages()));
   return absl::OkStatus();
 }
 

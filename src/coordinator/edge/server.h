@@ -15,6 +15,7 @@
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "coordinator/edge/helper_client.h"
+#include "coordinator/pages/status_page.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/hosted_watch.h"
 #include "coordinator/repairs/link_prober.h"
@@ -80,6 +81,7 @@ class CoordinatorServer {
   std::unique_ptr<RpcServer> rpc_;
   Metrics metrics_;
   LoopWatch loops_;
+  std::unique_ptr<StatusPage> status_page_;
   std::unique_ptr<HttpServer> pages_;  // null without an address
 
   Mutex mutex_;

@@ -73,6 +73,7 @@ class RecoveryManager {
   absl::StatusOr<RecoveryView> Get(RecoveryId id);
   // The newest first.
   std::vector<RecoveryView> All();
+<<<<<<< HEAD
   // What costs little to say of each, for metrics. The newest first.
   struct Overview {
     std::string node;
@@ -82,6 +83,10 @@ class RecoveryManager {
     uint64_t running_blocks = 0;
   };
   std::vector<Overview> Overviews();
+=======
+  // The blocks that wait, of all recoveries: at most `most`, the most urgent first.
+  std::vector<WaitingBlock> Waiting(size_t most);
+>>>>>>> page
 
  private:
   // The nodes as the policy sees them for a recovery.
@@ -176,6 +181,8 @@ class RecoveryManager {
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<RecoveryWait> WaitsOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whose streams_per_node holds for it.
+  static std::string StreamsLimitOf(const Recovery& recovery);
 
   Catalog* const catalog_;
   Journal* const journal_;

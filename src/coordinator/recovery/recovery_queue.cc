@@ -6,11 +6,15 @@
 
 namespace ecpipe {
 
-double RecoveryQueue::KeyOf(const Item& item) const {
+int RecoveryQueue::SpareOf(const Item& item) const {
   const auto usable =
       std::count_if(item.block.holders.begin(), item.block.holders.end(),
                     [&](const std::string& node) { return usable_.contains(node); });
-  return static_cast<double>(usable - item.block.needed) +
+  return static_cast<int>(usable) - item.block.needed;
+}
+
+double RecoveryQueue::KeyOf(const Item& item) const {
+  return static_cast<double>(SpareOf(item)) +
          Seconds(item.joined.time_since_epoch()) / Seconds(options_.ageing);
 }
 
@@ -224,6 +228,31 @@ std::vector<BlockedBlock> RecoveryQueue::Blocked(size_t limit, TimePoint now) co
     block.next_try_in_seconds = std::max(0.0, Seconds(std::max(item.until, now) - now));
   }
   return blocked;
+}
+
+std::vector<RecoveryQueue::Waiting> RecoveryQueue::Head(size_t limit) const {
+  std::vector<Waiting> head;
+  const auto add = [&](const std::string& block_id) {
+    const Item& item = items_.at(block_id);
+    Waiting waiting{&item.block, KeyOf(item), SpareOf(item), item.attempts};
+    waiting.pausing = item.state == State::kPausing;
+    if (waiting.pausing) {
+      waiting.kind = item.kind;
+      waiting.reason = item.reason;
+      waiting.until = item.until;
+    }
+    head.push_back(std::move(waiting));
+  };
+  for (const auto& [key, block_id] : ready_) {
+    if (head.size() == limit) break;
+    add(block_id);
+  }
+  const size_t ready = head.size();
+  for (const auto& [until, block_id] : pausing_) {
+    if (head.size() - ready == limit) break;
+    add(block_id);
+  }
+  return head;
 }
 
 std::vector<RecoveryWait> RecoveryQueue::Pauses() const {

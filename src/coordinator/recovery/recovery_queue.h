@@ -92,6 +92,21 @@ class RecoveryQueue {
   std::vector<const LostBlock*> Ready(size_t limit) const;
   uint64_t ready() const { return ready_.size(); }
 
+  // A block that waits. Valid until the next change.
+  struct Waiting {
+    const LostBlock* block = nullptr;
+    double key = 0;  // the smaller, the sooner; also across recoveries
+    int spare = 0;   // usable survivors beyond those that are needed
+    int attempts = 0;
+    bool pausing = false;  // after a failure, whose `kind` and `reason` these are
+    WaitKind kind = WaitKind::kFailed;
+    std::string reason;
+    TimePoint until{};  // while it pauses
+  };
+  // The first `limit` of those that may be tried now, and of those that pause those that are tried
+  // first, `limit` as well.
+  std::vector<Waiting> Head(size_t limit) const;
+
  private:
   enum class State { kReady, kPausing, kRunning, kDone, kGivenUp, kThere };
   struct Item {
@@ -108,6 +123,7 @@ class RecoveryQueue {
   using Items = std::map<std::string, Item>;
 
   double KeyOf(const Item& item) const;
+  int SpareOf(const Item& item) const;
   void MakeReady(Items::iterator item);
   Item* Running(const std::string& block_id);
   void NoteFailure(Item* item, WaitKind kind, const absl::Status& why);

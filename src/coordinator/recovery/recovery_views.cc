@@ -107,10 +107,32 @@ std::vector<RecoveryWait> RecoveryManager::WaitsOf(const Recovery& recovery) {
   if (recovery.queue.counts().waiting == 0 && !comparing) return {};
   if (std::optional<RecoveryWait> idle = WhyIdle(recovery)) return {*std::move(idle)};
   const Nodes nodes = NodesFor(recovery);
-  const bool own = recovery.record.request.streams_per_node != 0;
   return ecpipe::WaitsOf(recovery.queue,
                          {{}, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_,
-                         own ? "--streams of this recovery" : "streams_per_node in [recovery]");
+                         StreamsLimitOf(recovery));
+}
+
+std::string RecoveryManager::StreamsLimitOf(const Recovery& recovery) {
+  const bool own = recovery.record.request.streams_per_node != 0;
+  return own ? "--streams of this recovery" : "streams_per_node in [recovery]";
+}
+
+std::vector<WaitingBlock> RecoveryManager::Waiting(size_t most) {
+  std::vector<WaitingBlock> all;
+  MutexLock lock(&mutex_);
+  for (const auto& [id, recovery] : recoveries_) {
+    if (Ended(recovery->record.state) || recovery->queue.counts().waiting == 0) continue;
+    const Nodes nodes = NodesFor(*recovery);
+    for (WaitingBlock& block :
+         WaitingOf(recovery->queue, {{}, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams},
+                   loads_, StreamsLimitOf(*recovery), WhyIdle(*recovery), most, clock_->Now())) {
+      block.recovery_id = id;
+      block.node = recovery->record.request.node;
+      all.push_back(std::move(block));
+    }
+    KeepMostUrgent(&all, most);
+  }
+  return all;
 }
 
 absl::StatusOr<RecoveryView> RecoveryManager::Get(RecoveryId id) {

@@ -52,4 +52,33 @@ std::vector<RecoveryWait> WaitsOf(const RecoveryQueue& queue, const PolicyInput&
   return all;
 }
 
+std::vector<WaitingBlock> WaitingOf(const RecoveryQueue& queue, const PolicyInput& input,
+                                    const RecoveryLoads& loads, const std::string& limit,
+                                    const std::optional<RecoveryWait>& idle, size_t most,
+                                    TimePoint now) {
+  std::vector<WaitingBlock> blocks;
+  for (RecoveryQueue::Waiting& waiting : queue.Head(most)) {
+    WaitingBlock block{.block_id = waiting.block->block_id,
+                       .bytes = waiting.block->bytes,
+                       .spare = waiting.spare,
+                       .attempts = waiting.attempts,
+                       .why = {waiting.kind, 1, std::move(waiting.reason)},
+                       .key = waiting.key};
+    if (waiting.pausing) {
+      block.next_try_in_seconds = std::max(0.0, Seconds(std::max(waiting.until, now) - now));
+    } else {
+      block.why = idle ? *idle : WhyWaits(*waiting.block, input, loads, limit);
+    }
+    blocks.push_back(std::move(block));
+  }
+  KeepMostUrgent(&blocks, most);
+  return blocks;
+}
+
+void KeepMostUrgent(std::vector<WaitingBlock>* blocks, size_t most) {
+  std::stable_sort(blocks->begin(), blocks->end(),
+                   [](const auto& a, const auto& b) { return a.key < b.key; });
+  if (blocks->size() > most) blocks->resize(most);
+}
+
 }  // namespace ecpipe

@@ -2,6 +2,7 @@
 // Why the blocks of a recovery wait: for the recovery's decisions, and for people. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,27 @@ WaitKind KindOf(const absl::Status& why);
 // looked at; `limit` as in WhyWaits.
 std::vector<RecoveryWait> WaitsOf(const RecoveryQueue& queue, const PolicyInput& input,
                                   const RecoveryLoads& loads, const std::string& limit);
+
+// A block that waits, for people.
+struct WaitingBlock {
+  RecoveryId recovery_id = 0;
+  std::string node;  // that lost it
+  std::string block_id;
+  uint64_t bytes = 0;
+  int spare = 0;  // survivors that can be read, beyond those that are needed; below 0: too few
+  int attempts = 0;
+  RecoveryWait why;
+  double next_try_in_seconds = 0;  // 0: as soon as nothing else holds it up
+  double key = 0;                  // as in RecoveryQueue::Waiting
+};
+
+// The head of the queue, the most urgent first: at most `most` blocks. `idle`: what holds up the
+// whole recovery, if something does; the other arguments are those of WaitsOf.
+std::vector<WaitingBlock> WaitingOf(const RecoveryQueue& queue, const PolicyInput& input,
+                                    const RecoveryLoads& loads, const std::string& limit,
+                                    const std::optional<RecoveryWait>& idle, size_t most,
+                                    TimePoint now);
+// Keeps the `most` most urgent, in order.
+void KeepMostUrgent(std::vector<WaitingBlock>* blocks, size_t most);
 
 }  // namespace ecpipe

@@ -3,6 +3,7 @@
 #include "coordinator/repairs/repair_coordinator.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/algorithm/container.h"
 #include "base/process/log.h"
@@ -443,11 +444,6 @@ absl::Status RepairCoordinator::CheckRoomForBackground() {
                                       " background repairs");
 }
 
-void RepairCoordinator::SetMaxRunning(uint32_t max_running) {
-  MutexLock lock(&mutex_);
-  max_running_ = max_running;
-}
-
 std::set<std::string> RepairCoordinator::RunningBlocks() {
   MutexLock lock(&mutex_);
   std::set<std::string> blocks;
@@ -486,14 +482,19 @@ absl::StatusOr<RepairRecord> RepairCoordinator::Find(RepairId repair_id) {
   return journal_->Find(repair_id);
 }
 
-RepairCounts RepairCoordinator::counts() {
+RepairCoordinator::RunningRepairs RepairCoordinator::ShowRunning(size_t most) {
+  std::vector<std::tuple<bool, int64_t, RepairId, const RepairTracker*>> order;
   MutexLock lock(&mutex_);
-  return counts_;
-}
-
-size_t RepairCoordinator::running() {
-  MutexLock lock(&mutex_);
-  return repairs_.size();
+  for (const auto& [repair_id, tracked] : repairs_) {
+    if (tracked.repair.ended()) continue;
+    order.emplace_back(tracked.repair.background(), tracked.repair.record().started_unix_ms,
+                       repair_id, &tracked.repair);
+  }
+  RunningRepairs running{.all = order.size(), .shown = {}};
+  const auto end = order.begin() + static_cast<ptrdiff_t>(std::min(most, order.size()));
+  std::partial_sort(order.begin(), end, order.end());
+  for (auto at = order.begin(); at != end; ++at) running.shown.push_back(std::get<3>(*at)->View());
+  return running;
 }
 
 }  // namespace ecpipe

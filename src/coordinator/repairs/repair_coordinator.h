@@ -159,12 +159,28 @@ class RepairCoordinator {
   BusyNodes& busy() { return busy_; }
   CorruptBlocks& corrupt() { return corrupt_; }
   // Replaces Options::max_running. Repairs beyond the new limit go on to their end.
-  void SetMaxRunning(uint32_t max_running);
+  void SetMaxRunning(uint32_t max_running) {
+    MutexLock lock(&mutex_);
+    max_running_ = max_running;
+  }
   SendingStreams StreamsOf(const std::string& node);
   // The blocks that running repairs rebuild.
   std::set<std::string> RunningBlocks();
-  RepairCounts counts();
-  size_t running();
+  // The repairs that run: how many, and at most `most` of them, those that somebody waits for
+  // first, and the oldest first among these.
+  struct RunningRepairs {
+    size_t all = 0;
+    std::vector<RunningRepair> shown;
+  };
+  RunningRepairs ShowRunning(size_t most);
+  RepairCounts counts() {
+    MutexLock lock(&mutex_);
+    return counts_;
+  }
+  size_t running() {
+    MutexLock lock(&mutex_);
+    return repairs_.size();
+  }
 
  private:
   struct Tracked {

@@ -3,6 +3,7 @@
 #include "coordinator/repairs/tracker.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/status.h"
 #include "model/fault.h"
@@ -46,6 +47,22 @@ Actions RepairTracker::On(Event event, TimePoint now) {
     std::visit([this](auto& heard) { Hear(heard); }, event);
   }
   return std::exchange(out_, {});
+}
+
+RunningRepair RepairTracker::View() const {
+  constexpr const char* kPhases[] = {"planning", "starting",  "running", "failed",
+                                     "resuming", "set-aside", "ended"};
+  static_assert(std::size(kPhases) == std::variant_size_v<decltype(phase_)>);
+  return {.record = record_,
+          .phase = kPhases[phase_.index()],
+          .background = background(),
+          .whole_bytes = attempt_.whole_bytes,
+          .missing_bytes = attempt_.missing_bytes,
+          .heard_at = attempt_.heard_at,
+          .begin_missing_bytes = attempt_.begin.missing_bytes,
+          .begin_at = attempt_.begin.at,
+          .helpers = attempt_.helpers,
+          .receivers = attempt_.receivers};
 }
 
 void RepairTracker::Await(Action action) {

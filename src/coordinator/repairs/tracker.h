@@ -33,6 +33,22 @@ struct SendingStreams {
   uint64_t of_all = 0;
 };
 
+// A repair that has not ended, as people see it.
+struct RunningRepair {
+  RepairRecord record;
+  std::string phase;  // "planning", "starting", "running", "failed", "resuming", "set-aside"
+  bool background = false;
+  // Of each block, as far as the coordinator has heard; the word is `heard_at` old.
+  uint64_t whole_bytes = 0;  // 0: not planned yet, or planned by an earlier coordinator
+  uint64_t missing_bytes = 0;
+  TimePoint heard_at{};
+  // The attempt that runs: what was missing at its begin, when that was, and who takes part.
+  uint64_t begin_missing_bytes = 0;
+  TimePoint begin_at{};
+  std::vector<HelperAddress> helpers;
+  Receivers receivers;
+};
+
 absl::Status WaitsForHelpers(const absl::Status& why);
 
 class RepairTracker {
@@ -57,6 +73,7 @@ class RepairTracker {
   Actions On(Event event, TimePoint now);
 
   const RepairRecord& record() const { return record_; }
+  RunningRepair View() const;
   bool background() const { return attempt_.request.background; }
   bool hosted() const { return std::holds_alternative<ForHosts>(kind_); }
   bool ended() const { return Is<Ended>(); }
@@ -134,7 +151,11 @@ class RepairTracker {
     Receivers receivers;
     std::map<std::string, uint64_t> incarnations;  // of the helpers when they were chosen
     SliceGrid grid;
+    uint64_t whole_bytes = 0;  // of each block
     Milestone begin;
+    // What each block lacked when the receivers last told.
+    TimePoint heard_at{};
+    uint64_t missing_bytes = 0;
     std::optional<Milestone> milestone;  // from the latest check that showed speeds of links
     std::optional<PartAnswers> quiet;    // answers at the latest check, if no bytes came then
   };
@@ -216,6 +237,7 @@ class RepairTracker {
   std::string SilentHosts() const;
 
   // tracker_progress.cc
+  void NoteMissing(uint64_t bytes);
   void HearCheck(ProgressCheck check, PartAnswers answers);
   void FindSuspects(ProgressCheck check, PartAnswers answers);
   // Whether one of these nodes takes part now.

@@ -65,8 +65,10 @@ void RepairTracker::BeginAttempt(const PlannedAttempt& plan, RepairRequest reque
       }
     }
   }
-  attempt_.begin.missing_bytes = (request.left ? request.left->bytes() : planned.plan.grid.bytes) *
-                                 planned.plan.layout.sub_blocks;
+  attempt_.whole_bytes = planned.plan.grid.bytes * planned.plan.layout.sub_blocks;
+  attempt_.begin.missing_bytes =
+      request.left ? request.left->bytes() * planned.plan.layout.sub_blocks : attempt_.whole_bytes;
+  attempt_.missing_bytes = attempt_.begin.missing_bytes;
   attempt_.request = std::move(request);
   last_news_ = now_;
   if (ForHosts* const hosted = hosts()) {
@@ -126,6 +128,7 @@ void RepairTracker::Hear(event::Started& started) {
   granted_ = true;
   left_out_ = std::move(handed.tried);
   attempt_.begin.at = now_;
+  attempt_.heard_at = now_;
   if (ForHosts* const hosted = hosts()) {
     hosted->checked_at = now_;
     hosted->all_checked_at = now_;

@@ -21,6 +21,11 @@ void RepairTracker::Advise(ProgressAdvice advice) {
   if (!hosted()) Emit(action::Advise{std::move(advice)});
 }
 
+void RepairTracker::NoteMissing(uint64_t bytes) {
+  attempt_.heard_at = now_;
+  attempt_.missing_bytes = std::min(bytes, attempt_.whole_bytes);
+}
+
 void RepairTracker::Hear(event::CheckProgress& asked) {
   // A requestor that asks is there, though it may have paused until all parts gave it up.
   if (!hosted()) last_news_ = now_;
@@ -29,6 +34,7 @@ void RepairTracker::Hear(event::CheckProgress& asked) {
   check.quiet = asked.quiet;
   check.now = {.at = now_, .missing_bytes = asked.missing_bytes, .sent = {}};
   if (hosted() || !IsOf(check)) return Emit(action::Advise{});
+  NoteMissing(asked.missing_bytes);
   Emit(action::AskParts{Question::kAnyProgress, asked.attempt, attempt_.helpers, std::move(check)});
 }
 
@@ -81,6 +87,7 @@ void RepairTracker::HearCheck(ProgressCheck check, PartAnswers answers) {
   hosted->received_bytes = coming.bytes;
   if (check.all_asked) hosted->all_checked_at = check.now.at;
   if (!coming.bytes) return;
+  NoteMissing(coming.missing_bytes);
   if (check.all_asked) return FindSuspects(std::move(check), std::move(answers));
   if (!check.quiet) return;
   check.now.at = now_;

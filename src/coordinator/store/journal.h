@@ -35,6 +35,8 @@ class Journal {
   // At most `limit` records: those that run before those that have ended, both the newest first by
   // start time. However many have ended since, a repair that runs is seen.
   virtual absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) = 0;
+  // The same without those that run.
+  virtual absl::StatusOr<std::vector<RepairRecord>> RecentlyEnded(int limit) = 0;
 
   // The same for a recovery; recovery_id is not 0. It survives a power cut.
   virtual absl::Status RecordRecovery(const RecoveryRecord& record) = 0;

@@ -66,6 +66,11 @@ absl::StatusOr<std::vector<RepairRecord>> SqliteJournal::Recent(int limit) {
   return LoadRecentRepairs(connection_->Take().get(), limit);
 }
 
+absl::StatusOr<std::vector<RepairRecord>> SqliteJournal::RecentlyEnded(int limit) {
+  if (limit < 1) return absl::InvalidArgumentError("the limit of a list must be 1 or more");
+  return LoadEndedRepairs(connection_->Take().get(), limit);
+}
+
 absl::Status SqliteJournal::RecordRecovery(const RecoveryRecord& record) {
   const SqlitePool::Lease db = recoveries_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));

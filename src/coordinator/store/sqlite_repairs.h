@@ -22,6 +22,7 @@ absl::Status StoreRepairBlocks(SqliteDb* db, const RepairRecord& record);
 absl::StatusOr<RepairRecord> LoadRepair(SqliteDb* db, RepairId repair_id);
 // The newest first. Rows that make no sense are logged and left out, here and below.
 absl::StatusOr<std::vector<RepairRecord>> LoadRecentRepairs(SqliteDb* db, int limit);
+absl::StatusOr<std::vector<RepairRecord>> LoadEndedRepairs(SqliteDb* db, int limit);
 // Those that were running, the oldest first, as they were; all become interrupted.
 absl::StatusOr<std::vector<RepairRecord>> InterruptRepairs(SqliteDb* db, int64_t now_unix_ms);
 

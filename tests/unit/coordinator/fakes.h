@@ -119,6 +119,17 @@ class MemoryJournal : public Journal {
   absl::StatusOr<std::vector<RepairRecord>> Recent(int) override {
     return std::vector<RepairRecord>{};
   }
+  absl::StatusOr<std::vector<RepairRecord>> RecentlyEnded(int limit) override {
+    MutexLock lock(&mutex);
+    if (!trouble.ok()) return trouble;
+    std::vector<RepairRecord> ended;
+    for (const auto& [id, record] : records) {
+      if (record.state == RepairState::kRunning || static_cast<int>(ended.size()) == limit)
+        continue;
+      ended.push_back(record);
+    }
+    return ended;
+  }
   absl::Status RecordRecovery(const RecoveryRecord& record) override {
     MutexLock lock(&mutex);
     if (!recoveries_refused.ok()) return recoveries_refused;
@@ -134,6 +145,7 @@ class MemoryJournal : public Journal {
   absl::Status Trim(int) override { return absl::OkStatus(); }
 
   Mutex mutex;
+  absl::Status trouble;  // when it is asked for what has ended
   std::map<RepairId, RepairRecord> records;
   std::map<RecoveryId, RecoveryRecord> recoveries;
   absl::Status recoveries_refused;  // what RecordRecovery says, unless it is OK

@@ -21,7 +21,13 @@ struct Answer {
   CURLcode result = CURLE_OK;
   long status = 0;
   std::string body;
+  std::string headers;
 };
+
+size_t Append(char* bytes, size_t, size_t count, void* to) {
+  static_cast<std::string*>(to)->append(bytes, count);
+  return count;
+}
 
 // `who`: the certificate that the client shows, and the CA that it trusts.
 Answer Ask(const std::string& url, const TlsFiles& who = {}, const char* method = "GET") {
@@ -38,11 +44,9 @@ Answer Ask(const std::string& url, const TlsFiles& who = {}, const char* method 
     curl_easy_setopt(curl, CURLOPT_SSLKEY, who.key.c_str());
   }
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
-  curl_easy_setopt(
-      curl, CURLOPT_WRITEFUNCTION, +[](char* bytes, size_t, size_t count, void* body) {
-        static_cast<std::string*>(body)->append(bytes, count);
-        return count;
-      });
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, Append);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer.headers);
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, Append);
   answer.result = curl_easy_perform(curl);
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
   curl_easy_cleanup(curl);
@@ -64,6 +68,17 @@ TEST(HttpServerTest, ServesItsPagesAndNothingElse) {
   EXPECT_EQ(Ask(url + "/" + std::string(5000, 'a')).status, 404);
   EXPECT_EQ(Ask(url + "/page", {}, "POST").status, 405);
   EXPECT_EQ(Ask(url + "/page", {}, "DELETE").status, 405);
+}
+
+TEST(HttpServerTest, ABrowserRunsNothingOfAPage) {
+  const auto server = Serve();
+  for (const char* path : {"/page", "/nothing"}) {
+    const std::string headers = Ask("http://" + server->address() + path).headers;
+    EXPECT_THAT(headers, HasSubstr("Content-Security-Policy: default-src 'none'"));
+    EXPECT_THAT(headers, HasSubstr("X-Content-Type-Options: nosniff"));
+    EXPECT_THAT(headers, HasSubstr("Referrer-Policy: no-referrer"));
+    EXPECT_THAT(headers, HasSubstr("Cache-Control: no-store"));
+  }
 }
 
 TEST(HttpServerTest, PortThatIsTakenIsNamed) {

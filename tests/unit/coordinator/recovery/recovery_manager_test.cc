@@ -145,9 +145,12 @@ TEST_F(RecoveryManagerTest, TooFewSurvivorsAreWaitedForUnlessTheirNodesDenyTheir
   }));
   EXPECT_EQ(View(id).record.state, RecoveryState::kRunning);
   EXPECT_EQ(View(id).record.failed_blocks, 0u);
-  const std::vector<RecoveryWait> waits = View(id).waits;
-  EXPECT_TRUE(std::any_of(waits.begin(), waits.end(), [](const RecoveryWait& wait) {
-    return wait.kind == WaitKind::kSurvivors && wait.blocks > 0;
+  // At any one moment all blocks may be tried again.
+  EXPECT_TRUE(WaitFor([&] {
+    const std::vector<RecoveryWait> waits = View(id).waits;
+    return std::any_of(waits.begin(), waits.end(), [](const RecoveryWait& wait) {
+      return wait.kind == WaitKind::kSurvivors && wait.blocks > 0;
+    });
   }));
   // b0 is on n0, b1 to b5 of its stripe on n1 to n5: two more are gone for good.
   {
@@ -291,9 +294,20 @@ TEST_F(RecoveryManagerTest, WaitingBlocksNameTheLimitAndWhoseItIs) {
   EXPECT_THAT(view.waits[0].reason, HasSubstr("1 repair already"));
   EXPECT_THAT(view.waits[0].reason, HasSubstr("--streams of this recovery"));
   EXPECT_THAT(view.waits[0].reason, HasSubstr("spare"));
+  std::vector<WaitingBlock> waiting = manager_->Waiting(2);
+  ASSERT_EQ(waiting.size(), 2u);
+  EXPECT_EQ(waiting[0].recovery_id, id);
+  EXPECT_EQ(waiting[0].node, "n0");
+  EXPECT_EQ(waiting[0].spare, 1) << "five survivors, four needed";
+  EXPECT_LE(waiting[0].key, waiting[1].key);
+  EXPECT_EQ(waiting[0].why.kind, WaitKind::kStreams);
+  EXPECT_EQ(manager_->Waiting(1000).size(), view.waiting_blocks);
   ASSERT_TRUE(manager_->Pause(id).ok());
   ASSERT_EQ(View(id).waits.size(), 1u);
   EXPECT_EQ(View(id).waits[0].kind, WaitKind::kPaused);
+  waiting = manager_->Waiting(1);
+  ASSERT_EQ(waiting.size(), 1u);
+  EXPECT_EQ(waiting[0].why.kind, WaitKind::kPaused);
 }
 
 // A node is dead here when it has never registered.

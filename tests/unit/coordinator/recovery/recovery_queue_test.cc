@@ -45,6 +45,32 @@ TEST_F(RecoveryQueueTest, FewestUsableSurvivorsFirst) {
   EXPECT_THAT(Next(), ElementsAre("four", "three", "two")) << "one, two and two";
 }
 
+TEST_F(RecoveryQueueTest, TheHeadHasWhatMayBeTriedAndWhatPauses) {
+  queue_.SetUsable({"a", "b", "c"});
+  Add("three", {"a", "b", "c"});
+  Add("one", {"a", "x"});
+  Add("two", {"a", "b"});
+  Add("running", {"a", "b"});
+  Fail("two");
+  queue_.Start("running");
+  auto head = queue_.Head(10);
+  ASSERT_EQ(head.size(), 3u);
+  EXPECT_EQ(head[0].block->block_id, "one");
+  EXPECT_EQ(head[0].spare, -1);
+  EXPECT_FALSE(head[0].pausing);
+  EXPECT_EQ(head[1].block->block_id, "three");
+  EXPECT_LT(head[0].key, head[1].key);
+  EXPECT_EQ(head[2].block->block_id, "two");
+  EXPECT_TRUE(head[2].pausing);
+  EXPECT_EQ(head[2].attempts, 1);
+  EXPECT_EQ(head[2].reason, "why");
+  EXPECT_EQ(head[2].until, now_ + seconds(1));
+  head = queue_.Head(1);
+  ASSERT_EQ(head.size(), 2u) << "one of each kind";
+  EXPECT_EQ(head[1].block->block_id, "two");
+  EXPECT_THAT(queue_.Head(0), IsEmpty());
+}
+
 TEST_F(RecoveryQueueTest, WhoHasWaitedLongNeedsFewerLosses) {
   queue_.SetUsable({"a", "b", "c"});
   Add("old", {"a", "b", "c"});

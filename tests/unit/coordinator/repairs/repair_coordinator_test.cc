@@ -129,6 +129,25 @@ TEST_F(Repairs, TheBackgroundHasItsShareOfRoom) {
   EXPECT_TRUE(coordinator_.BeginRepair(background).ok());
 }
 
+TEST_F(Repairs, ThoseThatSomebodyWaitsForAreShownFirstThenTheOldest) {
+  for (const char* block : {"b0", "b1", "b2"}) {
+    RepairRequest request = Request(block);
+    request.background = std::string(block) == "b0";
+    ASSERT_TRUE(coordinator_.BeginRepair(request).ok());
+    clock_.Advance(std::chrono::seconds(1));
+  }
+  const auto running = coordinator_.ShowRunning(2);
+  EXPECT_EQ(running.all, 3u);
+  ASSERT_EQ(running.shown.size(), 2u);
+  EXPECT_EQ(running.shown[0].record.block_ids[0], "b1");
+  EXPECT_EQ(running.shown[1].record.block_ids[0], "b2");
+  EXPECT_EQ(coordinator_.ShowRunning(0).all, 3u);
+  const auto all = coordinator_.ShowRunning(9);
+  ASSERT_EQ(all.shown.size(), 3u);
+  EXPECT_EQ(all.shown[2].record.block_ids[0], "b0");
+  EXPECT_TRUE(all.shown[2].background);
+}
+
 TEST_F(Repairs, WhichBlocksMakeARequest) {
   MemoryCatalog two_stripes(2);
   RepairCoordinator coordinator(&two_stripes, &journal_, &helpers_, &clock_, {});

@@ -146,6 +146,12 @@ TEST_F(SqliteJournalTest, EndedRepairsHideNoneThatRuns) {
   EXPECT_EQ(recent[0], Record(1, 1));
   EXPECT_EQ(recent[1].repair_id, 9u);
   EXPECT_EQ(recent[2].repair_id, 8u);
+  const auto ended = journal_->RecentlyEnded(2).value();
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_EQ(ended[0].repair_id, 9u);
+  EXPECT_EQ(ended[1].repair_id, 8u);
+  EXPECT_EQ(journal_->RecentlyEnded(100).value().size(), 8u);
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->RecentlyEnded(0).status()));
 }
 
 TEST_F(SqliteJournalTest, TakeInterruptedMarksWhatWasRunning) {
