@@ -73,7 +73,6 @@ class RecoveryManager {
   absl::StatusOr<RecoveryView> Get(RecoveryId id);
   // The newest first.
   std::vector<RecoveryView> All();
-<<<<<<< HEAD
   // What costs little to say of each, for metrics. The newest first.
   struct Overview {
     std::string node;
@@ -83,10 +82,8 @@ class RecoveryManager {
     uint64_t running_blocks = 0;
   };
   std::vector<Overview> Overviews();
-=======
   // The blocks that wait, of all recoveries: at most `most`, the most urgent first.
   std::vector<WaitingBlock> Waiting(size_t most);
->>>>>>> page
 
  private:
   // The nodes as the policy sees them for a recovery.

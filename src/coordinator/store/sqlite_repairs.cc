@@ -168,11 +168,6 @@ absl::StatusOr<RepairRecord> LoadRepair(SqliteDb* db, RepairId repair_id) {
 absl::StatusOr<std::vector<RepairRecord>> LoadRecentRepairs(SqliteDb* db, int limit) {
   ECPIPE_ASSIGN_OR_RETURN(std::vector<RepairRecord> recent, LoadNewest(db, kNewestRunning, limit));
   const int left = limit - static_cast<int>(recent.size());
-<<<<<<< HEAD
-  ECPIPE_ASSIGN_OR_RETURN(std::vector<RepairRecord> ended, LoadNewest(db, kNewestEnded, left));
-  std::move(ended.begin(), ended.end(), std::back_inserter(recent));
-  return recent;
-=======
   ECPIPE_ASSIGN_OR_RETURN(std::vector<RepairRecord> ended, LoadEndedRepairs(db, left));
   std::move(ended.begin(), ended.end(), std::back_inserter(recent));
   return recent;
@@ -180,7 +175,6 @@ absl::StatusOr<std::vector<RepairRecord>> LoadRecentRepairs(SqliteDb* db, int li
 
 absl::StatusOr<std::vector<RepairRecord>> LoadEndedRepairs(SqliteDb* db, int limit) {
   return LoadNewest(db, kNewestEnded, limit);
->>>>>>> page
 }
 
 absl::StatusOr<std::vector<RepairRecord>> InterruptRepairs(SqliteDb* db, int64_t now_unix_ms) {
