@@ -22,7 +22,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 from experiments.results import print_table
 from labkit.cluster import COORDINATOR, Cluster
@@ -148,6 +148,8 @@ def deaths(watched: Watched, stand_ins: StandIns, count: int) -> dict[str, float
 
 def begin_recovery(cluster: Cluster, stand_ins: StandIns, node: str) -> tuple[int, float]:
     """The recovery's number, and the time until the first part of it that stores a block runs."""
+    wait_until(lambda: cluster.node_status()[node]["state"] == "dead", STEP_SECONDS,
+               f"{node} to be dead")
     began = time.time()
     recovery = cluster.cli_json("recover-node", node, "--delay", "0", "--detach")["recovery_id"]
     wait_until(lambda: stand_ins.counts()["first_block_ms"] > 0, STEP_SECONDS, "the first block")
@@ -167,9 +169,12 @@ def recover(cluster: Cluster, watched: Watched, stand_ins: StandIns, node: str,
     figures = {"first_block_seconds": first, "block_starts_per_second": rate, "plans": planned,
                "plan_ms": planning / planned * 1000 if planned else 0.0,
                "recovery_cores": cores, "scrape_ms_in_recovery": watched.scrape_ms()}
-    show = cluster.cli_json("recovery", "show", str(recovery))
-    figures["recovery_blocks"] = show["blocks"]
-    figures["recovery_done_blocks"] = show["done_blocks"]
+    def show() -> dict[str, Any]:
+        return cluster.cli_json("recovery", "show", str(recovery))
+    wait_until(lambda: show()["done_blocks"] > 0, STEP_SECONDS, "the first block to be there")
+    shown = show()
+    figures["recovery_blocks"] = shown["blocks"]
+    figures["recovery_done_blocks"] = shown["done_blocks"]
     cluster.cli("recovery", "cancel", str(recovery), check=False)
     return figures
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 from labkit import schemes
 from labkit.certificates import Certificates
@@ -97,6 +97,21 @@ class ClusterCase(unittest.TestCase):
     def helpers_at_work(self) -> list[str]:
         return [name for name, node in self.cluster.node_status().items()
                 if node.get("active_sessions")]
+
+    def grown(self, counters: Sequence[str], act: Callable[[], object]) -> dict[str, list[int]]:
+        """By how much each node's counters grow while `act` runs. A small read begins again without
+        a helper that is late, when others may have read: then `act` runs once more."""
+        def late() -> int:
+            return self.cluster.coordinator.log_tail(10_000).count("repair.helper_late")
+        for _ in range(10):
+            late_before = late()
+            before = self.cluster.wait_idle()
+            act()
+            after = self.cluster.wait_idle()
+            if late() == late_before:
+                return {counter: [after[node][counter] - before[node][counter] for node in after]
+                        for counter in counters}
+        self.fail("a helper was late in each of 10 runs")
 
     def fails(self, code: int, *arguments: Any, timeout: float = HANG) -> str:
         """Runs the command, which must end with this code, and returns what it says."""

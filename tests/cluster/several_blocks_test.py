@@ -53,12 +53,9 @@ class IntoFiles(SeveralCase):
         self.assert_nothing_left()
 
     def test_each_helper_reads_its_block_once(self) -> None:
-        before = self.cluster.wait_idle()
-        self.cluster.cli("repair", *self.ids(0, 1), "-d", self.work, "--scheme", "rp", "-q",
-                         "--offset", "1000", "--length", "200000")
-        after = self.cluster.wait_idle()
-        read = [after[node]["block_bytes_read"] - before[node]["block_bytes_read"]
-                for node in after]
+        read = self.grown(("block_bytes_read",), lambda: self.cluster.cli(
+            "repair", *self.ids(0, 1), "-d", self.work, "--scheme", "rp", "-q",
+            "--offset", "1000", "--length", "200000"))["block_bytes_read"]
         self.assertEqual(sorted(read)[-5:], [0, 200_000, 200_000, 200_000, 200_000])
 
     def test_what_is_refused(self) -> None:

@@ -31,11 +31,8 @@ class RotatedRs(ClusterCase):
 
     def blocks_read(self, *command: str) -> float:
         """How much all helpers read for it, in blocks."""
-        before = self.cluster.wait_idle()
-        self.cluster.cli(*command)
-        after = self.cluster.wait_idle()
-        return sum(after[node]["block_bytes_read"] - before[node]["block_bytes_read"]
-                   for node in after) / self.block_bytes
+        read = self.grown(("block_bytes_read",), lambda: self.cluster.cli(*command))
+        return sum(read["block_bytes_read"]) / self.block_bytes
 
     def test_schemes_and_transports(self) -> None:
         for i, (scheme, transport) in enumerate(itertools.product(SCHEMES, ("tcp", "redis"))):

@@ -254,8 +254,8 @@ class RepairTracker {
   bool awaiting_ = false;
   bool granted_ = false;  // whoever began the repair has its answer
   Attempt attempt_;
-  LeftOut left_out_;            // from all attempts
-  std::set<std::string> late_;  // nodes that a handout did not wait for; the next ones do
+  LeftOut left_out_;       // from all attempts
+  bool had_late_ = false;  // a handout did not wait for one of its helpers; the next ones do
   SpeedHistory speed_;
   TimePoint last_news_;
   // For a stripe that is not in the catalog: where attempts have read; the latest at the end.

@@ -84,10 +84,8 @@ bool RepairTracker::MayLackOne(const HandingOut& handing_out) const {
   const bool small = longest != planned.block_lengths.end() && planned.bytes < *longest &&
                      planned.bytes <= kSmallReadBytes;
   const bool next = record_.attempt + 1 < handing_out.end;
-  const bool waits =
-      std::any_of(attempt_.helpers.begin(), attempt_.helpers.end(),
-                  [&](const HelperAddress& helper) { return late_.contains(helper.node); });
-  return small && next && !waits && !hosted() && !background() && attempt_.helpers.size() > 1 &&
+  // One is enough: each costs a handout, and refusals need the others.
+  return small && next && !had_late_ && !hosted() && !background() && attempt_.helpers.size() > 1 &&
          attempt_.request.transport == TransportKind::kTcp;
 }
 
@@ -101,7 +99,7 @@ void RepairTracker::HearLate(const std::set<std::string>& late) {
                       /*certain=*/false, /*other_end=*/""};
   }
   left_out_.Suspect(suspects);
-  late_.insert(late.begin(), late.end());
+  had_late_ = true;
   const auto first_late = std::stable_partition(
       attempt_.helpers.begin(), attempt_.helpers.end(),
       [&](const HelperAddress& helper) { return !late.contains(helper.node); });

@@ -25,8 +25,9 @@ constexpr char kCopyPrefix[] = ".copy-of-";
 absl::StatusOr<std::vector<std::string>> DatabasesIn(const std::string& directory) {
   std::error_code error;
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename();
+  std::filesystem::directory_iterator at(directory, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename();
     if (name.ends_with(".db") && !name.starts_with(".")) names.push_back(name);
   }
   if (error) return ErrnoStatus(error.value(), "list " + directory);
@@ -117,9 +118,10 @@ absl::Status KeepOldVersion(SqliteDb* db, int next_version) {
 
 absl::Status RemoveLeftCopies(const std::string& directory) {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with(kCopyPrefix)) ::unlink(entry.path().c_str());
+  std::filesystem::directory_iterator at(directory, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (name.starts_with(kCopyPrefix)) ::unlink(at->path().c_str());
   }
   if (error) return ErrnoStatus(error.value(), "list " + directory);
   return absl::OkStatus();
