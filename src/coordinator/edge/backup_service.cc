@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "base/bytes/sha256.h"
 #include "base/bytes/size_text.h"
 #include "base/clock.h"
@@ -84,8 +85,8 @@ grpc::Status CoordinatorServiceImpl::Backup(grpc::ServerContext* context, const 
   if (backing_up_.exchange(true)) {
     return ToGrpc(absl::UnavailableError("another backup is being made; try again when it ends"));
   }
+  const absl::Cleanup done = [this] { backing_up_ = false; };  // also if it throws
   const absl::StatusOr<uint64_t> bytes = SendBackup(data_directory_, *context, pieces);
-  backing_up_ = false;
   const std::string caller = CallerText(CallerOf(context));
   if (!bytes.ok()) {
     Log(LogLevel::kWarning, "backup.failed",

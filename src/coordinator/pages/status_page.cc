@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "base/process/version.h"
 #include "base/status.h"
 #include "coordinator/pages/status_json.h"
@@ -29,9 +30,13 @@ HttpReply StatusPage::Reply() {
     making_ = true;
     seen = std::exchange(seen_, {});
   }
+  // Also if it throws: the next one who asks tries again.
+  const absl::Cleanup made = [this] {
+    MutexLock lock(&mutex_);
+    making_ = false;
+  };
   std::string json = StatusJson(Collect(&seen));
   MutexLock lock(&mutex_);
-  making_ = false;
   made_at_ = view_.clock->Now();
   json_ = std::move(json);
   seen_ = std::move(seen);
