@@ -7,8 +7,11 @@
 #include "requestor/upkeep/node_troubles.h"
 
 namespace ecpipe {
+namespace {
 
 using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 bool HasHdfs(const ClusterStatus& status) {
   return absl::c_any_of(status.systems,
