@@ -67,10 +67,11 @@ class Hosts {
   struct Group {
     size_t count = 0;
     std::vector<const std::string*> open;  // with room for one more repair, in the input's order
-    std::vector<size_t> ranked;            // indices into `open`, the least busy first
+    std::vector<size_t> ranked;            // indices into `open`, the least busy first; if wanted
   };
+  enum class Rank { kNone, kLeastBusyFirst };
 
-  Hosts(const PolicyInput& input, const RecoveryLoads& loads) {
+  Hosts(const PolicyInput& input, const RecoveryLoads& loads, Rank rank) {
     for (const std::string& host : input.hosts) {
       const bool suspected = input.suspects.contains(host);
       Group& group = groups_[suspected];
@@ -79,7 +80,8 @@ class Hosts {
       places_.emplace(host, Place{suspected, open ? group.open.size() : kBusy});
       if (open) group.open.push_back(&host);
     }
-    for (Group& group : groups_) Rank(loads, &group);
+    if (rank == Rank::kNone) return;
+    for (Group& group : groups_) RankHosts(loads, &group);
   }
 
   const Group& Of(bool suspected) const { return groups_[suspected]; }
@@ -108,7 +110,7 @@ class Hosts {
     size_t index = kBusy;
   };
 
-  static void Rank(const RecoveryLoads& loads, Group* group) {
+  static void RankHosts(const RecoveryLoads& loads, Group* group) {
     std::vector<std::tuple<uint64_t, uint64_t, uint64_t, size_t>> keys;
     keys.reserve(group->open.size());
     for (size_t i = 0; i < group->open.size(); ++i) {
@@ -137,7 +139,7 @@ struct Choice {
     for (const size_t index : held) n += index <= n ? 1 : 0;
     return *hosts->open[n];
   }
-  // There must be one.
+  // There must be one, and hosts must be ranked.
   const std::string& LeastBusyHost() const {
     const auto free = std::find_if(hosts->ranked.begin(), hosts->ranked.end(), [&](size_t index) {
       return !std::binary_search(held.begin(), held.end(), index);
@@ -239,7 +241,7 @@ Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loa
 
 RecoveryWait WhyWaits(const LostBlock& block, const PolicyInput& input, const RecoveryLoads& loads,
                       const std::string& limit) {
-  const Hosts hosts(input, loads);
+  const Hosts hosts(input, loads, Hosts::Rank::kNone);
   const Choice choice = ChoiceFor(block, input, hosts, loads);
   if (!choice.anybody) return {WaitKind::kTarget, 1, kNoTarget};
   const std::string full = " in " + std::to_string(input.streams_per_node) +
@@ -263,13 +265,14 @@ RecoveryWait WhyWaits(const LostBlock& block, const PolicyInput& input, const Re
 std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
                                const RecoveryLoads& loads) {
   if (input.blocks.empty()) return std::nullopt;
-  const Hosts hosts(input, loads);
+  const bool balanced = policy == RecoveryPolicy::kBalanced;
+  const Hosts hosts(input, loads, balanced ? Hosts::Rank::kLeastBusyFirst : Hosts::Rank::kNone);
   std::optional<Weighed> best;
   for (const LostBlock* block : input.blocks) {
     Choice choice = ChoiceFor(*block, input, hosts, loads);
     if (!choice.anybody) return Impossible(*block);
     if (choice.host_count() == 0 || !EnoughHelpers(*block, choice)) continue;
-    if (policy == RecoveryPolicy::kBalanced) {
+    if (balanced) {
       Weighed weighed = Balanced(*block, std::move(choice), loads);
       if (!best || weighed.busiest < best->busiest) best = std::move(weighed);
       continue;

@@ -5,8 +5,9 @@
 //
 // A record that was stored survives a crash of the process. A recovery's also survives a power cut:
 // an operator has asked for it, and is told that it is done. Of repairs a power cut may take the
-// latest few seconds, because writing one is on the path of a repair's begin and must not wait for
-// a disk. That is acceptable: the power cut ended those repairs too, a repair's result is judged by
+// latest few seconds, because writing one is on the path of a repair's begin and is not to wait for
+// a disk; it does so only while a recovery's record is written, since a file has one writer at a
+// time. That is acceptable: the power cut ended those repairs too, a repair's result is judged by
 // the requestor's own checks and never by the journal, and repair ids are drawn at random, so a
 // forgotten one is not given out again.
 #pragma once
