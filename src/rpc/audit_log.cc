@@ -105,11 +105,12 @@ void AuditLog::Append(const std::string& line) {
 
 void AuditLog::Write(const std::string& caller, const std::string& from, const std::string& call,
                      const std::string& target, const absl::Status& result) {
-  std::string line = LogLine("", {{"caller", caller},
-                                  {"from", from},
-                                  {"call", ShortName(call)},
-                                  {"target", target},
-                                  {"result", result.ok() ? "OK" : StatusText(result)}});
+  std::string line = LogLine("", "",
+                             {{"caller", caller},
+                              {"from", from},
+                              {"call", ShortName(call)},
+                              {"target", target},
+                              {"result", result.ok() ? "OK" : StatusText(result)}});
   MutexLock lock(&mutex_);
   const TimePoint now = Clock::System().Now();
   if (now - second_ >= std::chrono::seconds(1)) {
@@ -117,7 +118,7 @@ void AuditLog::Write(const std::string& caller, const std::string& from, const s
     lines_ = 0;
     Reopen();
     if (left_out_ > 0) {
-      Append(LogLine("", {{"left_out", std::to_string(std::exchange(left_out_, 0))}}));
+      Append(LogLine("", "", {{"left_out", std::to_string(std::exchange(left_out_, 0))}}));
     }
   }
   if (++lines_ > kMaxLinesASecond) {

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import socket
 import sqlite3
@@ -205,6 +206,20 @@ class Lives(ClusterCase):
         helper = self.cluster.helpers["node-2"]
         helper.send_signal(signal.SIGHUP)
         wait_until(lambda: "log.reloaded" in helper.log_tail(50), HANG, "the reload")
+
+    def test_log_in_json(self) -> None:
+        helper = self.cluster.helpers["node-2"]
+        text = helper.config_file.read_text()
+        self.addCleanup(lambda: (helper.config_file.write_text(text),
+                                 helper.send_signal(signal.SIGHUP)))
+        helper.config_file.write_text(text + '\n[log]\nformat = "json"\n')
+        helper.send_signal(signal.SIGHUP)
+
+        def reloaded() -> bool:
+            lines = [line for line in helper.log_tail(50).splitlines() if line.startswith("{")]
+            return any(json.loads(line)["event"] == "log.reloaded" for line in lines)
+
+        wait_until(reloaded, HANG, "a line in JSON")
 
     def test_memory_does_not_grow_with_the_block(self) -> None:
         small = self.peak_after_repair(offset=0, length=4 << 20)

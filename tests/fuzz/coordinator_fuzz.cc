@@ -246,7 +246,8 @@ class World {
 bool Prepare() {
   // The fakes check what they are handed with EXPECT, which is to end the run like a CHECK.
   GTEST_FLAG_SET(break_on_failure, true);
-  return SetLogLevel("error").ok();
+  SetLog({.least_level = LogLevel::kError});
+  return true;
 }
 
 }  // namespace

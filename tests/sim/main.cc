@@ -117,7 +117,7 @@ void SilenceLogs() {
 
 int Main(const Arguments& arguments) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGALRM}) ::signal(signal, OnSignal);
-  if (!SetLogLevel(arguments.trace ? "info" : "error").ok()) return 2;
+  SetLog({.least_level = arguments.trace ? LogLevel::kInfo : LogLevel::kError});
   if (!arguments.trace) SilenceLogs();
   ::setvbuf(stdout, nullptr, _IOLBF, 0);
   const auto begun = std::chrono::steady_clock::now();

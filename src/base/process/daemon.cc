@@ -5,11 +5,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 
 #include "absl/synchronization/mutex.h"
 #include "base/file_io.h"
+#include "base/process/service_manager.h"
 
 namespace ecpipe {
 namespace {
@@ -45,12 +47,13 @@ void RaiseFileLimit() {
 
 void SkipLockOrderChecks() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
 
-std::string ReadLogLevel(Config& config) {
-  std::string level = config.String("log.level", "info");
-  if (absl::Status known = ValidateLogLevel(level); !known.ok()) {
-    config.Reject("log.level", std::string(known.message()));
-  }
-  return level;
+LogSettings ReadLog(Config& config) {
+  const auto level = LogLevelNamed(config.String("log.level", "info"));
+  if (!level.ok()) config.Reject("log.level", std::string(level.status().message()));
+  const auto format = LogFormatNamed(config.String("log.format", "text"));
+  if (!format.ok()) config.Reject("log.format", std::string(format.status().message()));
+  return {level.value_or(LogLevel::kInfo), format.value_or(LogFormat::kText),
+          IsJournal(STDERR_FILENO)};
 }
 
 int ReportCheckedConfig(const std::string& program, const std::string& path,

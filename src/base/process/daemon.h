@@ -34,8 +34,8 @@ void ReturnFreedBuffers();
 // at every lock, under a lock of its own, and aborts where it finds one; a release has it off.
 void SkipLockOrderChecks();
 
-// The key log.level. A name that is not a level is kept for Config::Finish().
-std::string ReadLogLevel(Config& config);
+// The section [log]. A name that is no level or no format is kept for Config::Finish().
+LogSettings ReadLog(Config& config);
 
 // How a daemon's main() answers --check-config: "PATH is valid" on standard output, or why not on
 // standard error. Returns the exit code: 0, or 2.
@@ -55,14 +55,14 @@ int Refuse(const std::string& program, const absl::Status& status);
 // Waits for the next of the blocked signals and returns it. Main thread only.
 int WaitForDaemonSignal();
 
-// Returns once SIGTERM or SIGINT has come. On SIGHUP it takes the log level over from the
-// configuration, which `load` reads. Main thread only.
+// Returns once SIGTERM or SIGINT has come. On SIGHUP it takes the log settings over from
+// the configuration, which `load` reads. Main thread only.
 template <typename Load>
 void WaitForDaemonEnd(const Load& load, const std::string& config_path) {
   while (WaitForDaemonSignal() == SIGHUP) {
     const auto config = load(config_path);
-    const absl::Status status = config.ok() ? SetLogLevel(config->log_level) : config.status();
-    Log(LogLevel::kInfo, "log.reloaded", {{"status", StatusText(status)}});
+    if (config.ok()) SetLog(config->log);
+    Log(LogLevel::kInfo, "log.reloaded", {{"status", StatusText(config.status())}});
   }
 }
 

@@ -11,20 +11,23 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "base/bytes/utf8_text.h"
 #include "base/mutex.h"
 #include "base/process/log_line.h"
-#include "base/status.h"
+#include "nlohmann/json.hpp"
 
 namespace ecpipe {
 namespace {
 
 std::atomic<LogLevel> least_level = LogLevel::kInfo;
+std::atomic<LogFormat> format = LogFormat::kText;
+std::atomic<bool> in_journal = false;
 
-// "2026-01-02T03:04:05.678Z "
+// "2026-01-02T03:04:05.678Z"
 std::string TimeNow() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
@@ -33,7 +36,7 @@ std::string TimeNow() {
   gmtime_r(&seconds, &utc);
   std::array<char, 48> text{};
   const size_t date = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
-  std::snprintf(text.data() + date, text.size() - date, ".%03dZ ", static_cast<int>(millis % 1000));
+  std::snprintf(text.data() + date, text.size() - date, ".%03dZ", static_cast<int>(millis % 1000));
   return text.data();
 }
 
@@ -52,23 +55,16 @@ struct LevelName {
   LogLevel level;
   const char* in_config;
   const char* in_line;
+  char in_journal;
 };
 constexpr LevelName kLevels[] = {
-    {LogLevel::kDebug, "debug", "DEBUG"},
-    {LogLevel::kInfo, "info", "INFO"},
-    {LogLevel::kWarning, "warning", "WARNING"},
-    {LogLevel::kError, "error", "ERROR"},
+    {LogLevel::kDebug, "debug", "DEBUG", '7'},
+    {LogLevel::kInfo, "info", "INFO", '6'},
+    {LogLevel::kWarning, "warning", "WARNING", '4'},
+    {LogLevel::kError, "error", "ERROR", '3'},
 };
 
 const LevelName& NameOf(LogLevel level) { return kLevels[static_cast<int>(level)]; }
-
-absl::StatusOr<const LevelName*> LevelNamed(const std::string& name) {
-  for (const LevelName& level : kLevels) {
-    if (name == level.in_config) return &level;
-  }
-  return absl::InvalidArgumentError("log level '" + name +
-                                    "' is not one of debug, info, warning, error");
-}
 
 // Bytes of the character at the beginning of clean UTF-8 that a terminal or a reader of the log
 // might obey though it is printable by its encoding: C1 controls, line separators, and what is
@@ -84,43 +80,81 @@ size_t HiddenBytes(std::string_view text) {
 }
 
 // Text from the network ends up in logs: keep it on its line, and harmless.
-std::string Quoted(const std::string& value) {
-  const bool plain = !value.empty() && value.find_first_of(" \"=\\\t\r\n") == std::string::npos;
+std::string Harmless(const std::string& value) {
   const std::string clean = CleanText(value);
   std::string out;
-  if (!plain) out += '"';
   for (std::string_view rest = clean; !rest.empty();) {
     const size_t hidden = HiddenBytes(rest);
-    const char c = hidden > 0 ? '?' : rest[0];
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    out += hidden > 0 ? '?' : rest[0];
     rest.remove_prefix(std::max<size_t>(hidden, 1));
   }
-  if (!plain) out += '"';
   return out;
+}
+
+std::string Quoted(const std::string& value) {
+  const bool plain = !value.empty() && value.find_first_of(" \"=\\\t\r\n") == std::string::npos;
+  if (plain) return Harmless(value);
+  std::string out = "\"";
+  for (const char c : Harmless(value)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string TextLine(std::string_view level, std::string_view event,
+                     std::initializer_list<LogField> fields) {
+  std::string line = TimeNow();
+  for (const std::string_view word : {level, event}) {
+    if (!word.empty()) line += " " + std::string(word);
+  }
+  for (const LogField& field : fields) {
+    line += " " + std::string(field.first) + "=" + Quoted(field.second);
+  }
+  return line;
+}
+
+std::string JsonLine(std::string_view level, std::string_view event,
+                     std::initializer_list<LogField> fields) {
+  nlohmann::ordered_json line = {{"time", TimeNow()}};
+  if (!level.empty()) line["level"] = level;
+  if (!event.empty()) line["event"] = event;
+  for (const LogField& field : fields) line[field.first] = Harmless(field.second);
+  return line.dump();
 }
 
 }  // namespace
 
-std::string LogLine(const std::string& words, std::initializer_list<LogField> fields) {
-  std::string line = TimeNow() + words;
-  for (const LogField& field : fields) {
-    line += (line.back() == ' ' ? "" : " ") + std::string(field.first) + "=" + Quoted(field.second);
-  }
-  return line + "\n";
+std::string LogLine(std::string_view level, std::string_view event,
+                    std::initializer_list<LogField> fields) {
+  return (format == LogFormat::kJson ? JsonLine : TextLine)(level, event, fields) + "\n";
 }
 
 void Log(LogLevel level, const char* event, std::initializer_list<LogField> fields) {
   if (level < least_level) return;
-  WriteLine(LogLine(NameOf(level).in_line + std::string(" ") + event, fields));
+  const LevelName& name = NameOf(level);
+  const std::string priority = in_journal ? std::string{'<', name.in_journal, '>'} : "";
+  WriteLine(priority + LogLine(name.in_line, event, fields));
 }
 
-absl::Status SetLogLevel(const std::string& name) {
-  ECPIPE_ASSIGN_OR_RETURN(const LevelName* level, LevelNamed(name));
-  least_level = level->level;
-  return absl::OkStatus();
+void SetLog(const LogSettings& settings) {
+  least_level = settings.least_level;
+  format = settings.format;
+  in_journal = settings.in_journal;
 }
 
-absl::Status ValidateLogLevel(const std::string& name) { return LevelNamed(name).status(); }
+absl::StatusOr<LogLevel> LogLevelNamed(const std::string& name) {
+  for (const LevelName& level : kLevels) {
+    if (name == level.in_config) return level.level;
+  }
+  return absl::InvalidArgumentError("log level '" + name +
+                                    "' is not one of debug, info, warning, error");
+}
+
+absl::StatusOr<LogFormat> LogFormatNamed(const std::string& name) {
+  if (name == "text") return LogFormat::kText;
+  if (name == "json") return LogFormat::kJson;
+  return absl::InvalidArgumentError("log format '" + name + "' is not one of text, json");
+}
 
 }  // namespace ecpipe

@@ -2,6 +2,7 @@
 #include "base/process/service_manager.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -31,6 +32,13 @@ std::string StatusLine(std::string status) {
 }
 
 }  // namespace
+
+bool IsJournal(int file) {
+  struct stat opened{};
+  if (::fstat(file, &opened) != 0) return false;
+  return Variable("JOURNAL_STREAM") ==
+         std::to_string(opened.st_dev) + ":" + std::to_string(opened.st_ino);
+}
 
 const ServiceManager& ServiceManager::OfThisProcess() {
   static const ServiceManager manager = FromEnvironment();

@@ -9,6 +9,9 @@
 
 namespace ecpipe {
 
+// Whether what is written to `file` goes to the journal, by $JOURNAL_STREAM.
+bool IsJournal(int file);
+
 // Thread-safe. Where no service manager listens, nothing is sent. A message that cannot be sent
 // within a second is lost and logged: a daemon works whether somebody watches it or not.
 class ServiceManager {

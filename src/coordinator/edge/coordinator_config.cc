@@ -130,7 +130,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
     config.Reject("coordinator.node_addresses", std::string(addresses.status().message()));
   }
   coordinator.audit_path = config.String("audit.file", "");
-  coordinator.log_level = ReadLogLevel(config);
+  coordinator.log = ReadLog(config);
   ReadDefaults(config, &coordinator);
   ReadTopology(config, &repairs);
   repairs.handout_timeout =

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/process/log.h"
 #include "coordinator/edge/address_rule.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
@@ -21,7 +22,7 @@ struct CoordinatorConfig {
   std::string listen;
   std::string data_directory;
   WebOptions web;
-  std::string log_level;
+  LogSettings log;
   bool insecure = false;
   TlsFiles tls;
   AddressRule addresses = AddressRule::Create({}).value();  // of helpers

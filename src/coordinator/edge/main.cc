@@ -25,8 +25,7 @@ int Run(const std::string& config_path, const std::string& ready_path) {
   if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
   absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(config_path);
   if (!config.ok()) return Refuse(kProgram, config.status());
-  if (absl::Status level = SetLogLevel(config->log_level); !level.ok())
-    return Refuse(kProgram, level);
+  SetLog(config->log);
   absl::StatusOr<std::unique_ptr<CoordinatorServer>> server = CoordinatorServer::Start(*config);
   if (!server.ok()) return Refuse(kProgram, server.status());
   Log(LogLevel::kInfo, "coordinator.serving", {{"address", (*server)->address()}});
@@ -51,7 +50,7 @@ int main(int argc, char** argv) {
       "The ECPipe coordinator daemon. It keeps the catalog of stripes, plans repairs\n"
       "and hands them to the helpers. Run one in a cluster."};
   app.footer(
-      "Signals: SIGTERM and SIGINT end it. On SIGHUP it reloads the log level.\n"
+      "Signals: SIGTERM and SIGINT end it. On SIGHUP it reads [log] again.\n"
       "Exit codes: 0 ended as asked; 1 could not serve; 2 bad arguments or\n"
       "configuration.\n"
       "\n"

@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/fault_points.h"
 #include "base/process/log.h"
 #include "base/side_by_side.h"
@@ -448,11 +449,16 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::End& end, Repl
   StoreEnd(record);
   if (end.again) return std::nullopt;
   const bool done = record.state == RepairState::kDone;
-  const auto millis = static_cast<double>(record.ended_unix_ms - record.started_unix_ms);
   Log(done ? LogLevel::kInfo : LogLevel::kWarning, "repair.end",
       {{"repair", RepairIdText(record.repair_id)},
        {"state", RepairStateName(record.state)},
-       {"seconds", absl::StrFormat("%.1f", millis / 1000)},
+       {"seconds", absl::StrFormat("%.3f", 1e-3 * (record.ended_unix_ms - record.started_unix_ms))},
+       {"attempts", std::to_string(record.attempt + 1)},
+       {"block", record.block_ids[0]},
+       {"blocks", std::to_string(record.block_ids.size())},
+       {"scheme", record.scheme},
+       {"bytes", std::to_string(record.bytes)},
+       {"requestor", record.hosts.empty() ? record.requestor : absl::StrJoin(record.hosts, ",")},
        {"detail", record.detail}});
   MutexLock lock(&mutex_);
   counts_.AddEnded(record);

@@ -55,7 +55,7 @@ absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& p
   config.RequiredString("endpoint.address");
   requestor.endpoint = ReadEndpointConfig(config);
   requestor.web = ReadWebOptions(config);
-  requestor.log_level = ReadLogLevel(config);
+  requestor.log = ReadLog(config);
   if (!requestor.coordinator.empty() && !ParseHostPort(requestor.coordinator).ok()) {
     config.Reject("requestor.coordinator",
                   "'" + requestor.coordinator + "' is not an address of the form host:port");

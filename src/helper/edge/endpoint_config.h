@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/process/config.h"
+#include "base/process/log.h"
 #include "net/tls/tls_files.h"
 #include "web/web_options.h"
 
@@ -35,7 +36,7 @@ struct RequestorOnlyConfig {
   TlsFiles tls;
   EndpointConfig endpoint;
   WebOptions web;
-  std::string log_level;
+  LogSettings log;
 };
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.

@@ -60,7 +60,7 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
   helper.redis_address = config.String("redis.address", "");
   helper.web = ReadWebOptions(config);
   helper.audit_path = config.String("audit.file", "");
-  helper.log_level = ReadLogLevel(config);
+  helper.log = ReadLog(config);
   helper.drain_patience = FromSeconds(config.Seconds("timeouts.drain_seconds", 30, 3600));
   ReadLimits(config, &helper);
 

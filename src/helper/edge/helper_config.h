@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/process/log.h"
 #include "helper/edge/endpoint_config.h"
 #include "helper/sessions/session_manager.h"
 #include "helper/store/plain_store.h"
@@ -37,7 +38,7 @@ struct HelperConfig {
   std::string redis_address;  // empty: no redis transport
   WebOptions web;
   std::string audit_path;  // empty: no audit log
-  std::string log_level;
+  LogSettings log;
   double repair_bytes_per_second = 0;  // 0: no limit
   SessionManager::Options sessions;
   Duration drain_patience{};

@@ -24,8 +24,7 @@ int Run(const std::string& config_path, const std::string& ready_path) {
   if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
   absl::StatusOr<HelperConfig> config = LoadHelperConfig(config_path);
   if (!config.ok()) return Refuse(kProgram, config.status());
-  if (absl::Status level = SetLogLevel(config->log_level); !level.ok())
-    return Refuse(kProgram, level);
+  SetLog(config->log);
   absl::StatusOr<std::unique_ptr<HelperServer>> server = HelperServer::Start(*config);
   if (!server.ok()) return Refuse(kProgram, server.status());
   Log(LogLevel::kInfo, "helper.serving",
@@ -55,8 +54,7 @@ int RunRequestorOnly(const std::string& config_path, const std::string& ready_pa
   if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
   absl::StatusOr<RequestorOnlyConfig> config = LoadRequestorOnlyConfig(config_path);
   if (!config.ok()) return Refuse(kProgram, config.status());
-  if (absl::Status level = SetLogLevel(config->log_level); !level.ok())
-    return Refuse(kProgram, level);
+  SetLog(config->log);
   const auto server = RequestorOnlyServer::Start(*config);
   if (!server.ok()) return Refuse(kProgram, server.status());
   Log(LogLevel::kInfo, "requestor.serving", {{"endpoint", (*server)->endpoint_address()}});
@@ -82,7 +80,7 @@ int main(int argc, char** argv) {
       "blocks to repairs and stores repaired blocks there."};
   app.footer(
       "Signals: on SIGTERM and SIGINT the helper finishes running repairs, for at most\n"
-      "drain_seconds, and ends. On SIGHUP it reloads the log level.\n"
+      "drain_seconds, and ends. On SIGHUP it reads [log] again.\n"
       "Exit codes: 0 ended as asked; 1 could not serve; 2 bad arguments or\n"
       "configuration.\n"
       "\n"

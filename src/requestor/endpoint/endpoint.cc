@@ -10,6 +10,7 @@
 
 #include "base/process/log.h"
 #include "base/status.h"
+#include "model/plan/repair_plan.h"
 #include "net/endpoint_address.h"
 
 namespace ecpipe {
@@ -239,6 +240,7 @@ void Endpoint::Serve(Connection* connection) {
     Log(outcome.status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "endpoint.end",
         {{"user", connection->peer.text()},
          {"client", outcome.client},
+         {"repair", outcome.repair_id ? RepairIdText(*outcome.repair_id) : "none"},
          {"block", outcome.block},
          {"bytes", std::to_string(outcome.bytes)},
          {"status", StatusText(outcome.status)}});

@@ -141,7 +141,10 @@ absl::Status EndpointSession::Repair(const EndpointRequest& request, Outcome* ou
     return absl::OkStatus();
   };
   const absl::StatusOr<RepairReport> report =
-      source->Read(request, sink, [&](const RepairReport& so_far) { begun = so_far; });
+      source->Read(request, sink, [&](const RepairReport& so_far) {
+        begun = so_far;
+        outcome->repair_id = so_far.repair_id;
+      });
   {
     // Nobody may cancel it from here on: it is about to go.
     MutexLock lock(&mutex_);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "model/plan/repair_plan.h"
 #include "net/stream_socket.h"
 #include "requestor/endpoint/endpoint_access.h"
 #include "requestor/endpoint/endpoint_source.h"
@@ -30,7 +31,8 @@ class EndpointSession {
     std::string client;   // as it calls itself, and what it asked for
     std::string block;
     absl::Status status;
-    uint64_t bytes = 0;  // bytes of the block that were sent
+    std::optional<RepairId> repair_id;  // once the coordinator has granted one
+    uint64_t bytes = 0;                 // bytes of the block that were sent
   };
 
   // Run() calls `on_change` when the result of the function that says what to watch changes. All

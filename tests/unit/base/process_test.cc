@@ -4,17 +4,21 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "base/process/daemon.h"
 #include "base/process/log.h"
+#include "base/process/log_line.h"
+#include "nlohmann/json.hpp"
 #include "unit/coordinator/store/scratch_directory.h"
 
 namespace ecpipe {
 namespace {
 
 using ::testing::EndsWith;
+using ::testing::MatchesRegex;
 
 std::string Logged(const std::string& value) {
   testing::internal::CaptureStderr();
@@ -58,6 +62,47 @@ TEST(Log, NoCharacterIsObeyed) {
       {"\xc2", "value=?\n"},
   };
   for (const auto& [value, line] : cases) EXPECT_THAT(Logged(value), EndsWith(line));
+}
+
+// The next lines as JSON, for the life of this.
+class InJson {
+ public:
+  InJson() { SetLog({.format = LogFormat::kJson}); }
+  ~InJson() { SetLog({}); }
+};
+
+TEST(Log, IsAnObjectALineInJson) {
+  const InJson json;
+  for (const auto& [value, shown] : {std::pair<std::string, std::string>{"a b", "a b"},
+                                     {"a\"b\\c d", "a\"b\\c d"},
+                                     {"a\n{}", "a?{}"},
+                                     {"\x1b[2J", "?[2J"},
+                                     {"\xe2\x80\xa8x", "?x"},
+                                     {"\xff\xfe", "??"},
+                                     {"", ""}}) {
+    const std::string line = Logged(value);
+    EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << line;
+    const auto object = nlohmann::json::parse(line, nullptr, false);
+    ASSERT_TRUE(object.is_object()) << line;
+    EXPECT_EQ(object.size(), 4u) << line;
+    EXPECT_THAT(object.value("time", ""), MatchesRegex("....-..-..T..:..:......Z"));
+    EXPECT_EQ(object.value("level", ""), "ERROR");
+    EXPECT_EQ(object.value("event", ""), "test.event");
+    EXPECT_EQ(object.value("value", "none"), shown);
+  }
+}
+
+TEST(Log, ALineWithoutLevelAndEventHasNeither) {
+  EXPECT_THAT(LogLine("", "", {{"caller", "node-1"}}), EndsWith("Z caller=node-1\n"));
+  const InJson json;
+  EXPECT_THAT(LogLine("", "", {{"caller", "node-1"}}), EndsWith("Z\",\"caller\":\"node-1\"}\n"));
+}
+
+TEST(Log, TheJournalIsToldThePriority) {
+  SetLog({.in_journal = true});
+  EXPECT_THAT(Logged("x"), MatchesRegex("<3>....-..-..T.* ERROR test.event value=x\n"));
+  SetLog({});
+  EXPECT_THAT(Logged("x"), MatchesRegex("....-..-..T.* ERROR test.event value=x\n"));
 }
 
 TEST(ReadyFile, FollowsNoLink) {

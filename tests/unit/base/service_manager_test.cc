@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process/service_manager.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -55,7 +57,9 @@ class Listener {
 class ServiceManagerTest : public testing::Test {
  protected:
   ~ServiceManagerTest() override {
-    for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}) ::unsetenv(name);
+    for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"}) {
+      ::unsetenv(name);
+    }
   }
 
   ServiceManager With(const std::string& socket, const std::string& watchdog_usec = "",
@@ -133,6 +137,20 @@ TEST_F(ServiceManagerTest, AManagerThatDoesNotReadHoldsNobodyUpForLong) {
   }
   EXPECT_LT(Clock::System().Now() - began, std::chrono::seconds(10));
   EXPECT_FALSE(listener.Received().empty());
+}
+
+TEST_F(ServiceManagerTest, TheJournalIsTheFileThatTheEnvironmentNames) {
+  const ScratchDirectory scratch;
+  const UniqueFd journal(::open(scratch.File("journal").c_str(), O_CREAT | O_RDWR, 0600));
+  const UniqueFd other(::open(scratch.File("other").c_str(), O_CREAT | O_RDWR, 0600));
+  EXPECT_FALSE(IsJournal(journal.get()));
+  struct stat file{};
+  ASSERT_EQ(::fstat(journal.get(), &file), 0);
+  const std::string stream = std::to_string(file.st_dev) + ":" + std::to_string(file.st_ino);
+  ::setenv("JOURNAL_STREAM", stream.c_str(), 1);
+  EXPECT_TRUE(IsJournal(journal.get()));
+  EXPECT_FALSE(IsJournal(other.get()));  // standard error was turned elsewhere
+  EXPECT_FALSE(IsJournal(-1));
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ TEST_F(CoordinatorConfigTest, DefaultsAreLoopbackAndTheCoordinatorsOwn) {
   EXPECT_EQ(config->data_directory, "/data");
   EXPECT_FALSE(config->insecure);
   EXPECT_EQ(config->web.listen, "");
-  EXPECT_EQ(config->log_level, "info");
+  EXPECT_EQ(config->log.least_level, LogLevel::kInfo);
+  EXPECT_EQ(config->log.format, LogFormat::kText);
   EXPECT_EQ(config->default_transport, TransportKind::kTcp);
   EXPECT_EQ(config->repairs.planner.default_scheme, "auto");
   EXPECT_EQ(config->repairs.planner.default_slice_bytes, kDefaultSliceBytes);
@@ -70,7 +71,7 @@ TEST_F(CoordinatorConfigTest, ReadsEveryKey) {
   EXPECT_EQ(config->listen, "0.0.0.0:1");
   EXPECT_TRUE(config->insecure);
   EXPECT_EQ(config->web.listen, "127.0.0.1:9");
-  EXPECT_EQ(config->log_level, "warning");
+  EXPECT_EQ(config->log.least_level, LogLevel::kWarning);
   EXPECT_EQ(config->repairs.planner.default_scheme, "ppr");
   EXPECT_EQ(config->repairs.planner.default_slice_bytes, 1u << 20);
   EXPECT_EQ(config->default_transport, TransportKind::kRedis);
@@ -102,6 +103,7 @@ TEST_F(CoordinatorConfigTest, EveryMistakeIsNamedWithItsLine) {
       {"insecure = \"yes\"\n", ":3: coordinator.insecure must be true or false"},
       {"[log]\nlevel = \"loud\"\n",
        ":4: log.level: log level 'loud' is not one of debug, info, warning, error"},
+      {"[log]\nformat = \"xml\"\n", ":4: log.format: log format 'xml' is not one of text, json"},
   };
   for (const auto& [text, message] : cases) {
     EXPECT_EQ(Load(text).status(), At(message)) << text;

@@ -41,7 +41,7 @@ TEST_F(HelperConfigTest, DefaultsAreLoopbackAndTheEnginesOwn) {
   EXPECT_EQ(config->data_address, "127.0.0.1:7712");
   EXPECT_EQ(config->redis_address, "");
   EXPECT_EQ(config->web.listen, "");
-  EXPECT_EQ(config->log_level, "info");
+  EXPECT_EQ(config->log.least_level, LogLevel::kInfo);
   EXPECT_EQ(config->drain_patience, std::chrono::seconds(30));
   EXPECT_EQ(config->sessions.max_sessions, defaults.max_sessions);
   EXPECT_EQ(config->sessions.max_buffer_bytes, defaults.max_buffer_bytes);
@@ -55,7 +55,7 @@ TEST_F(HelperConfigTest, ReadsEveryKey) {
       "[listen]\ncontrol = \"0.0.0.0:1\"\ndata = \"0.0.0.0:2\"\n"
       "advertise_control = \"node:1\"\nadvertise_data = \"[::1]:2\"\n"
       "[redis]\naddress = \"127.0.0.1:6379\"\n[web]\nlisten = \"127.0.0.1:9\"\n"
-      "[log]\nlevel = \"debug\"\n"
+      "[log]\nlevel = \"debug\"\nformat = \"json\"\n"
       "[limits]\nmax_sessions = 7\nmax_buffer_bytes = \"64MiB\"\nring_bytes = 8192\n"
       "[timeouts]\nstall_seconds = 0.5\ndrain_seconds = 3\n");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -65,7 +65,8 @@ TEST_F(HelperConfigTest, ReadsEveryKey) {
   EXPECT_EQ(config->advertised_control_address, "node:1");
   EXPECT_EQ(config->advertised_data_address, "[::1]:2");
   EXPECT_EQ(config->redis_address, "127.0.0.1:6379");
-  EXPECT_EQ(config->log_level, "debug");
+  EXPECT_EQ(config->log.least_level, LogLevel::kDebug);
+  EXPECT_EQ(config->log.format, LogFormat::kJson);
   EXPECT_EQ(config->sessions.max_sessions, 7u);
   EXPECT_EQ(config->sessions.max_buffer_bytes, uint64_t{64} << 20);
   EXPECT_EQ(config->sessions.part.ring_bytes, 8192u);
