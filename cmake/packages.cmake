@@ -72,6 +72,8 @@ install(FILES deploy/prometheus/ecpipe-alerts.yml deploy/prometheus/scrape.yml
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ecpipe-coordinator/examples COMPONENT coordinator)
 install(PROGRAMS deploy/make-certs.sh
   DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME ecpipe-make-certs COMPONENT command)
+install(FILES deploy/systemd/certs/ecpipe-certs.service deploy/systemd/certs/ecpipe-certs.timer
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ecpipe/examples COMPONENT command)
 
 # Maven makes it; without it make-packages.sh leaves this component out.
 install(FILES ${CMAKE_SOURCE_DIR}/build/hdfs/maven/ecpipe-hdfs-${PROJECT_VERSION}.jar

@@ -6,6 +6,7 @@ set -euo pipefail
 usage() {
   cat <<USAGE
 Usage: ${0##*/} [--days DAYS] DIRECTORY NAME=ROLE[,ROLE|,storage:ID]...
+       ${0##*/} --renew [--within DAYS] [--days DAYS] DIRECTORY
        ${0##*/} --revoke DIRECTORY NAME...
 
 Makes a CA, DIRECTORY/ca.pem and ca.key, unless it exists, and for each NAME a certificate
@@ -15,6 +16,9 @@ a storage system with this id (HDFS: the DataNode's UUID; QFS: see docs/operatio
 certificates of these names are replaced, each file at once; running programs use the new files
 within two seconds.
   --days DAYS   days that the new certificates are valid (default 90; the CA is valid 3650 days)
+  --renew       make each certificate of DIRECTORY anew that ends within DAYS (default 30), with the
+                same name, roles and storage, and a new key; print the NAME of each. Revoked ones
+                are left alone. Exit code 3 when the CA itself ends within DAYS: nothing renews it
   --revoke      add the certificates NAME.pem to DIRECTORY/crl.pem, the list of revoked ones for
                 [tls] crl: copy it to all nodes, which heed it within two seconds
 
@@ -93,25 +97,77 @@ revoke() {
   mv "$scratch/crl.pem" "$directory/crl.pem"
 }
 
+# Whether the certificate of file $1 ends within $within days.
+ends_soon() {
+  ! openssl x509 -in "$1" -noout -checkend "$((within * 86400))" >/dev/null
+}
+
+# NAME=ROLE,... as make_certificate() takes it, from the names that it has put into file $1.
+roles_in() {
+  openssl x509 -in "$1" -noout -ext subjectAltName | tr ',' '\n' |
+    sed -n 's/^ *URI:ecpipe:role:/,/p; s/^ *URI:ecpipe:storage:/,storage:/p' | tr -d '\n' | cut -c2-
+}
+
+is_revoked() {
+  local serial
+  [[ -e $directory/revoked.txt ]] || return 1
+  serial=$(openssl x509 -in "$1" -noout -serial)
+  grep -q "^R.*[[:space:]]${serial#serial=}[[:space:]]" "$directory/revoked.txt"
+}
+
+renew() {
+  local file name roles
+  [[ -e $directory/ca.pem && -e $directory/ca.key ]] || die "there is no CA in $directory"
+  for file in "$directory"/*.pem; do
+    name=$(basename "$file" .pem)
+    [[ $name != ca && $name != crl ]] || continue
+    roles=$(roles_in "$file") || die "$file is no certificate"
+    [[ $roles ]] || die "$file names no role: $name is not of this command's making"
+    if ends_soon "$file" && ! is_revoked "$file"; then
+      make_certificate "$name" "$roles"
+      echo "$name"
+    fi
+  done
+  if ends_soon "$directory/ca.pem"; then
+    echo "make-certs: the CA itself ends within $within days: make a new one in another" \
+      "directory, and put both CAs into the files that [tls] ca names before the first" \
+      "certificate of it" >&2
+    exit 3
+  fi
+}
+
+is_number() {
+  [[ $2 =~ ^[1-9][0-9]{0,4}$ ]] && return
+  echo "make-certs: $1 takes days, from 1 to 99999" >&2
+  exit 2
+}
+
 main() {
   days=90
-  local revoking=
-  case ${1:-} in
-    -h | --help) usage && exit 0 ;;
-    --revoke) revoking=yes && shift ;;
-    --days) days=${2:?--days needs a number} && shift 2 ;;
-  esac
-  [[ $# -ge 2 ]] || { usage >&2 && exit 2; }
+  within=30
+  local command=make least=2
+  while [[ ${1:-} == -* ]]; do
+    case $1 in
+      -h | --help) usage && exit 0 ;;
+      --renew) command=renew least=1 && shift ;;
+      --revoke) command=revoke && shift ;;
+      --days) is_number "$1" "${2:-}" && days=$2 && shift 2 ;;
+      --within) is_number "$1" "${2:-}" && within=$2 && shift 2 ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+  done
+  [[ $# -ge $least && ($command != renew || $# -eq 1) ]] || { usage >&2 && exit 2; }
   command -v openssl >/dev/null || die "openssl is not installed: deploy/install-deps.sh run"
   directory=$1
   shift
   umask 077
+  [[ $command == make ]] || [[ -d $directory ]] || die "there is no directory $directory"
   mkdir -p "$directory"
   # In the same directory, so that each file can be put in place by renaming it.
   scratch=$(mktemp -d "$directory/.make-certs-XXXXXX")
   trap 'rm -rf "$scratch"' EXIT
-  if [[ $revoking ]]; then
-    revoke "$@"
+  if [[ $command != make ]]; then
+    "$command" "$@"
     return
   fi
   [[ -e $directory/ca.pem && -e $directory/ca.key ]] || make_ca

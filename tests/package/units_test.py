@@ -65,7 +65,11 @@ class Units(unittest.TestCase):
             for drop_in in UNITS.glob("*.conf"):
                 if drop_in.name != "backoff.conf":
                     shutil.copy(drop_in, drop_ins)
-            files = sorted(Path(folder).glob("*.service"))
+            for sample in (UNITS / "certs").iterdir():
+                text = re.sub(r"^ExecStart=(-?).*", r"ExecStart=\1/bin/true", sample.read_text(),
+                              flags=re.MULTILINE)
+                Path(folder, sample.name).write_text(text)
+            files = sorted([*Path(folder).glob("*.service"), *Path(folder).glob("*.timer")])
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", *files],
                                   capture_output=True, text=True, timeout=SECONDS)
             said = [line for line in done.stderr.splitlines() if folder in line
