@@ -137,8 +137,8 @@ renew() {
 }
 
 is_number() {
-  [[ $2 =~ ^[1-9][0-9]{0,4}$ ]] && return
-  echo "make-certs: $1 takes days, from 1 to 99999" >&2
+  [[ $2 =~ ^-?[0-9]{1,5}$ ]] && return
+  echo "make-certs: $1 takes a number of days" >&2
   exit 2
 }
 

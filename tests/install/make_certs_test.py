@@ -83,9 +83,9 @@ class MakeCerts(unittest.TestCase):
                 (["--renew", str(self.folder)], "other.pem is no certificate"),
                 (["--renew", str(self.folder / "none")], "there is no directory"),
                 (["--renew", str(self.folder), "node-1"], "Usage:"),
-                (["--renew", "--within", "soon", str(self.folder)], "--within takes days"),
-                (["--days", "0", str(self.folder), "a=helper"], "--days takes days"),
-                (["--days"], "--days takes days"), (["--what"], "Usage:"), ([], "Usage:")):
+                (["--renew", "--within", "soon", str(self.folder)], "--within takes a number"),
+                (["--days", "1.5", str(self.folder), "a=helper"], "--days takes a number"),
+                (["--days"], "--days takes a number"), (["--what"], "Usage:"), ([], "Usage:")):
             with self.subTest(arguments):
                 done = self.call(*arguments)
                 self.assertNotEqual(done.returncode, 0)

@@ -199,6 +199,7 @@ void CoordinatorClient::Register() {
 }
 
 void CoordinatorClient::Heartbeat() {
+  if (options_.tls != nullptr) options_.tls->LookAtFiles();
   const Pulse pulse = options_.pulse();
   v1::HeartbeatRequest request;
   request.set_node_id(options_.node.node_id());

@@ -22,6 +22,7 @@
 
 #include "base/process/log.h"
 #include "base/status.h"
+#include "net/tls/expiry.h"
 
 namespace ecpipe {
 namespace {
@@ -339,23 +340,6 @@ absl::Status CheckKeyMode(const std::string& path) {
       ": others than its owner and group may open it, or its group may write it; chmod 640 or 600");
 }
 
-int64_t ExpiryOf(const X509* certificate) {
-  std::tm utc{};
-  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &utc) != 1) return 0;
-  return ::timegm(&utc);
-}
-
-// Of the certificate and of the CAs that it trusts.
-int64_t FirstExpiry(SSL_CTX* context) {
-  int64_t first = ExpiryOf(SSL_CTX_get0_certificate(context));
-  const STACK_OF(X509_OBJECT)* trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
-  for (int i = 0; i < sk_X509_OBJECT_num(trusted); ++i) {
-    const X509* ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(trusted, i));
-    if (ca != nullptr) first = std::min(first, ExpiryOf(ca));
-  }
-  return first;
-}
-
 // Without a node it is the accepting end.
 std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, const Crls* crls,
                                         std::shared_ptr<const void> owner, int fd,
@@ -420,7 +404,8 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const
   if (SSL_CTX_check_private_key(ssl) != 1) {
     return bad("the key " + files.key + " with the certificate " + files.certificate);
   }
-  loaded->expiry_unix_seconds = FirstExpiry(ssl);
+  loaded->expiry_unix_seconds =
+      FirstExpiry(SSL_CTX_get0_certificate(ssl), SSL_CTX_get_cert_store(ssl));
   return loaded;
 }
 
@@ -441,8 +426,18 @@ std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
   const TimePoint now = Clock::System().Now();
   if (now < next_look_) return loaded_;
   next_look_ = now + kLookEvery;
+  TakeUpNewFiles();
+  const int64_t end = loaded_->expiry_unix_seconds;
+  if (const auto days = warnings_.Due(end, Clock::System().UnixMillis() / 1000)) {
+    Log(LogLevel::kWarning, "tls.certificate_ends",
+        {{"certificate", files_.certificate}, {"ca", files_.ca}, {"days", std::to_string(*days)}});
+  }
+  return loaded_;
+}
+
+void TlsContext::TakeUpNewFiles() {
   const std::string stamp = StampOf(files_);
-  if (stamp == loaded_->stamp || stamp == refused_stamp_) return loaded_;
+  if (stamp == loaded_->stamp || stamp == refused_stamp_) return;
   absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_);
   if (loaded.ok()) {
     loaded_ = *std::move(loaded);
@@ -451,7 +446,6 @@ std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
     refused_stamp_ = stamp;
     Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});
   }
-  return loaded_;
 }
 
 bool TlsContext::Revoked(const std::string& pem) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "net/tls/expiry.h"
 #include "net/tls/peer_identity.h"
 #include "net/tls/tls_files.h"
 
@@ -63,7 +64,7 @@ class TlsSession {
 
 // A process's own certificate and the CA that it trusts. When a session begins, and at most once a
 // second, the files are checked for changes: new files are used from then on; bad ones are logged,
-// and the ones before stay in use. Thread-safe.
+// and the ones before stay in use. That these end is logged 30, 7 and 1 days before. Thread-safe.
 class TlsContext {
  public:
   // INVALID_ARGUMENT, naming the file: it cannot be used, or the key does not fit the certificate.
@@ -80,6 +81,9 @@ class TlsContext {
   // demand one of the CA, of any role, from its peers. This object must outlive `server`.
   void Configure(ssl_ctx_st* server);
 
+  // Checks the files though no session begins: for a process that has the same ones for days.
+  void LookAtFiles() { Current(); }
+
   // When the first of this process's certificate and its CA's ends, in Unix seconds.
   int64_t ExpiryUnixSeconds();
   // Whether a peer's certificate, as PEM, is on a list of revoked ones. For the control plane,
@@ -94,6 +98,7 @@ class TlsContext {
   explicit TlsContext(const TlsFiles& files, std::shared_ptr<const Loaded> loaded);
   static absl::StatusOr<std::shared_ptr<const Loaded>> Load(const TlsFiles& files);
   std::shared_ptr<const Loaded> Current();
+  void TakeUpNewFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static int UseCurrentFiles(ssl_st* connection, void* context);
 
   const TlsFiles files_;
@@ -102,6 +107,7 @@ class TlsContext {
   std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(mutex_);
   std::string refused_stamp_ ABSL_GUARDED_BY(mutex_);  // of files that could not be used
   TimePoint next_look_ ABSL_GUARDED_BY(mutex_){};
+  ExpiryWarnings warnings_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ecpipe

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 class TlsTest : public TcpTransportTest {
  protected:
@@ -163,6 +164,19 @@ TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
   StartServer({});
   EXPECT_TRUE(Try(mine.Context("fresh")).ok());
   ExpectRefusedByPeer(Try(mine.Context("old")));
+}
+
+TEST_F(TlsTest, ACertificateThatEndsSoonIsLoggedOnce) {
+  const TestCertificates mine("fresh=requestor");
+  mine.Make("short=requestor", "--days 5");
+  testing::internal::CaptureStderr();
+  for (const char* name : {"fresh", "short"}) {
+    const auto context = mine.Context(name);
+    for (int i = 0; i < 3; ++i) context->LookAtFiles();
+  }
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      MatchesRegex(".* WARNING tls.certificate_ends certificate=.*short.pem ca=.* days=5\n"));
 }
 
 TEST_F(TlsTest, PlainTcpIsRefused) {
