@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// When certificates end, and when a daemon warns of it: 30, 7 and 1 days before, and at the end.
+// When a daemon warns that its certificate ends: 30, 7 and 1 days before, and when it has ended.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-struct x509_st;
-struct x509_store_st;
-
 namespace ecpipe {
-
-// When the first of a certificate and of the CAs in `trusted` ends, in Unix seconds. OpenSSL's X509
-// and X509_STORE.
-int64_t FirstExpiry(const x509_st* certificate, x509_store_st* trusted);
 
 // Not thread-safe.
 class ExpiryWarnings {

@@ -8,7 +8,6 @@
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,7 +21,6 @@
 
 #include "base/process/log.h"
 #include "base/status.h"
-#include "net/tls/expiry.h"
 
 namespace ecpipe {
 namespace {
@@ -316,28 +314,21 @@ struct TlsContext::Loaded {
 
 namespace {
 
-// Changes when a file is written or replaced.
-std::string StampOf(const TlsFiles& files) {
-  std::string stamp;
-  for (const std::string& path : {files.ca, files.certificate, files.key, files.crl}) {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0) info = {};
-    for (const int64_t part : {static_cast<int64_t>(info.st_ino), int64_t{info.st_size},
-                               int64_t{info.st_mtim.tv_sec}, int64_t{info.st_mtim.tv_nsec}}) {
-      stamp += std::to_string(part) + " ";
-    }
-  }
-  return stamp;
+int64_t ExpiryOf(const X509* certificate) {
+  std::tm utc{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &utc) != 1) return 0;
+  return ::timegm(&utc);
 }
 
-// Whoever has the key can be this node.
-absl::Status CheckKeyMode(const std::string& path) {
-  struct stat info{};
-  if (::stat(path.c_str(), &info) != 0) return absl::OkStatus();  // reading it says why
-  if ((info.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "TLS: cannot use the key file " + path +
-      ": others than its owner and group may open it, or its group may write it; chmod 640 or 600");
+// Of the certificate and of the CAs that it trusts.
+int64_t FirstExpiry(SSL_CTX* context) {
+  int64_t first = ExpiryOf(SSL_CTX_get0_certificate(context));
+  const STACK_OF(X509_OBJECT)* trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+  for (int i = 0; i < sk_X509_OBJECT_num(trusted); ++i) {
+    const X509* ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(trusted, i));
+    if (ca != nullptr) first = std::min(first, ExpiryOf(ca));
+  }
+  return first;
 }
 
 // Without a node it is the accepting end.
@@ -404,8 +395,7 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const
   if (SSL_CTX_check_private_key(ssl) != 1) {
     return bad("the key " + files.key + " with the certificate " + files.certificate);
   }
-  loaded->expiry_unix_seconds =
-      FirstExpiry(SSL_CTX_get0_certificate(ssl), SSL_CTX_get_cert_store(ssl));
+  loaded->expiry_unix_seconds = FirstExpiry(ssl);
   return loaded;
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tls/tls_files.h"
 
+#include <sys/stat.h>
+
+#include <cstdint>
+
 namespace ecpipe {
 
 absl::Status CheckComplete(const TlsFiles& files) {
@@ -10,6 +14,28 @@ absl::Status CheckComplete(const TlsFiles& files) {
   return absl::InvalidArgumentError(
       "TLS needs three files: the CA's certificate (ca), this process's certificate (certificate) "
       "and its key (key); give all three, or none to run without TLS");
+}
+
+std::string StampOf(const TlsFiles& files) {
+  std::string stamp;
+  for (const std::string& path : {files.ca, files.certificate, files.key, files.crl}) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) info = {};
+    for (const int64_t part : {static_cast<int64_t>(info.st_ino), int64_t{info.st_size},
+                               int64_t{info.st_mtim.tv_sec}, int64_t{info.st_mtim.tv_nsec}}) {
+      stamp += std::to_string(part) + " ";
+    }
+  }
+  return stamp;
+}
+
+absl::Status CheckKeyMode(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return absl::OkStatus();  // reading it says why
+  if ((info.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "TLS: cannot use the key file " + path +
+      ": others than its owner and group may open it, or its group may write it; chmod 640 or 600");
 }
 
 }  // namespace ecpipe

@@ -22,6 +22,13 @@ struct TlsFiles {
 // INVALID_ARGUMENT when one or two of the three are set.
 absl::Status CheckComplete(const TlsFiles& files);
 
+// Changes when one of the files is written or replaced.
+std::string StampOf(const TlsFiles& files);
+
+// INVALID_ARGUMENT when others than the owner and the group may open the key, or the group may
+// write it: whoever has the key can be this node.
+absl::Status CheckKeyMode(const std::string& path);
+
 // The section [tls] of a daemon's configuration.
 TlsFiles ReadTlsFiles(Config& config);
 
