@@ -27,12 +27,12 @@ class Unavailable(Exception):
     """This cannot be had here, through no fault of what is tested."""
 
 
-def require(*tools: str) -> None:
+def require(*tools: str, group: str = "package") -> None:
     if os.geteuid() != 0:
         raise Unavailable("needs root, for a Debian in a folder")
     for tool in tools:
         if shutil.which(tool, path=f"{os.environ['PATH']}:{PATH}") is None:
-            raise Unavailable(f"no {tool} here (deploy/install-deps.sh package installs it)")
+            raise Unavailable(f"no {tool} here (deploy/install-deps.sh {group} installs it)")
 
 
 def mirror() -> str:
