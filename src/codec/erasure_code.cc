@@ -135,19 +135,12 @@ std::string Joined(const Texts& texts, const char* separator) {
   return joined;
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::string own_name, NameOfHdfsPolicy(name));
-  ECPIPE_ASSIGN_OR_RETURN(const ParsedName parsed, Parse(own_name));
+absl::Status NoSuchCode(const std::string& name, const std::string& family_name) {
   std::vector<std::string> known;
   std::string forms;
   for (const Family& family : Families()) {
     if (known.empty() || known.back() != family.name) known.push_back(family.name);
-    if (parsed.family != family.name) continue;
-    if (parsed.parameters.size() == family.parameters.size()) {
-      return family.create(parsed.parameters);
-    }
+    if (family_name != family.name) continue;
     forms += (forms.empty() ? "" : " or ") + std::string(family.name) + "(" +
              Joined(family.parameters, ",") + ")";
   }
@@ -155,8 +148,21 @@ absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::
     return absl::InvalidArgumentError("'" + name +
                                       "' has the wrong number of parameters; the form is " + forms);
   }
-  return absl::InvalidArgumentError("'" + name + "': unknown code family '" + parsed.family +
+  return absl::InvalidArgumentError("'" + name + "': unknown code family '" + family_name +
                                     "'; known are " + Joined(known, ", "));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const ErasureCode>> CreateErasureCode(const std::string& name) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::string own_name, NameOfHdfsPolicy(name));
+  ECPIPE_ASSIGN_OR_RETURN(const ParsedName parsed, Parse(own_name));
+  for (const Family& family : Families()) {
+    if (parsed.family == family.name && parsed.parameters.size() == family.parameters.size()) {
+      return family.create(parsed.parameters);
+    }
+  }
+  return NoSuchCode(name, parsed.family);
 }
 
 }  // namespace ecpipe

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,58 +16,10 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "base/wakeup.h"
+#include "net/host_lookups.h"
 #include "net/tcp_socket.h"
 
 namespace ecpipe {
-
-// Looks names of hosts up. A name server that does not answer holds its caller up for half a minute
-// and more, and nothing can interrupt that: so threads of its own ask, a few at once. Thread-safe.
-// If it is destroyed while a look-up hangs, the thread is left to itself.
-class HostLookups {
- private:
-  struct State;
-
- public:
-  // Numeric, in the order in which they should be tried.
-  using Addresses = std::vector<std::string>;
-  // Called by the threads; may block. Used until the last look-up has come back.
-  using Resolver = std::function<absl::StatusOr<Addresses>(const std::string& host)>;
-
-  static constexpr size_t kMaxThreads = 4;
-  static constexpr size_t kMaxHosts =
-      10'000;  // as many as nodes; beyond it the oldest is forgotten
-  // What is older is used, too, and looked up anew meanwhile.
-  static constexpr Duration kFresh = std::chrono::seconds(30);
-
-  // Null: the system's resolver.
-  explicit HostLookups(Resolver resolver = nullptr);
-  // For all that a process dials; never destroyed.
-  static HostLookups& OfThisProcess();
-
-  // A look-up that was begun. Thread-safe.
-  class Lookup {
-   public:
-    // Readable once the result is there.
-    int fd() const { return done_.fd(); }
-    // Nothing: not yet.
-    std::optional<absl::StatusOr<Addresses>> Result();
-
-   private:
-    friend class HostLookups;
-    friend struct HostLookups::State;
-    std::shared_ptr<State> state_;                     // shared with the threads
-    std::optional<absl::StatusOr<Addresses>> result_;  // guarded by the state's mutex
-    Wakeup done_;
-  };
-  // Done at once for a numeric address, and for a name that is known.
-  std::shared_ptr<Lookup> Begin(const std::string& host);
-
- private:
-  static void Work(const std::shared_ptr<State>& shared);
-
-  const std::shared_ptr<State> state_;  // shared with the threads, which may outlive this
-};
 
 // One connection that is being made. Used by one thread at a time.
 class Dialler {
@@ -76,17 +27,24 @@ class Dialler {
   // An address that has not answered by then has company from the next one.
   static constexpr Duration kTurn = std::chrono::milliseconds(250);
   // For the look-up. Connections are given up by whoever waits for them.
-  static constexpr Duration kLookupPatience = std::chrono::seconds(5);
+  static constexpr Duration kLookupPatience = HostLookups::kPatience;
 
   // Never blocks. An error is that of Step().
   static absl::StatusOr<Dialler> Begin(const HostPort& address,
                                        HostLookups* lookups = &HostLookups::OfThisProcess());
+
+  // Begins, and waits for the connected socket. DEADLINE_EXCEEDED: there is none by then; the text
+  // says what was waited for. Other errors as of Step().
+  static absl::StatusOr<UniqueFd> Connect(const HostPort& address, TimePoint deadline,
+                                          HostLookups* lookups = &HostLookups::OfThisProcess());
 
   // The connected socket, with TCP_NODELAY; not valid: not yet. UNAVAILABLE, DEADLINE_EXCEEDED: the
   // name has no address, or none of them takes the connection; the error is that of the last one.
   absl::StatusOr<UniqueFd> Step();
   // When it is ready, Step() has something to do.
   pollfd poll_fd() const;
+  // For who waits no longer: what has not come.
+  absl::Status NoAnswer() const;
 
  private:
   explicit Dialler(const HostPort& address) : address_(address) {}

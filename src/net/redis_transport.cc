@@ -14,6 +14,7 @@
 #include "base/bytes/crc32c.h"
 #include "base/bytes/hex.h"
 #include "base/status.h"
+#include "net/dialler.h"
 #include "net/tcp_socket.h"
 
 namespace ecpipe {
@@ -39,7 +40,7 @@ std::string MillisText(Duration duration) {
 // hiredis, loaded when a stream first goes over redis: who links the requestor library and never
 // does that need not have it. It is the version whose headers this file was compiled with.
 struct Hiredis {
-  decltype(&redisConnectNonBlock) connect = nullptr;
+  decltype(&redisConnectFd) connect = nullptr;
   decltype(&redisFree) free = nullptr;
   decltype(&redisFormatCommandArgv) format = nullptr;
   decltype(&redisFreeCommand) free_command = nullptr;
@@ -57,7 +58,7 @@ bool Find(void* library, const char* name, Function* function) {
 absl::StatusOr<Hiredis> LoadHiredis() {
   Hiredis hiredis;
   void* const library = dlopen(ECPIPE_HIREDIS, RTLD_NOW | RTLD_LOCAL);
-  if (library != nullptr && Find(library, "redisConnectNonBlock", &hiredis.connect) &&
+  if (library != nullptr && Find(library, "redisConnectFd", &hiredis.connect) &&
       Find(library, "redisFree", &hiredis.free) &&
       Find(library, "redisFormatCommandArgv", &hiredis.format) &&
       Find(library, "redisFreeCommand", &hiredis.free_command) &&
@@ -84,20 +85,21 @@ struct FreeReply {
 };
 using ReplyPtr = std::unique_ptr<redisReply, FreeReply>;
 
-// One non-blocking connection: commands are queued, replies come in order.
+// One non-blocking connection: commands are queued, also before it stands; replies come in order.
 class RedisConnection {
  public:
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const std::string& address) {
     ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
     const absl::StatusOr<Hiredis>& hiredis = LoadedHiredis();
     if (!hiredis.ok()) return hiredis.status();
-    redisContext* context = hiredis->connect(host_port.host.c_str(), host_port.port);
-    if (context == nullptr) return absl::ResourceExhaustedError("redis: out of memory");
-    std::unique_ptr<RedisConnection> connection(new RedisConnection(*hiredis, context, address));
-    if (context->err != 0) return connection->Error();
-    return connection;
+    absl::StatusOr<Dialler> dialler = Dialler::Begin(host_port);
+    if (!dialler.ok()) return Annotate(dialler.status(), "redis at " + address);
+    return std::unique_ptr<RedisConnection>(
+        new RedisConnection(*hiredis, *std::move(dialler), address));
   }
-  ~RedisConnection() { hiredis_.free(context_); }
+  ~RedisConnection() {
+    if (context_ != nullptr) hiredis_.free(context_);
+  }
 
   absl::Status Append(std::initializer_list<std::string_view> words) {
     std::vector<const char*> arguments;
@@ -127,7 +129,8 @@ class RedisConnection {
   // Writes what is queued as far as that goes without blocking. Not by redisBufferWrite: that
   // raises SIGPIPE, which ends a process that has linked the requestor library.
   absl::Status Flush() {
-    while (!unsent_.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(const bool connected, Connected());
+    while (connected && !unsent_.empty()) {
       const ssize_t sent = ::send(context_->fd, unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
       if (sent < 0) {
         if (errno == EINTR) continue;
@@ -143,6 +146,7 @@ class RedisConnection {
   // The next reply; null when none has come yet.
   absl::StatusOr<ReplyPtr> TryReply() {
     ECPIPE_RETURN_IF_ERROR(Flush());
+    if (context_ == nullptr) return nullptr;
     void* reply = nullptr;
     while (true) {
       if (hiredis_.next_reply(context_, &reply) != REDIS_OK) return Error();
@@ -162,19 +166,33 @@ class RedisConnection {
   }
 
   pollfd poll_fd() const {
+    if (context_ == nullptr) return dialler_.poll_fd();
     return {context_->fd, static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
   }
+  bool all_written() const { return unsent_.empty(); }
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  RedisConnection(const Hiredis& hiredis, redisContext* context, const std::string& address)
-      : hiredis_(hiredis), context_(context), address_(address) {}
+  RedisConnection(const Hiredis& hiredis, Dialler dialler, const std::string& address)
+      : hiredis_(hiredis), dialler_(std::move(dialler)), address_(address) {}
+  absl::StatusOr<bool> Connected() {
+    if (context_ != nullptr) return true;
+    absl::StatusOr<UniqueFd> fd = dialler_.Step();
+    if (!fd.ok()) return Annotate(fd.status(), "redis at " + address_);
+    if (!fd->valid()) return false;
+    context_ = hiredis_.connect(fd->get());
+    if (context_ == nullptr) return absl::ResourceExhaustedError("redis: out of memory");
+    fd->release();
+    context_->flags &= ~REDIS_BLOCK;  // hiredis takes any other socket for a blocking one
+    return true;
+  }
   absl::Status Error() const {
     return absl::UnavailableError("redis at " + address_ + ": " + context_->errstr);
   }
 
   const Hiredis& hiredis_;
-  redisContext* const context_;
+  Dialler dialler_;                  // until there is a context
+  redisContext* context_ = nullptr;  // has the socket
   const std::string address_;
   std::string unsent_;  // the rest of the commands that are not written yet
   uint64_t bytes_read_ = 0;
@@ -316,7 +334,8 @@ class RedisSender : public SliceSender {
   }
 
   pollfd poll_fd() const override {
-    return waiting_for_credit_ ? credits_->poll_fd() : data_->poll_fd();
+    const bool for_credit = waiting_for_credit_ && data_->all_written();
+    return for_credit ? credits_->poll_fd() : data_->poll_fd();
   }
   uint64_t bytes_sent() const override { return bytes_sent_; }
   // Which of the two links, to the server or from it, was the slow one cannot be told.

@@ -12,9 +12,10 @@
 #include <charconv>
 #include <iterator>
 #include <memory>
-#include <set>
 
+#include "base/clock.h"
 #include "base/status.h"
+#include "net/host_lookups.h"
 
 namespace ecpipe {
 namespace {
@@ -24,17 +25,24 @@ struct FreeAddrinfo {
 };
 using AddrinfoPtr = std::unique_ptr<addrinfo, FreeAddrinfo>;
 
-absl::StatusOr<AddrinfoPtr> Resolve(const HostPort& address, int flags) {
+// Of a numeric address: asks nobody.
+absl::StatusOr<AddrinfoPtr> SocketAddress(const HostPort& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int error =
       ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (error != 0) {
-    return absl::UnavailableError("resolve " + address.host + ": " + ::gai_strerror(error));
+    return absl::UnavailableError(address.host +
+                                  " is no numeric address: " + ::gai_strerror(error));
   }
   return AddrinfoPtr(found);
+}
+
+absl::StatusOr<HostLookups::Addresses> OwnAddresses(const std::string& host) {
+  return HostLookups::OfThisProcess().Begin(host)->Await(Clock::System().Now() +
+                                                         HostLookups::kPatience);
 }
 
 // No brackets, blanks or control characters: at a NUL the resolver would see the end of the name.
@@ -50,52 +58,32 @@ void SetNoDelay(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// `error`: of the system, if it fails.
-absl::StatusOr<UniqueFd> ListenOn(const addrinfo& info, const HostPort& address, int* error) {
+// `address` is numeric. `error`: of the system, if it fails.
+absl::StatusOr<UniqueFd> ListenOn(const HostPort& address, int* error) {
   const auto failed = [error](const std::string& what) {
     *error = errno;
     return ErrnoStatus(*error, what);
   };
-  UniqueFd fd(::socket(info.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr info, SocketAddress(address));
+  UniqueFd fd(::socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return failed("socket");
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const std::string where = "listen on " + FormatHostPort(address);
-  if (::bind(fd.get(), info.ai_addr, info.ai_addrlen) != 0) return failed(where);
+  if (::bind(fd.get(), info->ai_addr, info->ai_addrlen) != 0) return failed(where);
   constexpr int kBacklog = 512;  // a full-node recovery opens hundreds of streams at once
   if (::listen(fd.get(), kBacklog) != 0) return failed(where);
   return fd;
 }
 
-void SetPort(int port, sockaddr* address) {
-  const uint16_t in_network_order = htons(static_cast<uint16_t>(port));
-  if (address->sa_family == AF_INET) {
-    reinterpret_cast<sockaddr_in*>(address)->sin_port = in_network_order;
-  } else if (address->sa_family == AF_INET6) {
-    reinterpret_cast<sockaddr_in6*>(address)->sin6_port = in_network_order;
-  }
-}
-
-absl::StatusOr<std::string> NumericHostOf(const addrinfo& info) {
-  char numeric[NI_MAXHOST];
-  const int error = ::getnameinfo(info.ai_addr, info.ai_addrlen, numeric, sizeof numeric, nullptr,
-                                  0, NI_NUMERICHOST);
-  if (error != 0) return absl::InternalError(std::string("getnameinfo: ") + ::gai_strerror(error));
-  return std::string(numeric);
-}
-
 absl::StatusOr<std::vector<UniqueFd>> TryListenOnAll(const HostPort& address) {
-  ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr all, Resolve(address, AI_PASSIVE));
+  ECPIPE_ASSIGN_OR_RETURN(const HostLookups::Addresses all, OwnAddresses(address.host));
   std::vector<UniqueFd> listeners;
-  std::set<std::string> seen;  // two lines of /etc/hosts may name one address
   absl::Status left_out;
   int port = address.port;
-  for (const addrinfo* info = all.get(); info != nullptr; info = info->ai_next) {
-    ECPIPE_ASSIGN_OR_RETURN(const std::string numeric, NumericHostOf(*info));
-    if (!seen.insert(numeric).second) continue;
-    SetPort(port, info->ai_addr);
+  for (const std::string& numeric : all) {
     int error = 0;
-    absl::StatusOr<UniqueFd> listener = ListenOn(*info, {numeric, port}, &error);
+    absl::StatusOr<UniqueFd> listener = ListenOn({numeric, port}, &error);
     // The host has no such address, or does not speak that protocol.
     if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT) {
       left_out = listener.status();
@@ -183,13 +171,8 @@ bool IsWildcard(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
 }
 
-absl::StatusOr<std::string> NumericHost(const std::string& host) {
-  ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr info, Resolve({host, 0}, AI_PASSIVE));
-  return NumericHostOf(*info);
-}
-
 absl::StatusOr<UniqueFd> StartConnect(const HostPort& address) {
-  ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr info, Resolve(address, 0));
+  ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr info, SocketAddress(address));
   UniqueFd fd(::socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoStatus(errno, "socket");
   SetNoDelay(fd.get());
@@ -207,9 +190,9 @@ absl::Status ConnectResult(int fd, const std::string& address) {
 }
 
 absl::StatusOr<UniqueFd> Listen(const HostPort& address) {
-  ECPIPE_ASSIGN_OR_RETURN(const AddrinfoPtr info, Resolve(address, AI_PASSIVE));
+  ECPIPE_ASSIGN_OR_RETURN(const HostLookups::Addresses all, OwnAddresses(address.host));
   int error = 0;
-  return ListenOn(*info, address, &error);
+  return ListenOn({all.front(), address.port}, &error);
 }
 
 absl::StatusOr<std::vector<UniqueFd>> ListenOnAll(const HostPort& address) {

@@ -34,17 +34,15 @@ absl::Status CheckListenAddress(const std::string& address, bool allowed);
 
 // True for 0.0.0.0 and ::, which stand for every address of a host.
 bool IsWildcard(const std::string& host);
-// The numeric address that a listening socket on this host would get. UNAVAILABLE: the host cannot
-// be resolved. May ask a name server.
-absl::StatusOr<std::string> NumericHost(const std::string& host);
 
-// Resolves the host and starts a non-blocking connect. The result may still be connecting: poll it
-// for POLLOUT, then ask ConnectResult. TCP_NODELAY is set.
+// Starts a non-blocking connect to a numeric address; net/dialler.h connects to names. The result
+// may still be connecting: poll it for POLLOUT, then ask ConnectResult. TCP_NODELAY is set.
 absl::StatusOr<UniqueFd> StartConnect(const HostPort& address);
 // OK, or why the connect failed. Valid once the socket is writable.
 absl::Status ConnectResult(int fd, const std::string& address);
 
-// A non-blocking listening socket; port 0 picks a free one.
+// A non-blocking listening socket; port 0 picks a free one. Waits for the name server, if the host
+// is a name, as long as HostLookups::kPatience.
 absl::StatusOr<UniqueFd> Listen(const HostPort& address);
 // The same for each address that the host stands for, all with one port: "localhost" may be ::1 and
 // 127.0.0.1. Addresses that this host does not have are left out, unless it has none of them.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The image of deploy/containers is built of this build's packages over a clean Debian 12, and
-compose.yaml runs a cluster of it that repairs a block. The containers' storage is the test's own."""
+compose.yaml runs a cluster of it that repairs a block. The storage is the test's own."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -172,6 +173,12 @@ double Config::Seconds(const std::string& key, double fallback, double most) {
   state_->Fail(*node, key + " must be a number of seconds from 0.001 to " +
                           std::to_string(static_cast<int64_t>(most)));
   return fallback;
+}
+
+double Config::Rate(const std::string& key, int64_t fallback_mbit) {
+  constexpr int64_t kFastestMbit = 10'000'000;
+  const int64_t least = std::min<int64_t>(1, fallback_mbit);
+  return 1e6 / 8 * static_cast<double>(Integer(key, fallback_mbit, least, kFastestMbit));
 }
 
 bool Config::Bool(const std::string& key, bool fallback) {

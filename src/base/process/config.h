@@ -36,6 +36,9 @@ class Config {
   uint64_t Size(const std::string& key, uint64_t fallback, uint64_t least, uint64_t most);
   // Seconds, integer or fraction, at least 0.001.
   double Seconds(const std::string& key, double fallback, double most);
+  // Bytes a second, from megabits in the file. A fallback of 0 stands for no limit, and may be
+  // given.
+  double Rate(const std::string& key, int64_t fallback_mbit);
   bool Bool(const std::string& key, bool fallback);
 
   // Records that the value of a key is unacceptable for a reason that only the caller knows.

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <netdb.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -40,21 +39,6 @@ std::optional<std::string> BytesOf(const sockaddr* address) {
   char text[INET_ADDRSTRLEN] = "";
   ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text, sizeof text);
   return BytesOfNumeric(text);
-}
-
-// All addresses of a host; none if nobody knows it.
-std::vector<std::string> Addresses(const std::string& host) {
-  if (std::optional<std::string> numeric = BytesOfNumeric(host)) return {*numeric};
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  std::vector<std::string> addresses;
-  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return addresses;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
-  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
-    if (const auto bytes = BytesOf(info->ai_addr)) addresses.push_back(*bytes);
-  }
-  return addresses;
 }
 
 bool IsOfThisHost(const std::string& address) {
@@ -95,8 +79,9 @@ bool SameBits(const std::string& a, const std::string& b, int bits) {
 
 }  // namespace
 
-absl::StatusOr<AddressRule> AddressRule::Create(const std::vector<std::string>& allowed) {
-  AddressRule rule;
+absl::StatusOr<AddressRule> AddressRule::Create(const std::vector<std::string>& allowed,
+                                                HostLookups* lookups) {
+  AddressRule rule(lookups);
   for (const std::string& text : allowed) {
     const size_t slash = text.find('/');
     if (slash == std::string::npos) {
@@ -117,26 +102,36 @@ absl::StatusOr<AddressRule> AddressRule::Create(const std::vector<std::string>& 
   return rule;
 }
 
-bool AddressRule::Allows(const std::string& host, const std::vector<std::string>& addresses) const {
-  if (std::find(hosts_.begin(), hosts_.end(), host) != hosts_.end()) return true;
+bool AddressRule::AllowsHost(const std::string& host) const {
+  return std::find(hosts_.begin(), hosts_.end(), host) != hosts_.end();
+}
+
+bool AddressRule::AllowsAddress(const std::string& bytes) const {
   return std::any_of(networks_.begin(), networks_.end(), [&](const Network& network) {
-    return std::any_of(addresses.begin(), addresses.end(), [&](const std::string& address) {
-      return SameBits(address, network.bytes, network.prefix_bits);
-    });
+    return SameBits(bytes, network.bytes, network.prefix_bits);
   });
 }
 
-absl::Status AddressRule::Check(const NodeRecord& node, const std::string& peer) const {
+absl::Status AddressRule::Check(const NodeRecord& node, const std::string& peer,
+                                TimePoint deadline) const {
   const std::optional<std::string> caller = BytesOfPeer(peer);
   const bool here = caller && IsOfThisHost(*caller);
   for (const std::string& text : {node.control_address, node.data_address, node.redis_address}) {
     const absl::StatusOr<HostPort> address = ParseHostPort(text);
     if (!address.ok()) continue;  // refused elsewhere, or there is none
-    const std::vector<std::string> addresses = Addresses(address->host);
+    if (AllowsHost(address->host)) continue;
+    const auto found = lookups_->Begin(address->host)->Await(deadline);
+    if (absl::IsDeadlineExceeded(found.status()) || absl::IsResourceExhausted(found.status())) {
+      return absl::UnavailableError("address " + text + " of node " + node.node_id +
+                                    " cannot be checked: " + std::string(found.status().message()));
+    }
+    // A name that nobody knows leads nowhere.
+    const HostLookups::Addresses addresses = found.ok() ? *found : HostLookups::Addresses();
     const bool fits = std::any_of(addresses.begin(), addresses.end(), [&](const std::string& each) {
-      return each == caller || (here && IsOfThisHost(each));
+      const std::optional<std::string> bytes = BytesOfNumeric(each.substr(0, each.find('%')));
+      return bytes && (bytes == caller || (here && IsOfThisHost(*bytes)) || AllowsAddress(*bytes));
     });
-    if (fits || Allows(address->host, addresses)) continue;
+    if (fits) continue;
     return absl::PermissionDeniedError(
         "node " + node.node_id + " calls from " + peer + " and says that its address is " + text +
         "; if that is right, add its host or network to [coordinator] node_addresses");

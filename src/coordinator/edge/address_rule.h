@@ -7,7 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "coordinator/cluster/node_table.h"
+#include "net/host_lookups.h"
 
 namespace ecpipe {
 
@@ -15,19 +17,24 @@ class AddressRule {
  public:
   // `allowed`: hosts, as helpers write them, and networks such as 10.1.0.0/16 or fd00::/8.
   // INVALID_ARGUMENT: something that looks like a network and is none.
-  static absl::StatusOr<AddressRule> Create(const std::vector<std::string>& allowed);
+  static absl::StatusOr<AddressRule> Create(const std::vector<std::string>& allowed,
+                                            HostLookups* lookups = &HostLookups::OfThisProcess());
 
   // PERMISSION_DENIED, naming the address: it neither leads to where the helper calls from, nor is
-  // allowed. `peer` is gRPC's text for the caller. May ask a name server.
-  absl::Status Check(const NodeRecord& node, const std::string& peer) const;
+  // allowed. `peer` is gRPC's text for the caller. May ask a name server. UNAVAILABLE: that has not
+  // answered by `deadline`; its answer is kept for the next call.
+  absl::Status Check(const NodeRecord& node, const std::string& peer, TimePoint deadline) const;
 
  private:
   struct Network {
     std::string bytes;  // of the address: 16, IPv4 as mapped into IPv6
     int prefix_bits = 0;
   };
-  bool Allows(const std::string& host, const std::vector<std::string>& addresses) const;
+  explicit AddressRule(HostLookups* lookups) : lookups_(lookups) {}
+  bool AllowsHost(const std::string& host) const;
+  bool AllowsAddress(const std::string& bytes) const;
 
+  HostLookups* lookups_;
   std::vector<std::string> hosts_;
   std::vector<Network> networks_;
 };

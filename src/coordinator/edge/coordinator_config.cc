@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/edge/coordinator_config.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_join.h"
 #include "base/process/config.h"
 #include "base/process/daemon.h"
@@ -13,13 +11,6 @@
 
 namespace ecpipe {
 namespace {
-
-// Megabits in the file, bytes in the program. A fallback of 0 stands for no limit.
-double ReadMbit(Config& config, const std::string& key, int64_t fallback) {
-  constexpr int64_t kFastestMbit = 10'000'000;
-  const int64_t least = std::min<int64_t>(1, fallback);
-  return 1e6 / 8 * static_cast<double>(config.Integer(key, fallback, least, kFastestMbit));
-}
 
 void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
   RepairPlanner::Options& planner = coordinator->repairs.planner;
@@ -42,13 +33,13 @@ void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
   }
   coordinator->default_transport =
       transport == "redis" ? TransportKind::kRedis : TransportKind::kTcp;
-  planner.link_bytes_per_second = ReadMbit(config, "defaults.link_mbit", 1000);
+  planner.link_bytes_per_second = config.Rate("defaults.link_mbit", 1000);
 }
 
 void ReadProbes(Config& config, LinkProber::Options* probes) {
   constexpr uint64_t kMost = uint64_t{1} << 30;
   probes->max_bytes = config.Size("probe.max_bytes", probes->max_bytes, probes->min_bytes, kMost);
-  probes->max_bytes_per_second = ReadMbit(config, "probe.max_mbit", 100);
+  probes->max_bytes_per_second = config.Rate("probe.max_mbit", 100);
 }
 
 void ReadNameNode(Config& config, NameNodeOptions* namenode) {
@@ -88,7 +79,7 @@ void ReadTopology(Config& config, RepairCoordinator::Options* repairs) {
     if (racks.ok()) repairs->racks = *std::move(racks);
   }
   repairs->topology_script = config.String("topology.script", "");
-  repairs->planner.rack_bytes_per_second = ReadMbit(config, "topology.rack_mbit", 0);
+  repairs->planner.rack_bytes_per_second = config.Rate("topology.rack_mbit", 0);
   if (const std::string path = config.String("topology.links", ""); !path.empty()) {
     absl::StatusOr<LinkTable> links = ReadLinkTable(path);
     if (!links.ok()) config.Reject("topology.links", std::string(links.status().message()));
@@ -141,7 +132,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
       config.Seconds("timeouts.abandon_after_seconds", Seconds(repairs.abandon_after), 86400));
   repairs.max_running = static_cast<uint32_t>(
       config.Integer("limits.max_running", repairs.max_running, 1, 1'000'000));
-  coordinator.repair_bytes_per_second = ReadMbit(config, "limits.repair_mbit", 0);
+  coordinator.repair_bytes_per_second = config.Rate("limits.repair_mbit", 0);
   repairs.journal_keep =
       static_cast<int>(config.Integer("limits.journal_keep", repairs.journal_keep, 0, 10'000'000));
   ReadRecovery(config, &coordinator.recoveries);

@@ -27,7 +27,9 @@ constexpr int kMaxStripesInPut = 10'000;
 constexpr uint32_t kMaxStripesInList = 1000;
 constexpr int kRecentRepairs = 50;
 constexpr size_t kMaxCheckedNodes = 100;  // each takes two descriptors for a moment
-constexpr auto kPortPatience = std::chrono::seconds(1);
+constexpr auto kPortPatience = std::chrono::seconds(2);
+// Less than a helper waits for the answer to its registration.
+constexpr auto kAddressPatience = std::chrono::milliseconds(1500);
 
 // Everything that a repair will rely on is checked when the stripe is loaded.
 absl::Status CheckStripe(const Stripe& stripe, CodeCache* codes) {
@@ -150,7 +152,8 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   node.failed_roots = FailedRootsOf(request->inventory());
   node.features = FeaturesOf(request->node().features());
   if (context != nullptr) {
-    const absl::Status fits = addresses_.Check(node, context->peer());
+    const TimePoint deadline = Clock::System().Now() + kAddressPatience;
+    const absl::Status fits = addresses_.Check(node, context->peer(), deadline);
     if (!fits.ok()) return ToGrpc(fits);
   }
   response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);

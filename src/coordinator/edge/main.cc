@@ -4,11 +4,7 @@
 #include <cstdio>
 
 #include "base/fault_points.h"
-#include "base/process/daemon.h"
-#include "base/process/log.h"
-#include "base/process/service_manager.h"
-#include "base/process/version.h"
-#include "base/status.h"
+#include "base/process/daemon_main.h"
 #include "codec/kernel_check.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/server.h"
@@ -21,24 +17,15 @@ namespace {
 
 constexpr char kProgram[] = "ecpipe-coordinator";
 
-int Run(const std::string& config_path, const std::string& ready_path) {
-  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
-  absl::StatusOr<CoordinatorConfig> config = LoadCoordinatorConfig(config_path);
-  if (!config.ok()) return Refuse(kProgram, config.status());
-  SetLog(config->log);
-  absl::StatusOr<std::unique_ptr<CoordinatorServer>> server = CoordinatorServer::Start(*config);
-  if (!server.ok()) return Refuse(kProgram, server.status());
-  Log(LogLevel::kInfo, "coordinator.serving", {{"address", (*server)->address()}});
-  if (!ready_path.empty()) {
-    const absl::Status written = WriteReadyFile(
-        ready_path, {{"listen", (*server)->address()}, {"web", (*server)->web_address()}});
-    if (!written.ok()) return Refuse(kProgram, written);
-  }
-  ServiceManager::OfThisProcess().Ready("serves " + (*server)->address());
-  WaitForDaemonEnd(LoadCoordinatorConfig, config_path);
-  Log(LogLevel::kInfo, "coordinator.ending");
-  ServiceManager::OfThisProcess().Stopping();
-  return 0;
+int Run(const DaemonArguments& arguments) {
+  return Serve<CoordinatorServer>(
+      kProgram, arguments, LoadCoordinatorConfig,
+      [](const CoordinatorConfig&, const CoordinatorServer& server) {
+        Log(LogLevel::kInfo, "coordinator.serving", {{"address", server.address()}});
+        return Serving{{{"listen", server.address()}, {"web", server.web_address()}},
+                       "serves " + server.address()};
+      },
+      [](const CoordinatorServer&) { Log(LogLevel::kInfo, "coordinator.ending"); });
 }
 
 }  // namespace
@@ -55,7 +42,6 @@ int main(int argc, char** argv) {
       "configuration.\n"
       "\n"
       "Example: ecpipe-coordinator --config /etc/ecpipe/coordinator.toml");
-  app.set_version_flag("--version", std::string("ecpipe-coordinator ") + ecpipe::Version());
   bool json = false;
   app.add_flag("--json", json, "With --schemes: print JSON");
   const auto list_schemes = [&json](int64_t) {
@@ -66,42 +52,23 @@ int main(int argc, char** argv) {
   app.add_flag_function("--schemes", list_schemes,
                         "List the schemes by which repairs can run, and end.\n"
                         "This needs no configuration");
-  std::string config_path;
-  std::string ready_path;
-  app.add_option("--config", config_path,
-                 "Configuration file, such as\n"
-                 "deploy/coordinator.toml")
-      ->required();
-  app.add_option("--ready-file", ready_path,
-                 "Write the listening address to this file, as JSON,\n"
-                 "once the daemon serves");
-  bool check_config = false;
-  app.add_flag("--check-config", check_config,
-               "Say whether the configuration is valid, or what is\n"
-               "wrong and where, and end. This does not look at\n"
-               "directories of blocks or data, or at other hosts");
-  std::string faults;
-  app.add_option("--test-faults", faults,
-                 "For tests only: fail on purpose at named points, as\n"
-                 "NAME=error|crash|hang[@HITS],...");
-  std::string features;
-  app.add_option("--test-features", features)->group("");  // see ActAsOlder
+  ecpipe::DaemonArguments arguments;
+  AddDaemonOptions(ecpipe::kProgram, "deploy/coordinator.toml", &arguments, &app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (check_config) {
+  if (arguments.check_config) {
     return ecpipe::CheckConfig<ecpipe::CoordinatorServer>(
-        ecpipe::kProgram, ecpipe::LoadCoordinatorConfig, config_path);
+        ecpipe::kProgram, ecpipe::LoadCoordinatorConfig, arguments.config_path);
   }
-  absl::Status armed = ecpipe::ArmFaultsFromText(faults);
-  if (!features.empty()) armed.Update(ecpipe::ActAsOlder(features));
-  if (!armed.ok()) return ecpipe::Refuse(ecpipe::kProgram, armed);
-  ecpipe::BlockDaemonSignals();
-  ecpipe::RaiseFileLimit();
-  ecpipe::SkipLockOrderChecks();
-  const int code = ecpipe::Run(config_path, ready_path);
+  absl::Status begun = ecpipe::ArmFaultsFromText(arguments.faults);
+  if (!arguments.features.empty()) begun.Update(ecpipe::ActAsOlder(arguments.features));
+  begun.Update(ecpipe::CheckKernel());
+  if (!begun.ok()) return ecpipe::Refuse(ecpipe::kProgram, begun);
+  ecpipe::PrepareDaemonProcess();
+  const int code = ecpipe::Run(arguments);
   ecpipe::AwaitRpcExit();
   return code;
 }

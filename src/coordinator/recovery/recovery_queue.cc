@@ -24,14 +24,19 @@ void RecoveryQueue::MakeReady(Items::iterator item) {
   ready_.emplace(item->second.key, item->first);
 }
 
+std::pair<RecoveryQueue::Items::iterator, bool> RecoveryQueue::Known(const LostBlock& block) {
+  const auto known = items_.try_emplace(block.block_id);
+  if (!known.second) return known;
+  ++counts_.all;
+  counts_.all_bytes += block.bytes;
+  known.first->second.block = block;
+  return known;
+}
+
 void RecoveryQueue::Add(LostBlock block, TimePoint now) {
   const std::string block_id = block.block_id;
-  const auto [item, added] = items_.try_emplace(block_id);
-  if (added) {
-    ++counts_.all;
-    counts_.all_bytes += block.bytes;
-    item->second.block = std::move(block);
-  } else {
+  const auto [item, added] = Known(block);
+  if (!added) {
     SetHolders(block_id, std::move(block.holders));
     if (item->second.state != State::kThere) return;
     Leave(block_id, &item->second);
@@ -52,16 +57,11 @@ bool RecoveryQueue::SetHolders(const std::string& block_id, std::vector<std::str
   return true;
 }
 
-void RecoveryQueue::AddThere(LostBlock block) {
-  const std::string block_id = block.block_id;
-  const auto [item, added] = items_.try_emplace(block_id);
-  if (added) {
-    ++counts_.all;
-    counts_.all_bytes += block.bytes;
-    item->second.block = std::move(block);
-  } else {
+void RecoveryQueue::AddThere(const LostBlock& block) {
+  const auto [item, added] = Known(block);
+  if (!added) {
     if (item->second.state == State::kDone || item->second.state == State::kThere) return;
-    Leave(block_id, &item->second);
+    Leave(block.block_id, &item->second);
   }
   item->second.state = State::kThere;
   ++counts_.there;

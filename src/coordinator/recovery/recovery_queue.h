@@ -63,7 +63,7 @@ class RecoveryQueue {
   bool SetHolders(const std::string& block_id, std::vector<std::string> holders);
   // The node has the block: nothing is to be done, also if its repair runs or was given up. A block
   // that is done stays done.
-  void AddThere(LostBlock block);
+  void AddThere(const LostBlock& block);
   // The node is away again with all that it had.
   void LoseAll(TimePoint now);
   // Forgets all blocks, which take memory, but not their numbers.
@@ -122,6 +122,8 @@ class RecoveryQueue {
   };
   using Items = std::map<std::string, Item>;
 
+  // The item of this block, and whether it is new.
+  std::pair<Items::iterator, bool> Known(const LostBlock& block);
   double KeyOf(const Item& item) const;
   int SpareOf(const Item& item) const;
   void MakeReady(Items::iterator item);

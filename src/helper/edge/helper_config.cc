@@ -12,9 +12,7 @@ namespace ecpipe {
 namespace {
 
 void ReadLimits(Config& config, HelperConfig* helper) {
-  constexpr int64_t kFastestMbit = 10'000'000;
-  helper->repair_bytes_per_second =
-      1e6 / 8 * static_cast<double>(config.Integer("limits.repair_mbit", 0, 0, kFastestMbit));
+  helper->repair_bytes_per_second = config.Rate("limits.repair_mbit", 0);
   SessionManager::Options* const sessions = &helper->sessions;
   SessionManager::Options defaults;
   sessions->max_sessions =

@@ -4,11 +4,7 @@
 #include <cstdlib>
 
 #include "base/fault_points.h"
-#include "base/process/daemon.h"
-#include "base/process/log.h"
-#include "base/process/service_manager.h"
-#include "base/process/version.h"
-#include "base/status.h"
+#include "base/process/daemon_main.h"
 #include "codec/kernel_check.h"
 #include "helper/edge/helper_config.h"
 #include "helper/edge/server.h"
@@ -20,54 +16,38 @@ namespace {
 
 constexpr char kProgram[] = "ecpipe-helper";
 
-int Run(const std::string& config_path, const std::string& ready_path) {
-  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
-  absl::StatusOr<HelperConfig> config = LoadHelperConfig(config_path);
-  if (!config.ok()) return Refuse(kProgram, config.status());
-  SetLog(config->log);
-  absl::StatusOr<std::unique_ptr<HelperServer>> server = HelperServer::Start(*config);
-  if (!server.ok()) return Refuse(kProgram, server.status());
-  Log(LogLevel::kInfo, "helper.serving",
-      {{"node", config->node_id},
-       {"control", (*server)->control_address()},
-       {"data", (*server)->data_address()}});
-  if (!ready_path.empty()) {
-    const absl::Status written =
-        WriteReadyFile(ready_path, {{"control", (*server)->control_address()},
-                                    {"data", (*server)->data_address()},
-                                    {"endpoint", (*server)->endpoint_address()},
-                                    {"web", (*server)->web_address()}});
-    if (!written.ok()) return Refuse(kProgram, written);
-  }
-  WaitForDaemonEnd(LoadHelperConfig, config_path);
-  Log(LogLevel::kInfo, "helper.draining");
-  ServiceManager::OfThisProcess().Stopping();
-  if (!(*server)->Drain()) {
-    // Their threads use what would be destroyed. Blocks that are not stored have no names.
-    Log(LogLevel::kWarning, "helper.drain_hangs", {{"reason", "a disk does not answer"}});
-    std::_Exit(0);
-  }
-  return 0;
+int Run(const DaemonArguments& arguments) {
+  return Serve<HelperServer>(
+      kProgram, arguments, LoadHelperConfig,
+      [](const HelperConfig& config, const HelperServer& server) {
+        Log(LogLevel::kInfo, "helper.serving",
+            {{"node", config.node_id},
+             {"control", server.control_address()},
+             {"data", server.data_address()}});
+        return Serving{{{"control", server.control_address()},
+                        {"data", server.data_address()},
+                        {"endpoint", server.endpoint_address()},
+                        {"web", server.web_address()}},
+                       ""};
+      },
+      [](HelperServer& server) {
+        Log(LogLevel::kInfo, "helper.draining");
+        if (server.Drain()) return;
+        // Their threads use what would be destroyed. Blocks that are not stored have no names.
+        Log(LogLevel::kWarning, "helper.drain_hangs", {{"reason", "a disk does not answer"}});
+        std::_Exit(0);
+      });
 }
 
-int RunRequestorOnly(const std::string& config_path, const std::string& ready_path) {
-  if (absl::Status kernel = CheckKernel(); !kernel.ok()) return Refuse(kProgram, kernel);
-  absl::StatusOr<RequestorOnlyConfig> config = LoadRequestorOnlyConfig(config_path);
-  if (!config.ok()) return Refuse(kProgram, config.status());
-  SetLog(config->log);
-  const auto server = RequestorOnlyServer::Start(*config);
-  if (!server.ok()) return Refuse(kProgram, server.status());
-  Log(LogLevel::kInfo, "requestor.serving", {{"endpoint", (*server)->endpoint_address()}});
-  if (!ready_path.empty()) {
-    const absl::Status written = WriteReadyFile(
-        ready_path,
-        {{"endpoint", (*server)->endpoint_address()}, {"web", (*server)->web_address()}});
-    if (!written.ok()) return Refuse(kProgram, written);
-  }
-  ServiceManager::OfThisProcess().Ready("serves " + (*server)->endpoint_address());
-  WaitForDaemonEnd(LoadRequestorOnlyConfig, config_path);
-  ServiceManager::OfThisProcess().Stopping();
-  return 0;
+int RunRequestorOnly(const DaemonArguments& arguments) {
+  return Serve<RequestorOnlyServer>(
+      kProgram, arguments, LoadRequestorOnlyConfig,
+      [](const RequestorOnlyConfig&, const RequestorOnlyServer& server) {
+        const std::string address = server.endpoint_address();
+        Log(LogLevel::kInfo, "requestor.serving", {{"endpoint", address}});
+        return Serving{{{"endpoint", address}, {"web", server.web_address()}}, "serves " + address};
+      },
+      [](const RequestorOnlyServer&) {});
 }
 
 }  // namespace
@@ -85,50 +65,32 @@ int main(int argc, char** argv) {
       "configuration.\n"
       "\n"
       "Example: ecpipe-helper --config /etc/ecpipe/helper.toml");
-  app.set_version_flag("--version", std::string("ecpipe-helper ") + ecpipe::Version());
-  std::string config_path;
-  std::string ready_path;
+  ecpipe::DaemonArguments arguments;
+  AddDaemonOptions(ecpipe::kProgram, "deploy/helper.toml", &arguments, &app);
   bool requestor_only = false;
-  app.add_option("--config", config_path, "Configuration file, such as deploy/helper.toml")
-      ->required();
-  app.add_option("--ready-file", ready_path,
-                 "Write the listening addresses to this file, as\n"
-                 "JSON, once the daemon serves");
   app.add_flag("--requestor-only", requestor_only,
                "Serve only the requestor endpoint and no blocks,\n"
                "on a host that has none; --config then names a\n"
                "file such as deploy/requestor.toml");
-  bool check_config = false;
-  app.add_flag("--check-config", check_config,
-               "Say whether the configuration is valid, or what is\n"
-               "wrong and where, and end. This does not look at\n"
-               "directories of blocks or data, or at other hosts");
-  std::string faults;
-  app.add_option("--test-faults", faults,
-                 "For tests only: fail on purpose at named points, as\n"
-                 "NAME=error|crash|hang[@HITS],...");
-  std::string features;
-  app.add_option("--test-features", features)->group("");  // see ActAsOlder
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (check_config) {
-    return requestor_only ? ecpipe::CheckConfig<ecpipe::RequestorOnlyServer>(
-                                ecpipe::kProgram, ecpipe::LoadRequestorOnlyConfig, config_path)
-                          : ecpipe::CheckConfig<ecpipe::HelperServer>(
-                                ecpipe::kProgram, ecpipe::LoadHelperConfig, config_path);
+  if (arguments.check_config) {
+    return requestor_only
+               ? ecpipe::CheckConfig<ecpipe::RequestorOnlyServer>(
+                     ecpipe::kProgram, ecpipe::LoadRequestorOnlyConfig, arguments.config_path)
+               : ecpipe::CheckConfig<ecpipe::HelperServer>(
+                     ecpipe::kProgram, ecpipe::LoadHelperConfig, arguments.config_path);
   }
-  absl::Status armed = ecpipe::ArmFaultsFromText(faults);
-  if (!features.empty()) armed.Update(ecpipe::ActAsOlder(features));
-  if (!armed.ok()) return ecpipe::Refuse(ecpipe::kProgram, armed);
-  ecpipe::BlockDaemonSignals();
-  ecpipe::RaiseFileLimit();
-  ecpipe::SkipLockOrderChecks();
+  absl::Status begun = ecpipe::ArmFaultsFromText(arguments.faults);
+  if (!arguments.features.empty()) begun.Update(ecpipe::ActAsOlder(arguments.features));
+  begun.Update(ecpipe::CheckKernel());
+  if (!begun.ok()) return ecpipe::Refuse(ecpipe::kProgram, begun);
+  ecpipe::PrepareDaemonProcess();
   ecpipe::ReturnFreedBuffers();
-  const int code = requestor_only ? ecpipe::RunRequestorOnly(config_path, ready_path)
-                                  : ecpipe::Run(config_path, ready_path);
+  const int code = requestor_only ? ecpipe::RunRequestorOnly(arguments) : ecpipe::Run(arguments);
   ecpipe::AwaitRpcExit();
   return code;
 }

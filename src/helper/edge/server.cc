@@ -15,6 +15,7 @@
 #include "helper/store/qfs/qfs_store.h"
 #include "model/plan/features.h"
 #include "net/endpoint_address.h"
+#include "net/host_lookups.h"
 #include "net/redis_transport.h"
 #include "net/tcp_socket.h"
 #include "net/tcp_transport.h"
@@ -124,8 +125,10 @@ absl::Status CheckBound(const HelperConfig& config, const std::string& key,
                         const std::string& listens, const std::string& advertised) {
   if (!advertised.empty()) return absl::OkStatus();
   ECPIPE_ASSIGN_OR_RETURN(const HostPort told, ParseHostPort(listens));
-  ECPIPE_ASSIGN_OR_RETURN(const std::string numeric, NumericHost(told.host));
-  return Annotate(CheckAdvertised(config, key, numeric), listens);
+  const TimePoint deadline = Clock::System().Now() + HostLookups::kPatience;
+  ECPIPE_ASSIGN_OR_RETURN(const auto numeric,
+                          HostLookups::OfThisProcess().Begin(told.host)->Await(deadline));
+  return Annotate(CheckAdvertised(config, key, numeric.front()), listens);
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ absl::Status RunLimits(const CommonArguments& common) {
 absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& arguments) {
   LimitsChange change;
   change.reset = arguments.reset;
-  if (arguments.repair_mbit) change.repair_bytes_per_second = *arguments.repair_mbit * 1e6 / 8;
+  if (arguments.repair_mbit)
+    change.repair_bytes_per_second = BytesPerSecond(*arguments.repair_mbit);
   change.max_running = arguments.max_running;
   change.max_sessions = arguments.max_sessions;
   const bool changes = change.repair_bytes_per_second || change.max_running || change.max_sessions;

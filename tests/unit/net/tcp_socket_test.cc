@@ -66,7 +66,7 @@ TEST(TcpSocket, ListensOnAllAddressesOfANameWithOnePort) {
     EXPECT_TRUE(IsLoopback(bound->host)) << bound->host;
     ports.insert(bound->port);
   }
-  EXPECT_TRUE(hosts.contains(NumericHost("localhost").value()));
+  EXPECT_TRUE(hosts.contains("127.0.0.1") || hosts.contains("::1"));
   ASSERT_EQ(ports.size(), 1u);
   EXPECT_TRUE(absl::IsUnavailable(ListenOnAll({"localhost", *ports.begin()}).status()));
   EXPECT_FALSE(ListenOnAll({"192.0.2.1", 0}).ok()) << "an address of another host";

@@ -15,11 +15,11 @@ namespace ecpipe {
 // the receiver's downlink, the pair's own speed, what racks share.
 class FlowNetwork {
  public:
-  static constexpr int kMaxHelpers = 255;
   // Uplink, downlink, pair, out of a rack, into a rack, from rack to rack.
   static constexpr size_t kMaxLimitsOfArc = 6;
 
-  // Every slice needs `needed` of the helpers. 1 <= needed <= helpers <= kMaxHelpers.
+  // Every slice needs `needed` of the helpers. 1 <= needed <= helpers <= 255, as a stripe has no
+  // more blocks.
   FlowNetwork(int helpers, int needed)
       : helpers_(helpers),
         needed_(needed),

@@ -110,17 +110,24 @@ void PackingProgram::ReplaceColumn(size_t column) {
   }
 }
 
-// The inverse with one more column, whose changes are column_change_, and one more full limit.
-void PackingProgram::Border(int limit) {
+// What the columns use of a limit, times the inverse.
+std::vector<double> PackingProgram::RowOf(int limit) const {
   const size_t size = columns_.size();
-  Reserve(size + 1);
-  const double pivot = limit_change_[static_cast<size_t>(limit)];
   std::vector<double> row(size, 0);
   for (size_t i = 0; i < size; ++i) {
     const double uses = UsesOfLimit(columns_[i], static_cast<uint32_t>(limit));
     if (uses == 0) continue;
     for (size_t q = 0; q < size; ++q) row[q] += uses * Inverse(i, q);
   }
+  return row;
+}
+
+// The inverse with one more column, whose changes are column_change_, and one more full limit.
+void PackingProgram::Border(int limit) {
+  const size_t size = columns_.size();
+  Reserve(size + 1);
+  const double pivot = limit_change_[static_cast<size_t>(limit)];
+  const std::vector<double> row = RowOf(limit);
   for (size_t i = 0; i < size; ++i) {
     for (size_t q = 0; q < size; ++q) Inverse(i, q) += column_change_[i] * row[q] / pivot;
     Inverse(i, size) = -column_change_[i] / pivot;
@@ -132,12 +139,7 @@ void PackingProgram::Border(int limit) {
 // The full limit at `place` becomes free, and `limit` full.
 void PackingProgram::ReplaceRow(size_t place, int limit) {
   const size_t size = columns_.size();
-  std::vector<double> row(size, 0);
-  for (size_t i = 0; i < size; ++i) {
-    const double uses = UsesOfLimit(columns_[i], static_cast<uint32_t>(limit));
-    if (uses == 0) continue;
-    for (size_t q = 0; q < size; ++q) row[q] += uses * Inverse(i, q);
-  }
+  const std::vector<double> row = RowOf(limit);
   for (size_t i = 0; i < size; ++i) {
     const double scaled = Inverse(i, place) / row[place];
     for (size_t q = 0; q < size; ++q) Inverse(i, q) -= row[q] * scaled;

@@ -61,6 +61,7 @@ class PackingProgram {
   void AddColumn(const std::vector<LimitUse>& uses, uint32_t id, const Leaving& leaving);
   void FreeLimit(size_t place, const Leaving& leaving);
   void ReplaceColumn(size_t column);
+  std::vector<double> RowOf(int limit) const;
   void Border(int limit);
   void ReplaceRow(size_t place, int limit);
   void RemovePair(size_t column, size_t place);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "net/dialler.h"
 #include "net/tcp_socket.h"
 
 namespace ecpipe {
@@ -15,12 +16,9 @@ namespace ecpipe {
 absl::StatusOr<MetaServerClient> MetaServerClient::Connect(const std::string& address,
                                                            TimePoint deadline) {
   ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
-  ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, StartConnect(host_port));
-  const int number = fd.get();
-  MetaServerClient client(address, StreamSocket(std::move(fd)), deadline);
-  ECPIPE_RETURN_IF_ERROR(client.Await(POLLOUT));
-  ECPIPE_RETURN_IF_ERROR(ConnectResult(number, address));
-  return client;
+  absl::StatusOr<UniqueFd> fd = Dialler::Connect(host_port, deadline);
+  if (!fd.ok()) return Annotate(fd.status(), "metaserver " + address);
+  return MetaServerClient(address, StreamSocket(*std::move(fd)), deadline);
 }
 
 absl::Status MetaServerClient::Await(short events) {

@@ -14,8 +14,8 @@ namespace ecpipe {
 // There is no authentication: a metaserver that wants one closes the connection or refuses.
 class MetaServerClient {
  public:
-  // UNAVAILABLE: nobody answers there. DEADLINE_EXCEEDED: not in time. A name is resolved by the
-  // system, with its own time limit.
+  // UNAVAILABLE: nobody answers there. DEADLINE_EXCEEDED: neither the name server nor any address
+  // of the host in time.
   static absl::StatusOr<MetaServerClient> Connect(const std::string& address, TimePoint deadline);
 
   // One question and its answer. UNAVAILABLE: the connection was lost, so the question can be asked

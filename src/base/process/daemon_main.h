@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What main() of each daemon does: its command line, and its life from the configuration to the
+// signal that ends it.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/process/daemon.h"
+#include "base/process/log.h"
+#include "base/process/service_manager.h"
+#include "base/process/version.h"
+
+namespace ecpipe {
+
+struct DaemonArguments {
+  std::string config_path;
+  std::string ready_path;  // empty: no such file
+  bool check_config = false;
+  std::string faults;    // for ArmFaultsFromText
+  std::string features;  // for ActAsOlder; empty: this version's
+};
+
+// Adds what all daemons take. `App`: CLI::App, whose header only main files include. `arguments`
+// must outlive the parse.
+template <typename App>
+void AddDaemonOptions(const std::string& program, const std::string& example_config,
+                      DaemonArguments* arguments, App* app) {
+  app->set_version_flag("--version", program + " " + Version());
+  app->add_option("--config", arguments->config_path,
+                  "Configuration file, such as\n" + example_config)
+      ->required();
+  app->add_option("--ready-file", arguments->ready_path,
+                  "Write the listening addresses to this file, as\n"
+                  "JSON, once the daemon serves");
+  app->add_flag("--check-config", arguments->check_config,
+                "Say whether the configuration is valid, or what is\n"
+                "wrong and where, and end. This does not look at\n"
+                "directories of blocks or data, or at other hosts");
+  app->add_option("--test-faults", arguments->faults,
+                  "For tests only: fail on purpose at named points, as\n"
+                  "NAME=error|crash|hang[@HITS],...");
+  app->add_option("--test-features", arguments->features)->group("");
+}
+
+// Call it in main() before any thread exists.
+inline void PrepareDaemonProcess() {
+  BlockDaemonSignals();
+  RaiseFileLimit();
+  SkipLockOrderChecks();
+}
+
+// What a server tells once it serves.
+struct Serving {
+  std::vector<std::pair<std::string, std::string>> ready_fields;  // of the ready file
+  std::string ready_status;  // for the service manager; empty: the server tells it when it is ready
+};
+
+// Serves until it is told to end; returns the exit code. `serving`: called once with the
+// configuration and the server. `ending`: called before the server is destroyed.
+template <typename Server, typename Load, typename OnServing, typename OnEnding>
+int Serve(const std::string& program, const DaemonArguments& arguments, const Load& load,
+          const OnServing& serving, const OnEnding& ending) {
+  const auto config = load(arguments.config_path);
+  if (!config.ok()) return Refuse(program, config.status());
+  SetLog(config->log);
+  const auto server = Server::Start(*config);
+  if (!server.ok()) return Refuse(program, server.status());
+  const Serving says = serving(*config, **server);
+  if (!arguments.ready_path.empty()) {
+    const absl::Status written = WriteReadyFile(arguments.ready_path, says.ready_fields);
+    if (!written.ok()) return Refuse(program, written);
+  }
+  if (!says.ready_status.empty()) ServiceManager::OfThisProcess().Ready(says.ready_status);
+  WaitForDaemonEnd(load, arguments.config_path);
+  ServiceManager::OfThisProcess().Stopping();
+  ending(**server);
+  return 0;
+}
+
+}  // namespace ecpipe
