@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "coordinator/edge/block_checker.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/hosted_watch.h"
 #include "coordinator/repairs/repair_coordinator.h"
@@ -31,14 +32,18 @@ class CoordinatorHost : public Host {
  private:
   class Helpers;
 
+  absl::StatusOr<WholeBlock> AskForBlock(const HelperAddress& helper, const std::string& block_id);
+
   Network* const network_;
   StateCatalog catalog_;
   StateJournal journal_;
+  StateMarks marks_;
   std::unique_ptr<Helpers> helpers_;
   HostedNews news_;
   HostedWatch hosted_watch_{&news_};
   std::unique_ptr<RepairCoordinator> repairs_;
   std::unique_ptr<RecoveryManager> recoveries_;
+  std::unique_ptr<BlockChecker> checker_;
   uint64_t expiry_ = 0;  // the fibre that calls Expire()
 };
 

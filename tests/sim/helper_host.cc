@@ -2,6 +2,7 @@
 #include "sim/helper_host.h"
 
 #include "base/status.h"
+#include "model/corrupt_block.h"
 #include "sim/coordinator_host.h"
 
 namespace ecpipe::sim {
@@ -69,6 +70,9 @@ HelperHost::Expected HelperHost::ExpectedOf(const RepairPart& part) {
 
 absl::Status HelperHost::StartPart(const RepairPart& part) {
   ECPIPE_RETURN_IF_ERROR(ValidatePart(part));
+  for (const HopSpec& hop : part.hops) {
+    if (hop.block) checks_->WillRead(hop.block->block_id, node());
+  }
   store_.SetPart(&part);
   const absl::Status started = sessions_->Start(part).status();
   store_.SetPart(nullptr);
@@ -170,6 +174,10 @@ bool HelperHost::SendReports() {
         *this, kCoordinatorNode, kCallTimeout,
         [report, node = node()](Host* host) -> absl::StatusOr<bool> {
           RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
+          if (const std::string corrupt = CorruptBlockOf(report.status); !corrupt.empty()) {
+            repairs.ReportCorrupt(node, report.repair_id, corrupt,
+                                  std::string(report.status.message()));
+          }
           repairs.ReportPart(node, report.repair_id, report.attempt, report.status);
           repairs.ReportLinks(node, report.repair_id, report.links);
           return true;

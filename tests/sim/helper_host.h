@@ -7,6 +7,7 @@
 #include <string>
 
 #include "helper/sessions/session_manager.h"
+#include "helper/sessions/whole_blocks.h"
 #include "sim/data_plane.h"
 #include "sim/disk.h"
 
@@ -35,6 +36,10 @@ class HelperHost : public DataHost {
 
   std::vector<absl::StatusOr<uint64_t>> FindBlocks(const std::vector<std::string>& block_ids);
 
+  absl::StatusOr<WholeBlock> CheckBlock(const std::string& block_id) {
+    return whole_blocks_.Check(block_id, [this] { return !alive(); });
+  }
+
   DataPort* data_port() override { return &port_; }
   SessionCounts counts() { return sessions_->counts(); }
   size_t unsent_reports() const { return reports_.size(); }
@@ -59,6 +64,7 @@ class HelperHost : public DataHost {
   DataPort port_;
   SimTransport transport_;
   DiskStore store_;
+  WholeBlocks whole_blocks_{&store_};
   std::map<std::pair<RepairId, uint32_t>, Expected> expected_;
   std::deque<PartReport> reports_;
   uint64_t agent_ = 0;  // the fibre that keeps in touch

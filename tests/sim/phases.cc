@@ -11,6 +11,8 @@ constexpr Duration kRecoveryEnds = std::chrono::seconds(600);
 // Stall timeouts, abandoned repairs, late reports and blocks kept for another attempt: the longest
 // of them is 30 s.
 constexpr Duration kSettles = std::chrono::seconds(90);
+// A part that was planned before arrives within this.
+constexpr Duration kUnderWay = std::chrono::seconds(2);
 // Far above what any seed takes. Beyond it time does not pass any more.
 constexpr uint64_t kMostSteps = 20'000'000;
 
@@ -47,10 +49,33 @@ void World::Heal() {
     disks_[node].faults.clear();
     StartHelper(node);
   }
+  ResumeRecoveries();
   RunUntil([] { return false; }, kSettles);
+  CheckMarks();
   // Files are whole again without a repair, as if somebody had put them back and said so.
   CorruptBlocks& marks = coordinator_->repairs().corrupt();
   for (const CorruptBlock& mark : marks.All()) marks.Forget(mark.block_id);
+}
+
+// What was called corrupt is checked, and that decides. Who is gone for good cannot be asked.
+void World::CheckMarks() {
+  for (const CorruptBlock& mark : coordinator_->repairs().corrupt().All()) {
+    const bool answers =
+        helpers_[mark.node] != nullptr && disks_[mark.node].blocks.contains(mark.block_id);
+    checks_.Expect(!mark.suspect || !answers,
+                   "block " + mark.block_id + " on " + mark.node + " is still a suspect");
+  }
+}
+
+// A mark outlives the coordinator that made it.
+void World::OnRead(const std::string& block_id, const std::string& node) {
+  const auto found = state_.marks.find(block_id);
+  if (found == state_.marks.end()) return;
+  const auto& [mark, kept] = found->second;
+  const bool old = scheduler_.Now() - kept > kUnderWay;
+  checks_.Expect(
+      mark.suspect || mark.node != node || !old,
+      node + " is asked to read block " + block_id + ", which is marked as corrupt there");
 }
 
 bool World::RecoveriesEnded() const {
@@ -67,7 +92,7 @@ void World::CheckRecoveries() {
     // One that was begun in the chaos may have given blocks up. With nothing wrong none is.
     ++operations_running_;
     scheduler_.Spawn(outside_, [this, node] {
-      BeginRecovery(node);
+      BeginRecovery(node, -1);
       --operations_running_;
     });
     AwaitOperations();

@@ -36,6 +36,22 @@ void ChooseNetwork(Random* random, Scenario* scenario) {
   scenario->fault_point = random->Pick<double>({0, 0.0002, 0.002});
 }
 
+// What is paused is resumed or cancelled in the end.
+Scenario::Operation MakeRecovery(Random* random, Duration at) {
+  Scenario::Operation recovery;
+  recovery.at = at;
+  recovery.kind = Scenario::Operation::Kind::kRecover;
+  recovery.delay_seconds = random->Pick<double>({0, 3, -1});
+  for (uint64_t pauses = random->Below(3); pauses > 0; --pauses) {
+    recovery.steps.push_back({Millis(random->Below(5'000)), RecoveryChange::kPause});
+    recovery.steps.push_back({Millis(random->Between(200, 20'000)), RecoveryChange::kResume});
+  }
+  if (random->Chance(0.15)) {
+    recovery.steps.push_back({Millis(random->Below(10'000)), RecoveryChange::kCancel});
+  }
+  return recovery;
+}
+
 void ChooseOperations(Random* random, Scenario* scenario) {
   using Kind = Scenario::Operation::Kind;
   const uint64_t chaos_millis = static_cast<uint64_t>(Seconds(scenario->chaos) * 1000);
@@ -43,7 +59,9 @@ void ChooseOperations(Random* random, Scenario* scenario) {
   for (uint64_t i = 0; i < count; ++i) {
     Scenario::Operation operation;
     operation.at = Millis(random->Below(chaos_millis));
-    operation.kind = random->Pick<Kind>({Kind::kRead, Kind::kRead, Kind::kRepairToNodes});
+    operation.kind = random->Pick<Kind>({Kind::kRead, Kind::kRead, Kind::kReadSeveral,
+                                         Kind::kReadDirect, Kind::kRepairToNodes,
+                                         Kind::kRepairToNodes, Kind::kRepairSeveralToNodes});
     if (random->Chance(0.15)) {
       operation.cancel_after = Millis(random->Between(1, 2000));
       operation.crash = random->Chance(0.5);
@@ -51,8 +69,7 @@ void ChooseOperations(Random* random, Scenario* scenario) {
     scenario->operations.push_back(operation);
   }
   if (random->Chance(0.4)) {
-    scenario->operations.push_back(
-        {Millis(random->Below(chaos_millis)), Kind::kRecover, {}, false});
+    scenario->operations.push_back(MakeRecovery(random, Millis(random->Below(chaos_millis))));
   }
 }
 
@@ -66,7 +83,7 @@ void ChooseActions(Random* random, Scenario* scenario) {
     Scenario::Action action;
     action.at = Millis(random->Below(chaos_millis));
     action.lasts = Millis(random->Between(50, 15'000));
-    action.kind = static_cast<Kind>(random->Below(7));
+    action.kind = static_cast<Kind>(random->Below(8));
     scenario->actions.push_back(action);
   }
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "coordinator/store/catalog.h"
+#include "requestor/client/coordinator_api.h"
 #include "sim/network.h"
 #include "sim/random.h"
 
@@ -20,11 +21,26 @@ struct Scenario {
     kMuch,  // many, and the network is bad throughout
   };
   struct Operation {
-    enum class Kind { kRead, kRepairToNodes, kRecover };
+    enum class Kind {
+      kRead,
+      kReadSeveral,  // two blocks of a stripe at once
+      kReadDirect,   // of a block that is there
+      kRepairToNodes,
+      kRepairSeveralToNodes,  // two blocks of a stripe, each to a node of its own
+      kRecover,
+    };
     Duration at{};
     Kind kind = Kind::kRead;
     Duration cancel_after{};  // 0: never
     bool crash = false;       // instead of cancelling
+    // Of a recovery: how long the node may come back, and what the operator does, one after the
+    // other, so long after the step before it.
+    double delay_seconds = -1;
+    struct Step {
+      Duration after{};
+      RecoveryChange change = RecoveryChange::kPause;
+    };
+    std::vector<Step> steps;
   };
   struct Action {
     enum class Kind {
@@ -35,6 +51,7 @@ struct Scenario {
       kSlowNode,
       kDiskFault,
       kLoseBlock,
+      kWrongWord,  // a requestor calls a healthy block corrupt
     };
     Duration at{};
     Duration lasts{};

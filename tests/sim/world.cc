@@ -65,6 +65,10 @@ World::World(uint64_t seed, const RunOptions& options)
   state_.on_move = [this](const std::string& block_id, const std::string& node) {
     OnMove(block_id, node);
   };
+  checks_.on_read = [this](const std::string& block_id, const std::string& node) {
+    OnRead(block_id, node);
+  };
+  state_.on_repair = [this](const RepairRecord& record) { OnRepair(record); };
   outcome_.scenario = Describe(scenario_);
 }
 
