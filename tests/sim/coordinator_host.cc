@@ -120,19 +120,22 @@ class CoordinatorHost::Helpers : public HelperGateway {
 };
 
 CoordinatorHost::CoordinatorHost(CoordinatorState* state, Network* network,
-                                 std::shared_ptr<const LinkTable> links)
+                                 std::shared_ptr<const LinkTable> links, const Limits& limits)
     : Host(kCoordinatorNode, std::make_shared<Process>(Process{kCoordinatorNode})),
       network_(network),
+      running_repairs_(limits.running_repairs),
       catalog_(state, process()),
       journal_(state, process()),
       marks_(state, process()),
       helpers_(std::make_unique<Helpers>(network, this)),
       repairs_(std::make_unique<RepairCoordinator>(
           &catalog_, &journal_, helpers_.get(), &Clock::System(),
-          RepairCoordinator::Options{.links = links, .marks = &marks_}, &hosted_watch_)),
-      recoveries_(std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(),
-                                                    helpers_.get(), &news_, &Clock::System(),
-                                                    RecoveryManager::Options{})),
+          RepairCoordinator::Options{
+              .max_running = limits.running_repairs, .links = links, .marks = &marks_},
+          &hosted_watch_)),
+      recoveries_(std::make_unique<RecoveryManager>(
+          &catalog_, &journal_, repairs_.get(), helpers_.get(), &news_, &Clock::System(),
+          RecoveryManager::Options{.streams_per_node = limits.streams_per_node})),
       checker_(std::make_unique<BlockChecker>(
           &repairs_->corrupt(), &repairs_->nodes(), &catalog_, &Clock::System(),
           [this](const HelperAddress& helper, const std::string& block_id, const std::stop_token&) {

@@ -8,6 +8,7 @@
 
 #include "helper/sessions/session_manager.h"
 #include "helper/sessions/whole_blocks.h"
+#include "model/plan/features.h"
 #include "sim/data_plane.h"
 #include "sim/disk.h"
 
@@ -19,7 +20,12 @@ inline constexpr char kCoordinatorNode[] = "coordinator";
 // coordinator.
 class HelperHost : public DataHost {
  public:
-  HelperHost(const std::string& node, uint64_t incarnation, Disk* disk, Network* network,
+  struct Options {
+    uint64_t incarnation = 0;
+    Features features = OwnFeatures();
+    uint32_t max_sessions = 64;
+  };
+  HelperHost(const std::string& node, const Options& options, Disk* disk, Network* network,
              Checks* checks);
   // Ends what runs here; on a fibre.
   ~HelperHost() override;
@@ -41,6 +47,7 @@ class HelperHost : public DataHost {
   }
 
   DataPort* data_port() override { return &port_; }
+  void SetMaxSessions(uint32_t most) { sessions_->SetMaxSessions(most); }
   SessionCounts counts() { return sessions_->counts(); }
   size_t unsent_reports() const { return reports_.size(); }
 
@@ -58,7 +65,7 @@ class HelperHost : public DataHost {
   bool SendReports();
   void OnEnd(const PartReport& report);
 
-  const uint64_t incarnation_;
+  const Options options_;
   Network* const network_;
   Checks* const checks_;
   DataPort port_;

@@ -31,6 +31,20 @@ bool World::RunUntil(const std::function<bool()>& done, Duration patience) {
   return true;
 }
 
+// One after the other: the cluster serves meanwhile.
+void World::Upgrade() {
+  for (auto& [node, helper] : helpers_) {
+    if (helper != nullptr) helper->SetMaxSessions(HelperHost::Options{}.max_sessions);
+  }
+  while (!older_.empty()) {
+    const std::string node = older_.begin()->first;
+    older_.erase(node);
+    CrashHelper(node);
+    RunUntil([] { return false; }, std::chrono::milliseconds(200));
+    StartHelper(node);
+  }
+}
+
 void World::AwaitOperations() {
   checks_.Expect(RunUntil([this] { return operations_running_ == 0; }, kAllOperationsEnd),
                  std::to_string(operations_running_) + " operations did not end");
@@ -39,8 +53,11 @@ void World::AwaitOperations() {
 void World::Heal() {
   scheduler_.Trace("everything is mended");
   chaos_ = false;
+  limited_ = false;
   network_.Heal();
   StartCoordinator();
+  coordinator_->SetRunningRepairs(CoordinatorHost::Limits{}.running_repairs);
+  Upgrade();
   for (const std::string& node : wiped_) {
     // With an empty disk: its blocks are as lost as before.
     if (scheduler_.random().Chance(0.5)) returned_.insert(node);
@@ -68,11 +85,19 @@ void World::CheckMarks() {
 }
 
 // A mark outlives the coordinator that made it.
+void World::CheckMarksTakenUp(CoordinatorHost* coordinator) {
+  const CorruptBlocks& marks = coordinator->repairs().corrupt();
+  for (const auto& [block_id, mark] : state_.marks) {
+    checks_.Expect(marks.Find(block_id, mark.block.node).has_value(),
+                   "the mark of block " + block_id + " was lost with a coordinator");
+  }
+}
+
 void World::OnRead(const std::string& block_id, const std::string& node) {
   const auto found = state_.marks.find(block_id);
   if (found == state_.marks.end()) return;
   const auto& [mark, kept] = found->second;
-  const bool old = scheduler_.Now() - kept > kUnderWay;
+  const bool old = kept < scheduler_.Now() - kUnderWay;
   checks_.Expect(
       mark.suspect || mark.node != node || !old,
       node + " is asked to read block " + block_id + ", which is marked as corrupt there");

@@ -41,7 +41,8 @@ void TellOfCorruption(RepairCoordinator* repairs, RepairId repair_id, const absl
 // Does what coordinator_service.cc and the requestor's coordinator_client.cc do with protobufs.
 class RequestorHost::Api : public CoordinatorApi {
  public:
-  Api(Network* network, const Host* host) : network_(network), host_(host) {}
+  Api(Network* network, const Host* host, Checks* checks)
+      : network_(network), host_(host), checks_(checks) {}
 
   absl::StatusOr<RepairGrant> BeginRepair(const RepairTarget& target,
                                           const std::vector<std::string>& to,
@@ -49,9 +50,13 @@ class RequestorHost::Api : public CoordinatorApi {
                                           const std::stop_token&) override {
     return network_->Call<RepairGrant>(
         *host_, kCoordinatorNode, kRequestTimeout,
-        [request = RequestOf(target, to, requestor)](Host* host) -> absl::StatusOr<RepairGrant> {
+        [request = RequestOf(target, to, requestor),
+         checks = checks_](Host* host) -> absl::StatusOr<RepairGrant> {
           RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
-          return repairs.BeginRepair(request);
+          absl::StatusOr<RepairGrant> grant = repairs.BeginRepair(request);
+          checks->Expect(!grant.ok() || static_cast<CoordinatorHost*>(host)->WithinLimit(),
+                         "the coordinator runs more repairs than its limit");
+          return grant;
         });
   }
 
@@ -136,13 +141,14 @@ class RequestorHost::Api : public CoordinatorApi {
  private:
   Network* const network_;
   const Host* const host_;
+  Checks* const checks_;
 };
 
 RequestorHost::RequestorHost(const std::string& node, Network* network, Checks* checks)
     : Host(node, std::make_shared<Process>(Process{node})), checks_(checks) {
   auto transport = std::make_unique<SimTransport>(network, this, nullptr);
   transport_ = transport.get();
-  requestor_ = std::make_unique<Requestor>(std::make_unique<Api>(network, this),
+  requestor_ = std::make_unique<Requestor>(std::make_unique<Api>(network, this, checks),
                                            RequestorOptions{.name = node}, std::move(transport));
 }
 

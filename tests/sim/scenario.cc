@@ -88,6 +88,19 @@ void ChooseActions(Random* random, Scenario* scenario) {
   }
 }
 
+// Without trouble nothing may be refused.
+void ChooseVersionsAndLimits(Random* random, Scenario* scenario) {
+  if (scenario->trouble == Scenario::Trouble::kNone) return;
+  if (random->Chance(0.3)) {
+    scenario->older_nodes = static_cast<int>(random->Between(1, scenario->nodes));
+  }
+  if (random->Chance(0.3)) {
+    scenario->limits.running_repairs = random->Pick<uint32_t>({1, 2, 4, 10'000});
+    scenario->limits.streams_per_node = random->Pick<uint32_t>({1, 2, 8});
+    scenario->limits.sessions = random->Pick<uint32_t>({1, 2, 4, 64});
+  }
+}
+
 }  // namespace
 
 Scenario MakeScenario(Random* random) {
@@ -101,6 +114,7 @@ Scenario MakeScenario(Random* random) {
   ChooseNetwork(random, &scenario);
   ChooseOperations(random, &scenario);
   ChooseActions(random, &scenario);
+  ChooseVersionsAndLimits(random, &scenario);
   scenario.known_links = random->Chance(0.5);
   return scenario;
 }
@@ -112,6 +126,10 @@ std::string Describe(const Scenario& scenario) {
          std::to_string(scenario.block_bytes) + " bytes, slices of " +
          std::to_string(scenario.slice_bytes) + ", " +
          (scenario.known_links ? "known" : "unknown") + " links, " +
+         (scenario.older_nodes > 0 ? std::to_string(scenario.older_nodes) + " older nodes, " : "") +
+         "limits " + std::to_string(scenario.limits.running_repairs) + "/" +
+         std::to_string(scenario.limits.streams_per_node) + "/" +
+         std::to_string(scenario.limits.sessions) + ", " +
          troubles[static_cast<int>(scenario.trouble)] + " trouble, " +
          std::to_string(scenario.operations.size()) + " operations, " +
          std::to_string(scenario.actions.size()) + " actions";

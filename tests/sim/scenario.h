@@ -68,6 +68,14 @@ struct Scenario {
   // Whether the operator has written down a speed for each pair of nodes. They differ, and rp-flow
   // then plans many lanes.
   bool known_links = false;
+  // Nodes whose helpers are of an earlier version until everything is mended.
+  int older_nodes = 0;
+  struct Limits {
+    uint32_t running_repairs = 10'000;
+    uint32_t streams_per_node = 8;
+    uint32_t sessions = 64;
+  };
+  Limits limits;           // until everything is mended
   double fault_point = 0;  // probability that a named fault point strikes when it is passed
   std::vector<Operation> operations;
   std::vector<Action> actions;

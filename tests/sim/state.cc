@@ -138,7 +138,12 @@ absl::Status StateMarks::Keep(const CorruptBlock& block) {
 }
 
 absl::Status StateMarks::Forget(const std::string& block_id) {
-  ECPIPE_RETURN_IF_ERROR(Writable(*process_));
+  const absl::Status writable = Writable(*process_);
+  const auto mark = state_->marks.find(block_id);
+  if (!writable.ok() && process_->alive && mark != state_->marks.end()) {
+    mark->second.kept = TimePoint::max();
+  }
+  ECPIPE_RETURN_IF_ERROR(writable);
   state_->marks.erase(block_id);
   return absl::OkStatus();
 }

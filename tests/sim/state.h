@@ -22,7 +22,7 @@ struct CoordinatorState {
   std::map<RecoveryId, RecoveryRecord> recoveries;
   struct Mark {
     CorruptBlock block;
-    TimePoint kept{};
+    TimePoint kept{};  // max(): the coordinator has forgotten it, but not the disk
   };
   std::map<std::string, Mark> marks;  // by block id
   // Called before a block gets its new place.

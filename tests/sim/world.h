@@ -53,6 +53,7 @@ class World {
   void Build();
   void WriteLinksDown();
   void MakeStripe(int number, const ErasureCode& code);
+  void ChooseOlderNodes();
   void StartHelper(const std::string& node);
   void StartCoordinator();
   void CrashHelper(const std::string& node);
@@ -91,6 +92,7 @@ class World {
   // phases.cc: the end.
   bool RunUntil(const std::function<bool()>& done, Duration patience);
   void Heal();
+  void Upgrade();
   void AwaitOperations();
   void CheckRecoveries();
   bool RecoveriesEnded() const;
@@ -100,6 +102,7 @@ class World {
   // A part is about to read the node's copy of a block.
   void OnRead(const std::string& block_id, const std::string& node);
   void CheckMarks();
+  void CheckMarksTakenUp(CoordinatorHost* coordinator);
   void OnMove(const std::string& block_id, const std::string& node);
   void TearDown();
 
@@ -113,10 +116,11 @@ class World {
   std::map<std::string, std::shared_ptr<HelperHost>> helpers_;  // shared until they are buried
   std::shared_ptr<const LinkTable> links_;  // null: the coordinator is told of none
   std::shared_ptr<CoordinatorHost> coordinator_;
-  std::set<std::string> wiped_;     // nodes that are lost with their disks
-  std::set<std::string> returned_;  // of these: nodes that came back with an empty one
-  std::set<std::string> lost_;      // blocks that are gone from where the catalog has them
-  std::set<std::string> lossy_;     // stripes of which a block has been lost
+  std::map<std::string, Features> older_;  // nodes of an earlier version, with what it has
+  std::set<std::string> wiped_;            // nodes that are lost with their disks
+  std::set<std::string> returned_;         // of these: nodes that came back with an empty one
+  std::set<std::string> lost_;             // blocks that are gone from where the catalog has them
+  std::set<std::string> lossy_;            // stripes of which a block has been lost
   // Recoveries that the operator has been told are paused or cancelled: what was asked for.
   std::map<RecoveryId, std::string> at_rest_;
   int burials_ = 0;  // under way
@@ -124,6 +128,7 @@ class World {
   int requestors_ = 0;  // so far
   uint64_t incarnations_ = 0;
   bool chaos_ = false;
+  bool limited_ = true;  // scenario_.limits hold
   Outcome outcome_;
 };
 
