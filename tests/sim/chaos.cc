@@ -33,18 +33,18 @@ void World::Do(const Scenario::Action& action) {
   switch (action.kind) {
     case Kind::kCrashHelper:
       CrashHelper(node);
-      return scheduler_.After(action.lasts, [this, node] { StartHelper(node); });
+      return UndoAfter(action.lasts, [this, node] { StartHelper(node); });
     case Kind::kCrashCoordinator:
       CrashCoordinator();
       return scheduler_.After(action.lasts, [this] { StartCoordinator(); });
     case Kind::kIsolate:
       scheduler_.Trace(node + " is isolated");
       network_.Isolate(node);
-      return scheduler_.After(action.lasts, [this, node] { network_.Rejoin(node); });
+      return UndoAfter(action.lasts, [this, node] { network_.Rejoin(node); });
     case Kind::kCutLink:
       scheduler_.Trace(node + " cannot reach " + other);
       network_.Cut(node, other);
-      return scheduler_.After(action.lasts, [this, node, other] { network_.Mend(node, other); });
+      return UndoAfter(action.lasts, [this, node, other] { network_.Mend(node, other); });
     case Kind::kSlowNode:
       scheduler_.Trace(node + " is slow");
       return network_.Slow(node, static_cast<double>(scheduler_.random().Between(2, 30)));
@@ -85,6 +85,10 @@ void World::SayWrongly() {
     });
     return;
   }
+}
+
+void World::UndoAfter(Duration lasts, std::function<void()> undo) {
+  if (!scenario_.lasting) scheduler_.After(lasts, std::move(undo));
 }
 
 // One a stripe at most: with a node that is lost besides, every code here still has enough.

@@ -68,7 +68,7 @@ void ChooseOperations(Random* random, Scenario* scenario) {
     }
     scenario->operations.push_back(operation);
   }
-  if (random->Chance(0.4)) {
+  if (random->Chance(scenario->lasting ? 0.9 : 0.4)) {
     scenario->operations.push_back(MakeRecovery(random, Millis(random->Below(chaos_millis))));
   }
 }
@@ -84,6 +84,8 @@ void ChooseActions(Random* random, Scenario* scenario) {
     action.at = Millis(random->Below(chaos_millis));
     action.lasts = Millis(random->Between(50, 15'000));
     action.kind = static_cast<Kind>(random->Below(8));
+    // So that blocks have to wait for nodes.
+    if (scenario->lasting && random->Chance(0.4)) action.kind = Kind::kCrashHelper;
     scenario->actions.push_back(action);
   }
 }
@@ -91,6 +93,7 @@ void ChooseActions(Random* random, Scenario* scenario) {
 // Without trouble nothing may be refused.
 void ChooseVersionsAndLimits(Random* random, Scenario* scenario) {
   if (scenario->trouble == Scenario::Trouble::kNone) return;
+  scenario->marked = random->Chance(0.2);
   if (random->Chance(0.3)) {
     scenario->older_nodes = static_cast<int>(random->Between(1, scenario->nodes));
   }
@@ -108,6 +111,7 @@ Scenario MakeScenario(Random* random) {
   scenario.trouble = random->Pick<Scenario::Trouble>(
       {Scenario::Trouble::kNone, Scenario::Trouble::kSome, Scenario::Trouble::kSome,
        Scenario::Trouble::kMuch, Scenario::Trouble::kMuch});
+  scenario.lasting = scenario.trouble != Scenario::Trouble::kNone && random->Chance(0.2);
   // Operations that begin together meet more of each other.
   scenario.chaos = Millis(random->Pick<uint64_t>({300, 5'000, 40'000}));
   ChooseShape(random, &scenario);
@@ -130,7 +134,8 @@ std::string Describe(const Scenario& scenario) {
          "limits " + std::to_string(scenario.limits.running_repairs) + "/" +
          std::to_string(scenario.limits.streams_per_node) + "/" +
          std::to_string(scenario.limits.sessions) + ", " +
-         troubles[static_cast<int>(scenario.trouble)] + " trouble, " +
+         troubles[static_cast<int>(scenario.trouble)] +
+         (scenario.lasting ? " lasting trouble, " : " trouble, ") +
          std::to_string(scenario.operations.size()) + " operations, " +
          std::to_string(scenario.actions.size()) + " actions";
 }

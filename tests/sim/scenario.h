@@ -76,10 +76,12 @@ struct Scenario {
     uint32_t sessions = 64;
   };
   Limits limits;           // until everything is mended
+  bool marked = false;     // an earlier coordinator found a block corrupt
   double fault_point = 0;  // probability that a named fault point strikes when it is passed
   std::vector<Operation> operations;
   std::vector<Action> actions;
-  Duration chaos{};  // all of the above is over by then
+  bool lasting = false;  // what actions break stays broken until everything is mended
+  Duration chaos{};      // all of the above is over by then
 };
 
 Scenario MakeScenario(Random* random);

@@ -80,6 +80,7 @@ Outcome World::Run() {
   Build();
   Schedule();
   AwaitOperations();
+  AwaitWhatCanEnd();
   Heal();
   CheckRecoveries();
   CheckHealthy();
@@ -98,6 +99,7 @@ void World::Build() {
   ECPIPE_CHECK(code.ok());
   for (int i = 0; i < scenario_.stripes; ++i) MakeStripe(i, **code);
   if (scenario_.known_links) WriteLinksDown();
+  if (scenario_.marked) MarkOne();
   ChooseOlderNodes();
   StartCoordinator();
   for (int i = 0; i < scenario_.nodes; ++i) StartHelper("n" + std::to_string(i));
@@ -118,6 +120,14 @@ void World::WriteLinksDown() {
     }
   }
   links_ = std::move(links);
+}
+
+void World::MarkOne() {
+  const BlockPlace& place = scheduler_.random().Pick(RandomStripe().blocks);
+  disks_[place.node].faults[place.block_id] = Disk::Fault::kDamaged;
+  CorruptBlock block{.block_id = place.block_id, .node = place.node, .reason = "checksum mismatch"};
+  state_.marks[place.block_id] = {std::move(block), TimePoint{}};
+  scheduler_.Trace("block " + place.block_id + " is marked as corrupt on " + place.node);
 }
 
 // Each version has what the one before it has.

@@ -53,6 +53,7 @@ class World {
   void Build();
   void WriteLinksDown();
   void MakeStripe(int number, const ErasureCode& code);
+  void MarkOne();
   void ChooseOlderNodes();
   void StartHelper(const std::string& node);
   void StartCoordinator();
@@ -65,6 +66,8 @@ class World {
   // chaos.cc: what goes wrong.
   void Schedule();
   void Do(const Scenario::Action& action);
+  // Undoes what an action broke, unless trouble is lasting.
+  void UndoAfter(Duration lasts, std::function<void()> undo);
   void LoseBlock();
   void SayWrongly();
   const Stripe& RandomStripe();
@@ -78,6 +81,14 @@ class World {
   static std::string StripeOf(const std::string& block_id);
   // So many nodes without a block of the stripe, whose helpers live; none if there are fewer.
   std::vector<std::string> FreeNodes(const Stripe& stripe, size_t count);
+
+  // liveness.cc: what nobody mends.
+  void AwaitWhatCanEnd();
+  void CheckSaysWhy(RecoveryId id);
+  // Whether nothing at all is wrong with the node, its helper and its links.
+  bool Works(const std::string& node) const;
+  // False: perhaps not.
+  bool CanBeRebuilt(const Stripe& stripe, const std::string& block_id);
 
   // recoveries.cc: what the operator does.
   void WipeAndRecover(const Scenario::Operation& operation);
