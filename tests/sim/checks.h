@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -37,6 +38,12 @@ class Checks {
     if (!holds) Violation(what);
   }
   const std::vector<std::string>& violations() const { return violations_; }
+
+  // A part is about to read the node's copy of a block; `on_read` says whether it may.
+  void WillRead(const std::string& block_id, const std::string& node) {
+    if (on_read) on_read(block_id, node);
+  }
+  std::function<void(const std::string& block_id, const std::string& node)> on_read;
 
   // A helper runs a part of so many hops.
   void SawHops(size_t hops) { most_hops_ = std::max(most_hops_, hops); }

@@ -11,6 +11,7 @@ namespace ecpipe::sim {
 namespace {
 
 constexpr Duration kCancelTimeout = std::chrono::seconds(1);
+constexpr Duration kCheckTimeout = std::chrono::seconds(60);
 constexpr Duration kExpiryInterval = std::chrono::seconds(1);
 
 }  // namespace
@@ -119,30 +120,43 @@ class CoordinatorHost::Helpers : public HelperGateway {
 };
 
 CoordinatorHost::CoordinatorHost(CoordinatorState* state, Network* network,
-                                 std::shared_ptr<const LinkTable> links)
+                                 std::shared_ptr<const LinkTable> links, const Limits& limits)
     : Host(kCoordinatorNode, std::make_shared<Process>(Process{kCoordinatorNode})),
       network_(network),
+      running_repairs_(limits.running_repairs),
       catalog_(state, process()),
       journal_(state, process()),
+      marks_(state, process()),
       helpers_(std::make_unique<Helpers>(network, this)),
       repairs_(std::make_unique<RepairCoordinator>(
           &catalog_, &journal_, helpers_.get(), &Clock::System(),
-          RepairCoordinator::Options{.links = links}, &hosted_watch_)),
-      recoveries_(std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(),
-                                                    helpers_.get(), &news_, &Clock::System(),
-                                                    RecoveryManager::Options{})) {}
+          RepairCoordinator::Options{
+              .max_running = limits.running_repairs, .links = links, .marks = &marks_},
+          &hosted_watch_)),
+      recoveries_(std::make_unique<RecoveryManager>(
+          &catalog_, &journal_, repairs_.get(), helpers_.get(), &news_, &Clock::System(),
+          RecoveryManager::Options{.streams_per_node = limits.streams_per_node})),
+      checker_(std::make_unique<BlockChecker>(
+          &repairs_->corrupt(), &repairs_->nodes(), &catalog_, &Clock::System(),
+          [this](const HelperAddress& helper, const std::string& block_id, const std::stop_token&) {
+            return AskForBlock(helper, block_id);
+          })) {}
 
 CoordinatorHost::~CoordinatorHost() {
+  checker_.reset();
   hosted_watch_.Stop();
   recoveries_.reset();
 }
 
 void CoordinatorHost::Start() {
+  const absl::Status restored = repairs_->corrupt().Restore();
   const auto interrupted = journal_.ClaimInterrupted(Clock::System().UnixMillis());
   hosted_watch_.Start(repairs_.get());
   const absl::Status opened = recoveries_->Open(*interrupted);
-  network_->scheduler()->Trace("coordinator started: " + StatusText(opened));
+  network_->scheduler()->Trace("coordinator started: " + StatusText(restored) + ", " +
+                               StatusText(opened));
   if (!alive()) return;
+  checker_->Start();
   network_->Add(this);
   Pin();
   expiry_ = network_->scheduler()->Spawn(process(), [this] {
@@ -151,6 +165,13 @@ void CoordinatorHost::Start() {
       network_->scheduler()->Block(network_->scheduler()->Now() + kExpiryInterval);
     }
     Unpin();
+  });
+}
+
+absl::StatusOr<WholeBlock> CoordinatorHost::AskForBlock(const HelperAddress& helper,
+                                                        const std::string& block_id) {
+  return network_->Call<WholeBlock>(*this, helper.node, kCheckTimeout, [block_id](Host* host) {
+    return static_cast<HelperHost*>(host)->CheckBlock(block_id);
   });
 }
 

@@ -31,6 +31,8 @@ class DiskStore::Reader : public BlockReader {
     return is_short ? bytes_->size() - 1 : bytes_->size();
   }
 
+  bool has_checksums() const override { return true; }
+
   absl::Status ReadAt(uint64_t offset, std::span<uint8_t> out) override {
     const Disk::Fault fault = disk_->FaultOf(block_id_);
     if (fault == Disk::Fault::kSlow) scheduler_->Sleep(kSlowRead);

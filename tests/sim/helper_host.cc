@@ -2,6 +2,7 @@
 #include "sim/helper_host.h"
 
 #include "base/status.h"
+#include "model/corrupt_block.h"
 #include "sim/coordinator_host.h"
 
 namespace ecpipe::sim {
@@ -20,18 +21,19 @@ uint64_t PayloadBytes(const RepairPart& part, const LaneSlices& slices) {
 
 }  // namespace
 
-HelperHost::HelperHost(const std::string& node, uint64_t incarnation, Disk* disk, Network* network,
-                       Checks* checks)
+HelperHost::HelperHost(const std::string& node, const Options& options, Disk* disk,
+                       Network* network, Checks* checks)
     : DataHost(node, std::make_shared<Process>(Process{node})),
-      incarnation_(incarnation),
+      options_(options),
       network_(network),
       checks_(checks),
       port_(network),
       transport_(network, this, &port_),
       store_(disk, process(), network->scheduler(), checks),
-      sessions_(
-          std::make_unique<SessionManager>(&store_, &transport_, nullptr, SessionManager::Options{},
-                                           [this](const PartReport& report) { OnEnd(report); })) {
+      sessions_(std::make_unique<SessionManager>(
+          &store_, &transport_, nullptr,
+          SessionManager::Options{.max_sessions = options.max_sessions},
+          [this](const PartReport& report) { OnEnd(report); })) {
   network_->Add(this);
   Pin();
   agent_ = network_->scheduler()->Spawn(process(), [this] {
@@ -69,9 +71,17 @@ HelperHost::Expected HelperHost::ExpectedOf(const RepairPart& part) {
 
 absl::Status HelperHost::StartPart(const RepairPart& part) {
   ECPIPE_RETURN_IF_ERROR(ValidatePart(part));
+  // An older helper would make wrong bytes of it.
+  checks_->Expect(part.needs.Without(options_.features).empty(),
+                  node() + " was handed a part that needs what its version lacks");
+  for (const HopSpec& hop : part.hops) {
+    if (hop.block) checks_->WillRead(hop.block->block_id, node());
+  }
   store_.SetPart(&part);
   const absl::Status started = sessions_->Start(part).status();
   store_.SetPart(nullptr);
+  checks_->Expect(!started.ok() || counts().active_sessions <= sessions_->max_sessions(),
+                  node() + " runs more sessions than its limit");
   if (started.ok()) checks_->SawHops(part.hops.size());
   if (started.ok()) expected_[{part.repair_id, part.attempt}] = ExpectedOf(part);
   if (started.ok() && part.attempt > 0 && !part.stores.empty()) {
@@ -140,7 +150,8 @@ bool HelperHost::Register() {
   record.node_id = node();
   record.control_address = node() + ":1";
   record.data_address = node() + ":2";
-  record.incarnation = incarnation_;
+  record.incarnation = options_.incarnation;
+  record.features = options_.features;
   const auto answer = network_->Call<bool>(
       *this, kCoordinatorNode, kCallTimeout, [record](Host* host) -> absl::StatusOr<bool> {
         ECPIPE_RETURN_IF_ERROR(static_cast<CoordinatorHost*>(host)->repairs().Register(record));
@@ -154,7 +165,8 @@ bool HelperHost::Heartbeat() {
   report.active_sessions = counts().active_sessions;
   const auto answer = network_->Call<bool>(
       *this, kCoordinatorNode, kCallTimeout,
-      [report, node = node(), incarnation = incarnation_](Host* host) -> absl::StatusOr<bool> {
+      [report, node = node(),
+       incarnation = options_.incarnation](Host* host) -> absl::StatusOr<bool> {
         NodeRegistry& nodes = static_cast<CoordinatorHost*>(host)->repairs().nodes();
         ECPIPE_RETURN_IF_ERROR(nodes.Heartbeat(node, incarnation, report));
         return true;
@@ -170,6 +182,10 @@ bool HelperHost::SendReports() {
         *this, kCoordinatorNode, kCallTimeout,
         [report, node = node()](Host* host) -> absl::StatusOr<bool> {
           RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
+          if (const std::string corrupt = CorruptBlockOf(report.status); !corrupt.empty()) {
+            repairs.ReportCorrupt(node, report.repair_id, corrupt,
+                                  std::string(report.status.message()));
+          }
           repairs.ReportPart(node, report.repair_id, report.attempt, report.status);
           repairs.ReportLinks(node, report.repair_id, report.links);
           return true;

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "helper/sessions/session_manager.h"
+#include "helper/sessions/whole_blocks.h"
+#include "model/plan/features.h"
 #include "sim/data_plane.h"
 #include "sim/disk.h"
 
@@ -18,7 +20,12 @@ inline constexpr char kCoordinatorNode[] = "coordinator";
 // coordinator.
 class HelperHost : public DataHost {
  public:
-  HelperHost(const std::string& node, uint64_t incarnation, Disk* disk, Network* network,
+  struct Options {
+    uint64_t incarnation = 0;
+    Features features = OwnFeatures();
+    uint32_t max_sessions = 64;
+  };
+  HelperHost(const std::string& node, const Options& options, Disk* disk, Network* network,
              Checks* checks);
   // Ends what runs here; on a fibre.
   ~HelperHost() override;
@@ -35,7 +42,12 @@ class HelperHost : public DataHost {
 
   std::vector<absl::StatusOr<uint64_t>> FindBlocks(const std::vector<std::string>& block_ids);
 
+  absl::StatusOr<WholeBlock> CheckBlock(const std::string& block_id) {
+    return whole_blocks_.Check(block_id, [this] { return !alive(); });
+  }
+
   DataPort* data_port() override { return &port_; }
+  void SetMaxSessions(uint32_t most) { sessions_->SetMaxSessions(most); }
   SessionCounts counts() { return sessions_->counts(); }
   size_t unsent_reports() const { return reports_.size(); }
 
@@ -53,12 +65,13 @@ class HelperHost : public DataHost {
   bool SendReports();
   void OnEnd(const PartReport& report);
 
-  const uint64_t incarnation_;
+  const Options options_;
   Network* const network_;
   Checks* const checks_;
   DataPort port_;
   SimTransport transport_;
   DiskStore store_;
+  WholeBlocks whole_blocks_{&store_};
   std::map<std::pair<RepairId, uint32_t>, Expected> expected_;
   std::deque<PartReport> reports_;
   uint64_t agent_ = 0;  // the fibre that keeps in touch

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/network.h"
 
+#include <algorithm>
+
 namespace ecpipe::sim {
 
 Duration Network::Delay() {
@@ -17,6 +19,12 @@ Duration Network::DelayOf(const std::string& from, const std::string& /*to*/, si
 bool Network::Reachable(const std::string& from, const std::string& to) const {
   if (from == to) return true;
   return !isolated_.contains(from) && !isolated_.contains(to) && !cut_.contains({from, to});
+}
+
+bool Network::Unharmed(const std::string& node) const {
+  return !isolated_.contains(node) && !slow_.contains(node) &&
+         std::none_of(cut_.begin(), cut_.end(),
+                      [&](const auto& link) { return link.first == node || link.second == node; });
 }
 
 void Network::Heal() {

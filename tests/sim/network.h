@@ -62,6 +62,8 @@ class Network {
   Duration DelayOf(const std::string& from, const std::string& to, size_t bytes);
 
   bool Reachable(const std::string& from, const std::string& to) const;
+  // Whether nothing below is done to the node.
+  bool Unharmed(const std::string& node) const;
   void Isolate(const std::string& node) { isolated_.insert(node); }
   void Rejoin(const std::string& node) { isolated_.erase(node); }
   // One way only.

@@ -11,6 +11,8 @@ constexpr Duration kRecoveryEnds = std::chrono::seconds(600);
 // Stall timeouts, abandoned repairs, late reports and blocks kept for another attempt: the longest
 // of them is 30 s.
 constexpr Duration kSettles = std::chrono::seconds(90);
+// A part that was planned before arrives within this.
+constexpr Duration kUnderWay = std::chrono::seconds(2);
 // Far above what any seed takes. Beyond it time does not pass any more.
 constexpr uint64_t kMostSteps = 20'000'000;
 
@@ -29,6 +31,20 @@ bool World::RunUntil(const std::function<bool()>& done, Duration patience) {
   return true;
 }
 
+// One after the other: the cluster serves meanwhile.
+void World::Upgrade() {
+  for (auto& [node, helper] : helpers_) {
+    if (helper != nullptr) helper->SetMaxSessions(HelperHost::Options{}.max_sessions);
+  }
+  while (!older_.empty()) {
+    const std::string node = older_.begin()->first;
+    older_.erase(node);
+    CrashHelper(node);
+    RunUntil([] { return false; }, std::chrono::milliseconds(200));
+    StartHelper(node);
+  }
+}
+
 void World::AwaitOperations() {
   checks_.Expect(RunUntil([this] { return operations_running_ == 0; }, kAllOperationsEnd),
                  std::to_string(operations_running_) + " operations did not end");
@@ -37,8 +53,11 @@ void World::AwaitOperations() {
 void World::Heal() {
   scheduler_.Trace("everything is mended");
   chaos_ = false;
+  limited_ = false;
   network_.Heal();
   StartCoordinator();
+  coordinator_->SetRunningRepairs(CoordinatorHost::Limits{}.running_repairs);
+  Upgrade();
   for (const std::string& node : wiped_) {
     // With an empty disk: its blocks are as lost as before.
     if (scheduler_.random().Chance(0.5)) returned_.insert(node);
@@ -47,10 +66,41 @@ void World::Heal() {
     disks_[node].faults.clear();
     StartHelper(node);
   }
+  ResumeRecoveries();
   RunUntil([] { return false; }, kSettles);
+  CheckMarks();
   // Files are whole again without a repair, as if somebody had put them back and said so.
   CorruptBlocks& marks = coordinator_->repairs().corrupt();
   for (const CorruptBlock& mark : marks.All()) marks.Forget(mark.block_id);
+}
+
+// What was called corrupt is checked, and that decides. Who is gone for good cannot be asked.
+void World::CheckMarks() {
+  for (const CorruptBlock& mark : coordinator_->repairs().corrupt().All()) {
+    const bool answers =
+        helpers_[mark.node] != nullptr && disks_[mark.node].blocks.contains(mark.block_id);
+    checks_.Expect(!mark.suspect || !answers,
+                   "block " + mark.block_id + " on " + mark.node + " is still a suspect");
+  }
+}
+
+// A mark outlives the coordinator that made it.
+void World::CheckMarksTakenUp(CoordinatorHost* coordinator) {
+  const CorruptBlocks& marks = coordinator->repairs().corrupt();
+  for (const auto& [block_id, mark] : state_.marks) {
+    checks_.Expect(marks.Find(block_id, mark.block.node).has_value(),
+                   "the mark of block " + block_id + " was lost with a coordinator");
+  }
+}
+
+void World::OnRead(const std::string& block_id, const std::string& node) {
+  const auto found = state_.marks.find(block_id);
+  if (found == state_.marks.end()) return;
+  const auto& [mark, kept] = found->second;
+  const bool old = kept < scheduler_.Now() - kUnderWay;
+  checks_.Expect(
+      mark.suspect || mark.node != node || !old,
+      node + " is asked to read block " + block_id + ", which is marked as corrupt there");
 }
 
 bool World::RecoveriesEnded() const {
@@ -67,7 +117,7 @@ void World::CheckRecoveries() {
     // One that was begun in the chaos may have given blocks up. With nothing wrong none is.
     ++operations_running_;
     scheduler_.Spawn(outside_, [this, node] {
-      BeginRecovery(node);
+      BeginRecovery(node, -1);
       --operations_running_;
     });
     AwaitOperations();

@@ -2,6 +2,7 @@
 #include "sim/requestor_host.h"
 
 #include "base/status.h"
+#include "model/corrupt_block.h"
 #include "sim/coordinator_host.h"
 #include "sim/helper_host.h"
 
@@ -23,8 +24,16 @@ RepairRequest RequestOf(const RepairTarget& target, const std::vector<std::strin
   request.scheme = target.scheme;
   request.slice_bytes = target.slice_bytes;
   request.requestor = requestor;
+  request.prefer_direct = target.prefer_direct;
+  if (!target.verify.empty()) request.verify = *VerificationNamed(target.verify);
   request.hosts = to;
   return request;
+}
+
+void TellOfCorruption(RepairCoordinator* repairs, RepairId repair_id, const absl::Status& status) {
+  const std::string block_id = CorruptBlockOf(status);
+  if (block_id.empty()) return;
+  repairs->ReportCorrupt("", repair_id, block_id, std::string(status.message()));
 }
 
 }  // namespace
@@ -32,7 +41,8 @@ RepairRequest RequestOf(const RepairTarget& target, const std::vector<std::strin
 // Does what coordinator_service.cc and the requestor's coordinator_client.cc do with protobufs.
 class RequestorHost::Api : public CoordinatorApi {
  public:
-  Api(Network* network, const Host* host) : network_(network), host_(host) {}
+  Api(Network* network, const Host* host, Checks* checks)
+      : network_(network), host_(host), checks_(checks) {}
 
   absl::StatusOr<RepairGrant> BeginRepair(const RepairTarget& target,
                                           const std::vector<std::string>& to,
@@ -40,9 +50,13 @@ class RequestorHost::Api : public CoordinatorApi {
                                           const std::stop_token&) override {
     return network_->Call<RepairGrant>(
         *host_, kCoordinatorNode, kRequestTimeout,
-        [request = RequestOf(target, to, requestor)](Host* host) -> absl::StatusOr<RepairGrant> {
+        [request = RequestOf(target, to, requestor),
+         checks = checks_](Host* host) -> absl::StatusOr<RepairGrant> {
           RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
-          return repairs.BeginRepair(request);
+          absl::StatusOr<RepairGrant> grant = repairs.BeginRepair(request);
+          checks->Expect(!grant.ok() || static_cast<CoordinatorHost*>(host)->WithinLimit(),
+                         "the coordinator runs more repairs than its limit");
+          return grant;
         });
   }
 
@@ -54,6 +68,7 @@ class RequestorHost::Api : public CoordinatorApi {
                                            Host* host) -> absl::StatusOr<RepairGrant> {
                                          RepairCoordinator& repairs =
                                              static_cast<CoordinatorHost*>(host)->repairs();
+                                         TellOfCorruption(&repairs, from.repair_id, from.failure);
                                          return repairs.ResumeRepair(request, from);
                                        });
   }
@@ -75,6 +90,7 @@ class RequestorHost::Api : public CoordinatorApi {
     return network_->Call<Sources>(
         *host_, kCoordinatorNode, kRequestTimeout, [=](Host* host) -> absl::StatusOr<Sources> {
           RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
+          TellOfCorruption(&repairs, repair_id, status);
           Sources corrupt = repairs.CorruptSources(repair_id);
           repairs.FinishRepair(repair_id, status, verified_bytes);
           return corrupt;
@@ -125,36 +141,39 @@ class RequestorHost::Api : public CoordinatorApi {
  private:
   Network* const network_;
   const Host* const host_;
+  Checks* const checks_;
 };
 
 RequestorHost::RequestorHost(const std::string& node, Network* network, Checks* checks)
     : Host(node, std::make_shared<Process>(Process{node})), checks_(checks) {
   auto transport = std::make_unique<SimTransport>(network, this, nullptr);
   transport_ = transport.get();
-  requestor_ = std::make_unique<Requestor>(std::make_unique<Api>(network, this),
+  requestor_ = std::make_unique<Requestor>(std::make_unique<Api>(network, this, checks),
                                            RequestorOptions{.name = node}, std::move(transport));
 }
 
 RequestorHost::~RequestorHost() = default;
 
 absl::Status RequestorHost::Read(const RepairTarget& target) {
-  const std::string& block_id = target.block_ids[0];
-  const uint64_t block_bytes = checks_->Truth(block_id).size();
+  const uint64_t block_bytes = checks_->Truth(target.block_ids[0]).size();
   const uint64_t wanted = target.bytes == 0 ? block_bytes - target.offset : target.bytes;
   uint64_t got = 0;
-  const auto take = [&](std::span<const uint8_t> bytes) -> absl::Status {
-    checks_->Expect(got + bytes.size() <= wanted, "more bytes than asked for of " + block_id);
-    checks_->Expect(checks_->Right(block_id, target.offset + got, bytes),
-                    "wrong bytes of block " + block_id + " were handed over, from " +
-                        std::to_string(target.offset + got) + " on");
-    got += bytes.size();
+  const auto take = [&](std::span<const std::span<const uint8_t>> pieces) -> absl::Status {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const std::string& block_id = target.block_ids[i];
+      checks_->Expect(got + pieces[i].size() <= wanted, "more bytes than asked for of " + block_id);
+      checks_->Expect(checks_->Right(block_id, target.offset + got, pieces[i]),
+                      "wrong bytes of block " + block_id + " were handed over, from " +
+                          std::to_string(target.offset + got) + " on");
+    }
+    got += pieces[0].size();
     return absl::OkStatus();
   };
-  const absl::StatusOr<RepairReport> report = requestor_->Read(target, take);
+  const absl::StatusOr<RepairReport> report = requestor_->ReadSeveral(target, take);
   if (!report.ok()) return report.status();
-  checks_->Expect(got == wanted && report->bytes == wanted,
-                  "a read of block " + block_id + " ended well and brought " + std::to_string(got) +
-                      " of " + std::to_string(wanted) + " bytes");
+  checks_->Expect(got == wanted && report->bytes == wanted * target.block_ids.size(),
+                  "a read of block " + target.block_ids[0] + " ended well and brought " +
+                      std::to_string(got) + " of " + std::to_string(wanted) + " bytes");
   return absl::OkStatus();
 }
 

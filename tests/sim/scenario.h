@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "coordinator/store/catalog.h"
+#include "requestor/client/coordinator_api.h"
 #include "sim/network.h"
 #include "sim/random.h"
 
@@ -20,11 +21,26 @@ struct Scenario {
     kMuch,  // many, and the network is bad throughout
   };
   struct Operation {
-    enum class Kind { kRead, kRepairToNodes, kRecover };
+    enum class Kind {
+      kRead,
+      kReadSeveral,  // two blocks of a stripe at once
+      kReadDirect,   // of a block that is there
+      kRepairToNodes,
+      kRepairSeveralToNodes,  // two blocks of a stripe, each to a node of its own
+      kRecover,
+    };
     Duration at{};
     Kind kind = Kind::kRead;
     Duration cancel_after{};  // 0: never
     bool crash = false;       // instead of cancelling
+    // Of a recovery: how long the node may come back, and what the operator does, one after the
+    // other, so long after the step before it.
+    double delay_seconds = -1;
+    struct Step {
+      Duration after{};
+      RecoveryChange change = RecoveryChange::kPause;
+    };
+    std::vector<Step> steps;
   };
   struct Action {
     enum class Kind {
@@ -35,6 +51,7 @@ struct Scenario {
       kSlowNode,
       kDiskFault,
       kLoseBlock,
+      kWrongWord,  // a requestor calls a healthy block corrupt
     };
     Duration at{};
     Duration lasts{};
@@ -51,10 +68,20 @@ struct Scenario {
   // Whether the operator has written down a speed for each pair of nodes. They differ, and rp-flow
   // then plans many lanes.
   bool known_links = false;
+  // Nodes whose helpers are of an earlier version until everything is mended.
+  int older_nodes = 0;
+  struct Limits {
+    uint32_t running_repairs = 10'000;
+    uint32_t streams_per_node = 8;
+    uint32_t sessions = 64;
+  };
+  Limits limits;           // until everything is mended
+  bool marked = false;     // an earlier coordinator found a block corrupt
   double fault_point = 0;  // probability that a named fault point strikes when it is passed
   std::vector<Operation> operations;
   std::vector<Action> actions;
-  Duration chaos{};  // all of the above is over by then
+  bool lasting = false;  // what actions break stays broken until everything is mended
+  Duration chaos{};      // all of the above is over by then
 };
 
 Scenario MakeScenario(Random* random);

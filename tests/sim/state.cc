@@ -74,6 +74,7 @@ absl::Status StateCatalog::MoveBlock(const std::string& block_id, const std::str
 
 absl::Status StateJournal::Record(const RepairRecord& record) {
   ECPIPE_RETURN_IF_ERROR(Writable(*process_));
+  if (state_->on_repair && !state_->repairs.contains(record.repair_id)) state_->on_repair(record);
   state_->repairs[record.repair_id] = record;
   return absl::OkStatus();
 }
@@ -128,6 +129,31 @@ absl::StatusOr<std::vector<RecoveryRecord>> StateJournal::Recoveries(int limit) 
     newest.push_back(it->second);
   }
   return newest;
+}
+
+absl::Status StateMarks::Keep(const CorruptBlock& block) {
+  ECPIPE_RETURN_IF_ERROR(Writable(*process_));
+  state_->marks[block.block_id] = {block, Clock::System().Now()};
+  return absl::OkStatus();
+}
+
+absl::Status StateMarks::Forget(const std::string& block_id) {
+  const absl::Status writable = Writable(*process_);
+  const auto mark = state_->marks.find(block_id);
+  if (!writable.ok() && process_->alive && mark != state_->marks.end()) {
+    mark->second.kept = TimePoint::max();
+  }
+  ECPIPE_RETURN_IF_ERROR(writable);
+  state_->marks.erase(block_id);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<CorruptBlock>> StateMarks::Load() {
+  std::vector<CorruptBlock> all;
+  for (const auto& [block_id, mark] : state_->marks) all.push_back(mark.block);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.found_unix_ms < b.found_unix_ms; });
+  return all;
 }
 
 }  // namespace ecpipe::sim

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/cluster/corrupt_blocks.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
 #include "sim/scheduler.h"
@@ -19,8 +20,15 @@ struct CoordinatorState {
   std::map<std::string, Stripe> stripes;
   std::map<RepairId, RepairRecord> repairs;
   std::map<RecoveryId, RecoveryRecord> recoveries;
+  struct Mark {
+    CorruptBlock block;
+    TimePoint kept{};  // max(): the coordinator has forgotten it, but not the disk
+  };
+  std::map<std::string, Mark> marks;  // by block id
   // Called before a block gets its new place.
   std::function<void(const std::string& block_id, const std::string& node)> on_move;
+  // Called before a repair is recorded for the first time.
+  std::function<void(const RepairRecord&)> on_repair;
 };
 
 class StateCatalog : public Catalog {
@@ -55,6 +63,20 @@ class StateJournal : public Journal {
   absl::Status RecordRecovery(const RecoveryRecord& record) override;
   absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) override;
   absl::Status Trim(int) override { return absl::OkStatus(); }
+
+ private:
+  CoordinatorState* const state_;
+  const std::shared_ptr<Process> process_;  // shared with its fibres
+};
+
+class StateMarks : public CorruptBlockStore {
+ public:
+  StateMarks(CoordinatorState* state, std::shared_ptr<Process> process)
+      : state_(state), process_(std::move(process)) {}
+
+  absl::Status Keep(const CorruptBlock& block) override;
+  absl::Status Forget(const std::string& block_id) override;
+  absl::StatusOr<std::vector<CorruptBlock>> Load() override;
 
  private:
   CoordinatorState* const state_;

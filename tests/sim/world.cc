@@ -2,6 +2,7 @@
 #include "sim/world.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 #include "base/fault_points.h"
@@ -65,6 +66,10 @@ World::World(uint64_t seed, const RunOptions& options)
   state_.on_move = [this](const std::string& block_id, const std::string& node) {
     OnMove(block_id, node);
   };
+  checks_.on_read = [this](const std::string& block_id, const std::string& node) {
+    OnRead(block_id, node);
+  };
+  state_.on_repair = [this](const RepairRecord& record) { OnRepair(record); };
   outcome_.scenario = Describe(scenario_);
 }
 
@@ -75,6 +80,7 @@ Outcome World::Run() {
   Build();
   Schedule();
   AwaitOperations();
+  AwaitWhatCanEnd();
   Heal();
   CheckRecoveries();
   CheckHealthy();
@@ -93,6 +99,8 @@ void World::Build() {
   ECPIPE_CHECK(code.ok());
   for (int i = 0; i < scenario_.stripes; ++i) MakeStripe(i, **code);
   if (scenario_.known_links) WriteLinksDown();
+  if (scenario_.marked) MarkOne();
+  ChooseOlderNodes();
   StartCoordinator();
   for (int i = 0; i < scenario_.nodes; ++i) StartHelper("n" + std::to_string(i));
   const auto registered = [this] {
@@ -112,6 +120,23 @@ void World::WriteLinksDown() {
     }
   }
   links_ = std::move(links);
+}
+
+void World::MarkOne() {
+  const BlockPlace& place = scheduler_.random().Pick(RandomStripe().blocks);
+  disks_[place.node].faults[place.block_id] = Disk::Fault::kDamaged;
+  CorruptBlock block{.block_id = place.block_id, .node = place.node, .reason = "checksum mismatch"};
+  state_.marks[place.block_id] = {std::move(block), TimePoint{}};
+  scheduler_.Trace("block " + place.block_id + " is marked as corrupt on " + place.node);
+}
+
+// Each version has what the one before it has.
+void World::ChooseOlderNodes() {
+  const auto versions =
+      std::to_array<std::vector<std::string>>({{}, {"sub-blocks"}, {"sub-blocks", "raw-rows"}});
+  while (older_.size() < static_cast<size_t>(scenario_.older_nodes)) {
+    older_[RandomNode()] = FeaturesNamed(versions[scheduler_.random().Below(versions.size())]);
+  }
 }
 
 void World::MakeStripe(int number, const ErasureCode& code) {
@@ -135,16 +160,23 @@ void World::StartHelper(const std::string& node) {
   if (wiped_.contains(node) && !returned_.contains(node)) return;
   if (helpers_[node] != nullptr) return;
   scheduler_.Trace(node + " starts");
-  helpers_[node] =
-      std::make_shared<HelperHost>(node, ++incarnations_, &disks_[node], &network_, &checks_);
+  HelperHost::Options options{.incarnation = ++incarnations_};
+  if (older_.contains(node)) options.features = older_[node];
+  if (limited_) options.max_sessions = scenario_.limits.sessions;
+  helpers_[node] = std::make_shared<HelperHost>(node, options, &disks_[node], &network_, &checks_);
 }
 
 void World::StartCoordinator() {
   if (coordinator_ != nullptr) return;
-  coordinator_ = std::make_shared<CoordinatorHost>(&state_, &network_, links_);
+  CoordinatorHost::Limits limits;
+  if (limited_) {
+    limits = {scenario_.limits.running_repairs, scenario_.limits.streams_per_node};
+  }
+  coordinator_ = std::make_shared<CoordinatorHost>(&state_, &network_, links_, limits);
   coordinator_->Pin();
-  scheduler_.Spawn(coordinator_->process(), [host = coordinator_.get()] {
+  scheduler_.Spawn(coordinator_->process(), [this, host = coordinator_.get()] {
     host->Start();
+    if (host->alive()) CheckMarksTakenUp(host);
     host->Unpin();
   });
 }

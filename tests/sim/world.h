@@ -18,6 +18,10 @@
 
 namespace ecpipe::sim {
 
+// No operation may take longer, whatever goes wrong: every wait in it is bounded, and their sum is
+// below this.
+inline constexpr Duration kLongestOperation = std::chrono::seconds(240);
+
 struct Outcome {
   std::vector<std::string> violations;
   uint64_t fingerprint = 0;  // of everything that happened
@@ -49,6 +53,8 @@ class World {
   void Build();
   void WriteLinksDown();
   void MakeStripe(int number, const ErasureCode& code);
+  void MarkOne();
+  void ChooseOlderNodes();
   void StartHelper(const std::string& node);
   void StartCoordinator();
   void CrashHelper(const std::string& node);
@@ -57,32 +63,57 @@ class World {
   void Bury(std::shared_ptr<Host> host);
   absl::Status StrikeFaultPoint(Process* process, const char* name);
 
-  // chaos.cc: what goes wrong, and what is asked.
+  // chaos.cc: what goes wrong.
   void Schedule();
   void Do(const Scenario::Action& action);
+  // Undoes what an action broke, unless trouble is lasting.
+  void UndoAfter(Duration lasts, std::function<void()> undo);
   void LoseBlock();
+  void SayWrongly();
+  const Stripe& RandomStripe();
+  std::string RandomNode();
+
+  // operations.cc: what is asked.
   void Begin(const Scenario::Operation& operation);
   void Operate(RequestorHost* host, Scenario::Operation::Kind kind, bool must_succeed);
   bool MustSucceed(const Scenario::Operation& operation) const;
-  RepairTarget ReadTarget();
+  RepairTarget TargetFor(Scenario::Operation::Kind kind, bool must_succeed);
   static std::string StripeOf(const std::string& block_id);
-  void WipeAndRecover();
+  // So many nodes without a block of the stripe, whose helpers live; none if there are fewer.
+  std::vector<std::string> FreeNodes(const Stripe& stripe, size_t count);
+
+  // liveness.cc: what nobody mends.
+  void AwaitWhatCanEnd();
+  void CheckSaysWhy(RecoveryId id);
+  // Whether nothing at all is wrong with the node, its helper and its links.
+  bool Works(const std::string& node) const;
+  // False: perhaps not.
+  bool CanBeRebuilt(const Stripe& stripe, const std::string& block_id);
+
+  // recoveries.cc: what the operator does.
+  void WipeAndRecover(const Scenario::Operation& operation);
   // Asks for the recovery of a lost node until the coordinator has it.
-  void BeginRecovery(const std::string& node);
-  // A node without a block of the stripe, whose helper lives; empty if there is none.
-  std::string FreeNode(const Stripe& stripe);
-  const Stripe& RandomStripe();
-  std::string RandomNode();
+  void BeginRecovery(const std::string& node, double delay_seconds);
+  // Asks until the coordinator says that it is so, or that the recovery has ended.
+  void ChangeRecovery(RecoveryId id, RecoveryChange change);
+  void ResumeRecoveries();
+  // A repair is new in the journal.
+  void OnRepair(const RepairRecord& record);
 
   // phases.cc: the end.
   bool RunUntil(const std::function<bool()>& done, Duration patience);
   void Heal();
+  void Upgrade();
   void AwaitOperations();
   void CheckRecoveries();
   bool RecoveriesEnded() const;
   void CheckHealthy();
   void CheckNothingLeft();
   void CheckPlaces();
+  // A part is about to read the node's copy of a block.
+  void OnRead(const std::string& block_id, const std::string& node);
+  void CheckMarks();
+  void CheckMarksTakenUp(CoordinatorHost* coordinator);
   void OnMove(const std::string& block_id, const std::string& node);
   void TearDown();
 
@@ -96,15 +127,19 @@ class World {
   std::map<std::string, std::shared_ptr<HelperHost>> helpers_;  // shared until they are buried
   std::shared_ptr<const LinkTable> links_;  // null: the coordinator is told of none
   std::shared_ptr<CoordinatorHost> coordinator_;
-  std::set<std::string> wiped_;     // nodes that are lost with their disks
-  std::set<std::string> returned_;  // of these: nodes that came back with an empty one
-  std::set<std::string> lost_;      // blocks that are gone from where the catalog has them
-  std::set<std::string> lossy_;     // stripes of which a block has been lost
-  int burials_ = 0;                 // under way
+  std::map<std::string, Features> older_;  // nodes of an earlier version, with what it has
+  std::set<std::string> wiped_;            // nodes that are lost with their disks
+  std::set<std::string> returned_;         // of these: nodes that came back with an empty one
+  std::set<std::string> lost_;             // blocks that are gone from where the catalog has them
+  std::set<std::string> lossy_;            // stripes of which a block has been lost
+  // Recoveries that the operator has been told are paused or cancelled: what was asked for.
+  std::map<RecoveryId, std::string> at_rest_;
+  int burials_ = 0;  // under way
   int operations_running_ = 0;
   int requestors_ = 0;  // so far
   uint64_t incarnations_ = 0;
   bool chaos_ = false;
+  bool limited_ = true;  // scenario_.limits hold
   Outcome outcome_;
 };
 
