@@ -24,6 +24,8 @@ test_packages=(openssh-server clang-19 clang-tidy-19 libclang-rt-19-dev llvm-19 
   python3-scipy prometheus)
 # What makes Debian packages, and what tests them in a Debian of their own, with a systemd.
 package_packages=(help2man lintian debootstrap systemd-container)
+# What shows the status page to its test, and a font for it to write with.
+browser_packages=(chromium fonts-dejavu-core)
 # The Java module in integrations/hdfs and its tests.
 hdfs_packages=(openjdk-17-jdk-headless maven)
 # What tests/arm64/codec_test.sh compiles with, and runs in.
@@ -32,9 +34,9 @@ arm64_packages=(g++-aarch64-linux-gnu qemu-user)
 usage() {
   cat <<'USAGE'
 Usage: deploy/install-deps.sh [--list | --missing] [build] [run] [lab] [test] [package]
-                              [hdfs] [arm64]
+                              [browser] [hdfs] [arm64]
 
-Installs the Debian packages of the named groups (default: all but the last three).
+Installs the Debian packages of the named groups (default: all but the last four).
   --list     print the packages and install nothing
   --missing  the same, of those that are not installed
 Needs root, or sudo, only when a package is missing.
@@ -108,6 +110,7 @@ main() {
       lab) packages+=("${lab_packages[@]}") ;;
       test) packages+=("${test_packages[@]}") ;;
       package) packages+=("${package_packages[@]}") ;;
+      browser) packages+=("${browser_packages[@]}") ;;
       hdfs) packages+=("${hdfs_packages[@]}") ;;
       arm64) packages+=("${arm64_packages[@]}") ;;
       --list | --missing) list=${argument#--} ;;
