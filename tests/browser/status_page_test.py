@@ -22,7 +22,7 @@ from answers import HOSTILE, Stand  # noqa: E402
 from case import HANG, ClusterCase  # noqa: E402
 from chromium import DESKTOP, PHONE, Chromium, Page, Unavailable  # noqa: E402
 from labkit.cluster import Cluster  # noqa: E402
-from labkit.process import wait_until  # noqa: E402
+from labkit.process import free_port, wait_until  # noqa: E402
 
 SKIPPED = 77
 WEB = {"web": {"listen": "127.0.0.1:0"}}
@@ -83,12 +83,17 @@ class Live(PageCase, ClusterCase):
     block_bytes = 8 << 20
     file_bytes = 4 * block_bytes
     coordinator_settings = {
-        **WEB, "timeouts": {"dead_after_seconds": 5.0}, "recovery": {"first_pause_seconds": 0.1}}
+        "timeouts": {"dead_after_seconds": 5.0}, "recovery": {"first_pause_seconds": 0.1}}
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        # Not one that the system chooses: while the coordinator is away a connection might have it.
+        cls.coordinator_settings = {**cls.coordinator_settings,
+                                    "web": {"listen": f"127.0.0.1:{free_port()}"}}
+        super().setUpClass()
 
     def setUp(self) -> None:
-        coordinator = self.cluster.coordinator
-        coordinator.settings["web"]["listen"] = coordinator.ready["web"]  # also after a restart
-        self.page = browser.open(f"http://{coordinator.ready['web']}/")
+        self.page = browser.open(f"http://{self.cluster.coordinator.ready['web']}/")
         self.shows("healthy")
 
     def kill(self, *nodes: str) -> None:
@@ -120,6 +125,7 @@ class Live(PageCase, ClusterCase):
         self.says("#recoveries", f"of {node}: running")
         self.says("#recoveries", "unless the node comes back")
         self.says("#queue", self.block(0, 0)["block_id"])
+        self.says("#queue", "1 to spare")
         self.is_sound("recovering")
 
     def test_stuck(self) -> None:
