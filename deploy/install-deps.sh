@@ -26,6 +26,8 @@ test_packages=(openssh-server clang-19 clang-tidy-19 libclang-rt-19-dev llvm-19 
 package_packages=(help2man lintian debootstrap systemd-container)
 # What builds and runs the image of deploy/containers, and lets its containers find each other.
 containers_packages=(podman runc podman-compose golang-github-containernetworking-plugin-dnsname)
+# What shows the status page to its test, and a font for it to write with.
+browser_packages=(chromium fonts-dejavu-core)
 # The Java module in integrations/hdfs and its tests.
 hdfs_packages=(openjdk-17-jdk-headless maven)
 # What tests/arm64/codec_test.sh compiles with, and runs in.
@@ -34,9 +36,9 @@ arm64_packages=(g++-aarch64-linux-gnu qemu-user)
 usage() {
   cat <<'USAGE'
 Usage: deploy/install-deps.sh [--list | --missing] [build] [run] [lab] [test] [package]
-                              [containers] [hdfs] [arm64]
+                              [containers] [browser] [hdfs] [arm64]
 
-Installs the Debian packages of the named groups (default: all but the last four).
+Installs the Debian packages of the named groups (default: all but the last five).
   --list     print the packages and install nothing
   --missing  the same, of those that are not installed
 Needs root, or sudo, only when a package is missing.
@@ -111,6 +113,7 @@ main() {
       test) packages+=("${test_packages[@]}") ;;
       package) packages+=("${package_packages[@]}") ;;
       containers) packages+=("${containers_packages[@]}") ;;
+      browser) packages+=("${browser_packages[@]}") ;;
       hdfs) packages+=("${hdfs_packages[@]}") ;;
       arm64) packages+=("${arm64_packages[@]}") ;;
       --list | --missing) list=${argument#--} ;;

@@ -134,7 +134,7 @@ LOG_UNDER_LOCK_FILES = frozenset({  # they were there before the rule
     "src/coordinator/recovery/recovery_manager.cc", "src/net/tls/tls.cc"})
 CHECKED_FOLDERS = ("src", "proto", "tests", "bench", "deploy", "integrations", "cmake")
 CPP_SUFFIXES = frozenset({".h", ".hpp", ".cc", ".c"})
-SOURCE_SUFFIXES = CPP_SUFFIXES | {".proto", ".py", ".sh", ".java"}
+SOURCE_SUFFIXES = CPP_SUFFIXES | {".proto", ".py", ".sh", ".java", ".html", ".css", ".js"}
 SKIPPED_PARTS = frozenset({"build", "testdata", "__pycache__"})
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -4,9 +4,9 @@
 
 Three phases, so that two cores are busy and nothing that fills the machine is disturbed:
   1. The preset release is built: the programs, as deploy/quickstart.sh builds them.
-  2. Tests that start those programs (bench, cluster, docs, install, package, lab, quickstart) run
-     beside the builds of asan and tsan, which give way to them. As soon as one of these stands,
-     its tests (unit, script, sim, fuzz, libfuzzer) run.
+  2. Tests that start those programs (bench, cluster, browser, docs, install, package, lab,
+     quickstart) run beside the builds of asan and tsan, which give way to them. As soon as one of
+     these stands, its tests (unit, script, sim, fuzz, libfuzzer) run.
   3. What fills the machine runs alone: host tests.
 
 A test that starts programs runs once more, alone, if it fails, unless more than

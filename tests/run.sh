@@ -8,7 +8,9 @@ repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [[ ${ECPIPE_SKIP_DEPS:-0} != 1 ]]; then
   "$repository/deploy/install-deps.sh" build run lab test hdfs package
   # Tests that need these skip themselves where they cannot be had.
-  "$repository/deploy/install-deps.sh" containers ||
-    echo "run.sh: goes on without the packages of the group containers" >&2
+  for group in containers browser; do
+    "$repository/deploy/install-deps.sh" "$group" ||
+      echo "run.sh: goes on without the packages of the group $group" >&2
+  done
 fi
 exec python3 "$repository/tests/run.py" "$@"

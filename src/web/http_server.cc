@@ -22,9 +22,6 @@ namespace {
 constexpr size_t kThreads = 4;
 constexpr size_t kMaxWaiting = 16;  // connections that were taken and that no thread serves yet
 constexpr int kPatienceSeconds = 2;
-// Pages are data: a browser that takes one for a document runs and loads nothing, and shows it in
-// nobody's frame.
-constexpr char kContentPolicy[] = "default-src 'none'; frame-ancestors 'none'";
 
 // The library's own pool would queue connections, and so descriptors, without a limit.
 class BoundedPool : public httplib::TaskQueue {
@@ -85,7 +82,7 @@ void Answer(const HttpServer::Pages& pages, const httplib::Request& request,
   response->set_header("Cache-Control", "no-store");
   response->set_header("X-Content-Type-Options", "nosniff");
   response->set_header("Referrer-Policy", "no-referrer");
-  response->set_header("Content-Security-Policy", kContentPolicy);
+  response->set_header("Content-Security-Policy", reply.content_policy);
   response->set_content(std::move(reply.body), reply.type);
 }
 

@@ -16,6 +16,9 @@ struct HttpReply {
   int status = 200;
   std::string type = "text/plain; charset=utf-8";
   std::string body;
+  // What a browser may do with it. The default is for data: one that takes it for a document runs
+  // and loads nothing, and shows it in nobody's frame.
+  std::string content_policy = "default-src 'none'; frame-ancestors 'none'";
 };
 
 class HttpServer {

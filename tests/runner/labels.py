@@ -47,6 +47,7 @@ LABELS = (
     Label("bench", ("release",), Phase.PROCESSES),
     # More than two at once on two cores, and one waits too long for another.
     Label("cluster", ("release",), Phase.PROCESSES, 2, retried=True),
+    Label("browser", ("release",), Phase.PROCESSES, 1, retried=True),
     Label("docs", ("release",), Phase.PROCESSES, 1, retried=True),
     Label("install", ("release",), Phase.PROCESSES, 1, retried=True),
     # The end-to-end part is one test, most of which waits for a mirror, dpkg and systemd.

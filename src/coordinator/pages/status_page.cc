@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "base/process/version.h"
 #include "base/status.h"
+#include "coordinator/pages/page_files.h"
 #include "coordinator/pages/status_json.h"
 
 namespace ecpipe {
@@ -136,7 +137,9 @@ PartAnswers StatusPage::Ask(const RunningRepair& repair,
 }
 
 HttpServer::Pages StatusPage::Pages() {
-  return {{"/status.json", [this] { return Reply(); }}};
+  HttpServer::Pages pages = PageFiles();
+  pages["/status.json"] = [this] { return Reply(); };
+  return pages;
 }
 
 }  // namespace ecpipe

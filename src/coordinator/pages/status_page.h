@@ -47,7 +47,8 @@ class StatusPage {
   // Nobody waits for another caller: while one makes a new answer, the others get the one before,
   // or 503 if there is none yet.
   HttpReply Reply();
-  // "/status.json". It lives no longer than this object.
+  // "/status.json", and the page for people that shows it, "/". They live no longer than this
+  // object.
   HttpServer::Pages Pages();
 
  private:

@@ -122,7 +122,8 @@ std::vector<WaitingBlock> RecoveryManager::Waiting(size_t most) {
   MutexLock lock(&mutex_);
   for (const auto& [id, recovery] : recoveries_) {
     if (Ended(recovery->record.state) || recovery->queue.counts().waiting == 0) continue;
-    const Nodes nodes = NodesFor(*recovery);
+    // A recovery that has not begun has not looked for its blocks' survivors yet.
+    const Nodes& nodes = LookUpNodes(recovery.get());
     for (WaitingBlock& block :
          WaitingOf(recovery->queue, {{}, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams},
                    loads_, StreamsLimitOf(*recovery), WhyIdle(*recovery), most, clock_->Now())) {

@@ -54,8 +54,11 @@ Answer Ask(const std::string& url, const TlsFiles& who = {}, const char* method 
 }
 
 std::unique_ptr<HttpServer> Serve(std::shared_ptr<TlsContext> tls = nullptr) {
-  return HttpServer::Start("127.0.0.1:0", std::move(tls),
-                           {{"/page", [] { return HttpReply{200, "text/plain", "hello\n"}; }}})
+  return HttpServer::Start(
+             "127.0.0.1:0", std::move(tls),
+             {{"/page", [] { return HttpReply{200, "text/plain", "hello\n"}; }},
+              {"/document",
+               [] { return HttpReply{200, "text/html", "hello\n", "script-src 'self'"}; }}})
       .value();
 }
 
@@ -79,6 +82,8 @@ TEST(HttpServerTest, ABrowserRunsNothingOfAPage) {
     EXPECT_THAT(headers, HasSubstr("Referrer-Policy: no-referrer"));
     EXPECT_THAT(headers, HasSubstr("Cache-Control: no-store"));
   }
+  EXPECT_THAT(Ask("http://" + server->address() + "/document").headers,
+              HasSubstr("Content-Security-Policy: script-src 'self'\r\n"));
 }
 
 TEST(HttpServerTest, PortThatIsTakenIsNamed) {

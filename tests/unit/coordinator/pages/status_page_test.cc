@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/pages/page_files.h"
 #include "unit/coordinator/fakes.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
@@ -246,10 +247,35 @@ TEST_F(StatusPageTest, HelpersThatHangTakeALimitedTime) {
   EXPECT_EQ(json["repairs"]["shown"].size(), 24u);
 }
 
-TEST_F(StatusPageTest, ItHasOnePage) {
+TEST_F(StatusPageTest, BesideTheJsonIsThePageThatShowsIt) {
   const HttpServer::Pages pages = page_->Pages();
-  ASSERT_EQ(pages.size(), 1u);
   EXPECT_EQ(Json::parse(pages.at("/status.json")().body)["state"], "empty");
+  const HttpReply index = pages.at("/")();
+  EXPECT_EQ(index.type, "text/html; charset=utf-8");
+  EXPECT_EQ(index.body.find("<script>"), std::string::npos) << "the policy would not let it run";
+  // What it and its scripts name is here, and nothing else is.
+  std::string all;
+  for (const auto& [path, page] : pages) {
+    if (path != "/status.json") all += page().body;
+  }
+  for (const auto& [path, page] : pages) {
+    if (!path.starts_with("/page/")) continue;
+    const std::string name = path.substr(6);
+    EXPECT_TRUE(all.find("\"page/" + name) != std::string::npos ||
+                all.find("'./" + name) != std::string::npos)
+        << path;
+    EXPECT_NE(page().type, HttpReply().type) << path;
+    EXPECT_EQ(page().content_policy, index.content_policy) << path;
+  }
+}
+
+TEST(PageFilesTest, ABrowserRunsScriptsOfThisServerAlone) {
+  const std::string policy = PageFiles().at("/")().content_policy;
+  for (const char* rule : {"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"}) {
+    EXPECT_NE(policy.find(rule), std::string::npos) << rule;
+  }
+  EXPECT_EQ(policy.find("unsafe"), std::string::npos);
+  EXPECT_EQ(policy.find("http"), std::string::npos);
 }
 
 }  // namespace

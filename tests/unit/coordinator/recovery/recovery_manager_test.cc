@@ -319,6 +319,10 @@ TEST_F(RecoveryManagerTest, NothingIsRebuiltWhileTheNodeMayComeBack) {
   EXPECT_EQ(View(id).record.state, RecoveryState::kRunning);
   EXPECT_NEAR(View(id).begins_in_seconds, 3600, 60);
   EXPECT_EQ(View(id).running_blocks, 0u);
+  const std::vector<WaitingBlock> waiting = manager_->Waiting(1);
+  ASSERT_EQ(waiting.size(), 1u);
+  EXPECT_EQ(waiting[0].why.kind, WaitKind::kDelay);
+  EXPECT_EQ(waiting[0].spare, 1) << "survivors are counted before the recovery looks at them";
   Start();  // a coordinator after this one keeps to it
   ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
   EXPECT_NEAR(View(id).begins_in_seconds, 3600, 60);
