@@ -2,32 +2,11 @@
 #include "coordinator/store/sqlite_journal.h"
 
 #include "base/status.h"
-#include "coordinator/store/catalog.h"
 #include "coordinator/store/sqlite_recoveries.h"
 #include "coordinator/store/sqlite_repairs.h"
 #include "coordinator/store/sqlite_schema.h"
 
 namespace ecpipe {
-
-namespace {
-
-absl::Status CheckRecord(const RepairRecord& record) {
-  if (record.block_ids.size() > kMaxRows) {
-    return absl::InvalidArgumentError("the repair has " + std::to_string(record.block_ids.size()) +
-                                      " blocks, but at most " + std::to_string(kMaxRows) +
-                                      " can be repaired at once");
-  }
-  for (const auto& ids : {record.block_ids, record.hosts}) {
-    for (const std::string& id : ids) {
-      if (id.size() <= kMaxCatalogIdBytes) continue;
-      return absl::InvalidArgumentError("a block id or node id is longer than " +
-                                        std::to_string(kMaxCatalogIdBytes) + " bytes");
-    }
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& path) {
   ECPIPE_RETURN_IF_ERROR(EnsureSchema(path));
@@ -40,7 +19,6 @@ absl::StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::st
 }
 
 absl::Status SqliteJournal::Record(const RepairRecord& record) {
-  ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
   const SqlitePool::Lease db = connection_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
   ECPIPE_RETURN_IF_ERROR(

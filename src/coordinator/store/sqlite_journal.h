@@ -30,8 +30,7 @@ class SqliteJournal : public Journal {
   // Opens or creates the database. Errors as in EnsureSchema and SqliteDb::Open.
   static absl::StatusOr<std::unique_ptr<SqliteJournal>> Open(const std::string& path);
 
-  // As the interface says; INVALID_ARGUMENT for more than kMaxRows blocks or a block id over
-  // kMaxCatalogIdBytes.
+  // As the interface says; INVALID_ARGUMENT as CheckRepair and CheckRecovery.
   absl::Status Record(const RepairRecord& record) override;
   absl::StatusOr<std::vector<RepairRecord>> ClaimInterrupted(int64_t now_unix_ms) override;
   absl::StatusOr<RepairRecord> Find(RepairId repair_id) override;

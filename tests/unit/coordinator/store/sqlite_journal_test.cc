@@ -196,6 +196,39 @@ TEST_F(SqliteJournalTest, LimitsOfARecord) {
   EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record)));
 }
 
+// What could be written and not read would be lost without a word at the next start.
+TEST_F(SqliteJournalTest, WhatCouldNotBeReadIsNotWritten) {
+  RepairRecord record = Record(1, 1);
+  record.hosts.assign(kMaxRows + 1, "node-1");
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record)));
+  record = Record(1, 1);
+  record.moved = {2};
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record))) << "no node stores row 2";
+  record = Record(1, 1);
+  record.hosts[1] = std::string(kMaxCatalogIdBytes + 1, 'h');
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record)));
+  EXPECT_TRUE(absl::IsNotFound(journal_->Find(1).status()));
+
+  RecoveryRecord whole;
+  whole.recovery_id = 1;
+  whole.request.transport = TransportKind::kTcp;
+  for (const auto& damage : std::vector<void (*)(RecoveryRecord*)>{
+           [](RecoveryRecord* r) { r->request.slice_bytes = kMaxSliceBytes + 1; },
+           [](RecoveryRecord* r) { r->request.node.assign(kMaxCatalogIdBytes + 1, 'n'); },
+           [](RecoveryRecord* r) { r->request.scheme.assign(kMaxCatalogIdBytes + 1, 's'); },
+           [](RecoveryRecord* r) { r->blocks = uint64_t{INT64_MAX} + 1; },
+           [](RecoveryRecord* r) { r->failed_blocks = UINT64_MAX; }}) {
+    RecoveryRecord recovery = whole;
+    damage(&recovery);
+    EXPECT_TRUE(absl::IsInvalidArgument(journal_->RecordRecovery(recovery)));
+  }
+  EXPECT_TRUE(journal_->Recoveries(10).value().empty());
+  whole.blocks = INT64_MAX;
+  whole.request.slice_bytes = kMaxSliceBytes;
+  ASSERT_TRUE(journal_->RecordRecovery(whole).ok());
+  EXPECT_EQ(journal_->Recoveries(10).value(), std::vector<RecoveryRecord>{whole});
+}
+
 TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
   const RepairRecord other = Record(2, 5, RepairState::kDone);
   for (const char* damage :
@@ -207,6 +240,11 @@ TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
         "UPDATE repair_blocks SET block_id = NULL WHERE repair_id = 1 AND position = 1",
         "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 1",
         "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 0",
+        "UPDATE repair_blocks SET moved = 1 WHERE repair_id = 1 AND position = 2",
+        "UPDATE repair_blocks SET host = printf('%256d', 1) WHERE repair_id = 1 AND position = 0",
+        "UPDATE repair_blocks SET block_id = printf('%256d', 1) WHERE repair_id = 1"
+        " AND position = 0",
+        "UPDATE repairs SET detail = printf('%16385d', 1) WHERE repair_id = 1",
         "INSERT INTO repair_blocks WITH RECURSIVE c(p) AS (SELECT 3 UNION ALL SELECT p + 1 FROM c"
         " WHERE p < 64) SELECT 1, p, 'b', NULL, 0 FROM c"}) {
     Store(Record(1, 1));
@@ -234,6 +272,8 @@ TEST_F(SqliteJournalTest, DamagedRecoveryIsLeftOut) {
         "UPDATE recoveries SET slice_bytes = -1 WHERE recovery_id = 1",
         "UPDATE recoveries SET streams_per_node = 4294967296 WHERE recovery_id = 1",
         "UPDATE recoveries SET done_bytes = -1 WHERE recovery_id = 1",
+        "UPDATE recoveries SET node = printf('%256d', 1) WHERE recovery_id = 1",
+        "UPDATE recovery_targets SET node = printf('%256d', 1) WHERE recovery_id = 1",
         "UPDATE recovery_targets SET position = 5 WHERE recovery_id = 1 AND position = 1",
         "DELETE FROM recovery_targets WHERE recovery_id = 1 AND position = 0"}) {
     RecoveryRecord record;
