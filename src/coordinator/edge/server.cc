@@ -35,6 +35,20 @@ absl::Status CoordinatorServer::Check(const CoordinatorConfig& config) {
   return CheckWebOptions(config.web, config.tls.enabled(), config.insecure);
 }
 
+namespace {
+
+// Null without a path. Shared with the calls.
+absl::StatusOr<std::shared_ptr<AuditLog>> OpenAudit(const std::string& path, Metrics* metrics) {
+  if (path.empty()) return nullptr;
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<AuditLog> audit, AuditLog::Open(path));
+  metrics->AddCounter("ecpipe_audit_left_out_total",
+                      "Lines that are not in the audit log, because there were too many at once.",
+                      [audit] { return static_cast<double>(audit->left_out()); });
+  return audit;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
     const CoordinatorConfig& config) {
   ECPIPE_RETURN_IF_ERROR(Check(config));
@@ -92,10 +106,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       CoordinatorServiceImpl::Transports{config.default_transport,
                                          config.insecure || tls == nullptr},
       config.addresses, config.data_directory);
-  std::shared_ptr<AuditLog> audit;  // shared with the calls
-  if (!config.audit_path.empty()) {
-    ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config.audit_path));
-  }
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<AuditLog> audit,
+                          OpenAudit(config.audit_path, &server->metrics_));
   ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls, audit),
                                                          server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->ServePages(config, tls));
