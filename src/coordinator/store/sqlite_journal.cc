@@ -10,11 +10,9 @@ namespace ecpipe {
 
 absl::StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& path) {
   ECPIPE_RETURN_IF_ERROR(EnsureSchema(path));
-  std::unique_ptr<SqliteJournal> journal(new SqliteJournal);
+  std::unique_ptr<SqliteJournal> journal(new SqliteJournal(path));
   ECPIPE_ASSIGN_OR_RETURN(journal->connection_,
                           SqlitePool::Open(path, {.sync = CommitSync::kProcessSafe}, 1));
-  ECPIPE_ASSIGN_OR_RETURN(journal->recoveries_,
-                          SqlitePool::Open(path, {.sync = CommitSync::kPowerSafe}, 1));
   return journal;
 }
 
@@ -50,7 +48,7 @@ absl::StatusOr<std::vector<RepairRecord>> SqliteJournal::RecentlyEnded(int limit
 }
 
 absl::Status SqliteJournal::RecordRecovery(const RecoveryRecord& record) {
-  const SqlitePool::Lease db = recoveries_->Take();
+  const SqlitePool::Lease db = connection_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
   ECPIPE_RETURN_IF_ERROR(Annotate(StoreRecovery(db.get(), record),
                                   "journal recovery " + std::to_string(record.recovery_id)));
@@ -59,7 +57,7 @@ absl::Status SqliteJournal::RecordRecovery(const RecoveryRecord& record) {
 
 absl::StatusOr<std::vector<RecoveryRecord>> SqliteJournal::Recoveries(int limit) {
   if (limit < 1) return absl::InvalidArgumentError("the limit of a list must be 1 or more");
-  return LoadRecoveries(recoveries_->Take().get(), limit);
+  return LoadRecoveries(connection_->Take().get(), limit);
 }
 
 absl::Status SqliteJournal::Trim(int keep) {

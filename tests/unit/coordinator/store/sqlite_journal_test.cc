@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_db.h"
@@ -16,11 +18,13 @@
 
 namespace {
 std::atomic<int> syncs = 0;
+std::function<void()> during_sync;  // called once, then empty
 }  // namespace
 
 // In place of the C library's: SQLite calls these.
 extern "C" int fdatasync(int fd) {
   ++syncs;
+  if (const auto meanwhile = std::exchange(during_sync, nullptr)) meanwhile();
   return static_cast<int>(::syscall(SYS_fdatasync, fd));
 }
 extern "C" int fsync(int fd) {
@@ -343,8 +347,30 @@ TEST_F(SqliteJournalTest, RecoveriesWaitForTheDiskAndRepairsDoNot) {
     before = syncs;
     recovery.state = state;
     ASSERT_TRUE(journal_->RecordRecovery(recovery).ok());
+    ASSERT_TRUE(journal_->Sync().ok());
     EXPECT_GT(syncs, before);
   }
+}
+
+TEST_F(SqliteJournalTest, NothingWaitsForADiskThatIsSlow) {
+  RecoveryRecord recovery;
+  recovery.recovery_id = 1;
+  recovery.request.transport = TransportKind::kTcp;
+  ASSERT_TRUE(journal_->RecordRecovery(recovery).ok());
+  absl::Status meanwhile = absl::InternalError("nothing was synced");
+  during_sync = [&] {
+    recovery.state = RecoveryState::kPaused;
+    meanwhile = journal_->Record(Record(1, 1));
+    if (meanwhile.ok()) meanwhile = journal_->RecordRecovery(recovery);
+  };
+  ASSERT_TRUE(journal_->Sync().ok());
+  EXPECT_TRUE(meanwhile.ok()) << meanwhile;
+  EXPECT_EQ(journal_->Recoveries(1).value(), std::vector<RecoveryRecord>{recovery});
+  EXPECT_EQ(RecentIds(), std::vector<RepairId>{1});
+}
+
+TEST_F(SqliteJournalTest, ALogThatCannotBeSyncedMeansThatTheOutcomeIsUnknown) {
+  EXPECT_TRUE(absl::IsUnknown(SyncSqliteLog(directory_.File("none.db"))));
 }
 
 TEST(RepairStateTest, Names) {
