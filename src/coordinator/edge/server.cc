@@ -150,13 +150,14 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
   ECPIPE_ASSIGN_OR_RETURN(qfs_losses_,
                           SqliteLosses::Open(config.data_directory + "/qfs-losses.db"));
   ECPIPE_ASSIGN_OR_RETURN(marks_, SqliteMarks::Open(config.data_directory + "/marks.db"));
+  mark_keeper_ = std::make_unique<MarkKeeper>(marks_.get(), &Clock::System());
   ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.db",
                                                    config.data_directory + "/limits.txt"));
   return absl::OkStatus();
 }
 
 absl::Status CoordinatorServer::MakeRepairs(RepairCoordinator::Options options) {
-  options.marks = marks_.get();
+  options.marks = mark_keeper_.get();
   repairs_ = std::make_unique<RepairCoordinator>(catalog_.get(), journal_.get(), helpers_.get(),
                                                  &Clock::System(), options, hosted_watch_.get());
   ECPIPE_RETURN_IF_ERROR(Annotate(repairs_->corrupt().Restore(), "the marks of corrupt blocks"));
@@ -194,6 +195,7 @@ absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
   AddCoordinatorMetrics({.repairs = repairs_.get(),
                          .recoveries = recoveries_.get(),
                          .limits = limits_.get(),
+                         .marks = mark_keeper_.get(),
                          .repair_bytes_per_second = config.repair_bytes_per_second,
                          .sources = StripeSources({qfs_.get(), hdfs_.get()})},
                         &metrics_);
@@ -216,6 +218,7 @@ absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
 
 void CoordinatorServer::StartLoops() {
   checker_->Start();
+  mark_keeper_->Start();
   ticker_ = Thread([this] {
     DoRegularly([this] {
       repairs_->nodes().Tick();
