@@ -143,16 +143,16 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
     return ErrnoStatus(errno, "set the mode of " + config.data_directory);
   }
   ECPIPE_RETURN_IF_ERROR(RemoveLeftCopies(config.data_directory));
+  const auto in_directory = [&](const char* name) { return config.data_directory + "/" + name; };
   // A file each: SQLite allows one writer a file, and a repair must not wait for a bulk load.
-  ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
-  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
-  ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(config.data_directory + "/losses.db"));
-  ECPIPE_ASSIGN_OR_RETURN(qfs_losses_,
-                          SqliteLosses::Open(config.data_directory + "/qfs-losses.db"));
-  ECPIPE_ASSIGN_OR_RETURN(marks_, SqliteMarks::Open(config.data_directory + "/marks.db"));
+  ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(in_directory(kCatalogFile), {}));
+  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(in_directory(kJournalFile)));
+  ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(in_directory(kLossesFile)));
+  ECPIPE_ASSIGN_OR_RETURN(qfs_losses_, SqliteLosses::Open(in_directory(kQfsLossesFile)));
+  ECPIPE_ASSIGN_OR_RETURN(marks_, SqliteMarks::Open(in_directory(kMarksFile)));
   mark_keeper_ = std::make_unique<MarkKeeper>(marks_.get(), &Clock::System());
-  ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.db",
-                                                   config.data_directory + "/limits.txt"));
+  ECPIPE_ASSIGN_OR_RETURN(limits_,
+                          LimitBook::Open(in_directory(kLimitsFile), in_directory("limits.txt")));
   return absl::OkStatus();
 }
 
