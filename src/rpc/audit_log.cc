@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/audit_log.h"
 
-#include <fcntl.h>
 #include <google/protobuf/message.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <set>
 #include <utility>
 
@@ -23,7 +18,6 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr mode_t kFileMode = 0640;
 constexpr size_t kMaxTargetBytes = 512;
 
 // Once a second of each node, or of each repair: what they do is in the log.
@@ -72,35 +66,9 @@ void AddIds(const Message& message, std::string* text) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<AuditLog>> AuditLog::Open(const std::string& path) {
-  std::shared_ptr<AuditLog> audit(new AuditLog(path));
-  MutexLock lock(&audit->mutex_);
-  if (!audit->Reopen()) {
-    return absl::InvalidArgumentError("audit: " +
-                                      std::string(ErrnoStatus(errno, "open " + path).message()));
-  }
-  return audit;
-}
-
-bool AuditLog::Reopen() {
-  struct stat ours{};
-  struct stat named{};
-  const bool same = file_.valid() && ::fstat(file_.get(), &ours) == 0 &&
-                    ::stat(path_.c_str(), &named) == 0 && ours.st_ino == named.st_ino &&
-                    ours.st_dev == named.st_dev;
-  if (same) return true;
-  UniqueFd file(
-      ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
-  // The one before is better than none.
-  if (!file.valid()) return file_.valid();
-  file_ = std::move(file);
-  return true;
-}
-
-void AuditLog::Append(const std::string& line) {
-  // One write for a line: other processes may append to the file.
-  if (::write(file_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) return;
-  Log(LogLevel::kError, "audit.failed",
-      {{"file", path_}, {"status", StatusText(ErrnoStatus(errno, "append a line"))}});
+  absl::StatusOr<std::unique_ptr<AuditFile>> file = AuditFile::Open(path);
+  if (!file.ok()) return Annotate(file.status(), "audit");
+  return std::shared_ptr<AuditLog>(new AuditLog(*std::move(file)));
 }
 
 void AuditLog::Write(const std::string& caller, const std::string& from, const std::string& call,
@@ -111,21 +79,16 @@ void AuditLog::Write(const std::string& caller, const std::string& from, const s
                               {"call", ShortName(call)},
                               {"target", target},
                               {"result", result.ok() ? "OK" : StatusText(result)}});
-  MutexLock lock(&mutex_);
-  const TimePoint now = Clock::System().Now();
-  if (now - second_ >= std::chrono::seconds(1)) {
-    second_ = now;
-    lines_ = 0;
-    Reopen();
-    if (left_out_ > 0) {
-      Append(LogLine("", "", {{"left_out", std::to_string(std::exchange(left_out_, 0))}}));
+  {
+    MutexLock lock(&mutex_);
+    const TimePoint now = Clock::System().Now();
+    if (now - second_ >= std::chrono::seconds(1)) {
+      second_ = now;
+      lines_ = 0;
     }
+    if (++lines_ > kMaxLinesASecond) line.clear();
   }
-  if (++lines_ > kMaxLinesASecond) {
-    ++left_out_;
-  } else {
-    Append(line);
-  }
+  line.empty() ? file_->LeaveOut() : file_->Append(std::move(line));
 }
 
 // One call.

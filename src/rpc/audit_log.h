@@ -7,31 +7,34 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "rpc/audit_file.h"
 
 namespace ecpipe {
 
 // A line a call:
 //   2026-01-02T03:04:05.678Z caller="ann (operator)" from=10.0.0.5:4711 call=BeginRecovery
 //   target=node-7 result=OK
-// The file only grows; where it is renamed or removed, the next line begins a new one, so that
-// logrotate needs no signal. Thread-safe.
+// What the file does not take in time is left out and counted (audit_file.h). Thread-safe.
 class AuditLog {
  public:
   // Strangers can be refused as often as they like: of what is beyond this only the number is kept.
   static constexpr int kMaxLinesASecond = 1000;
 
-  // INVALID_ARGUMENT: the file cannot be written.
+  // As AuditFile::Open.
   static absl::StatusOr<std::shared_ptr<AuditLog>> Open(const std::string& path);
 
-  // `from` and `target` may be empty.
+  // Waits for no disk. `from` and `target` may be empty.
   void Write(const std::string& caller, const std::string& from, const std::string& call,
              const std::string& target, const absl::Status& result);
+
+  // Lines that were left out.
+  uint64_t left_out() const { return file_->left_out(); }
 
   // Makes a server write a line for each call that a handler has answered. Calls by which helpers
   // and coordinator look after each other are written only when they fail.
@@ -42,16 +45,12 @@ class AuditLog {
   class Interceptor;
   class Factory;
 
-  explicit AuditLog(std::string path) : path_(std::move(path)) {}
-  bool Reopen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Append(const std::string& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  explicit AuditLog(std::unique_ptr<AuditFile> file) : file_(std::move(file)) {}
 
-  const std::string path_;
+  const std::unique_ptr<AuditFile> file_;
   Mutex mutex_;
-  UniqueFd file_ ABSL_GUARDED_BY(mutex_);
   TimePoint second_ ABSL_GUARDED_BY(mutex_){};  // when the current one began
   int lines_ ABSL_GUARDED_BY(mutex_) = 0;       // in it
-  uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace ecpipe

@@ -61,6 +61,7 @@ class StateJournal : public Journal {
   absl::StatusOr<std::vector<RepairRecord>> Recent(int limit) override;
   absl::StatusOr<std::vector<RepairRecord>> RecentlyEnded(int limit) override;
   absl::Status RecordRecovery(const RecoveryRecord& record) override;
+  absl::Status Sync() override { return absl::OkStatus(); }
   absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) override;
   absl::Status Trim(int) override { return absl::OkStatus(); }
 

@@ -123,6 +123,14 @@ void AddRepairMetrics(RepairCoordinator* repairs, Metrics* metrics) {
                       [repairs] { return Number(repairs->corrupt().found()); });
 }
 
+void AddMarkMetrics(MarkKeeper* marks, Metrics* metrics) {
+  metrics->AddGauge("ecpipe_unkept_marks",
+                    "Marks of corrupt blocks, and ends of them, that marks.db has not taken yet.",
+                    [marks] { return Number(marks->counts().unkept); });
+  metrics->AddCounter("ecpipe_mark_failures_total", "Writes to marks.db that failed.",
+                      [marks] { return Number(marks->counts().failures); });
+}
+
 std::vector<Sample> RecoveriesByState(RecoveryManager* recoveries) {
   double running = 0;
   double paused = 0;
@@ -219,6 +227,7 @@ void AddSourceMetrics(const StripeSources& sources, Metrics* metrics) {
 void AddCoordinatorMetrics(const CoordinatorView& view, Metrics* metrics) {
   AddNodeMetrics(view.repairs, metrics);
   AddRepairMetrics(view.repairs, metrics);
+  AddMarkMetrics(view.marks, metrics);
   AddRecoveryMetrics(view.recoveries, metrics);
   AddSourceMetrics(view.sources, metrics);
   metrics->AddGauge("ecpipe_cluster_repair_limit_bytes_per_second",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "coordinator/cluster/mark_keeper.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/repair_coordinator.h"
 #include "coordinator/sources/stripe_source.h"
@@ -14,6 +15,7 @@ struct CoordinatorView {
   RepairCoordinator* repairs = nullptr;
   RecoveryManager* recoveries = nullptr;
   LimitBook* limits = nullptr;
+  MarkKeeper* marks = nullptr;
   double repair_bytes_per_second = 0;  // the configuration's limit; 0: none
   StripeSources sources;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "coordinator/cluster/node_table.h"
 #include "rpc/channel.h"
@@ -32,15 +33,18 @@ void AwaitAll(grpc::CompletionQueue* queue, size_t count) {
 }
 
 // The same, but when only one is left it is not waited for much longer than for the others. Returns
-// whether that one was cancelled.
+// that one if it was cancelled.
 template <typename Calls>
-bool AwaitAllButStraggler(grpc::CompletionQueue* queue, Duration straggler_after, Calls* calls) {
+const void* AwaitAllButStraggler(grpc::CompletionQueue* queue, Duration straggler_after,
+                                 Calls* calls) {
   constexpr int kAsLongAsOthers = 3;
   const Clock& clock = Clock::System();
   const TimePoint begun = clock.Now();
   void* tag = nullptr;
   bool ok = false;
-  for (size_t i = 0; i + 1 < calls->size(); ++i) queue->Next(&tag, &ok);
+  std::set<const void*> left;
+  for (const auto& call : *calls) left.insert(&call);
+  while (left.size() > 1 && queue->Next(&tag, &ok)) left.erase(tag);
   const TimePoint others = clock.Now();
   const Duration wait = std::max(straggler_after, kAsLongAsOthers * (others - begun));
   const std::chrono::system_clock::time_point until =
@@ -51,7 +55,7 @@ bool AwaitAllButStraggler(grpc::CompletionQueue* queue, Duration straggler_after
     queue->Next(&tag, &ok);
   }
   queue->Shutdown();
-  return late;
+  return late ? *left.begin() : nullptr;
 }
 
 }  // namespace
@@ -85,9 +89,9 @@ std::vector<absl::StatusOr<HelperGateway::Started>> HelperClient::StartParts(
     calls[i].reader = stubs[i]->AsyncStartPart(&calls[i].context, calls[i].request, &queue);
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
-  bool late = false;
+  const void* straggler = nullptr;
   if (straggler_after && calls.size() > 1) {
-    late = AwaitAllButStraggler(&queue, *straggler_after, &calls);
+    straggler = AwaitAllButStraggler(&queue, *straggler_after, &calls);
   } else {
     AwaitAll(&queue, calls.size());
   }
@@ -95,11 +99,14 @@ std::vector<absl::StatusOr<HelperGateway::Started>> HelperClient::StartParts(
   for (size_t i = 0; i < calls.size(); ++i) {
     if (calls[i].status.ok()) {
       answers.emplace_back(Started{ChecksumFromProto(calls[i].response.checksum())});
-    } else if (late && calls[i].status.error_code() == grpc::StatusCode::CANCELLED) {
+    } else if (calls[i].status.error_code() != grpc::StatusCode::CANCELLED) {
+      answers.emplace_back(FromGrpc(calls[i].status, "node " + handouts[i].helper.node));
+    } else if (&calls[i] == straggler) {
       answers.emplace_back(absl::CancelledError("node " + handouts[i].helper.node +
                                                 ": its part was not waited for"));
-    } else {
-      answers.emplace_back(FromGrpc(calls[i].status, "node " + handouts[i].helper.node));
+    } else {  // so end the calls of a server that is shutting down
+      answers.emplace_back(absl::UnavailableError("node " + handouts[i].helper.node +
+                                                  ": its helper has ended the call"));
     }
   }
   return answers;

@@ -35,6 +35,20 @@ absl::Status CoordinatorServer::Check(const CoordinatorConfig& config) {
   return CheckWebOptions(config.web, config.tls.enabled(), config.insecure);
 }
 
+namespace {
+
+// Null without a path. Shared with the calls.
+absl::StatusOr<std::shared_ptr<AuditLog>> OpenAudit(const std::string& path, Metrics* metrics) {
+  if (path.empty()) return nullptr;
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<AuditLog> audit, AuditLog::Open(path));
+  metrics->AddCounter("ecpipe_audit_left_out_total",
+                      "Lines that are not in the audit log, because there were too many at once.",
+                      [audit] { return static_cast<double>(audit->left_out()); });
+  return audit;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
     const CoordinatorConfig& config) {
   ECPIPE_RETURN_IF_ERROR(Check(config));
@@ -92,10 +106,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       CoordinatorServiceImpl::Transports{config.default_transport,
                                          config.insecure || tls == nullptr},
       config.addresses, config.data_directory);
-  std::shared_ptr<AuditLog> audit;  // shared with the calls
-  if (!config.audit_path.empty()) {
-    ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config.audit_path));
-  }
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<AuditLog> audit,
+                          OpenAudit(config.audit_path, &server->metrics_));
   ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls, audit),
                                                          server->service_.get()));
   ECPIPE_RETURN_IF_ERROR(server->ServePages(config, tls));
@@ -131,20 +143,21 @@ absl::Status CoordinatorServer::OpenState(const CoordinatorConfig& config) {
     return ErrnoStatus(errno, "set the mode of " + config.data_directory);
   }
   ECPIPE_RETURN_IF_ERROR(RemoveLeftCopies(config.data_directory));
+  const auto in_directory = [&](const char* name) { return config.data_directory + "/" + name; };
   // A file each: SQLite allows one writer a file, and a repair must not wait for a bulk load.
-  ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(config.data_directory + "/catalog.db", {}));
-  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(config.data_directory + "/journal.db"));
-  ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(config.data_directory + "/losses.db"));
-  ECPIPE_ASSIGN_OR_RETURN(qfs_losses_,
-                          SqliteLosses::Open(config.data_directory + "/qfs-losses.db"));
-  ECPIPE_ASSIGN_OR_RETURN(marks_, SqliteMarks::Open(config.data_directory + "/marks.db"));
-  ECPIPE_ASSIGN_OR_RETURN(limits_, LimitBook::Open(config.data_directory + "/limits.db",
-                                                   config.data_directory + "/limits.txt"));
+  ECPIPE_ASSIGN_OR_RETURN(catalog_, SqliteCatalog::Open(in_directory(kCatalogFile), {}));
+  ECPIPE_ASSIGN_OR_RETURN(journal_, SqliteJournal::Open(in_directory(kJournalFile)));
+  ECPIPE_ASSIGN_OR_RETURN(losses_, SqliteLosses::Open(in_directory(kLossesFile)));
+  ECPIPE_ASSIGN_OR_RETURN(qfs_losses_, SqliteLosses::Open(in_directory(kQfsLossesFile)));
+  ECPIPE_ASSIGN_OR_RETURN(marks_, SqliteMarks::Open(in_directory(kMarksFile)));
+  mark_keeper_ = std::make_unique<MarkKeeper>(marks_.get(), &Clock::System());
+  ECPIPE_ASSIGN_OR_RETURN(limits_,
+                          LimitBook::Open(in_directory(kLimitsFile), in_directory("limits.txt")));
   return absl::OkStatus();
 }
 
 absl::Status CoordinatorServer::MakeRepairs(RepairCoordinator::Options options) {
-  options.marks = marks_.get();
+  options.marks = mark_keeper_.get();
   repairs_ = std::make_unique<RepairCoordinator>(catalog_.get(), journal_.get(), helpers_.get(),
                                                  &Clock::System(), options, hosted_watch_.get());
   ECPIPE_RETURN_IF_ERROR(Annotate(repairs_->corrupt().Restore(), "the marks of corrupt blocks"));
@@ -182,6 +195,7 @@ absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
   AddCoordinatorMetrics({.repairs = repairs_.get(),
                          .recoveries = recoveries_.get(),
                          .limits = limits_.get(),
+                         .marks = mark_keeper_.get(),
                          .repair_bytes_per_second = config.repair_bytes_per_second,
                          .sources = StripeSources({qfs_.get(), hdfs_.get()})},
                         &metrics_);
@@ -204,6 +218,7 @@ absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
 
 void CoordinatorServer::StartLoops() {
   checker_->Start();
+  mark_keeper_->Start();
   ticker_ = Thread([this] {
     DoRegularly([this] {
       repairs_->nodes().Tick();

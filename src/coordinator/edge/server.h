@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "coordinator/cluster/mark_keeper.h"
 #include "coordinator/edge/block_checker.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/coordinator_service.h"
@@ -64,6 +65,7 @@ class CoordinatorServer {
   std::unique_ptr<SqliteLosses> qfs_losses_;
   std::unique_ptr<LimitBook> limits_;
   std::unique_ptr<SqliteMarks> marks_;
+  std::unique_ptr<MarkKeeper> mark_keeper_;
   std::unique_ptr<HelperClient> helpers_;
   std::unique_ptr<HostedNews> news_;
   std::unique_ptr<HostedWatch> hosted_watch_;

@@ -141,6 +141,7 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
        {"scheme", request.scheme},
        {"policy", RecoveryPolicyName(request.policy)}});
   news_->Wake();
+  ECPIPE_RETURN_IF_ERROR(Sync("recovery " + IdText(record.recovery_id) + " has begun"));
   return record.recovery_id;
 }
 
@@ -160,7 +161,25 @@ absl::Status RecoveryManager::Store(const RecoveryRecord& record, const std::str
 
 void RecoveryManager::StoreIfPossible(const RecoveryRecord& record) {
   const absl::Status stored = journal_->RecordRecovery(record);
+  unsynced_ = true;
   if (!stored.ok()) Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
+}
+
+absl::Status RecoveryManager::Sync(const std::string& what) {
+  const absl::Status synced = journal_->Sync();
+  if (synced.ok()) return synced;
+  return absl::Status(synced.code(),
+                      what + ", but a power cut may undo it: " + std::string(synced.message()) +
+                          "; see to the disk of [coordinator] data_directory");
+}
+
+void RecoveryManager::SyncIfNeeded() {
+  {
+    MutexLock lock(&mutex_);
+    if (!std::exchange(unsynced_, false)) return;
+  }
+  const absl::Status synced = journal_->Sync();
+  if (!synced.ok()) Log(LogLevel::kError, "journal.failed", {{"status", StatusText(synced)}});
 }
 
 absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, RecoveryState to) {
@@ -185,7 +204,8 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
   Log(LogLevel::kInfo, "recovery.changed",
       {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
   news_->Wake();
-  return absl::OkStatus();
+  if (to == RecoveryState::kCancelled) repairs_->CancelHosted(id);
+  return Sync("recovery " + IdText(id) + " is " + RecoveryStateName(to));
 }
 
 absl::Status RecoveryManager::Pause(RecoveryId id) {
@@ -196,9 +216,7 @@ absl::Status RecoveryManager::Resume(RecoveryId id) {
   return Change(id, RecoveryState::kPaused, RecoveryState::kRunning);
 }
 absl::Status RecoveryManager::Cancel(RecoveryId id) {
-  ECPIPE_RETURN_IF_ERROR(Change(id, RecoveryState::kRunning, RecoveryState::kCancelled));
-  repairs_->CancelHosted(id);
-  return absl::OkStatus();
+  return Change(id, RecoveryState::kRunning, RecoveryState::kCancelled);
 }
 
 // ---- The thread -----------------------------------------------------------------------------
@@ -216,6 +234,7 @@ void RecoveryManager::Run() {
       if (stopping_) return;
     }
     worked = Turn();
+    SyncIfNeeded();
   }
 }
 
@@ -261,10 +280,11 @@ bool RecoveryManager::Turn() {
   return worked;
 }
 
-RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery) {
+RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery,
+                                                 const std::vector<NodeView>& all) {
   const RecoveryRequest& request = recovery.record.request;
   Nodes nodes;
-  for (const NodeView& view : repairs_->nodes().All()) {
+  for (const NodeView& view : all) {
     if (view.state == NodeState::kLive) nodes.usable.insert(view.record.node_id);
     if (!view.silent_because.empty()) nodes.suspects.insert(view.record.node_id);
   }
@@ -286,7 +306,7 @@ const RecoveryManager::Nodes& RecoveryManager::LookUpNodes(Recovery* recovery) {
   const uint64_t changes = repairs_->nodes().changes();
   std::optional<Nodes>& nodes = recovery->nodes;
   if (!nodes || nodes->changes != changes || now - nodes->looked_up >= kNodesAge) {
-    nodes = NodesFor(*recovery);
+    nodes = NodesFor(*recovery, repairs_->nodes().All());
     nodes->changes = changes;
     nodes->looked_up = now;
     recovery->queue.SetUsable(nodes->usable);

@@ -55,9 +55,10 @@ class RecoveryManager {
   // of Journal::ClaimInterrupted. Call it before any other call.
   absl::Status Open(const std::vector<RepairRecord>& interrupted);
 
-  // What these four have done is in the journal, and outlives the process. Where the journal does
-  // not take it, nothing has changed, and the error is the journal's. UNKNOWN: the next coordinator
-  // may find it in the journal all the same.
+  // What these four have done is in the journal, and outlives the process and a power cut. Where
+  // the journal does not take it, nothing has changed, and the error is the journal's. UNKNOWN: the
+  // disk failed, and the error says whether it has changed here; the next coordinator may find it
+  // either way.
 
   // FAILED_PRECONDITION: the node is live, and `if_live` says to refuse it. ALREADY_EXISTS: a
   // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a host that never
@@ -161,7 +162,9 @@ class RecoveryManager {
   // What keeps the whole recovery from starting anything; nothing if nothing does.
   std::optional<RecoveryWait> WhyIdle(const Recovery& recovery)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Nodes NodesFor(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `all` is the cluster's nodes.
+  Nodes NodesFor(const Recovery& recovery, const std::vector<NodeView>& all)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As they are, or were kNodesAge ago at most, with the queue told.
   const Nodes& LookUpNodes(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of a recovery that has ended, with all its repairs, only what is shown is kept.
@@ -174,10 +177,19 @@ class RecoveryManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of what nobody has asked for: the next coordinator finds it out again.
   void StoreIfPossible(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Waits until what was stored survives a power cut, without the lock: a slow disk holds up only
+  // the operator who has asked. `what` says in an error what has happened all the same.
+  absl::Status Sync(const std::string& what);
+  // The same of what StoreIfPossible has stored.
+  void SyncIfNeeded();
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<RecoveryWait> WaitsOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same with the reasons of what waits.
+  RecoveryView ViewOf(const Recovery& recovery, const std::vector<NodeView>& nodes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<RecoveryWait> WaitsOf(const Recovery& recovery, const std::vector<NodeView>& all)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whose streams_per_node holds for it.
   static std::string StreamsLimitOf(const Recovery& recovery);
 
@@ -195,6 +207,7 @@ class RecoveryManager {
   std::map<RecoveryId, std::unique_ptr<Recovery>> recoveries_ ABSL_GUARDED_BY(mutex_);
   RecoveryLoads loads_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool unsynced_ ABSL_GUARDED_BY(mutex_) = false;  // StoreIfPossible has stored something
   Thread thread_;
 };
 

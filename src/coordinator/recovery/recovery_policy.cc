@@ -250,17 +250,28 @@ Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loa
 
 }  // namespace
 
-RecoveryWait WhyWaits(const LostBlock& block, const PolicyInput& input, const RecoveryLoads& loads,
-                      const std::string& limit) {
-  const Hosts hosts(input, loads, Hosts::Rank::kNone);
-  const Choice choice = ChoiceFor(block, input, hosts, loads);
+class WaitReasons::Hosts : public ecpipe::Hosts {
+ public:
+  using ecpipe::Hosts::Hosts;
+};
+
+WaitReasons::WaitReasons(const PolicyInput& input, const RecoveryLoads& loads, std::string limit)
+    : input_(input),
+      loads_(loads),
+      limit_(std::move(limit)),
+      hosts_(std::make_unique<Hosts>(input, loads, Hosts::Rank::kNone)) {}
+
+WaitReasons::~WaitReasons() = default;
+
+RecoveryWait WaitReasons::Of(const LostBlock& block) const {
+  const Choice choice = ChoiceFor(block, input_, *hosts_, loads_);
   if (!choice.anybody) return {WaitKind::kTarget, 1, kNoTarget};
-  const std::string full = " in " + std::to_string(input.streams_per_node) +
-                           (input.streams_per_node == 1 ? " repair" : " repairs") +
-                           " already, the limit of a node (" + limit + ")";
+  const std::string full = " in " + std::to_string(input_.streams_per_node) +
+                           (input_.streams_per_node == 1 ? " repair" : " repairs") +
+                           " already, the limit of a node (" + limit_ + ")";
   if (choice.host_count() == 0) {
     std::vector<std::string> full_hosts;
-    for (const std::string& node : input.hosts) {
+    for (const std::string& node : input_.hosts) {
       if (!Holds(block, node)) full_hosts.push_back(node);
     }
     return {WaitKind::kStreams, 1,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -73,9 +74,22 @@ struct PolicyInput {
   uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
 };
 
-// Why a block that could be tried waits, if it does; `limit` says whose streams_per_node is.
-RecoveryWait WhyWaits(const LostBlock& block, const PolicyInput& input, const RecoveryLoads& loads,
-                      const std::string& limit);
+// Why blocks that could be tried wait, if they do. What it is made with outlives it, and stays as
+// it is meanwhile.
+class WaitReasons {
+ public:
+  // `input.blocks` is not looked at; `limit` says whose streams_per_node is.
+  WaitReasons(const PolicyInput& input, const RecoveryLoads& loads, std::string limit);
+  ~WaitReasons();
+  RecoveryWait Of(const LostBlock& block) const;
+
+ private:
+  class Hosts;
+  const PolicyInput input_;
+  const RecoveryLoads& loads_;
+  const std::string limit_;
+  const std::unique_ptr<const Hosts> hosts_;
+};
 
 // The next block to repair, and its nodes; nothing if every block has to wait for busy nodes. A
 // block with too few survivors is placed as well: the planner then says what is missing.

@@ -32,7 +32,6 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
   view.running_blocks = counts.running;
   view.waiting_blocks = counts.waiting;
   view.record.failed_blocks = counts.given_up;
-  view.waits = WaitsOf(recovery);
   const TimePoint now = clock_->Now();
   uint64_t lately = 0;
   for (const auto& [at, bytes] : recovery.lately_done) {
@@ -47,6 +46,12 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
         static_cast<double>(recovery.record.bytes - view.record.done_bytes - counts.there_bytes) /
         view.bytes_per_second;
   }
+  return view;
+}
+
+RecoveryView RecoveryManager::ViewOf(const Recovery& recovery, const std::vector<NodeView>& nodes) {
+  RecoveryView view = ViewOf(recovery);
+  if (!Ended(recovery.record.state)) view.waits = WaitsOf(recovery, nodes);
   return view;
 }
 
@@ -101,12 +106,13 @@ std::optional<RecoveryWait> RecoveryManager::WhyIdle(const Recovery& recovery) {
                           " s (--delay, or delay_seconds in [recovery])"};
 }
 
-std::vector<RecoveryWait> RecoveryManager::WaitsOf(const Recovery& recovery) {
+std::vector<RecoveryWait> RecoveryManager::WaitsOf(const Recovery& recovery,
+                                                   const std::vector<NodeView>& all) {
   // A node that does not say what it has may hold up all that is still to be listed.
   const bool comparing = recovery.compared_with && recovery.list_after;
   if (recovery.queue.counts().waiting == 0 && !comparing) return {};
   if (std::optional<RecoveryWait> idle = WhyIdle(recovery)) return {*std::move(idle)};
-  const Nodes nodes = NodesFor(recovery);
+  const Nodes nodes = NodesFor(recovery, all);
   return ecpipe::WaitsOf(recovery.queue,
                          {{}, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_,
                          StreamsLimitOf(recovery));
@@ -137,19 +143,21 @@ std::vector<WaitingBlock> RecoveryManager::Waiting(size_t most) {
 }
 
 absl::StatusOr<RecoveryView> RecoveryManager::Get(RecoveryId id) {
+  const std::vector<NodeView> nodes = repairs_->nodes().All();
   MutexLock lock(&mutex_);
   const auto found = recoveries_.find(id);
   if (found == recoveries_.end()) {
     return absl::NotFoundError("there is no recovery " + std::to_string(id));
   }
-  return ViewOf(*found->second);
+  return ViewOf(*found->second, nodes);
 }
 
 std::vector<RecoveryView> RecoveryManager::All() {
+  const std::vector<NodeView> nodes = repairs_->nodes().All();
   MutexLock lock(&mutex_);
   std::vector<RecoveryView> views;
   for (auto it = recoveries_.rbegin(); it != recoveries_.rend(); ++it) {
-    views.push_back(ViewOf(*it->second));
+    views.push_back(ViewOf(*it->second, nodes));
   }
   return views;
 }

@@ -32,9 +32,10 @@ std::vector<RecoveryWait> WaitsOf(const RecoveryQueue& queue, const PolicyInput&
                                   const RecoveryLoads& loads, const std::string& limit) {
   std::map<WaitKind, RecoveryWait> waits;
   for (RecoveryWait& wait : queue.Pauses()) waits[wait.kind] = std::move(wait);
+  const WaitReasons reasons(input, loads, limit);
   const std::vector<const LostBlock*> head = queue.Ready(kAsked);
   for (const LostBlock* block : head) {
-    RecoveryWait why = WhyWaits(*block, input, loads, limit);
+    RecoveryWait why = reasons.Of(*block);
     RecoveryWait& wait = waits[why.kind];
     why.blocks += wait.blocks;
     wait = std::move(why);
@@ -57,6 +58,7 @@ std::vector<WaitingBlock> WaitingOf(const RecoveryQueue& queue, const PolicyInpu
                                     const std::optional<RecoveryWait>& idle, size_t most,
                                     TimePoint now) {
   std::vector<WaitingBlock> blocks;
+  const WaitReasons reasons(input, loads, limit);
   for (RecoveryQueue::Waiting& waiting : queue.Head(most)) {
     WaitingBlock block{.block_id = waiting.block->block_id,
                        .bytes = waiting.block->bytes,
@@ -67,7 +69,7 @@ std::vector<WaitingBlock> WaitingOf(const RecoveryQueue& queue, const PolicyInpu
     if (waiting.pausing) {
       block.next_try_in_seconds = std::max(0.0, Seconds(std::max(waiting.until, now) - now));
     } else {
-      block.why = idle ? *idle : WhyWaits(*waiting.block, input, loads, limit);
+      block.why = idle ? *idle : reasons.Of(*waiting.block);
     }
     blocks.push_back(std::move(block));
   }

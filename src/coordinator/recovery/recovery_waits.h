@@ -25,7 +25,7 @@ bool ProvesLoss(const absl::Status& why, RepairStage stage);
 WaitKind KindOf(const absl::Status& why);
 
 // The reasons of all blocks of the queue that wait, the largest number first. `input.blocks` is not
-// looked at; `limit` as in WhyWaits.
+// looked at; `limit` as in WaitReasons.
 std::vector<RecoveryWait> WaitsOf(const RecoveryQueue& queue, const PolicyInput& input,
                                   const RecoveryLoads& loads, const std::string& limit);
 

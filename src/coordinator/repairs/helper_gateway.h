@@ -41,7 +41,7 @@ class HelperGateway {
   //
   // With `straggler_after`, when all helpers but one have answered, that one is waited for until
   // then, or for three times as long as the others took if that is longer; its answer is CANCELLED
-  // after that.
+  // after that, and no other one is.
   virtual std::vector<absl::StatusOr<Started>> StartParts(
       const std::vector<Handout>& handouts, Duration timeout,
       std::optional<Duration> straggler_after) = 0;

@@ -38,8 +38,11 @@ class Journal {
   // The same without those that run.
   virtual absl::StatusOr<std::vector<RepairRecord>> RecentlyEnded(int limit) = 0;
 
-  // The same for a recovery; recovery_id is not 0. It survives a power cut.
+  // The same for a recovery; recovery_id is not 0.
   virtual absl::Status RecordRecovery(const RecoveryRecord& record) = 0;
+  // What was recorded before survives a power cut when this returns OK. It waits for the disk, and
+  // holds up no other call meanwhile. UNKNOWN: a power cut may take it.
+  virtual absl::Status Sync() = 0;
   // The newest first.
   virtual absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int limit) = 0;
 

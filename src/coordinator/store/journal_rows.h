@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the journal's tables share: values that are stored by name, and rows that make no sense.
+// What the journal's tables share: values that are stored by name, limits of a record, and rows
+// that make no sense. A record has the same limits when it is written and when it is read.
 #pragma once
 
 #include <string>
@@ -9,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/process/log.h"
 #include "base/status.h"
+#include "coordinator/store/catalog.h"
 
 namespace ecpipe {
 
@@ -20,6 +22,19 @@ absl::StatusOr<Value> NamedIn(const Value (&values)[count], const char* (*name_o
     if (name == name_of(value)) return value;
   }
   return absl::DataLossError("it has the unknown value \"" + std::string(name) + "\"");
+}
+
+// INVALID_ARGUMENT for a name that is too long for the catalog, and so for the journal.
+inline absl::Status CheckName(const char* what, const std::string& name) {
+  if (name.size() <= kMaxCatalogIdBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(std::string("the name of ") + what + " has " +
+                                    std::to_string(name.size()) + " bytes, but at most " +
+                                    std::to_string(kMaxCatalogIdBytes) + " are kept");
+}
+
+// What is refused when it is written is damage when it is read.
+inline absl::Status AsDamage(const absl::Status& refused) {
+  return refused.ok() ? refused : absl::DataLossError(refused.message());
 }
 
 // One such row must not keep the others from being read.

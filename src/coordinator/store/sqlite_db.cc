@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -342,6 +343,16 @@ SqlitePool::Lease::~Lease() {
   MutexLock lock(&pool_->mutex_);
   pool_->idle_.push_back(std::move(db_));
   pool_->returned_.NotifyOne();
+}
+
+absl::Status SyncSqliteLog(const std::string& database_path) {
+  // SQLite syncs the log's beginning and its name itself, and the log whole before it moves changes
+  // to the database and begins the log anew. It takes no locks on this file, so that closing our
+  // descriptor gives none of them up.
+  const std::string log = database_path + "-wal";
+  const UniqueFd fd(::open(log.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (fd.valid() && ::fdatasync(fd.get()) == 0) return absl::OkStatus();
+  return absl::UnknownError(ErrnoStatus(errno, "sync " + log).message());
 }
 
 }  // namespace ecpipe

@@ -157,6 +157,11 @@ class SqliteTransaction {
   SqliteDb* db_;
 };
 
+// What was committed with kProcessSafe to the database before, and whose log a connection has open,
+// survives a power cut when this returns OK. It waits for the disk, without any lock of SQLite's:
+// the log that is synced here may be written meanwhile. UNKNOWN: a power cut may take it.
+absl::Status SyncSqliteLog(const std::string& database_path);
+
 // Connections to one database. Thread-safe. Take waits while all are out; that ends because each
 // holder runs a few statements and none waits longer than lock_timeout.
 class SqlitePool {

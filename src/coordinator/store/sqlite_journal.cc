@@ -2,45 +2,21 @@
 #include "coordinator/store/sqlite_journal.h"
 
 #include "base/status.h"
-#include "coordinator/store/catalog.h"
 #include "coordinator/store/sqlite_recoveries.h"
 #include "coordinator/store/sqlite_repairs.h"
 #include "coordinator/store/sqlite_schema.h"
 
 namespace ecpipe {
 
-namespace {
-
-absl::Status CheckRecord(const RepairRecord& record) {
-  if (record.block_ids.size() > kMaxRows) {
-    return absl::InvalidArgumentError("the repair has " + std::to_string(record.block_ids.size()) +
-                                      " blocks, but at most " + std::to_string(kMaxRows) +
-                                      " can be repaired at once");
-  }
-  for (const auto& ids : {record.block_ids, record.hosts}) {
-    for (const std::string& id : ids) {
-      if (id.size() <= kMaxCatalogIdBytes) continue;
-      return absl::InvalidArgumentError("a block id or node id is longer than " +
-                                        std::to_string(kMaxCatalogIdBytes) + " bytes");
-    }
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::string& path) {
   ECPIPE_RETURN_IF_ERROR(EnsureSchema(path));
-  std::unique_ptr<SqliteJournal> journal(new SqliteJournal);
+  std::unique_ptr<SqliteJournal> journal(new SqliteJournal(path));
   ECPIPE_ASSIGN_OR_RETURN(journal->connection_,
                           SqlitePool::Open(path, {.sync = CommitSync::kProcessSafe}, 1));
-  ECPIPE_ASSIGN_OR_RETURN(journal->recoveries_,
-                          SqlitePool::Open(path, {.sync = CommitSync::kPowerSafe}, 1));
   return journal;
 }
 
 absl::Status SqliteJournal::Record(const RepairRecord& record) {
-  ECPIPE_RETURN_IF_ERROR(CheckRecord(record));
   const SqlitePool::Lease db = connection_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
   ECPIPE_RETURN_IF_ERROR(
@@ -72,7 +48,7 @@ absl::StatusOr<std::vector<RepairRecord>> SqliteJournal::RecentlyEnded(int limit
 }
 
 absl::Status SqliteJournal::RecordRecovery(const RecoveryRecord& record) {
-  const SqlitePool::Lease db = recoveries_->Take();
+  const SqlitePool::Lease db = connection_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
   ECPIPE_RETURN_IF_ERROR(Annotate(StoreRecovery(db.get(), record),
                                   "journal recovery " + std::to_string(record.recovery_id)));
@@ -81,7 +57,7 @@ absl::Status SqliteJournal::RecordRecovery(const RecoveryRecord& record) {
 
 absl::StatusOr<std::vector<RecoveryRecord>> SqliteJournal::Recoveries(int limit) {
   if (limit < 1) return absl::InvalidArgumentError("the limit of a list must be 1 or more");
-  return LoadRecoveries(recoveries_->Take().get(), limit);
+  return LoadRecoveries(connection_->Take().get(), limit);
 }
 
 absl::Status SqliteJournal::Trim(int keep) {

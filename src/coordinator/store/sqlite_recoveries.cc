@@ -2,7 +2,6 @@
 #include "coordinator/store/sqlite_recoveries.h"
 
 #include "base/status.h"
-#include "coordinator/store/catalog.h"
 #include "coordinator/store/journal_rows.h"
 
 namespace ecpipe {
@@ -51,7 +50,7 @@ absl::StatusOr<RecoveryRecord> DecodeRecovery(SqliteDb* db, const SqliteStatemen
   request.node = row.Bytes(1);
   request.scheme = row.Bytes(2);
   ECPIPE_ASSIGN_OR_RETURN(request.policy, NamedIn(kPolicies, RecoveryPolicyName, row.Bytes(3)));
-  ECPIPE_ASSIGN_OR_RETURN(request.slice_bytes, row.Uint32(4, kMaxSliceBytes));
+  ECPIPE_ASSIGN_OR_RETURN(request.slice_bytes, row.Uint32(4, UINT32_MAX));
   ECPIPE_ASSIGN_OR_RETURN(request.transport, NamedIn(kTransports, TransportName, row.Bytes(5)));
   ECPIPE_ASSIGN_OR_RETURN(request.streams_per_node, row.Uint32(6, UINT32_MAX));
   ECPIPE_ASSIGN_OR_RETURN(record.state, NamedIn(kRecoveryStates, RecoveryStateName, row.Bytes(7)));
@@ -63,14 +62,33 @@ absl::StatusOr<RecoveryRecord> DecodeRecovery(SqliteDb* db, const SqliteStatemen
   record.started_unix_ms = row.Int(13);
   record.ended_unix_ms = row.Int(14);
   record.rebuild_after_unix_ms = row.Int(15);
-  for (int column = 8; column <= 12; ++column) {
-    if (row.Int(column) < 0) return absl::DataLossError("a count of it is negative");
-  }
   ECPIPE_ASSIGN_OR_RETURN(request.hosts, LoadTargets(db, row.Int(0)));
+  ECPIPE_RETURN_IF_ERROR(AsDamage(CheckRecovery(record)));
   return record;
 }
 
 }  // namespace
+
+absl::Status CheckRecovery(const RecoveryRecord& record) {
+  const RecoveryRequest& request = record.request;
+  ECPIPE_RETURN_IF_ERROR(CheckName("its node", request.node));
+  ECPIPE_RETURN_IF_ERROR(CheckName("its scheme", request.scheme));
+  for (const std::string& node : request.hosts) {
+    ECPIPE_RETURN_IF_ERROR(CheckName("a node that stores blocks", node));
+  }
+  if (request.slice_bytes > kMaxSliceBytes) {
+    return absl::InvalidArgumentError("its slices have " + std::to_string(request.slice_bytes) +
+                                      " bytes, but at most " + std::to_string(kMaxSliceBytes) +
+                                      " are allowed");
+  }
+  for (const uint64_t count :
+       {record.blocks, record.bytes, record.done_blocks, record.done_bytes, record.failed_blocks}) {
+    if (count <= uint64_t{INT64_MAX}) continue;
+    return absl::InvalidArgumentError("a count of it is negative, or over " +
+                                      std::to_string(INT64_MAX));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status StoreTargets(SqliteDb* db, RecoveryId id, const std::vector<std::string>& targets) {
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement remove,
@@ -90,13 +108,8 @@ absl::Status StoreTargets(SqliteDb* db, RecoveryId id, const std::vector<std::st
 }
 
 absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record) {
+  ECPIPE_RETURN_IF_ERROR(CheckRecovery(record));
   const RecoveryRequest& request = record.request;
-  for (const std::string& node : request.hosts) {
-    if (node.size() > kMaxCatalogIdBytes) {
-      return absl::InvalidArgumentError("a node id is longer than " +
-                                        std::to_string(kMaxCatalogIdBytes) + " bytes");
-    }
-  }
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement remove, db->Prepare(kRemoveRecovery));
   remove.Bind(1, static_cast<int64_t>(record.recovery_id));
   ECPIPE_RETURN_IF_ERROR(remove.Execute());

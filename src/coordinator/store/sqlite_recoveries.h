@@ -12,12 +12,16 @@
 
 namespace ecpipe {
 
+// INVALID_ARGUMENT for a record that is not kept: a name over kMaxCatalogIdBytes, slices over
+// kMaxSliceBytes, or a count over INT64_MAX.
+absl::Status CheckRecovery(const RecoveryRecord& record);
 // Replaces an older record of the same id, within the caller's write transaction. INVALID_ARGUMENT
-// for a node id over kMaxCatalogIdBytes.
+// as CheckRecovery.
 absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record);
 // Only its targets.
 absl::Status StoreTargets(SqliteDb* db, RecoveryId id, const std::vector<std::string>& targets);
-// The newest first. Rows that make no sense are logged and left out.
+// The newest first. Rows that make no sense, or that CheckRecovery refuses, are logged and left
+// out.
 absl::StatusOr<std::vector<RecoveryRecord>> LoadRecoveries(SqliteDb* db, int limit);
 
 }  // namespace ecpipe

@@ -37,8 +37,12 @@ constexpr char kNewestEnded[] =
 constexpr RepairState kRepairStates[] = {RepairState::kRunning, RepairState::kDone,
                                          RepairState::kFailed, RepairState::kInterrupted};
 
-std::string_view Cut(const std::string& text) {
-  return CutText(text, SqliteJournal::kMaxTextBytes);
+// Cuts the texts of a record, and of nothing else.
+RepairRecord Cut(RepairRecord record) {
+  for (std::string* text : {&record.scheme, &record.transport, &record.requestor, &record.detail}) {
+    text->resize(CutText(*text, SqliteJournal::kMaxTextBytes).size());
+  }
+  return record;
 }
 
 absl::Status LoadBlocks(SqliteDb* db, RepairRecord* record) {
@@ -57,9 +61,7 @@ absl::Status LoadBlocks(SqliteDb* db, RepairRecord* record) {
       if (list->size() < row) return absl::DataLossError("a list of it has a gap");
       list->emplace_back(query.Bytes(column));
     }
-    if (query.Int(3) == 0) continue;
-    if (query.IsNull(2)) return absl::DataLossError("a moved row without a host");
-    record->moved.push_back(static_cast<Row>(row));
+    if (query.Int(3) != 0) record->moved.push_back(static_cast<Row>(row));
   }
 }
 
@@ -76,7 +78,8 @@ absl::Status DecodeFields(SqliteDb* db, const SqliteStatement& row, RepairRecord
   record->started_unix_ms = row.Int(9);
   record->ended_unix_ms = row.Int(10);
   record->detail = row.Bytes(11);
-  return LoadBlocks(db, record);
+  ECPIPE_RETURN_IF_ERROR(LoadBlocks(db, record));
+  return AsDamage(CheckRepair(*record));
 }
 
 absl::StatusOr<RepairRecord> DecodeRepair(SqliteDb* db, const SqliteStatement& row) {
@@ -116,7 +119,37 @@ absl::Status RunFor(SqliteDb* db, const char* sql, int64_t parameter) {
 
 }  // namespace
 
-absl::Status StoreRepair(SqliteDb* db, const RepairRecord& record) {
+absl::Status CheckRepair(const RepairRecord& record) {
+  if (std::max(record.block_ids.size(), record.hosts.size()) > kMaxRows) {
+    return absl::InvalidArgumentError("the repair has " + std::to_string(record.block_ids.size()) +
+                                      " blocks and " + std::to_string(record.hosts.size()) +
+                                      " nodes that store them, but at most " +
+                                      std::to_string(kMaxRows) + " can be repaired at once");
+  }
+  for (const std::string& id : record.block_ids) {
+    ECPIPE_RETURN_IF_ERROR(CheckName("a block of it", id));
+  }
+  for (const std::string& node : record.hosts) {
+    ECPIPE_RETURN_IF_ERROR(CheckName("a node that stores blocks", node));
+  }
+  for (const Row row : record.moved) {
+    if (row < record.hosts.size()) continue;
+    return absl::InvalidArgumentError("row " + std::to_string(row) +
+                                      " of it was moved, but no node stores it");
+  }
+  for (const std::string* text :
+       {&record.scheme, &record.transport, &record.requestor, &record.detail}) {
+    if (text->size() <= SqliteJournal::kMaxTextBytes) continue;
+    return absl::InvalidArgumentError("a text of it has " + std::to_string(text->size()) +
+                                      " bytes, but at most " +
+                                      std::to_string(SqliteJournal::kMaxTextBytes) + " are kept");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreRepair(SqliteDb* db, const RepairRecord& whole) {
+  const RepairRecord record = Cut(whole);
+  ECPIPE_RETURN_IF_ERROR(CheckRepair(record));
   const auto repair_id = static_cast<int64_t>(record.repair_id);
   ECPIPE_RETURN_IF_ERROR(RunFor(db, "DELETE FROM repairs WHERE repair_id = ?1", repair_id));
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement store, db->Prepare(kStoreRepair));
@@ -124,14 +157,14 @@ absl::Status StoreRepair(SqliteDb* db, const RepairRecord& record) {
   store.Bind(2, record.attempt);
   store.Bind(3, static_cast<int64_t>(record.offset));
   store.Bind(4, static_cast<int64_t>(record.bytes));
-  store.BindText(5, Cut(record.scheme));
-  store.BindText(6, Cut(record.transport));
-  store.BindText(7, Cut(record.requestor));
+  store.BindText(5, record.scheme);
+  store.BindText(6, record.transport);
+  store.BindText(7, record.requestor);
   store.Bind(8, static_cast<int64_t>(record.recovery_id));
   store.BindText(9, RepairStateName(record.state));
   store.Bind(10, record.started_unix_ms);
   store.Bind(11, record.ended_unix_ms);
-  store.BindText(12, Cut(record.detail));
+  store.BindText(12, record.detail);
   ECPIPE_RETURN_IF_ERROR(store.Execute());
   return StoreRepairBlocks(db, record);
 }

@@ -13,12 +13,16 @@
 
 namespace ecpipe {
 
-// Replaces an older record of the same id.
+// INVALID_ARGUMENT for a record that is not kept: more than kMaxRows blocks, a name over
+// kMaxCatalogIdBytes, a moved row that no node stores, or a text over kMaxTextBytes.
+absl::Status CheckRepair(const RepairRecord& record);
+// Replaces an older record of the same id. Cuts its texts; else INVALID_ARGUMENT as CheckRepair.
 absl::Status StoreRepair(SqliteDb* db, const RepairRecord& record);
 // Only its blocks, hosts and moved rows.
 absl::Status StoreRepairBlocks(SqliteDb* db, const RepairRecord& record);
 
-// NOT_FOUND: there is none. DATA_LOSS, naming the repair: its rows make no sense.
+// NOT_FOUND: there is none. DATA_LOSS, naming the repair: its rows make no sense, or CheckRepair
+// refuses it.
 absl::StatusOr<RepairRecord> LoadRepair(SqliteDb* db, RepairId repair_id);
 // The newest first. Rows that make no sense are logged and left out, here and below.
 absl::StatusOr<std::vector<RepairRecord>> LoadRecentRepairs(SqliteDb* db, int limit);

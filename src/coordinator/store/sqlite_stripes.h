@@ -21,9 +21,10 @@ namespace ecpipe {
 
 // What StripeRows reads: `number` is the column that has the stripe's number, which is there even
 // if its row in stripes is not. The tables' aliases are those of ECPIPE_JOIN_BLOCKS.
-#define ECPIPE_STRIPE_COLUMNS(number)                                                       \
-  number ", s.stripe_id, s.code, s.block_bytes, s.crc32c, b.position, b.block_id, n.name, " \
-         "b.sha256"
+#define ECPIPE_STRIPE_COLUMNS(number)                                                    \
+  number                                                                                 \
+      ", s.stripe_id, s.code, s.block_bytes, s.crc32c, b.position, b.block_id, n.name, " \
+      "b.sha256"
 #define ECPIPE_JOIN_BLOCKS(number) \
   " LEFT JOIN blocks AS b ON b.stripe = " number " LEFT JOIN nodes AS n ON n.node = b.node"
 

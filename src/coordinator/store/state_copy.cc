@@ -5,7 +5,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -23,15 +22,13 @@ namespace {
 constexpr char kCopyPrefix[] = ".copy-of-";
 
 absl::StatusOr<std::vector<std::string>> DatabasesIn(const std::string& directory) {
-  std::error_code error;
   std::vector<std::string> names;
-  std::filesystem::directory_iterator at(directory, error);
-  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-    const std::string name = at->path().filename();
-    if (name.ends_with(".db") && !name.starts_with(".")) names.push_back(name);
+  for (const char* name :
+       {kCatalogFile, kJournalFile, kLimitsFile, kLossesFile, kMarksFile, kQfsLossesFile}) {
+    std::error_code error;
+    if (std::filesystem::exists(directory + "/" + name, error)) names.push_back(name);
+    if (error) return ErrnoStatus(error.value(), "look for " + directory + "/" + name);
   }
-  if (error) return ErrnoStatus(error.value(), "list " + directory);
-  std::sort(names.begin(), names.end());
   return names;
 }
 

@@ -14,6 +14,14 @@
 
 namespace ecpipe {
 
+// The databases of [coordinator] data_directory. Others may keep files of theirs there.
+inline constexpr char kCatalogFile[] = "catalog.db";
+inline constexpr char kJournalFile[] = "journal.db";
+inline constexpr char kLimitsFile[] = "limits.db";
+inline constexpr char kLossesFile[] = "losses.db";
+inline constexpr char kMarksFile[] = "marks.db";
+inline constexpr char kQfsLossesFile[] = "qfs-losses.db";
+
 // A copy of one database. Its file has no name: it goes when the descriptor is closed.
 struct DatabaseCopy {
   std::string name;  // of the database's file in its directory
@@ -21,10 +29,11 @@ struct DatabaseCopy {
   UniqueFd fd;
 };
 
-// Copies all databases (*.db) of the directory, each as it was when this was called; writers go on
-// meanwhile. The copies need as much room beside the databases as these take. RESOURCE_EXHAUSTED,
-// with nothing written, unless twice that is free: a full disk would stop the coordinator.
-// CANCELLED once `go_on`, which is told of the bytes so far, returns false. One call at a time.
+// Copies the databases of the directory that have one of the names above, each as it was when this
+// was called; writers go on meanwhile. The copies need as much room beside the databases as these
+// take. RESOURCE_EXHAUSTED, with nothing written, unless twice that is free: a full disk would stop
+// the coordinator. CANCELLED once `go_on`, which is told of the bytes so far, returns false. One
+// call at a time.
 absl::StatusOr<std::vector<DatabaseCopy>> CopyDatabases(
     const std::string& directory, const std::function<bool(uint64_t copied)>& go_on);
 

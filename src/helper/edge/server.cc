@@ -219,6 +219,9 @@ absl::Status HelperServer::StartControlPlane() {
   std::shared_ptr<AuditLog> audit;  // shared with the calls
   if (!config_.audit_path.empty()) {
     ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config_.audit_path));
+    metrics_.AddCounter("ecpipe_audit_left_out_total",
+                        "Lines that are not in the audit log, because there were too many at once.",
+                        [audit] { return static_cast<double>(audit->left_out()); });
   }
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
                             return RpcServer::Start(config_.control_address,

@@ -136,6 +136,14 @@ class MemoryJournal : public Journal {
     recoveries[record.recovery_id] = record;
     return absl::OkStatus();
   }
+  absl::Status Sync() override {
+    std::function<absl::Status()> sync;
+    {
+      MutexLock lock(&mutex);
+      sync = on_sync;
+    }
+    return sync ? sync() : absl::OkStatus();
+  }
   absl::StatusOr<std::vector<RecoveryRecord>> Recoveries(int) override {
     MutexLock lock(&mutex);
     std::vector<RecoveryRecord> all;
@@ -148,6 +156,7 @@ class MemoryJournal : public Journal {
   absl::Status trouble;  // when it is asked for what has ended
   std::map<RepairId, RepairRecord> records;
   std::map<RecoveryId, RecoveryRecord> recoveries;
+  std::function<absl::Status()> on_sync;
   absl::Status recoveries_refused;  // what RecordRecovery says, unless it is OK
 };
 

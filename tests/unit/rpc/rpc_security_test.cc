@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -159,7 +160,7 @@ TEST_F(RpcSecurityTest, AServerOfAnotherNodeIsNotSpokenTo) {
 TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {
   const std::string path = testing::TempDir() + "ecpipe-audit-" + std::to_string(::getpid());
   std::filesystem::remove(path);
-  const std::shared_ptr<AuditLog> audit = AuditLog::Open(path).value();
+  std::shared_ptr<AuditLog> audit = AuditLog::Open(path).value();
   server_ =
       RpcServer::Start("127.0.0.1:0", RpcSecurity(Shared().Context("node-2"), audit), &helper_)
           .value();
@@ -169,6 +170,7 @@ TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {
   ASSERT_TRUE(CallWith(Shared().Context("nobody")).ok());
   audit->Write("x (helper)", "", "/a/Call", "two\nlines", absl::OkStatus());
   server_.reset();
+  audit.reset();  // writes what is queued
   const auto lines = [](const std::string& file) {
     std::ostringstream text;
     text << std::ifstream(file).rdbuf();
@@ -183,6 +185,19 @@ TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {
   EXPECT_THAT(all, HasSubstr("target=\"two?lines\" result=OK\n"));
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 4);
   for (const std::string& file : {path, path + ".1"}) std::filesystem::remove(file);
+}
+
+TEST_F(RpcSecurityTest, CallsDoNotWaitForAnAuditLogThatNobodyReads) {
+  const std::string path = testing::TempDir() + "ecpipe-audit-pipe-" + std::to_string(::getpid());
+  std::filesystem::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  server_ = RpcServer::Start("127.0.0.1:0",
+                             RpcSecurity(Shared().Context("node-2"), AuditLog::Open(path).value()),
+                             &helper_)
+                .value();
+  EXPECT_TRUE(CallWith(Shared().Context("head")).ok());
+  server_.reset();
+  std::filesystem::remove(path);
 }
 
 TEST_F(RpcSecurityTest, AnExpiredCertificateIsNotServed) {

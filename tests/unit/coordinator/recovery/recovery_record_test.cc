@@ -2,6 +2,9 @@
 // What is kept of recoveries in the journal, and what becomes of it.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <future>
+
 #include "unit/coordinator/recovery/recovery_manager_fixture.h"
 
 namespace ecpipe {
@@ -72,6 +75,37 @@ TEST_F(RecoveryManagerTest, WhatTheJournalDoesNotTakeIsSaid) {
   refuse(absl::OkStatus());
   EXPECT_TRUE(manager_->Cancel(id).ok());
   EXPECT_EQ(journal_.recoveries.at(id).state, RecoveryState::kCancelled);
+}
+
+TEST_F(RecoveryManagerTest, NobodyElseWaitsForADiskThatIsSlow) {
+  const auto seen = std::make_shared<std::atomic<int>>(0);  // shared with the manager's thread
+  {
+    MutexLock lock(&journal_.mutex);
+    journal_.on_sync = [seen, manager = manager_.get()] {
+      std::future<bool> looked =
+          std::async(std::launch::async, [manager] { return !manager->All().empty(); });
+      if (looked.wait_for(std::chrono::seconds(30)) == std::future_status::ready) ++*seen;
+      return absl::OkStatus();
+    };
+  }
+  const RecoveryId id = Begin(Request());
+  EXPECT_TRUE(manager_->Pause(id).ok());
+  EXPECT_TRUE(manager_->Cancel(id).ok());
+  EXPECT_GE(*seen, 3);
+}
+
+TEST_F(RecoveryManagerTest, AnOperatorIsToldWhatAPowerCutMayUndo) {
+  const RecoveryId id = Begin(Request());
+  {
+    MutexLock lock(&journal_.mutex);
+    journal_.on_sync = [] { return absl::UnknownError("the disk failed"); };
+  }
+  const absl::Status paused = manager_->Pause(id);
+  EXPECT_TRUE(absl::IsUnknown(paused)) << paused;
+  EXPECT_THAT(std::string(paused.message()),
+              AllOf(HasSubstr("recovery 1 is paused, but a power cut may undo it"),
+                    HasSubstr("the disk failed"), HasSubstr("data_directory")));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kPaused);
 }
 
 TEST_F(RecoveryManagerTest, ANewCoordinatorGoesOnAndRepairsNothingTwice) {

@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_db.h"
@@ -16,11 +18,13 @@
 
 namespace {
 std::atomic<int> syncs = 0;
+std::function<void()> during_sync;  // called once, then empty
 }  // namespace
 
 // In place of the C library's: SQLite calls these.
 extern "C" int fdatasync(int fd) {
   ++syncs;
+  if (const auto meanwhile = std::exchange(during_sync, nullptr)) meanwhile();
   return static_cast<int>(::syscall(SYS_fdatasync, fd));
 }
 extern "C" int fsync(int fd) {
@@ -196,6 +200,39 @@ TEST_F(SqliteJournalTest, LimitsOfARecord) {
   EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record)));
 }
 
+// What could be written and not read would be lost without a word at the next start.
+TEST_F(SqliteJournalTest, WhatCouldNotBeReadIsNotWritten) {
+  RepairRecord record = Record(1, 1);
+  record.hosts.assign(kMaxRows + 1, "node-1");
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record)));
+  record = Record(1, 1);
+  record.moved = {2};
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record))) << "no node stores row 2";
+  record = Record(1, 1);
+  record.hosts[1] = std::string(kMaxCatalogIdBytes + 1, 'h');
+  EXPECT_TRUE(absl::IsInvalidArgument(journal_->Record(record)));
+  EXPECT_TRUE(absl::IsNotFound(journal_->Find(1).status()));
+
+  RecoveryRecord whole;
+  whole.recovery_id = 1;
+  whole.request.transport = TransportKind::kTcp;
+  for (const auto& damage : std::vector<void (*)(RecoveryRecord*)>{
+           [](RecoveryRecord* r) { r->request.slice_bytes = kMaxSliceBytes + 1; },
+           [](RecoveryRecord* r) { r->request.node.assign(kMaxCatalogIdBytes + 1, 'n'); },
+           [](RecoveryRecord* r) { r->request.scheme.assign(kMaxCatalogIdBytes + 1, 's'); },
+           [](RecoveryRecord* r) { r->blocks = uint64_t{INT64_MAX} + 1; },
+           [](RecoveryRecord* r) { r->failed_blocks = UINT64_MAX; }}) {
+    RecoveryRecord recovery = whole;
+    damage(&recovery);
+    EXPECT_TRUE(absl::IsInvalidArgument(journal_->RecordRecovery(recovery)));
+  }
+  EXPECT_TRUE(journal_->Recoveries(10).value().empty());
+  whole.blocks = INT64_MAX;
+  whole.request.slice_bytes = kMaxSliceBytes;
+  ASSERT_TRUE(journal_->RecordRecovery(whole).ok());
+  EXPECT_EQ(journal_->Recoveries(10).value(), std::vector<RecoveryRecord>{whole});
+}
+
 TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
   const RepairRecord other = Record(2, 5, RepairState::kDone);
   for (const char* damage :
@@ -207,6 +244,11 @@ TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
         "UPDATE repair_blocks SET block_id = NULL WHERE repair_id = 1 AND position = 1",
         "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 1",
         "UPDATE repair_blocks SET host = NULL WHERE repair_id = 1 AND position = 0",
+        "UPDATE repair_blocks SET moved = 1 WHERE repair_id = 1 AND position = 2",
+        "UPDATE repair_blocks SET host = printf('%256d', 1) WHERE repair_id = 1 AND position = 0",
+        "UPDATE repair_blocks SET block_id = printf('%256d', 1) WHERE repair_id = 1"
+        " AND position = 0",
+        "UPDATE repairs SET detail = printf('%16385d', 1) WHERE repair_id = 1",
         "INSERT INTO repair_blocks WITH RECURSIVE c(p) AS (SELECT 3 UNION ALL SELECT p + 1 FROM c"
         " WHERE p < 64) SELECT 1, p, 'b', NULL, 0 FROM c"}) {
     Store(Record(1, 1));
@@ -234,6 +276,8 @@ TEST_F(SqliteJournalTest, DamagedRecoveryIsLeftOut) {
         "UPDATE recoveries SET slice_bytes = -1 WHERE recovery_id = 1",
         "UPDATE recoveries SET streams_per_node = 4294967296 WHERE recovery_id = 1",
         "UPDATE recoveries SET done_bytes = -1 WHERE recovery_id = 1",
+        "UPDATE recoveries SET node = printf('%256d', 1) WHERE recovery_id = 1",
+        "UPDATE recovery_targets SET node = printf('%256d', 1) WHERE recovery_id = 1",
         "UPDATE recovery_targets SET position = 5 WHERE recovery_id = 1 AND position = 1",
         "DELETE FROM recovery_targets WHERE recovery_id = 1 AND position = 0"}) {
     RecoveryRecord record;
@@ -303,8 +347,30 @@ TEST_F(SqliteJournalTest, RecoveriesWaitForTheDiskAndRepairsDoNot) {
     before = syncs;
     recovery.state = state;
     ASSERT_TRUE(journal_->RecordRecovery(recovery).ok());
+    ASSERT_TRUE(journal_->Sync().ok());
     EXPECT_GT(syncs, before);
   }
+}
+
+TEST_F(SqliteJournalTest, NothingWaitsForADiskThatIsSlow) {
+  RecoveryRecord recovery;
+  recovery.recovery_id = 1;
+  recovery.request.transport = TransportKind::kTcp;
+  ASSERT_TRUE(journal_->RecordRecovery(recovery).ok());
+  absl::Status meanwhile = absl::InternalError("nothing was synced");
+  during_sync = [&] {
+    recovery.state = RecoveryState::kPaused;
+    meanwhile = journal_->Record(Record(1, 1));
+    if (meanwhile.ok()) meanwhile = journal_->RecordRecovery(recovery);
+  };
+  ASSERT_TRUE(journal_->Sync().ok());
+  EXPECT_TRUE(meanwhile.ok()) << meanwhile;
+  EXPECT_EQ(journal_->Recoveries(1).value(), std::vector<RecoveryRecord>{recovery});
+  EXPECT_EQ(RecentIds(), std::vector<RepairId>{1});
+}
+
+TEST_F(SqliteJournalTest, ALogThatCannotBeSyncedMeansThatTheOutcomeIsUnknown) {
+  EXPECT_TRUE(absl::IsUnknown(SyncSqliteLog(directory_.File("none.db"))));
 }
 
 TEST(RepairStateTest, Names) {

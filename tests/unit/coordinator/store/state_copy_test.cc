@@ -62,10 +62,11 @@ class StateCopyTest : public testing::Test {
 };
 
 TEST_F(StateCopyTest, CopiesEveryDatabaseAsItWasAtTheBeginning) {
-  Fill("a.db");
-  Fill("b.db");
+  Fill("catalog.db");
+  Fill("journal.db");
   std::ofstream(directory_.File("not-a-database.txt")) << "x";
-  const auto writer = OpenAt(directory_.File("b.db"));
+  std::ofstream(directory_.File("others.db")) << "somebody else's, and no database";
+  const auto writer = OpenAt(directory_.File("journal.db"));
   int told = 0;
   // While the first is copied, the second changes.
   const auto copies = CopyDatabases(directory_.File(""), [&](uint64_t) {
@@ -75,35 +76,35 @@ TEST_F(StateCopyTest, CopiesEveryDatabaseAsItWasAtTheBeginning) {
   ASSERT_TRUE(copies.ok()) << copies.status();
   EXPECT_GT(told, 1);
   ASSERT_EQ(copies->size(), 2u);
-  EXPECT_EQ((*copies)[0].name, "a.db");
-  EXPECT_EQ((*copies)[1].name, "b.db");
+  EXPECT_EQ((*copies)[0].name, "catalog.db");
+  EXPECT_EQ((*copies)[1].name, "journal.db");
   EXPECT_EQ(SumOf((*copies)[0]), kSum);
   EXPECT_EQ(SumOf((*copies)[1]), kSum);
   EXPECT_THAT(Files(), IsEmpty()) << "copies have no names";
 }
 
 TEST_F(StateCopyTest, ACopyThatIsGivenUpLeavesNothing) {
-  Fill("a.db");
+  Fill("catalog.db");
   const auto copies = CopyDatabases(directory_.File(""), [](uint64_t) { return false; });
   EXPECT_TRUE(absl::IsCancelled(copies.status())) << copies.status();
   EXPECT_THAT(Files(), IsEmpty());
 }
 
 TEST_F(StateCopyTest, WhatAKilledCopyLeftIsRemoved) {
-  Fill("a.db");
-  std::ofstream(directory_.File(".copy-of-a.db")) << "half";
-  EXPECT_THAT(Files(), ElementsAre(".copy-of-a.db"));
+  Fill("catalog.db");
+  std::ofstream(directory_.File(".copy-of-catalog.db")) << "half";
+  EXPECT_THAT(Files(), ElementsAre(".copy-of-catalog.db"));
   ASSERT_TRUE(RemoveLeftCopies(directory_.File("")).ok());
   EXPECT_THAT(Files(), IsEmpty());
-  std::ofstream(directory_.File(".copy-of-a.db")) << "half";
+  std::ofstream(directory_.File(".copy-of-catalog.db")) << "half";
   EXPECT_TRUE(CopyDatabases(directory_.File(""), [](uint64_t) { return true; }).ok());
   EXPECT_THAT(Files(), IsEmpty());
 }
 
 TEST_F(StateCopyTest, AFileThatIsThereIsNotWrittenOver) {
-  Fill("a.db");
+  Fill("catalog.db");
   std::ofstream(directory_.File("there")) << "x";
-  const auto db = OpenAt(directory_.File("a.db"));
+  const auto db = OpenAt(directory_.File("catalog.db"));
   EXPECT_FALSE(db->CopyTo(directory_.File("there"), [](uint64_t) { return true; }).ok());
   EXPECT_EQ(std::filesystem::file_size(directory_.File("there")), 1u);
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster/mark_keeper.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/process/log.h"
+
+namespace ecpipe {
+
+MarkKeeper::~MarkKeeper() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+  WriteAll();
+}
+
+void MarkKeeper::Start() {
+  thread_ = Thread([this] {
+    while (true) {
+      TryAgain();
+      MutexLock lock(&mutex_);
+      while (!stopping_ && unkept_.empty()) changed_.Wait(lock);
+      if (stopping_) return;
+      if (clock_->Now() < again_at_) changed_.WaitUntil(lock, again_at_);
+    }
+  });
+}
+
+absl::Status MarkKeeper::Keep(const CorruptBlock& block) {
+  MutexLock write_lock(&write_mutex_);
+  return Write(block.block_id, block);
+}
+
+absl::Status MarkKeeper::Forget(const std::string& block_id) {
+  MutexLock write_lock(&write_mutex_);
+  return Write(block_id, std::nullopt);
+}
+
+absl::Status MarkKeeper::Write(const std::string& block_id, const Change& change) {
+  const absl::Status status = change ? store_->Keep(*change) : store_->Forget(block_id);
+  MutexLock lock(&mutex_);
+  if (status.ok()) {
+    unkept_.erase(block_id);
+    pause_ = kFirstPause;
+    again_at_ = clock_->Now();  // it may take the others as well
+    changed_.NotifyAll();
+    return status;
+  }
+  ++failures_;
+  const auto [unkept, is_new] = unkept_.insert_or_assign(block_id, change);
+  if (is_new) MakeRoom();
+  again_at_ = clock_->Now() + pause_;
+  changed_.NotifyAll();
+  return absl::Status(status.code(), std::string(status.message()) +
+                                         "; the coordinator tries again until it succeeds");
+}
+
+void MarkKeeper::MakeRoom() {
+  if (unkept_.size() <= kMostUnkept) return;
+  const auto forgotten =
+      std::find_if(unkept_.begin(), unkept_.end(), [](const auto& each) { return !each.second; });
+  unkept_.erase(forgotten == unkept_.end() ? unkept_.begin() : forgotten);
+}
+
+void MarkKeeper::TryAgain() {
+  {
+    MutexLock lock(&mutex_);
+    if (unkept_.empty() || clock_->Now() < again_at_) return;
+    pause_ = std::min(2 * pause_, kLongestPause);
+  }
+  WriteAll();
+}
+
+void MarkKeeper::WriteAll() {
+  size_t written = 0;
+  while (true) {
+    // One at a time: a mark that is made meanwhile does not wait for all of them.
+    MutexLock write_lock(&write_mutex_);
+    std::string block_id;
+    Change change;
+    {
+      MutexLock lock(&mutex_);
+      if (unkept_.empty()) break;
+      std::tie(block_id, change) = *unkept_.begin();
+    }
+    if (!Write(block_id, change).ok()) return;
+    ++written;
+  }
+  if (written == 0) return;
+  Log(LogLevel::kInfo, "mark.kept_at_last", {{"blocks", std::to_string(written)}});
+}
+
+MarkKeeper::Counts MarkKeeper::counts() const {
+  MutexLock lock(&mutex_);
+  return {failures_, unkept_.size()};
+}
+
+}  // namespace ecpipe

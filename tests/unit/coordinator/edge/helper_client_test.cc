@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/edge/helper_client.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/clock.h"
+#include "rpc/rpc_server.h"
+
+namespace ecpipe {
+namespace {
+
+enum class Answer { kOk, kCancelled, kNone };
+
+// A helper that answers so, or not before its caller has given up.
+class FakeHelper : public v1::HelperService::Service {
+ public:
+  explicit FakeHelper(Answer answer) : answer_(answer) {
+    server_ = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), this).value();
+  }
+  grpc::Status StartPart(grpc::ServerContext* context, const v1::StartPartRequest*,
+                         v1::StartPartResponse*) override {
+    const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(60);
+    while (answer_ == Answer::kNone && !context->IsCancelled() && Clock::System().Now() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // sleep-ok: a peer's progress
+    }
+    if (answer_ == Answer::kOk) return grpc::Status::OK;
+    return {grpc::StatusCode::CANCELLED, "the server is shutting down"};
+  }
+  HelperGateway::Handout Handout(const std::string& node) const {
+    return {{node, server_->address()}, {}};
+  }
+
+ private:
+  const Answer answer_;
+  std::unique_ptr<RpcServer> server_;
+};
+
+TEST(HelperClient, AHelperThatShutsDownIsNotLate) {
+  const FakeHelper good(Answer::kOk);
+  const FakeHelper stopping(Answer::kCancelled);
+  const FakeHelper slow(Answer::kNone);
+  HelperClient client(nullptr);
+  const Duration timeout = std::chrono::seconds(30);
+  const auto both = client.StartParts({good.Handout("n1"), stopping.Handout("n2")}, timeout,
+                                      /*straggler_after=*/timeout);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_TRUE(both[0].ok()) << both[0].status();
+  EXPECT_TRUE(absl::IsUnavailable(both[1].status())) << both[1].status();
+
+  const auto all =
+      client.StartParts({good.Handout("n1"), stopping.Handout("n2"), slow.Handout("n3")}, timeout,
+                        /*straggler_after=*/std::chrono::milliseconds(1));
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_TRUE(absl::IsUnavailable(all[1].status())) << all[1].status();
+  EXPECT_TRUE(absl::IsCancelled(all[2].status())) << "it was not waited for: " << all[2].status();
+}
+
+}  // namespace
+}  // namespace ecpipe
