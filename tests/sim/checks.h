@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/history.h"
 #include "sim/scheduler.h"
 
 namespace ecpipe::sim {
@@ -45,6 +46,10 @@ class Checks {
   }
   std::function<void(const std::string& block_id, const std::string& node)> on_read;
 
+  // What has happened, for JudgeHistory.
+  void Note(HistoryEvent event) { history_.push_back(std::move(event)); }
+  const std::vector<HistoryEvent>& history() const { return history_; }
+
   // A helper runs a part of so many hops.
   void SawHops(size_t hops) { most_hops_ = std::max(most_hops_, hops); }
   size_t most_hops() const { return most_hops_; }
@@ -53,6 +58,7 @@ class Checks {
   Scheduler* const scheduler_;
   std::map<std::string, std::vector<uint8_t>> truth_;
   std::vector<std::string> violations_;
+  std::vector<HistoryEvent> history_;
   size_t most_hops_ = 0;
 };
 

@@ -34,6 +34,7 @@ HelperHost::HelperHost(const std::string& node, const Options& options, Disk* di
           &store_, &transport_, nullptr,
           SessionManager::Options{.max_sessions = options.max_sessions},
           [this](const PartReport& report) { OnEnd(report); })) {
+  checks_->Note({.kind = HistoryEvent::Kind::kNodeStarts, .node = node});
   network_->Add(this);
   Pin();
   agent_ = network_->scheduler()->Spawn(process(), [this] {
@@ -82,6 +83,7 @@ absl::Status HelperHost::StartPart(const RepairPart& part) {
   store_.SetPart(nullptr);
   checks_->Expect(!started.ok() || counts().active_sessions <= sessions_->max_sessions(),
                   node() + " runs more sessions than its limit");
+  if (started.ok()) Note(HistoryEvent::Kind::kPartBegins, part.repair_id, part.attempt);
   if (started.ok()) checks_->SawHops(part.hops.size());
   if (started.ok()) expected_[{part.repair_id, part.attempt}] = ExpectedOf(part);
   if (started.ok() && part.attempt > 0 && !part.stores.empty()) {
@@ -89,6 +91,11 @@ absl::Status HelperHost::StartPart(const RepairPart& part) {
                                  std::to_string(part.attempt));
   }
   return started;
+}
+
+void HelperHost::Note(HistoryEvent::Kind kind, RepairId repair_id, uint32_t attempt) {
+  if (!alive()) return;
+  checks_->Note({.kind = kind, .node = node(), .repair = repair_id, .attempt = attempt});
 }
 
 void HelperHost::EndParts(RepairId repair_id, uint32_t attempt, bool keep) {
@@ -122,6 +129,9 @@ void HelperHost::OnEnd(const PartReport& report) {
   const bool equal = actual.bytes_sent == planned.bytes_sent &&
                      actual.bytes_received == planned.bytes_received &&
                      actual.block_bytes_read == planned.block_bytes_read;
+  if (report.status.ok()) {
+    Note(HistoryEvent::Kind::kPartEnds, report.repair_id, report.attempt);
+  }
   checks_->Expect(!report.status.ok() || equal, part + " did not move the bytes of its plan");
   checks_->Expect(actual.bytes_sent <= planned.bytes_sent &&
                       actual.block_bytes_read <= planned.block_bytes_read,

@@ -59,6 +59,7 @@ class HelperHost : public DataHost {
   };
   static Expected ExpectedOf(const RepairPart& part);
 
+  void Note(HistoryEvent::Kind kind, RepairId repair_id, uint32_t attempt);
   void KeepInTouch();
   bool Register();
   bool Heartbeat();

@@ -123,6 +123,11 @@ void World::CheckRecoveries() {
     AwaitOperations();
     checks_.Expect(RunUntil(ended, kRecoveryEnds), "the last recovery did not end");
     const RecoveryRecord& last = state_.recoveries.rbegin()->second;
+    if (last.state == RecoveryState::kDone) {
+      checks_.Note({.kind = HistoryEvent::Kind::kRecovered,
+                    .node = last.request.node,
+                    .recovery = last.recovery_id});
+    }
     checks_.Expect(
         last.state == RecoveryState::kDone,
         "a recovery with nothing wrong ended " + std::string(RecoveryStateName(last.state)));
@@ -166,8 +171,23 @@ void World::CheckNothingLeft() {
   }
 }
 
+RecoveryId World::RecoveryOf(const std::string& block_id, const std::string& node) const {
+  for (const auto& [repair_id, record] : state_.repairs) {
+    if (record.state != RepairState::kRunning) continue;
+    for (size_t i = 0; i < record.hosts.size(); ++i) {
+      if (record.block_ids[i] == block_id && record.hosts[i] == node) return record.recovery_id;
+    }
+  }
+  return 0;
+}
+
 void World::OnMove(const std::string& block_id, const std::string& node) {
   scheduler_.Trace("block " + block_id + " is now on " + node);
+  checks_.Note({.kind = HistoryEvent::Kind::kMoved,
+                .stripe = StripeOf(block_id),
+                .block = block_id,
+                .node = node,
+                .recovery = RecoveryOf(block_id, node)});
   if (wiped_.contains(node)) return;  // the report came before the loss
   const auto found = disks_[node].blocks.find(block_id);
   const bool there = found != disks_[node].blocks.end();

@@ -166,6 +166,10 @@ absl::Status RequestorHost::Read(const RepairTarget& target) {
                       "wrong bytes of block " + block_id + " were handed over, from " +
                           std::to_string(target.offset + got) + " on");
     }
+    checks_->Note({.kind = HistoryEvent::Kind::kHandedOver,
+                   .reader = node(),
+                   .offset = target.offset + got,
+                   .bytes = pieces[0].size()});
     got += pieces[0].size();
     return absl::OkStatus();
   };

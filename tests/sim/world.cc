@@ -86,6 +86,7 @@ Outcome World::Run() {
   CheckHealthy();
   CheckNothingLeft();
   CheckPlaces();
+  for (const std::string& fault : JudgeHistory(checks_.history())) checks_.Violation(fault);
   TearDown();
   outcome_.violations = checks_.violations();
   outcome_.most_hops = checks_.most_hops();
@@ -150,6 +151,10 @@ void World::MakeStripe(int number, const ErasureCode& code) {
     const std::string node = "n" + std::to_string((i + number) % scenario_.nodes);
     std::vector<uint8_t>& bytes = blocks[static_cast<size_t>(i)];
     stripe.blocks.push_back({block_id, node});
+    checks_.Note({.kind = HistoryEvent::Kind::kPlaced,
+                  .stripe = stripe.stripe_id,
+                  .block = block_id,
+                  .node = node});
     disks_[node].blocks[block_id] = std::make_shared<const std::vector<uint8_t>>(bytes);
     checks_.SetTruth(block_id, std::move(bytes));
   }

@@ -114,6 +114,8 @@ class World {
   void OnRead(const std::string& block_id, const std::string& node);
   void CheckMarks();
   void CheckMarksTakenUp(CoordinatorHost* coordinator);
+  // Whose repair stores the block there; 0: of none.
+  RecoveryId RecoveryOf(const std::string& block_id, const std::string& node) const;
   void OnMove(const std::string& block_id, const std::string& node);
   void TearDown();
 
