@@ -145,11 +145,6 @@ bool CallerLimits::EndLate(TimePoint now) {
   return waiting_.size() > 0 || !streams_.empty();
 }
 
-size_t CallerLimits::connections() {
-  MutexLock lock(&mutex_);
-  return connections_.size();
-}
-
 Duration CallerLimits::DeadlineOf(StreamKind kind) const {
   switch (kind) {
     case StreamKind::kReflection:

@@ -59,7 +59,6 @@ class CallerLimits {
   // Shuts down connections that are late with their first call, cancels streams that take too long.
   // Returns whether any may become late.
   bool EndLate(TimePoint now);
-  size_t connections();
 
   // What the server has to be built with.
   static std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Watch(
