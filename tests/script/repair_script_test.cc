@@ -6,18 +6,21 @@
 //   adopt b0[,b1] hosted by s[,t] [of recovery 7]     found in the journal after a restart
 //   resume after ATTEMPT from SLICE: FAULT            its requestor has all slices before SLICE
 //   take up after ATTEMPT from SLICE: FAULT           the same after a restart
-//   planned h1 h2 h3 [too early] | no plan [too early] | journaled | journal is full
-//   started [but h2 refuses] | moved | catalog is full | NODE ended: HOW | next attempt
-//   answers NODE HOW, NODE HOW, ...                   all others that are asked run, and wait
-//   check [quiet] [missing BYTES] | check hosts | tried [in vain] | tick [NODE died | NODE
-//   restarted] finish ok | finish half | finish cancelled | cancel the recovery
-// HOW is stored, runs, passed BYTES (to it), sent BYTES in SECONDS (of the network), unreachable,
+//   planned h1 h2 h3 [too early] | planned SLICES of h1 h2, SLICES of h3 h4 in SECONDS | no plan
+//   [too early] | journaled | journal is full started [but h2 refuses] | moved | catalog is full |
+//   NODE ended: HOW | next attempt answers NODE HOW, NODE HOW, ...                   all others
+//   that are asked run, and wait check [quiet] [missing BYTES] | check hosts | tried [in vain | in
+//   SECONDS] | tick [NODE died | NODE restarted] finish ok | finish half | finish cancelled |
+//   cancel the recovery
+// HOW is stored, runs, passed BYTES (to it), sent BYTES in SECONDS (of the network), sent
+// LANE:RECEIVER:BYTES:SECONDS [LANE:...] (from the lane's hop 0), unreachable,
 // silent, forgot, lost NODE, keeps from SLICE, broke, corrupt or failed. FAULT is lost NODE or
 // nobody. An event may begin with +SECONDS: time passes.
 // ECPIPE_UPDATE_SCRIPTS=1 writes what came out back into the files, for a person to read and judge.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -79,6 +82,18 @@ PartProgress EndedWith(const absl::Status& status) {
   return {.running = false, .ended = status, .hops = {}};
 }
 
+PartProgress SendingOnLanes(const std::string& streams) {
+  PartProgress part{.running = true, .ended = {}, .hops = {}};
+  for (const std::string& stream : Split(streams, ' ')) {
+    const std::vector<std::string> words = Split(stream, ':');
+    HopProgress& hop = part.hops.emplace_back();
+    hop.lane = static_cast<uint32_t>(std::stoul(words[0]));
+    hop.outputs = {
+        {.node = words[1], .bytes = std::stoull(words[2]), .network_seconds = std::stod(words[3])}};
+  }
+  return part;
+}
+
 absl::StatusOr<PartProgress> HowNamed(const std::string& node, const std::string& how) {
   if (how == "stored") return EndedWith(absl::OkStatus());
   if (how == "unreachable") return absl::UnavailableError("connection refused");
@@ -98,6 +113,7 @@ absl::StatusOr<PartProgress> HowNamed(const std::string& node, const std::string
     part.missing = {{from, 10 - from, 1}};
     return part;
   }
+  if (Says(how, "sent ") && Says(how, ":")) return SendingOnLanes(how.substr(5));
   if (Says(how, "sent ")) {
     PartProgress part = Running(node, 0);
     part.hops[0].outputs = {{.node = "after " + node,
@@ -122,8 +138,21 @@ std::string Without(const LeftOut& left_out) {
   return text.empty() ? "" : " without" + text;
 }
 
+// Bytes per second.
+std::string At(const SeenLinks& seen) {
+  std::string text;
+  const auto add = [&](const std::string& link, double rate) {
+    text += " with " + link + " at " + std::to_string(std::lround(rate));
+  };
+  for (const auto& [node, rate] : seen.up) add(node + " up", rate);
+  for (const auto& [node, rate] : seen.down) add(node + " down", rate);
+  for (const auto& [ends, rate] : seen.pairs) add(ends.first + " to " + ends.second, rate);
+  return text;
+}
+
 std::string Text(const action::Plan& plan) {
   std::string text = "plan " + std::to_string(plan.attempt) + Without(plan.left_out);
+  text += At(plan.request.seen);
   if (!plan.request.left) return text;
   for (const SliceRun& run : plan.request.left->missing) {
     text += " for slices " + std::to_string(run.first) + ".." +
@@ -161,7 +190,7 @@ std::string Text(const action::MoveBlock& move) {
   return "move " + move.block_id + " to " + move.host;
 }
 std::string Text(const action::TryPlan& attempt) {
-  return "try a plan" + Without(attempt.check.left_out);
+  return "try a plan" + Without(attempt.check.left_out) + At(attempt.request.seen);
 }
 std::string Text(const action::Grant& grant) { return "grant " + std::to_string(grant.attempt); }
 std::string Text(const action::Refuse& refuse) { return "refuse: " + StatusText(refuse.status); }
@@ -246,7 +275,7 @@ class Story {
     if (line.starts_with("resume ")) return ResumeOf(line);
     if (line == "check hosts") return event::CheckHostedProgress{};
     if (line.starts_with("check")) return CheckOf(line);
-    if (line.starts_with("tried")) return event::Tried{try_.check, !Says(line, "in vain")};
+    if (line.starts_with("tried")) return TriedOf(line);
     if (line.starts_with("tick")) return TickOf(line);
     if (line == "finish ok") return event::Finish{absl::OkStatus(), 1000};
     if (line == "finish half") return event::Finish{absl::OkStatus(), 500};
@@ -260,6 +289,12 @@ class Story {
     return event::Reported{node, attempt_, HowNamed(node, line.substr(ended + 8))->ended};
   }
 
+  Event TriedOf(const std::string& line) const {
+    const bool possible = !Says(line, "in vain");
+    const std::string seconds = possible ? After(line, "in ") : "";
+    return event::Tried{try_.check, possible, seconds.empty() ? 0 : std::stod(seconds)};
+  }
+
   Event CheckOf(const std::string& line) const {
     const std::string missing = After(line, "missing ");
     return event::CheckProgress{attempt_, missing.empty() ? 400 : std::stoull(missing),
@@ -270,6 +305,14 @@ class Story {
     event::Planned planned{absl::FailedPreconditionError("too few survivors"), plan_.left_out,
                            !Says(line, "too early")};
     if (line.starts_with("no plan")) return planned;
+    if (Says(line, " of ")) {
+      PathLanes lanes{.lanes = {}, .seconds = std::stod(After(line, " in "))};
+      for (const std::string& lane : Split(line.substr(8, line.find(" in ") - 8), ',')) {
+        lanes.lanes.emplace_back(std::stoul(lane), Split(lane.substr(lane.find(" of ") + 4), ' '));
+      }
+      planned.plan = PlannedLanes(kRepair, plan_, lanes);
+      return planned;
+    }
     std::vector<std::string> nodes = Split(line.substr(8, line.find(" too early") - 8), ' ');
     // As the planner does, the plan takes back those that it needs.
     const auto left_out = [&](const std::string& node) { return planned.left_out.Has(node); };

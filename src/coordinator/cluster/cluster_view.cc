@@ -15,7 +15,36 @@ double SpeedIn(const std::shared_ptr<const LinkTable>& table, const std::string&
   return found == table->end() ? 0 : found->second;
 }
 
+template <typename Key>
+void AddSmaller(const std::map<Key, double>& rates, std::map<Key, double>* all) {
+  for (const auto& [key, rate] : rates) {
+    const auto [known, added] = all->try_emplace(key, rate);
+    if (!added) known->second = std::min(known->second, rate);
+  }
+}
+
 }  // namespace
+
+void SeenLinks::Add(const SeenLinks& other) {
+  AddSmaller(other.pairs, &pairs);
+  AddSmaller(other.up, &up);
+  AddSmaller(other.down, &down);
+}
+
+void Limit(const SeenLinks& seen, ClusterView* view) {
+  const auto limit = [&](const std::map<std::string, double>& rates, PlanNode* node,
+                         double PlanNode::* of_link) {
+    const auto found = rates.find(node->node);
+    if (found == rates.end()) return;
+    double& speed = node->*of_link;
+    speed = std::min(speed > 0 ? speed : view->default_bytes_per_second, found->second);
+  };
+  for (PlanNode& node : view->nodes) {
+    limit(seen.up, &node, &PlanNode::up_bytes_per_second);
+    limit(seen.down, &node, &PlanNode::down_bytes_per_second);
+  }
+  if (!seen.pairs.empty()) view->seen = std::make_shared<const LinkTable>(seen.pairs);
+}
 
 Links::Links(const ClusterView& view) : view_(view) {
   nodes_.reserve(view.nodes.size());
@@ -53,6 +82,12 @@ double Links::Written(const End& from, const End& to) const {
 }
 
 double Links::Between(const End& from, const End& to) const {
+  const double seen = SpeedIn(view_.seen, *from.name_, *to.name_);
+  const double expected = Expected(from, to);
+  return seen > 0 ? std::min(seen, expected) : expected;
+}
+
+double Links::Expected(const End& from, const End& to) const {
   const double ends = std::min(from.up_, to.down_);
   const double share = std::min(from.shares_.up, to.shares_.down);
   if (const double written = Written(from, to); written > 0) return std::min(ends, written * share);

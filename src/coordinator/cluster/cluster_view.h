@@ -29,6 +29,18 @@ struct PlanNode {
 // racks: the speed is then that from any node of the one rack to any node of the other.
 using LinkTable = std::map<std::pair<std::string, std::string>, double>;
 
+// In bytes per second: what a repair that runs has seen of links, where that is less than its plan
+// counted on.
+struct SeenLinks {
+  LinkTable pairs;
+  std::map<std::string, double> up;  // of nodes
+  std::map<std::string, double> down;
+
+  bool empty() const { return pairs.empty() && up.empty() && down.empty(); }
+  // Of two rates of one link, the smaller one.
+  void Add(const SeenLinks& other);
+};
+
 struct ClusterView {
   std::vector<PlanNode> nodes;                // helpers, and requestors that are known
   std::shared_ptr<const LinkTable> links;     // from the operator's file; null: none
@@ -36,14 +48,18 @@ struct ClusterView {
   // What all streams from one rack to another share, as measured; null: not known to share
   // anything.
   std::shared_ptr<const LinkTable> shared_by_racks;
+  std::shared_ptr<const LinkTable> seen;  // pairs have no more than this; null: no pair is known to
   double default_bytes_per_second = 125e6;
   double rack_bytes_per_second = 0;  // what leaves a rack, and what enters it, at most; 0: no limit
 };
 
 // Whether the speed of any pair is known.
 inline bool HavePairs(const ClusterView& view) {
-  return view.links != nullptr || view.measured != nullptr;
+  return view.links != nullptr || view.measured != nullptr || view.seen != nullptr;
 }
+
+// From now on links have no more than was seen of them.
+void Limit(const SeenLinks& seen, ClusterView* view);
 
 // Answers questions about a view, which must outlive it. A node is looked up by its name once, with
 // At(); what is asked of many pairs then costs no look-ups of names but those of pairs.
@@ -72,7 +88,8 @@ class Links {
 
   End At(const std::string& node) const;
   // The speed of the pair, or of its racks, in the operator's file, but at most that of the links
-  // of both ends; otherwise the measured speed; otherwise that of the links of both ends.
+  // of both ends; otherwise the measured speed; otherwise that of the links of both ends. In no
+  // case more than a repair has seen.
   double Between(const End& from, const End& to) const;
   // Whether the pair's own speed is known.
   bool Known(const End& from, const End& to) const;
@@ -82,6 +99,7 @@ class Links {
   double BetweenRacks(const std::string& from, const std::string& to) const;
 
  private:
+  double Expected(const End& from, const End& to) const;
   // 0: not known.
   double Written(const End& from, const End& to) const;
 

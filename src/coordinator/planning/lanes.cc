@@ -122,26 +122,4 @@ absl::StatusOr<PlanLanes> PlanPath(const PlanRequest& request) {
   return PlanLanes{PathLane(request, request.equation.terms)};
 }
 
-std::vector<LaneSlices> Interleaved(const std::vector<uint32_t>& counts, uint32_t slice_count) {
-  // A lane may only lead the others by so many slices as a stream has credit for, hence short runs.
-  constexpr uint32_t kMostRounds = 512;
-  const auto lane_count = static_cast<uint32_t>(counts.size());
-  const uint64_t rounds = std::clamp(slice_count / lane_count, 1u, kMostRounds);
-  std::vector<std::vector<SliceRun>> runs(counts.size());
-  uint32_t next = 0;
-  for (uint64_t round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < counts.size(); ++i) {
-      const uint64_t done = counts[i] * round / rounds;
-      const auto count = static_cast<uint32_t>(counts[i] * (round + 1) / rounds - done);
-      if (count > 0) runs[i].push_back({next, count, 1});
-      next += count;
-    }
-  }
-  std::vector<LaneSlices> slices;
-  for (std::vector<SliceRun>& of_lane : runs) {
-    slices.push_back(LaneSlices::Create(std::move(of_lane), slice_count).value());
-  }
-  return slices;
-}
-
 }  // namespace ecpipe

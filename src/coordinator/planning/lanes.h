@@ -55,8 +55,4 @@ PlanLane StarLane(const PlanRequest& request, const Taker& taker);
 // (k - 1) / s) timeslots for f failed blocks in s slices.
 absl::StatusOr<PlanLanes> PlanPath(const PlanRequest& request);
 
-// Which slices each lane carries, of lanes with `counts` slices that add up to slice_count: some of
-// each lane in turn, so that they arrive about in order.
-std::vector<LaneSlices> Interleaved(const std::vector<uint32_t>& counts, uint32_t slice_count);
-
 }  // namespace ecpipe

@@ -394,6 +394,7 @@ absl::StatusOr<PlanRequest> RepairPlanner::MakeRequestWith(Suspects suspects,
     const auto shares = request.link_shares.find(node.node);
     if (shares != request.link_shares.end()) node.shares = shares->second;
   }
+  Limit(request.seen, &plan_request.cluster);
   return plan_request;
 }
 

@@ -49,6 +49,7 @@ struct RepairRequest {
   std::vector<std::string> helper_order;
   // What repairs in flight leave of the links of nodes; nodes that are not named have all of them.
   std::map<std::string, LinkShares> link_shares;
+  SeenLinks seen;                      // what earlier attempts saw of links
   std::optional<SlicesLeft> left;      // for another attempt: the slices that are still missing
   std::optional<Verification> verify;  // none: the default
   // With scheme auto: the block itself is read if it is there and nothing speaks against it.

@@ -47,6 +47,9 @@ struct Scheme {
   LooksAt looks_at = {};
   size_t most_failed = kMaxRows;  // failed blocks that one plan can rebuild
   SchemeFlow flow = SchemeFlow::kPipelined;
+  // Lanes have shares by the speeds of links: where these turn out slower, what is missing is
+  // divided anew (planning/lane_watch.h).
+  bool weighs_lanes = false;
   // Lists are in ascending order of this, and `auto` takes the first of equals. No two are equal.
   int rank;
   // Writes the lanes, for a request that has passed MakePlan's checks. Pure. All rows of failed

@@ -399,7 +399,8 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::TryPlan& attem
   if (!wanted.ok()) return tried;
   LeftOut& left_out = tried.check.left_out;
   tried.possible = true;
-  while (!PlanWithout(attempt.request, *wanted, left_out.reasons()).ok()) {
+  absl::StatusOr<PlannedRepair> planned;
+  while (!(planned = PlanWithout(attempt.request, *wanted, left_out.reasons())).ok()) {
     // Those that are at fault for certain are left out whether or not there are enough others. For
     // speed only those are taken back that were left out for speed: links that were slow for a
     // moment, or not the slow ones.
@@ -407,6 +408,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId, action::TryPlan& attem
     tried.possible = tried.check.quiet;
     break;
   }
+  if (planned.ok()) tried.seconds = planned->cost.seconds;
   return tried;
 }
 

@@ -55,4 +55,11 @@ Suspects SpeedHistory::WhoIsTooSlow(const PartAnswers& answers, const Milestone&
   return suspects;
 }
 
+bool SpeedHistory::IsWorthPlanningAnew(double seconds_left, double seconds_anew) {
+  if (weighed_changes_ >= kMaxChangesForSpeed) return false;
+  if (seconds_anew + kRestartSeconds > kWorthIt * seconds_left) return false;
+  ++weighed_changes_;
+  return true;
+}
+
 }  // namespace ecpipe

@@ -28,6 +28,9 @@ class SpeedHistory {
   // since then, or since `begin`, and it moves to `now`.
   Suspects WhoIsTooSlow(const PartAnswers& answers, const Milestone& begin, const Milestone& now,
                         std::optional<Milestone>* last);
+  // Whether what is missing, planned anew, would bring the end clearly sooner than going on, a new
+  // beginning included. The change counts as made then.
+  bool IsWorthPlanningAnew(double seconds_left, double seconds_anew);
   // Takes the best pace of a history that saw more. The rest counts only if the plan was changed.
   void TakePace(const SpeedHistory& other) { best_pace_ = other.best_pace_; }
 
@@ -36,6 +39,7 @@ class SpeedHistory {
   // For each node: the number of slow links that it was at when the plan was changed.
   std::map<std::string, int> slow_ends_;
   int known_changes_ = 0;    // changes of plan because the repair had been faster
+  int weighed_changes_ = 0;  // changes of plan because links were slower than the plan counted on
   int guessed_changes_ = 0;  // changes of plan because other links looked faster
 };
 

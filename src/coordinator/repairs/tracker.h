@@ -158,6 +158,7 @@ class RepairTracker {
     uint64_t missing_bytes = 0;
     std::optional<Milestone> milestone;  // from the latest check that showed speeds of links
     std::optional<PartAnswers> quiet;    // answers at the latest check, if no bytes came then
+    WatchedLanes lanes;
   };
   // The helpers of an attempt: hosts that still have a row to store, and the others.
   struct Sides {
@@ -240,6 +241,11 @@ class RepairTracker {
   void NoteMissing(uint64_t bytes);
   void HearCheck(ProgressCheck check, PartAnswers answers);
   void FindSuspects(ProgressCheck check, PartAnswers answers);
+  // Of an attempt whose lanes are watched.
+  void LookForSlowerLinks(ProgressCheck check, const PartAnswers& answers);
+  void HearTriedAnew(event::Tried& tried);
+  // Has the next attempt begin.
+  void GiveWay(std::string reason);
   // Whether one of these nodes takes part now.
   bool LeavesOutAHelper(const LeftOut& left_out) const;
   bool IsOf(const ProgressCheck& check) const {
@@ -257,6 +263,7 @@ class RepairTracker {
   LeftOut left_out_;       // from all attempts
   bool had_late_ = false;  // a handout did not wait for one of its helpers; the next ones do
   SpeedHistory speed_;
+  SeenLinks seen_;  // links that were slower than a plan counted on
   TimePoint last_news_;
   // For a stripe that is not in the catalog: where attempts have read; the latest at the end.
   std::vector<BlockPlace> places_;

@@ -28,6 +28,7 @@ void RepairTracker::PlanAttempts(uint32_t first, RepairRequest request, const ab
 }
 
 void RepairTracker::Plan(Planning planning, const absl::Status& after) {
+  planning.request.seen = seen_;
   Await(action::Plan{planning.attempt, planning.request, left_out_, after});
   phase_ = std::move(planning);
 }
@@ -70,6 +71,7 @@ void RepairTracker::BeginAttempt(const PlannedAttempt& plan, RepairRequest reque
       request.left ? request.left->bytes() * planned.plan.layout.sub_blocks : attempt_.whole_bytes;
   attempt_.missing_bytes = attempt_.begin.missing_bytes;
   attempt_.request = std::move(request);
+  attempt_.lanes = LanesToWatch(planned.plan, planned.cost.seconds);
   last_news_ = now_;
   if (ForHosts* const hosted = hosts()) {
     hosted->to_move.clear();

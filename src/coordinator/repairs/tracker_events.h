@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/planning/lane_watch.h"
 #include "coordinator/planning/repair_planner.h"
 #include "coordinator/repairs/diagnosis.h"
 #include "coordinator/repairs/helper_gateway.h"
@@ -76,6 +77,10 @@ struct ProgressCheck {
   // The nodes that the next attempt would leave out, and the history that it would have.
   LeftOut left_out;
   SpeedHistory speed;
+  // Of a plan whose lanes are watched: until its end as it goes on, and what the next attempt would
+  // know of links. Empty: it is not about that.
+  double seconds_left = 0;
+  SeenLinks seen;
 };
 
 namespace event {
@@ -135,6 +140,7 @@ struct CheckHostedProgress {};
 struct Tried {
   ProgressCheck check;
   bool possible = false;
+  double seconds = 0;  // that the plan is expected to take, for all that its request lacks
 };
 struct Finish {
   absl::Status status;

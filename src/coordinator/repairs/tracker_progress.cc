@@ -2,6 +2,8 @@
 // RepairTracker: whether an attempt that runs is worth going on with.
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "coordinator/repairs/hosted_left.h"
 #include "coordinator/repairs/tracker.h"
 #include "model/fault.h"
@@ -14,6 +16,36 @@ constexpr uint32_t kAttemptsAtOnce = 4;
 constexpr uint32_t kAttemptsChecked = 8;
 // Of a hosted repair to which bytes come: its hosts alone tell whether they do.
 constexpr Duration kAskAllEvery = std::chrono::seconds(1);
+
+std::vector<StreamPassed> PassedSince(const Sent& before, const Sent& now) {
+  std::vector<StreamPassed> streams;
+  for (const auto& [stream, sent] : now) {
+    const auto& [from, lane, hop, to] = stream;
+    const auto found = before.find(stream);
+    const Passed earlier = found == before.end() ? Passed{} : found->second;
+    streams.push_back({.lane = lane,
+                       .from = from,
+                       .to = to,
+                       .bytes = sent.bytes,
+                       .since_look = sent.bytes - std::min(sent.bytes, earlier.bytes),
+                       .held_seconds = sent.network_seconds - earlier.network_seconds});
+  }
+  return streams;
+}
+
+std::string InWords(const SeenLinks& seen) {
+  std::vector<std::string> links;
+  const auto add = [&](const std::string& link, double rate) {
+    links.push_back(absl::StrFormat("%s passes %.1f Mb/s", link, rate * 8 / 1e6));
+  };
+  for (const auto& [node, rate] : seen.up) add("what " + node + " sends", rate);
+  for (const auto& [node, rate] : seen.down) add("what " + node + " receives", rate);
+  for (const auto& [ends, rate] : seen.pairs) add(ends.first + " to " + ends.second, rate);
+  constexpr size_t kMostNamed = 5;
+  const size_t more = links.size() - std::min(links.size(), kMostNamed);
+  links.resize(links.size() - more);
+  return absl::StrJoin(links, ", ") + (more > 0 ? absl::StrFormat(" and %d more", more) : "");
+}
 
 }  // namespace
 
@@ -99,6 +131,9 @@ void RepairTracker::HearCheck(ProgressCheck check, PartAnswers answers) {
 
 void RepairTracker::FindSuspects(ProgressCheck check, PartAnswers answers) {
   check.now.sent = SentBy(answers);
+  if (!check.quiet && !attempt_.lanes.lanes.empty()) {
+    return LookForSlowerLinks(std::move(check), answers);
+  }
   check.speed = speed_;
   const Suspects suspects =
       check.quiet
@@ -113,6 +148,37 @@ void RepairTracker::FindSuspects(ProgressCheck check, PartAnswers answers) {
   Emit(action::TryPlan{attempt_.request, std::move(check)});
 }
 
+void RepairTracker::LookForSlowerLinks(ProgressCheck check, const PartAnswers& answers) {
+  attempt_.quiet.reset();
+  const bool all_tell = AllTell(answers);
+  const std::optional<Milestone> last = attempt_.milestone;
+  if (all_tell) attempt_.milestone = check.now;
+  if (!all_tell) return Advise({});
+  const Milestone& since = last ? *last : attempt_.begin;
+  LaneLook look = LookAtLanes(attempt_.lanes, PassedSince(since.sent, check.now.sent),
+                              Seconds(check.now.at - since.at));
+  if (look.slower.empty()) return Advise({});
+  check.seconds_left = look.seconds_left;
+  check.seen = seen_;
+  check.seen.Add(look.slower);
+  check.left_out = left_out_;
+  RepairRequest request = attempt_.request;
+  request.seen = check.seen;
+  Emit(action::TryPlan{std::move(request), std::move(check)});
+}
+
+void RepairTracker::HearTriedAnew(event::Tried& tried) {
+  const ProgressCheck& check = tried.check;
+  if (!tried.possible || attempt_.begin.missing_bytes == 0) return Advise({});
+  // The plan is for all that was missing when the attempt began.
+  const double seconds = tried.seconds * static_cast<double>(check.now.missing_bytes) /
+                         static_cast<double>(attempt_.begin.missing_bytes);
+  if (!speed_.IsWorthPlanningAnew(check.seconds_left, seconds)) return Advise({});
+  seen_ = check.seen;
+  GiveWay(absl::StrFormat("%s; the rest would take %.1f s, and %.1f s if divided anew",
+                          InWords(seen_), check.seconds_left, seconds));
+}
+
 bool RepairTracker::LeavesOutAHelper(const LeftOut& left_out) const {
   return std::any_of(attempt_.helpers.begin(), attempt_.helpers.end(),
                      [&](const HelperAddress& helper) { return left_out.Has(helper.node); });
@@ -121,21 +187,26 @@ bool RepairTracker::LeavesOutAHelper(const LeftOut& left_out) const {
 void RepairTracker::Hear(event::Tried& tried) {
   ProgressCheck& check = tried.check;
   if (!IsOf(check)) return Advise({});
+  if (!check.seen.empty()) return HearTriedAnew(tried);
   if (!LeavesOutAHelper(check.left_out)) {
     // Nobody can be done without yet. What is seen again and again will weigh more.
     if (check.quiet) left_out_ = std::move(check.left_out);
     return Advise({});
   }
   if (!tried.possible) return Advise({});
-  ProgressAdvice advice{.replan = true, .reason = ""};
+  std::string reasons;
   for (const auto& [node, reason] : check.left_out.reasons()) {
     if (left_out_.Has(node)) continue;
-    advice.reason += (advice.reason.empty() ? "node " : "; node ") + node + ": " + reason;
+    reasons += (reasons.empty() ? "node " : "; node ") + node + ": " + reason;
   }
   speed_ = std::move(check.speed);
   left_out_ = std::move(check.left_out);
-  if (hosts() == nullptr) return Advise(std::move(advice));
-  FailAttempt(WithFault(absl::UnavailableError(advice.reason), kFaultUnknown));
+  GiveWay(std::move(reasons));
+}
+
+void RepairTracker::GiveWay(std::string reason) {
+  if (hosts() == nullptr) return Advise({.replan = true, .reason = std::move(reason)});
+  FailAttempt(WithFault(absl::UnavailableError(reason), kFaultUnknown));
 }
 
 }  // namespace ecpipe

@@ -82,4 +82,8 @@ class LaneSlices {
   uint32_t count_ = 0;
 };
 
+// Which slices each lane carries, of lanes with `counts` slices that add up to slice_count: some of
+// each lane in turn, so that they arrive about in order.
+std::vector<LaneSlices> Interleaved(const std::vector<uint32_t>& counts, uint32_t slice_count);
+
 }  // namespace ecpipe

@@ -21,8 +21,10 @@ struct SlicesLeft {
   uint64_t bytes() const;
 };
 
-// Removes from the plan all slices that are not missing; the others stay on their lanes. INTERNAL:
-// the plan has another grid.
+// Has the plan bring the missing slices alone. Lanes divide them in the ratio of the slices that
+// they had, some of each lane in turn; what an earlier attempt's slow lane left behind may be
+// neighbours of nobody, so it is not for the lane that would have had these slices. INTERNAL: the
+// plan has another grid.
 [[nodiscard]] absl::Status KeepMissing(const SlicesLeft& left, RepairPlan* plan);
 
 }  // namespace ecpipe

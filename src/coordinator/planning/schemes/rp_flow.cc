@@ -356,6 +356,7 @@ extern const Scheme rp_flow = {.name = "rp-flow",
                                .timeslots = "1 + (k-1)/s",
                                .source = "beyond the paper",
                                .looks_at = {.links = true},
+                               .weighs_lanes = true,
                                .rank = 57,
                                .plan = PlanFlow};
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans for tests of the tracker: a path over the nodes that are named.
+// Plans for tests of the tracker: a path over the nodes that are named, or several.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/repairs/tracker_events.h"
@@ -36,6 +37,37 @@ inline PlannedAttempt PlannedPath(RepairId repair_id, const action::Plan& plan,
     attempt.requestor_part.attempt = plan.attempt;
     attempt.requestor_part.grid = kPathGrid;
   }
+  return attempt;
+}
+
+// Ten slices of a megabyte: so much passes in a second that links tell of their speed.
+inline constexpr SliceGrid kLanesGrid{0, 10'000'000, 1'000'000};
+
+// Lanes of so many slices each, which are paths to the requestor `r`.
+struct PathLanes {
+  std::vector<std::pair<uint32_t, std::vector<std::string>>> lanes;
+  double seconds = 0;  // that they are expected to take
+};
+
+inline PlannedAttempt PlannedLanes(RepairId repair_id, const action::Plan& plan,
+                                   const PathLanes& paths) {
+  std::vector<std::string> nodes;
+  RepairPlan lanes{.scheme = "rp-flow", .grid = kLanesGrid, .failed = {0}, .lanes = {}};
+  uint32_t first = 0;
+  for (const auto& [slices, path] : paths.lanes) {
+    PlanLane& lane = lanes.lanes.emplace_back();
+    lane.slices = LaneSlices::Create({{first, slices, 1}}, kLanesGrid.slice_count()).value();
+    first += slices;
+    for (size_t i = 0; i <= path.size(); ++i) {
+      PlanHop& hop = lane.hops.emplace_back();
+      hop.node = i < path.size() ? path[i] : "r";
+      if (i > 0) hop.inputs.push_back({.from_hop = static_cast<int>(i) - 1, .rows = {0}});
+    }
+    nodes.insert(nodes.end(), path.begin(), path.end());
+  }
+  PlannedAttempt attempt = PlannedPath(repair_id, plan, std::move(nodes));
+  attempt.planned.plan = std::move(lanes);
+  attempt.planned.cost.seconds = paths.seconds;
   return attempt;
 }
 

@@ -26,31 +26,46 @@ std::set<uint32_t> SlicesOf(const PlanLane& lane) {
   return slices;
 }
 
-// Every way in which a run of neighbours can lie to runs with gaps, against counting.
-TEST(SlicesLeft, EachLaneKeepsItsOwn) {
-  for (const uint32_t stride : {1u, 2u, 3u, 7u}) {
-    for (uint32_t begin = 0; begin < 12; ++begin) {
-      for (uint32_t end = begin + 1; end < 100; end += 9) {
-        RepairPlan plan = PlanOf({{{1, 5, stride}, {40, 8, stride}}, {{5 * stride + 3, 1, 1}}});
-        const std::vector<PlanLane> before = plan.lanes;
-        const SlicesLeft left{kGrid, {{begin, end - begin, 1}, {99, 1, 1}}};
-        ASSERT_TRUE(left.Validate().ok() || end == 100) << left.Validate();
-        ASSERT_TRUE(KeepMissing(left, &plan).ok());
-        std::vector<std::set<uint32_t>> expected;
-        for (const PlanLane& lane : before) {
-          std::set<uint32_t> kept;
-          for (const uint32_t slice : SlicesOf(lane)) {
-            if ((slice >= begin && slice < end) || slice == 99) kept.insert(slice);
-          }
-          if (!kept.empty()) expected.push_back(kept);
-        }
-        ASSERT_EQ(plan.lanes.size(), expected.size());
-        for (size_t i = 0; i < expected.size(); ++i) {
-          EXPECT_EQ(SlicesOf(plan.lanes[i]), expected[i]) << stride << " " << begin << " " << end;
-        }
+// Every way in which two holes can lie, against counting.
+TEST(SlicesLeft, LanesBringAllThatIsMissingInTheirRatio) {
+  for (uint32_t begin = 0; begin < 12; ++begin) {
+    for (uint32_t end = begin + 1; end < 99; end += 9) {
+      RepairPlan plan = PlanOf({{{0, 30, 1}, {40, 30, 2}}, {{31, 1, 1}, {41, 30, 2}}});
+      const SlicesLeft left{kGrid, {{begin, end - begin, 1}, {99, 1, 1}}};
+      ASSERT_TRUE(left.Validate().ok() || end == 99) << left.Validate();
+      std::set<uint32_t> missing{99};
+      for (uint32_t slice = begin; slice < end; ++slice) missing.insert(slice);
+      ASSERT_TRUE(KeepMissing(left, &plan).ok());
+      std::multiset<uint32_t> brought;
+      for (const PlanLane& lane : plan.lanes) {
+        const std::set<uint32_t> slices = SlicesOf(lane);
+        brought.insert(slices.begin(), slices.end());
       }
+      EXPECT_EQ(brought, (std::multiset<uint32_t>(missing.begin(), missing.end())));
+      // The first lane had 60 of 91 slices.
+      EXPECT_NEAR(plan.lanes[0].slices.count(), missing.size() * 60.0 / 91, 1);
     }
   }
+}
+
+// What lane 1 alone left behind, every second slice, is for both.
+TEST(SlicesLeft, WhatOneLaneLeftBehindIsForAll) {
+  RepairPlan plan = PlanOf({{{0, 50, 2}}, {{1, 50, 2}}});
+  SlicesLeft left{kGrid, {}};
+  for (uint32_t slice = 1; slice < 100; slice += 2) left.missing.push_back({slice, 1, 1});
+  ASSERT_TRUE(KeepMissing(left, &plan).ok());
+  ASSERT_EQ(plan.lanes.size(), 2u);
+  EXPECT_EQ(plan.lanes[0].slices.count(), 25u);
+  EXPECT_EQ(plan.lanes[0].slices.SliceIndex(0), 1u);
+  EXPECT_EQ(plan.lanes[1].slices.SliceIndex(0), 3u) << "in turn";
+}
+
+TEST(SlicesLeft, ALaneOfFewMayHaveNone) {
+  RepairPlan plan = PlanOf({{{0, 1, 1}}, {{1, 99, 1}}});
+  ASSERT_TRUE(KeepMissing({kGrid, {{10, 3, 1}, {20, 2, 1}}}, &plan).ok());
+  ASSERT_EQ(plan.lanes.size(), 1u);
+  EXPECT_EQ(SlicesOf(plan.lanes[0]), (std::set<uint32_t>{10, 11, 12, 20, 21}));
+  EXPECT_EQ(plan.lanes[0].slices.runs().size(), 2u);
 }
 
 TEST(SlicesLeft, CountsBytesWithTheShortLastSlice) {
