@@ -10,17 +10,17 @@ namespace ecpipe {
 namespace {
 
 // A link that holds lanes up is in use for most of the time...
-constexpr double kHoldsUp = 0.3;
+constexpr double kHeldShare = 0.3;
 // ...and passes this many times less than the plan counted on.
-constexpr double kSlower = 1.5;
+constexpr double kTimesBehindPlan = 1.5;
 // It tells if so much of it was to pass since the look before: sockets take less than that ahead.
-constexpr double kTellingBytes = 256u << 10;
+constexpr double kLeastPlannedBytes = 256u << 10;
 // Nothing passed, though the link was in use for so much of the time: it is dead.
-constexpr double kDead = 0.9;
+constexpr double kDeadShare = 0.9;
 // Of a dead link: no lane of use has it.
 constexpr double kDeadBytesPerSecond = 1;
 
-using Pair = std::pair<std::string, std::string>;
+using NodePair = std::pair<std::string, std::string>;
 
 // All streams between two nodes, or of one node's link.
 struct Flow {
@@ -35,10 +35,10 @@ struct Flow {
     passed += other.passed;
     held_share = std::max(held_share, other.held_share);
   }
-  bool Tells() const { return held_share >= kHoldsUp && planned >= kTellingBytes; }
-  bool IsSlow() const { return Tells() && passed / held_share * kSlower < planned; }
+  bool Tells() const { return held_share >= kHeldShare && planned >= kLeastPlannedBytes; }
+  bool IsSlow() const { return Tells() && passed / held_share * kTimesBehindPlan < planned; }
   double Rate(double seconds) const {
-    if (passed == 0 && held_share >= kDead) return kDeadBytesPerSecond;
+    if (passed == 0 && held_share >= kDeadShare) return kDeadBytesPerSecond;
     return std::max(passed / (held_share * seconds), kDeadBytesPerSecond);
   }
 };
@@ -57,7 +57,7 @@ bool IsLinkOfNode(const Flow& of_node) {
   return of_node.slow > 1 && of_node.slow == of_node.telling;
 }
 
-SeenLinks Slower(const std::map<Pair, Flow>& pairs, double seconds) {
+SeenLinks Slower(const std::map<NodePair, Flow>& pairs, double seconds) {
   std::map<std::string, Flow> out;
   std::map<std::string, Flow> in;
   const auto count = [](const Flow& pair, Flow* node) {
@@ -115,7 +115,7 @@ LaneLook LookAtLanes(const WatchedLanes& plan, const std::vector<StreamPassed>& 
     double before = 1;
   };
   std::vector<Done> done(plan.lanes.size());
-  std::map<Pair, Flow> pairs;
+  std::map<NodePair, Flow> pairs;
   for (const StreamPassed& passed : streams) {
     if (passed.lane >= plan.lanes.size()) continue;
     for (const WatchedLanes::Stream& stream : plan.lanes[passed.lane].streams) {
