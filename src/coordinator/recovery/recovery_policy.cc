@@ -69,6 +69,8 @@ bool Holds(const LostBlock& block, const std::string& node) {
   return std::find(block.holders.begin(), block.holders.end(), node) != block.holders.end();
 }
 
+}  // namespace
+
 // What all blocks have in common that are chosen among: the hosts, looked up once. A cluster has a
 // thousand of them, and a stripe's nodes are a few.
 class Hosts {
@@ -134,6 +136,8 @@ class Hosts {
   Group groups_[2];
   std::unordered_map<std::string_view, Place> places_;
 };
+
+namespace {
 
 // The nodes that could work on one block, as they are now.
 struct Choice {
