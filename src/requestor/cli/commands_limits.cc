@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "requestor/cli/commands.h"
+#include "requestor/cli/terminal.h"
 
 namespace ecpipe {
 namespace {
@@ -56,15 +57,23 @@ absl::Status RunLimits(const CommonArguments& common) {
   std::printf("cluster: repair Mb/s %s (%s), repairs at once %u (%s)\n\n",
               RateText(view.repair_bytes_per_second).c_str(), Origin(view.rate_is_set),
               view.max_running, Origin(view.max_running_is_set));
-  std::printf("%-20s %-9s %13s %13s %9s %9s\n", "node", "state", "repair Mb/s", "set", "sessions",
-              "set");
+  using Align = Table::Align;
+  Table table({{"node", Align::kLeft, /*shrinks=*/true},
+               {"state"},
+               {"repair Mb/s", Align::kRight},
+               {"set", Align::kRight},
+               {"sessions", Align::kRight},
+               {"set", Align::kRight}});
   for (const ClusterLimitsView::Node& node : view.nodes) {
     const auto& rate = node.set_repair_bytes_per_second;
-    std::printf("%-20s %-9s %13s %13s %9u %9s\n", node.node.c_str(), node.state.c_str(),
-                RateText(node.repair_bytes_per_second).c_str(),
-                rate ? RateText(*rate).c_str() : "-", node.max_sessions,
-                node.set_max_sessions ? std::to_string(*node.set_max_sessions).c_str() : "-");
+    table.Add({{node.node},
+               {node.state},
+               {RateText(node.repair_bytes_per_second)},
+               {rate ? RateText(*rate) : "-"},
+               {std::to_string(node.max_sessions)},
+               {node.set_max_sessions ? std::to_string(*node.set_max_sessions) : "-"}});
   }
+  PrintTable(table);
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "requestor/cli/commands.h"
 #include "requestor/cli/progress.h"
+#include "requestor/cli/terminal.h"
 #include "requestor/client/coordinator_client.h"
 
 namespace ecpipe {
@@ -219,14 +220,23 @@ absl::Status RunRecoveries(const CommonArguments& common) {
     std::printf("%s\n", json.dump(2).c_str());
     return absl::OkStatus();
   }
-  std::printf("%-9s %-16s %-10s %12s %12s %8s\n", "recovery", "node", "state", "blocks", "done",
-              "failed");
+  using Align = Table::Align;
+  Table table({{"recovery", Align::kRight},
+               {"node", Align::kLeft, /*shrinks=*/true},
+               {"state"},
+               {"blocks", Align::kRight},
+               {"done", Align::kRight},
+               {"failed", Align::kRight}});
   for (const RecoveryView& recovery : recoveries) {
     const RecoveryRecord& record = recovery.record;
-    std::printf("%-9llu %-16s %-10s %12llu %12llu %8llu\n", Count(record.recovery_id),
-                record.request.node.c_str(), RecoveryStateName(record.state), Count(record.blocks),
-                Count(record.done_blocks), Count(record.failed_blocks));
+    table.Add({{std::to_string(record.recovery_id)},
+               {record.request.node},
+               {RecoveryStateName(record.state)},
+               {std::to_string(record.blocks)},
+               {std::to_string(record.done_blocks)},
+               {std::to_string(record.failed_blocks)}});
   }
+  PrintTable(table);
   return absl::OkStatus();
 }
 

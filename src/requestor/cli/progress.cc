@@ -2,15 +2,15 @@
 #include "requestor/cli/progress.h"
 
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
+
+#include "requestor/cli/terminal.h"
 
 namespace ecpipe {
 namespace {
@@ -30,12 +30,6 @@ void WriteOnce(int fd, std::string_view text) {
   [[maybe_unused]] const ssize_t put = ::write(fd, text.data(), text.size());
 }
 
-size_t TerminalColumns(int fd) {
-  constexpr size_t kUsual = 80;
-  winsize size{};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
-}
-
 // Of its controlling terminal. Drawing would spoil the shell's line, or stop the process (TOSTOP).
 bool InBackground(int fd) {
   const pid_t foreground = ::tcgetpgrp(fd);
@@ -51,9 +45,7 @@ void BlockAllSignals() {
 }  // namespace
 
 ProgressStyle StyleFor(int fd) {
-  const char* terminal = std::getenv("TERM");
-  const bool erases = terminal == nullptr || std::string_view(terminal) != "dumb";
-  return erases && ::isatty(fd) == 1 ? ProgressStyle::kBar : ProgressStyle::kLines;
+  return IsScreen(fd) ? ProgressStyle::kBar : ProgressStyle::kLines;
 }
 
 ProgressPainter::ProgressPainter(const ProgressOptions& options, TimePoint begun)
@@ -207,7 +199,7 @@ void ProgressDisplay::Run() {
       WriteOnce(options_.fd, turn.said);
     }
     if (turn.ending) break;
-    if (turn.progress) Draw(painter.Paint(*turn.progress, now, TerminalColumns(options_.fd)));
+    if (turn.progress) Draw(painter.Paint(*turn.progress, now, ScreenSizeOf(options_.fd).columns));
   }
   Draw(painter.Erase());
   int shown = options_.fd;

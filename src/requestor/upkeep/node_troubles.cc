@@ -7,9 +7,6 @@
 namespace ecpipe {
 namespace {
 
-// Helpers send a heartbeat each second; it takes a while on a busy machine.
-constexpr double kLateSeconds = 2.5;
-
 void AddSilence(const NodeStatus& node, std::vector<std::string>* troubles) {
   troubles->push_back("the helper does not answer this command: " + node.answer_error);
   if (!node.ports_checked) {
@@ -69,7 +66,7 @@ std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs) {
           "repairs leave it out until it answers",
           node.silent_seconds, node.silent_because));
     }
-    if (node.seconds_since_heartbeat > kLateSeconds) {
+    if (node.seconds_since_heartbeat > kLateHeartbeatSeconds) {
       troubles.push_back(
           absl::StrFormat("its last heartbeat is %.1f s old", node.seconds_since_heartbeat));
     }

@@ -8,6 +8,9 @@
 
 namespace ecpipe {
 
+// Helpers send a heartbeat each second; it takes a while on a busy machine.
+inline constexpr double kLateHeartbeatSeconds = 2.5;
+
 // What is wrong with a node, a sentence each, for operators; empty: nothing. `hdfs`: the
 // coordinator knows of an HDFS, so that nodes are expected to be DataNodes. Pure.
 std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs);

@@ -4,12 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "absl/strings/str_join.h"
-#include "base/bytes/size_text.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "requestor/cli/commands.h"
 #include "requestor/cli/system_words.h"
+#include "requestor/cli/terminal.h"
 #include "requestor/upkeep/cluster_json.h"
+#include "requestor/upkeep/cluster_tables.h"
 #include "requestor/upkeep/marks_text.h"
 #include "requestor/upkeep/node_troubles.h"
 
@@ -81,33 +82,18 @@ void PrintTroubles(const ClusterStatus& status) {
 void PrintStatus(const ClusterStatus& status) {
   std::printf("ecpipe %s, %llu stripes\n\n", status.version.c_str(),
               static_cast<unsigned long long>(status.stripe_count));
-  std::printf("%-16s %-16s %-9s %8s %10s %9s %12s %12s\n", "node", "rack", "state", "blocks",
-              "size", "sessions", "sent", "received");
-  for (const NodeStatus& node : status.nodes) {
-    const std::string state = node.state == "live" && !node.answers ? "silent" : node.state;
-    const std::string blocks = node.counting ? "counting" : std::to_string(node.block_count);
-    std::printf("%-16s %-16s %-9s %8s %10s %9u %12s %12s\n", node.node.c_str(), node.rack.c_str(),
-                state.c_str(), blocks.c_str(), FormatSize(node.block_bytes).c_str(),
-                node.counters.active_sessions, FormatSize(node.counters.data_bytes_sent).c_str(),
-                FormatSize(node.counters.data_bytes_received).c_str());
-  }
+  std::vector<NodeStatus> nodes = status.nodes;
+  SortNodes({}, {}, &nodes);
+  PrintTable(NodesTable(nodes, {}));
   PrintTroubles(status);
   for (const SystemStatus& system : status.systems) PrintSystem(system);
   std::fputs(MarksAsText(status.corrupt_blocks).c_str(), stdout);
   if (status.repairs.empty()) return;
-  std::printf("\n%-16s %-12s %-13s %-6s %-8s %s\n", "repair", "state", "scheme", "via", "seconds",
-              "block");
-  for (const RepairRecord& repair : status.repairs) {
-    const double seconds =
-        repair.ended_unix_ms == 0
-            ? 0
-            : static_cast<double>(repair.ended_unix_ms - repair.started_unix_ms) / 1000;
-    const std::string to = repair.hosts.empty() ? "" : " -> " + absl::StrJoin(repair.hosts, ", ");
-    std::printf("%-16s %-12s %-13s %-6s %-8.3f %s%s%s%s\n", RepairIdText(repair.repair_id).c_str(),
-                RepairStateName(repair.state), repair.scheme.c_str(), repair.transport.c_str(),
-                seconds, absl::StrJoin(repair.block_ids, ", ").c_str(), to.c_str(),
-                repair.detail.empty() ? "" : "  ", repair.detail.c_str());
-  }
+  std::vector<RepairRecord> repairs = status.repairs;
+  const int64_t now = Clock::System().UnixMillis();
+  SortRepairs({}, now, &repairs);
+  std::printf("\n");
+  PrintTable(RepairsTable(repairs, now));
 }
 
 }  // namespace

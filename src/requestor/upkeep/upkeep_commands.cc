@@ -4,11 +4,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/systems/hdfs_block.h"
 #include "requestor/cli/commands.h"
 #include "requestor/upkeep/backup_command.h"
 #include "requestor/upkeep/corrupt_command.h"
+#include "requestor/upkeep/list_commands.h"
+#include "requestor/upkeep/watch_command.h"
 
 namespace ecpipe {
 namespace {
@@ -71,7 +74,55 @@ class Adder {
     backup->add_flag("--force", arguments->force, "Replace a file that is there");
   }
 
+  void AddLists() {
+    const auto [nodes, node_order] =
+        Add<SortOrder>(app_, "nodes",
+                       "List nodes: state, blocks, room on disks, and what\n"
+                       "their helpers send and receive now",
+                       RunNodes);
+    AddSort(nodes, NodeSortKeys(), "node", node_order);
+    const auto [repairs, arguments] =
+        Add<RepairsArguments>(app_, "repairs",
+                              "List repairs: those that run, then the latest\n"
+                              "others, the newest first",
+                              RunRepairs);
+    AddSort(repairs, RepairSortKeys(), "", &arguments->order);
+    repairs->add_flag("--running", arguments->running, "Only those that run");
+  }
+
+  void AddWatch() {
+    const auto [watch, arguments] =
+        Add<WatchArguments>(app_, "watch",
+                            "Show nodes, repairs and recoveries on one screen,\n"
+                            "until ^C; one print where output is no terminal",
+                            RunWatch);
+    AddSort(watch, NodeSortKeys(), "node", &arguments->order);
+    watch
+        ->add_option("--interval", arguments->interval_s,
+                     "Ask the coordinator so often; default: 2")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.2, 3600.0));
+    watch->add_option("--count", arguments->frames, "End after so many screens")
+        ->type_name("COUNT")
+        ->check(CLI::PositiveNumber);
+  }
+
  private:
+  static void AddSort(CLI::App* app, const std::vector<std::string>& keys,
+                      const std::string& otherwise, SortOrder* order) {
+    std::string help = "Sort by this column, numbers from the largest on:\n";
+    size_t line = 0;
+    for (const std::string& key : keys) {
+      constexpr size_t kLine = 48;
+      if (line + key.size() > kLine) help += "\n", line = 0;
+      help += key + (key == keys.back() ? "" : ", ");
+      line += key.size() + 2;
+    }
+    if (!otherwise.empty()) help += "; default: " + otherwise;
+    app->add_option("--sort", order->key, help)->option_text("KEY")->check(CLI::IsMember(keys));
+    app->add_flag("--reverse", order->reverse, "In the other direction");
+  }
+
   CLI::App* const app_;
   const CommonArguments* const common_;
   std::function<absl::Status()>* const command_;
@@ -84,6 +135,8 @@ void AddUpkeepCommands(CLI::App* app, const CommonArguments* common,
   Adder adder(app, common, command);
   adder.AddBackup();
   adder.AddCorrupt();
+  adder.AddLists();
+  adder.AddWatch();
 }
 
 }  // namespace ecpipe
