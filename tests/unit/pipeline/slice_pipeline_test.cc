@@ -245,6 +245,18 @@ TEST(SlicePipelineDeathTest, WhatIsNotPossibleIsABrokenInvariant) {
   EXPECT_DEATH(SlicePipeline(shape).SlotOf(1), "broken invariant");
   EXPECT_DEATH(SlicePipeline({.slice_count = 1, .ring_slots = 1, .output_rows = {1}}),
                "broken invariant");
+  SlicePipeline::Shape without_slices = shape;
+  without_slices.slice_count = 0;
+  EXPECT_DEATH(SlicePipeline{without_slices}, "broken invariant");
+  SlicePipeline::Shape without_slots = shape;
+  without_slots.ring_slots = 0;
+  EXPECT_DEATH(SlicePipeline{without_slots}, "broken invariant");
+  SlicePipeline::Shape without_outputs = shape;
+  without_outputs.output_rows.clear();
+  EXPECT_DEATH(SlicePipeline{without_outputs}, "broken invariant");
+  SlicePipeline full(shape);
+  full.Received(0);
+  EXPECT_DEATH(full.Received(0), "broken invariant");
 }
 
 }  // namespace
