@@ -90,7 +90,7 @@ class Contents(unittest.TestCase):
 
     def test_bash_completes(self) -> None:
         script = BUILD_DIR / "packages" / "completions" / "ecpipe"
-        for line, expected in ((("re",), {"read", "repair", "recover-node", "recovery"}),
+        for line, expected in ((("re",), {"read", "repair", "repairs", "recover-node", "recovery"}),
                                (("limits", "s"), {"set"}),
                                (("--coordinator", "h:1", "limits", "set", "--re"),
                                 {"--repair-mbit"}),
