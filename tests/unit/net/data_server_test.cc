@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "net/host_lookups.h"
 #include "unit/net/raw_peer.h"
 
 namespace ecpipe {
@@ -60,6 +61,7 @@ TEST(DataServer, WaitsAMomentForTheReceiversThatItExpects) {
 TEST(DataServer, WithoutADescriptorItDoesNotStartAndSaysSo) {
   // UndefinedBehaviorSanitizer needs a pipe to look at a type that it has not seen before.
   EXPECT_FALSE(ErrnoStatus(EMFILE, "opening").ok());
+  EXPECT_TRUE(HostLookups::OfThisProcess().Begin("127.0.0.1")->Result().has_value());
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;

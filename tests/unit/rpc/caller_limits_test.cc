@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ecpipe/v1/helper.grpc.pb.h"
+#include "net/host_lookups.h"
 #include "net/tcp_socket.h"
 #include "rpc/channel.h"
 #include "rpc/rpc_exit.h"
@@ -31,11 +32,17 @@ class FakeHelper : public v1::HelperService::Service {
   }
 };
 
+HostPort NumericOf(const std::string& address) {
+  const HostPort named = ParseHostPort(address).value();
+  const TimePoint deadline = Clock::System().Now() + kLong;
+  const auto found = HostLookups::OfThisProcess().Begin(named.host)->Await(deadline);
+  return {found.value().front(), named.port};
+}
+
 // A connection that only looks whether it was closed.
 class Silent {
  public:
-  explicit Silent(const std::string& address)
-      : fd_(StartConnect(ParseHostPort(address).value()).value()) {
+  explicit Silent(const std::string& address) : fd_(StartConnect(NumericOf(address)).value()) {
     pollfd polled{fd_.get(), POLLOUT, 0};
     EXPECT_EQ(::poll(&polled, 1, 60'000), 1);
   }
