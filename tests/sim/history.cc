@@ -52,7 +52,10 @@ class Judge {
   }
 
   void Move(const HistoryEvent& event) {
-    if (event.recovery != 0 && !rebuilt_.insert({event.recovery, event.block}).second) {
+    // A coordinator that crashes between the catalog's record and its journal's tells a move again.
+    const auto placed = places_.find(event.block);
+    const bool again = placed != places_.end() && placed->second.node == event.node;
+    if (event.recovery != 0 && !again && !rebuilt_.insert({event.recovery, event.block}).second) {
       faults_.push_back("recovery " + std::to_string(event.recovery) + " rebuilt block " +
                         event.block + " twice");
     }
