@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Callable, Iterator, Sequence
 
 POLL_SECONDS = 0.01
@@ -105,23 +106,36 @@ def run(command: Sequence[str | Path], timeout: float = 60.0, check: bool = True
     return done
 
 
+def _is_swallowed(frame: FrameType | None) -> bool:
+    """Whether Python ignores exceptions there: in finalizers, and in what modules have it call
+    after a fork, as `logging` does."""
+    while frame is not None:
+        if frame.f_code.co_name in ("__del__", "_execute_child"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextlib.contextmanager
 def interruptible() -> Iterator[contextlib.ExitStack]:
     """Turns the first SIGINT, SIGTERM or SIGHUP into SystemExit, so that every `with` cleans up,
     and ignores the ones after it. What is on the stack that it yields is cleaned up even when the
     signal comes at the body's very end: nothing is raised there any more. Put a clean-up there
-    before its object exists, and nothing can be left."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before its object exists, and nothing can be left. Where Python would only print what is raised,
+    it is raised a moment later, by SIGALRM."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
     caught: list[int] = []
     raising = False
 
-    def leave(number: int, _frame: object) -> None:
+    def leave(number: int, frame: FrameType | None) -> None:
         nonlocal raising
         if not caught:
             caught.append(number)
             with contextlib.suppress(OSError):  # the terminal may have gone
                 print(f"\n{signal.Signals(number).name}: cleaning up", file=sys.stderr)
-        if raising:
+        if raising and _is_swallowed(frame):
+            signal.setitimer(signal.ITIMER_REAL, POLL_SECONDS)
+        elif raising:
             raising = False
             raise SystemExit(128 + caught[0])
 
