@@ -148,6 +148,7 @@ def interruptible() -> Iterator[contextlib.ExitStack]:
             finally:
                 raising = False
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
     if caught:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lab_command import REPOSITORY, rows_of
 from experiments import plots
-from labkit import namespace, netns
+from labkit import namespace, netns, timeline
 from labkit.process import interruptible, run
 
 EXIT_SKIPPED = 77
@@ -41,7 +41,8 @@ class Experiments(unittest.TestCase):
             self.assertTrue(row["sha256_ok"], row["scheme"])
             theory_s = row.get("theory_ratio", 0.0) * row.get("direct_wire_s", 0.0)
             self.assertGreater(row["median_s"], FASTEST * theory_s, row["scheme"])
-            if "link_carried_s" in row:
+            # A link that others hold back to less than that is never at work: timeline.py.
+            if row.get("link_carried_s", 0.0) >= timeline.AT_WORK * row["median_s"]:
                 pieces = row["link_carried_s"] + row["link_before_s"] + row["link_after_s"]
                 self.assertLess(pieces, row["median_s"] * MORE_BY_LINKS, row["scheme"])
                 if theory_s:
