@@ -18,7 +18,8 @@ absl::StatusOr<Dialler> Dialler::Begin(const HostPort& address, HostLookups* loo
   dialler.lookup_ = lookups->Begin(address.host);
   dialler.lookup_until_ = Clock::System().Now() + kLookupPatience;
   const auto known = dialler.lookup_->Result();
-  const bool one = known && known->ok() && (*known)->size() == 1;
+  if (known) ECPIPE_RETURN_IF_ERROR(known->status());
+  const bool one = known && (*known)->size() == 1;
   if (!one) {
     dialler.epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
     dialler.timer_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));

@@ -163,7 +163,7 @@ absl::Status HostLookups::NoAnswer(const std::string& host) {
   return absl::DeadlineExceededError("resolve " + host + ": the name server does not answer");
 }
 
-std::shared_ptr<HostLookups::Lookup> HostLookups::Begin(const std::string& host) {
+std::shared_ptr<HostLookups::Lookup> HostLookups::Begin(const std::string& host, Duration max_age) {
   auto lookup = std::make_shared<Lookup>();
   lookup->host_ = host;
   lookup->state_ = state_;
@@ -184,9 +184,10 @@ std::shared_ptr<HostLookups::Lookup> HostLookups::Begin(const std::string& host)
     return lookup;
   }
   State::Host& known = state.hosts[host];
-  if (known.known) {
+  const Duration age = Clock::System().Now() - known.known_at;
+  if (known.known && age <= max_age) {
     lookup->result_ = *known.known;
-    if (Clock::System().Now() - known.known_at < kFresh) return lookup;
+    if (age < kFresh) return lookup;
   } else {
     std::erase_if(known.waiting, [](const auto& each) { return each.expired(); });
     known.waiting.push_back(lookup);

@@ -61,9 +61,9 @@ class HostLookups {
     std::optional<absl::StatusOr<Addresses>> result_;  // guarded by the state's mutex
     Wakeup done_;
   };
-  // Done at once for a numeric address, and for a name that is known. Shared with the thread that
-  // hands over the result.
-  std::shared_ptr<Lookup> Begin(const std::string& host);
+  // Done at once for a numeric address, and for a name that is known, if it was looked up at most
+  // `max_age` ago. Shared with the thread that hands over the result.
+  std::shared_ptr<Lookup> Begin(const std::string& host, Duration max_age = Duration::max());
   // One that has no answer by its deadline.
   static absl::Status NoAnswer(const std::string& host);
 

@@ -166,7 +166,7 @@ class RedisConnection {
   }
 
   pollfd poll_fd() const {
-    if (context_ == nullptr) return dialler_.poll_fd();
+    if (context_ == nullptr) return dialler_->poll_fd();
     return {context_->fd, static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
   }
   bool all_written() const { return unsent_.empty(); }
@@ -177,12 +177,13 @@ class RedisConnection {
       : hiredis_(hiredis), dialler_(std::move(dialler)), address_(address) {}
   absl::StatusOr<bool> Connected() {
     if (context_ != nullptr) return true;
-    absl::StatusOr<UniqueFd> fd = dialler_.Step();
+    absl::StatusOr<UniqueFd> fd = dialler_->Step();
     if (!fd.ok()) return Annotate(fd.status(), "redis at " + address_);
     if (!fd->valid()) return false;
     context_ = hiredis_.connect(fd->get());
     if (context_ == nullptr) return absl::ResourceExhaustedError("redis: out of memory");
     fd->release();
+    dialler_.reset();                 // it has descriptors of its own
     context_->flags &= ~REDIS_BLOCK;  // hiredis takes any other socket for a blocking one
     return true;
   }
@@ -191,7 +192,7 @@ class RedisConnection {
   }
 
   const Hiredis& hiredis_;
-  Dialler dialler_;                  // until there is a context
+  std::optional<Dialler> dialler_;   // until there is a context
   redisContext* context_ = nullptr;  // has the socket
   const std::string address_;
   std::string unsent_;  // the rest of the commands that are not written yet

@@ -15,7 +15,7 @@ MarkKeeper::~MarkKeeper() {
     changed_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
-  WriteAll();
+  WriteAll(clock_->Now() + kLongestEnd);
 }
 
 void MarkKeeper::Start() {
@@ -30,14 +30,23 @@ void MarkKeeper::Start() {
   });
 }
 
-absl::Status MarkKeeper::Keep(const CorruptBlock& block) {
-  MutexLock write_lock(&write_mutex_);
-  return Write(block.block_id, block);
-}
+absl::Status MarkKeeper::Keep(const CorruptBlock& block) { return Take(block.block_id, block); }
 
 absl::Status MarkKeeper::Forget(const std::string& block_id) {
+  return Take(block_id, std::nullopt);
+}
+
+absl::Status MarkKeeper::Take(const std::string& block_id, const Change& change) {
+  {
+    MutexLock lock(&mutex_);
+    ++callers_;
+  }
   MutexLock write_lock(&write_mutex_);
-  return Write(block_id, std::nullopt);
+  const absl::Status status = Write(block_id, change);
+  MutexLock lock(&mutex_);
+  --callers_;
+  changed_.NotifyAll();
+  return status;
 }
 
 absl::Status MarkKeeper::Write(const std::string& block_id, const Change& change) {
@@ -72,13 +81,18 @@ void MarkKeeper::TryAgain() {
     if (unkept_.empty() || clock_->Now() < again_at_) return;
     pause_ = std::min(2 * pause_, kLongestPause);
   }
-  WriteAll();
+  WriteAll(std::nullopt);
 }
 
-void MarkKeeper::WriteAll() {
+bool MarkKeeper::MayWriteNext(std::optional<TimePoint> deadline) {
+  MutexLock lock(&mutex_);
+  while (callers_ > 0) changed_.Wait(lock);
+  return deadline ? clock_->Now() < *deadline : !stopping_;
+}
+
+void MarkKeeper::WriteAll(std::optional<TimePoint> deadline) {
   size_t written = 0;
-  while (true) {
-    // One at a time: a mark that is made meanwhile does not wait for all of them.
+  while (MayWriteNext(deadline)) {
     MutexLock write_lock(&write_mutex_);
     std::string block_id;
     Change change;

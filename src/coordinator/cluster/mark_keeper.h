@@ -27,6 +27,8 @@ class MarkKeeper : public CorruptBlockStore {
   // Doubles with each failure.
   static constexpr Duration kFirstPause = std::chrono::seconds(1);
   static constexpr Duration kLongestPause = std::chrono::minutes(1);
+  // Of the last try, within the time that a service manager has for a stop.
+  static constexpr Duration kLongestEnd = std::chrono::seconds(10);
 
   // Both outlive the keeper.
   MarkKeeper(CorruptBlockStore* store, const Clock* clock) : store_(store), clock_(clock) {}
@@ -56,8 +58,11 @@ class MarkKeeper : public CorruptBlockStore {
   absl::Status Write(const std::string& block_id, const Change& change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Until the store refuses one.
-  void WriteAll();
+  absl::Status Take(const std::string& block_id, const Change& change);
+  // Until the store refuses one, or the deadline; without a deadline, until the end begins. One at
+  // a time: a mark that is made meanwhile goes first.
+  void WriteAll(std::optional<TimePoint> deadline);
+  bool MayWriteNext(std::optional<TimePoint> deadline);
 
   CorruptBlockStore* const store_;
   const Clock* const clock_;
@@ -68,6 +73,7 @@ class MarkKeeper : public CorruptBlockStore {
   uint64_t failures_ ABSL_GUARDED_BY(mutex_) = 0;
   Duration pause_ ABSL_GUARDED_BY(mutex_) = kFirstPause;
   TimePoint again_at_ ABSL_GUARDED_BY(mutex_){};
+  size_t callers_ ABSL_GUARDED_BY(mutex_) = 0;  // who keep or forget a mark now
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Thread thread_;
 };

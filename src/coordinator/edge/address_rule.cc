@@ -112,6 +112,9 @@ bool AddressRule::AllowsAddress(const std::string& bytes) const {
   });
 }
 
+// A node may have moved: its helper tries again twice a second.
+constexpr Duration kLongestKnown = std::chrono::seconds(2);
+
 absl::Status AddressRule::Check(const NodeRecord& node, const std::string& peer,
                                 TimePoint deadline) const {
   const std::optional<std::string> caller = BytesOfPeer(peer);
@@ -120,7 +123,7 @@ absl::Status AddressRule::Check(const NodeRecord& node, const std::string& peer,
     const absl::StatusOr<HostPort> address = ParseHostPort(text);
     if (!address.ok()) continue;  // refused elsewhere, or there is none
     if (AllowsHost(address->host)) continue;
-    const auto found = lookups_->Begin(address->host)->Await(deadline);
+    const auto found = lookups_->Begin(address->host, kLongestKnown)->Await(deadline);
     if (absl::IsDeadlineExceeded(found.status()) || absl::IsResourceExhausted(found.status())) {
       return absl::UnavailableError("address " + text + " of node " + node.node_id +
                                     " cannot be checked: " + std::string(found.status().message()));

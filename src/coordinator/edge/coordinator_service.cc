@@ -26,7 +26,7 @@ constexpr uint32_t kHeartbeatIntervalMillis = 1000;
 constexpr int kMaxStripesInPut = 10'000;
 constexpr uint32_t kMaxStripesInList = 1000;
 constexpr int kRecentRepairs = 50;
-constexpr size_t kMaxCheckedNodes = 100;  // each takes two descriptors for a moment
+constexpr size_t kMaxCheckedNodes = 100;  // each takes up to ten descriptors for a moment
 constexpr auto kPortPatience = std::chrono::seconds(2);
 // Less than a helper waits for the answer to its registration.
 constexpr auto kAddressPatience = std::chrono::milliseconds(1500);

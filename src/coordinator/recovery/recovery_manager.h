@@ -180,7 +180,7 @@ class RecoveryManager {
   // Waits until what was stored survives a power cut, without the lock: a slow disk holds up only
   // the operator who has asked. `what` says in an error what has happened all the same.
   absl::Status Sync(const std::string& what);
-  // The same of what StoreIfPossible has stored.
+  // The same of what StoreIfPossible has stored. A disk that hangs holds up the recoveries.
   void SyncIfNeeded();
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);

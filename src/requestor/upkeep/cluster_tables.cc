@@ -70,6 +70,11 @@ double SecondsOf(const RepairRecord& repair, int64_t now_unix_ms) {
   return static_cast<double>(std::max<int64_t>(end - repair.started_unix_ms, 0)) / 1000;
 }
 
+// Where the bytes of a repair go.
+std::string TargetOf(const RepairRecord& repair) {
+  return repair.hosts.empty() ? repair.requestor : absl::StrJoin(repair.hosts, ", ");
+}
+
 std::vector<SortKey<RepairRecord>> RepairKeys(int64_t now_unix_ms) {
   using Repair = const RepairRecord&;
   return {
@@ -78,7 +83,7 @@ std::vector<SortKey<RepairRecord>> RepairKeys(int64_t now_unix_ms) {
       {"scheme", [](Repair repair) { return repair.scheme; }},
       {"seconds", [=](Repair repair) { return -SecondsOf(repair, now_unix_ms); }},
       {"block", [](Repair repair) { return absl::StrJoin(repair.block_ids, ","); }},
-      {"for", [](Repair repair) { return repair.requestor; }},
+      {"for", [](Repair repair) { return TargetOf(repair); }},
   };
 }
 
@@ -112,11 +117,6 @@ std::pair<std::string, std::string> TrafficOf(const NodeStatus& node, const Link
   const auto use = uses.find(node.node);
   if (use == uses.end()) return {"-", "-"};
   return {RateText(use->second.sends), RateText(use->second.receives)};
-}
-
-// Where the bytes of a repair go.
-std::string TargetOf(const RepairRecord& repair) {
-  return repair.hosts.empty() ? repair.requestor : absl::StrJoin(repair.hosts, ", ");
 }
 
 }  // namespace

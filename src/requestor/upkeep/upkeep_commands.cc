@@ -77,7 +77,7 @@ class Adder {
   void AddLists() {
     const auto [nodes, node_order] =
         Add<SortOrder>(app_, "nodes",
-                       "List nodes: state, blocks, room on disks, and what\n"
+                       "List nodes: state, blocks and their bytes, and what\n"
                        "their helpers send and receive now",
                        RunNodes);
     AddSort(nodes, NodeSortKeys(), "node", node_order);

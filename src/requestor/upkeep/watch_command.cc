@@ -159,11 +159,14 @@ class AlternateScreen {
   AlternateScreen& operator=(const AlternateScreen&) = delete;
 
   // Over the frame before, so that nothing flickers. No newline ends it: the screen would move.
-  static void Draw(const std::string& text) {
+  // Erased before it is written: behind a line as wide as the screen the cursor is on its last
+  // character.
+  static void Draw(const std::string& text, size_t rows) {
     std::string drawn = "\033[H";
     std::string between;
     for (const auto line : absl::StrSplit(text, '\n')) {
-      drawn += std::exchange(between, "\r\n") + std::string(line.data(), line.size()) + "\033[K";
+      if (rows-- == 0) break;
+      drawn += std::exchange(between, "\r\n") + "\033[K" + std::string(line.data(), line.size());
     }
     Write(drawn + "\033[J");
   }
@@ -185,7 +188,7 @@ int ShowUntilSignal(WatchThread* watch, int signals, const SortOrder& order) {
     if (const auto frame = watch->latest()) {
       std::string text = WatchScreen(*frame, order, OutputStyleOf(STDOUT_FILENO), size.rows);
       text.pop_back();
-      AlternateScreen::Draw(text);
+      AlternateScreen::Draw(text, size.rows);
     }
     if (watch->ended()) return 0;
     ::poll(waits.data(), waits.size(), -1);  // the watching thread ends it at each frame

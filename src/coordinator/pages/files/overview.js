@@ -51,7 +51,9 @@ function atRisk(answer) {
   const under = (node) => newest.get(node)?.ended_unix_ms === null;
   const dead = nodes.filter((node) => node.state === 'dead' &&
       newest.get(node.node)?.state !== 'done');
-  const alone = dead.filter((node) => !under(node.node)).map((node) => node.node);
+  // Where not all recoveries are told, nobody knows here.
+  const alone = answer.recoveries.more > 0 ? [] :
+    dead.filter((node) => !under(node.node)).map((node) => node.node);
   const silent = nodes.filter((node) => node.silent_because !== '').map((node) => node.node);
   const broken = nodes.filter((node) => node.state !== 'dead' && node.failed_roots.length > 0)
       .map((node) => node.node);
