@@ -119,7 +119,10 @@ class Containers(unittest.TestCase):
 
     def a_block_is_repaired(self, podman: Podman) -> None:
         def live() -> bool:
-            status = podman.inside("head", "ecpipe status")
+            try:
+                status = podman.inside("head", "ecpipe status")
+            except LabError:  # it does not serve yet
+                return False
             return all(f"\n{node} " in status for node in NODES) and status.count(" live ") == 4
         wait_until(live, START_SECONDS, "four live helpers")
         podman.inside("head", """
