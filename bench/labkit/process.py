@@ -145,6 +145,10 @@ def interruptible() -> Iterator[contextlib.ExitStack]:
             try:
                 raising = True
                 yield stack
+            except Exception:
+                if caught and raising:  # a child ended by the same signal, before it was raised here
+                    raise SystemExit(128 + caught[0]) from None
+                raise
             finally:
                 raising = False
     finally:

@@ -47,6 +47,11 @@ class Interrupts(unittest.TestCase):
         self.check("os.register_at_fork(after_in_parent=hit); "
                    "subprocess.run(['true'], preexec_fn=int)")
 
+    def test_after_a_fork_whose_child_it_ends_first(self) -> None:
+        """What fails before it is raised, fails because of it."""
+        self.check("os.register_at_fork(after_in_parent=hit); "
+                   "subprocess.run(['true'], preexec_fn=int); raise OSError('child ended')")
+
     def test_in_a_finalizer(self) -> None:
         self.check("Finalized()")
 
