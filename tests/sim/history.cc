@@ -29,6 +29,8 @@ class Judge {
         return EndPart(event);
       case Kind::kHandedOver:
         return HandOver(event);
+      case Kind::kGoesOn:
+        return GoOn(event);
     }
   }
 
@@ -42,7 +44,8 @@ class Judge {
 
   void Place(const HistoryEvent& event) {
     for (const auto& [block, placed] : places_) {
-      if (block == event.block || placed.stripe != event.stripe || placed.node != event.node) {
+      if (block == event.block || placed.stripe != event.stripe || placed.node != event.node ||
+          event.stripe.empty()) {
         continue;
       }
       faults_.push_back("blocks " + block + " and " + event.block + " of stripe " + event.stripe +
@@ -104,10 +107,20 @@ class Judge {
     next->second = event.offset + event.bytes;
   }
 
+  void GoOn(const HistoryEvent& event) {
+    const auto [missing, first] = missing_.insert({event.repair, event.bytes});
+    if (missing->second < event.bytes) {
+      faults_.push_back(NameOf(event) + " misses " + std::to_string(event.bytes) +
+                        " bytes, and an earlier one missed " + std::to_string(missing->second));
+    }
+    missing->second = event.bytes;
+  }
+
   std::map<std::string, Placed> places_;                         // by block
   std::set<std::pair<RecoveryId, std::string>> rebuilt_;         // recovery and block
   std::map<std::pair<std::string, RepairId>, uint32_t> latest_;  // attempt, by node and repair
   std::map<std::string, uint64_t> next_byte_;                    // by reader
+  std::map<RepairId, uint64_t> missing_;                         // bytes, by repair
   std::vector<std::string> faults_;
 };
 

@@ -21,9 +21,10 @@ struct HistoryEvent {
     kPartBegins,  // `node` runs its part of `attempt` of `repair`
     kPartEnds,    // and has ended it well
     kHandedOver,  // `reader` gets `bytes` from `offset` on
+    kGoesOn,      // `attempt` of `repair` is planned, of which `bytes` are missing
   };
   Kind kind = Kind::kPlaced;
-  std::string stripe;
+  std::string stripe;  // empty: not known, and so no other block is of it
   std::string block;
   std::string node;
   std::string reader;
@@ -38,7 +39,8 @@ struct HistoryEvent {
 // - a recovery rebuilds a block twice, or calls a node recovered whose block is still there;
 // - two blocks of a stripe get to one node;
 // - a reader's bytes do not follow on each other;
-// - a node begins or ends a part of an attempt when it has begun a later attempt of the repair.
+// - a node begins or ends a part of an attempt when it has begun a later attempt of the repair;
+// - a repair misses more bytes than it did in an earlier attempt.
 std::vector<std::string> JudgeHistory(const std::vector<HistoryEvent>& history);
 
 }  // namespace ecpipe::sim

@@ -32,6 +32,9 @@ HistoryEvent Ends(const std::string& node, uint32_t attempt) {
 HistoryEvent Handed(const std::string& reader, uint64_t offset, uint64_t bytes) {
   return {.kind = Kind::kHandedOver, .reader = reader, .offset = offset, .bytes = bytes};
 }
+HistoryEvent GoesOn(uint32_t attempt, uint64_t missing) {
+  return {.kind = Kind::kGoesOn, .repair = 7, .attempt = attempt, .bytes = missing};
+}
 
 TEST(History, OfAGoodRecovery) {
   EXPECT_THAT(JudgeHistory({Placed("a", "n1"), Placed("b", "n2"), Moved("a", "n3", 1),
@@ -86,6 +89,19 @@ TEST(History, NoPartOfAnEarlierAttemptRunsBesideALaterOne) {
   // A helper that has crashed knows nothing of it.
   EXPECT_THAT(JudgeHistory({Begins("n1", 2), Starts("n1"), Begins("n1", 1)}), IsEmpty());
   EXPECT_THAT(JudgeHistory({Begins("n1", 2), Begins("n2", 1)}), IsEmpty());
+}
+
+TEST(History, ARepairNeverMissesMoreThanItDid) {
+  EXPECT_THAT(JudgeHistory({GoesOn(1, 50), GoesOn(2, 50), GoesOn(3, 10)}), IsEmpty());
+  EXPECT_THAT(JudgeHistory({GoesOn(1, 50), GoesOn(2, 60)}),
+              ElementsAre(HasSubstr("attempt 2 of repair 7 misses 60 bytes, and an earlier one "
+                                    "missed 50")));
+}
+
+TEST(History, ABlockOfAnUnknownStripeIsWithNoOther) {
+  HistoryEvent moved = Moved("a", "n2", 1), other = Moved("b", "n2", 1);
+  moved.stripe = other.stripe = "";
+  EXPECT_THAT(JudgeHistory({moved, other}), IsEmpty());
 }
 
 }  // namespace

@@ -8,5 +8,6 @@
     operations.py  workers that read and repair, and judge each outcome
     mover.py       recoveries of nodes and repairs to nodes
     leaks.py       what must not have grown when all is quiet again
+    history.py     what the daemons have logged, judged
     command.py     `bench/lab.py chaos`
 """

@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections import Counter
 from pathlib import Path
 
 from labkit.cluster import Cluster
+from labkit.disks import Disks
 from labkit.stripes import encode
 
 STRIPES_LISTED = 1000
 
 
 class Blocks:
-    """Places are the catalog's, as it was last read. Thread-safe."""
+    """Places are the catalog's, as it was last read. `disks`: of the nodes that have one which may
+    hang. Thread-safe."""
 
-    def __init__(self, cluster: Cluster, code: str, block_bytes: int, stripes: int) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, code: str, block_bytes: int, stripes: int,
+                 disks: Disks | None) -> None:
+        self._cluster, self._disks = cluster, disks
         self.block_bytes = block_bytes
         listed = encode(cluster, code=code, block_bytes=block_bytes, stripes=stripes)
         self.stripes = [[block.block_id for block in stripe] for stripe in listed]
@@ -48,7 +52,10 @@ class Blocks:
 
     def file(self, block_id: str) -> Path:
         with self._lock:
-            return self._cluster.block_path(self._places[block_id], block_id)
+            node = self._places[block_id]
+        if self._disks and node in self._disks.nodes:
+            return self._disks.behind(node) / block_id
+        return self._cluster.block_path(node, block_id)
 
     def read_catalog(self) -> None:
         """LabError when the coordinator does not answer."""
@@ -57,6 +64,14 @@ class Blocks:
             for stripe in listed:
                 for block in stripe["blocks"]:
                     self._places[block["block_id"]] = block["node"]
+
+    def crowded(self) -> list[str]:
+        """Nodes that have two blocks of a stripe by the catalog, with those blocks."""
+        with self._lock:
+            holders = [(stripe, Counter(self._places[block] for block in stripe))
+                       for stripe in self.stripes]
+            return [f"{node}: " + ", ".join(b for b in stripe if self._places[b] == node)
+                    for stripe, nodes in holders for node, count in nodes.items() if count > 1]
 
     def is_good(self, block_id: str) -> bool | None:
         """None when no file is there."""

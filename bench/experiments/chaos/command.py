@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `chaos`: reads, repairs and recoveries while processes are killed and stopped, links
-cut and slowed, and blocks damaged. It fails on any wrong byte, hang, leak, crash or unclear error,
-and on any operation that failed although the code could bear all that was wrong."""
+cut and slowed, disks filled and hung, and blocks damaged. It fails on any wrong byte, hang, leak,
+crash or unclear error, on any operation that failed although the code could bear all that was
+wrong, and on what must not happen by the daemons' logs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ import time
 from pathlib import Path
 from typing import Any, Iterator
 
-from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, node_names
+from labkit import disks
+from labkit.clock import MachineClock
+from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, merged, node_names
 from labkit.link_faults import LinkFaults
 from labkit.links import Links
 from labkit.load import LoadWatch
@@ -24,8 +27,9 @@ from labkit.netns import Network
 from labkit.process import LabError
 from labkit.stripes import MIB, rs
 from .. import results
+from . import history
 from .blocks import Blocks
-from .faults import Faults
+from .faults import Faults, Machine
 from .leaks import Leaks
 from .ledger import RECOVERY, REPAIR_TO, Ledger
 from .mover import Mover
@@ -38,7 +42,9 @@ SAMPLES = 10  # of memory, over the run
 # The longest that a thread may take for what it does when the end comes, a recovery.
 JOIN_SECONDS = 300.0
 # As in the tests: the defaults are for blocks of gigabytes.
-HELPER_SETTINGS = {"timeouts": {"drain_seconds": 5.0}}
+HELPER_SETTINGS = merged({"timeouts": {"drain_seconds": 5.0}}, history.HELPER_SETTINGS)
+# One node in so many has a disk that can be filled and can hang, with so much room for more blocks.
+NODES_A_DISK, DISK_ROOM = 3, 64 * MIB
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="rate of each link in Mb/s (default 100)")
     parser.add_argument("--workers", type=int, default=4, help="operations at once (default 4)")
     parser.add_argument("--loopback", action="store_true",
-                        help="run on loopback, which needs no root; no faults of links then")
+                        help="run on loopback, which needs no root; no faults of links and disks "
+                             "then")
+    parser.add_argument("--clock-jumps", action="store_true",
+                        help="let the clock of the WHOLE MACHINE jump, by up to ten minutes: only "
+                             "where nobody else works")
 
 
 def run(arguments: argparse.Namespace, work_dir: Path, keep: bool,
@@ -67,8 +77,8 @@ def run(arguments: argparse.Namespace, work_dir: Path, keep: bool,
     ledger = Ledger(arguments.n - arguments.k - 1)
     begun, load = time.monotonic(), LoadWatch()
     try:
-        with _cluster(arguments, work_dir) as (cluster, links):
-            outcome = _Run(arguments, cluster, links, ledger).run()
+        with _cluster(arguments, work_dir) as (cluster, machine):
+            outcome = _Run(arguments, cluster, machine, ledger).run()
     finally:
         if not keep:
             shutil.rmtree(work_dir / "cluster", ignore_errors=True)
@@ -80,7 +90,7 @@ def run(arguments: argparse.Namespace, work_dir: Path, keep: bool,
 
 @contextlib.contextmanager
 def _cluster(arguments: argparse.Namespace,
-             work_dir: Path) -> Iterator[tuple[Cluster, LinkFaults | None]]:
+             work_dir: Path) -> Iterator[tuple[Cluster, Machine]]:
     nodes, folder = node_names(arguments.nodes), work_dir / "cluster"
     folder.mkdir(parents=True)
     with contextlib.ExitStack() as stack:
@@ -88,22 +98,43 @@ def _cluster(arguments: argparse.Namespace,
         if not arguments.loopback:
             network = stack.enter_context(Network([COORDINATOR, REQUESTOR, *nodes],
                                                   Links(arguments.rate_mbit)))
-        cluster = stack.enter_context(Cluster(
-            arguments.bin_dir, folder, nodes, redis=True, network=network,
-            helper_settings=HELPER_SETTINGS))
-        yield cluster, LinkFaults(network) if network else None
+        cluster = Cluster(arguments.bin_dir, folder, nodes, redis=True, network=network,
+                          helper_settings=HELPER_SETTINGS)
+        own_disks = _disks(arguments, stack, cluster, folder / "disks")
+        stack.enter_context(cluster)
+        clock = None
+        if arguments.clock_jumps:
+            clock = MachineClock()
+            stack.callback(clock.restore)
+        if own_disks:
+            stack.callback(own_disks.release)  # a daemon whose disk hangs does not end
+        yield cluster, Machine(LinkFaults(network) if network else None, own_disks, clock)
+
+
+def _disks(arguments: argparse.Namespace, stack: contextlib.ExitStack, cluster: Cluster,
+           folder: Path) -> disks.Disks | None:
+    if arguments.loopback:
+        return None
+    if obstacle := disks.why_not():
+        print(f"no disk is filled or hangs: {obstacle}", flush=True)
+        return None
+    folders = {node: cluster.data_dir() / node for node in cluster.node_ids[::NODES_A_DISK]}
+    for place in folders.values():
+        place.mkdir(parents=True, exist_ok=True)
+    room = arguments.stripes * arguments.block_mib * MIB + DISK_ROOM
+    return stack.enter_context(disks.Disks(folder, folders, room))
 
 
 class _Run:
     """The threads of a run. Each draws from a generator of its own, so that what one draws does not
     depend on how fast another one is."""
 
-    def __init__(self, arguments: argparse.Namespace, cluster: Cluster, links: LinkFaults | None,
+    def __init__(self, arguments: argparse.Namespace, cluster: Cluster, machine: Machine,
                  ledger: Ledger) -> None:
         self._arguments, self._cluster, self._ledger = arguments, cluster, ledger
         self._blocks = Blocks(cluster, rs(arguments.n, arguments.k), arguments.block_mib * MIB,
-                              arguments.stripes)
-        faults = Faults(cluster, self._blocks, self._draw("faults"), links, arguments.rate_mbit,
+                              arguments.stripes, machine.disks)
+        faults = Faults(cluster, self._blocks, self._draw("faults"), machine, arguments.rate_mbit,
                         ledger.spare)
         self._schedule = Schedule(cluster, faults, ledger, self._draw("pauses"))
         self._stop, self._abort = threading.Event(), threading.Event()
@@ -134,6 +165,7 @@ class _Run:
                            sum(worker.killed_writing for worker in self._workers))
         self._check_blocks()
         return {"operations": self._operations(), "leaks": left,
+                "events_judged": history.judge(self._cluster, self._ledger),
                 "faults": self._ledger.counted("faults"),
                 "without_room": self._ledger.counted("without-room"),
                 "mended": self._ledger.counted("mended"),
@@ -195,7 +227,7 @@ def _report(arguments: argparse.Namespace, outcome: dict[str, Any], repository: 
             ("crashes", "crash"))},
         "findings": len(findings)}
     names = ("seed", "minutes", "nodes", "n", "k", "stripes", "block_mib", "rate_mbit", "workers",
-             "loopback")
+             "loopback", "clock_jumps")
     parameters = {name: getattr(arguments, name) for name in names}
     rows = outcome.pop("operations")
     if arguments.json:
@@ -211,9 +243,11 @@ def _report(arguments: argparse.Namespace, outcome: dict[str, Any], repository: 
     for table in ("faults", "without_room", "mended", "leaks", "totals"):
         print(f"{table}: " + ", ".join(f"{name} {count}" for name, count
                                        in outcome[table].items()))
+    print(f"{outcome['events_judged']} events of the daemons' logs were judged")
     print(f"{outcome['seconds']:.0f} s, {outcome['cores_busy']:.1f} cores busy")
     if findings:
         print(f"FAILED with {len(findings)} findings. Again: bench/lab.py {NAME} "
               + " ".join(f"--{name.replace('_', '-')} {value}"
-                         for name, value in parameters.items() if name != "loopback")
-              + (" --loopback" if arguments.loopback else ""))
+                         for name, value in parameters.items() if not isinstance(value, bool))
+              + "".join(f" --{name.replace('_', '-')}" for name, value in parameters.items()
+                        if value is True))

@@ -2,7 +2,7 @@
 """The kinds of faults. Each is drawn, begun and undone; in between, its mark is in the ledger.
 
 A fault touches processes that the cluster has started, links of its namespaces, and files below its
-work directory, nothing else.
+work directory; and the machine's clock, where that was asked for. Nothing else.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import random
 from dataclasses import dataclass
 from typing import Callable
 
+from labkit.clock import MachineClock
 from labkit.cluster import COORDINATOR, REQUESTOR, Cluster
+from labkit.disks import Disks
 from labkit.link_faults import LinkFaults
 from .blocks import Blocks
 from .ledger import Mark
 
 SLOWER = 10
 SHORT_SECONDS, LONG_SECONDS = 1.0, 8.0
+CLOCK_SECONDS = 600.0  # the farthest that the clock jumps
 STORM = "storm"
 
 
@@ -37,18 +40,32 @@ class Fault:
         return self.mark.kind
 
 
-class Faults:
-    """Draws faults. `links` is None on loopback: then no link can be cut. For one thread."""
+@dataclass(frozen=True)
+class Machine:
+    """What faults can be done to besides processes and files. None: not here."""
 
-    def __init__(self, cluster: Cluster, blocks: Blocks, draw: random.Random,
-                 links: LinkFaults | None, rate_mbit: float, spare: int) -> None:
-        self._cluster, self._blocks, self._draw, self._links = cluster, blocks, draw, links
+    links: LinkFaults | None = None
+    disks: Disks | None = None
+    clock: MachineClock | None = None
+
+
+class Faults:
+    """Draws faults. For one thread."""
+
+    def __init__(self, cluster: Cluster, blocks: Blocks, draw: random.Random, machine: Machine,
+                 rate_mbit: float, spare: int) -> None:
+        self._cluster, self._blocks, self._draw = cluster, blocks, draw
+        self._links, self._disks, self._clock = machine.links, machine.disks, machine.clock
         self._rate_mbit, self._spare = rate_mbit, spare
         self._kinds: list[tuple[int, Callable[[], Fault]]] = [
             (20, self._kill), (15, self._restart), (20, self._stop), (8, self._coordinator),
             (8, self._flip), (8, self._truncate), (8, self._delete), (4, self._storm)]
-        if links:
+        if machine.links:
             self._kinds += [(12, self._unplug), (12, self._cut), (10, self._slow)]
+        if machine.disks:
+            self._kinds += [(12, self._hang), (8, self._fill)]
+        if machine.clock:
+            self._kinds += [(8, self._jump)]
 
     def next(self) -> Fault:
         weights, makers = zip(*self._kinds)
@@ -121,6 +138,25 @@ class Faults:
         return self._of_nodes(
             "slow-link", [node], lambda: links.rate_of_uplink(node, self._rate_mbit / SLOWER),
             lambda: links.rate_of_uplink(node, self._rate_mbit))
+
+    # ---- Disks, and the clock --------------------------------------------------------------------
+
+    def _hang(self) -> Fault:
+        node, disks = self._draw.choice(self._disks.nodes), self._disks
+        return self._of_nodes("hung-disk", [node], lambda: disks.hang(node),
+                              lambda: disks.go_on(node))
+
+    def _fill(self) -> Fault:
+        """What is stored there fails; what is there can be read."""
+        node, disks = self._draw.choice(self._disks.nodes), self._disks
+        return self._of_nodes("full-disk", [node], lambda: disks.fill(node),
+                              lambda: disks.clear(node))
+
+    def _jump(self) -> Fault:
+        """For all processes. It excuses nothing but a repair to a node."""
+        seconds, clock = self._draw.uniform(-CLOCK_SECONDS, CLOCK_SECONDS), self._clock
+        return Fault(Mark("clock-jump"), self._seconds(), lambda: clock.jump(seconds),
+                     clock.restore)
 
     # ---- Files ---------------------------------------------------------------------------------
 

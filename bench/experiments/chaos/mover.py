@@ -167,3 +167,5 @@ class Mover(threading.Thread):
                 return True
             return False
         wait_until(read, ASK_SECONDS, "the catalog read")
+        for place in self._blocks.crowded():
+            self._ledger.find("two blocks of a stripe on one node", place=place)

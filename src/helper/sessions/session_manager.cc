@@ -230,6 +230,8 @@ void SessionManager::Run(const SessionKey& key, PartRunner* runner, StoreSink* s
   PartReport report;
   report.repair_id = key.first;
   report.attempt = key.second;
+  Log(LogLevel::kDebug, "part.begin",
+      {{"repair", RepairIdText(key.first)}, {"attempt", std::to_string(key.second)}});
   report.status = runner->Run();
   if (store != nullptr) {
     report.status = store->End(report.status);
