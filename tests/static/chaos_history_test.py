@@ -31,6 +31,8 @@ HELPER = f"""\
 {TIME} WARNING part.end repair=0b attempt=1 seconds=0.1 sent=0 received=0 status="CANCELLED: over"
 {TIME} DEBUG part.begin repair=0b attempt=2
 {TIME} INFO part.end repair=0b attempt=2 seconds=0.1 sent=1 received=1 status=OK
+{TIME} INFO part.end repair=0c attempt=0 seconds=0.0 sent=1 received=1 status=OK
+{TIME} DEBUG part.begin repair=0c attempt=0
 """
 
 
@@ -52,11 +54,13 @@ class History(unittest.TestCase):
 
     def test_of_a_helper(self) -> None:
         part = {"node": "node-1", "repair": "0b"}
+        other = {"node": "node-1", "repair": "0c", "attempt": 0}
         self.assertEqual(list(history.helper_events("node-1", lines(HELPER))), [
             {"kind": "node_starts", "node": "node-1"},
             {"kind": "part_begins", **part, "attempt": 1},
             {"kind": "part_begins", **part, "attempt": 2},
-            {"kind": "part_ends", **part, "attempt": 2}])
+            {"kind": "part_ends", **part, "attempt": 2},
+            {"kind": "part_begins", **other}, {"kind": "part_ends", **other}])
 
 
 if __name__ == "__main__":

@@ -66,12 +66,19 @@ def coordinator_events(lines: Iterator[tuple[str, dict[str, str]]],
 
 
 def helper_events(node: str, lines: Iterator[tuple[str, dict[str, str]]]) -> Iterator[Event]:
+    begun: set[tuple[str, str]] = set()
     for event, fields in lines:
         if event == "helper.serving":
+            begun.clear()
             yield {"kind": "node_starts", "node": node}
         elif event == "part.begin" or event == "part.end" and fields["status"] == "OK":
-            yield {"kind": "part_begins" if event == "part.begin" else "part_ends", "node": node,
-                   "repair": fields["repair"], "attempt": int(fields["attempt"])}
+            part = fields["repair"], fields["attempt"]
+            named = {"node": node, "repair": part[0], "attempt": int(part[1])}
+            if part not in begun:  # a part may end before the line of its beginning is written
+                begun.add(part)
+                yield {"kind": "part_begins", **named}
+            if event == "part.end":
+                yield {"kind": "part_ends", **named}
 
 
 def log_lines(path: Path) -> Iterator[tuple[str, dict[str, str]]]:

@@ -93,12 +93,13 @@ absl::Status SessionManager::Admit(const RepairPart& part, uint64_t buffer_bytes
                                       RepairIdText(part.repair_id) + " is already running here");
     }
   }
-  if (sessions_.size() + opening_.sessions >= max_sessions_) {
+  if (sessions_.size() + opening_.size() >= max_sessions_) {
     return absl::ResourceExhaustedError("the helper is at its limit of " +
                                         std::to_string(max_sessions_) +
                                         " sessions ([limits] max_sessions)");
   }
-  const uint64_t taken = counts_.buffer_bytes + opening_.buffer_bytes;
+  uint64_t taken = counts_.buffer_bytes;
+  for (const Opening& opening : opening_) taken += opening.buffer_bytes;
   if (taken + buffer_bytes > options_.max_buffer_bytes) {
     return absl::ResourceExhaustedError("the part needs " + std::to_string(buffer_bytes) +
                                         " bytes of slice buffers, but only " +
@@ -109,8 +110,13 @@ absl::Status SessionManager::Admit(const RepairPart& part, uint64_t buffer_bytes
 }
 
 absl::Status SessionManager::AdmitBackground(uint64_t buffer_bytes) {
-  uint32_t sessions = opening_background_.sessions;
-  uint64_t buffers = buffer_bytes + opening_background_.buffer_bytes;
+  uint32_t sessions = 0;
+  uint64_t buffers = buffer_bytes;
+  for (const Opening& opening : opening_) {
+    if (!opening.background) continue;
+    ++sessions;
+    buffers += opening.buffer_bytes;
+  }
   for (const auto& [key, session] : sessions_) {
     if (!session.runner->part().background) continue;
     ++sessions;
@@ -133,22 +139,6 @@ absl::Status SessionManager::AdmitBackground(uint64_t buffer_bytes) {
   return absl::OkStatus();
 }
 
-void SessionManager::BeginOpening(bool background, uint64_t buffer_bytes) {
-  for (Opening* const count : {&opening_, background ? &opening_background_ : nullptr}) {
-    if (count == nullptr) continue;
-    ++count->sessions;
-    count->buffer_bytes += buffer_bytes;
-  }
-}
-
-void SessionManager::EndOpening(bool background, uint64_t buffer_bytes) {
-  for (Opening* const count : {&opening_, background ? &opening_background_ : nullptr}) {
-    if (count == nullptr) continue;
-    --count->sessions;
-    count->buffer_bytes -= buffer_bytes;
-  }
-}
-
 void SessionManager::SetMaxSessions(uint32_t max_sessions) {
   MutexLock lock(&mutex_);
   max_sessions_ = max_sessions;
@@ -167,20 +157,25 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
         "this helper has no redis-server configured ([redis] address)");
   }
   const SessionKey key{part.repair_id, part.attempt};
-  const bool background = part.background;
   const uint64_t buffer_bytes = PartBufferBytes(part, options_.part) + StoreSink::TallyBytes(part);
+  std::list<Opening>::iterator opening;
   {
     MutexLock lock(&mutex_);
     ECPIPE_RETURN_IF_ERROR(Admit(part, buffer_bytes));
-    BeginOpening(background, buffer_bytes);
+    opening = opening_.insert(opening_.end(), {key, part.background, buffer_bytes});
   }
   if (key.second > 0) EndSessions(key.first, key.second - 1, Stored::kDiscard);
   Session opened;
   opened.buffer_bytes = buffer_bytes;
   absl::Status status = Open(std::move(part), transport, &opened);
+  std::optional<ChecksumKind> checksum;
   {
     MutexLock lock(&mutex_);
-    EndOpening(background, buffer_bytes);
+    if (status.ok() && opening->cancelled) {
+      status = absl::CancelledError("the repair was cancelled while its blocks were being opened");
+    }
+    opened.discard = opening->discard;
+    opening_.erase(opening);
     // Admitted again, since blocks and streams were opened without the lock.
     if (status.ok()) status = Admit(opened.runner->part(), buffer_bytes);
     if (status.ok()) {
@@ -192,15 +187,22 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
       if (thread.ok()) {
         session.thread = *std::move(thread);
         counts_.buffer_bytes += buffer_bytes;
-        return session.checksum;
+        checksum = session.checksum;
+      } else {
+        status = thread.status();
+        opened = std::move(session);
+        sessions_.erase(key);
       }
-      status = thread.status();
-      opened = std::move(session);
-      sessions_.erase(key);
     }
   }
+  if (status.ok()) {
+    Log(LogLevel::kDebug, "part.begin",
+        {{"repair", RepairIdText(key.first)}, {"attempt", std::to_string(key.second)}});
+    return checksum;
+  }
   // What was there before this attempt is there for the next one.
-  if (opened.goes_on) kept_.Keep(key.first, key.second - 1, std::move(opened.store));
+  if (opened.goes_on && !opened.discard)
+    kept_.Keep(key.first, key.second - 1, std::move(opened.store));
   return status;
 }
 
@@ -230,8 +232,6 @@ void SessionManager::Run(const SessionKey& key, PartRunner* runner, StoreSink* s
   PartReport report;
   report.repair_id = key.first;
   report.attempt = key.second;
-  Log(LogLevel::kDebug, "part.begin",
-      {{"repair", RepairIdText(key.first)}, {"attempt", std::to_string(key.second)}});
   report.status = runner->Run();
   if (store != nullptr) {
     report.status = store->End(report.status);
@@ -304,6 +304,12 @@ uint32_t SessionManager::CancelAndKeep(RepairId repair_id, uint32_t attempt) {
 uint32_t SessionManager::EndSessions(RepairId repair_id, uint32_t attempt, Stored stored) {
   MutexLock lock(&mutex_);
   uint32_t cancelled = 0;
+  for (Opening& opening : opening_) {
+    if (opening.key.first != repair_id || opening.key.second > attempt) continue;
+    opening.cancelled = true;
+    opening.discard |= stored == Stored::kDiscard;
+    ++cancelled;
+  }
   for (auto it = sessions_.lower_bound({repair_id, 0});
        it != sessions_.end() && it->first <= SessionKey{repair_id, attempt}; ++it) {
     it->second.discard |= stored == Stored::kDiscard;

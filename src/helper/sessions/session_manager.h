@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -131,13 +132,14 @@ class SessionManager {
   absl::Status Admit(const RepairPart& part, uint64_t buffer_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AdmitBackground(uint64_t buffer_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Parts whose blocks and streams are being opened, without the lock. They count as sessions.
+  // A part whose blocks and streams are being opened, without the lock. It counts as a session.
   struct Opening {
-    uint32_t sessions = 0;
+    SessionKey key;
+    bool background = false;
     uint64_t buffer_bytes = 0;
+    bool cancelled = false;  // it must not begin any more
+    bool discard = false;    // and what an older attempt has stored must not be kept
   };
-  void BeginOpening(bool background, uint64_t buffer_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EndOpening(bool background, uint64_t buffer_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(const SessionKey& key, PartRunner* runner, StoreSink* store, TimePoint started);
   // As Drain(); waits without end if no `last` patience is given.
   bool End(Duration patience, std::optional<Duration> last);
@@ -158,8 +160,7 @@ class SessionManager {
   Mutex mutex_;
   CondVar ended_;
   Sessions sessions_ ABSL_GUARDED_BY(mutex_);
-  Opening opening_ ABSL_GUARDED_BY(mutex_);
-  Opening opening_background_ ABSL_GUARDED_BY(mutex_);                            // of these
+  std::list<Opening> opening_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::pair<SessionKey, absl::Status>> ends_ ABSL_GUARDED_BY(mutex_);  // the latest
   std::vector<Thread> joinable_ ABSL_GUARDED_BY(mutex_);
   uint32_t max_sessions_ ABSL_GUARDED_BY(mutex_);

@@ -143,6 +143,30 @@ TEST_F(SessionManagerTest, PartsWhoseBlocksAreBeingOpenedCount) {
   }
 }
 
+TEST_F(SessionManagerTest, APartThatIsCancelledWhileItsBlocksAreOpenedDoesNotBegin) {
+  int opened = 0;
+  for (const bool by_a_later_attempt : {false, true}) {
+    SCOPED_TRACE(by_a_later_attempt);
+    store_.opens.Close();
+    absl::Status first_status, later_status;
+    Thread first([&] { first_status = manager_->Start(Part(1, 0)).status(); });
+    store_.opens.AwaitWaiting(++opened);
+    Thread later;
+    if (by_a_later_attempt) {
+      later = Thread([&] { later_status = manager_->Start(Part(1, 1)).status(); });
+      store_.opens.AwaitWaiting(++opened);
+    } else {
+      EXPECT_EQ(manager_->Cancel(1, 0), 1u);
+    }
+    store_.opens.Open();
+    first.join();
+    if (by_a_later_attempt) later.join();
+    EXPECT_EQ(first_status.code(), absl::StatusCode::kCancelled) << first_status;
+    EXPECT_TRUE(later_status.ok()) << later_status;
+    EXPECT_EQ(manager_->counts().active_sessions, by_a_later_attempt ? 1u : 0u);
+  }
+}
+
 TEST_F(SessionManagerTest, BuffersAreLimited) {
   const uint64_t one = PartBufferBytes(Part(1), {});
   Make({.max_buffer_bytes = 2 * one - 1});
