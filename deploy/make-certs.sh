@@ -18,7 +18,9 @@ within two seconds.
   --days DAYS   days that the new certificates are valid (default 90; the CA is valid 3650 days)
   --renew       make each certificate of DIRECTORY anew that ends within DAYS (default 30), with the
                 same name, roles and storage, and a new key; print the NAME of each. Revoked ones
-                are left alone. Exit code 3 when the CA itself ends within DAYS: nothing renews it
+                and those that name no role are left alone. Exit code, after all others were
+                renewed: 1 when a file is no certificate, 3 when the CA itself ends within DAYS,
+                which nothing renews
   --revoke      add the certificates NAME.pem to DIRECTORY/crl.pem, the list of revoked ones for
                 [tls] crl: copy it to all nodes, which heed it within two seconds
 
@@ -116,13 +118,20 @@ is_revoked() {
 }
 
 renew() {
-  local file name roles
+  local file name roles damaged=no
   [[ -e $directory/ca.pem && -e $directory/ca.key ]] || die "there is no CA in $directory"
   for file in "$directory"/*.pem; do
     name=$(basename "$file" .pem)
     [[ $name != ca && $name != crl ]] || continue
-    roles=$(roles_in "$file") || die "$file is no certificate"
-    [[ $roles ]] || die "$file names no role: $name is not of this command's making"
+    if ! roles=$(roles_in "$file"); then
+      echo "make-certs: $file is no certificate" >&2
+      damaged=yes
+      continue
+    fi
+    if [[ -z $roles ]]; then
+      echo "make-certs: $file names no role: it is not of this command's making, and left alone" >&2
+      continue
+    fi
     if ends_soon "$file" && ! is_revoked "$file"; then
       make_certificate "$name" "$roles"
       echo "$name"
@@ -134,6 +143,7 @@ renew() {
       "certificate of it" >&2
     exit 3
   fi
+  [[ $damaged == no ]] || exit 1
 }
 
 is_number() {

@@ -55,14 +55,15 @@ class Operate(ClusterCase):
         finally:
             os.close(controller)
 
-    def begin_watch(self, columns: int, rows: int) -> tuple[subprocess.Popen[bytes], int]:
+    def begin_watch(self, columns: int, rows: int,
+                    *options: str) -> tuple[subprocess.Popen[bytes], int]:
         """`ecpipe watch` on a terminal of this size, and the terminal's other end."""
         controller, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         clean = {name: value for name, value in os.environ.items()
                  if name not in ("COLUMNS", "NO_COLOR")}
         process = subprocess.Popen(
-            self.cluster.command("watch", "--interval", "0.2"), stdout=terminal,
+            self.cluster.command("watch", "--interval", "0.2", *options), stdout=terminal,
             stderr=subprocess.PIPE, env={**clean, "TERM": "xterm"}, start_new_session=True)
         os.close(terminal)
         self.addCleanup(os.close, controller)
@@ -199,6 +200,25 @@ class Operate(ClusterCase):
         process.send_signal(signal.SIGTERM)
         self.read_until(controller, lambda _: False)
         process.wait(timeout=HANG)
+
+    def test_watch_says_at_once_that_nobody_answers(self) -> None:
+        self.cluster.coordinator.pause()
+        self.addCleanup(self.cluster.wait_live, self.cluster.node_ids)
+        self.addCleanup(self.cluster.coordinator.resume)
+        process, controller = self.begin_watch(100, 40)
+        shown = self.read_until(controller, lambda text: "no answer yet" in text)
+        self.assertIn("no answer yet", shown)
+        process.send_signal(signal.SIGTERM)
+        self.read_until(controller, lambda _: False)
+        process.wait(timeout=HANG)
+
+    def test_a_watch_that_ends_without_an_answer_has_failed(self) -> None:
+        self.cluster.coordinator.kill()
+        process, controller = self.begin_watch(100, 40, "--count", "1")
+        self.read_until(controller, lambda _: False)
+        self.assertEqual(process.wait(timeout=HANG), 4)  # nobody answers
+        self.cluster.coordinator.restart()
+        self.cluster.wait_live(self.cluster.node_ids)
 
     def test_watch_prints_once_where_there_is_no_terminal(self) -> None:
         said = self.cluster.cli("watch").stdout

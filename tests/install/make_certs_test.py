@@ -70,6 +70,21 @@ class MakeCerts(unittest.TestCase):
         self.make("--days", "10", str(self.folder), "node-1=helper")
         self.assertEqual(self.renewed(), ["node-1"])
 
+    def test_what_it_cannot_renew_does_not_keep_it_from_the_others(self) -> None:
+        self.make("--days", "10", str(self.folder), "a=helper", "m=helper", "z=helper")
+        (self.folder / "b.pem").write_text("no certificate\n")
+        quick = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                 "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=other", "-days", "5",
+                 "-keyout", self.folder / "other.key", "-out", self.folder / "other.pem"]
+        subprocess.run(quick, check=True, capture_output=True, timeout=SECONDS)
+        done = self.call("--renew", str(self.folder))
+        self.assertEqual((done.returncode, done.stdout.split()), (1, ["a", "m", "z"]))
+        self.assertIn("b.pem is no certificate", done.stderr)
+        self.assertIn("other.pem names no role", done.stderr)
+        (self.folder / "b.pem").unlink()
+        done = self.call("--renew", str(self.folder))
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+
     def test_the_ca_cannot_be_renewed_and_says_so(self) -> None:
         self.make("--days", "10", str(self.folder), "node-1=helper")
         done = self.call("--renew", "--within", "4000", str(self.folder))

@@ -57,18 +57,24 @@ class Watcher {
   Watcher(std::unique_ptr<CoordinatorApi> coordinator, const std::string& address)
       : coordinator_(std::move(coordinator)) {
     frame_.coordinator = address;
+    frame_.error = "no answer yet";
+    Stamp();
   }
 
+  const WatchFrame& frame() const { return frame_; }
   // The next frame. After an error it is the one before, and says why.
   const WatchFrame& Next() {
     const absl::Status status = Fetch();
     frame_.error = status.ok() ? "" : StatusText(status);
-    frame_.now_unix_ms = Clock::System().UnixMillis();
-    frame_.time = TimeOfDay(frame_.now_unix_ms);
+    Stamp();
     return frame_;
   }
 
  private:
+  void Stamp() {
+    frame_.now_unix_ms = Clock::System().UnixMillis();
+    frame_.time = TimeOfDay(frame_.now_unix_ms);
+  }
   absl::Status Fetch() {
     ECPIPE_ASSIGN_OR_RETURN(ClusterStatus status, coordinator_->Status());
     const TimePoint now = Clock::System().Now();
@@ -76,6 +82,7 @@ class Watcher {
       frame_.uses = LinkUsesBetween(frame_.status.nodes, status.nodes, Seconds(now - *asked_));
     }
     asked_ = now;
+    frame_.answered = true;
     frame_.status = std::move(status);
     ECPIPE_ASSIGN_OR_RETURN(frame_.recoveries, coordinator_->Recoveries(0));
     return absl::OkStatus();
@@ -93,6 +100,7 @@ class WatchThread {
       : watcher_(std::move(watcher)),
         interval_(FromSeconds(arguments.interval_s)),
         frames_(arguments.frames),
+        latest_(watcher_.frame()),
         thread_([this] { Run(); }) {}
   ~WatchThread() {
     {
@@ -106,8 +114,7 @@ class WatchThread {
   WatchThread& operator=(const WatchThread&) = delete;
 
   Wakeup& news() { return news_; }
-  // The latest frame; nothing before the first.
-  std::optional<WatchFrame> latest() {
+  WatchFrame latest() {
     MutexLock lock(&mutex_);
     return latest_;
   }
@@ -118,16 +125,21 @@ class WatchThread {
 
  private:
   void Run() {
-    watcher_.Next();  // shows nothing: rates need a second look
+    // Only an error is shown at once: rates need a second look.
+    if (!watcher_.Next().error.empty()) Show(0);
     bool more = Rest(kFirstInterval);
-    for (uint64_t shown = 0; more; more = Rest(interval_)) {
-      WatchFrame frame = watcher_.Next();
-      MutexLock lock(&mutex_);
-      latest_ = std::move(frame);
-      ended_ = ++shown == frames_;
-      news_.Signal();
-      if (ended_) return;
+    for (uint64_t shown = 1; more; more = Rest(interval_)) {
+      watcher_.Next();
+      if (Show(shown++)) return;
     }
+  }
+  // As the so many-th. Returns whether it is the last one.
+  bool Show(uint64_t number) {
+    MutexLock lock(&mutex_);
+    latest_ = watcher_.frame();
+    ended_ = number > 0 && number == frames_;
+    news_.Signal();
+    return ended_;
   }
   // Returns whether to go on.
   bool Rest(Duration pause) {
@@ -146,7 +158,7 @@ class WatchThread {
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<WatchFrame> latest_ ABSL_GUARDED_BY(mutex_);
+  WatchFrame latest_ ABSL_GUARDED_BY(mutex_);
   Thread thread_;
 };
 
@@ -185,12 +197,13 @@ int ShowUntilSignal(WatchThread* watch, int signals, const SortOrder& order) {
   while (true) {
     std::array<pollfd, 2> waits = {{{signals, POLLIN, 0}, {watch->news().fd(), POLLIN, 0}}};
     const ScreenSize size = ScreenSizeOf(STDOUT_FILENO);
-    if (const auto frame = watch->latest()) {
-      std::string text = WatchScreen(*frame, order, OutputStyleOf(STDOUT_FILENO), size.rows);
-      text.pop_back();
-      AlternateScreen::Draw(text, size.rows);
-    }
-    if (watch->ended()) return 0;
+    const bool ended = watch->ended();
+    OutputStyle style = OutputStyleOf(STDOUT_FILENO);
+    style.columns = std::min(style.columns, size.columns);  // COLUMNS may be more than there are
+    std::string text = WatchScreen(watch->latest(), order, style, size.rows);
+    text.pop_back();
+    AlternateScreen::Draw(text, size.rows);
+    if (ended) return 0;
     ::poll(waits.data(), waits.size(), -1);  // the watching thread ends it at each frame
     watch->news().Drain();
     signalfd_siginfo signal{};
@@ -218,7 +231,10 @@ absl::Status WatchOnScreen(Watcher watcher, const WatchArguments& arguments) {
   if (!watch.news().valid()) return absl::ResourceExhaustedError("too many open files");
   while (true) {
     const int signal = ShowUntilSignal(&watch, signals.get(), arguments.order);
-    if (signal == 0) return absl::OkStatus();
+    if (signal == 0) {
+      const std::string error = watch.latest().error;
+      return error.empty() ? absl::OkStatus() : absl::UnavailableError(error);
+    }
     if (signal != SIGTSTP) Die(signal);
     ::raise(SIGSTOP);  // until the shell lets it go on
   }

@@ -35,11 +35,14 @@ Lines HeadOf(const WatchFrame& frame, const OutputStyle& style) {
     return style.columns == 0 ? line : FitText(line, style.columns);
   };
   Lines lines;
-  lines.push_back(fit(absl::StrFormat("%s  coordinator %s, ecpipe %s", frame.time,
-                                      frame.coordinator, frame.status.version)));
-  lines.push_back(
-      fit(absl::StrFormat("nodes: %s; stripes: %d; corrupt or suspect blocks: %d", Counts(nodes),
-                          frame.status.stripe_count, frame.status.corrupt_blocks.size())));
+  const std::string& version = frame.status.version;
+  lines.push_back(fit(absl::StrFormat("%s  coordinator %s%s%s", frame.time, frame.coordinator,
+                                      version.empty() ? "" : ", ecpipe ", version)));
+  if (frame.answered) {
+    lines.push_back(
+        fit(absl::StrFormat("nodes: %s; stripes: %d; corrupt or suspect blocks: %d", Counts(nodes),
+                            frame.status.stripe_count, frame.status.corrupt_blocks.size())));
+  }
   if (!frame.error.empty()) {
     lines.push_back(Tinted(fit("not newer: " + CleanText(frame.error)), Tint::kBad, style));
   }
@@ -125,7 +128,7 @@ std::string WatchScreen(WatchFrame frame, const SortOrder& order, const OutputSt
   if (!frame.status.repairs.empty()) {
     add(RepairsTable(frame.status.repairs, frame.now_unix_ms).Lines(style));
   }
-  add(NodesTable(frame.status.nodes, frame.uses).Lines(style));
+  if (frame.answered) add(NodesTable(frame.status.nodes, frame.uses).Lines(style));
   if (rows > 0) {
     rows = std::max(rows, kLeastRows);
     Share(rows - head.size(), style, &sections);

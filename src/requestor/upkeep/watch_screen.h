@@ -19,6 +19,7 @@ struct WatchFrame {
   std::string time;         // of the day, as people write it
   std::string error;        // why what follows is not newer; empty: it is as new as `time`
   int64_t now_unix_ms = 0;
+  bool answered = false;  // ever; without an answer nothing follows
   ClusterStatus status;
   std::vector<RecoveryView> recoveries;
   LinkUses uses;

@@ -18,6 +18,7 @@ WatchFrame Frame(int nodes, int repairs, int recoveries) {
   frame.coordinator = "10.0.0.1:7700";
   frame.time = "12:34:56";
   frame.now_unix_ms = 10'000;
+  frame.answered = true;
   for (int i = 0; i < nodes; ++i) {
     NodeStatus& node = frame.status.nodes.emplace_back();
     node.node = "node-" + std::to_string(100 + i);
@@ -53,6 +54,15 @@ TEST(WatchScreen, ShowsEachSectionThatHasSomething) {
                           HasSubstr("1:05"), HasSubstr("block")));
   EXPECT_THAT(WatchScreen(Frame(2, 0, 0), {}, {}, 0),
               AllOf(Not(HasSubstr("recovery")), Not(HasSubstr("scheme"))));
+}
+
+TEST(WatchScreen, BeforeTheFirstAnswerItSaysOnlyThat) {
+  WatchFrame frame;
+  frame.coordinator = "10.0.0.1:7700";
+  frame.time = "12:34:56";
+  frame.error = "no answer yet";
+  EXPECT_EQ(WatchScreen(frame, {}, {}, 0),
+            "12:34:56  coordinator 10.0.0.1:7700\nnot newer: no answer yet\n");
 }
 
 TEST(WatchScreen, ARecoveryThatHasEndedIsNotShown) {
