@@ -2,27 +2,24 @@
 """Disks of some nodes that can be filled and can hang.
 
 Each is a tmpfs of its own, which the node sees through bindfs: while that process is stopped, every
-system call on the node's files waits, as on a disk that does not answer. The mounts are in a mount
-namespace of this process and its children, and go with them, however they end.
+system call on the node's files waits, as on a disk that does not answer. The mounts are in a
+namespace of this process (mounts.py).
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import shutil
-import signal
 from pathlib import Path
 from typing import Sequence
 
 from .daemon import Daemon, stop_all
+from .mounts import enter_mount_namespace
 from .process import LabError, run, wait_until
 
 MOUNT_SECONDS = 30.0
-_CLONE_NEWNS = 0x00020000
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def why_not() -> str | None:
@@ -49,9 +46,7 @@ class Disks:
         return list(self._folders)
 
     def __enter__(self) -> Disks:
-        if _libc.unshare(_CLONE_NEWNS) != 0:
-            raise LabError(f"a mount namespace: {os.strerror(ctypes.get_errno())}")
-        run(["mount", "--make-rprivate", "/"])
+        enter_mount_namespace()
         try:
             for node in self._folders:
                 self._mount(node)

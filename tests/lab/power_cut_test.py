@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import fcntl
 import os
 import random
@@ -35,6 +34,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "bench"))
 
 from labkit.command_line import add_bin_dir_argument  # noqa: E402
+from labkit.mounts import enter_mount_namespace  # noqa: E402
 from labkit.process import LabError, die_with_parent, interruptible, run, wait_until  # noqa: E402
 
 EXIT_SKIPPED = 77
@@ -49,25 +49,12 @@ SHUTDOWN = 0x8004587D
 WITHOUT_FLUSH = 2
 IMAGE_MIB = {"ext4": 64, "xfs": 320}  # mkfs.xfs makes none below 300
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}
-CLONE_NEWNS = 0x00020000
 
 Steps = dict[str, int]
 
 
 class Skipped(Exception):
     """The machine lacks something; the message says what."""
-
-
-def enter_mount_namespace() -> None:
-    if os.geteuid() != 0:
-        raise Skipped("mounting needs root (try sudo)")
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) != 0:
-        raise Skipped(f"no mount namespace: {os.strerror(ctypes.get_errno())}")
-    try:
-        run(["mount", "--make-rprivate", "/"])
-    except LabError as error:
-        raise Skipped(f"no mounts of our own: {error}") from None
 
 
 class FileSystem:
@@ -216,6 +203,10 @@ def main() -> int:
         return 1
     try:
         enter_mount_namespace()
+    except LabError as error:
+        print(f"SKIP: {error}")
+        return EXIT_SKIPPED
+    try:
         with interruptible() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ecpipe-power-cut-"))
             system = FileSystem(Path(folder), arguments.file_system)
