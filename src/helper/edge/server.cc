@@ -131,6 +131,19 @@ absl::Status CheckBound(const HelperConfig& config, const std::string& key,
   return Annotate(CheckAdvertised(config, key, numeric.front()), listens);
 }
 
+// Null without a path. Shared with the calls.
+absl::StatusOr<std::shared_ptr<AuditLog>> OpenAudit(const std::string& path, Metrics* metrics) {
+  if (path.empty()) return nullptr;
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<AuditLog> audit, AuditLog::Open(path));
+  metrics->AddCounter("ecpipe_audit_left_out_total",
+                      "Lines that are not in the audit log, because there were too many at once.",
+                      [audit] { return static_cast<double>(audit->left_out()); });
+  metrics->AddCounter("ecpipe_audit_reopen_failures_total",
+                      "Seconds in which the audit log was renamed and no new one could be opened.",
+                      [audit] { return static_cast<double>(audit->reopen_failures()); });
+  return audit;
+}
+
 }  // namespace
 
 absl::Status HelperServer::Check(const HelperConfig& config) {
@@ -216,13 +229,8 @@ absl::Status HelperServer::StartControlPlane() {
       std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), store_.get(), [this] {
         if (shares_rate_) coordinator_->HeartbeatNow();
       });
-  std::shared_ptr<AuditLog> audit;  // shared with the calls
-  if (!config_.audit_path.empty()) {
-    ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config_.audit_path));
-    metrics_.AddCounter("ecpipe_audit_left_out_total",
-                        "Lines that are not in the audit log, because there were too many at once.",
-                        [audit] { return static_cast<double>(audit->left_out()); });
-  }
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<AuditLog> audit,
+                          OpenAudit(config_.audit_path, &metrics_));
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
                             return RpcServer::Start(config_.control_address,
                                                     RpcSecurity(tls_, audit), service_.get());
