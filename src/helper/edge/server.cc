@@ -8,6 +8,7 @@
 
 #include "base/process/log.h"
 #include "base/process/service_manager.h"
+#include "base/secret_file.h"
 #include "base/status.h"
 #include "helper/edge/helper_metrics.h"
 #include "helper/store/hdfs_store.h"
@@ -157,6 +158,7 @@ absl::Status HelperServer::Check(const HelperConfig& config) {
     ECPIPE_RETURN_IF_ERROR(
         Annotate(CheckListenAddress(config.redis_address, config.insecure), "redis.address"));
   }
+  ECPIPE_RETURN_IF_ERROR(Annotate(CheckSecret(config.redis_password_file), "redis"));
   ECPIPE_RETURN_IF_ERROR(CheckWebOptions(config.web, protected_by_tls, config.insecure));
   if (config.endpoint.address.empty()) return absl::OkStatus();
   return Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls));
@@ -176,6 +178,7 @@ absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperCo
     requestor.coordinator = config.coordinator;
     requestor.name = config.node_id;
     requestor.tls = server->tls_;
+    requestor.redis_password_file = config.redis_password_file;
     ECPIPE_ASSIGN_OR_RETURN(server->endpoint_, AfterPredecessor([&] {
                               return StartEndpoint(config.endpoint, config.insecure, requestor);
                             }));
@@ -210,7 +213,9 @@ absl::Status HelperServer::StartDataPlane() {
   if (!config_.redis_address.empty()) {
     ECPIPE_RETURN_IF_ERROR(CheckRedisLibrary());
     // Nothing is left to read once both ends have given up.
-    redis_ = MakeRedisTransport(config_.redis_address, 2 * config_.sessions.part.stall_timeout);
+    redis_ = MakeRedisTransport({.own_address = config_.redis_address,
+                                 .expiry = 2 * config_.sessions.part.stall_timeout,
+                                 .password_file = config_.redis_password_file});
   }
   limiter_.SetRate(config_.repair_bytes_per_second);
   SessionManager::Options options = config_.sessions;
@@ -353,6 +358,7 @@ bool HelperServer::Drain() {
 absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
   ECPIPE_ASSIGN_OR_RETURN(const auto tls, TlsContext::CreateIfEnabled(config.tls));
   ECPIPE_RETURN_IF_ERROR(Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls)));
+  ECPIPE_RETURN_IF_ERROR(Annotate(CheckSecret(config.redis_password_file), "redis"));
   return CheckWebOptions(config.web, config.tls.enabled(), config.insecure);
 }
 
@@ -363,6 +369,7 @@ absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
   RequestorOptions requestor;
   requestor.coordinator = config.coordinator;
   requestor.name = config.name;
+  requestor.redis_password_file = config.redis_password_file;
   ECPIPE_ASSIGN_OR_RETURN(requestor.tls, TlsContext::CreateIfEnabled(config.tls));
   ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
                           StartEndpoint(config.endpoint, config.insecure, requestor));
