@@ -5,6 +5,7 @@
 #include <hiredis/hiredis.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -13,6 +14,8 @@
 
 #include "base/bytes/crc32c.h"
 #include "base/bytes/hex.h"
+#include "base/secret_file.h"
+#include "base/simulator.h"
 #include "base/status.h"
 #include "net/dialler.h"
 #include "net/tcp_socket.h"
@@ -88,32 +91,28 @@ using ReplyPtr = std::unique_ptr<redisReply, FreeReply>;
 // One non-blocking connection: commands are queued, also before it stands; replies come in order.
 class RedisConnection {
  public:
-  static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const std::string& address) {
+  static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const std::string& address,
+                                                               const std::string& password_file) {
+    std::string password;
+    if (!password_file.empty()) {
+      ECPIPE_ASSIGN_OR_RETURN(password, ReadSecret(password_file));
+    }
     ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
     const absl::StatusOr<Hiredis>& hiredis = LoadedHiredis();
     if (!hiredis.ok()) return hiredis.status();
     absl::StatusOr<Dialler> dialler = Dialler::Begin(host_port);
     if (!dialler.ok()) return Annotate(dialler.status(), "redis at " + address);
-    return std::unique_ptr<RedisConnection>(
-        new RedisConnection(*hiredis, *std::move(dialler), address));
+    std::unique_ptr<RedisConnection> redis(
+        new RedisConnection(*hiredis, *std::move(dialler), address, password_file));
+    if (!password.empty()) ECPIPE_RETURN_IF_ERROR(redis->Queue({"AUTH", password}));
+    return redis;
   }
   ~RedisConnection() {
     if (context_ != nullptr) hiredis_.free(context_);
   }
 
   absl::Status Append(std::initializer_list<std::string_view> words) {
-    std::vector<const char*> arguments;
-    std::vector<size_t> lengths;
-    for (const std::string_view word : words) {
-      arguments.push_back(word.data());
-      lengths.push_back(word.size());
-    }
-    char* command = nullptr;
-    const int size = hiredis_.format(&command, static_cast<int>(arguments.size()), arguments.data(),
-                                     lengths.data());
-    if (size < 0) return absl::ResourceExhaustedError("redis: out of memory");
-    unsent_.append(command, static_cast<size_t>(size));
-    hiredis_.free_command(command);
+    ECPIPE_RETURN_IF_ERROR(Queue(words));
     return Flush();
   }
 
@@ -143,8 +142,46 @@ class RedisConnection {
     return absl::OkStatus();
   }
 
-  // The next reply; null when none has come yet.
+  // The next reply; null when none has come yet. AUTH's own is dealt with here.
   absl::StatusOr<ReplyPtr> TryReply() {
+    ECPIPE_ASSIGN_OR_RETURN(ReplyPtr reply, TryAnyReply());
+    if (reply == nullptr || !std::exchange(auth_due_, false)) return reply;
+    return TryAnyReply();
+  }
+
+  pollfd poll_fd() const {
+    if (context_ == nullptr) return dialler_->poll_fd();
+    return {context_->fd, static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
+  }
+  bool all_written() const { return unsent_.empty(); }
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  RedisConnection(const Hiredis& hiredis, Dialler dialler, const std::string& address,
+                  const std::string& password_file)
+      : hiredis_(hiredis),
+        dialler_(std::move(dialler)),
+        address_(address),
+        password_file_(password_file),
+        auth_due_(!password_file.empty()) {}
+
+  absl::Status Queue(std::initializer_list<std::string_view> words) {
+    std::vector<const char*> arguments;
+    std::vector<size_t> lengths;
+    for (const std::string_view word : words) {
+      arguments.push_back(word.data());
+      lengths.push_back(word.size());
+    }
+    char* command = nullptr;
+    const int size = hiredis_.format(&command, static_cast<int>(arguments.size()), arguments.data(),
+                                     lengths.data());
+    if (size < 0) return absl::ResourceExhaustedError("redis: out of memory");
+    unsent_.append(command, static_cast<size_t>(size));
+    hiredis_.free_command(command);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ReplyPtr> TryAnyReply() {
     ECPIPE_RETURN_IF_ERROR(Flush());
     if (context_ == nullptr) return nullptr;
     void* reply = nullptr;
@@ -159,22 +196,25 @@ class RedisConnection {
     }
     ReplyPtr owned(static_cast<redisReply*>(reply));
     if (owned != nullptr && owned->type == REDIS_REPLY_ERROR) {
-      return absl::InternalError("redis at " + address_ + ": " +
-                                 std::string(owned->str, owned->len));
+      return Refusal(std::string(owned->str, owned->len));
     }
     return owned;
   }
 
-  pollfd poll_fd() const {
-    if (context_ == nullptr) return dialler_->poll_fd();
-    return {context_->fd, static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
+  absl::Status Refusal(const std::string& said) const {
+    const std::string redis = "redis at " + address_;
+    if (auth_due_) {
+      return absl::UnauthenticatedError(redis + " does not take the password in " + password_file_ +
+                                        ": " + said);
+    }
+    if (said.starts_with("NOAUTH")) {
+      return absl::UnauthenticatedError(
+          redis + " wants a password, and none is configured: set [redis] password_file, or " +
+          "--redis-password-file (" + said + ")");
+    }
+    return absl::InternalError(redis + ": " + said);
   }
-  bool all_written() const { return unsent_.empty(); }
-  uint64_t bytes_read() const { return bytes_read_; }
 
- private:
-  RedisConnection(const Hiredis& hiredis, Dialler dialler, const std::string& address)
-      : hiredis_(hiredis), dialler_(std::move(dialler)), address_(address) {}
   absl::StatusOr<bool> Connected() {
     if (context_ != nullptr) return true;
     absl::StatusOr<UniqueFd> fd = dialler_->Step();
@@ -195,7 +235,9 @@ class RedisConnection {
   std::optional<Dialler> dialler_;   // until there is a context
   redisContext* context_ = nullptr;  // has the socket
   const std::string address_;
-  std::string unsent_;  // the rest of the commands that are not written yet
+  const std::string password_file_;  // empty: no AUTH is sent
+  bool auth_due_;                    // the next reply is AUTH's
+  std::string unsent_;               // the rest of the commands that are not written yet
   uint64_t bytes_read_ = 0;
 };
 
@@ -399,37 +441,59 @@ class RedisSender : public SliceSender {
 
 class RedisTransport : public Transport {
  public:
-  RedisTransport(std::string own_address, Duration expiry)
-      : own_address_(std::move(own_address)), expiry_(expiry) {}
+  explicit RedisTransport(RedisOptions options) : options_(std::move(options)) {}
 
   absl::StatusOr<std::unique_ptr<SliceReceiver>> Connect(const HopInput& input,
                                                          const StreamShape& shape) override {
-    ECPIPE_ASSIGN_OR_RETURN(auto redis, RedisConnection::Open(input.address));
-    return std::make_unique<RedisReceiver>(input, shape, expiry_, std::move(redis));
+    ECPIPE_ASSIGN_OR_RETURN(auto redis, Open(input.address));
+    return std::make_unique<RedisReceiver>(input, shape, options_.expiry, std::move(redis));
   }
 
   absl::StatusOr<std::unique_ptr<SliceSender>> Offer(const HopOutput& output, const StreamShape&,
                                                      std::shared_ptr<Wakeup>) override {
-    if (own_address_.empty()) {
+    if (options_.own_address.empty()) {
       return absl::FailedPreconditionError(
           "this process has no redis-server configured; set [redis] address, or use transport tcp");
     }
-    ECPIPE_ASSIGN_OR_RETURN(auto data, RedisConnection::Open(own_address_));
-    ECPIPE_ASSIGN_OR_RETURN(auto credits, RedisConnection::Open(own_address_));
-    return std::make_unique<RedisSender>(output, expiry_, std::move(data), std::move(credits));
+    ECPIPE_RETURN_IF_ERROR(CheckOwn());
+    ECPIPE_ASSIGN_OR_RETURN(auto data, Open(options_.own_address));
+    ECPIPE_ASSIGN_OR_RETURN(auto credits, Open(options_.own_address));
+    return std::make_unique<RedisSender>(output, options_.expiry, std::move(data),
+                                         std::move(credits));
   }
 
  private:
-  const std::string own_address_;
-  const Duration expiry_;
+  absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const std::string& address) const {
+    return RedisConnection::Open(address, options_.password_file);
+  }
+
+  absl::Status CheckOwn() {
+    constexpr Duration kAskAgain = std::chrono::seconds(1);
+    const TimePoint start = Clock::System().Now();
+    if (options_.own_patience == Duration(0) || start < good_until_.load()) return absl::OkStatus();
+    ECPIPE_ASSIGN_OR_RETURN(const auto redis, Open(options_.own_address));
+    ECPIPE_RETURN_IF_ERROR(redis->Append({"PING"}));
+    for (Duration left = options_.own_patience; left > Duration(0);
+         left = start + options_.own_patience - Clock::System().Now()) {
+      ECPIPE_ASSIGN_OR_RETURN(const ReplyPtr reply, redis->TryReply());
+      if (reply != nullptr) good_until_ = start + kAskAgain;
+      if (reply != nullptr) return absl::OkStatus();
+      pollfd polled = redis->poll_fd();
+      Poll({&polled, 1}, left);
+    }
+    return absl::UnavailableError("redis at " + options_.own_address + " does not answer");
+  }
+
+  const RedisOptions options_;
+  std::atomic<TimePoint> good_until_{TimePoint()};  // our server has answered
 };
 
 }  // namespace
 
 absl::Status CheckRedisLibrary() { return LoadedHiredis().status(); }
 
-std::unique_ptr<Transport> MakeRedisTransport(const std::string& own_address, Duration expiry) {
-  return std::make_unique<RedisTransport>(own_address, expiry);
+std::unique_ptr<Transport> MakeRedisTransport(RedisOptions options) {
+  return std::make_unique<RedisTransport>(std::move(options));
 }
 
 }  // namespace ecpipe

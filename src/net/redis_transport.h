@@ -7,7 +7,7 @@
 // and repairs never share one and nobody guesses one; ":credit" behind it is the list through which
 // the receiver says how many frames it has taken, which bounds the frames held in redis. Both
 // expire on their own when a repair is abandoned. Redis has no TLS here: loopback or a private
-// network only.
+// network only. Where a password is set, each connection begins with AUTH, for the default user.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,17 @@
 
 namespace ecpipe {
 
-// `own_address` is the redis-server that Offer() uses, "host:port"; empty for a process that only
-// receives. Lists expire `expiry` after the last frame was added.
-std::unique_ptr<Transport> MakeRedisTransport(const std::string& own_address, Duration expiry);
+struct RedisOptions {
+  std::string own_address;    // the redis-server that Offer() uses, "host:port"; empty: none
+  Duration expiry{};          // of a list, after its last frame was added
+  std::string password_file;  // read for each stream, by ReadSecret; empty: no password
+  // Offer() waits so long until that server answers and takes the password: otherwise only the
+  // receiver's timeout would notice, and nobody would say why. Asked once a second. 0: not asked.
+  Duration own_patience = std::chrono::seconds(1);
+};
+
+// A password that a server does not take, or wants and is not given, is UNAUTHENTICATED.
+std::unique_ptr<Transport> MakeRedisTransport(RedisOptions options);
 
 // FAILED_PRECONDITION: the library that speaks to redis is not installed. It is looked for once in
 // the life of a process.

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <deque>
 #include <optional>
@@ -44,14 +45,16 @@ class AuditFile::Writer {
   void Append(std::string line);
   void LeaveOut();
   uint64_t left_out();
+  uint64_t reopen_failures() const { return reopen_failures_; }
 
  private:
   // What the thread does next. Empty: it ends.
   std::optional<std::string> Next();
   // Until it is written, or the end has come.
-  bool Write(std::string_view line);
-  // Makes file_ the one that has the path now. Returns 0 or an errno.
+  bool Write(const std::string& line);
+  // Makes file_ the one that has the path now, or leaves it. Returns an errno if there is none.
   int Reopen();
+  void NotReopened(int error);
   bool IsPipe() const;
   void Failed(const absl::Status& status);
   void Works();
@@ -67,6 +70,8 @@ class AuditFile::Writer {
   TimePoint told_{};    // when left-out lines were told of
   std::optional<TimePoint> failing_since_;
   bool told_failure_ = false;
+  bool told_not_reopened_ = false;
+  std::atomic<uint64_t> reopen_failures_{0};  // others read it
 
   Mutex mutex_;
   CondVar changed_;
@@ -92,10 +97,22 @@ int AuditFile::Writer::Reopen() {
   UniqueFd file(::open(path_.c_str(),
                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
                        kFileMode));
-  // The one before is better than none.
-  if (!file.valid()) return file_.valid() ? 0 : errno;
+  const int error = file.valid() ? 0 : errno;
+  if (error != 0 && !file_.valid()) return error;
+  if (error != 0) {  // the one before is better than none
+    NotReopened(error);
+    return 0;
+  }
   file_ = std::move(file);
+  told_not_reopened_ = false;
   return 0;
+}
+
+void AuditFile::Writer::NotReopened(int error) {
+  ++reopen_failures_;
+  if (std::exchange(told_not_reopened_, true)) return;
+  Log(LogLevel::kWarning, "audit.not_reopened",
+      {{"file", path_}, {"status", StatusText(ErrnoStatus(error, "open the new one"))}});
 }
 
 bool AuditFile::Writer::IsPipe() const {
@@ -150,16 +167,23 @@ std::optional<std::string> AuditFile::Writer::Next() {
   }
 }
 
-bool AuditFile::Writer::Write(std::string_view line) {
-  while (!line.empty()) {
-    const bool look = !file_.valid() || Clock::System().Now() >= looked_ + kLookEvery;
-    if (const int error = look ? Reopen() : 0; error != 0) {
+bool AuditFile::Writer::Write(const std::string& line) {
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    // In the middle of a line only a file that does not take the rest is left for another one.
+    const bool may_leave = rest.size() == line.size() || failing_since_;
+    const bool look =
+        !file_.valid() || (may_leave && Clock::System().Now() >= looked_ + kLookEvery);
+    const int before = file_.get();
+    const int error = look ? Reopen() : 0;
+    if (file_.get() != before) rest = line;
+    if (error != 0) {
       Failed(ErrnoStatus(error, "open it"));
     } else {
       // One write for a line: other processes may append to the file.
-      const ssize_t written = ::write(file_.get(), line.data(), line.size());
+      const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
       if (written > 0) {
-        line.remove_prefix(static_cast<size_t>(written));
+        rest.remove_prefix(static_cast<size_t>(written));
         continue;
       }
       const int failure = errno;
@@ -269,5 +293,6 @@ AuditFile::~AuditFile() { writer_->Stop() ? thread_.join() : thread_.detach(); }
 void AuditFile::Append(std::string line) { writer_->Append(std::move(line)); }
 void AuditFile::LeaveOut() { writer_->LeaveOut(); }
 uint64_t AuditFile::left_out() const { return writer_->left_out(); }
+uint64_t AuditFile::reopen_failures() const { return writer_->reopen_failures(); }
 
 }  // namespace ecpipe

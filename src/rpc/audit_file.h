@@ -15,8 +15,8 @@ namespace ecpipe {
 
 // The audit log's file. A thread of its own appends the lines, so that a disk that hangs, or a pipe
 // that nobody reads, holds up no call. The file only grows; where it
-// is renamed or removed, a new one is begun within a second, so that logrotate needs no signal.
-// Thread-safe.
+// is renamed or removed, a new one is begun within a second, so that logrotate needs no signal. If
+// that cannot be opened, the old one goes on. No line is divided between two files. Thread-safe.
 class AuditFile {
  public:
   struct Options {
@@ -42,6 +42,9 @@ class AuditFile {
   void LeaveOut();
 
   uint64_t left_out() const;
+  // How often a file that was renamed or removed had no new one that could be opened; each second
+  // counts.
+  uint64_t reopen_failures() const;
 
  private:
   class Writer;

@@ -35,6 +35,8 @@ class AuditLog {
 
   // Lines that were left out.
   uint64_t left_out() const { return file_->left_out(); }
+  // As of AuditFile.
+  uint64_t reopen_failures() const { return file_->reopen_failures(); }
 
   // Makes a server write a line for each call that a handler has answered. Calls by which helpers
   // and coordinator look after each other are written only when they fail.

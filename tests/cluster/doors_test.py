@@ -10,11 +10,14 @@ import contextlib
 import resource
 import socket
 import struct
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import case
 from case import HANG, ClusterCase
+from labkit import strangers
 from labkit.daemon import Daemon
 from labkit.process import wait_until
 
@@ -23,6 +26,8 @@ CONNECTIONS = 400   # more than the process may have descriptors
 STREAMS = 256       # of each of these connections
 STREAM_CONNECTIONS = 4
 WATCHED_SECONDS = 8.0
+CROWD = 5000
+OWN_DESCRIPTORS = 200  # of this process, beside those of a crowd
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS, HEADERS, END_HEADERS = 4, 1, 4
 
@@ -53,6 +58,9 @@ def threads(daemon: Daemon) -> int:
 
 
 class Doors(ClusterCase):
+    coordinator_settings = {"web": {"listen": "127.0.0.1:0"}}
+    helper_settings = {**ClusterCase.helper_settings, "endpoint": {"address": "tcp:127.0.0.1:0"}}
+
     def connect(self, address: str, words: bytes = b"") -> socket.socket:
         host, port = address.rsplit(":", 1)
         connection = socket.create_connection((host, int(port)), timeout=HANG)
@@ -66,6 +74,41 @@ class Doors(ClusterCase):
         return {"coordinator": (self.cluster.coordinator, self.cluster.coordinator.address),
                 "control port": (self.cluster.helpers["node-1"], node["control_address"]),
                 "data port": (self.cluster.helpers["node-1"], node["data_address"])}
+
+    def other_doors(self) -> dict[str, tuple[Daemon, str]]:
+        """Those through which no repair goes."""
+        helper = self.cluster.helpers["node-1"]
+        return {"pages": (self.cluster.coordinator, self.cluster.coordinator.ready["web"]),
+                "endpoint": (helper, helper.ready["endpoint"].removeprefix("tcp:"))}
+
+    def assert_opens(self, name: str, address: str) -> None:
+        """Who comes now is served: a page, or what the endpoint says to half a request."""
+        words = {"pages": b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "endpoint": bytes(16)}[name]
+        answer = {"pages": b"HTTP/1.1 200", "endpoint": b"ECPR"}[name]
+
+        def served() -> bool:
+            host, port = address.rsplit(":", 1)
+            with contextlib.suppress(OSError), \
+                    socket.create_connection((host, int(port)), timeout=HANG) as connection:
+                connection.sendall(words)
+                return connection.recv(len(answer), socket.MSG_WAITALL) == answer
+            return False
+        wait_until(served, HANG, f"the {name} to be served again")
+
+    def crowd(self, address: str, count: int) -> list[socket.socket]:
+        """Silent connections. A port whose queue is full answers late or not at all: nobody waits
+        for that, and what has not come about by the end is no connection."""
+        host, port = address.rsplit(":", 1)
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        crowd: list[socket.socket] = []
+        for _ in range(min(count, most - OWN_DESCRIPTORS)):
+            connection = socket.socket()
+            connection.setblocking(False)
+            connection.connect_ex((host, int(port)))
+            crowd.append(connection)
+            self.addCleanup(connection.close)
+        return crowd
 
     def assert_all_live(self) -> None:
         states = {name: node["state"] for name, node in self.cluster.node_status().items()}
@@ -97,6 +140,55 @@ class FewDescriptors(Doors):
                 self.repair_over_node_1()
                 self.assert_all_live()
                 resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+
+
+    def test_pages_and_endpoint(self) -> None:
+        for name, (daemon, address) in self.other_doors().items():
+            with self.subTest(door=name):
+                self.assert_opens(name, address)
+                before = files(daemon)
+                limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+                resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (before + 4, limits[1]))
+                crowd = self.crowd(address, CONNECTIONS)
+                self.assertGreater(len(crowd), 4)
+                for connection in crowd:
+                    connection.close()
+                self.assert_opens(name, address)
+                resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+                self.assert_all_live()
+                self.repair_over_node_1()
+
+
+class Crowd(Doors):
+    """Thousands who come to the pages or the endpoint and say nothing, or go at once."""
+
+    def test_idle_connections(self) -> None:
+        for name, (daemon, address) in self.other_doors().items():
+            with self.subTest(door=name):
+                before = files(daemon)
+                crowd = self.crowd(address, CROWD)
+                self.assert_all_live()
+                self.repair_over_node_1()
+                for connection in crowd:
+                    connection.close()
+                self.assert_opens(name, address)
+                wait_until(lambda: files(daemon) <= before + 20, HANG, "what they held to be free")
+
+    def test_who_comes_and_goes(self) -> None:
+        doors = self.other_doors()
+        flood = subprocess.Popen(
+            [sys.executable, strangers.__file__, str(CROWD), "4",
+             *(address for _, address in doors.values())], stdout=subprocess.DEVNULL)
+        try:
+            self.repair_over_node_1()
+            self.assertEqual(flood.wait(HANG), 0)
+        finally:
+            flood.kill()
+            flood.wait()
+        for name, (_, address) in doors.items():
+            self.assert_opens(name, address)
+        self.repair_over_node_1()
+        self.assert_all_live()
 
 
 class IdleStreams(Doors):

@@ -17,6 +17,9 @@ class EtcEcpipe:
                            "stolen=helper"])
         certificates.revoke(["stolen"])
         (folder / "racks.txt").write_text("node-1 /r1\n")
+        password = folder / "redis-password"
+        password.touch(0o600)
+        password.write_text("open sesame\n")
         (folder / "links.txt").write_text("node-1 node-2 100\n")
 
     def stand_in(self, text: str) -> str:

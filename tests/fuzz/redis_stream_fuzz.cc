@@ -42,7 +42,10 @@ Bytes Reply(const Bytes& value, FuzzInput* input) {
 }
 
 std::unique_ptr<Transport> MakeTransport() {
-  return MakeRedisTransport(FuzzPeer::address(), std::chrono::seconds(60));
+  return MakeRedisTransport({.own_address = FuzzPeer::address(),
+                             .expiry = std::chrono::seconds(60),
+                             .password_file = "",
+                             .own_patience = Duration(0)});
 }
 
 // What the client has sent is taken and thrown away.

@@ -44,6 +44,9 @@ absl::StatusOr<std::shared_ptr<AuditLog>> OpenAudit(const std::string& path, Met
   metrics->AddCounter("ecpipe_audit_left_out_total",
                       "Lines that are not in the audit log, because there were too many at once.",
                       [audit] { return static_cast<double>(audit->left_out()); });
+  metrics->AddCounter("ecpipe_audit_reopen_failures_total",
+                      "Seconds in which the audit log was renamed and no new one could be opened.",
+                      [audit] { return static_cast<double>(audit->reopen_failures()); });
   return audit;
 }
 

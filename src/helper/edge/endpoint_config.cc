@@ -54,6 +54,7 @@ absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& p
   requestor.tls = ReadTlsFiles(config);
   config.RequiredString("endpoint.address");
   requestor.endpoint = ReadEndpointConfig(config);
+  requestor.redis_password_file = config.String("redis.password_file", "");
   requestor.web = ReadWebOptions(config);
   requestor.log = ReadLog(config);
   if (!requestor.coordinator.empty() && !ParseHostPort(requestor.coordinator).ok()) {

@@ -35,6 +35,7 @@ struct RequestorOnlyConfig {
   bool insecure = false;
   TlsFiles tls;
   EndpointConfig endpoint;
+  std::string redis_password_file;  // empty: no password
   WebOptions web;
   LogSettings log;
 };

@@ -56,6 +56,7 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
   helper.advertised_control_address = config.String("listen.advertise_control", "");
   helper.advertised_data_address = config.String("listen.advertise_data", "");
   helper.redis_address = config.String("redis.address", "");
+  helper.redis_password_file = config.String("redis.password_file", "");
   helper.web = ReadWebOptions(config);
   helper.audit_path = config.String("audit.file", "");
   helper.log = ReadLog(config);

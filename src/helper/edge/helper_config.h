@@ -35,7 +35,8 @@ struct HelperConfig {
   std::string data_address;                // to listen on
   std::string advertised_control_address;  // what others dial; empty: what was bound
   std::string advertised_data_address;
-  std::string redis_address;  // empty: no redis transport
+  std::string redis_address;        // empty: no redis transport
+  std::string redis_password_file;  // empty: no password
   WebOptions web;
   std::string audit_path;  // empty: no audit log
   LogSettings log;

@@ -8,6 +8,7 @@
 
 #include "base/process/log.h"
 #include "base/process/service_manager.h"
+#include "base/secret_file.h"
 #include "base/status.h"
 #include "helper/edge/helper_metrics.h"
 #include "helper/store/hdfs_store.h"
@@ -131,6 +132,19 @@ absl::Status CheckBound(const HelperConfig& config, const std::string& key,
   return Annotate(CheckAdvertised(config, key, numeric.front()), listens);
 }
 
+// Null without a path. Shared with the calls.
+absl::StatusOr<std::shared_ptr<AuditLog>> OpenAudit(const std::string& path, Metrics* metrics) {
+  if (path.empty()) return nullptr;
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<AuditLog> audit, AuditLog::Open(path));
+  metrics->AddCounter("ecpipe_audit_left_out_total",
+                      "Lines that are not in the audit log, because there were too many at once.",
+                      [audit] { return static_cast<double>(audit->left_out()); });
+  metrics->AddCounter("ecpipe_audit_reopen_failures_total",
+                      "Seconds in which the audit log was renamed and no new one could be opened.",
+                      [audit] { return static_cast<double>(audit->reopen_failures()); });
+  return audit;
+}
+
 }  // namespace
 
 absl::Status HelperServer::Check(const HelperConfig& config) {
@@ -144,6 +158,7 @@ absl::Status HelperServer::Check(const HelperConfig& config) {
     ECPIPE_RETURN_IF_ERROR(
         Annotate(CheckListenAddress(config.redis_address, config.insecure), "redis.address"));
   }
+  ECPIPE_RETURN_IF_ERROR(Annotate(CheckSecret(config.redis_password_file), "redis"));
   ECPIPE_RETURN_IF_ERROR(CheckWebOptions(config.web, protected_by_tls, config.insecure));
   if (config.endpoint.address.empty()) return absl::OkStatus();
   return Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls));
@@ -163,6 +178,7 @@ absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperCo
     requestor.coordinator = config.coordinator;
     requestor.name = config.node_id;
     requestor.tls = server->tls_;
+    requestor.redis_password_file = config.redis_password_file;
     ECPIPE_ASSIGN_OR_RETURN(server->endpoint_, AfterPredecessor([&] {
                               return StartEndpoint(config.endpoint, config.insecure, requestor);
                             }));
@@ -197,7 +213,9 @@ absl::Status HelperServer::StartDataPlane() {
   if (!config_.redis_address.empty()) {
     ECPIPE_RETURN_IF_ERROR(CheckRedisLibrary());
     // Nothing is left to read once both ends have given up.
-    redis_ = MakeRedisTransport(config_.redis_address, 2 * config_.sessions.part.stall_timeout);
+    redis_ = MakeRedisTransport({.own_address = config_.redis_address,
+                                 .expiry = 2 * config_.sessions.part.stall_timeout,
+                                 .password_file = config_.redis_password_file});
   }
   limiter_.SetRate(config_.repair_bytes_per_second);
   SessionManager::Options options = config_.sessions;
@@ -216,13 +234,8 @@ absl::Status HelperServer::StartControlPlane() {
       std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), store_.get(), [this] {
         if (shares_rate_) coordinator_->HeartbeatNow();
       });
-  std::shared_ptr<AuditLog> audit;  // shared with the calls
-  if (!config_.audit_path.empty()) {
-    ECPIPE_ASSIGN_OR_RETURN(audit, AuditLog::Open(config_.audit_path));
-    metrics_.AddCounter("ecpipe_audit_left_out_total",
-                        "Lines that are not in the audit log, because there were too many at once.",
-                        [audit] { return static_cast<double>(audit->left_out()); });
-  }
+  ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<AuditLog> audit,
+                          OpenAudit(config_.audit_path, &metrics_));
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
                             return RpcServer::Start(config_.control_address,
                                                     RpcSecurity(tls_, audit), service_.get());
@@ -345,6 +358,7 @@ bool HelperServer::Drain() {
 absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
   ECPIPE_ASSIGN_OR_RETURN(const auto tls, TlsContext::CreateIfEnabled(config.tls));
   ECPIPE_RETURN_IF_ERROR(Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls)));
+  ECPIPE_RETURN_IF_ERROR(Annotate(CheckSecret(config.redis_password_file), "redis"));
   return CheckWebOptions(config.web, config.tls.enabled(), config.insecure);
 }
 
@@ -355,6 +369,7 @@ absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
   RequestorOptions requestor;
   requestor.coordinator = config.coordinator;
   requestor.name = config.name;
+  requestor.redis_password_file = config.redis_password_file;
   ECPIPE_ASSIGN_OR_RETURN(requestor.tls, TlsContext::CreateIfEnabled(config.tls));
   ECPIPE_ASSIGN_OR_RETURN(server->endpoint_,
                           StartEndpoint(config.endpoint, config.insecure, requestor));

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 
+#include "base/secret_file.h"
+#include "base/status.h"
+
 namespace ecpipe {
 
 absl::Status CheckComplete(const TlsFiles& files) {
@@ -30,12 +33,7 @@ std::string StampOf(const TlsFiles& files) {
 }
 
 absl::Status CheckKeyMode(const std::string& path) {
-  struct stat info{};
-  if (::stat(path.c_str(), &info) != 0) return absl::OkStatus();  // reading it says why
-  if ((info.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "TLS: cannot use the key file " + path +
-      ": others than its owner and group may open it, or its group may write it; chmod 640 or 600");
+  return Annotate(CheckSecretMode(path), "TLS: cannot use the key file " + path);
 }
 
 }  // namespace ecpipe

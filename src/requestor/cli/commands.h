@@ -28,6 +28,7 @@ namespace ecpipe {
 struct CommonArguments {
   std::string coordinator = "127.0.0.1:7700";
   TlsFiles tls;
+  std::string redis_password_file;  // empty: no password
   bool json = false;
   bool quiet = false;     // no progress
   double timeout_s = 10;  // without progress

@@ -78,6 +78,7 @@ absl::StatusOr<std::shared_ptr<Requestor>> Connect(const CommonArguments& common
   RequestorOptions options;
   options.coordinator = common.coordinator;
   ECPIPE_ASSIGN_OR_RETURN(options.tls, TlsContext::CreateIfEnabled(common.tls));
+  options.redis_password_file = common.redis_password_file;
   options.part.stall_timeout = FromSeconds(common.timeout_s);
   options.sha256_of_files = common.json;
   options.receive_bytes_per_second = BytesPerSecond(limit_mbit);

@@ -57,7 +57,7 @@ class CommandLine {
         ->type_name("HOST:PORT")
         ->envname("ECPIPE_COORDINATOR")
         ->capture_default_str();
-    AddTlsOptions();
+    AddSecurityOptions();
     app_.add_flag("--json", common_.json, "Print the result as JSON");
     app_.add_flag("-q,--quiet", common_.quiet, "Show no progress");
     app_.add_option("--timeout", common_.timeout_s,
@@ -92,18 +92,19 @@ class CommandLine {
   }
 
  private:
-  void AddTlsOptions() {
-    app_.add_option("--tls-ca", common_.tls.ca,
-                    "TLS: PEM file with the CA of the cluster. With TLS\n"
-                    "all three files are needed")
-        ->type_name("FILE")
-        ->envname("ECPIPE_TLS_CA");
-    app_.add_option("--tls-cert", common_.tls.certificate, "TLS: PEM file with your certificate")
-        ->type_name("FILE")
-        ->envname("ECPIPE_TLS_CERT");
-    app_.add_option("--tls-key", common_.tls.key, "TLS: PEM file with the key of your certificate")
-        ->type_name("FILE")
-        ->envname("ECPIPE_TLS_KEY");
+  void AddSecurityOptions() {
+    const auto add = [this](auto option, std::string* path, auto variable, auto help) {
+      app_.add_option(option, *path, help)->type_name("FILE")->envname(variable);
+    };
+    add("--tls-ca", &common_.tls.ca, "ECPIPE_TLS_CA",
+        "TLS: PEM file with the CA of the cluster. With TLS\nall three files are needed");
+    add("--tls-cert", &common_.tls.certificate, "ECPIPE_TLS_CERT",
+        "TLS: PEM file with your certificate");
+    add("--tls-key", &common_.tls.key, "ECPIPE_TLS_KEY",
+        "TLS: PEM file with the key of your certificate");
+    add("--redis-password-file", &common_.redis_password_file, "ECPIPE_REDIS_PASSWORD_FILE",
+        "File with the password of the redis-servers, for\ntransport redis; default: they want "
+        "none");
   }
 
   static void AddExample(CLI::App* app, const std::string& example) {

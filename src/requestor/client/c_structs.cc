@@ -79,8 +79,7 @@ absl::StatusOr<RequestorOptions> OptionsOf(const ecpipe_options* options) {
   RequestorOptions wanted;
   ECPIPE_ASSIGN_OR_RETURN(wanted.coordinator, RequiredText(given.coordinator, "coordinator"));
   ECPIPE_ASSIGN_OR_RETURN(wanted.name, Text(given.name, "name"));
-  ECPIPE_RETURN_IF_ERROR(
-      SetSeconds(given.call_timeout_s, "call_timeout_s", &wanted.call_timeout));
+  ECPIPE_RETURN_IF_ERROR(SetSeconds(given.call_timeout_s, "call_timeout_s", &wanted.call_timeout));
   ECPIPE_RETURN_IF_ERROR(
       SetSeconds(given.stall_timeout_s, "stall_timeout_s", &wanted.part.stall_timeout));
   TlsFiles files;
@@ -89,6 +88,7 @@ absl::StatusOr<RequestorOptions> OptionsOf(const ecpipe_options* options) {
   if (given.tls_certificate != nullptr) files.certificate = given.tls_certificate;
   if (given.tls_key != nullptr) files.key = given.tls_key;
   ECPIPE_ASSIGN_OR_RETURN(wanted.tls, TlsContext::CreateIfEnabled(files));
+  if (given.redis_password_file != nullptr) wanted.redis_password_file = given.redis_password_file;
   return wanted;
 }
 
@@ -104,8 +104,7 @@ absl::StatusOr<RepairTarget> TargetOf(const ecpipe_target* target) {
   RepairTarget wanted;
   for (size_t i = 0; i < given.block_count; ++i) {
     ECPIPE_ASSIGN_OR_RETURN(
-        std::string id,
-        RequiredText(given.block_ids[i], "block_ids[" + std::to_string(i) + "]"));
+        std::string id, RequiredText(given.block_ids[i], "block_ids[" + std::to_string(i) + "]"));
     wanted.block_ids.push_back(std::move(id));
   }
   wanted.offset = given.offset;

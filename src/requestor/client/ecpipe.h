@@ -83,6 +83,9 @@ typedef struct ecpipe_options {
   const char* tls_ca;
   const char* tls_certificate;
   const char* tls_key;
+  /* The file with the password of the cluster's redis-servers, for the transport redis; its mode
+   * must keep others out. NULL: they want none. */
+  const char* redis_password_file;
 } ecpipe_options;
 
 /* Which bytes of which blocks. */

@@ -45,6 +45,7 @@ struct Options {
   std::string tls_ca;
   std::string tls_certificate;
   std::string tls_key;
+  std::string redis_password_file;
 };
 
 // As ecpipe_target.
@@ -189,11 +190,9 @@ class Call {
   // How it has ended; nothing until then. Throws when it has failed. Never blocks.
   std::optional<Report> Result() {
     ecpipe_report report = detail::Sized<ecpipe_report>();
-    const int code = detail::Checked([&](ecpipe_error* error) {
-      return ecpipe_call_result(call_.get(), &report, error);
-    });
-    return code == ECPIPE_PENDING ? std::nullopt
-                                  : std::optional<Report>(detail::ReportOf(report));
+    const int code = detail::Checked(
+        [&](ecpipe_error* error) { return ecpipe_call_result(call_.get(), &report, error); });
+    return code == ECPIPE_PENDING ? std::nullopt : std::optional<Report>(detail::ReportOf(report));
   }
 
   Progress progress() const {
@@ -224,6 +223,7 @@ class Client {
     given.tls_ca = detail::TextOrNull(options.tls_ca);
     given.tls_certificate = detail::TextOrNull(options.tls_certificate);
     given.tls_key = detail::TextOrNull(options.tls_key);
+    given.redis_password_file = detail::TextOrNull(options.redis_password_file);
     ecpipe_client* client = nullptr;
     detail::Checked([&](ecpipe_error* error) { return ecpipe_open(&given, &client, error); });
     client_.reset(client);
@@ -246,13 +246,13 @@ class Client {
         return 1;
       }
     };
-    return Make(options, [&](const ecpipe_call_options* given, ecpipe_report* report,
-                             ecpipe_error* error) {
-      const int code = ecpipe_read(client_.get(), detail::CTarget(target).get(), trampoline, &taker,
-                                   given, report, error);
-      if (taker.thrown) std::rethrow_exception(taker.thrown);
-      return code;
-    });
+    return Make(options,
+                [&](const ecpipe_call_options* given, ecpipe_report* report, ecpipe_error* error) {
+                  const int code = ecpipe_read(client_.get(), detail::CTarget(target).get(),
+                                               trampoline, &taker, given, report, error);
+                  if (taker.thrown) std::rethrow_exception(taker.thrown);
+                  return code;
+                });
   }
 
   // One path for each block of the target.
@@ -260,11 +260,11 @@ class Client {
                        const CallOptions& options = {}) {
     detail::CheckOneEach(target, paths);
     const std::vector<const char*> places = detail::Pointers(paths);
-    return Make(options, [&](const ecpipe_call_options* given, ecpipe_report* report,
-                             ecpipe_error* error) {
-      return ecpipe_repair_to_files(client_.get(), detail::CTarget(target).get(), places.data(),
-                                    given, report, error);
-    });
+    return Make(options,
+                [&](const ecpipe_call_options* given, ecpipe_report* report, ecpipe_error* error) {
+                  return ecpipe_repair_to_files(client_.get(), detail::CTarget(target).get(),
+                                                places.data(), given, report, error);
+                });
   }
 
   // One node for each block of the target.
@@ -272,11 +272,11 @@ class Client {
                        const CallOptions& options = {}) {
     detail::CheckOneEach(target, nodes);
     const std::vector<const char*> places = detail::Pointers(nodes);
-    return Make(options, [&](const ecpipe_call_options* given, ecpipe_report* report,
-                             ecpipe_error* error) {
-      return ecpipe_repair_to_nodes(client_.get(), detail::CTarget(target).get(), places.data(),
-                                    given, report, error);
-    });
+    return Make(options,
+                [&](const ecpipe_call_options* given, ecpipe_report* report, ecpipe_error* error) {
+                  return ecpipe_repair_to_nodes(client_.get(), detail::CTarget(target).get(),
+                                                places.data(), given, report, error);
+                });
   }
 
   // `buffer_bytes`: what the call holds for Take() at most; 0: 1 MiB.

@@ -10,6 +10,7 @@
 
 #include "base/bytes/sha256.h"
 #include "base/process/blocked_signals.h"
+#include "base/secret_file.h"
 #include "base/status.h"
 #include "codec/kernel_check.h"
 #include "model/corrupt_block.h"
@@ -148,6 +149,7 @@ class Requestor::Running {
 
 absl::StatusOr<std::unique_ptr<Requestor>> Requestor::Connect(RequestorOptions options) {
   if (absl::Status kernel = CheckKernel(); !kernel.ok()) return kernel;
+  ECPIPE_RETURN_IF_ERROR(Annotate(CheckSecret(options.redis_password_file), "redis"));
   ECPIPE_ASSIGN_OR_RETURN(
       std::unique_ptr<CoordinatorApi> coordinator,
       MakeCoordinatorClient(options.coordinator, options.call_timeout, options.tls));
@@ -159,7 +161,9 @@ Requestor::Requestor(std::unique_ptr<CoordinatorApi> coordinator, RequestorOptio
     : coordinator_(std::move(coordinator)),
       options_(WithName(std::move(options))),
       tcp_(tcp != nullptr ? std::move(tcp) : MakeTcpTransport(nullptr, options_.tls)),
-      redis_(MakeRedisTransport("", 2 * options_.part.stall_timeout)) {
+      redis_(MakeRedisTransport({.own_address = "",
+                                 .expiry = 2 * options_.part.stall_timeout,
+                                 .password_file = options_.redis_password_file})) {
   receive_limiter_.SetRate(options_.receive_bytes_per_second);
 }
 

@@ -62,6 +62,7 @@ struct RequestorOptions {
   std::string name;         // for logs and status; empty: host name and process id
   Duration call_timeout = std::chrono::seconds(15);  // of each call to the coordinator
   std::shared_ptr<TlsContext> tls;                   // its certificate; null: plain text
+  std::string redis_password_file;                   // as in RedisOptions
   PartOptions part;
   // Of what all calls together receive of blocks; 0: no limit.
   double receive_bytes_per_second = 0;

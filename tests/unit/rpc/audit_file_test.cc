@@ -4,13 +4,16 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,8 +26,11 @@ using std::chrono::seconds;
 
 class AuditFileTest : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::remove(path_); }
-  void TearDown() override { std::filesystem::remove(path_); }
+  void SetUp() override { TearDown(); }
+  void TearDown() override {
+    std::filesystem::remove(path_);
+    std::filesystem::remove(rotated_);
+  }
 
   std::unique_ptr<AuditFile> OpenPipe(AuditFile::Options options) {
     EXPECT_EQ(::mkfifo(path_.c_str(), 0600), 0);
@@ -55,13 +61,22 @@ class AuditFileTest : public testing::Test {
     return lines;
   }
 
-  std::string Text() const {
+  static std::string Text(const std::string& path) {
     std::ostringstream text;
-    text << std::ifstream(path_).rdbuf();
+    text << std::ifstream(path).rdbuf();
     return text.str();
+  }
+  // The file is looked for once a second.
+  static bool WaitFor(const std::function<bool()>& condition) {
+    const TimePoint give_up = Clock::System().Now() + seconds(60);
+    while (!condition() && Clock::System().Now() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // sleep-ok: a thread's progress
+    }
+    return condition();
   }
 
   const std::string path_ = testing::TempDir() + "ecpipe-audit-file-" + std::to_string(::getpid());
+  const std::string rotated_ = path_ + ".1";
 };
 
 TEST_F(AuditFileTest, APipeThatNobodyReadsHoldsUpNobodyAndIsToldWhatItMissed) {
@@ -93,7 +108,7 @@ TEST_F(AuditFileTest, TheEndWritesWhatIsQueued) {
   file->LeaveOut();
   file->LeaveOut();
   file.reset();
-  const std::string text = Text();
+  const std::string text = Text(path_);
   EXPECT_EQ(text.substr(0, all.size()), all);
   EXPECT_NE(text.find(" left_out="), std::string::npos);
 }
@@ -104,6 +119,49 @@ TEST_F(AuditFileTest, TheEndWaitsForNoPipeThatNobodyReads) {
   testing::internal::CaptureStderr();
   file.reset();
   EXPECT_NE(testing::internal::GetCapturedStderr().find("ERROR audit.lost"), std::string::npos);
+}
+
+TEST_F(AuditFileTest, ANewFileThatCannotBeOpenedIsToldOfAndTheOldOneGoesOn) {
+  auto file = AuditFile::Open(path_).value();
+  std::filesystem::rename(path_, rotated_);
+  std::filesystem::create_directory(path_);
+  testing::internal::CaptureStderr();
+  std::string all;
+  EXPECT_TRUE(WaitFor([&] {
+    const std::string line = std::to_string(all.size()) + "\n";
+    file->Append(line);
+    all += line;
+    return file->reopen_failures() >= 2;
+  }));
+  std::filesystem::remove(path_);
+  EXPECT_TRUE(WaitFor([&] {
+    file->Append("after\n");
+    return !Text(path_).empty();
+  }));
+  file.reset();
+  EXPECT_EQ(Text(rotated_).substr(0, all.size()), all);
+  EXPECT_EQ(Text(path_).substr(0, 6), "after\n");
+  const std::string said = testing::internal::GetCapturedStderr();
+  const size_t told = said.find("WARNING audit.not_reopened");
+  EXPECT_NE(told, std::string::npos) << said;
+  EXPECT_EQ(said.find("audit.not_reopened", told + 20), std::string::npos) << "once is enough";
+  EXPECT_NE(said.find("open the new one"), std::string::npos) << said;
+}
+
+// The line is longer than what the pipe takes, so that it is half written when the file changes.
+TEST_F(AuditFileTest, ALineIsNotDividedBetweenTwoFiles) {
+  const auto file = OpenPipe({});
+  const UniqueFd reader(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const std::string line = std::string(1 << 20, 'x') + "\n";
+  file->Append(line);
+  EXPECT_TRUE(WaitFor([&] {
+    int waiting = 0;
+    return ::ioctl(reader.get(), FIONREAD, &waiting) == 0 && waiting > 0;
+  }));
+  std::filesystem::rename(path_, rotated_);
+  EXPECT_TRUE(
+      WaitFor([&] { return std::filesystem::exists(path_) && Text(path_).ends_with('\n'); }));
+  EXPECT_EQ(Text(path_).size(), line.size());
 }
 
 TEST_F(AuditFileTest, WhatCannotBeWrittenIsRefusedAtTheStart) {
