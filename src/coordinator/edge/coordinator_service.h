@@ -37,8 +37,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
                          LinkProber* prober, Catalog* catalog, StripeSources sources,
                          Journal* journal, LimitBook* limits, BlockChecker* checker,
-                         const DefaultLimits& defaults, const Transports& transports,
-                         AddressRule addresses, std::string data_directory)
+                         HelperGateway* helpers, const DefaultLimits& defaults,
+                         const Transports& transports, AddressRule addresses,
+                         std::string data_directory)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
@@ -47,6 +48,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         journal_(journal),
         limits_(limits),
         checker_(checker),
+        helpers_(helpers),
         defaults_(defaults),
         transports_(transports),
         addresses_(std::move(addresses)),
@@ -99,6 +101,14 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                          v1::GetLimitsResponse* response) override;
   grpc::Status SetLimits(grpc::ServerContext*, const v1::SetLimitsRequest* request,
                          v1::SetLimitsResponse* response) override;
+  // In catalog_service.cc.
+  grpc::Status CheckBlocks(grpc::ServerContext*, const v1::CheckBlocksRequest* request,
+                           v1::CheckBlocksResponse* response) override;
+  grpc::Status RemoveStripes(grpc::ServerContext* context, const v1::RemoveStripesRequest* request,
+                             v1::RemoveStripesResponse* response) override;
+  // In dry_run_service.cc.
+  grpc::Status DryRun(grpc::ServerContext*, const v1::DryRunRequest* request,
+                      v1::DryRunResponse* response) override;
   // In marks_service.cc.
   grpc::Status ListCorruptBlocks(grpc::ServerContext*, const v1::ListCorruptBlocksRequest* request,
                                  v1::ListCorruptBlocksResponse* response) override;
@@ -122,6 +132,13 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // Of a node that belongs to a storage system; nothing otherwise.
   void SystemNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
 
+  // In catalog_service.cc. What a request asks for, checked.
+  absl::StatusOr<std::vector<Stripe>> StripesToPut(const v1::PutStripesRequest& request);
+  static absl::StatusOr<std::vector<std::string>> StripesToRemove(
+      const v1::RemoveStripesRequest& request);
+  // FAILED_PRECONDITION: a repair or a recovery uses one of them.
+  absl::Status CheckMayRemove(const std::vector<std::string>& stripes);
+
   // In marks_service.cc.
   void MarksToProto(google::protobuf::RepeatedPtrField<v1::CorruptBlock>* protos);
 
@@ -138,6 +155,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   Journal* const journal_;
   LimitBook* const limits_;
   BlockChecker* const checker_;
+  HelperGateway* const helpers_;
   const DefaultLimits defaults_;
   const Transports transports_;
   const AddressRule addresses_;

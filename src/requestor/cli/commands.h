@@ -15,7 +15,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "net/tls/tls_files.h"
+#include "requestor/catalog/block_verification.h"
+#include "requestor/catalog/catalog_client.h"
 #include "requestor/cli/progress.h"
+#include "requestor/cli/table.h"
 #include "requestor/client/coordinator_api.h"
 #include "requestor/client/requestor.h"
 
@@ -73,6 +76,10 @@ inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6;
 inline double BytesPerSecond(double mbit) { return mbit * 1e6 / 8; }
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
+absl::StatusOr<std::unique_ptr<CatalogApi>> ConnectCatalog(const CommonArguments& common);
+
+// Blocks that are not as they should be, as a table.
+Table WrongBlocks(const std::vector<BlockCheck>& wrong);
 
 absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments);
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments);
@@ -129,6 +136,26 @@ absl::Status RunCatalogLoad(const CommonArguments& common,
 absl::Status RunCatalogList(const CommonArguments& common, const std::string& after,
                             uint32_t limit);
 absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& block_id);
+// Writes all stripes as lines of JSON (catalog_lines.h) to a file, which appears whole or not at
+// all; "-": standard output.
+absl::Status RunCatalogExport(const CommonArguments& common, const std::string& file);
+
+struct CatalogImportArguments {
+  std::string file;
+  bool dry_run = false;
+};
+// Adds the stripes of such lines, or replaces those whose id is known, a thousand in a transaction.
+// It reads the file twice: a line that is wrong is found before the first stripe is put.
+absl::Status RunCatalogImport(const CommonArguments& common,
+                              const CatalogImportArguments& arguments);
+
+absl::Status RunCatalogRemove(const CommonArguments& common,
+                              const std::vector<std::string>& stripes);
+
+// Asks helpers for each block of the catalog. DATA_LOSS: some are not as they should be.
+// UNAVAILABLE: of some nobody knows.
+absl::Status RunCatalogCheck(const CommonArguments& common);
+
 absl::Status RunStatus(const CommonArguments& common);
 
 absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arguments);

@@ -71,7 +71,7 @@ class CommandLine {
     AddRecoverNodeCommand();
     AddRecoveryCommands();
     AddLimitsCommands();
-    AddCatalogCommands();
+    AddClusterCommands();
     AddUpkeepCommands(&app_, &common_, &command_);
     AddFileCommands();
     app_.footer("`ecpipe COMMAND --help` describes a command. Sizes: 65536, 64KiB, 8MiB, 1GiB.\n" +
@@ -373,28 +373,7 @@ class CommandLine {
     AddExample(reset, "ecpipe limits reset --node node-1,node-2");
   }
 
-  void AddCatalogCommands() {
-    CLI::App* catalog = app_.add_subcommand("catalog", "Load and show the catalog of stripes");
-    catalog->require_subcommand(1);
-    CLI::App* load = Add(catalog, "load", "Add the stripes of manifests",
-                         [this] { return RunCatalogLoad(common_, manifests_); });
-    load->add_option("MANIFEST", manifests_, "Manifest files, as `ecpipe encode` writes them")
-        ->type_name("FILE")
-        ->required();
-    AddExample(load, "ecpipe catalog load blocks/f.manifest.json");
-    CLI::App* list = Add(catalog, "list", "List stripes in the order of their ids",
-                         [this] { return RunCatalogList(common_, list_after_, list_limit_); });
-    list->add_option("--after", list_after_, "Begin after the stripe with this id")
-        ->type_name("ID");
-    list->add_option("--limit", list_limit_, "List at most so many stripes")
-        ->type_name("COUNT")
-        ->check(CLI::Range(1, 1000))
-        ->capture_default_str();
-    CLI::App* locate = Add(catalog, "locate",
-                           "Show the stripe of a block, and the node of each\n"
-                           "of its blocks",
-                           [this] { return RunCatalogLocate(common_, located_block_); });
-    locate->add_option("BLOCK", located_block_, "Id of the block")->type_name("ID")->required();
+  void AddClusterCommands() {
     CLI::App* probe = Add(&app_, "probe", "Measure the speed of the links between nodes",
                           [this] { return RunProbe(common_, probe_); });
     AddNodes(probe, "--nodes", &probe_.nodes,
@@ -473,15 +452,11 @@ class CommandLine {
   CommonArguments common_;
   ReadArguments read_{.target = {}, .output = "-"};
   RepairArguments repair_;
-  std::string located_block_;
   ProbeArguments probe_;
   LimitsArguments limits_;
   RecoverNodeArguments recovery_;
   uint64_t recovery_id_ = 0;
   PlanFormat plan_format_ = PlanFormat::kText;
-  std::vector<std::string> manifests_;
-  std::string list_after_;
-  uint32_t list_limit_ = 100;
   EncodeArguments encode_;
   std::string manifest_;
   std::string blocks_;

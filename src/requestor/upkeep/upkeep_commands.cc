@@ -62,6 +62,61 @@ class Adder {
     add("clear", "Say that the block is sound, without a check", RunClearCorrupt);
   }
 
+  void AddCatalog() {
+    CLI::App* catalog =
+        app_->add_subcommand("catalog", "Load, show, check, copy and thin the catalog of stripes");
+    catalog->require_subcommand(1);
+    const auto [load, loaded] = Add<std::vector<std::string>>(
+        catalog, "load", "Add the stripes of manifests", RunCatalogLoad);
+    load->add_option("MANIFEST", *loaded, "Manifest files, as `ecpipe encode` writes them")
+        ->type_name("FILE")
+        ->required();
+    const auto [list, page] = Add<Page>(catalog, "list", "List stripes in the order of their ids",
+                                        [](const CommonArguments& common, const Page& from) {
+                                          return RunCatalogList(common, from.after, from.limit);
+                                        });
+    list->add_option("--after", page->after, "Begin after the stripe with this id")
+        ->type_name("ID");
+    list->add_option("--limit", page->limit, "List at most so many stripes")
+        ->type_name("COUNT")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    const auto [locate, located] =
+        Add<std::string>(catalog, "locate",
+                         "Show the stripe of a block, and the node of each\n"
+                         "of its blocks",
+                         RunCatalogLocate);
+    locate->add_option("BLOCK", *located, "Id of the block")->type_name("ID")->required();
+    AddCatalogLife(catalog);
+  }
+
+  void AddCatalogLife(CLI::App* catalog) {
+    const auto [out, exported] = Add<std::string>(
+        catalog, "export", "Write all stripes to a file, a line of JSON each", RunCatalogExport);
+    out->add_option("FILE", *exported, "File to write, or - for standard output")
+        ->type_name("PATH")
+        ->required();
+    const auto [in, imported] =
+        Add<CatalogImportArguments>(catalog, "import",
+                                    "Add the stripes of such a file, or replace those\n"
+                                    "whose ids are known",
+                                    RunCatalogImport);
+    in->add_option("FILE", imported->file, "File to read, no pipe: it is read twice")
+        ->type_name("PATH")
+        ->required();
+    in->add_flag("--dry-run", imported->dry_run, "Say what would be done, and do nothing");
+    Add(catalog, "check",
+        "Ask helpers for each block of the catalog. Ends\n"
+        "with 1 if some are missing or have another length",
+        RunCatalogCheck);
+    const auto [remove, removed] =
+        Add<std::vector<std::string>>(catalog, "remove",
+                                      "Remove stripes; their blocks stay on their nodes,\n"
+                                      "and nobody repairs them any more",
+                                      RunCatalogRemove);
+    remove->add_option("STRIPE", *removed, "Ids of the stripes")->type_name("ID")->required();
+  }
+
   void AddBackup() {
     const auto [backup, arguments] =
         Add<BackupArguments>(app_, "backup",
@@ -108,6 +163,11 @@ class Adder {
   }
 
  private:
+  struct Page {
+    std::string after;
+    uint32_t limit = 100;
+  };
+
   static void AddSort(CLI::App* app, const std::vector<std::string>& keys,
                       const std::string& otherwise, SortOrder* order) {
     std::string help = "Sort by this column, numbers from the largest on:\n";
@@ -134,6 +194,7 @@ void AddUpkeepCommands(CLI::App* app, const CommonArguments* common,
                        std::function<absl::Status()>* command) {
   Adder adder(app, common, command);
   adder.AddBackup();
+  adder.AddCatalog();
   adder.AddCorrupt();
   adder.AddLists();
   adder.AddWatch();
