@@ -60,6 +60,7 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "Backup", operators},
         {coordinator_service + "CheckBlocks", operators},
         {coordinator_service + "RemoveStripes", operators},
+        {coordinator_service + "ForgetNode", operators},
         {coordinator_service + "DryRun", operators},
         {helper_service + "CheckBlock", coordinator},
         {helper_service + "StartPart", coordinator},

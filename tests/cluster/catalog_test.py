@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The life of the catalog: checked against what helpers have, copied and thinned."""
+"""The life of the catalog: checked against what helpers have, copied, thinned; and nodes that
+are forgotten."""
 
 from __future__ import annotations
 
@@ -152,6 +153,37 @@ class InUse(CatalogCase):
         self.cluster.cli("recovery", "cancel", "1")
         self.cluster.cli("catalog", "remove", stripe)
         self.assertEqual(self.stripes(), [])
+
+
+class Forget(CatalogCase):
+    nodes = 8
+
+    def test_a_node_that_is_gone(self) -> None:
+        node = self.block(0, 1)["node"]
+        lost = self.blocks_on(node)
+        self.assertIn("--force", self.fails(NO_SURVIVORS, "nodes", "forget", node))
+        self.fails(NOT_FOUND, "nodes", "forget", "nobody")
+        self.kill(node)
+        self.assertIn(f"{len(lost)} blocks, ", self.fails(NO_SURVIVORS, "nodes", "forget", node))
+        self.cluster.cli("recover-node", node, "--detach", "--delay", "1000")
+        self.assertIn("being recovered",
+                      self.fails(NO_SURVIVORS, "nodes", "forget", node, "--force"))
+        self.cluster.cli("recovery", "cancel", "1")
+        self.assertIn(node, self.cluster.node_status())
+        self.cluster.cli("recover-node", node, "--delay", "0")
+        # It has nothing left: it may be forgotten, and with that its limits.
+        self.cluster.cli("limits", "set", "--node", node, "--max-sessions", "3")
+        self.cluster.cli("nodes", "forget", node)
+        self.assertNotIn(node, self.cluster.node_status())
+        self.assertNotIn(node, [each["node"] for each in self.cluster.cli_json("limits")["nodes"]])
+        self.fails(NOT_FOUND, "nodes", "forget", node)
+        # A node that lives comes back by itself.
+        other = self.block(0, 2)["node"]
+        self.cluster.cli("nodes", "forget", other, "--force")
+        wait_until(lambda: self.cluster.node_status().get(other, {}).get("state") == "live", HANG,
+                   "the node to register again")
+        self.cluster.helpers[node].restart()
+        self.cluster.wait_live(self.cluster.node_ids)
 
 
 if __name__ == "__main__":

@@ -216,6 +216,13 @@ const NodeRecord* NodeTable::Find(const std::string& node_id) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
+void NodeTable::Forget(const std::string& node_id) {
+  const auto found = nodes_.find(node_id);
+  if (found == nodes_.end()) return;
+  Unindex(found->second);
+  nodes_.erase(found);
+}
+
 void NodeTable::ForgetDead(TimePoint now) {
   std::erase_if(nodes_, [&](const auto& entry) {
     const bool dead = Dead(entry.second, now);

@@ -99,6 +99,9 @@ class NodeTable {
   absl::Status Heartbeat(const std::string& node_id, uint64_t incarnation, const NodeReport& report,
                          TimePoint now);
 
+  // Forgets the node; nothing happens if it is not known. A helper that lives registers again.
+  void Forget(const std::string& node_id);
+
   // The node has called otherwise: a sign of life as good as a heartbeat, which may be late on a
   // busy machine. Nothing happens to a node that is unknown, or dead: it has to register.
   void Heard(const std::string& node_id, TimePoint now);

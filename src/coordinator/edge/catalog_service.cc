@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// CoordinatorService: the catalog.
+// CoordinatorService: the catalog, and nodes that are gone for good.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+#include "base/bytes/size_text.h"
 #include "base/bytes/utf8_text.h"
 #include "base/process/log.h"
 #include "base/status.h"
@@ -21,8 +24,11 @@ namespace {
 
 constexpr int kMaxStripesInPut = 10'000;
 constexpr uint32_t kMaxStripesInList = 1000;
+constexpr int kStripesInPage = 1000;  // each has a block of the node, some have several
 // Of a list of stripes: a client takes 64 MiB at most. The next call goes on after the last one.
 constexpr size_t kMaxListedBytes = 16 << 20;
+// What is counted of a node: a person waits, and more than this is "more than".
+constexpr uint64_t kMostCounted = 1'000'000;
 // A helper answers within a second, for as many blocks as it has looked for by then.
 constexpr Duration kFindPatience = std::chrono::seconds(3);
 
@@ -207,6 +213,63 @@ grpc::Status CoordinatorServiceImpl::RemoveStripes(grpc::ServerContext* context,
       {{"caller", CallerText(CallerOf(context))},
        {"stripes", std::to_string(removed->size())},
        {"first", removed->empty() ? "" : removed->front().stripe_id}});
+  return grpc::Status::OK;
+}
+
+absl::StatusOr<std::string> CoordinatorServiceImpl::BlocksOn(const std::string& node) {
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;
+  std::string page;
+  do {
+    ECPIPE_ASSIGN_OR_RETURN(const NodeBlockPage listed,
+                            catalog_->ListNode(node, page, kStripesInPage));
+    for (const NodeBlock& block : listed.blocks) {
+      ++blocks;
+      if (block.stripe.ok()) bytes += block.stripe->block_bytes;
+    }
+    page = listed.next;
+  } while (!page.empty() && blocks < kMostCounted);
+  return absl::StrFormat("%s%d blocks, %s", page.empty() ? "" : "more than ", blocks,
+                         FormatSize(bytes));
+}
+
+absl::Status CoordinatorServiceImpl::CheckMayForget(const v1::ForgetNodeRequest& request) {
+  const std::string& node = request.node_id();
+  const std::optional<NodeView> known = repairs_->nodes().Find(node);
+  if (!known && !limits_->limits().nodes.contains(node)) {
+    return absl::NotFoundError("node " + node + " is not known");
+  }
+  for (const RecoveryManager::Overview& recovery : recoveries_->Overviews()) {
+    if (recovery.node != node || Ended(recovery.state)) continue;
+    return absl::FailedPreconditionError("node " + node +
+                                         " is being recovered; wait for the end of that, or end "
+                                         "it with `ecpipe recovery cancel`");
+  }
+  if (request.force()) return absl::OkStatus();
+  if (known && known->state != NodeState::kDead) {
+    return absl::FailedPreconditionError("node " + node + " is " + NodeStateName(known->state) +
+                                         "; stop its helper first, or use --force");
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const NodeBlockPage page, catalog_->ListNode(node, "", 1));
+  if (page.blocks.empty()) return absl::OkStatus();
+  ECPIPE_ASSIGN_OR_RETURN(const std::string blocks, BlocksOn(node));
+  return absl::FailedPreconditionError("by the catalog node " + node + " alone has " + blocks +
+                                       ", such as " + page.blocks.front().block_id +
+                                       "; rebuild them with `ecpipe recover-node " + node +
+                                       "` first, or use --force");
+}
+
+grpc::Status CoordinatorServiceImpl::ForgetNode(grpc::ServerContext* context,
+                                                const v1::ForgetNodeRequest* request,
+                                                v1::ForgetNodeResponse*) {
+  if (absl::Status may = CheckMayForget(*request); !may.ok()) return ToGrpc(may);
+  const std::string& node = request->node_id();
+  if (limits_->limits().nodes.contains(node)) {
+    if (absl::Status reset = limits_->Set(node, LimitsOfNode{}); !reset.ok()) return ToGrpc(reset);
+  }
+  repairs_->nodes().Forget(node);
+  Log(LogLevel::kWarning, "node.forgotten",
+      {{"node", node}, {"caller", CallerText(CallerOf(context))}});
   return grpc::Status::OK;
 }
 

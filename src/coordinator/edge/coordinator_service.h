@@ -106,6 +106,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                            v1::CheckBlocksResponse* response) override;
   grpc::Status RemoveStripes(grpc::ServerContext* context, const v1::RemoveStripesRequest* request,
                              v1::RemoveStripesResponse* response) override;
+  grpc::Status ForgetNode(grpc::ServerContext* context, const v1::ForgetNodeRequest* request,
+                          v1::ForgetNodeResponse* response) override;
   // In dry_run_service.cc.
   grpc::Status DryRun(grpc::ServerContext*, const v1::DryRunRequest* request,
                       v1::DryRunResponse* response) override;
@@ -138,6 +140,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
       const v1::RemoveStripesRequest& request);
   // FAILED_PRECONDITION: a repair or a recovery uses one of them.
   absl::Status CheckMayRemove(const std::vector<std::string>& stripes);
+  // How many blocks the catalog has on a node, in words.
+  absl::StatusOr<std::string> BlocksOn(const std::string& node);
+  absl::Status CheckMayForget(const v1::ForgetNodeRequest& request);
 
   // In marks_service.cc.
   void MarksToProto(google::protobuf::RepeatedPtrField<v1::CorruptBlock>* protos);

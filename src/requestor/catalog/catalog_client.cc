@@ -83,12 +83,24 @@ class CatalogClient : public CatalogApi {
     return Call(&Stub::RemoveStripes, RemovalOf(stripe_ids), &response);
   }
 
+  absl::Status ForgetNode(const std::string& node, bool force) override {
+    v1::ForgetNodeResponse response;
+    return Call(&Stub::ForgetNode, ForgettingOf(node, force), &response);
+  }
+
  private:
   using Stub = v1::CoordinatorService::Stub;
 
   static v1::RemoveStripesRequest RemovalOf(const std::vector<std::string>& stripe_ids) {
     v1::RemoveStripesRequest request;
     for (const std::string& stripe_id : stripe_ids) request.add_stripe_id(stripe_id);
+    return request;
+  }
+
+  static v1::ForgetNodeRequest ForgettingOf(const std::string& node, bool force) {
+    v1::ForgetNodeRequest request;
+    request.set_node_id(node);
+    request.set_force(force);
     return request;
   }
 

@@ -62,6 +62,8 @@ class CatalogApi {
   // transaction takes a thousand: what those before would have done is not counted in.
   virtual absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>& stripes) = 0;
   virtual absl::Status RemoveStripes(const std::vector<std::string>& stripe_ids) = 0;
+  // `force`: also a node that lives, or on which there are blocks.
+  virtual absl::Status ForgetNode(const std::string& node, bool force) = 0;
 };
 
 }  // namespace ecpipe

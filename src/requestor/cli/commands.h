@@ -156,6 +156,12 @@ absl::Status RunCatalogRemove(const CommonArguments& common,
 // UNAVAILABLE: of some nobody knows.
 absl::Status RunCatalogCheck(const CommonArguments& common);
 
+struct ForgetNodeArguments {
+  std::string node;
+  bool force = false;
+};
+absl::Status RunForgetNode(const CommonArguments& common, const ForgetNodeArguments& arguments);
+
 absl::Status RunStatus(const CommonArguments& common);
 
 absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arguments);

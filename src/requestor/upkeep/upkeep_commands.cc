@@ -36,7 +36,8 @@ class Adder {
                                        Run run) {
     CLI::App* const added = parent->add_subcommand(name, help);
     const auto arguments = std::make_shared<Arguments>();
-    added->callback([common = common_, command = command_, arguments, run] {
+    added->callback([common = common_, command = command_, arguments, run, added] {
+      if (!added->get_subcommands().empty()) return;  // that one is asked for
       *command = [common, arguments, run] { return run(*common, *arguments); };
     });
     return {added, arguments.get()};
@@ -136,6 +137,16 @@ class Adder {
                        "their helpers send and receive now",
                        RunNodes);
     AddSort(nodes, NodeSortKeys(), "node", node_order);
+    nodes->require_subcommand(0, 1);
+    const auto [forget, forgotten] =
+        Add<ForgetNodeArguments>(nodes, "forget",
+                                 "Forget a node that will not come back, and its\n"
+                                 "limits",
+                                 RunForgetNode);
+    forget->add_option("NODE", forgotten->node, "Id of the node")->type_name("ID")->required();
+    forget->add_flag("--force", forgotten->force,
+                     "Also if it lives (its helper registers again), or\n"
+                     "if the catalog has blocks on it");
     const auto [repairs, arguments] =
         Add<RepairsArguments>(app_, "repairs",
                               "List repairs: those that run, then the latest\n"

@@ -35,6 +35,7 @@ class FewAtATime : public CatalogApi {
 
   absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override { return None(); }
   absl::Status RemoveStripes(const std::vector<std::string>&) override { return None(); }
+  absl::Status ForgetNode(const std::string&, bool) override { return None(); }
 
   size_t per_call = kMaxBlocksInCheck;
   std::map<std::string, BlockVerdict> verdicts;
