@@ -58,6 +58,7 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "ClearCorruptBlock", operators},
         {coordinator_service + "CheckCorruptBlock", operators},
         {coordinator_service + "Backup", operators},
+        {coordinator_service + "ListNodeBlocks", operators},
         {coordinator_service + "CheckBlocks", operators},
         {coordinator_service + "RemoveStripes", operators},
         {coordinator_service + "ForgetNode", operators},

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The life of the catalog: checked against what helpers have, copied, thinned; and nodes that
-are forgotten."""
+"""The life of the catalog: checked against what helpers have, copied, thinned; nodes that are
+forgotten; and recoveries that say what was verified."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import case
@@ -184,6 +185,42 @@ class Forget(CatalogCase):
                    "the node to register again")
         self.cluster.helpers[node].restart()
         self.cluster.wait_live(self.cluster.node_ids)
+
+
+class Recover(CatalogCase):
+    nodes = 8
+
+    def test_a_recovery_says_what_was_verified(self) -> None:
+        node = self.block(0, 1)["node"]
+        lost = self.blocks_on(node)
+        self.kill(node)
+        for block in lost:
+            self.cluster.block_path(node, block["block_id"]).unlink()
+        report = self.cluster.cli_json("recover-node", node, "--delay", "0")
+        self.assertEqual((report["state"], report["verified_blocks"], report["not_verified"]),
+                         ("done", len(lost), []))
+        said = self.cluster.cli("recover-node", node, "--delay", "0").stdout
+        self.assertIn("0 of 0 blocks verified", said)
+        self.cluster.helpers[node].restart()
+
+    def test_what_is_not_rebuilt_is_not_verified(self) -> None:
+        node = self.block(0, 2)["node"]
+        self.kill(node)
+        process = subprocess.Popen(
+            self.cluster.command("-q", "recover-node", node, "--delay", "1000"),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+
+        def running() -> list[str]:
+            return [str(each["recovery_id"]) for each in self.cluster.cli_json("recovery", "list")
+                    if each["state"] == "running"]
+        wait_until(lambda: len(running()) == 1, HANG, "the recovery to begin")
+        self.cluster.cli("recovery", "cancel", running()[0])
+        output, said = process.communicate(timeout=HANG)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn(f"0 of {len(self.blocks_on(node))} blocks verified", output)
+        self.assertIn("cancelled", said)
+        self.cluster.helpers[node].restart()
 
 
 if __name__ == "__main__":

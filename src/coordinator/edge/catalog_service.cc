@@ -139,6 +139,17 @@ grpc::Status CoordinatorServiceImpl::LocateBlock(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
+grpc::Status CoordinatorServiceImpl::ListNodeBlocks(grpc::ServerContext*,
+                                                    const v1::ListNodeBlocksRequest* request,
+                                                    v1::ListNodeBlocksResponse* response) {
+  const absl::StatusOr<NodeBlockPage> page =
+      catalog_->ListNode(request->node_id(), request->page(), kStripesInPage);
+  if (!page.ok()) return ToGrpc(page.status());
+  for (const NodeBlock& block : page->blocks) response->add_block_ids(block.block_id);
+  response->set_next(page->next);
+  return grpc::Status::OK;
+}
+
 grpc::Status CoordinatorServiceImpl::CheckBlocks(grpc::ServerContext*,
                                                  const v1::CheckBlocksRequest* request,
                                                  v1::CheckBlocksResponse* response) {

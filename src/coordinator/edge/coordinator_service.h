@@ -102,6 +102,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   grpc::Status SetLimits(grpc::ServerContext*, const v1::SetLimitsRequest* request,
                          v1::SetLimitsResponse* response) override;
   // In catalog_service.cc.
+  grpc::Status ListNodeBlocks(grpc::ServerContext*, const v1::ListNodeBlocksRequest* request,
+                              v1::ListNodeBlocksResponse* response) override;
   grpc::Status CheckBlocks(grpc::ServerContext*, const v1::CheckBlocksRequest* request,
                            v1::CheckBlocksResponse* response) override;
   grpc::Status RemoveStripes(grpc::ServerContext* context, const v1::RemoveStripesRequest* request,

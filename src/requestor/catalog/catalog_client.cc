@@ -13,6 +13,8 @@
 namespace ecpipe {
 namespace {
 
+// More than any node here has: a coordinator that goes on and on is not listened to.
+constexpr size_t kMaxNodeBlocks = 50'000'000;
 // Of a call; the coordinator takes 4 MiB and 10,000 stripes.
 constexpr size_t kTryBytes = 2 << 20;
 constexpr int kStripesInTry = 1000;
@@ -43,6 +45,22 @@ class CatalogClient : public CatalogApi {
         timeout_(timeout),
         stub_(v1::CoordinatorService::NewStub(
             MakeChannel(address_, RpcSecurity(tls), Role::kCoordinator))) {}
+
+  absl::StatusOr<std::vector<std::string>> NodeBlocks(const std::string& node) override {
+    std::vector<std::string> blocks;
+    v1::ListNodeBlocksRequest request;
+    request.set_node_id(node);
+    while (true) {
+      v1::ListNodeBlocksResponse response;
+      ECPIPE_RETURN_IF_ERROR(Call(&Stub::ListNodeBlocks, request, &response));
+      blocks.insert(blocks.end(), response.block_ids().begin(), response.block_ids().end());
+      if (response.next().empty()) return blocks;
+      if (response.next() == request.page() || blocks.size() > kMaxNodeBlocks) {
+        return absl::InternalError("the coordinator's list of the node's blocks does not end");
+      }
+      request.set_page(response.next());
+    }
+  }
 
   absl::StatusOr<std::vector<BlockCheck>> CheckBlocks(
       const std::vector<std::string>& block_ids) override {

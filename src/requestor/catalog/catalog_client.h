@@ -55,6 +55,8 @@ class CatalogApi {
       const std::string& coordinator, Duration timeout, const std::shared_ptr<TlsContext>& tls);
   virtual ~CatalogApi() = default;
 
+  // The ids of all blocks that the catalog has on a node.
+  virtual absl::StatusOr<std::vector<std::string>> NodeBlocks(const std::string& node) = 0;
   // Asks helpers for at most kMaxBlocksInCheck blocks. One answer for each, in order.
   virtual absl::StatusOr<std::vector<BlockCheck>> CheckBlocks(
       const std::vector<std::string>& block_ids) = 0;

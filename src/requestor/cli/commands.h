@@ -99,7 +99,8 @@ struct RecoverNodeArguments {
 // returns false.
 absl::StatusOr<bool> ShowIfSystemNode(const CommonArguments& common,
                                       const RecoverNodeArguments& arguments);
-// Follows the recovery to its end unless `detach` is set. For a node of a storage system it calls
+// Follows the recovery to its end unless `detach` is set, and has helpers asked for each block:
+// DATA_LOSS unless all are there. For a node of a storage system it calls
 // ShowIfSystemNode.
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments);
 absl::Status RunRecoveries(const CommonArguments& common);

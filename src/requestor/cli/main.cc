@@ -267,10 +267,11 @@ class CommandLine {
 
   void AddRecoverNodeCommand() {
     CLI::App* recover = Add(&app_, "recover-node",
-                            "Rebuild all blocks of a lost node on other nodes.\n"
-                            "The coordinator goes on if this command is\n"
-                            "stopped. For a node of HDFS or QFS: show how many\n"
-                            "of its blocks that system has rebuilt",
+                            "Rebuild all blocks of a lost node on other nodes,\n"
+                            "and verify that they are there. The coordinator\n"
+                            "goes on if this command is stopped. For a node of\n"
+                            "HDFS or QFS: show how many of its blocks that\n"
+                            "system has rebuilt",
                             [this] { return RunRecoverNode(common_, recovery_); });
     recover->add_option("NODE", recovery_.request.node, "Id of the node whose blocks are lost")
         ->type_name("ID")

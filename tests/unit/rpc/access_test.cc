@@ -46,7 +46,7 @@ TEST(Access, HelpersReportAndNothingElse) {
   }
   for (const char* call :
        {"BeginRecovery", "ChangeRecovery", "GetNodeLoss", "PutStripes", "ProbeLinks", "GetLimits",
-        "SetLimits", "CheckBlocks", "RemoveStripes", "ForgetNode", "DryRun"}) {
+        "SetLimits", "ListNodeBlocks", "CheckBlocks", "RemoveStripes", "ForgetNode", "DryRun"}) {
     EXPECT_EQ(Coordinator(call), "o") << call;
   }
 }

@@ -33,6 +33,9 @@ class FewAtATime : public CatalogApi {
     return checks;
   }
 
+  absl::StatusOr<std::vector<std::string>> NodeBlocks(const std::string&) override {
+    return None();
+  }
   absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override { return None(); }
   absl::Status RemoveStripes(const std::vector<std::string>&) override { return None(); }
   absl::Status ForgetNode(const std::string&, bool) override { return None(); }
