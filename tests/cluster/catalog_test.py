@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The life of the catalog: checked against what helpers have, copied, thinned; nodes that are
-forgotten; and recoveries that say what was verified."""
+forgotten; recoveries that say what was verified; and dry runs, which change nothing."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ class CatalogCase(ClusterCase):
         def found() -> bool:
             return {each["block_id"]: each["verdict"] for each in self.check()["wrong"]} == wrong
         wait_until(found, HANG, f"the check to find {wrong}")
+
+    def effects(self, *arguments: str) -> str:
+        return "\n".join(self.cluster.cli_json(*arguments, "--dry-run")["effects"])
 
     def blocks_on(self, node: str) -> list[dict[str, str]]:
         return [block for stripe in self.manifest["stripes"] for block in stripe["blocks"]
@@ -220,6 +223,61 @@ class Recover(CatalogCase):
         self.assertNotEqual(process.returncode, 0)
         self.assertIn(f"0 of {len(self.blocks_on(node))} blocks verified", output)
         self.assertIn("cancelled", said)
+        self.cluster.helpers[node].restart()
+
+
+class DryRuns(CatalogCase):
+    def test_catalog(self) -> None:
+        lines = self.work / "catalog.jsonl"
+        self.cluster.cli("catalog", "export", lines)
+        names = [stripe["stripe_id"] for stripe in self.stripes()]
+        self.assertIn("leave 2 as they are", self.effects("catalog", "import", str(lines)))
+        self.assertIn("would remove 2 stripes with 12 blocks",
+                      self.effects("catalog", "remove", *names))
+        self.assertEqual(len(self.stripes()), 2, "a dry run removes nothing")
+        self.fails(NOT_FOUND, "catalog", "remove", "nowhere", "--dry-run")
+        changed = json.loads(lines.read_text().splitlines()[0])
+        changed["blocks"][0]["node"] = "elsewhere"
+        lines.write_text(json.dumps(changed) + "\n")
+        self.assertIn("add 0 stripes, replace 1", self.effects("catalog", "import", str(lines)))
+        self.cluster.cli("catalog", "remove", *names)
+        self.assertIn("would add 1 stripes", self.effects("catalog", "import", str(lines)))
+        self.assertIn("would add 2 stripes",
+                      self.effects("catalog", "load", str(self.manifest_path)))
+        self.assertEqual(self.stripes(), [], "a dry run adds nothing")
+        self.cluster.cli("catalog", "load", self.manifest_path)
+
+    def test_limits_and_repairs(self) -> None:
+        before = self.cluster.cli_json("limits")
+        self.assertIn("no limit becomes 100.0 Mb/s",
+                      self.effects("limits", "set", "--cluster", "--repair-mbit", "100"))
+        node = self.cluster.node_ids[0]
+        self.assertIn("as configured becomes 7",
+                      self.effects("limits", "set", "--node", node, "--max-sessions", "7"))
+        self.fails(USAGE, "limits", "set", "--cluster", "--repair-mbit", "0.5", "--dry-run")
+        self.assertEqual(self.cluster.cli_json("limits")["cluster"], before["cluster"])
+        self.fails(NOT_FOUND, "corrupt", "clear", self.block(0, 0)["block_id"], "--dry-run")
+        output = self.work / "dry"
+        self.assertIn("rp", self.cluster.cli("repair", self.block(0, 0)["block_id"], "-o", output,
+                                             "--scheme", "rp", "--dry-run").stdout)
+        self.assertFalse(output.exists())
+
+    def test_nodes(self) -> None:
+        node = self.block(0, 1)["node"]
+        self.fails(NO_SURVIVORS, "recover-node", node, "--dry-run")
+        self.fails(NO_SURVIVORS, "nodes", "forget", node, "--dry-run")
+        self.kill(node)
+        would = self.effects("recover-node", node, "--delay", "0")
+        self.assertIn(f"of {len(self.blocks_on(node))} blocks", would)
+        self.assertIn("at once", would)
+        self.assertEqual(self.cluster.cli_json("recovery", "list"), [], "it has not begun")
+        self.assertIn("would forget", self.effects("nodes", "forget", node, "--force"))
+        self.assertIn(node, self.cluster.node_status())
+        self.fails(NOT_FOUND, "recovery", "cancel", "77", "--dry-run")
+        self.cluster.cli("recover-node", node, "--detach", "--delay", "1000")
+        self.assertIn("would cancel recovery 1", self.effects("recovery", "cancel", "1"))
+        self.assertEqual(self.cluster.cli_json("recovery", "show", "1")["state"], "running")
+        self.cluster.cli("recovery", "cancel", "1")
         self.cluster.helpers[node].restart()
 
 

@@ -136,6 +136,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // Of a node that belongs to a storage system; nothing otherwise.
   void SystemNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
 
+  // In recovery_service.cc.
+  absl::StatusOr<RecoveryRequest> RecoveryRequestOf(const v1::BeginRecoveryRequest& request) const;
+  static IfLive IfLiveOf(const v1::BeginRecoveryRequest& request);
+
   // In catalog_service.cc. What a request asks for, checked.
   absl::StatusOr<std::vector<Stripe>> StripesToPut(const v1::PutStripesRequest& request);
   static absl::StatusOr<std::vector<std::string>> StripesToRemove(
@@ -146,11 +150,23 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   absl::StatusOr<std::string> BlocksOn(const std::string& node);
   absl::Status CheckMayForget(const v1::ForgetNodeRequest& request);
 
+  // In dry_run_service.cc. Sentences for people, or the error of the call.
+  using Effects = absl::StatusOr<std::vector<std::string>>;
+  Effects WouldRecover(const v1::BeginRecoveryRequest& request);
+  Effects WouldChange(const v1::ChangeRecoveryRequest& request);
+  Effects WouldSetLimits(const v1::SetLimitsRequest& request);
+  Effects WouldClear(const v1::ClearCorruptBlockRequest& request);
+  Effects WouldRemove(const v1::RemoveStripesRequest& request);
+  Effects WouldForget(const v1::ForgetNodeRequest& request);
+
   // In marks_service.cc.
   void MarksToProto(google::protobuf::RepeatedPtrField<v1::CorruptBlock>* protos);
 
   // In limits_service.cc.
   v1::HelperLimits LimitsFor(const std::string& node);
+  // The limits that the request leads to.
+  absl::StatusOr<LimitsOfCluster> ClusterLimitsAfter(const v1::SetLimitsRequest& request);
+  absl::StatusOr<LimitsOfNode> NodeLimitsAfter(const v1::SetLimitsRequest& request);
   absl::Status SetClusterLimits(const v1::SetLimitsRequest& request);
   absl::Status SetNodeLimits(const v1::SetLimitsRequest& request);
 

@@ -7,6 +7,7 @@
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 #include "net/tcp_socket.h"
 #include "rpc/channel.h"
+#include "rpc/convert/recovery_proto.h"
 #include "rpc/convert/stripe_proto.h"
 #include "rpc/rpc_status.h"
 
@@ -106,6 +107,57 @@ class CatalogClient : public CatalogApi {
     return Call(&Stub::ForgetNode, ForgettingOf(node, force), &response);
   }
 
+  Effects WouldRecover(const RecoveryRequest& request, IfLive if_live) override {
+    v1::DryRunRequest dry_run;
+    v1::BeginRecoveryRequest& wanted = *dry_run.mutable_begin_recovery();
+    *wanted.mutable_request() = RecoveryRequestToProto(request);
+    wanted.set_even_if_live(if_live == IfLive::kRebuildAll);
+    wanted.set_missing_only(if_live == IfLive::kRebuildMissing);
+    return DryRun(dry_run);
+  }
+
+  Effects WouldChange(uint64_t recovery_id, RecoveryChange change) override {
+    using Wire = v1::ChangeRecoveryRequest;
+    v1::DryRunRequest dry_run;
+    dry_run.mutable_change_recovery()->set_recovery_id(recovery_id);
+    dry_run.mutable_change_recovery()->set_change(
+        change == RecoveryChange::kPause    ? Wire::CHANGE_PAUSE
+        : change == RecoveryChange::kResume ? Wire::CHANGE_RESUME
+                                            : Wire::CHANGE_CANCEL);
+    return DryRun(dry_run);
+  }
+
+  Effects WouldSetLimits(const LimitsChange& change) override {
+    v1::DryRunRequest dry_run;
+    v1::SetLimitsRequest& limits = *dry_run.mutable_set_limits();
+    limits.set_node_id(change.node);
+    limits.set_reset(change.reset);
+    if (change.repair_bytes_per_second) {
+      limits.set_repair_bytes_per_second(*change.repair_bytes_per_second);
+    }
+    if (change.max_running) limits.set_max_running(*change.max_running);
+    if (change.max_sessions) limits.set_max_sessions(*change.max_sessions);
+    return DryRun(dry_run);
+  }
+
+  Effects WouldClear(const std::string& block_id) override {
+    v1::DryRunRequest dry_run;
+    dry_run.mutable_clear_corrupt_block()->set_block_id(block_id);
+    return DryRun(dry_run);
+  }
+
+  Effects WouldRemove(const std::vector<std::string>& stripe_ids) override {
+    v1::DryRunRequest dry_run;
+    *dry_run.mutable_remove_stripes() = RemovalOf(stripe_ids);
+    return DryRun(dry_run);
+  }
+
+  Effects WouldForget(const std::string& node, bool force) override {
+    v1::DryRunRequest dry_run;
+    *dry_run.mutable_forget_node() = ForgettingOf(node, force);
+    return DryRun(dry_run);
+  }
+
  private:
   using Stub = v1::CoordinatorService::Stub;
 
@@ -120,6 +172,12 @@ class CatalogClient : public CatalogApi {
     request.set_node_id(node);
     request.set_force(force);
     return request;
+  }
+
+  Effects DryRun(const v1::DryRunRequest& request) {
+    v1::DryRunResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::DryRun, request, &response));
+    return std::vector<std::string>(response.effects().begin(), response.effects().end());
   }
 
   template <typename Method, typename Request, typename Response>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators do with the catalog beyond loading it.
+// What operators do with the catalog beyond loading it, and dry runs.
 #pragma once
 
 #include <cstddef>
@@ -66,6 +66,15 @@ class CatalogApi {
   virtual absl::Status RemoveStripes(const std::vector<std::string>& stripe_ids) = 0;
   // `force`: also a node that lives, or on which there are blocks.
   virtual absl::Status ForgetNode(const std::string& node, bool force) = 0;
+
+  // Dry runs: sentences that say what the call would do, or the error of the call.
+  using Effects = absl::StatusOr<std::vector<std::string>>;
+  virtual Effects WouldRecover(const RecoveryRequest& request, IfLive if_live) = 0;
+  virtual Effects WouldChange(uint64_t recovery_id, RecoveryChange change) = 0;
+  virtual Effects WouldSetLimits(const LimitsChange& change) = 0;
+  virtual Effects WouldClear(const std::string& block_id) = 0;
+  virtual Effects WouldRemove(const std::vector<std::string>& stripe_ids) = 0;
+  virtual Effects WouldForget(const std::string& node, bool force) = 0;
 };
 
 }  // namespace ecpipe

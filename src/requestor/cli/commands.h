@@ -78,6 +78,11 @@ inline double BytesPerSecond(double mbit) { return mbit * 1e6 / 8; }
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
 absl::StatusOr<std::unique_ptr<CatalogApi>> ConnectCatalog(const CommonArguments& common);
 
+// Prints what a call would do; the error of the call is returned.
+absl::Status PrintEffects(const CommonArguments& common, const CatalogApi::Effects& effects);
+
+absl::Status PrintPutCounts(const CommonArguments& common, const CatalogApi::PutCounts& counts);
+
 // Blocks that are not as they should be, as a table.
 Table WrongBlocks(const std::vector<BlockCheck>& wrong);
 
@@ -93,6 +98,7 @@ struct RecoverNodeArguments {
   bool even_if_live = false;
   bool missing = false;
   bool detach = false;
+  bool dry_run = false;
 };
 // If the node belongs to a storage system, shows what became of its blocks and returns true; unless
 // `detach` is set it follows that until no block is outstanding. Otherwise prints nothing and
@@ -106,7 +112,7 @@ absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArgu
 absl::Status RunRecoveries(const CommonArguments& common);
 absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id);
 absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,
-                               RecoveryChange change);
+                               RecoveryChange change, bool dry_run);
 
 struct ProbeArguments {
   std::vector<std::string> nodes;  // empty: all live nodes
@@ -124,6 +130,7 @@ struct LimitsArguments {
   bool cluster = false;
   std::vector<std::string> nodes;
   bool reset = false;  // go back to the limits in the configurations
+  bool dry_run = false;
   std::optional<double> repair_mbit;
   std::optional<uint32_t> max_running;
   std::optional<uint32_t> max_sessions;
@@ -132,8 +139,11 @@ struct LimitsArguments {
 absl::Status RunLimits(const CommonArguments& common);
 absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& arguments);
 
-absl::Status RunCatalogLoad(const CommonArguments& common,
-                            const std::vector<std::string>& manifests);
+struct CatalogLoadArguments {
+  std::vector<std::string> manifests;
+  bool dry_run = false;
+};
+absl::Status RunCatalogLoad(const CommonArguments& common, const CatalogLoadArguments& arguments);
 absl::Status RunCatalogList(const CommonArguments& common, const std::string& after,
                             uint32_t limit);
 absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& block_id);
@@ -150,8 +160,12 @@ struct CatalogImportArguments {
 absl::Status RunCatalogImport(const CommonArguments& common,
                               const CatalogImportArguments& arguments);
 
+struct CatalogRemoveArguments {
+  std::vector<std::string> stripes;
+  bool dry_run = false;
+};
 absl::Status RunCatalogRemove(const CommonArguments& common,
-                              const std::vector<std::string>& stripes);
+                              const CatalogRemoveArguments& arguments);
 
 // Asks helpers for each block of the catalog. DATA_LOSS: some are not as they should be.
 // UNAVAILABLE: of some nobody knows.
@@ -160,6 +174,7 @@ absl::Status RunCatalogCheck(const CommonArguments& common);
 struct ForgetNodeArguments {
   std::string node;
   bool force = false;
+  bool dry_run = false;
 };
 absl::Status RunForgetNode(const CommonArguments& common, const ForgetNodeArguments& arguments);
 

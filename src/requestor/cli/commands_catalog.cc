@@ -165,23 +165,28 @@ absl::StatusOr<CatalogApi::PutCounts> TryFile(CatalogApi* catalog, const std::st
   return all;
 }
 
-void PrintPutCounts(const CommonArguments& common, const CatalogApi::PutCounts& counts) {
-  const std::string effect =
-      absl::StrFormat("would add %d stripes, replace %d, and leave %d as they are", counts.added,
-                      counts.replaced, counts.unchanged);
-  if (common.json) {
-    std::printf("%s\n", Json{{"dry_run", true}, {"effects", {effect}}}.dump(2).c_str());
-  } else {
-    std::printf("%s\n", effect.c_str());
-  }
-}
-
 }  // namespace
+
+absl::Status PrintPutCounts(const CommonArguments& common, const CatalogApi::PutCounts& counts) {
+  return PrintEffects(common, std::vector<std::string>{absl::StrFormat(
+                                  "would add %d stripes, replace %d, and leave %d as they are",
+                                  counts.added, counts.replaced, counts.unchanged)});
+}
 
 absl::StatusOr<std::unique_ptr<CatalogApi>> ConnectCatalog(const CommonArguments& common) {
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
                           TlsContext::CreateIfEnabled(common.tls));
   return CatalogApi::Connect(common.coordinator, FromSeconds(common.timeout_s), tls);
+}
+
+absl::Status PrintEffects(const CommonArguments& common, const CatalogApi::Effects& effects) {
+  ECPIPE_RETURN_IF_ERROR(effects.status());
+  if (common.json) {
+    std::printf("%s\n", Json{{"dry_run", true}, {"effects", *effects}}.dump(2).c_str());
+    return absl::OkStatus();
+  }
+  for (const std::string& effect : *effects) std::printf("%s\n", effect.c_str());
+  return absl::OkStatus();
 }
 
 Table WrongBlocks(const std::vector<BlockCheck>& wrong) {
@@ -237,10 +242,7 @@ absl::Status RunCatalogImport(const CommonArguments& common,
   ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
   const absl::StatusOr<CatalogApi::PutCounts> would = TryFile(catalog.get(), arguments.file);
   if (!would.ok()) return Annotate(would.status(), "nothing was imported");
-  if (arguments.dry_run) {
-    PrintPutCounts(common, *would);
-    return absl::OkStatus();
-  }
+  if (arguments.dry_run) return PrintPutCounts(common, *would);
   ECPIPE_ASSIGN_OR_RETURN(CatalogReader reader, CatalogReader::Open(arguments.file));
   uint64_t imported = 0;
   while (true) {
@@ -264,13 +266,15 @@ absl::Status RunCatalogImport(const CommonArguments& common,
 }
 
 absl::Status RunCatalogRemove(const CommonArguments& common,
-                              const std::vector<std::string>& stripes) {
+                              const CatalogRemoveArguments& arguments) {
   ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
-  ECPIPE_RETURN_IF_ERROR(catalog->RemoveStripes(stripes));
+  if (arguments.dry_run) return PrintEffects(common, catalog->WouldRemove(arguments.stripes));
+  ECPIPE_RETURN_IF_ERROR(catalog->RemoveStripes(arguments.stripes));
   if (common.json) {
-    std::printf("%s\n", Json{{"removed_stripes", stripes}}.dump().c_str());
+    std::printf("%s\n", Json{{"removed_stripes", arguments.stripes}}.dump().c_str());
   } else {
-    std::printf("removed %zu stripes; their blocks stay on their nodes\n", stripes.size());
+    std::printf("removed %zu stripes; their blocks stay on their nodes\n",
+                arguments.stripes.size());
   }
   return absl::OkStatus();
 }
@@ -290,6 +294,9 @@ absl::Status RunCatalogCheck(const CommonArguments& common) {
 
 absl::Status RunForgetNode(const CommonArguments& common, const ForgetNodeArguments& arguments) {
   ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
+  if (arguments.dry_run) {
+    return PrintEffects(common, catalog->WouldForget(arguments.node, arguments.force));
+  }
   ECPIPE_RETURN_IF_ERROR(catalog->ForgetNode(arguments.node, arguments.force));
   if (common.json) {
     std::printf("%s\n", Json{{"node_id", arguments.node}, {"forgotten", true}}.dump().c_str());

@@ -234,7 +234,9 @@ absl::Status FollowAndVerify(const CommonArguments& common, CoordinatorApi* coor
 }  // namespace
 
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments) {
-  ECPIPE_ASSIGN_OR_RETURN(const bool shown, ShowIfSystemNode(common, arguments));
+  RecoverNodeArguments look = arguments;
+  look.detach |= arguments.dry_run;  // what a system does by itself is shown, and not followed
+  ECPIPE_ASSIGN_OR_RETURN(const bool shown, ShowIfSystemNode(common, look));
   if (shown) return absl::OkStatus();
   RecoveryRequest request = arguments.request;
   if (!arguments.transport.empty()) {
@@ -244,6 +246,7 @@ absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArgu
                          : arguments.missing    ? IfLive::kRebuildMissing
                                                 : IfLive::kRefuse;
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CatalogApi> catalog, ConnectCatalog(common));
+  if (arguments.dry_run) return PrintEffects(common, catalog->WouldRecover(request, if_live));
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   // Before it begins: rebuilt blocks are on other nodes. A coordinator that is too old to list them
@@ -303,7 +306,11 @@ absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id
 }
 
 absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,
-                               RecoveryChange change) {
+                               RecoveryChange change, bool dry_run) {
+  if (dry_run) {
+    ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
+    return PrintEffects(common, catalog->WouldChange(recovery_id, change));
+  }
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   ECPIPE_RETURN_IF_ERROR(coordinator->ChangeRecovery(recovery_id, change));

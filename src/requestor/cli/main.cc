@@ -175,6 +175,10 @@ class CommandLine {
              "for each block, in the order of the blocks");
   }
 
+  static void AddDryRun(CLI::App* app, bool* dry_run) {
+    app->add_flag("--dry-run", *dry_run, "Say what would be done, and do nothing");
+  }
+
   static void AddSliceSize(CLI::App* app, uint32_t* bytes) {
     const auto positive = [](const std::string& text) {
       return text == "0" ? std::string("a slice must not be 0 bytes long") : std::string();
@@ -229,11 +233,15 @@ class CommandLine {
     AddSha256(read, read_.target);
     AddExample(read, "ecpipe read BLOCK --offset 4096 --length 1MiB -o part.bin");
 
-    CLI::App* repair = Add(&app_, "repair",
-                           "Rebuild blocks of one stripe, into files or on\n"
-                           "nodes; each is stored whole and durable, or not\n"
-                           "at all",
-                           [this] { return RunRepair(common_, repair_); });
+    CLI::App* repair =
+        Add(&app_, "repair",
+            "Rebuild blocks of one stripe, into files or on\n"
+            "nodes; each is stored whole and durable, or not\n"
+            "at all",
+            [this] {
+              return dry_run_ ? RunPlan(common_, repair_.target, repair_.hosts, PlanFormat::kText)
+                              : RunRepair(common_, repair_);
+            });
     AddTarget(repair, repair_.target, Blocks::kSeveral);
     CLI::Option_group* where = repair->add_option_group("Where to");
     where->add_option("-o,--output", repair_.output, "Output file, for a single block")
@@ -246,6 +254,7 @@ class CommandLine {
     AddHosts(where, &repair_.hosts);
     where->require_option(1);
     AddLimit(repair, &repair_.limit_mbit);
+    repair->add_flag("--dry-run", dry_run_, "Show the plan, as `ecpipe plan`; repair nothing");
     AddSha256(repair, repair_.target);
     AddExample(repair,
                "ecpipe repair BLOCK -o block.bin\n"
@@ -315,6 +324,7 @@ class CommandLine {
         ->excludes(all);
     recover->add_flag("--detach", recovery_.detach,
                       "Start the recovery and do not wait for its end");
+    AddDryRun(recover, &recovery_.dry_run);
     AddExample(recover, "ecpipe recover-node node-5 --delay 0");
   }
 
@@ -328,7 +338,8 @@ class CommandLine {
             [this] { return RunShowRecovery(common_, recovery_id_); });
     const auto change = [&](const char* name, const char* help, RecoveryChange what) {
       AddById(recovery, name, help,
-              [this, what] { return RunChangeRecovery(common_, recovery_id_, what); });
+              [this, what] { return RunChangeRecovery(common_, recovery_id_, what, dry_run_); });
+      AddDryRun(recovery->get_subcommand(name), &dry_run_);
     };
     change("pause", "Start no more repairs; running repairs go on", RecoveryChange::kPause);
     change("resume", "Go on with a paused recovery", RecoveryChange::kResume);
@@ -359,6 +370,7 @@ class CommandLine {
     for (CLI::App* app : {set, reset}) {
       app->add_flag("--cluster", limits_.cluster, "For the cluster as a whole");
       AddNodes(app, "--node", &limits_.nodes, "For each of these nodes");
+      AddDryRun(app, &limits_.dry_run);
     }
     set->add_option("--repair-mbit", limits_.repair_mbit,
                     "Most that repairs may send, in Mb/s; 0: no limit")
@@ -457,6 +469,7 @@ class CommandLine {
   LimitsArguments limits_;
   RecoverNodeArguments recovery_;
   uint64_t recovery_id_ = 0;
+  bool dry_run_ = false;
   PlanFormat plan_format_ = PlanFormat::kText;
   EncodeArguments encode_;
   std::string manifest_;

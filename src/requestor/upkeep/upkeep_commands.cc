@@ -49,29 +49,29 @@ class Adder {
                                              "them checked, or clear them");
     corrupt->require_subcommand(1);
     Add(corrupt, "list", "List them, the oldest finding first", RunCorruptList);
-    const auto add = [&](const char* name, const char* help, auto run) {
-      const auto [added, block_id] = Add<std::string>(corrupt, name, help, run);
-      added->add_option("BLOCK", *block_id, "Id of the block")
-          ->type_name("ID")
-          ->required()
-          ->transform(CanonicalBlockId);
-    };
-    add("check",
-        "Have the block's helper read it: a sound block is\n"
-        "used again. Ends with 1 unless it is sound",
-        RunCheckCorrupt);
-    add("clear", "Say that the block is sound, without a check", RunClearCorrupt);
+    const auto [check, checked] =
+        Add<std::string>(corrupt, "check",
+                         "Have the block's helper read it: a sound block is\n"
+                         "used again. Ends with 1 unless it is sound",
+                         RunCheckCorrupt);
+    AddBlock(check, checked);
+    const auto [clear, cleared] = Add<ClearCorruptArguments>(
+        corrupt, "clear", "Say that the block is sound, without a check", RunClearCorrupt);
+    AddBlock(clear, &cleared->block_id);
+    AddDryRun(clear, &cleared->dry_run);
   }
 
   void AddCatalog() {
     CLI::App* catalog =
         app_->add_subcommand("catalog", "Load, show, check, copy and thin the catalog of stripes");
     catalog->require_subcommand(1);
-    const auto [load, loaded] = Add<std::vector<std::string>>(
-        catalog, "load", "Add the stripes of manifests", RunCatalogLoad);
-    load->add_option("MANIFEST", *loaded, "Manifest files, as `ecpipe encode` writes them")
+    const auto [load, loaded] =
+        Add<CatalogLoadArguments>(catalog, "load", "Add the stripes of manifests", RunCatalogLoad);
+    load->add_option("MANIFEST", loaded->manifests,
+                     "Manifest files, as `ecpipe encode` writes them")
         ->type_name("FILE")
         ->required();
+    AddDryRun(load, &loaded->dry_run);
     const auto [list, page] = Add<Page>(catalog, "list", "List stripes in the order of their ids",
                                         [](const CommonArguments& common, const Page& from) {
                                           return RunCatalogList(common, from.after, from.limit);
@@ -105,17 +105,20 @@ class Adder {
     in->add_option("FILE", imported->file, "File to read, no pipe: it is read twice")
         ->type_name("PATH")
         ->required();
-    in->add_flag("--dry-run", imported->dry_run, "Say what would be done, and do nothing");
+    AddDryRun(in, &imported->dry_run);
     Add(catalog, "check",
         "Ask helpers for each block of the catalog. Ends\n"
         "with 1 if some are missing or have another length",
         RunCatalogCheck);
     const auto [remove, removed] =
-        Add<std::vector<std::string>>(catalog, "remove",
-                                      "Remove stripes; their blocks stay on their nodes,\n"
-                                      "and nobody repairs them any more",
-                                      RunCatalogRemove);
-    remove->add_option("STRIPE", *removed, "Ids of the stripes")->type_name("ID")->required();
+        Add<CatalogRemoveArguments>(catalog, "remove",
+                                    "Remove stripes; their blocks stay on their nodes,\n"
+                                    "and nobody repairs them any more",
+                                    RunCatalogRemove);
+    remove->add_option("STRIPE", removed->stripes, "Ids of the stripes")
+        ->type_name("ID")
+        ->required();
+    AddDryRun(remove, &removed->dry_run);
   }
 
   void AddBackup() {
@@ -147,6 +150,7 @@ class Adder {
     forget->add_flag("--force", forgotten->force,
                      "Also if it lives (its helper registers again), or\n"
                      "if the catalog has blocks on it");
+    AddDryRun(forget, &forgotten->dry_run);
     const auto [repairs, arguments] =
         Add<RepairsArguments>(app_, "repairs",
                               "List repairs: those that run, then the latest\n"
@@ -178,6 +182,17 @@ class Adder {
     std::string after;
     uint32_t limit = 100;
   };
+
+  static void AddBlock(CLI::App* app, std::string* block_id) {
+    app->add_option("BLOCK", *block_id, "Id of the block")
+        ->type_name("ID")
+        ->required()
+        ->transform(CanonicalBlockId);
+  }
+
+  static void AddDryRun(CLI::App* app, bool* dry_run) {
+    app->add_flag("--dry-run", *dry_run, "Say what would be done, and do nothing");
+  }
 
   static void AddSort(CLI::App* app, const std::vector<std::string>& keys,
                       const std::string& otherwise, SortOrder* order) {

@@ -39,6 +39,12 @@ class FewAtATime : public CatalogApi {
   absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override { return None(); }
   absl::Status RemoveStripes(const std::vector<std::string>&) override { return None(); }
   absl::Status ForgetNode(const std::string&, bool) override { return None(); }
+  Effects WouldRecover(const RecoveryRequest&, IfLive) override { return None(); }
+  Effects WouldChange(uint64_t, RecoveryChange) override { return None(); }
+  Effects WouldSetLimits(const LimitsChange&) override { return None(); }
+  Effects WouldClear(const std::string&) override { return None(); }
+  Effects WouldRemove(const std::vector<std::string>&) override { return None(); }
+  Effects WouldForget(const std::string&, bool) override { return None(); }
 
   size_t per_call = kMaxBlocksInCheck;
   std::map<std::string, BlockVerdict> verdicts;
