@@ -191,5 +191,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 inline std::vector<std::string> FailedRootsOf(const v1::Inventory& inventory) {
   return {inventory.failed_roots().begin(), inventory.failed_roots().end()};
 }
+inline std::optional<uint64_t> FreeBytesOf(const v1::Inventory& inventory) {
+  if (!inventory.has_free_bytes()) return std::nullopt;
+  return inventory.free_bytes();
+}
 
 }  // namespace ecpipe

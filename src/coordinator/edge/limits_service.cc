@@ -46,7 +46,8 @@ grpc::Status CoordinatorServiceImpl::Heartbeat(grpc::ServerContext* context,
   const NodeReport report{request->inventory().block_count(),  request->inventory().block_bytes(),
                           request->active_sessions(),          request->draining(),
                           request->repair_bytes_per_second(),  request->max_sessions(),
-                          FailedRootsOf(request->inventory()), request->inventory().counting()};
+                          FailedRootsOf(request->inventory()), request->inventory().counting(),
+                          FreeBytesOf(request->inventory())};
   *response->mutable_limits() = LimitsFor(request->node_id());
   return ToGrpc(repairs_->nodes().Heartbeat(request->node_id(), request->incarnation(), report));
 }
