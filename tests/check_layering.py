@@ -61,7 +61,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "requestor/client": CLIENT,
     "requestor/files": MODEL | {"codec"},
     "requestor/endpoint": CLIENT | {"requestor/client"},
-    "requestor/cli": CLIENT | {"requestor/client", "requestor/files"},
+    "requestor/catalog": CLIENT | {"requestor/client"},
+    "requestor/cli": CLIENT | {"requestor/catalog", "requestor/client", "requestor/files"},
     "requestor/upkeep": CLIENT | {"requestor/client", "requestor/cli"},
 }
 DAEMONS = frozenset({"coordinator", "helper", "requestor"})
@@ -99,8 +100,7 @@ ISAL_HOMES = {
     "isa-l/crc.h": "src/base/bytes/crc32c.cc",
 }
 
-# The thin shim of QFS: what comes into a chunkserver's process may include itself, OpenSSL, the
-# system, and of ECPipe only these headers, which need nothing else. The hook alone knows QFS.
+# QFS's shim comes into a chunkserver's process: only itself, OpenSSL, the system, these headers.
 SHIM = "integrations/qfs/"
 SHIM_MAY_INCLUDE = frozenset({"base/bytes/little_endian.h", "base/unique_fd.h"})
 SHIM_FORBIDDEN = re.compile(r"^(absl|grpc|grpcpp|isa-l|CLI|google)/|\.pb\.h$")

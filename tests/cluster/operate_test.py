@@ -97,6 +97,9 @@ class Operate(ClusterCase):
         self.assertEqual([node["node_id"] for node in nodes], sorted(self.cluster.node_ids))
         for node in nodes:
             self.assertEqual(node["state"], "live")
+            self.assertGreater(node["free_bytes"], 0)
+            self.assertIn("check-rows", node["features"])
+            self.assertRegex(node["version"], r"^\d+\.\d+")
             self.assertEqual(node["sends_bytes_per_second"], 0)
         table = self.rows(self.cluster.cli("nodes", "--sort", "blocks").stdout)
         self.assertEqual(table[0][:4], ["node", "rack", "state", "blocks"])
@@ -120,7 +123,7 @@ class Operate(ClusterCase):
         self.assertLessEqual(max(len(line) for line in narrow.splitlines()), 50)
         # What is no terminal gets all of it, and no colours.
         whole = self.cluster.cli("nodes").stdout
-        self.assertIn("heartbeat", whole)
+        self.assertIn("version", whole)
         self.assertNotIn("\x1b", whole)
 
     def test_a_node_that_is_gone(self) -> None:
@@ -169,7 +172,7 @@ class Operate(ClusterCase):
 
     def test_watch_follows_the_size_of_the_terminal(self) -> None:
         process, controller = self.begin_watch(200, 30)
-        self.read_until(controller, lambda text: "heartbeat" in text)
+        self.read_until(controller, lambda text: "version" in text)
         fcntl.ioctl(controller, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 50, 0, 0))
         process.send_signal(signal.SIGWINCH)
 

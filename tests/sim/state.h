@@ -37,6 +37,14 @@ class StateCatalog : public Catalog {
       : state_(state), process_(std::move(process)) {}
 
   absl::Status Put(const std::vector<Stripe>& stripes) override;
+  // The simulation has no operator who puts, removes or tries.
+  absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override { return NoOperator(); }
+  absl::StatusOr<std::vector<Stripe>> Remove(const std::vector<std::string>&) override {
+    return NoOperator();
+  }
+  absl::StatusOr<std::vector<Stripe>> TryRemove(const std::vector<std::string>&) override {
+    return NoOperator();
+  }
   absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override;
   absl::StatusOr<Stripe> FindStripe(const std::string& stripe_id) override;
   absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id, int limit) override;
@@ -46,6 +54,8 @@ class StateCatalog : public Catalog {
   absl::Status MoveBlock(const std::string& block_id, const std::string& node) override;
 
  private:
+  static absl::Status NoOperator() { return absl::UnimplementedError("not simulated"); }
+
   CoordinatorState* const state_;
   const std::shared_ptr<Process> process_;  // shared with its fibres
 };

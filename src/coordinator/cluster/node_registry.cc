@@ -95,6 +95,13 @@ absl::Status NodeRegistry::Heartbeat(const std::string& node, uint64_t incarnati
   return taken;
 }
 
+void NodeRegistry::Forget(const std::string& node) {
+  MutexLock lock(&mutex_);
+  table_.Forget(node);
+  silent_.Forget(node);
+  Changed();
+}
+
 void NodeRegistry::Heard(const std::string& node) {
   MutexLock lock(&mutex_);
   table_.Heard(node, clock_->Now());

@@ -55,6 +55,7 @@ class NodeRegistry {
   absl::Status Register(NodeRecord node);
   absl::Status AddDead(NodeRecord node, Duration silent);
   absl::Status Heartbeat(const std::string& node, uint64_t incarnation, const NodeReport& report);
+  void Forget(const std::string& node);
   void Heard(const std::string& node);
   void Tick();
   // As in SilentNodes. A node that is unknown or dead is not noted.

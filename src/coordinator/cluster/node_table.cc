@@ -191,6 +191,7 @@ absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnati
   node.block_count = report.block_count;
   node.block_bytes = report.block_bytes;
   node.counting = report.counting;
+  node.free_bytes = report.free_bytes;
   node.active_sessions = report.active_sessions;
   node.draining = report.draining;
   node.repair_bytes_per_second = report.repair_bytes_per_second;
@@ -214,6 +215,13 @@ NodeState NodeTable::State(const std::string& node_id, TimePoint now) const {
 const NodeRecord* NodeTable::Find(const std::string& node_id) const {
   const auto found = nodes_.find(node_id);
   return found == nodes_.end() ? nullptr : &found->second;
+}
+
+void NodeTable::Forget(const std::string& node_id) {
+  const auto found = nodes_.find(node_id);
+  if (found == nodes_.end()) return;
+  Unindex(found->second);
+  nodes_.erase(found);
 }
 
 void NodeTable::ForgetDead(TimePoint now) {

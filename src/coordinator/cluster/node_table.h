@@ -20,14 +20,15 @@ namespace ecpipe {
 
 struct NodeRecord {
   std::string node_id;
-  std::string rack;             // empty: unknown
-  std::string control_address;  // of its HelperService, host:port
-  std::string data_address;     // of its TCP data port, host:port
-  std::string redis_address;    // of its redis-server; empty: it offers no redis transport
-  std::string storage_id;       // the storage system's name for the node, or empty
-  uint64_t incarnation = 0;     // changes with every start of the helper; not ordered
-  uint64_t block_count = 0;     // blocks under its roots
-  uint64_t block_bytes = 0;     // and their length in all
+  std::string rack;                      // empty: unknown
+  std::string control_address;           // of its HelperService, host:port
+  std::string data_address;              // of its TCP data port, host:port
+  std::string redis_address;             // of its redis-server; empty: it offers no redis transport
+  std::string storage_id;                // the storage system's name for the node, or empty
+  uint64_t incarnation = 0;              // changes with every start of the helper; not ordered
+  uint64_t block_count = 0;              // blocks under its roots
+  uint64_t block_bytes = 0;              // and their length in all
+  std::optional<uint64_t> free_bytes{};  // on the disks where it stores blocks; none: not known
   uint32_t active_sessions = 0;
   bool counting = false;               // block_count is not complete yet
   bool draining = false;               // takes no new parts
@@ -58,6 +59,7 @@ struct NodeReport {
   uint32_t max_sessions = 0;
   std::vector<std::string> failed_roots = {};
   bool counting = false;
+  std::optional<uint64_t> free_bytes = {};
 };
 
 enum class RegisterOutcome {
@@ -98,6 +100,9 @@ class NodeTable {
   // NOT_FOUND: the node is unknown or has another incarnation; the helper must register.
   absl::Status Heartbeat(const std::string& node_id, uint64_t incarnation, const NodeReport& report,
                          TimePoint now);
+
+  // Forgets the node; nothing happens if it is not known. A helper that lives registers again.
+  void Forget(const std::string& node_id);
 
   // The node has called otherwise: a sign of life as good as a heartbeat, which may be late on a
   // busy machine. Nothing happens to a node that is unknown, or dead: it has to register.

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/edge/coordinator_service.h"
 
-#include <algorithm>
-#include <set>
-
-#include "base/bytes/utf8_text.h"
-#include "base/process/version.h"
 #include "base/status.h"
-#include "coordinator/edge/port_check.h"
 #include "coordinator/planning/scheme.h"
 #include "model/block_id.h"
 #include "model/plan/features.h"
@@ -15,7 +9,6 @@
 #include "rpc/convert/facts_proto.h"
 #include "rpc/convert/part_proto.h"
 #include "rpc/convert/repair_proto.h"
-#include "rpc/convert/stripe_proto.h"
 #include "rpc/rpc_status.h"
 #include "rpc/scheme_proto.h"
 
@@ -23,43 +16,8 @@ namespace ecpipe {
 namespace {
 
 constexpr uint32_t kHeartbeatIntervalMillis = 1000;
-constexpr int kMaxStripesInPut = 10'000;
-constexpr uint32_t kMaxStripesInList = 1000;
-constexpr int kRecentRepairs = 50;
-constexpr size_t kMaxCheckedNodes = 100;  // each takes up to ten descriptors for a moment
-constexpr auto kPortPatience = std::chrono::seconds(2);
 // Less than a helper waits for the answer to its registration.
 constexpr auto kAddressPatience = std::chrono::milliseconds(1500);
-
-// Everything that a repair will rely on is checked when the stripe is loaded.
-absl::Status CheckStripe(const Stripe& stripe, CodeCache* codes) {
-  const auto bad = [&](const std::string& what) {
-    return absl::InvalidArgumentError("stripe '" + stripe.stripe_id + "': " + what);
-  };
-  absl::StatusOr<std::shared_ptr<const ErasureCode>> code = codes->Get(stripe.code);
-  if (!code.ok()) return bad(std::string(code.status().message()));
-  if (static_cast<int>(stripe.blocks.size()) != (*code)->n()) {
-    return bad("it has " + std::to_string(stripe.blocks.size()) + " blocks, but code " +
-               (*code)->name() + " needs " + std::to_string((*code)->n()));
-  }
-  if (stripe.block_bytes == 0 || stripe.block_bytes > kMaxBlockBytes) {
-    return bad("a block length of " + std::to_string(stripe.block_bytes) +
-               " bytes is out of range: it needs 1 to " + std::to_string(kMaxBlockBytes) +
-               " bytes");
-  }
-  if (!(*code)->layout().Fits(stripe.block_bytes)) {
-    return bad("the length of a block of code " + (*code)->name() + " must be a multiple of " +
-               std::to_string((*code)->layout().group_bytes()) + " bytes, not " +
-               std::to_string(stripe.block_bytes));
-  }
-  for (const BlockPlace& place : stripe.blocks) {
-    if (absl::Status id = ValidateBlockId(place.block_id); !id.ok()) {
-      return bad(std::string(id.message()));
-    }
-    if (place.node.empty()) return bad("block " + place.block_id + " names no node");
-  }
-  return absl::OkStatus();
-}
 
 Features FeaturesOf(const google::protobuf::RepeatedPtrField<std::string>& names) {
   return FeaturesNamed({names.begin(), names.end()});
@@ -89,24 +47,6 @@ void HopToProto(const PlanHop& hop, const PlannedRepair& planned,
   }
   if (const auto rack = planned.racks.find(hop.node); rack != planned.racks.end()) {
     proto->set_rack(rack->second);
-  }
-}
-
-// Tries the ports of these nodes, and writes down what is wrong with them.
-void CheckNodes(const std::set<std::string>& nodes, v1::GetStatusResponse* response) {
-  std::vector<v1::GetStatusResponse::Node*> checked;
-  std::vector<std::string> addresses;
-  for (v1::GetStatusResponse::Node& node : *response->mutable_nodes()) {
-    if (!nodes.contains(node.info().node_id()) || checked.size() == kMaxCheckedNodes) continue;
-    checked.push_back(&node);
-    addresses.push_back(node.info().control_address());
-    addresses.push_back(node.info().data_address());
-  }
-  const std::vector<absl::Status> answers = CheckPorts(addresses, kPortPatience);
-  for (size_t i = 0; i < checked.size(); ++i) {
-    checked[i]->set_ports_checked(true);
-    checked[i]->set_control_error(CleanText(std::string(answers[2 * i].message())));
-    checked[i]->set_data_error(CleanText(std::string(answers[2 * i + 1].message())));
   }
 }
 
@@ -150,6 +90,7 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   node.block_bytes = request->inventory().block_bytes();
   node.counting = request->inventory().counting();
   node.failed_roots = FailedRootsOf(request->inventory());
+  node.free_bytes = FreeBytesOf(request->inventory());
   node.features = FeaturesOf(request->node().features());
   if (context != nullptr) {
     const TimePoint deadline = Clock::System().Now() + kAddressPatience;
@@ -329,48 +270,6 @@ grpc::Status CoordinatorServiceImpl::ListSchemes(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
-                                                const v1::PutStripesRequest* request,
-                                                v1::PutStripesResponse*) {
-  if (request->stripes_size() > kMaxStripesInPut) {
-    return ToGrpc(absl::InvalidArgumentError("at most " + std::to_string(kMaxStripesInPut) +
-                                             " stripes in one call"));
-  }
-  std::vector<Stripe> stripes;
-  for (const v1::Stripe& proto : request->stripes()) {
-    stripes.push_back(StripeFromProto(proto));
-    if (absl::Status good = CheckStripe(stripes.back(), &codes_); !good.ok()) return ToGrpc(good);
-  }
-  const absl::Status stored = catalog_->Put(stripes);
-  for (const Stripe& stripe : stripes) {
-    if (!stored.ok()) break;
-    for (const BlockPlace& place : stripe.blocks) repairs_->corrupt().Forget(place.block_id);
-  }
-  return ToGrpc(stored);
-}
-
-grpc::Status CoordinatorServiceImpl::ListStripes(grpc::ServerContext*,
-                                                 const v1::ListStripesRequest* request,
-                                                 v1::ListStripesResponse* response) {
-  const uint32_t limit =
-      request->limit() == 0 ? 100 : std::min(request->limit(), kMaxStripesInList);
-  const absl::StatusOr<std::vector<Stripe>> stripes =
-      catalog_->List(request->after_stripe_id(), static_cast<int>(limit));
-  if (!stripes.ok()) return ToGrpc(stripes.status());
-  for (const Stripe& stripe : *stripes) StripeToProto(stripe, response->add_stripes());
-  return grpc::Status::OK;
-}
-
-grpc::Status CoordinatorServiceImpl::LocateBlock(grpc::ServerContext*,
-                                                 const v1::LocateBlockRequest* request,
-                                                 v1::LocateBlockResponse* response) {
-  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(request->block_id());
-  if (!location.ok()) return ToGrpc(location.status());
-  StripeToProto(location->stripe, response->mutable_stripe());
-  response->set_block_index(static_cast<uint32_t>(location->block_index));
-  return grpc::Status::OK;
-}
-
 grpc::Status CoordinatorServiceImpl::ProbeLinks(grpc::ServerContext*,
                                                 const v1::ProbeLinksRequest* request,
                                                 v1::ProbeLinksResponse* response) {
@@ -414,53 +313,6 @@ grpc::Status CoordinatorServiceImpl::ListLinks(grpc::ServerContext*, const v1::L
     link->mutable_pair()->set_to(pair.second);
     link->set_bytes_per_second(speed);
   }
-  return grpc::Status::OK;
-}
-
-grpc::Status CoordinatorServiceImpl::GetStatus(grpc::ServerContext*,
-                                               const v1::GetStatusRequest* request,
-                                               v1::GetStatusResponse* response) {
-  response->set_version(Version());
-  const absl::StatusOr<uint64_t> stripe_count = catalog_->CountStripes();
-  if (!stripe_count.ok()) return ToGrpc(stripe_count.status());
-  response->set_stripe_count(*stripe_count);
-  for (const NodeView& view : repairs_->nodes().All()) {
-    v1::GetStatusResponse::Node* node = response->add_nodes();
-    v1::NodeInfo* info = node->mutable_info();
-    info->set_node_id(view.record.node_id);
-    info->set_rack(view.record.rack);
-    info->set_control_address(view.record.control_address);
-    info->set_data_address(view.record.data_address);
-    info->set_redis_address(view.record.redis_address);
-    info->set_incarnation(view.record.incarnation);
-    info->set_storage_id(view.record.storage_id);
-    node->mutable_inventory()->set_block_count(view.record.block_count);
-    node->mutable_inventory()->set_block_bytes(view.record.block_bytes);
-    node->mutable_inventory()->set_counting(view.record.counting);
-    node->set_state(NodeStateName(view.state));
-    node->set_seconds_since_heartbeat(view.seconds_since_heartbeat);
-    node->set_active_sessions(view.record.active_sessions);
-    node->set_silent_because(CleanText(view.silent_because));
-    node->set_silent_seconds(view.silent_seconds);
-    for (const std::string& root : view.record.failed_roots) {
-      node->mutable_inventory()->add_failed_roots(root);
-    }
-    SystemNodeToStatus(view, node);
-  }
-  for (const RefusedNode& refused : repairs_->nodes().Refused()) {
-    v1::GetStatusResponse::RefusedNode* added = response->add_refused_nodes();
-    added->set_node_id(refused.node_id);
-    added->set_control_address(refused.control_address);
-    added->set_reason(CleanText(refused.reason));
-    added->set_seconds_ago(refused.seconds_ago);
-  }
-  const auto& wanted = request->check_nodes();
-  CheckNodes(std::set<std::string>(wanted.begin(), wanted.end()), response);
-  const absl::StatusOr<std::vector<RepairRecord>> repairs = journal_->Recent(kRecentRepairs);
-  if (!repairs.ok()) return ToGrpc(repairs.status());
-  for (const RepairRecord& record : *repairs) RepairToProto(record, response->add_repairs());
-  MarksToProto(response->mutable_corrupt_blocks());
-  SourcesToStatus(response);
   return grpc::Status::OK;
 }
 

@@ -37,8 +37,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
                          LinkProber* prober, Catalog* catalog, StripeSources sources,
                          Journal* journal, LimitBook* limits, BlockChecker* checker,
-                         const DefaultLimits& defaults, const Transports& transports,
-                         AddressRule addresses, std::string data_directory)
+                         HelperGateway* helpers, const DefaultLimits& defaults,
+                         const Transports& transports, AddressRule addresses,
+                         std::string data_directory)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
@@ -47,6 +48,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         journal_(journal),
         limits_(limits),
         checker_(checker),
+        helpers_(helpers),
         defaults_(defaults),
         transports_(transports),
         addresses_(std::move(addresses)),
@@ -99,6 +101,18 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                          v1::GetLimitsResponse* response) override;
   grpc::Status SetLimits(grpc::ServerContext*, const v1::SetLimitsRequest* request,
                          v1::SetLimitsResponse* response) override;
+  // In catalog_service.cc.
+  grpc::Status ListNodeBlocks(grpc::ServerContext*, const v1::ListNodeBlocksRequest* request,
+                              v1::ListNodeBlocksResponse* response) override;
+  grpc::Status CheckBlocks(grpc::ServerContext*, const v1::CheckBlocksRequest* request,
+                           v1::CheckBlocksResponse* response) override;
+  grpc::Status RemoveStripes(grpc::ServerContext* context, const v1::RemoveStripesRequest* request,
+                             v1::RemoveStripesResponse* response) override;
+  grpc::Status ForgetNode(grpc::ServerContext* context, const v1::ForgetNodeRequest* request,
+                          v1::ForgetNodeResponse* response) override;
+  // In dry_run_service.cc.
+  grpc::Status DryRun(grpc::ServerContext*, const v1::DryRunRequest* request,
+                      v1::DryRunResponse* response) override;
   // In marks_service.cc.
   grpc::Status ListCorruptBlocks(grpc::ServerContext*, const v1::ListCorruptBlocksRequest* request,
                                  v1::ListCorruptBlocksResponse* response) override;
@@ -122,11 +136,37 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // Of a node that belongs to a storage system; nothing otherwise.
   void SystemNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
 
+  // In recovery_service.cc.
+  absl::StatusOr<RecoveryRequest> RecoveryRequestOf(const v1::BeginRecoveryRequest& request) const;
+  static IfLive IfLiveOf(const v1::BeginRecoveryRequest& request);
+
+  // In catalog_service.cc. What a request asks for, checked.
+  absl::StatusOr<std::vector<Stripe>> StripesToPut(const v1::PutStripesRequest& request);
+  static absl::StatusOr<std::vector<std::string>> StripesToRemove(
+      const v1::RemoveStripesRequest& request);
+  // FAILED_PRECONDITION: a repair or a recovery uses one of them.
+  absl::Status CheckMayRemove(const std::vector<std::string>& stripes);
+  // How many blocks the catalog has on a node, in words.
+  absl::StatusOr<std::string> BlocksOn(const std::string& node);
+  absl::Status CheckMayForget(const v1::ForgetNodeRequest& request);
+
+  // In dry_run_service.cc. Sentences for people, or the error of the call.
+  using Effects = absl::StatusOr<std::vector<std::string>>;
+  Effects WouldRecover(const v1::BeginRecoveryRequest& request);
+  Effects WouldChange(const v1::ChangeRecoveryRequest& request);
+  Effects WouldSetLimits(const v1::SetLimitsRequest& request);
+  Effects WouldClear(const v1::ClearCorruptBlockRequest& request);
+  Effects WouldRemove(const v1::RemoveStripesRequest& request);
+  Effects WouldForget(const v1::ForgetNodeRequest& request);
+
   // In marks_service.cc.
   void MarksToProto(google::protobuf::RepeatedPtrField<v1::CorruptBlock>* protos);
 
   // In limits_service.cc.
   v1::HelperLimits LimitsFor(const std::string& node);
+  // The limits that the request leads to.
+  absl::StatusOr<LimitsOfCluster> ClusterLimitsAfter(const v1::SetLimitsRequest& request);
+  absl::StatusOr<LimitsOfNode> NodeLimitsAfter(const v1::SetLimitsRequest& request);
   absl::Status SetClusterLimits(const v1::SetLimitsRequest& request);
   absl::Status SetNodeLimits(const v1::SetLimitsRequest& request);
 
@@ -138,6 +178,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   Journal* const journal_;
   LimitBook* const limits_;
   BlockChecker* const checker_;
+  HelperGateway* const helpers_;
   const DefaultLimits defaults_;
   const Transports transports_;
   const AddressRule addresses_;
@@ -149,6 +190,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 // As the helper tells them.
 inline std::vector<std::string> FailedRootsOf(const v1::Inventory& inventory) {
   return {inventory.failed_roots().begin(), inventory.failed_roots().end()};
+}
+inline std::optional<uint64_t> FreeBytesOf(const v1::Inventory& inventory) {
+  if (!inventory.has_free_bytes()) return std::nullopt;
+  return inventory.free_bytes();
 }
 
 }  // namespace ecpipe

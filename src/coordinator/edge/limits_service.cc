@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of the coordinator's service that carry limits: to helpers with each heartbeat, and to
 // and from operators.
+#include "base/status.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "rpc/access.h"
 #include "rpc/rpc_status.h"
@@ -45,7 +46,8 @@ grpc::Status CoordinatorServiceImpl::Heartbeat(grpc::ServerContext* context,
   const NodeReport report{request->inventory().block_count(),  request->inventory().block_bytes(),
                           request->active_sessions(),          request->draining(),
                           request->repair_bytes_per_second(),  request->max_sessions(),
-                          FailedRootsOf(request->inventory()), request->inventory().counting()};
+                          FailedRootsOf(request->inventory()), request->inventory().counting(),
+                          FreeBytesOf(request->inventory())};
   *response->mutable_limits() = LimitsFor(request->node_id());
   return ToGrpc(repairs_->nodes().Heartbeat(request->node_id(), request->incarnation(), report));
 }
@@ -79,7 +81,8 @@ grpc::Status CoordinatorServiceImpl::GetLimits(grpc::ServerContext*, const v1::G
   return grpc::Status::OK;
 }
 
-absl::Status CoordinatorServiceImpl::SetClusterLimits(const v1::SetLimitsRequest& request) {
+absl::StatusOr<LimitsOfCluster> CoordinatorServiceImpl::ClusterLimitsAfter(
+    const v1::SetLimitsRequest& request) {
   if (request.has_max_sessions()) {
     return absl::InvalidArgumentError(
         "max_sessions is a limit of a node, not of the cluster; name a node");
@@ -89,13 +92,19 @@ absl::Status CoordinatorServiceImpl::SetClusterLimits(const v1::SetLimitsRequest
     limits.repair_bytes_per_second = request.repair_bytes_per_second();
   }
   if (request.has_max_running()) limits.max_running = request.max_running();
+  return limits;
+}
+
+absl::Status CoordinatorServiceImpl::SetClusterLimits(const v1::SetLimitsRequest& request) {
+  ECPIPE_ASSIGN_OR_RETURN(const LimitsOfCluster limits, ClusterLimitsAfter(request));
   const absl::Status set = limits_->Set(limits);
   // What is stored holds, whatever becomes of it in a power cut.
   repairs_->SetMaxRunning(limits_->limits().cluster.max_running.value_or(defaults_.max_running));
   return set;
 }
 
-absl::Status CoordinatorServiceImpl::SetNodeLimits(const v1::SetLimitsRequest& request) {
+absl::StatusOr<LimitsOfNode> CoordinatorServiceImpl::NodeLimitsAfter(
+    const v1::SetLimitsRequest& request) {
   if (request.has_max_running()) {
     return absl::InvalidArgumentError("max_running is a limit of the cluster, not of a node");
   }
@@ -111,7 +120,12 @@ absl::Status CoordinatorServiceImpl::SetNodeLimits(const v1::SetLimitsRequest& r
     limits.repair_bytes_per_second = request.repair_bytes_per_second();
   }
   if (request.has_max_sessions()) limits.max_sessions = request.max_sessions();
-  return limits_->Set(node, limits);
+  return limits;
+}
+
+absl::Status CoordinatorServiceImpl::SetNodeLimits(const v1::SetLimitsRequest& request) {
+  ECPIPE_ASSIGN_OR_RETURN(const LimitsOfNode limits, NodeLimitsAfter(request));
+  return limits_->Set(request.node_id(), limits);
 }
 
 grpc::Status CoordinatorServiceImpl::SetLimits(grpc::ServerContext*,

@@ -6,17 +6,27 @@
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
+
+absl::StatusOr<RecoveryRequest> CoordinatorServiceImpl::RecoveryRequestOf(
+    const v1::BeginRecoveryRequest& request) const {
+  ECPIPE_ASSIGN_OR_RETURN(RecoveryRequest wanted, RecoveryRequestFromProto(request.request()));
+  if (!wanted.transport) wanted.transport = transports_.chosen;
+  ECPIPE_RETURN_IF_ERROR(CheckTransport(*wanted.transport));
+  return wanted;
+}
+
+IfLive CoordinatorServiceImpl::IfLiveOf(const v1::BeginRecoveryRequest& request) {
+  return request.even_if_live()   ? IfLive::kRebuildAll
+         : request.missing_only() ? IfLive::kRebuildMissing
+                                  : IfLive::kRefuse;
+}
+
 grpc::Status CoordinatorServiceImpl::BeginRecovery(grpc::ServerContext*,
                                                    const v1::BeginRecoveryRequest* request,
                                                    v1::BeginRecoveryResponse* response) {
-  absl::StatusOr<RecoveryRequest> wanted = RecoveryRequestFromProto(request->request());
+  const absl::StatusOr<RecoveryRequest> wanted = RecoveryRequestOf(*request);
   if (!wanted.ok()) return ToGrpc(wanted.status());
-  if (!wanted->transport) wanted->transport = transports_.chosen;
-  if (absl::Status may = CheckTransport(*wanted->transport); !may.ok()) return ToGrpc(may);
-  const IfLive if_live = request->even_if_live()   ? IfLive::kRebuildAll
-                         : request->missing_only() ? IfLive::kRebuildMissing
-                                                   : IfLive::kRefuse;
-  const absl::StatusOr<RecoveryId> id = recoveries_->Begin(*wanted, if_live);
+  const absl::StatusOr<RecoveryId> id = recoveries_->Begin(*wanted, IfLiveOf(*request));
   if (!id.ok()) return ToGrpc(id.status());
   response->set_recovery_id(*id);
   return grpc::Status::OK;

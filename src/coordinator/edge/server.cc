@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
       server->catalog_.get(), StripeSources({server->qfs_.get(), server->hdfs_.get()}),
-      server->journal_.get(), server->limits_.get(), server->checker_.get(),
+      server->journal_.get(), server->limits_.get(), server->checker_.get(), server->helpers_.get(),
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
       CoordinatorServiceImpl::Transports{config.default_transport,

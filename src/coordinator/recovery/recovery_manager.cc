@@ -5,7 +5,6 @@
 
 #include "base/process/log.h"
 #include "base/status.h"
-#include "coordinator/planning/scheme.h"
 
 namespace ecpipe {
 namespace {
@@ -26,13 +25,6 @@ constexpr bool kForgetPauses = false;
 #endif
 
 std::string IdText(RecoveryId id) { return std::to_string(id); }
-
-absl::Status CheckScheme(const std::string& name) {
-  if (name.empty() || name == "auto") return absl::OkStatus();
-  const Scheme* scheme = FindScheme(name);
-  if (scheme != nullptr && scheme->kind != SchemeKind::kDirect) return absl::OkStatus();
-  return absl::InvalidArgumentError("scheme '" + name + "' cannot be used to recover a node");
-}
 
 }  // namespace
 
@@ -91,42 +83,10 @@ RecoveryManager::Recovery& RecoveryManager::Add(const RecoveryRecord& record) {
 }
 
 absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request, IfLive if_live) {
-  ECPIPE_RETURN_IF_ERROR(CheckScheme(request.scheme));
-  if (request.node.empty() || request.node.size() > NodeTable::kMaxNodeIdBytes) {
-    return absl::InvalidArgumentError("the lost node's id is empty or too long");
-  }
-  const std::optional<NodeView> node = repairs_->nodes().Find(request.node);
-  const bool live = node && node->state != NodeState::kDead;
-  if (live && if_live == IfLive::kRefuse) {
-    return absl::FailedPreconditionError(
-        "node " + request.node + " is " + NodeStateName(node->state) +
-        ", so its blocks are not lost; if it has lost some of them, use --missing; else stop its "
-        "helper first, or use --even-if-live");
-  }
-  for (const std::string& host : request.hosts) {
-    if (!repairs_->nodes().Find(host)) {
-      return absl::InvalidArgumentError("node " + host + " has never registered");
-    }
-  }
-  RecoveryRecord record;
-  record.request = request;
-  record.started_unix_ms = clock_->UnixMillis();
-  if (if_live != IfLive::kRebuildAll) {
-    // A live node will not come back.
-    const double usual = live ? 0 : Seconds(options_.delay);
-    const double delay = request.delay_seconds < 0 ? usual : request.delay_seconds;
-    const double silent = node ? node->seconds_since_heartbeat : 0;
-    record.rebuild_after_unix_ms =
-        record.started_unix_ms + static_cast<int64_t>(std::max(0.0, delay - silent) * 1000);
-  }
+  ECPIPE_ASSIGN_OR_RETURN(RecoveryRecord record, Prepare(request, if_live));
   {
     MutexLock lock(&mutex_);
-    for (const auto& [id, recovery] : recoveries_) {
-      if (recovery->record.request.node == request.node && !Ended(recovery->record.state)) {
-        return absl::AlreadyExistsError("recovery " + IdText(id) + " of node " + request.node +
-                                        " is " + RecoveryStateName(recovery->record.state));
-      }
-    }
+    ECPIPE_RETURN_IF_ERROR(CheckNoOther(request.node));  // another may have come meanwhile
     record.recovery_id = recoveries_.empty() ? 1 : recoveries_.rbegin()->first + 1;
     ECPIPE_RETURN_IF_ERROR(
         Store(record, "the recovery of node " + request.node + " has not begun"));

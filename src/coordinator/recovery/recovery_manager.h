@@ -64,6 +64,8 @@ class RecoveryManager {
   // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a host that never
   // registered.
   absl::StatusOr<RecoveryId> Begin(const RecoveryRequest& request, IfLive if_live);
+  // The record with which Begin would begin, or its error; begins nothing. (recovery_begin.cc)
+  absl::StatusOr<RecoveryRecord> Prepare(const RecoveryRequest& request, IfLive if_live);
 
   // NOT_FOUND: unknown id. FAILED_PRECONDITION: the recovery has ended. A paused recovery starts no
   // more repairs; a cancelled one also ends the running repairs.
@@ -167,6 +169,8 @@ class RecoveryManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As they are, or were kNodesAge ago at most, with the queue told.
   const Nodes& LookUpNodes(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ALREADY_EXISTS: a recovery of the node is running, or is paused.
+  absl::Status CheckNoOther(const std::string& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of a recovery that has ended, with all its repairs, only what is shown is kept.
   void ForgetQueue(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndIfFinished(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

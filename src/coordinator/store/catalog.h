@@ -32,6 +32,13 @@ struct NodeBlockPage {
 };
 
 // Thread-safe. Every call may block on a disk or a network.
+// What becomes of the stripes of a Put.
+struct PutCounts {
+  uint64_t added = 0;
+  uint64_t replaced = 0;  // one of that id was there, and was another, or damaged
+  uint64_t unchanged = 0;
+};
+
 class Catalog {
  public:
   virtual ~Catalog() = default;
@@ -41,6 +48,17 @@ class Catalog {
   // of 0; block_lengths, which only stripes of facts have. ALREADY_EXISTS: another stripe holds one
   // of the blocks. It does not look at `code`: the caller has checked it.
   virtual absl::Status Put(const std::vector<Stripe>& stripes) = 0;
+
+  // What Put would do, or its error; changes nothing.
+  virtual absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>& stripes) = 0;
+
+  // Removes these stripes, as one transaction, and returns them; of a damaged one what is left of
+  // it. NOT_FOUND names a stripe that is not there; then none is removed.
+  virtual absl::StatusOr<std::vector<Stripe>> Remove(
+      const std::vector<std::string>& stripe_ids) = 0;
+  // What Remove would do, or its error; changes nothing.
+  virtual absl::StatusOr<std::vector<Stripe>> TryRemove(
+      const std::vector<std::string>& stripe_ids) = 0;
 
   // The stripe that holds a block. NOT_FOUND names the block.
   virtual absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) = 0;

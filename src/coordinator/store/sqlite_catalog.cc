@@ -116,7 +116,8 @@ struct NewBlock {
 
 // Stores the rows of stripes that are new or not as they were, without their blocks.
 absl::StatusOr<std::vector<NewBlock>> PutRows(SqliteDb* db, StripeWriter* writer,
-                                              const std::vector<const Stripe*>& sorted) {
+                                              const std::vector<const Stripe*>& sorted,
+                                              PutCounts* counts) {
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement next, db->Prepare(kSelectNextNumber));
   ECPIPE_ASSIGN_OR_RETURN(const bool counted, next.Step());
   int64_t next_number = counted ? next.Int(0) : 1;
@@ -125,7 +126,11 @@ absl::StatusOr<std::vector<NewBlock>> PutRows(SqliteDb* db, StripeWriter* writer
     ECPIPE_ASSIGN_OR_RETURN(SqliteStatement find, db->Prepare(kSelectStripeById));
     find.BindText(1, stripe->stripe_id);
     ECPIPE_ASSIGN_OR_RETURN(const std::optional<StoredStripe> old, StripeRows(&find).Next());
-    if (old && old->damage.ok() && old->stripe == *stripe) continue;
+    if (old && old->damage.ok() && old->stripe == *stripe) {
+      ++counts->unchanged;
+      continue;
+    }
+    ++(old ? counts->replaced : counts->added);
     const int64_t number = old ? old->number : next_number++;
     ECPIPE_RETURN_IF_ERROR(writer->Replace(number, *stripe));
     for (size_t i = 0; i < stripe->blocks.size(); ++i) blocks.push_back({number, i, stripe});
@@ -155,6 +160,40 @@ absl::Status PutBlock(SqliteDb* db, StripeWriter* writer, const NewBlock& block)
   if (!absl::IsAlreadyExists(added)) return added;
   ECPIPE_RETURN_IF_ERROR(FreeBlock(db, block));
   return writer->AddBlock(block.number, block.position, block.place());
+}
+
+// Within a transaction of the caller.
+absl::StatusOr<PutCounts> PutIn(SqliteDb* db, const std::vector<const Stripe*>& sorted) {
+  StripeWriter writer(db);
+  PutCounts counts;
+  // All stripes have lost their old blocks by then, so a block may change its stripe within the
+  // batch.
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<NewBlock> blocks, PutRows(db, &writer, sorted, &counts));
+  // In the order of the largest index, so that neighbours meet the same page while it is cached.
+  std::sort(blocks.begin(), blocks.end(), [](const NewBlock& a, const NewBlock& b) {
+    return a.place().block_id < b.place().block_id;
+  });
+  for (const NewBlock& block : blocks) {
+    ECPIPE_RETURN_IF_ERROR(
+        Annotate(PutBlock(db, &writer, block), "put stripe " + Quote(block.stripe->stripe_id)));
+  }
+  return counts;
+}
+
+// Within a transaction of the caller.
+absl::StatusOr<std::vector<Stripe>> RemoveIn(SqliteDb* db,
+                                             const std::vector<std::string>& stripe_ids) {
+  StripeWriter writer(db);
+  std::vector<Stripe> removed;
+  for (const std::string& stripe_id : stripe_ids) {
+    ECPIPE_ASSIGN_OR_RETURN(SqliteStatement find, db->Prepare(kSelectStripeById));
+    find.BindText(1, stripe_id);
+    ECPIPE_ASSIGN_OR_RETURN(std::optional<StoredStripe> stored, StripeRows(&find).Next());
+    if (!stored) return absl::NotFoundError("the catalog has no stripe " + Quote(stripe_id));
+    ECPIPE_RETURN_IF_ERROR(writer.Remove(stored->number));
+    removed.push_back(std::move(stored->stripe));
+  }
+  return removed;
 }
 
 absl::StatusOr<StoredStripe> FindByBlock(SqliteDb* db, const std::string& block_id) {
@@ -199,19 +238,33 @@ absl::Status SqliteCatalog::Put(const std::vector<Stripe>& stripes) {
   if (sorted.empty()) return absl::OkStatus();
   const SqlitePool::Lease db = writer_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
-  StripeWriter writer(db.get());
-  // All stripes have lost their old blocks by then, so a block may change its stripe within the
-  // batch.
-  ECPIPE_ASSIGN_OR_RETURN(std::vector<NewBlock> blocks, PutRows(db.get(), &writer, sorted));
-  // In the order of the largest index, so that neighbours meet the same page while it is cached.
-  std::sort(blocks.begin(), blocks.end(), [](const NewBlock& a, const NewBlock& b) {
-    return a.place().block_id < b.place().block_id;
-  });
-  for (const NewBlock& block : blocks) {
-    ECPIPE_RETURN_IF_ERROR(Annotate(PutBlock(db.get(), &writer, block),
-                                    "put stripe " + Quote(block.stripe->stripe_id)));
-  }
+  ECPIPE_RETURN_IF_ERROR(PutIn(db.get(), sorted).status());
   return transaction.Commit();
+}
+
+absl::StatusOr<PutCounts> SqliteCatalog::TryPut(const std::vector<Stripe>& stripes) {
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<const Stripe*> sorted, CheckBatch(stripes));
+  const SqlitePool::Lease db = writer_->Take();
+  // It ends without a commit.
+  ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
+  return PutIn(db.get(), sorted);
+}
+
+absl::StatusOr<std::vector<Stripe>> SqliteCatalog::Remove(
+    const std::vector<std::string>& stripe_ids) {
+  const SqlitePool::Lease db = writer_->Take();
+  ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
+  ECPIPE_ASSIGN_OR_RETURN(std::vector<Stripe> removed, RemoveIn(db.get(), stripe_ids));
+  ECPIPE_RETURN_IF_ERROR(transaction.Commit());
+  return removed;
+}
+
+absl::StatusOr<std::vector<Stripe>> SqliteCatalog::TryRemove(
+    const std::vector<std::string>& stripe_ids) {
+  const SqlitePool::Lease db = writer_->Take();
+  // It ends without a commit.
+  ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
+  return RemoveIn(db.get(), stripe_ids);
 }
 
 absl::Status SqliteCatalog::MoveBlock(const std::string& block_id, const std::string& node) {

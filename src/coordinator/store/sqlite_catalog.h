@@ -36,6 +36,10 @@ class SqliteCatalog : public Catalog {
   // failed in the commit: put the same stripes again, it does no harm. A block may move from
   // one stripe to another within one batch.
   absl::Status Put(const std::vector<Stripe>& stripes) override;
+  absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>& stripes) override;
+  absl::StatusOr<std::vector<Stripe>> Remove(const std::vector<std::string>& stripe_ids) override;
+  absl::StatusOr<std::vector<Stripe>> TryRemove(
+      const std::vector<std::string>& stripe_ids) override;
   absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override;
   absl::StatusOr<Stripe> FindStripe(const std::string& stripe_id) override;
   absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id, int limit) override;

@@ -73,11 +73,19 @@ absl::StatusOr<std::optional<StoredStripe>> StripeRows::Next() {
   return stored;
 }
 
-absl::Status StripeWriter::Replace(int64_t number, const Stripe& stripe) {
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement remove,
-                          db_->Prepare("DELETE FROM blocks WHERE stripe = ?1"));
+absl::Status StripeWriter::RemoveFrom(const char* statement, int64_t number) {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement remove, db_->Prepare(statement));
   remove.Bind(1, number);
-  ECPIPE_RETURN_IF_ERROR(remove.Execute());
+  return remove.Execute();
+}
+
+absl::Status StripeWriter::Remove(int64_t number) {
+  ECPIPE_RETURN_IF_ERROR(RemoveFrom(kDeleteBlocks, number));
+  return RemoveFrom("DELETE FROM stripes WHERE stripe = ?1", number);
+}
+
+absl::Status StripeWriter::Replace(int64_t number, const Stripe& stripe) {
+  ECPIPE_RETURN_IF_ERROR(RemoveFrom(kDeleteBlocks, number));
   ECPIPE_ASSIGN_OR_RETURN(
       SqliteStatement store,
       db_->Prepare("INSERT INTO stripes(stripe, stripe_id, code, block_bytes, crc32c)"

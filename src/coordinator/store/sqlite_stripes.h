@@ -66,12 +66,17 @@ class StripeWriter {
 
   // Adds the stripe's row, or replaces it and removes all of its blocks.
   absl::Status Replace(int64_t number, const Stripe& stripe);
+  // Removes the stripe's row and all of its blocks.
+  absl::Status Remove(int64_t number);
   // Adds a block. ALREADY_EXISTS: another stripe has it.
   absl::Status AddBlock(int64_t number, size_t position, const BlockPlace& place);
   // Moves a block of this stripe; `stripe` has the new place.
   absl::Status Move(int64_t number, size_t position, const Stripe& stripe);
 
  private:
+  static constexpr char kDeleteBlocks[] = "DELETE FROM blocks WHERE stripe = ?1";
+  // `statement` takes the number of the stripe.
+  absl::Status RemoveFrom(const char* statement, int64_t number);
   absl::StatusOr<int64_t> NodeNumber(const std::string& name);
 
   SqliteDb* const db_;

@@ -4,6 +4,7 @@
 #include "base/bytes/utf8_text.h"
 #include "base/clock.h"
 #include "base/process/process_stats.h"
+#include "base/process/version.h"
 #include "base/status.h"
 #include "rpc/convert/part_proto.h"
 #include "rpc/convert/progress_proto.h"
@@ -69,6 +70,7 @@ grpc::Status HelperServiceImpl::GetHelperStatus(grpc::ServerContext*,
   response->set_peak_resident_bytes(PeakResidentBytes());
   response->set_draining(sessions_->draining());
   response->set_kept_parts(counts.kept_parts);
+  response->set_version(Version());
   return grpc::Status::OK;
 }
 

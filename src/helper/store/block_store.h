@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct StoreInventory {
   uint64_t block_bytes = 0;
   std::vector<std::string> failed_roots;  // that cannot be used at present: "PATH: reason"
   bool counting = false;                  // a root was not counted yet, so there may be more
+  // On the disks of the roots that answer; none: the store takes no new blocks, or does not know.
+  std::optional<uint64_t> free_bytes = std::nullopt;
 };
 
 // A block that is being stored. Unless Commit() succeeds it leaves nothing behind. Used by one

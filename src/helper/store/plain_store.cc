@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -109,6 +110,21 @@ absl::StatusOr<FoundBlock> OpenIn(const Root& root, const std::string& block_id)
       std::unique_ptr<BlockReader> reader,
       OpenPlainBlock(root.fd.get(), block_id, std::move(fd), static_cast<uint64_t>(info.st_size)));
   return FoundBlock{std::move(reader), info.st_mtim};
+}
+
+// What a root says of the disk that it is on.
+struct DiskRoom {
+  dev_t device = 0;
+  uint64_t free_bytes = 0;
+};
+
+absl::StatusOr<DiskRoom> DiskOf(const Root& root) {
+  ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
+  struct stat info{};
+  if (::fstat(root.fd.get(), &info) != 0) return ErrnoStatus(errno, "stat " + root.path);
+  struct statvfs space{};
+  if (::fstatvfs(root.fd.get(), &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
+  return DiskRoom{info.st_dev, uint64_t{space.f_bavail} * space.f_frsize};
 }
 
 struct RoomForBlock {
@@ -268,15 +284,10 @@ class PlainStore : public BlockStore {
             return true;
           }));
     }
-    const std::vector<absl::StatusOr<bool>> looked =
-        InEach<bool>([](const Root& root) -> absl::StatusOr<bool> {
-          ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
-          struct stat info{};
-          if (::fstat(root.fd.get(), &info) == 0) return true;
-          return ErrnoStatus(errno, "stat " + root.path);
-        });
+    const std::vector<absl::StatusOr<DiskRoom>> looked = InEach<DiskRoom>(DiskOf);
     const TimePoint deadline = Clock::System().Now() + kCountPatience;
     StoreInventory inventory;
+    std::set<dev_t> disks;
     for (size_t i = 0; i < places_.size(); ++i) {
       const absl::Status counted = counts[i].Await(deadline).status();
       // A directory that answers is only large.
@@ -285,6 +296,10 @@ class PlainStore : public BlockStore {
       if (!failure.ok() && !large) {
         inventory.failed_roots.push_back(places_[i]->root->path + ": " +
                                          std::string(failure.message()));
+      }
+      // Two directories may be on one disk.
+      if (looked[i].ok() && disks.insert(looked[i]->device).second) {
+        inventory.free_bytes = inventory.free_bytes.value_or(0) + looked[i]->free_bytes;
       }
       MutexLock lock(&places_[i]->latest->mutex);
       inventory.counting |= large && !places_[i]->latest->counted;

@@ -15,7 +15,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "net/tls/tls_files.h"
+#include "requestor/catalog/block_verification.h"
+#include "requestor/catalog/catalog_client.h"
 #include "requestor/cli/progress.h"
+#include "requestor/cli/table.h"
 #include "requestor/client/coordinator_api.h"
 #include "requestor/client/requestor.h"
 
@@ -74,6 +77,15 @@ inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6;
 inline double BytesPerSecond(double mbit) { return mbit * 1e6 / 8; }
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
+absl::StatusOr<std::unique_ptr<CatalogApi>> ConnectCatalog(const CommonArguments& common);
+
+// Prints what a call would do; the error of the call is returned.
+absl::Status PrintEffects(const CommonArguments& common, const CatalogApi::Effects& effects);
+
+absl::Status PrintPutCounts(const CommonArguments& common, const CatalogApi::PutCounts& counts);
+
+// Blocks that are not as they should be, as a table.
+Table WrongBlocks(const std::vector<BlockCheck>& wrong);
 
 absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments);
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments);
@@ -87,19 +99,21 @@ struct RecoverNodeArguments {
   bool even_if_live = false;
   bool missing = false;
   bool detach = false;
+  bool dry_run = false;
 };
 // If the node belongs to a storage system, shows what became of its blocks and returns true; unless
 // `detach` is set it follows that until no block is outstanding. Otherwise prints nothing and
 // returns false.
 absl::StatusOr<bool> ShowIfSystemNode(const CommonArguments& common,
                                       const RecoverNodeArguments& arguments);
-// Follows the recovery to its end unless `detach` is set. For a node of a storage system it calls
+// Follows the recovery to its end unless `detach` is set, and has helpers asked for each block:
+// DATA_LOSS unless all are there. For a node of a storage system it calls
 // ShowIfSystemNode.
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments);
 absl::Status RunRecoveries(const CommonArguments& common);
 absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id);
 absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,
-                               RecoveryChange change);
+                               RecoveryChange change, bool dry_run);
 
 struct ProbeArguments {
   std::vector<std::string> nodes;  // empty: all live nodes
@@ -117,6 +131,7 @@ struct LimitsArguments {
   bool cluster = false;
   std::vector<std::string> nodes;
   bool reset = false;  // go back to the limits in the configurations
+  bool dry_run = false;
   std::optional<double> repair_mbit;
   std::optional<uint32_t> max_running;
   std::optional<uint32_t> max_sessions;
@@ -125,11 +140,45 @@ struct LimitsArguments {
 absl::Status RunLimits(const CommonArguments& common);
 absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& arguments);
 
-absl::Status RunCatalogLoad(const CommonArguments& common,
-                            const std::vector<std::string>& manifests);
+struct CatalogLoadArguments {
+  std::vector<std::string> manifests;
+  bool dry_run = false;
+};
+absl::Status RunCatalogLoad(const CommonArguments& common, const CatalogLoadArguments& arguments);
 absl::Status RunCatalogList(const CommonArguments& common, const std::string& after,
                             uint32_t limit);
 absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& block_id);
+// Writes all stripes as lines of JSON (catalog_lines.h) to a file, which appears whole or not at
+// all; "-": standard output.
+absl::Status RunCatalogExport(const CommonArguments& common, const std::string& file);
+
+struct CatalogImportArguments {
+  std::string file;
+  bool dry_run = false;
+};
+// Adds the stripes of such lines, or replaces those whose id is known, a thousand in a transaction.
+// It reads the file twice: a line that is wrong is found before the first stripe is put.
+absl::Status RunCatalogImport(const CommonArguments& common,
+                              const CatalogImportArguments& arguments);
+
+struct CatalogRemoveArguments {
+  std::vector<std::string> stripes;
+  bool dry_run = false;
+};
+absl::Status RunCatalogRemove(const CommonArguments& common,
+                              const CatalogRemoveArguments& arguments);
+
+// Asks helpers for each block of the catalog. DATA_LOSS: some are not as they should be.
+// UNAVAILABLE: of some nobody knows.
+absl::Status RunCatalogCheck(const CommonArguments& common);
+
+struct ForgetNodeArguments {
+  std::string node;
+  bool force = false;
+  bool dry_run = false;
+};
+absl::Status RunForgetNode(const CommonArguments& common, const ForgetNodeArguments& arguments);
+
 absl::Status RunStatus(const CommonArguments& common);
 
 absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arguments);

@@ -35,6 +35,14 @@ Stripe StripeOf(const Manifest& manifest, const ManifestStripe& listed) {
   return stripe;
 }
 
+std::vector<Stripe> StripesOf(const Manifest& manifest) {
+  std::vector<Stripe> stripes;
+  for (const ManifestStripe& stripe : manifest.stripes) {
+    stripes.push_back(StripeOf(manifest, stripe));
+  }
+  return stripes;
+}
+
 // The number of stripes that were loaded.
 absl::StatusOr<size_t> LoadManifests(const CommonArguments& common,
                                      const std::vector<std::string>& paths) {
@@ -44,10 +52,7 @@ absl::StatusOr<size_t> LoadManifests(const CommonArguments& common,
   size_t loaded = 0;
   for (size_t i = 0; i < paths.size(); ++i) {
     ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(paths[i]));
-    std::vector<Stripe> stripes;
-    for (const ManifestStripe& stripe : manifest.stripes) {
-      stripes.push_back(StripeOf(manifest, stripe));
-    }
+    const std::vector<Stripe> stripes = StripesOf(manifest);
     const bool only = paths.size() == 1;
     display.Begin((only ? "" : absl::StrFormat("%zu/%zu ", i + 1, paths.size())) + manifest.name);
     display.Show({.done = 0, .total = stripes.size()});
@@ -58,6 +63,22 @@ absl::StatusOr<size_t> LoadManifests(const CommonArguments& common,
   return loaded;
 }
 
+// What loading each of them alone would do.
+absl::StatusOr<CatalogApi::PutCounts> WouldLoad(const CommonArguments& common,
+                                                const std::vector<std::string>& paths) {
+  ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
+  CatalogApi::PutCounts all;
+  for (const std::string& path : paths) {
+    ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
+    const absl::StatusOr<CatalogApi::PutCounts> counts = catalog->TryPut(StripesOf(manifest));
+    if (!counts.ok()) return Annotate(counts.status(), path);
+    all.added += counts->added;
+    all.replaced += counts->replaced;
+    all.unchanged += counts->unchanged;
+  }
+  return all;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common) {
@@ -66,9 +87,13 @@ absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonA
   return MakeCoordinatorClient(common.coordinator, FromSeconds(common.timeout_s), tls);
 }
 
-absl::Status RunCatalogLoad(const CommonArguments& common,
-                            const std::vector<std::string>& manifests) {
-  ECPIPE_ASSIGN_OR_RETURN(const size_t loaded, LoadManifests(common, manifests));
+absl::Status RunCatalogLoad(const CommonArguments& common, const CatalogLoadArguments& arguments) {
+  if (arguments.dry_run) {
+    ECPIPE_ASSIGN_OR_RETURN(const CatalogApi::PutCounts would,
+                            WouldLoad(common, arguments.manifests));
+    return PrintPutCounts(common, would);
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const size_t loaded, LoadManifests(common, arguments.manifests));
   if (common.json) {
     std::printf("%s\n", Json{{"loaded_stripes", loaded}}.dump().c_str());
   } else {

@@ -42,6 +42,21 @@ std::string RateText(double bytes_per_second) {
   return text;
 }
 
+// What the change would do: to the cluster, or to each of these nodes.
+absl::Status ShowChange(const CommonArguments& common, LimitsChange change,
+                        const std::vector<std::string>& nodes) {
+  ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
+  if (nodes.empty()) return PrintEffects(common, catalog->WouldSetLimits(change));
+  std::vector<std::string> all;
+  for (const std::string& node : nodes) {
+    change.node = node;
+    ECPIPE_ASSIGN_OR_RETURN(const std::vector<std::string> effects,
+                            catalog->WouldSetLimits(change));
+    all.insert(all.end(), effects.begin(), effects.end());
+  }
+  return PrintEffects(common, all);
+}
+
 const char* Origin(bool set) { return set ? "set" : "as configured"; }
 
 }  // namespace
@@ -92,6 +107,7 @@ absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& 
   if (arguments.cluster != arguments.nodes.empty()) {
     return absl::InvalidArgumentError("say whose limits to change: --cluster, or --node NODE");
   }
+  if (arguments.dry_run) return ShowChange(common, change, arguments.nodes);
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   if (arguments.cluster) return coordinator->SetLimits(change);

@@ -172,33 +172,28 @@ void Show(const CommonArguments& common, const RecoveryView& recovery) {
   }
 }
 
-}  // namespace
+// As Show, with what became of each block.
+void ShowVerified(const CommonArguments& common, const RecoveryView& recovery,
+                  const Verification& verification) {
+  if (!common.json) {
+    PrintRecovery(recovery);
+    if (!verification.wrong.empty()) PrintTable(WrongBlocks(verification.wrong));
+    std::printf("  %s\n", verification.Text().c_str());
+    return;
+  }
+  Json json = RecoveryJson(recovery);
+  json["verified_blocks"] = verification.verified;
+  json["not_verified"] = Json::array();
+  for (const BlockCheck& check : verification.wrong) {
+    json["not_verified"].push_back({{"block_id", check.block_id},
+                                    {"node", check.node},
+                                    {"verdict", BlockVerdictName(check.verdict)},
+                                    {"detail", check.detail}});
+  }
+  std::printf("%s\n", json.dump(2).c_str());
+}
 
-absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments) {
-  ECPIPE_ASSIGN_OR_RETURN(const bool shown, ShowIfSystemNode(common, arguments));
-  if (shown) return absl::OkStatus();
-  RecoveryRequest request = arguments.request;
-  if (!arguments.transport.empty()) {
-    ECPIPE_ASSIGN_OR_RETURN(request.transport, TransportNamed(arguments.transport));
-  }
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
-                          ConnectCoordinator(common));
-  const IfLive if_live = arguments.even_if_live ? IfLive::kRebuildAll
-                         : arguments.missing    ? IfLive::kRebuildMissing
-                                                : IfLive::kRefuse;
-  ECPIPE_ASSIGN_OR_RETURN(const uint64_t id, coordinator->BeginRecovery(request, if_live));
-  if (arguments.detach) {
-    if (common.json) {
-      std::printf("%s\n", Json{{"recovery_id", id}}.dump().c_str());
-    } else {
-      std::printf("recovery %llu has begun; to follow it: ecpipe recovery show %llu\n", Count(id),
-                  Count(id));
-    }
-    return absl::OkStatus();
-  }
-  ECPIPE_ASSIGN_OR_RETURN(const RecoveryView recovery, Follow(common, coordinator.get(), id));
-  Show(common, recovery);
-  const RecoveryRecord& record = recovery.record;
+absl::Status OutcomeOf(const RecoveryRecord& record) {
   if (record.state == RecoveryState::kDone || record.state == RecoveryState::kReturned) {
     return absl::OkStatus();
   }
@@ -208,6 +203,68 @@ absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArgu
   return absl::FailedPreconditionError(std::to_string(record.failed_blocks) + " of " +
                                        std::to_string(record.blocks) +
                                        " blocks could not be repaired");
+}
+
+void RestASecond() {
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // sleep-ok: the coordinator tells nobody
+}
+
+// Follows the recovery to its end, and looks for these blocks then; an error: they are not known.
+absl::Status FollowAndVerify(const CommonArguments& common, CoordinatorApi* coordinator,
+                             CatalogApi* catalog, uint64_t recovery_id,
+                             const absl::StatusOr<std::vector<std::string>>& blocks) {
+  ECPIPE_ASSIGN_OR_RETURN(const RecoveryView recovery, Follow(common, coordinator, recovery_id));
+  // Helpers are busy at times, and after a start of the coordinator they have to register.
+  const Patience patience{.tries = OutcomeOf(recovery.record).ok() ? 10 : 1, .rest = RestASecond};
+  absl::StatusOr<std::vector<BlockCheck>> checks =
+      blocks.ok() ? VerifyBlocks(catalog, *blocks, patience) : blocks.status();
+  if (!checks.ok()) {
+    Show(common, recovery);
+    ECPIPE_RETURN_IF_ERROR(OutcomeOf(recovery.record));
+    return Annotate(checks.status(), "the blocks were not verified");
+  }
+  const Verification verification = SumOf(*std::move(checks));
+  ShowVerified(common, recovery, verification);
+  ECPIPE_RETURN_IF_ERROR(OutcomeOf(recovery.record));
+  if (verification.wrong.empty()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrFormat("%d of %d blocks are not verified",
+                                             verification.wrong.size(), verification.all));
+}
+
+}  // namespace
+
+absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments) {
+  RecoverNodeArguments look = arguments;
+  look.detach |= arguments.dry_run;  // what a system does by itself is shown, and not followed
+  ECPIPE_ASSIGN_OR_RETURN(const bool shown, ShowIfSystemNode(common, look));
+  if (shown) return absl::OkStatus();
+  RecoveryRequest request = arguments.request;
+  if (!arguments.transport.empty()) {
+    ECPIPE_ASSIGN_OR_RETURN(request.transport, TransportNamed(arguments.transport));
+  }
+  const IfLive if_live = arguments.even_if_live ? IfLive::kRebuildAll
+                         : arguments.missing    ? IfLive::kRebuildMissing
+                                                : IfLive::kRefuse;
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CatalogApi> catalog, ConnectCatalog(common));
+  if (arguments.dry_run) return PrintEffects(common, catalog->WouldRecover(request, if_live));
+  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
+                          ConnectCoordinator(common));
+  // Before it begins: rebuilt blocks are on other nodes. A coordinator that is too old to list them
+  // recovers the node all the same.
+  absl::StatusOr<std::vector<std::string>> blocks = std::vector<std::string>();
+  if (!arguments.detach) blocks = catalog->NodeBlocks(request.node);
+  if (!blocks.ok() && !absl::IsUnimplemented(blocks.status())) return blocks.status();
+  ECPIPE_ASSIGN_OR_RETURN(const uint64_t id, coordinator->BeginRecovery(request, if_live));
+  if (!arguments.detach) {
+    return FollowAndVerify(common, coordinator.get(), catalog.get(), id, blocks);
+  }
+  if (common.json) {
+    std::printf("%s\n", Json{{"recovery_id", id}}.dump().c_str());
+  } else {
+    std::printf("recovery %llu has begun; to follow it: ecpipe recovery show %llu\n", Count(id),
+                Count(id));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunRecoveries(const CommonArguments& common) {
@@ -249,7 +306,11 @@ absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id
 }
 
 absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,
-                               RecoveryChange change) {
+                               RecoveryChange change, bool dry_run) {
+  if (dry_run) {
+    ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
+    return PrintEffects(common, catalog->WouldChange(recovery_id, change));
+  }
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   ECPIPE_RETURN_IF_ERROR(coordinator->ChangeRecovery(recovery_id, change));

@@ -71,7 +71,7 @@ class CommandLine {
     AddRecoverNodeCommand();
     AddRecoveryCommands();
     AddLimitsCommands();
-    AddCatalogCommands();
+    AddClusterCommands();
     AddUpkeepCommands(&app_, &common_, &command_);
     AddFileCommands();
     app_.footer("`ecpipe COMMAND --help` describes a command. Sizes: 65536, 64KiB, 8MiB, 1GiB.\n" +
@@ -176,6 +176,10 @@ class CommandLine {
              "for each block, in the order of the blocks");
   }
 
+  static void AddDryRun(CLI::App* app, bool* dry_run) {
+    app->add_flag("--dry-run", *dry_run, "Say what would be done, and do nothing");
+  }
+
   static void AddSliceSize(CLI::App* app, uint32_t* bytes) {
     const auto positive = [](const std::string& text) {
       return text == "0" ? std::string("a slice must not be 0 bytes long") : std::string();
@@ -230,11 +234,15 @@ class CommandLine {
     AddSha256(read, read_.target);
     AddExample(read, "ecpipe read BLOCK --offset 4096 --length 1MiB -o part.bin");
 
-    CLI::App* repair = Add(&app_, "repair",
-                           "Rebuild blocks of one stripe, into files or on\n"
-                           "nodes; each is stored whole and durable, or not\n"
-                           "at all",
-                           [this] { return RunRepair(common_, repair_); });
+    CLI::App* repair =
+        Add(&app_, "repair",
+            "Rebuild blocks of one stripe, into files or on\n"
+            "nodes; each is stored whole and durable, or not\n"
+            "at all",
+            [this] {
+              return dry_run_ ? RunPlan(common_, repair_.target, repair_.hosts, PlanFormat::kText)
+                              : RunRepair(common_, repair_);
+            });
     AddTarget(repair, repair_.target, Blocks::kSeveral);
     CLI::Option_group* where = repair->add_option_group("Where to");
     where->add_option("-o,--output", repair_.output, "Output file, for a single block")
@@ -247,6 +255,7 @@ class CommandLine {
     AddHosts(where, &repair_.hosts);
     where->require_option(1);
     AddLimit(repair, &repair_.limit_mbit);
+    repair->add_flag("--dry-run", dry_run_, "Show the plan, as `ecpipe plan`; repair nothing");
     AddSha256(repair, repair_.target);
     AddExample(repair,
                "ecpipe repair BLOCK -o block.bin\n"
@@ -268,10 +277,11 @@ class CommandLine {
 
   void AddRecoverNodeCommand() {
     CLI::App* recover = Add(&app_, "recover-node",
-                            "Rebuild all blocks of a lost node on other nodes.\n"
-                            "The coordinator goes on if this command is\n"
-                            "stopped. For a node of HDFS or QFS: show how many\n"
-                            "of its blocks that system has rebuilt",
+                            "Rebuild all blocks of a lost node on other nodes,\n"
+                            "and verify that they are there. The coordinator\n"
+                            "goes on if this command is stopped. For a node of\n"
+                            "HDFS or QFS: show how many of its blocks that\n"
+                            "system has rebuilt",
                             [this] { return RunRecoverNode(common_, recovery_); });
     recover->add_option("NODE", recovery_.request.node, "Id of the node whose blocks are lost")
         ->type_name("ID")
@@ -315,6 +325,7 @@ class CommandLine {
         ->excludes(all);
     recover->add_flag("--detach", recovery_.detach,
                       "Start the recovery and do not wait for its end");
+    AddDryRun(recover, &recovery_.dry_run);
     AddExample(recover, "ecpipe recover-node node-5 --delay 0");
   }
 
@@ -328,7 +339,8 @@ class CommandLine {
             [this] { return RunShowRecovery(common_, recovery_id_); });
     const auto change = [&](const char* name, const char* help, RecoveryChange what) {
       AddById(recovery, name, help,
-              [this, what] { return RunChangeRecovery(common_, recovery_id_, what); });
+              [this, what] { return RunChangeRecovery(common_, recovery_id_, what, dry_run_); });
+      AddDryRun(recovery->get_subcommand(name), &dry_run_);
     };
     change("pause", "Start no more repairs; running repairs go on", RecoveryChange::kPause);
     change("resume", "Go on with a paused recovery", RecoveryChange::kResume);
@@ -359,6 +371,7 @@ class CommandLine {
     for (CLI::App* app : {set, reset}) {
       app->add_flag("--cluster", limits_.cluster, "For the cluster as a whole");
       AddNodes(app, "--node", &limits_.nodes, "For each of these nodes");
+      AddDryRun(app, &limits_.dry_run);
     }
     set->add_option("--repair-mbit", limits_.repair_mbit,
                     "Most that repairs may send, in Mb/s; 0: no limit")
@@ -374,28 +387,7 @@ class CommandLine {
     AddExample(reset, "ecpipe limits reset --node node-1,node-2");
   }
 
-  void AddCatalogCommands() {
-    CLI::App* catalog = app_.add_subcommand("catalog", "Load and show the catalog of stripes");
-    catalog->require_subcommand(1);
-    CLI::App* load = Add(catalog, "load", "Add the stripes of manifests",
-                         [this] { return RunCatalogLoad(common_, manifests_); });
-    load->add_option("MANIFEST", manifests_, "Manifest files, as `ecpipe encode` writes them")
-        ->type_name("FILE")
-        ->required();
-    AddExample(load, "ecpipe catalog load blocks/f.manifest.json");
-    CLI::App* list = Add(catalog, "list", "List stripes in the order of their ids",
-                         [this] { return RunCatalogList(common_, list_after_, list_limit_); });
-    list->add_option("--after", list_after_, "Begin after the stripe with this id")
-        ->type_name("ID");
-    list->add_option("--limit", list_limit_, "List at most so many stripes")
-        ->type_name("COUNT")
-        ->check(CLI::Range(1, 1000))
-        ->capture_default_str();
-    CLI::App* locate = Add(catalog, "locate",
-                           "Show the stripe of a block, and the node of each\n"
-                           "of its blocks",
-                           [this] { return RunCatalogLocate(common_, located_block_); });
-    locate->add_option("BLOCK", located_block_, "Id of the block")->type_name("ID")->required();
+  void AddClusterCommands() {
     CLI::App* probe = Add(&app_, "probe", "Measure the speed of the links between nodes",
                           [this] { return RunProbe(common_, probe_); });
     AddNodes(probe, "--nodes", &probe_.nodes,
@@ -474,15 +466,12 @@ class CommandLine {
   CommonArguments common_;
   ReadArguments read_{.target = {}, .output = "-"};
   RepairArguments repair_;
-  std::string located_block_;
   ProbeArguments probe_;
   LimitsArguments limits_;
   RecoverNodeArguments recovery_;
   uint64_t recovery_id_ = 0;
+  bool dry_run_ = false;
   PlanFormat plan_format_ = PlanFormat::kText;
-  std::vector<std::string> manifests_;
-  std::string list_after_;
-  uint32_t list_limit_ = 100;
   EncodeArguments encode_;
   std::string manifest_;
   std::string blocks_;

@@ -21,6 +21,8 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   node.block_count = proto.inventory().block_count();
   node.block_bytes = proto.inventory().block_bytes();
   node.counting = proto.inventory().counting();
+  if (proto.inventory().has_free_bytes()) node.free_bytes = proto.inventory().free_bytes();
+  node.features.assign(proto.info().features().begin(), proto.info().features().end());
   const auto& failed_roots = proto.inventory().failed_roots();
   node.failed_roots.assign(failed_roots.begin(), failed_roots.end());
   node.silent_because = proto.silent_because();

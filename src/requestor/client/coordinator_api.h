@@ -73,6 +73,7 @@ struct HelperCounters {
   uint64_t parts_failed = 0;
   double cpu_seconds = 0;
   uint64_t peak_resident_bytes = 0;
+  std::string version;  // of its program; empty: it is too old to say
 };
 struct NodeStatus {
   std::string node;
@@ -84,7 +85,10 @@ struct NodeStatus {
   double seconds_since_heartbeat = 0;
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
-  bool counting = false;                  // the helper has not counted all of its blocks yet
+  bool counting = false;  // the helper has not counted all of its blocks yet
+  // On the disks where the helper stores blocks; none: it stores none, or is too old to say.
+  std::optional<uint64_t> free_bytes;
+  std::vector<std::string> features;      // of the language of parts that its helper has
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
   // Of a live node whose helper answers no calls of the coordinator: why, and for how long. Repairs
   // leave it out.

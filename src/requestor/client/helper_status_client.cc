@@ -24,7 +24,8 @@ HelperCounters CountersOf(const v1::HelperStatus& proto) {
           .parts_done = proto.parts_done(),
           .parts_failed = proto.parts_failed(),
           .cpu_seconds = proto.cpu_seconds(),
-          .peak_resident_bytes = proto.peak_resident_bytes()};
+          .peak_resident_bytes = proto.peak_resident_bytes(),
+          .version = proto.version()};
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ Json NodeJson(const NodeStatus& node, bool has_hdfs) {
             {"block_count", node.block_count},
             {"block_bytes", node.block_bytes},
             {"counting", node.counting},
+            {"free_bytes", node.free_bytes ? Json(*node.free_bytes) : Json()},
+            {"features", node.features},
             {"failed_roots", node.failed_roots},
             {"silent_because", node.silent_because},
             {"silent_seconds", node.silent_seconds},
@@ -48,6 +50,7 @@ Json NodeJson(const NodeStatus& node, bool has_hdfs) {
   json["parts_failed"] = counters.parts_failed;
   json["cpu_seconds"] = counters.cpu_seconds;
   json["peak_resident_bytes"] = counters.peak_resident_bytes;
+  json["version"] = counters.version;
   return json;
 }
 

@@ -57,10 +57,12 @@ std::vector<SortKey<NodeStatus>> NodeKeys(const LinkUses& uses) {
       {"state", [](Node node) { return ShownState(node); }},
       {"blocks", [=](Node node) { return largest(node.block_count); }},
       {"size", [=](Node node) { return largest(node.block_bytes); }},
+      {"free", [=](Node node) { return largest(node.free_bytes.value_or(0)); }},
       {"sends", [=](Node node) { return largest(UseOf(uses, node).sends); }},
       {"receives", [=](Node node) { return largest(UseOf(uses, node).receives); }},
       {"parts", [=](Node node) { return largest(node.counters.active_sessions); }},
       {"heartbeat", [=](Node node) { return largest(node.seconds_since_heartbeat); }},
+      {"version", [](Node node) { return node.counters.version; }},
   };
 }
 
@@ -166,10 +168,12 @@ Table NodesTable(const std::vector<NodeStatus>& nodes, const LinkUses& uses) {
                {"state"},
                {"blocks", Align::kRight},
                {"size", Align::kRight, false, 4},
+               {"free", Align::kRight, false, 1},
                {uses.empty() ? "sent" : "sends", Align::kRight, false, 2},
                {uses.empty() ? "received" : "receives", Align::kRight, false, 2},
                {"parts", Align::kRight, false, 5},
-               {"heartbeat", Align::kRight, false, 6}});
+               {"heartbeat", Align::kRight, false, 6},
+               {"version", Align::kLeft, false, 7}});
   for (const NodeStatus& node : nodes) {
     const std::string state = ShownState(node);
     const std::pair<std::string, std::string> traffic = TrafficOf(node, uses);
@@ -179,11 +183,13 @@ Table NodesTable(const std::vector<NodeStatus>& nodes, const LinkUses& uses) {
                {state, TintOfNode(state)},
                {node.counting ? "counting" : std::to_string(node.block_count)},
                {FormatSize(node.block_bytes)},
+               {node.free_bytes ? FormatSize(*node.free_bytes) : "-"},
                {traffic.first},
                {traffic.second},
                {node.answers ? std::to_string(node.counters.active_sessions) : "-"},
                {absl::StrFormat("%.1f s ago", node.seconds_since_heartbeat),
-                late ? Tint::kBad : Tint::kPlain}});
+                late ? Tint::kBad : Tint::kPlain},
+               {node.counters.version.empty() ? "-" : node.counters.version}});
   }
   return table;
 }

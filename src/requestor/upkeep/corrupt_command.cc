@@ -62,7 +62,13 @@ absl::Status RunCorruptList(const CommonArguments& common) {
   return absl::OkStatus();
 }
 
-absl::Status RunClearCorrupt(const CommonArguments& common, const std::string& block_id) {
+absl::Status RunClearCorrupt(const CommonArguments& common,
+                             const ClearCorruptArguments& arguments) {
+  const std::string& block_id = arguments.block_id;
+  if (arguments.dry_run) {
+    ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
+    return PrintEffects(common, catalog->WouldClear(block_id));
+  }
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   ECPIPE_RETURN_IF_ERROR(coordinator->ClearCorruptBlock(block_id));

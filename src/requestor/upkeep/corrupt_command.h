@@ -10,7 +10,11 @@
 namespace ecpipe {
 
 absl::Status RunCorruptList(const CommonArguments& common);
-absl::Status RunClearCorrupt(const CommonArguments& common, const std::string& block_id);
+struct ClearCorruptArguments {
+  std::string block_id;
+  bool dry_run = false;
+};
+absl::Status RunClearCorrupt(const CommonArguments& common, const ClearCorruptArguments& arguments);
 // Waits for the check. DATA_LOSS unless the block is sound.
 absl::Status RunCheckCorrupt(const CommonArguments& common, const std::string& block_id);
 

@@ -36,7 +36,8 @@ class Adder {
                                        Run run) {
     CLI::App* const added = parent->add_subcommand(name, help);
     const auto arguments = std::make_shared<Arguments>();
-    added->callback([common = common_, command = command_, arguments, run] {
+    added->callback([common = common_, command = command_, arguments, run, added] {
+      if (!added->get_subcommands().empty()) return;  // that one is asked for
       *command = [common, arguments, run] { return run(*common, *arguments); };
     });
     return {added, arguments.get()};
@@ -48,18 +49,76 @@ class Adder {
                                              "them checked, or clear them");
     corrupt->require_subcommand(1);
     Add(corrupt, "list", "List them, the oldest finding first", RunCorruptList);
-    const auto add = [&](const char* name, const char* help, auto run) {
-      const auto [added, block_id] = Add<std::string>(corrupt, name, help, run);
-      added->add_option("BLOCK", *block_id, "Id of the block")
-          ->type_name("ID")
-          ->required()
-          ->transform(CanonicalBlockId);
-    };
-    add("check",
-        "Have the block's helper read it: a sound block is\n"
-        "used again. Ends with 1 unless it is sound",
-        RunCheckCorrupt);
-    add("clear", "Say that the block is sound, without a check", RunClearCorrupt);
+    const auto [check, checked] =
+        Add<std::string>(corrupt, "check",
+                         "Have the block's helper read it: a sound block is\n"
+                         "used again. Ends with 1 unless it is sound",
+                         RunCheckCorrupt);
+    AddBlock(check, checked);
+    const auto [clear, cleared] = Add<ClearCorruptArguments>(
+        corrupt, "clear", "Say that the block is sound, without a check", RunClearCorrupt);
+    AddBlock(clear, &cleared->block_id);
+    AddDryRun(clear, &cleared->dry_run);
+  }
+
+  void AddCatalog() {
+    CLI::App* catalog =
+        app_->add_subcommand("catalog", "Load, show, check, copy and thin the catalog of stripes");
+    catalog->require_subcommand(1);
+    const auto [load, loaded] =
+        Add<CatalogLoadArguments>(catalog, "load", "Add the stripes of manifests", RunCatalogLoad);
+    load->add_option("MANIFEST", loaded->manifests,
+                     "Manifest files, as `ecpipe encode` writes them")
+        ->type_name("FILE")
+        ->required();
+    AddDryRun(load, &loaded->dry_run);
+    const auto [list, page] = Add<Page>(catalog, "list", "List stripes in the order of their ids",
+                                        [](const CommonArguments& common, const Page& from) {
+                                          return RunCatalogList(common, from.after, from.limit);
+                                        });
+    list->add_option("--after", page->after, "Begin after the stripe with this id")
+        ->type_name("ID");
+    list->add_option("--limit", page->limit, "List at most so many stripes")
+        ->type_name("COUNT")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    const auto [locate, located] =
+        Add<std::string>(catalog, "locate",
+                         "Show the stripe of a block, and the node of each\n"
+                         "of its blocks",
+                         RunCatalogLocate);
+    locate->add_option("BLOCK", *located, "Id of the block")->type_name("ID")->required();
+    AddCatalogLife(catalog);
+  }
+
+  void AddCatalogLife(CLI::App* catalog) {
+    const auto [out, exported] = Add<std::string>(
+        catalog, "export", "Write all stripes to a file, a line of JSON each", RunCatalogExport);
+    out->add_option("FILE", *exported, "File to write, or - for standard output")
+        ->type_name("PATH")
+        ->required();
+    const auto [in, imported] =
+        Add<CatalogImportArguments>(catalog, "import",
+                                    "Add the stripes of such a file, or replace those\n"
+                                    "whose ids are known",
+                                    RunCatalogImport);
+    in->add_option("FILE", imported->file, "File to read, no pipe: it is read twice")
+        ->type_name("PATH")
+        ->required();
+    AddDryRun(in, &imported->dry_run);
+    Add(catalog, "check",
+        "Ask helpers for each block of the catalog. Ends\n"
+        "with 1 if some are missing or have another length",
+        RunCatalogCheck);
+    const auto [remove, removed] =
+        Add<CatalogRemoveArguments>(catalog, "remove",
+                                    "Remove stripes; their blocks stay on their nodes,\n"
+                                    "and nobody repairs them any more",
+                                    RunCatalogRemove);
+    remove->add_option("STRIPE", removed->stripes, "Ids of the stripes")
+        ->type_name("ID")
+        ->required();
+    AddDryRun(remove, &removed->dry_run);
   }
 
   void AddBackup() {
@@ -81,6 +140,17 @@ class Adder {
                        "their helpers send and receive now",
                        RunNodes);
     AddSort(nodes, NodeSortKeys(), "node", node_order);
+    nodes->require_subcommand(0, 1);
+    const auto [forget, forgotten] =
+        Add<ForgetNodeArguments>(nodes, "forget",
+                                 "Forget a node that will not come back, and its\n"
+                                 "limits",
+                                 RunForgetNode);
+    forget->add_option("NODE", forgotten->node, "Id of the node")->type_name("ID")->required();
+    forget->add_flag("--force", forgotten->force,
+                     "Also if it lives (its helper registers again), or\n"
+                     "if the catalog has blocks on it");
+    AddDryRun(forget, &forgotten->dry_run);
     const auto [repairs, arguments] =
         Add<RepairsArguments>(app_, "repairs",
                               "List repairs: those that run, then the latest\n"
@@ -108,6 +178,22 @@ class Adder {
   }
 
  private:
+  struct Page {
+    std::string after;
+    uint32_t limit = 100;
+  };
+
+  static void AddBlock(CLI::App* app, std::string* block_id) {
+    app->add_option("BLOCK", *block_id, "Id of the block")
+        ->type_name("ID")
+        ->required()
+        ->transform(CanonicalBlockId);
+  }
+
+  static void AddDryRun(CLI::App* app, bool* dry_run) {
+    app->add_flag("--dry-run", *dry_run, "Say what would be done, and do nothing");
+  }
+
   static void AddSort(CLI::App* app, const std::vector<std::string>& keys,
                       const std::string& otherwise, SortOrder* order) {
     std::string help = "Sort by this column, numbers from the largest on:\n";
@@ -134,6 +220,7 @@ void AddUpkeepCommands(CLI::App* app, const CommonArguments* common,
                        std::function<absl::Status()>* command) {
   Adder adder(app, common, command);
   adder.AddBackup();
+  adder.AddCatalog();
   adder.AddCorrupt();
   adder.AddLists();
   adder.AddWatch();

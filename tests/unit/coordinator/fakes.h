@@ -35,6 +35,15 @@ class MemoryCatalog : public Catalog {
   }
 
   absl::Status Put(const std::vector<Stripe>&) override { return absl::OkStatus(); }
+  absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override {
+    return absl::UnimplementedError("not faked");
+  }
+  absl::StatusOr<std::vector<Stripe>> Remove(const std::vector<std::string>&) override {
+    return absl::UnimplementedError("not faked");
+  }
+  absl::StatusOr<std::vector<Stripe>> TryRemove(const std::vector<std::string>&) override {
+    return absl::UnimplementedError("not faked");
+  }
   absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override {
     MutexLock lock(&mutex);
     for (const Stripe& stripe : stripes) {

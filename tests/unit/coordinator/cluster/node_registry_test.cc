@@ -42,6 +42,21 @@ TEST_F(NodeRegistryTest, DeathsShowInTheCountSoonAndReturnsAtOnce) {
   EXPECT_EQ(nodes_.CountLive(), 1u);
 }
 
+TEST_F(NodeRegistryTest, AForgottenNodeMustRegisterAgain) {
+  NodeRecord node = FakeNode("a");
+  node.storage_id = "uuid";
+  ASSERT_TRUE(nodes_.Register(node).ok());
+  const uint64_t changes = nodes_.changes();
+  nodes_.Forget("a");
+  nodes_.Forget("nobody");
+  EXPECT_FALSE(nodes_.Find("a"));
+  EXPECT_EQ(nodes_.CountLive(), 0u);
+  EXPECT_GT(nodes_.changes(), changes);
+  EXPECT_TRUE(nodes_.WithStorage("uuid").empty());
+  EXPECT_TRUE(absl::IsNotFound(nodes_.Heartbeat("a", node.incarnation, {})));
+  EXPECT_TRUE(nodes_.Register(node).ok()) << "its addresses are free";
+}
+
 TEST_F(NodeRegistryTest, SilenceAndAnswersAreChanges) {
   ASSERT_TRUE(nodes_.Register(FakeNode("a")).ok());
   const uint64_t changes = nodes_.changes();

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// SqliteCatalog: stripes that are removed, and calls that are only tried.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coordinator/store/sqlite_catalog.h"
+#include "unit/coordinator/store/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Stripe "s<number>" with blocks "b<number>-<i>" on nodes "n<i>".
+Stripe MakeStripe(int number) {
+  const std::string text = std::to_string(number);
+  Stripe stripe{"s" + text, "rs-cauchy(4,2)", 1 << 20, {}, {}};
+  for (int i = 0; i < 4; ++i) {
+    const std::string index = std::to_string(i);
+    stripe.blocks.push_back({"b" + text + "-" + index, "n" + index});
+  }
+  return stripe;
+}
+
+class SqliteRemovalTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto catalog = SqliteCatalog::Open(path_, {});
+    ASSERT_TRUE(catalog.ok()) << catalog.status();
+    catalog_ = *std::move(catalog);
+    ASSERT_TRUE(catalog_->Put({MakeStripe(1), MakeStripe(2), MakeStripe(3)}).ok());
+  }
+
+  // Changes the file behind the catalog's back.
+  void Damage(const char* sql) {
+    auto db = SqliteDb::Open(path_, {});
+    ASSERT_TRUE(db.ok()) << db.status();
+    ASSERT_TRUE((*db)->Run(sql).ok());
+  }
+
+  void ExpectAllThree() {
+    EXPECT_EQ(catalog_->List("", 100).value(),
+              (std::vector<Stripe>{MakeStripe(1), MakeStripe(2), MakeStripe(3)}));
+    EXPECT_EQ(catalog_->FindBlock("b1-0").value().stripe.stripe_id, "s1");
+  }
+
+  ScratchDirectory directory_;
+  const std::string path_ = directory_.File("catalog.db");
+  std::unique_ptr<SqliteCatalog> catalog_;
+};
+
+TEST_F(SqliteRemovalTest, RemovesAllStripesOrNone) {
+  const absl::Status unknown = catalog_->Remove({"s1", "s7"}).status();
+  EXPECT_TRUE(absl::IsNotFound(unknown)) << unknown;
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("s7"));
+  ExpectAllThree();
+  EXPECT_EQ(catalog_->Remove({"s1", "s3"}).value(),
+            (std::vector<Stripe>{MakeStripe(1), MakeStripe(3)}));
+  EXPECT_EQ(catalog_->List("", 100).value(), std::vector<Stripe>{MakeStripe(2)});
+  EXPECT_EQ(catalog_->CountStripes().value(), 1u);
+  EXPECT_TRUE(absl::IsNotFound(catalog_->FindBlock("b1-0").status()));
+  EXPECT_EQ(catalog_->ListNode("n0", "", 100).value().blocks.size(), 1u);
+  // Its blocks may be of another stripe now.
+  Stripe other = MakeStripe(1);
+  other.stripe_id = "other";
+  EXPECT_TRUE(catalog_->Put({other}).ok());
+  EXPECT_EQ(catalog_->FindBlock("b1-0").value().stripe, other);
+}
+
+TEST_F(SqliteRemovalTest, ADamagedStripeCanBeRemoved) {
+  Damage("UPDATE stripes SET code = 'rs(9,6)' WHERE stripe_id = 's1'");
+  ASSERT_TRUE(absl::IsDataLoss(catalog_->FindStripe("s1").status()));
+  EXPECT_EQ(catalog_->Remove({"s1"}).value().size(), 1u);
+  EXPECT_TRUE(absl::IsNotFound(catalog_->FindStripe("s1").status()));
+  EXPECT_TRUE(catalog_->Put({MakeStripe(1)}).ok());
+  ExpectAllThree();
+}
+
+TEST_F(SqliteRemovalTest, TryingToRemoveChangesNothing) {
+  EXPECT_EQ(catalog_->TryRemove({"s3"}).value(), std::vector<Stripe>{MakeStripe(3)});
+  EXPECT_TRUE(absl::IsNotFound(catalog_->TryRemove({"s1", "s7"}).status()));
+  ExpectAllThree();
+}
+
+TEST_F(SqliteRemovalTest, TryingToPutSaysWhatPutWouldDo) {
+  Stripe moved = MakeStripe(2);
+  moved.blocks[0].node = "elsewhere";
+  const PutCounts counts = catalog_->TryPut({MakeStripe(1), moved, MakeStripe(9)}).value();
+  EXPECT_EQ(counts.added, 1u);
+  EXPECT_EQ(counts.replaced, 1u);
+  EXPECT_EQ(counts.unchanged, 1u);
+  ExpectAllThree();
+  Stripe thief = MakeStripe(9);
+  thief.blocks[0].block_id = "b2-0";
+  const absl::Status taken = catalog_->TryPut({thief}).status();
+  EXPECT_EQ(taken, catalog_->Put({thief}));
+  EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
+  Stripe bad = MakeStripe(9);
+  bad.blocks[0].sha256 = "abc";
+  EXPECT_EQ(catalog_->TryPut({bad}).status(), catalog_->Put({bad}));
+  EXPECT_TRUE(absl::IsInvalidArgument(catalog_->TryPut({bad}).status()));
+  ExpectAllThree();
+  // What was tried has taken no names of nodes.
+  EXPECT_TRUE(catalog_->Put({moved}).ok());
+  EXPECT_EQ(catalog_->ListNode("elsewhere", "", 100).value().blocks.size(), 1u);
+}
+
+}  // namespace
+}  // namespace ecpipe
