@@ -31,7 +31,6 @@ struct NodeBlockPage {
   std::string next;  // asks for the next page; empty: this was the last
 };
 
-// Thread-safe. Every call may block on a disk or a network.
 // What becomes of the stripes of a Put.
 struct PutCounts {
   uint64_t added = 0;
@@ -39,6 +38,7 @@ struct PutCounts {
   uint64_t unchanged = 0;
 };
 
+// Thread-safe. Every call may block on a disk or a network.
 class Catalog {
  public:
   virtual ~Catalog() = default;
