@@ -16,16 +16,23 @@
 #include "base/thread.h"
 
 namespace ecpipe {
+namespace {
+
+constexpr char kNobodyKnows[] = "ecpipe.nobody_knows_the_name";
+
+}  // namespace
 
 struct HostLookups::State {
   struct Host {
     std::optional<Addresses> known;
     TimePoint known_at;
-    bool under_way = false;
+    bool under_way = false;                      // queued, or taken by a thread
+    bool refreshing = false;                     // taken by a thread as a refresh
     std::vector<std::weak_ptr<Lookup>> waiting;  // their owners may have given up
   };
 
-  explicit State(Resolver the_resolver) : resolver(std::move(the_resolver)) {}
+  State(Resolver the_resolver, const Clock* the_clock)
+      : resolver(std::move(the_resolver)), clock(the_clock) {}
 
   // Takes note of a result, and returns those who wait for it.
   std::vector<std::shared_ptr<Lookup>> Take(const std::string& name,
@@ -33,9 +40,10 @@ struct HostLookups::State {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Host& host = hosts[name];
     host.under_way = false;
+    if (std::exchange(host.refreshing, false)) --refreshing;
     if (result.ok()) host.known = *result;
     // Also when it failed: whoever knows an old address asks again only in a while.
-    host.known_at = Clock::System().Now();
+    host.known_at = clock->Now();
     std::vector<std::shared_ptr<Lookup>> waiting;
     for (const std::weak_ptr<Lookup>& each : host.waiting) {
       std::shared_ptr<Lookup> lookup = each.lock();
@@ -47,7 +55,7 @@ struct HostLookups::State {
     if (!host.known) hosts.erase(name);
     return waiting;
   }
-  // The next name that somebody wants to know.
+  // The next name that somebody wants to know: first those that somebody waits for.
   std::optional<std::string> NextInQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     while (!queue.empty()) {
       std::string name = std::move(queue.front());
@@ -59,7 +67,19 @@ struct HostLookups::State {
       if (wanted) return name;
       hosts.erase(host);
     }
-    return std::nullopt;
+    if (refreshes.empty() || refreshing == kMaxRefreshing) return std::nullopt;
+    std::string name = std::move(refreshes.front());
+    refreshes.pop_front();
+    hosts[name].refreshing = true;
+    ++refreshing;
+    return name;
+  }
+  // False: it is queued already, or a thread has taken it.
+  bool Enqueue(const std::string& name, bool somebody_waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const bool under_way = std::exchange(hosts[name].under_way, true);
+    if (under_way && (!somebody_waits || std::erase(refreshes, name) == 0)) return false;
+    (somebody_waits ? queue : refreshes).push_back(name);
+    return true;
   }
   // False: all of them are being looked up.
   bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -75,9 +95,13 @@ struct HostLookups::State {
   }
 
   const Resolver resolver;
+  const Clock* const clock;
   Mutex mutex;
   std::map<std::string, Host> hosts ABSL_GUARDED_BY(mutex);
-  std::deque<std::string> queue ABSL_GUARDED_BY(mutex);  // names that no thread has taken yet
+  // Names that no thread has taken yet.
+  std::deque<std::string> queue ABSL_GUARDED_BY(mutex);
+  std::deque<std::string> refreshes ABSL_GUARDED_BY(mutex);  // of what is known: nobody waits
+  size_t refreshing ABSL_GUARDED_BY(mutex) = 0;              // that threads have taken
   size_t threads ABSL_GUARDED_BY(mutex) = 0;
 };
 
@@ -113,9 +137,7 @@ absl::StatusOr<HostLookups::Addresses> LookUp(const std::string& host, int flags
   hints.ai_flags = flags;
   addrinfo* answer = nullptr;
   const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &answer);
-  if (error != 0) {
-    return absl::UnavailableError("resolve " + host + ": " + ::gai_strerror(error));
-  }
+  if (error != 0) return HostLookups::FailureOf(host, error);
   const std::unique_ptr<addrinfo, FreeAddresses> all(answer);
   std::vector<std::pair<int, std::string>> found;
   for (const addrinfo* info = answer; info != nullptr; info = info->ai_next) {
@@ -134,10 +156,10 @@ absl::StatusOr<HostLookups::Addresses> LookUp(const std::string& host, int flags
 
 }  // namespace
 
-HostLookups::HostLookups(Resolver resolver)
-    : state_(std::make_shared<State>(resolver ? std::move(resolver) : [](const std::string& host) {
-        return LookUp(host, 0);
-      })) {}
+HostLookups::HostLookups(Resolver resolver, const Clock* clock)
+    : state_(std::make_shared<State>(
+          resolver ? std::move(resolver) : [](const std::string& host) { return LookUp(host, 0); },
+          clock)) {}
 
 HostLookups& HostLookups::OfThisProcess() {
   static auto* const lookups = new HostLookups;
@@ -163,6 +185,18 @@ absl::Status HostLookups::NoAnswer(const std::string& host) {
   return absl::DeadlineExceededError("resolve " + host + ": the name server does not answer");
 }
 
+absl::Status HostLookups::FailureOf(const std::string& host, int error) {
+  absl::Status failure = absl::UnavailableError("resolve " + host + ": " + ::gai_strerror(error));
+  if (error == EAI_NONAME || error == EAI_NODATA || error == EAI_ADDRFAMILY) {
+    failure.SetPayload(kNobodyKnows, {});
+  }
+  return failure;
+}
+
+bool HostLookups::NobodyKnows(const absl::Status& failure) {
+  return failure.GetPayload(kNobodyKnows).has_value();
+}
+
 std::shared_ptr<HostLookups::Lookup> HostLookups::Begin(const std::string& host, Duration max_age) {
   auto lookup = std::make_shared<Lookup>();
   lookup->host_ = host;
@@ -184,17 +218,17 @@ std::shared_ptr<HostLookups::Lookup> HostLookups::Begin(const std::string& host,
     return lookup;
   }
   State::Host& known = state.hosts[host];
-  const Duration age = Clock::System().Now() - known.known_at;
-  if (known.known && age <= max_age) {
+  const Duration age = state.clock->Now() - known.known_at;
+  const bool waits = !known.known || age > max_age;
+  if (!waits) {
     lookup->result_ = *known.known;
     if (age < kFresh) return lookup;
   } else {
     std::erase_if(known.waiting, [](const auto& each) { return each.expired(); });
     known.waiting.push_back(lookup);
   }
-  if (std::exchange(known.under_way, true)) return lookup;
-  state.queue.push_back(host);
-  if (state.threads == kMaxThreads) return lookup;
+  if (!state.Enqueue(host, waits) || state.threads == kMaxThreads) return lookup;
+  if (!waits && state.refreshing == kMaxRefreshing) return lookup;  // one of these goes on with it
   // In a process that uses the library, its own threads take the signals.
   const BlockedSignals for_the_thread;
   absl::StatusOr<Thread> thread = Thread::Start([shared = state_] { Work(shared); });
@@ -202,7 +236,7 @@ std::shared_ptr<HostLookups::Lookup> HostLookups::Begin(const std::string& host,
     ++state.threads;
     thread->detach();
   } else if (state.threads == 0) {
-    state.queue.pop_back();
+    (waits ? state.queue : state.refreshes).pop_back();
     (void)state.Take(host, thread.status());
   }
   return lookup;

@@ -30,6 +30,8 @@ class HostLookups {
 
   // A thread that hangs costs a stack, and keeps one name from being looked up.
   static constexpr size_t kMaxThreads = 16;
+  // Of these, what may look up anew what is known already: others wait for the rest.
+  static constexpr size_t kMaxRefreshing = kMaxThreads / 2;
   // As many as nodes; beyond it the oldest is forgotten, and more at once are refused.
   static constexpr size_t kMaxHosts = 10'000;
   // What is older is used, too, and looked up anew meanwhile.
@@ -37,8 +39,8 @@ class HostLookups {
   // Of callers that have no deadline of their own.
   static constexpr Duration kPatience = std::chrono::seconds(5);
 
-  // Null: the system's resolver.
-  explicit HostLookups(Resolver resolver = nullptr);
+  // Null: the system's resolver. The clock, which tells how old a result is, outlives all look-ups.
+  explicit HostLookups(Resolver resolver = nullptr, const Clock* clock = &Clock::System());
   // For all names that a process uses; never destroyed.
   static HostLookups& OfThisProcess();
 
@@ -66,6 +68,10 @@ class HostLookups {
   std::shared_ptr<Lookup> Begin(const std::string& host, Duration max_age = Duration::max());
   // One that has no answer by its deadline.
   static absl::Status NoAnswer(const std::string& host);
+  // What getaddrinfo's error means: UNAVAILABLE.
+  static absl::Status FailureOf(const std::string& host, int error);
+  // Whether the failure is that nobody knows the name. Any other may be over at the next try.
+  static bool NobodyKnows(const absl::Status& failure);
 
  private:
   static void Work(const std::shared_ptr<State>& shared);

@@ -124,7 +124,7 @@ absl::Status AddressRule::Check(const NodeRecord& node, const std::string& peer,
     if (!address.ok()) continue;  // refused elsewhere, or there is none
     if (AllowsHost(address->host)) continue;
     const auto found = lookups_->Begin(address->host, kLongestKnown)->Await(deadline);
-    if (absl::IsDeadlineExceeded(found.status()) || absl::IsResourceExhausted(found.status())) {
+    if (!found.ok() && !HostLookups::NobodyKnows(found.status())) {
       return absl::UnavailableError("address " + text + " of node " + node.node_id +
                                     " cannot be checked: " + std::string(found.status().message()));
     }

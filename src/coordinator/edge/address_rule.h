@@ -22,7 +22,7 @@ class AddressRule {
 
   // PERMISSION_DENIED, naming the address: it neither leads to where the helper calls from, nor is
   // allowed. `peer` is gRPC's text for the caller. May ask a name server. UNAVAILABLE: that has not
-  // answered by `deadline`; its answer is kept for the next call.
+  // answered by `deadline`, or not said whether the name is known; the next call may be answered.
   absl::Status Check(const NodeRecord& node, const std::string& peer, TimePoint deadline) const;
 
  private:

@@ -133,13 +133,17 @@ absl::Status RecoveryManager::Sync(const std::string& what) {
                           "; see to the disk of [coordinator] data_directory");
 }
 
-void RecoveryManager::SyncIfNeeded() {
+void RecoveryManager::SyncIfNeeded(TimePoint now) {
   {
     MutexLock lock(&mutex_);
-    if (!std::exchange(unsynced_, false)) return;
+    if (now < sync_again_at_ || !std::exchange(unsynced_, false)) return;
   }
   const absl::Status synced = journal_->Sync();
-  if (!synced.ok()) Log(LogLevel::kError, "journal.failed", {{"status", StatusText(synced)}});
+  if (synced.ok()) return;
+  Log(LogLevel::kError, "journal.failed", {{"status", StatusText(synced)}});
+  sync_again_at_ = clock_->Now() + kSyncAgain;
+  MutexLock lock(&mutex_);
+  unsynced_ = true;
 }
 
 absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, RecoveryState to) {
@@ -182,8 +186,7 @@ absl::Status RecoveryManager::Cancel(RecoveryId id) {
 // ---- The thread -----------------------------------------------------------------------------
 
 void RecoveryManager::Run() {
-  // Also without news nodes come and go, and pauses end.
-  constexpr auto kIdle = std::chrono::milliseconds(250);
+  constexpr auto kIdle = std::chrono::milliseconds(250);  // nodes come and go, pauses end
   bool worked = true;
   while (true) {
     const TimePoint now = Clock::System().Now();
@@ -191,11 +194,12 @@ void RecoveryManager::Run() {
     RecordNews();
     {
       MutexLock lock(&mutex_);
-      if (stopping_) return;
+      if (stopping_) break;
     }
     worked = Turn();
-    SyncIfNeeded();
+    SyncIfNeeded(clock_->Now());
   }
+  SyncIfNeeded(TimePoint::max());
 }
 
 bool RecoveryManager::RecordNews() {

@@ -184,8 +184,9 @@ class RecoveryManager {
   // Waits until what was stored survives a power cut, without the lock: a slow disk holds up only
   // the operator who has asked. `what` says in an error what has happened all the same.
   absl::Status Sync(const std::string& what);
-  // The same of what StoreIfPossible has stored. A disk that hangs holds up the recoveries.
-  void SyncIfNeeded();
+  // The same of what StoreIfPossible has stored. A disk that hangs holds up the recoveries. After a
+  // failure it is done again, but not before `sync_again_at_`.
+  void SyncIfNeeded(TimePoint now);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -212,6 +213,8 @@ class RecoveryManager {
   RecoveryLoads loads_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool unsynced_ ABSL_GUARDED_BY(mutex_) = false;  // StoreIfPossible has stored something
+  static constexpr Duration kSyncAgain = std::chrono::seconds(1);
+  TimePoint sync_again_at_{};  // used by the thread
   Thread thread_;
 };
 

@@ -60,7 +60,8 @@ TEST_F(HostLookupsTest, ANameIsAskedForOnceAndAFailureIsNotKept) {
   for (int i = 0; i < 3; ++i) EXPECT_THAT(*Find("name"), ElementsAre("192.0.2.1", "192.0.2.2"));
   EXPECT_THAT(server_.asked(), SizeIs(1));
   for (int i = 0; i < 3; ++i) {
-    EXPECT_THAT(std::string(Find("nowhere").status().message()), HasSubstr("no such name"));
+    const absl::Status failure = Find("nowhere").status();
+    EXPECT_TRUE(absl::IsUnavailable(failure) && HostLookups::NobodyKnows(failure)) << failure;
   }
   EXPECT_THAT(server_.asked(), SizeIs(4));
 }
@@ -98,6 +99,40 @@ TEST_F(HostLookupsTest, SoManyNamesAtOnceAndNoMore) {
   const absl::Status refused = lookups_.Begin("one-more")->Await(Passed()).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_TRUE(lookups_.Begin("192.0.2.7")->Await(Passed()).ok());
+}
+
+TEST_F(HostLookupsTest, AServerThatCannotSayNowMayKnowTheNameAllTheSame) {
+  for (const int error : {EAI_AGAIN, EAI_FAIL, EAI_SYSTEM, EAI_MEMORY}) {
+    const absl::Status failure = HostLookups::FailureOf("name", error);
+    EXPECT_TRUE(absl::IsUnavailable(failure)) << failure;
+    EXPECT_FALSE(HostLookups::NobodyKnows(failure)) << failure;
+  }
+  EXPECT_FALSE(HostLookups::NobodyKnows(Find("busy").status()));
+  EXPECT_TRUE(HostLookups::NobodyKnows(HostLookups::FailureOf("name", EAI_NODATA)));
+}
+
+// What is known is looked up anew behind what is not, and never by all threads.
+TEST_F(HostLookupsTest, FirstLookUpsGoBeforeRefreshes) {
+  constexpr size_t kKnown = 4 * HostLookups::kMaxThreads;
+  static auto& clock = *new FakeClock;  // for threads that outlive the test
+  HostLookups lookups(server_.resolver(), &clock);
+  const auto name = [](size_t i) { return "known-" + std::to_string(i); };
+  for (size_t i = 0; i < kKnown; ++i) {
+    ASSERT_TRUE(lookups.Begin(name(i))->Await(Patience()).ok());
+  }
+  clock.Advance(2 * HostLookups::kFresh);
+  server_.Hang(true);
+  for (size_t i = 0; i < kKnown; ++i) EXPECT_TRUE(lookups.Begin(name(i))->Await(Passed()).ok());
+  server_.AwaitHanging(HostLookups::kMaxRefreshing);
+  const auto first = lookups.Begin("first");
+  // Somebody who wants no old result waits for the one that is queued.
+  const auto anew = lookups.Begin(name(kKnown - 1), HostLookups::kFresh);
+  server_.AwaitHanging(HostLookups::kMaxRefreshing + 2);
+  EXPECT_THAT(server_.asked(), Contains("first"));
+  EXPECT_THAT(server_.asked(), SizeIs(kKnown + HostLookups::kMaxRefreshing + 2));
+  server_.Hang(false);
+  EXPECT_TRUE(first->Await(Patience()).ok());
+  EXPECT_TRUE(anew->Await(Patience()).ok());
 }
 
 TEST_F(HostLookupsTest, TheSystemKnowsThisHost) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <netdb.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -25,7 +27,7 @@ class NameServer {
     state_->hangs = hangs;
     state_->changed.NotifyAll();
   }
-  // Of each name but "nowhere".
+  // Of each name but "nowhere", which nobody knows, and "busy", which it will look up another time.
   void Knows(HostLookups::Addresses addresses) {
     MutexLock lock(&state_->mutex);
     state_->addresses = std::move(addresses);
@@ -55,7 +57,8 @@ class NameServer {
       while (hangs) changed.Wait(lock);
       --hanging;
       changed.NotifyAll();
-      if (host == "nowhere") return absl::UnavailableError("resolve nowhere: no such name");
+      if (host == "nowhere") return HostLookups::FailureOf(host, EAI_NONAME);
+      if (host == "busy") return HostLookups::FailureOf(host, EAI_AGAIN);
       return addresses;
     }
 

@@ -76,6 +76,16 @@ TEST(AddressRule, AnyAddressOfANameFits) {
       Checked(strict, Node("nowhere:1", "name:2"), "ipv4:192.0.2.9:4711")));
 }
 
+TEST(AddressRule, ANameServerThatCannotSayNowIsAskedAgain) {
+  NameServer server;
+  server.Knows({"192.0.2.9"});
+  HostLookups lookups(server.resolver());
+  const AddressRule rule = AddressRule::Create({}, &lookups).value();
+  const absl::Status refused = Checked(rule, Node("busy:1", "name:2"), "ipv4:192.0.2.9:4711");
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_NE(refused.message().find("cannot be checked"), std::string::npos);
+}
+
 TEST(AddressRule, ANameServerThatHangsHoldsNobodyUp) {
   NameServer server;
   server.Hang(true);

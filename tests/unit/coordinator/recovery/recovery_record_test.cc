@@ -108,6 +108,26 @@ TEST_F(RecoveryManagerTest, AnOperatorIsToldWhatAPowerCutMayUndo) {
   EXPECT_EQ(View(id).record.state, RecoveryState::kPaused);
 }
 
+// What a recovery stores by itself, such as its end, is synced when the disk works again.
+TEST_F(RecoveryManagerTest, ASyncThatFailedIsMadeAgainAndTheEndMakesTheLast) {
+  const auto works = std::make_shared<std::atomic<bool>>(false);  // shared with the thread
+  const auto failed = std::make_shared<std::atomic<int>>(0);
+  const auto synced = std::make_shared<std::atomic<int>>(0);
+  const RecoveryId id = Begin(Request());
+  {
+    MutexLock lock(&journal_.mutex);
+    journal_.on_sync = [works, failed, synced]() -> absl::Status {
+      ++*(*works ? synced : failed);
+      return *works ? absl::OkStatus() : absl::UnknownError("the disk failed");
+    };
+  }
+  ASSERT_TRUE(RunToEnd(id));
+  ASSERT_TRUE(AnswerUntil([&] { return *failed > 0; }));
+  *works = true;
+  manager_.reset();
+  EXPECT_GE(*synced, 1);
+}
+
 TEST_F(RecoveryManagerTest, ANewCoordinatorGoesOnAndRepairsNothingTwice) {
   const uint64_t lost = BlocksOf("n0");
   RecoveryRequest request = Request();
