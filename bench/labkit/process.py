@@ -146,7 +146,7 @@ def interruptible() -> Iterator[contextlib.ExitStack]:
                 raising = True
                 yield stack
             except Exception:
-                if caught and raising:  # a child ended by the same signal, before it was raised here
+                if caught and raising:  # the same signal ended a child before it came here
                     raise SystemExit(128 + caught[0]) from None
                 raise
             finally:
