@@ -16,7 +16,7 @@ constexpr double kWorthIt = 0.6;              // of the time that is left
 constexpr double kWorthGuessingSeconds = 10;  // that are left
 // A look may miss a slow link that others hide, or see one where the machine was busy. So there is
 // no number of changes after which a bad plan is kept, but ever fewer of them in a time.
-constexpr Duration kFirstPause = std::chrono::seconds(2);
+constexpr Duration kFirstPause = std::chrono::seconds(1);  // the next look
 
 }  // namespace
 
