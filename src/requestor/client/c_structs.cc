@@ -16,7 +16,7 @@ namespace {
 // struct that grows leaves these as they are.
 constexpr size_t kErrorBytes = offsetof(ecpipe_error, message) + sizeof(ecpipe_error::message);
 constexpr size_t kOptionsBytes = offsetof(ecpipe_options, tls_key) + sizeof(char*);
-constexpr size_t kTargetBytes = offsetof(ecpipe_target, slice_bytes) + sizeof(uint64_t);
+constexpr size_t kTargetBytes = offsetof(ecpipe_target, link_mbit) + sizeof(double);
 constexpr size_t kReportBytes = offsetof(ecpipe_report, attempts) + sizeof(uint64_t);
 constexpr size_t kCallOptionsBytes =
     offsetof(ecpipe_call_options, progress_context) + sizeof(void*);
@@ -114,6 +114,7 @@ absl::StatusOr<RepairTarget> TargetOf(const ecpipe_target* target) {
     return absl::InvalidArgumentError("slice_bytes must be less than 4 GiB");
   }
   wanted.slice_bytes = static_cast<uint32_t>(given.slice_bytes);
+  wanted.link_mbit = given.link_mbit;
   ECPIPE_ASSIGN_OR_RETURN(wanted.scheme, Text(given.scheme, "scheme"));
   ECPIPE_ASSIGN_OR_RETURN(wanted.transport, Text(given.transport, "transport"));
   ECPIPE_ASSIGN_OR_RETURN(wanted.verify, Text(given.verify, "verify"));
