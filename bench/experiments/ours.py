@@ -173,12 +173,13 @@ OURS = (
                           less_than(TOLD, "rp-weighted")),
                Comparison("rp-flow+link, time over the least possible", "-", over_bound(TOLD)),
                Comparison("rp-flow, time over the least possible", "-", over_bound(FLOW))),
-           notes="All other links are measured by `ecpipe probe`. Why the requestor is to tell its "
-                 "own: [019](../docs/design/019-trees.md#what-is-not-known)."),
+           notes="All other links are measured by `ecpipe probe`. Where `cores` shows that other "
+                 "work ran on the machine, compare within a network. Why the requestor is to tell "
+                 "its own link: [019](../docs/design/019-trees.md#what-is-not-known)."),
     Figure("trees-slowed", "Trees: a link that becomes slow midway", "", "up- and downlinks at "
            "random, as before. When a quarter of the block has come, the uplink on which the plan "
            "counts most has a tenth of its rate left",
-           quick=(options(f"slowed --seeds 5,11 --block-mib 64 --runs 1 --schemes {SLOWED}"),),
+           quick=(options(f"slowed --seeds 5 --block-mib 64 --runs 1 --schemes {SLOWED}"),),
            full=(options(f"slowed --seeds 5,11 --block-mib 256 --runs 5 --schemes {SLOWED}"),),
            comparisons=tuple(
                Comparison(f"{what}, time over the least possible", "-", ours) for what, ours in (
