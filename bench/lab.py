@@ -13,6 +13,7 @@ sends one block directly over the same links, and the results are ratios to that
     bench/lab.py rack --racks 3 --cross-mbit 400,800
     bench/lab.py geo --matrix north-america|asia|FILE
     bench/lab.py links --matrix north-america|asia|FILE|random:SEED --node-mbit 500
+    bench/lab.py slowed --seeds 5,11 --at 0.25 --to 0.1    a link becomes slow midway
     bench/lab.py node --nodes 16 --stripes 64 --requestors 1,2,4,8,16 \\
                  --policies rp,rp-greedy,rp-balanced,conventional,ppr
     bench/lab.py slices | blocks | codes | implementations

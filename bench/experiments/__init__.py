@@ -12,10 +12,11 @@ import argparse
 from types import ModuleType
 
 from . import (
-    blocks, codes, edge, geo, hdfs, implementations, links, multi, node, qfs, rack, single, slices)
+    blocks, codes, edge, geo, hdfs, implementations, links, multi, node, qfs, rack, single, slices,
+    slowed)
 
 EXPERIMENTS = {module.EXPERIMENT: module for module in (
-    single, multi, edge, rack, geo, links, node, slices, blocks, codes, implementations,
+    single, multi, edge, rack, geo, links, slowed, node, slices, blocks, codes, implementations,
     hdfs, qfs)}
 
 

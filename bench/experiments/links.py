@@ -61,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                           "(default: each region in turn)")
     add_scheme_arguments(parser, "conventional,ppr,rp,rp-weighted,rp-all,rp-flow")
     add_runs_argument(parser)
+    parser.epilog = ("rp-flow+link, and so for each scheme: the requestor says what its own link "
+                     "is.")
 
 
 def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Sequence
+from typing import Any, Sequence
 
 from labkit.cluster import REQUESTOR, Cluster
 from labkit.links import HEADERS_FACTOR
@@ -23,6 +23,8 @@ START_BYTES = 32 * 1024
 # Its hops do one thing after the other; what overlaps all the same is up to socket buffers.
 WITHOUT_THEORY = ("pipe-s",)
 VERIFICATIONS = ("parity", "locate")
+# Behind a scheme's name: the requestor says what its own link is.
+LINK = "+link"
 
 
 def add_scheme_arguments(parser: argparse.ArgumentParser, default: str) -> None:
@@ -45,12 +47,6 @@ def transports(arguments: argparse.Namespace) -> list[str]:
     if unknown := set(chosen) - set(TRANSPORTS):
         raise LabError(f"--transport: {', '.join(sorted(unknown))} is not tcp or redis")
     return chosen
-
-
-def split_scheme(scheme: str) -> tuple[str, tuple[str, ...]]:
-    """`rp+parity` is the scheme `rp` with verified sources: the name, and further arguments."""
-    name, _, verify = scheme.partition("+")
-    return name, ("--verify", verify) if verify else ()
 
 
 class OneBlock:
@@ -76,15 +72,32 @@ class OneBlock:
         self.survivors = [block.node for block in stripe if block.node != LOST_NODE]
         cluster.helpers[LOST_NODE].stop()
 
+    def _asked(self, scheme: str) -> tuple[str, tuple[str, ...]]:
+        """`rp+parity` is the scheme `rp` with verified sources, `rp+link` with the requestor's link
+        told: the name, and all arguments beside it."""
+        if scheme.endswith(LINK):
+            mbit = self.cluster.network.links.down(REQUESTOR)
+            if mbit is None:
+                raise LabError(f"{scheme}: the requestor's link has no rate to tell of")
+            return scheme.removesuffix(LINK), (*self._rack, "--link-mbit", f"{mbit:.3f}")
+        name, _, verify = scheme.partition("+")
+        return name, (*self._rack, *(("--verify", verify) if verify else ()))
+
     def direct(self) -> Sample:
         return measure_direct_send(self.cluster, self.healthy, REQUESTOR)
 
     def repair(self, scheme: str, slice_bytes: int, transport: str = "tcp",
                block: Block | None = None, only_bytes: int | None = None) -> Sample:
-        name, verify = split_scheme(scheme)
+        name, words = self._asked(scheme)
         return measure_repair(self.cluster, block or self.lost, scheme=name, transport=transport,
-                              slice_bytes=slice_bytes, only_bytes=only_bytes,
-                              arguments=(*self._rack, *verify))
+                              slice_bytes=slice_bytes, only_bytes=only_bytes, arguments=words)
+
+    def plan(self, scheme: str, slice_bytes: int, only_bytes: int | None = None) -> dict[str, Any]:
+        """The one that is made now."""
+        name, words = self._asked(scheme)
+        return self.cluster.cli_json(
+            "plan", self.lost.block_id, "--scheme", name, *words,
+            "--slice-size", str(slice_bytes), "--length", str(only_bytes or self.block_bytes))
 
     def start_fields(self, scheme: str, slice_bytes: int, transport: str) -> dict[str, float]:
         """What a repair of a single slice takes, and what it takes by the links: the difference is
@@ -105,10 +118,7 @@ class OneBlock:
         """By the links alone, of the block's first bytes."""
         if scheme in WITHOUT_THEORY or not self.cluster.network.links.shaped():
             return None
-        name, verify = split_scheme(scheme)
-        plan = self.cluster.cli_json(
-            "plan", self.lost.block_id, "--scheme", name, *verify,
-            "--slice-size", str(slice_bytes), "--length", str(only_bytes), *self._rack)
+        plan = self.plan(scheme, slice_bytes, only_bytes)
         return self.cluster.network.links.plan_seconds(plan, REQUESTOR)
 
     def link_fields(self, direct: Sample) -> dict[str, float]:

@@ -121,7 +121,9 @@ def row_name(figure: Figure, row: Row) -> str:
 
 def row_table(figure: Figure, rows: Sequence[Row]) -> list[str]:
     extra = [("of bound", "of_bound", "{:.2f}"), ("MiB/s", "mib_per_s", "{:.1f}"),
-             ("GB/s", "gb_per_s", "{:.2f}"), ("GB per CPU s", "gb_per_cpu_s", "{:.2f}")]
+             ("GB/s", "gb_per_s", "{:.2f}"), ("GB per CPU s", "gb_per_cpu_s", "{:.2f}"),
+             ("slow after s", "slow_after_s", "{:.2f}"), ("least s", "least_s", "{:.2f}"),
+             ("plan kept s", "kept_s", "{:.2f}"), ("attempts", "attempts", "{:.0f}")]
     shown = [column for column in extra if any(column[1] in row for row in rows)]
     header = ["", "median s", "runs", "x direct", "theory", "diff.", "bound s",
               *(name for name, _, _ in shown), "CPU s", "cores", "busiest MiB", "all links MiB"]

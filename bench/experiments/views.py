@@ -41,6 +41,7 @@ VIEWS = {
     "rack": View("cross_mbit", "rate of each rack's link to the others (Mb/s)", bars=True),
     "geo": View("requestor_region", "region of the requestor", bars=True),
     "links": View("links", "region of the requestor, or seed of the links", bars=True),
+    "slowed": View("links", "seed of the links", bars=True),
     "node": View("requestors", "requestors", rate=True),
     "hdfs": View("case", "policy of HDFS, and what is measured", bars=True),
     "qfs": View("slice_bytes", "slice size (KiB)", kib),

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from typing import Any
 
 import case
 from case import UNAVAILABLE, USAGE, ClusterCase
+from labkit.process import run
 
 SOME = ("node-1", "node-2", "node-3", "node-4")
 
@@ -50,6 +52,21 @@ class Links(ClusterCase):
             coordinator.restart()
             self.cluster.wait_live(self.cluster.node_ids)
         self.assertEqual(self.links(), {}, "what was measured does not outlive the coordinator")
+
+    def test_a_requestor_says_what_its_link_is(self) -> None:
+        """A plan counts on no more than that, from an option or from the environment."""
+        block = self.block(0, 0)["block_id"]
+
+        words = ("plan", block, "--scheme", "rp")
+        unknown = self.cluster.cli_json(*words)["expected_seconds"]
+        slow = self.cluster.cli_json(*words, "--link-mbit", "8")["expected_seconds"]
+        self.assertGreater(slow, 10 * unknown, "1 Gb/s is the default")
+        said = run(self.cluster.command(*words, "--json"), environment={"ECPIPE_LINK_MBIT": "8"})
+        self.assertEqual(json.loads(said.stdout)["expected_seconds"], slow)
+        for rate in ("-1", "nan", "1e300"):
+            said = self.fails(USAGE, "plan", block, f"--link-mbit={rate}")
+            self.assertIn("the requestor's link", said)
+        self.fails(USAGE, "plan", block, "--link-mbit", "fast")
 
     def test_what_is_refused(self) -> None:
         self.fails(USAGE, "probe", "--nodes", "node-1")

@@ -115,6 +115,20 @@ class Experiments(unittest.TestCase):
         self.assertLessEqual(rows["rp-flow", 0.5]["theory_ratio"],
                              1.1 * rows["rp-weighted", 0.5]["theory_ratio"])
 
+    def test_slowed(self) -> None:
+        """A link has a quarter of its rate left midway. Whatever the plan becomes, the bytes are
+        right, and nothing is faster than the links as they then are."""
+        self.by = "links"
+        rows = self.run_rows("slowed", *SMALL, "--seeds", "3", "--block-mib", "32",
+                             "--scale", "0.5", "--at", "0.2", "--to", "0.25",
+                             "--schemes", "rp-weighted,rp-flow+link")
+        self.assertEqual(len(rows), 2)
+        for row in rows.values():
+            self.assertGreater(row["slow_after_s"], 0)
+            self.assertGreater(row["least_s"], row["slow_after_s"])
+            self.assertGreater(row["median_s"], FASTEST * row["least_s"])
+            self.assertGreaterEqual(row["attempts"], 1)
+
     def test_qfs(self) -> None:
         """Chunk files, of two sizes, and all chunks of a chunkserver, whose downlink takes k blocks
         for each with conventional repair, and one with rp."""
@@ -195,7 +209,7 @@ class Experiments(unittest.TestCase):
     def test_what_cannot_be_is_refused(self) -> None:
         for words in (("edge", "--edge-mbit", "0"), ("rack", "--racks", "2"),
                       ("geo", "--matrix", "nowhere"), ("geo", "--regions", "Paris"),
-                      ("links", "--matrix", "random:x"),
+                      ("links", "--matrix", "random:x"), ("slowed", "--to", "1"),
                       ("codes", "--codes", "rs(6;4)"), ("slices", "--slice-kib", "1,x"),
                       ("node", "--nodes", "13"), ("node", "--requestors", "none"),
                       ("multi", "--failed", "5"), ("qfs", "--chunk-mib", "65"),

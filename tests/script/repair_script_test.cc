@@ -306,6 +306,7 @@ class Story {
                            !Says(line, "too early")};
     if (line.starts_with("no plan")) return planned;
     if (Says(line, " of ")) {
+      grid_ = kLanesGrid;
       PathLanes lanes{.lanes = {}, .seconds = std::stod(After(line, " in "))};
       for (const std::string& lane : Split(line.substr(8, line.find(" in ") - 8), ',')) {
         lanes.lanes.emplace_back(std::stoul(lane), Split(lane.substr(lane.find(" of ") + 4), ' '));
@@ -334,7 +335,7 @@ class Story {
   RepairRequest Left(const std::string& line) const {
     RepairRequest request = request_;
     const auto from = static_cast<uint32_t>(std::stoul(After(line, "from ")));
-    request.left = {kPathGrid, {{from, 10 - from, 1}}};
+    request.left = {grid_, {{from, 10 - from, 1}}};
     return request;
   }
   Event ResumeOf(const std::string& line) const {
@@ -384,6 +385,7 @@ class Story {
   action::TryPlan try_;
   Row row_ = 0;
   uint32_t attempt_ = 0;
+  SliceGrid grid_ = kPathGrid;  // of the plan
   NodeLives lives_;
 };
 

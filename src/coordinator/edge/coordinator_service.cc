@@ -16,6 +16,7 @@ namespace ecpipe {
 namespace {
 
 constexpr uint32_t kHeartbeatIntervalMillis = 1000;
+constexpr double kFastestLink = 1e12;  // bytes per second: no link is
 // Less than a helper waits for the answer to its registration.
 constexpr auto kAddressPatience = std::chrono::milliseconds(1500);
 
@@ -146,6 +147,11 @@ absl::StatusOr<RepairRequest> CoordinatorServiceImpl::RequestOf(const v1::Repair
     return absl::InvalidArgumentError("the requestor's rack name is too long");
   }
   request.requestor_rack = target.rack();
+  // A comparison with a NaN is false.
+  if (const double speed = target.link_bytes_per_second(); !(speed >= 0 && speed < kFastestLink)) {
+    return absl::InvalidArgumentError("the rate of the requestor's link is not a rate of a link");
+  }
+  request.requestor_bytes_per_second = target.link_bytes_per_second();
   ECPIPE_ASSIGN_OR_RETURN(request.transport,
                           TransportFromProto(target.transport(), transports_.chosen));
   ECPIPE_RETURN_IF_ERROR(CheckTransport(request.transport));

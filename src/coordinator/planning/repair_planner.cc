@@ -289,7 +289,11 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const W
   if (request.hosts.empty()) {
     const std::string name = RequestorName(request.requestor);
     plan_request->requestors.assign(wanted.indices.size(), name);
-    plan_request->cluster.nodes.push_back({.node = name, .rack = request.requestor_rack});
+    plan_request->cluster.nodes.push_back(
+        {.node = name,
+         .rack = request.requestor_rack,
+         .up_bytes_per_second = request.requestor_bytes_per_second,
+         .down_bytes_per_second = request.requestor_bytes_per_second});
     return absl::OkStatus();
   }
   if (request.hosts.size() != wanted.indices.size()) {

@@ -41,6 +41,8 @@ struct RepairRequest {
   TransportKind transport = TransportKind::kTcp;
   std::string requestor;
   std::string requestor_rack;  // empty: unknown
+  // Speed of the requestor's own link, as it says; 0: unknown. Hosts have links that are probed.
+  double requestor_bytes_per_second = 0;
   // The nodes whose helpers store the whole blocks, one for each block. Empty: the requestor takes
   // the bytes.
   std::vector<std::string> hosts;

@@ -8,12 +8,15 @@
 namespace ecpipe {
 namespace {
 
-// Of either kind: bounded, since it may be the wrong node that is taken to be the slow one.
+// Of either kind: bounded, since it may be the wrong node that is left out.
 constexpr int kMaxChangesForSpeed = 2;
 // What it costs to begin again: planning, handing out, and the path filling up.
 constexpr double kRestartSeconds = 0.3;
 constexpr double kWorthIt = 0.6;              // of the time that is left
 constexpr double kWorthGuessingSeconds = 10;  // that are left
+// A look may miss a slow link that others hide, or see one where the machine was busy. So there is
+// no number of changes after which a bad plan is kept, but ever fewer of them in a time.
+constexpr Duration kFirstPause = std::chrono::seconds(1);  // the next look
 
 }  // namespace
 
@@ -55,10 +58,11 @@ Suspects SpeedHistory::WhoIsTooSlow(const PartAnswers& answers, const Milestone&
   return suspects;
 }
 
-bool SpeedHistory::IsWorthPlanningAnew(double seconds_left, double seconds_anew) {
-  if (weighed_changes_ >= kMaxChangesForSpeed) return false;
+bool SpeedHistory::IsWorthPlanningAnew(TimePoint now, double seconds_left, double seconds_anew) {
+  if (now < next_weighing_) return false;
   if (seconds_anew + kRestartSeconds > kWorthIt * seconds_left) return false;
-  ++weighed_changes_;
+  pause_ = pause_ == Duration::zero() ? kFirstPause : 2 * pause_;
+  next_weighing_ = now + pause_;
   return true;
 }
 

@@ -29,8 +29,9 @@ class SpeedHistory {
   Suspects WhoIsTooSlow(const PartAnswers& answers, const Milestone& begin, const Milestone& now,
                         std::optional<Milestone>* last);
   // Whether what is missing, planned anew, would bring the end clearly sooner than going on, a new
-  // beginning included. The change counts as made then.
-  bool IsWorthPlanningAnew(double seconds_left, double seconds_anew);
+  // beginning included. The change counts as made `now`; the next one has to wait, each twice as
+  // long as the one before.
+  bool IsWorthPlanningAnew(TimePoint now, double seconds_left, double seconds_anew);
   // Takes the best pace of a history that saw more. The rest counts only if the plan was changed.
   void TakePace(const SpeedHistory& other) { best_pace_ = other.best_pace_; }
 
@@ -39,8 +40,11 @@ class SpeedHistory {
   // For each node: the number of slow links that it was at when the plan was changed.
   std::map<std::string, int> slow_ends_;
   int known_changes_ = 0;    // changes of plan because the repair had been faster
-  int weighed_changes_ = 0;  // changes of plan because links were slower than the plan counted on
   int guessed_changes_ = 0;  // changes of plan because other links looked faster
+  // Changes of plan because links were slower than the plan counted on: none before then, and how
+  // long the one after that waits.
+  TimePoint next_weighing_{};
+  Duration pause_{};
 };
 
 }  // namespace ecpipe

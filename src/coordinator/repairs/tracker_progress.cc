@@ -173,7 +173,7 @@ void RepairTracker::HearTriedAnew(event::Tried& tried) {
   // The plan is for all that was missing when the attempt began.
   const double seconds = tried.seconds * static_cast<double>(check.now.missing_bytes) /
                          static_cast<double>(attempt_.begin.missing_bytes);
-  if (!speed_.IsWorthPlanningAnew(check.seconds_left, seconds)) return Advise({});
+  if (!speed_.IsWorthPlanningAnew(check.now.at, check.seconds_left, seconds)) return Advise({});
   seen_ = check.seen;
   GiveWay(absl::StrFormat("%s; the rest would take %.1f s, and %.1f s if divided anew",
                           InWords(seen_), check.seconds_left, seconds));

@@ -138,6 +138,9 @@ class CommandLine {
     AddScheme(app, &target.scheme, "default: the coordinator's");
     app->add_option("--rack", target.rack, "Rack of this host, for schemes that look at racks")
         ->type_name("RACK");
+    app->add_option("--link-mbit", target.link_mbit, "Rate of this host's link; default: unknown")
+        ->type_name("MBIT")
+        ->envname("ECPIPE_LINK_MBIT");
     AddTransport(app, &target.transport);
     app->add_option("--verify", target.verify,
                     "none: use only checksum files, if there are any;\n"
@@ -196,9 +199,8 @@ class CommandLine {
 
   static void AddLimit(CLI::App* app, double* mbit) {
     app->add_option("--limit-mbit", *mbit,
-                    "Receive at most so many megabits a second, so that\n"
-                    "other traffic of this host has the rest; default:\n"
-                    "no limit")
+                    "Receive at most so many megabits a second, and\n"
+                    "leave the rest to others; default: no limit")
         ->type_name("MBIT")
         ->check(CLI::Range(kLeastLimitMbit, 1e6));
   }
@@ -287,8 +289,7 @@ class CommandLine {
         ->type_name("ID")
         ->required();
     AddNodes(recover, "--to", &recovery_.request.hosts,
-             "Nodes that may store rebuilt blocks; default: all\n"
-             "live nodes");
+             "Nodes that may store rebuilt blocks; default: all");
     recover
         ->add_option("--scheme", recovery_.request.scheme,
                      "As for `ecpipe repair`; default: the coordinator's")

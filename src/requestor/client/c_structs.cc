@@ -24,8 +24,9 @@ constexpr size_t kSubmitOptionsBytes =
     offsetof(ecpipe_submit_options, buffer_bytes) + sizeof(size_t);
 // Padding at a struct's end would be a hole in what a later version takes for a member.
 static_assert(sizeof(ecpipe_error) == kErrorBytes);
-static_assert(sizeof(ecpipe_options) == kOptionsBytes);
-static_assert(sizeof(ecpipe_target) == kTargetBytes);
+static_assert(sizeof(ecpipe_options) ==
+              offsetof(ecpipe_options, redis_password_file) + sizeof(char*));
+static_assert(sizeof(ecpipe_target) == offsetof(ecpipe_target, link_mbit) + sizeof(double));
 static_assert(sizeof(ecpipe_report) == kReportBytes);
 static_assert(sizeof(ecpipe_call_options) == kCallOptionsBytes);
 static_assert(sizeof(ecpipe_submit_options) == kSubmitOptionsBytes);
@@ -113,6 +114,7 @@ absl::StatusOr<RepairTarget> TargetOf(const ecpipe_target* target) {
     return absl::InvalidArgumentError("slice_bytes must be less than 4 GiB");
   }
   wanted.slice_bytes = static_cast<uint32_t>(given.slice_bytes);
+  wanted.link_mbit = given.link_mbit;
   ECPIPE_ASSIGN_OR_RETURN(wanted.scheme, Text(given.scheme, "scheme"));
   ECPIPE_ASSIGN_OR_RETURN(wanted.transport, Text(given.transport, "transport"));
   ECPIPE_ASSIGN_OR_RETURN(wanted.verify, Text(given.verify, "verify"));

@@ -40,6 +40,7 @@ struct RepairTarget {
   uint32_t slice_bytes = 0;
   std::string transport;  // "tcp" or "redis"
   std::string rack;       // the requestor's rack, for the schemes rp-rack and auto
+  double link_mbit = 0;   // of the requestor's own link, for schemes that look at links; 0: unknown
   // "none"; "parity": the repair reads one more survivor and hands over no slice whose blocks do
   // not fit together; "locate": it reads two more and names the corrupt block.
   std::string verify;

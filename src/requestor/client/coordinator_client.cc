@@ -49,6 +49,7 @@ absl::StatusOr<v1::RepairTarget> ToProto(const RepairTarget& target,
   proto.set_scheme(target.scheme);
   proto.set_slice_bytes(target.slice_bytes);
   proto.set_rack(target.rack);
+  proto.set_link_bytes_per_second(target.link_mbit * 1e6 / 8);
   proto.set_verify(target.verify);
   proto.set_background(target.background);
   proto.set_prefer_direct(target.prefer_direct);

@@ -101,6 +101,8 @@ typedef struct ecpipe_target {
    * blocks do not fit together. "locate": two more, and the corrupt block is named. */
   const char* verify;
   uint64_t slice_bytes; /* 0: the coordinator's default */
+  double link_mbit;     /* what this machine's link receives; 0: not known. Plans that look at links
+                         * use it whole only if it is known */
 } ecpipe_target;
 
 typedef struct ecpipe_report {

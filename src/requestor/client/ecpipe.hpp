@@ -57,6 +57,7 @@ struct Target {
   std::string transport;
   std::string verify;
   std::uint64_t slice_bytes = 0;
+  double link_mbit = 0;
 };
 
 // As ecpipe_report.
@@ -115,6 +116,7 @@ class CTarget {
     value_.transport = TextOrNull(target.transport);
     value_.verify = TextOrNull(target.verify);
     value_.slice_bytes = target.slice_bytes;
+    value_.link_mbit = target.link_mbit;
   }
   const ecpipe_target* get() const { return &value_; }
 

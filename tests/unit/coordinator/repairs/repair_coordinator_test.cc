@@ -269,6 +269,40 @@ TEST_F(Repairs, TheOperatorsTopologyLeadsThePath) {
   EXPECT_LT(seconds.at("rp-weighted"), seconds.at("rp-rack")) << "n5 lies between the slow racks";
 }
 
+TEST_F(Repairs, AllHelpersOfATreeMaySendToARequestorThatSaysWhatItsLinkIs) {
+  RepairCoordinator::Options options;
+  LinkTable pairs;  // slow ones, so that a path is, too
+  for (const NodeView& from : coordinator_.nodes().All()) {
+    for (const NodeView& to : coordinator_.nodes().All()) {
+      if (from.record.node_id != to.record.node_id) {
+        pairs[{from.record.node_id, to.record.node_id}] = 1e5;
+      }
+    }
+  }
+  options.links = std::make_shared<const LinkTable>(std::move(pairs));
+  RepairCoordinator coordinator(&catalog_, &journal_, &helpers_, &clock_, options);
+  for (const NodeView& node : coordinator_.nodes().All()) {
+    ASSERT_TRUE(coordinator.Register(node.record).ok());
+  }
+  RepairRequest request = Request("b0", "rp-flow");
+  const auto most_that_enter = [&] {
+    size_t most = 0;
+    const auto planned = coordinator.Explain(request);
+    EXPECT_TRUE(planned.ok()) << planned.status();
+    if (!planned.ok()) return most;
+    for (const PlanLane& lane : planned->plan.lanes) {
+      most = std::max(most, lane.hops.back().inputs.size());
+    }
+    return most;
+  };
+  EXPECT_EQ(most_that_enter(), 1u) << "its link may be slow";
+  request.requestor_bytes_per_second = 1e8;
+  EXPECT_GT(most_that_enter(), 1u);
+  // As a path: more would only share it.
+  request.requestor_bytes_per_second = 1e5;
+  EXPECT_EQ(most_that_enter(), 1u);
+}
+
 TEST_F(Repairs, StreamsThatHadTheirLinksForThemselvesTeachSpeeds) {
   const auto samples = [&] {
     const auto known = coordinator_.links().Measured();

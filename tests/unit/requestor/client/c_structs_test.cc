@@ -212,10 +212,12 @@ TEST(CTarget, HasOnePlaceForEachBlock) {
   target.block_ids = ids;
   target.block_count = 2;
   target.verify = "parity";
+  target.link_mbit = 80;
   const auto wanted = TargetOf(&target);
   ASSERT_TRUE(wanted.ok());
   EXPECT_EQ(wanted->block_ids, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(wanted->verify, "parity");
+  EXPECT_EQ(wanted->link_mbit, 80);
   const char* places[] = {"x", nullptr};
   EXPECT_TRUE(PlacesOf(places, 1, "path").ok());
   EXPECT_FALSE(PlacesOf(places, 2, "path").ok());
