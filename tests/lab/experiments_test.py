@@ -115,20 +115,6 @@ class Experiments(unittest.TestCase):
         self.assertLessEqual(rows["rp-flow", 0.5]["theory_ratio"],
                              1.1 * rows["rp-weighted", 0.5]["theory_ratio"])
 
-    def test_slowed(self) -> None:
-        """A link has a quarter of its rate left midway. Whatever the plan becomes, the bytes are
-        right, and nothing is faster than the links as they then are."""
-        self.by = "links"
-        rows = self.run_rows("slowed", *SMALL, "--seeds", "3", "--block-mib", "32",
-                             "--scale", "0.5", "--at", "0.2", "--to", "0.25",
-                             "--schemes", "rp-weighted,rp-flow+link")
-        self.assertEqual(len(rows), 2)
-        for row in rows.values():
-            self.assertGreater(row["slow_after_s"], 0)
-            self.assertGreater(row["least_s"], row["slow_after_s"])
-            self.assertGreater(row["median_s"], FASTEST * row["least_s"])
-            self.assertGreaterEqual(row["attempts"], 1)
-
     def test_qfs(self) -> None:
         """Chunk files, of two sizes, and all chunks of a chunkserver, whose downlink takes k blocks
         for each with conventional repair, and one with rp."""
