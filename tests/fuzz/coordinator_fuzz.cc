@@ -80,7 +80,7 @@ class World {
 
   void Call(FuzzInput* input) {
     using Service = CoordinatorServiceImpl;
-    switch (input->Take<uint8_t>() % 14) {
+    switch (input->Take<uint8_t>() % 17) {
       case 0:
         return CallRegister(input);
       case 1:
@@ -115,6 +115,15 @@ class World {
         return;
       case 12:
         return CallProbe(input);
+      case 14:
+        Do(&Service::ListNodeBlocks, input);
+        return;
+      case 15:
+        Do(&Service::CheckBlocks, input);
+        return;
+      case 16:
+        Do(&Service::DryRun, input);
+        return;
       default:
         return CallStatus();
     }
@@ -238,9 +247,19 @@ class World {
                         [](const HelperAddress&, const std::string&, const std::stop_token&) {
                           return absl::UnavailableError("nobody is there");
                         }};
-  CoordinatorServiceImpl service_{
-      &repairs_,     &recoveries_, &prober_, &catalog_, StripeSources({&hdfs_}),         &journal_,
-      limits_.get(), &checker_,    {},       {},        AddressRule::Create({}).value(), ""};
+  CoordinatorServiceImpl service_{&repairs_,
+                                  &recoveries_,
+                                  &prober_,
+                                  &catalog_,
+                                  StripeSources({&hdfs_}),
+                                  &journal_,
+                                  limits_.get(),
+                                  &checker_,
+                                  &helpers_,
+                                  {},
+                                  {},
+                                  AddressRule::Create({}).value(),
+                                  ""};
 };
 
 bool Prepare() {
