@@ -14,8 +14,9 @@ constexpr int kMaxChangesForSpeed = 2;
 constexpr double kRestartSeconds = 0.3;
 constexpr double kWorthIt = 0.6;              // of the time that is left
 constexpr double kWorthGuessingSeconds = 10;  // that are left
-// A look may miss a slow link that others hide, or see one where the machine was busy. So there is
-// no number of changes after which a bad plan is kept, but ever fewer of them in a time.
+// A look may miss a slow link that others hide, or see one where the machine was busy. So a plan is
+// weighed anew again and again, but ever less often, and attempts are left for nodes that fail.
+constexpr int kMaxWeighedChanges = 6;
 constexpr Duration kFirstPause = std::chrono::seconds(1);  // the next look
 
 }  // namespace
@@ -59,10 +60,9 @@ Suspects SpeedHistory::WhoIsTooSlow(const PartAnswers& answers, const Milestone&
 }
 
 bool SpeedHistory::IsWorthPlanningAnew(TimePoint now, double seconds_left, double seconds_anew) {
-  if (now < next_weighing_) return false;
+  if (weighed_changes_ >= kMaxWeighedChanges || now < next_weighing_) return false;
   if (seconds_anew + kRestartSeconds > kWorthIt * seconds_left) return false;
-  pause_ = pause_ == Duration::zero() ? kFirstPause : 2 * pause_;
-  next_weighing_ = now + pause_;
+  next_weighing_ = now + kFirstPause * (1 << weighed_changes_++);
   return true;
 }
 

@@ -30,7 +30,7 @@ class SpeedHistory {
                         std::optional<Milestone>* last);
   // Whether what is missing, planned anew, would bring the end clearly sooner than going on, a new
   // beginning included. The change counts as made `now`; the next one has to wait, each twice as
-  // long as the one before.
+  // long as the one before. Six are made at most.
   bool IsWorthPlanningAnew(TimePoint now, double seconds_left, double seconds_anew);
   // Takes the best pace of a history that saw more. The rest counts only if the plan was changed.
   void TakePace(const SpeedHistory& other) { best_pace_ = other.best_pace_; }
@@ -39,12 +39,10 @@ class SpeedHistory {
   double best_pace_ = 0;  // 0: not known yet
   // For each node: the number of slow links that it was at when the plan was changed.
   std::map<std::string, int> slow_ends_;
-  int known_changes_ = 0;    // changes of plan because the repair had been faster
-  int guessed_changes_ = 0;  // changes of plan because other links looked faster
-  // Changes of plan because links were slower than the plan counted on: none before then, and how
-  // long the one after that waits.
-  TimePoint next_weighing_{};
-  Duration pause_{};
+  int known_changes_ = 0;      // changes of plan because the repair had been faster
+  int guessed_changes_ = 0;    // changes of plan because other links looked faster
+  int weighed_changes_ = 0;    // changes of plan because links were slower than the plan counted on
+  TimePoint next_weighing_{};  // no such change before then
 };
 
 }  // namespace ecpipe

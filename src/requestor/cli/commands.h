@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,6 +87,7 @@ absl::Status PrintPutCounts(const CommonArguments& common, const CatalogApi::Put
 
 // Blocks that are not as they should be, as a table.
 Table WrongBlocks(const std::vector<BlockCheck>& wrong);
+nlohmann::ordered_json WrongBlocksJson(const std::vector<BlockCheck>& wrong);
 
 absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments);
 absl::Status RunRepair(const CommonArguments& common, const RepairArguments& arguments);

@@ -112,22 +112,11 @@ absl::StatusOr<CatalogCheck> CheckCatalog(const CommonArguments& common) {
   return check;
 }
 
-Json ChecksJson(const std::vector<BlockCheck>& checks) {
-  Json json = Json::array();
-  for (const BlockCheck& check : checks) {
-    json.push_back({{"block_id", check.block_id},
-                    {"node", check.node},
-                    {"verdict", BlockVerdictName(check.verdict)},
-                    {"detail", check.detail}});
-  }
-  return json;
-}
-
 void PrintCheck(const CommonArguments& common, const CatalogCheck& check) {
   if (common.json) {
     const Json json{{"blocks", check.sum.all},
                     {"verified", check.sum.verified},
-                    {"wrong", ChecksJson(check.sum.wrong)},
+                    {"wrong", WrongBlocksJson(check.sum.wrong)},
                     {"wrong_beyond_these", check.unnamed},
                     {"extra", check.extra}};
     std::printf("%s\n", json.dump(2).c_str());
@@ -201,6 +190,17 @@ Table WrongBlocks(const std::vector<BlockCheck>& wrong) {
                {check.detail}});
   }
   return table;
+}
+
+Json WrongBlocksJson(const std::vector<BlockCheck>& wrong) {
+  Json json = Json::array();
+  for (const BlockCheck& check : wrong) {
+    json.push_back({{"block_id", check.block_id},
+                    {"node", check.node},
+                    {"verdict", BlockVerdictName(check.verdict)},
+                    {"detail", check.detail}});
+  }
+  return json;
 }
 
 absl::Status RunCatalogExport(const CommonArguments& common, const std::string& file) {

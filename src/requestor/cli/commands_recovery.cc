@@ -183,13 +183,7 @@ void ShowVerified(const CommonArguments& common, const RecoveryView& recovery,
   }
   Json json = RecoveryJson(recovery);
   json["verified_blocks"] = verification.verified;
-  json["not_verified"] = Json::array();
-  for (const BlockCheck& check : verification.wrong) {
-    json["not_verified"].push_back({{"block_id", check.block_id},
-                                    {"node", check.node},
-                                    {"verdict", BlockVerdictName(check.verdict)},
-                                    {"detail", check.detail}});
-  }
+  json["not_verified"] = WrongBlocksJson(verification.wrong);
   std::printf("%s\n", json.dump(2).c_str());
 }
 
