@@ -148,7 +148,7 @@ class WhatDoesNotExist(unittest.TestCase):
 
     def test_a_subcommand(self) -> None:
         self.finds("```\necpipe rebuild B\n```\n", "no subcommand rebuild of ecpipe")
-        self.finds("`ecpipe catalog remove`\n", "no subcommand remove of ecpipe catalog")
+        self.finds("`ecpipe catalog paint`\n", "no subcommand paint of ecpipe catalog")
         self.finds("    bench/lab.py fly\n", "no subcommand fly of lab.py")
 
     def test_a_file(self) -> None:

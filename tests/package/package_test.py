@@ -92,7 +92,7 @@ class Contents(unittest.TestCase):
         script = BUILD_DIR / "packages" / "completions" / "ecpipe"
         for line, expected in ((("re",), {"read", "repair", "repairs", "recover-node", "recovery"}),
                                (("limits", "s"), {"set"}),
-                               (("--coordinator", "h:1", "limits", "set", "--re"),
+                               (("--coordinator", "h:1", "limits", "set", "--rep"),
                                 {"--repair-mbit"}),
                                (("repair", "block", "--sch"), {"--scheme"})):
             done = run(["bash", "-c", 'source "$1"; shift; COMP_WORDS=(ecpipe "$@"); '

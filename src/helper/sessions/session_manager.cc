@@ -168,7 +168,7 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
   Session opened;
   opened.buffer_bytes = buffer_bytes;
   absl::Status status = Open(std::move(part), transport, &opened);
-  std::optional<ChecksumKind> checksum;
+  const std::optional<ChecksumKind> checksum = opened.checksum;
   {
     MutexLock lock(&mutex_);
     if (status.ok() && opening->cancelled) {
@@ -178,32 +178,34 @@ absl::StatusOr<std::optional<ChecksumKind>> SessionManager::Start(RepairPart par
     opening_.erase(opening);
     // Admitted again, since blocks and streams were opened without the lock.
     if (status.ok()) status = Admit(opened.runner->part(), buffer_bytes);
-    if (status.ok()) {
-      Session& session = sessions_[key] = std::move(opened);
-      session.started = Clock::System().Now();
-      absl::StatusOr<Thread> thread =
-          Thread::Start([this, key, runner = session.runner.get(), store = session.store.get(),
-                         started = session.started] { Run(key, runner, store, started); });
-      if (thread.ok()) {
-        session.thread = *std::move(thread);
-        counts_.buffer_bytes += buffer_bytes;
-        checksum = session.checksum;
-      } else {
-        status = thread.status();
-        opened = std::move(session);
-        sessions_.erase(key);
-      }
+    if (status.ok()) status = Begin(key, &opened);
+  }
+  if (!status.ok()) {
+    // What was there before this attempt is there for the next one.
+    if (opened.goes_on && !opened.discard) {
+      kept_.Keep(key.first, key.second - 1, std::move(opened.store));
     }
+    return status;
   }
-  if (status.ok()) {
-    Log(LogLevel::kDebug, "part.begin",
-        {{"repair", RepairIdText(key.first)}, {"attempt", std::to_string(key.second)}});
-    return checksum;
+  Log(LogLevel::kDebug, "part.begin",
+      {{"repair", RepairIdText(key.first)}, {"attempt", std::to_string(key.second)}});
+  return checksum;
+}
+
+absl::Status SessionManager::Begin(const SessionKey& key, Session* opened) {
+  Session& session = sessions_[key] = std::move(*opened);
+  session.started = Clock::System().Now();
+  absl::StatusOr<Thread> thread =
+      Thread::Start([this, key, runner = session.runner.get(), store = session.store.get(),
+                     started = session.started] { Run(key, runner, store, started); });
+  if (thread.ok()) {
+    session.thread = *std::move(thread);
+    counts_.buffer_bytes += session.buffer_bytes;
+    return absl::OkStatus();
   }
-  // What was there before this attempt is there for the next one.
-  if (opened.goes_on && !opened.discard)
-    kept_.Keep(key.first, key.second - 1, std::move(opened.store));
-  return status;
+  *opened = std::move(session);
+  sessions_.erase(key);
+  return thread.status();
 }
 
 absl::Status SessionManager::Open(RepairPart part, Transport* transport, Session* session) {

@@ -129,6 +129,8 @@ class SessionManager {
   absl::Status OpenStore(const RepairPart& part, Session* session);
   // Opens the part's blocks, sink and streams.
   absl::Status Open(RepairPart part, Transport* transport, Session* session);
+  // Takes the session, and starts its thread. After an error it is the caller's again.
+  absl::Status Begin(const SessionKey& key, Session* opened) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Admit(const RepairPart& part, uint64_t buffer_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AdmitBackground(uint64_t buffer_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
