@@ -476,10 +476,8 @@ class RedisTransport : public Transport {
     for (Duration left = options_.own_patience; left > Duration(0);
          left = start + options_.own_patience - Clock::System().Now()) {
       ECPIPE_ASSIGN_OR_RETURN(const ReplyPtr reply, redis->TryReply());
-      if (reply != nullptr) {
-        good_until_ = start + kAskAgain;
-        return absl::OkStatus();
-      }
+      if (reply != nullptr) good_until_ = start + kAskAgain;
+      if (reply != nullptr) return absl::OkStatus();
       pollfd polled = redis->poll_fd();
       Poll({&polled, 1}, left);
     }
