@@ -63,7 +63,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "requestor/endpoint": CLIENT | {"requestor/client"},
     "requestor/catalog": CLIENT | {"requestor/client"},
     "requestor/cli": CLIENT | {"requestor/catalog", "requestor/client", "requestor/files"},
-    "requestor/upkeep": CLIENT | {"requestor/client", "requestor/cli"},
+    "requestor/backup": CLIENT | {"requestor/cli"},
+    "requestor/upkeep": CLIENT | {"requestor/backup", "requestor/client", "requestor/cli"},
 }
 DAEMONS = frozenset({"coordinator", "helper", "requestor"})
 # The helper daemon hosts requestors: its composition root may include their endpoint.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "requestor/upkeep/backup_command.h"
+#include "requestor/backup/backup_command.h"
 
 #include <cstdio>
 #include <memory>
@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/file_io.h"
 #include "base/status.h"
+#include "requestor/backup/backup_archive.h"
+#include "requestor/backup/backup_client.h"
 #include "requestor/cli/progress.h"
-#include "requestor/upkeep/backup_archive.h"
-#include "requestor/upkeep/backup_client.h"
 
 namespace ecpipe {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "requestor/upkeep/backup_archive.h"
+#include "requestor/backup/backup_archive.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/progress_fn.h"
 #include "net/tls/tls.h"
-#include "requestor/upkeep/backup_archive.h"
+#include "requestor/backup/backup_archive.h"
 
 namespace ecpipe {
 

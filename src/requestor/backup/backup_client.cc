@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "requestor/upkeep/backup_client.h"
+#include "requestor/backup/backup_client.h"
 
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/support/async_stream.h>
