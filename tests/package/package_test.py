@@ -8,15 +8,18 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
+import json
+import re
 import shutil
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Any
 
 import debian_root
 from debian_root import Booted, DebianRoot, Unavailable
-from labkit.process import interruptible, run, wait_until
+from labkit.process import LabError, interruptible, run, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD_DIR = Path()
@@ -133,10 +136,11 @@ class Life(unittest.TestCase):
             self.upgrade_restarts_nothing(machine)
             self.a_crash_and_a_hang_are_mended(machine)
             self.remove_and_purge(machine)
+            self.ansible_installs_changes_and_upgrades(machine)
 
     def install(self) -> None:
         """By apt, which gets what they depend on."""
-        self.root.apt("install", *self.files("1"))
+        self.root.apt("install", *self.files("1"), "ansible-core", "python3-apt")
         version = self.root.run("ecpipe", "--version").stdout
         for daemon in DAEMONS:
             self.assertEqual(self.root.run(daemon, "--version").stdout,
@@ -238,6 +242,67 @@ class Life(unittest.TestCase):
         self.assertEqual(self.state(), blocks)
         self.assertTrue(catalog.exists())
         machine.run("getent", "passwd", "ecpipe")
+
+    def ansible_installs_changes_and_upgrades(self, machine: Booted) -> None:
+        """The role of deploy/ansible, with this machine as both hosts of its inventory."""
+        folder = self.root.folder / "ansible"
+        shutil.copytree(REPOSITORY / "deploy" / "ansible", folder)
+        run([REPOSITORY / "deploy" / "make-certs.sh", folder / "certs", "head=coordinator",
+             "node-1=helper", "ann=operator"])
+
+        def play(revision: str, limits: dict[str, int]) -> dict[str, int]:
+            """Runs the playbook; returns what was changed at each host."""
+            packages = folder / "packages"
+            shutil.rmtree(packages, ignore_errors=True)
+            packages.mkdir()
+            for path in self.files(revision):
+                if Path(path).name.split("_")[0] in (*DAEMONS, "ecpipe"):
+                    shutil.copy(self.root.folder / path[1:], packages)
+            local = {"ansible_connection": "local", "ansible_become": False}
+            helper = {"helper": {"coordinator": "127.0.0.1:7700"}, "limits": limits}
+            (folder / "ours.yml").write_text(json.dumps({
+                "ecpipe_coordinator": {"hosts": {"head": local}},
+                "ecpipe_helpers": {"hosts": {"node-1": {**local, "ecpipe_rack": "/rack-1"}},
+                                   "vars": {"ecpipe_roots": ["/data/1"],
+                                            "ecpipe_settings": helper}},
+                "all": {"vars": {"ecpipe_packages": "/ansible/packages",
+                                 "ecpipe_certificates": "/ansible/certs"}}}))
+            said = machine.run("sh", "-c", "cd /ansible && ansible-playbook -i ours.yml site.yml",
+                               seconds=240).stdout
+            changed = re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", said,
+                                 re.MULTILINE)
+            return {host: int(count) for host, count in changed}
+
+        def node() -> dict[str, Any]:
+            tls = [f"--tls-{option}=/ansible/certs/{file}" for option, file in
+                   (("ca", "ca.pem"), ("cert", "ann.pem"), ("key", "ann.key"))]
+            [found] = json.loads(machine.run("ecpipe", *tls, "nodes", "--json").stdout)
+            return found
+
+        first = play("1", {"max_sessions": 5})
+        self.assertEqual(sorted(first), ["head", "node-1"])
+        self.assertGreater(min(first.values()), 3)
+        self.assertEqual((node()["node_id"], node()["state"], node()["rack"]),
+                         ("node-1", "live", "/rack-1"))
+        wait_until(lambda: node()["max_sessions"] == 5, TRIES, "the limit")
+        self.assertEqual(machine.property("ecpipe-helper", "UnitFileState"), "enabled")
+        process = machine.property("ecpipe-helper", "MainPID")
+        self.assertEqual(play("1", {"max_sessions": 5}), {"head": 0, "node-1": 0})
+        self.assertEqual(machine.property("ecpipe-helper", "MainPID"), process)
+        self.assertEqual(play("1", {"max_sessions": 6})["head"], 0)
+        self.assertNotEqual(machine.property("ecpipe-helper", "MainPID"), process)
+        wait_until(lambda: node()["max_sessions"] == 6, TRIES, "the new limit")
+        upgraded = play("2", {"max_sessions": 6})
+        self.assertGreater(min(upgraded.values()), 0)
+        self.assertTrue(machine.run("dpkg-query", "--show", "--showformat=${Version}",
+                                    "ecpipe-helper").stdout.endswith("-2"))
+        self.assertEqual(node()["state"], "live")
+        # What it refuses is not written, and the daemon goes on.
+        process = machine.property("ecpipe-helper", "MainPID")
+        with self.assertRaises(LabError) as refused:
+            play("2", {"max_sessions": 0})
+        self.assertIn("max_sessions must be an integer from 1", str(refused.exception))
+        self.assertEqual(machine.property("ecpipe-helper", "MainPID"), process)
 
 
 def main() -> int:
