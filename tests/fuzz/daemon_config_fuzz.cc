@@ -77,6 +77,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (const auto helper = ecpipe::LoadHelperConfig(file.path()); helper.ok()) {
     ecpipe::CheckHelper(*helper);
+    // What `ecpipe config` prints is a configuration, and the same one.
+    const std::string shown = ecpipe::ConfigText(helper->values);
+    file.Store(reinterpret_cast<const uint8_t*>(shown.data()), shown.size());
+    const auto again = ecpipe::LoadHelperConfig(file.path());
+    ECPIPE_CHECK(again.ok() && again->values == helper->values);
   } else {
     ECPIPE_CHECK(absl::IsInvalidArgument(helper.status()));
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "base/bytes/size_text.h"
@@ -18,12 +17,45 @@ namespace {
 // Nothing here is waited for less long, and much less would be rounded to no time at all.
 constexpr double kLeastSeconds = 0.001;
 
+std::string TomlText(const toml::node& node) {
+  std::ostringstream text;
+  text << toml::toml_formatter(
+      node, toml::toml_formatter::default_flags & ~toml::format_flags::allow_literal_strings);
+  return text.str();
+}
+
+// As ParseSize reads it back: FormatSize would round.
+std::string SizeText(uint64_t bytes) {
+  constexpr uint64_t kUnit = 1024;
+  const char* unit = "";
+  for (const char* const larger : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (bytes == 0 || bytes % kUnit != 0) break;
+    bytes /= kUnit;
+    unit = larger;
+  }
+  return *unit == '\0' ? std::to_string(bytes) : '"' + std::to_string(bytes) + unit + '"';
+}
+
 }  // namespace
+
+std::string ConfigText(const ConfigValues& values) {
+  std::string text;
+  std::string section;
+  for (const auto& [key, value] : values) {
+    const size_t dot = key.find('.');
+    if (key.substr(0, dot) != section) {
+      section = key.substr(0, dot);
+      text += (text.empty() ? "[" : "\n[") + section + "]\n";
+    }
+    text += key.substr(dot + 1) + " = " + value + "\n";
+  }
+  return text;
+}
 
 struct Config::State {
   std::string name;
   toml::table root;
-  std::set<std::string> known;
+  ConfigValues values;                            // of all keys that are known
   std::multimap<uint32_t, std::string> troubles;  // by line; 0: of the file as a whole
 
   void Fail(const toml::source_region& where, const std::string& what) {
@@ -33,7 +65,7 @@ struct Config::State {
   void Fail(const toml::node& node, const std::string& what) { Fail(node.source(), what); }
 
   const toml::node* Find(const std::string& key) {
-    known.insert(key);
+    values.try_emplace(key);
     return root.at_path(key).node();
   }
 
@@ -53,12 +85,22 @@ struct Config::State {
   std::vector<std::string> ExpectStrings(const toml::node& node, const std::string& key) {
     std::vector<std::string> values;
     const toml::array* array = node.as_array();
-    if (array == nullptr || array->empty()) {
-      Fail(node, key + " must be a non-empty list of strings");
+    if (array == nullptr) {
+      Fail(node, key + " must be a list of strings");
       return values;
     }
     for (const toml::node& element : *array) values.push_back(ExpectString(element, key));
     return values;
+  }
+
+  // None where `node` is null.
+  std::vector<std::string> StringsOf(const toml::node* node, const std::string& key) {
+    std::vector<std::string> strings;
+    if (node != nullptr) strings = ExpectStrings(*node, key);
+    toml::array array;
+    for (const std::string& text : strings) array.push_back(text);
+    values[key] = TomlText(array);
+    return strings;
   }
 
   void RejectUnknown(const toml::table& table, const std::string& prefix) {
@@ -67,7 +109,7 @@ struct Config::State {
       const bool plain = key.str().find('.') == std::string_view::npos;
       const std::string path =
           prefix + (plain ? std::string(key.str()) : '"' + std::string(key.str()) + '"');
-      if (known.count(path) != 0) continue;
+      if (values.count(path) != 0) continue;
       if (const toml::table* inner = node.as_table(); inner != nullptr && IsSection(path)) {
         RejectUnknown(*inner, path + ".");
       } else {
@@ -77,13 +119,13 @@ struct Config::State {
   }
 
   bool IsSection(const std::string& path) const {
-    const auto after = known.lower_bound(path + ".");
-    return after != known.end() && after->rfind(path + ".", 0) == 0;
+    const auto after = values.lower_bound(path + ".");
+    return after != values.end() && after->first.rfind(path + ".", 0) == 0;
   }
 
   std::string KnownIn(const std::string& prefix) const {
     std::string text;
-    for (const std::string& key : known) {
+    for (const auto& [key, value] : values) {
       if (key.rfind(prefix, 0) == 0) text += (text.empty() ? "" : ", ") + key;
     }
     return text.empty() ? "" : "; known here: " + text;
@@ -119,60 +161,84 @@ absl::StatusOr<Config> Config::Parse(const std::string& text, const std::string&
 
 std::string Config::String(const std::string& key, const std::string& fallback) {
   const toml::node* node = state_->Find(key);
-  return node == nullptr ? fallback : state_->ExpectString(*node, key);
+  std::string value = node == nullptr ? fallback : state_->ExpectString(*node, key);
+  state_->values[key] = TomlText(toml::value<std::string>(value));
+  return value;
 }
 
 std::string Config::RequiredString(const std::string& key) {
   const toml::node* node = state_->Require(key);
   if (node == nullptr) return "";
-  const std::string value = state_->ExpectString(*node, key);
+  std::string value = state_->ExpectString(*node, key);
   if (node->is_string() && value.empty()) state_->Fail(*node, key + " must not be empty");
+  state_->values[key] = TomlText(toml::value<std::string>(value));
   return value;
 }
 
 std::vector<std::string> Config::Strings(const std::string& key) {
-  const toml::node* node = state_->Find(key);
-  return node == nullptr ? std::vector<std::string>() : state_->ExpectStrings(*node, key);
+  return state_->StringsOf(state_->Find(key), key);
 }
 
 std::vector<std::string> Config::RequiredStrings(const std::string& key) {
   const toml::node* node = state_->Require(key);
-  return node == nullptr ? std::vector<std::string>() : state_->ExpectStrings(*node, key);
+  std::vector<std::string> values = state_->StringsOf(node, key);
+  if (node != nullptr && node->is_array() && values.empty()) {
+    state_->Fail(*node, key + " must name at least one");
+  }
+  return values;
 }
 
 int64_t Config::Integer(const std::string& key, int64_t fallback, int64_t least, int64_t most) {
   const toml::node* node = state_->Find(key);
-  if (node == nullptr) return fallback;
-  const auto value = node->value_exact<int64_t>();
-  if (value && *value >= least && *value <= most) return *value;
-  state_->Fail(*node, key + " must be an integer from " + std::to_string(least) + " to " +
-                          std::to_string(most));
-  return fallback;
+  int64_t result = fallback;
+  if (node != nullptr) {
+    const auto value = node->value_exact<int64_t>();
+    if (value && *value >= least && *value <= most) {
+      result = *value;
+    } else {
+      state_->Fail(*node, key + " must be an integer from " + std::to_string(least) + " to " +
+                              std::to_string(most));
+    }
+  }
+  state_->values[key] = std::to_string(result);
+  return result;
 }
 
 uint64_t Config::Size(const std::string& key, uint64_t fallback, uint64_t least, uint64_t most) {
   const toml::node* node = state_->Find(key);
-  if (node == nullptr) return fallback;
-  absl::StatusOr<uint64_t> bytes = absl::InvalidArgumentError("not a size");
-  if (const auto text = node->value_exact<std::string>()) {
-    bytes = ParseSize(*text);
-  } else if (const auto number = node->value_exact<int64_t>(); number && *number >= 0) {
-    bytes = static_cast<uint64_t>(*number);
+  uint64_t result = fallback;
+  if (node != nullptr) {
+    absl::StatusOr<uint64_t> bytes = absl::InvalidArgumentError("not a size");
+    if (const auto text = node->value_exact<std::string>()) {
+      bytes = ParseSize(*text);
+    } else if (const auto number = node->value_exact<int64_t>(); number && *number >= 0) {
+      bytes = static_cast<uint64_t>(*number);
+    }
+    if (bytes.ok() && *bytes >= least && *bytes <= most) {
+      result = *bytes;
+    } else {
+      state_->Fail(*node, key + " must be a size from " + FormatSize(least) + " to " +
+                              FormatSize(most) + ", e.g. 65536 or \"64KiB\"");
+    }
   }
-  if (bytes.ok() && *bytes >= least && *bytes <= most) return *bytes;
-  state_->Fail(*node, key + " must be a size from " + FormatSize(least) + " to " +
-                          FormatSize(most) + ", e.g. 65536 or \"64KiB\"");
-  return fallback;
+  state_->values[key] = SizeText(result);
+  return result;
 }
 
 double Config::Seconds(const std::string& key, double fallback, double most) {
   const toml::node* node = state_->Find(key);
-  if (node == nullptr) return fallback;
-  const auto value = node->is_number() ? node->value<double>() : std::nullopt;
-  if (value && *value >= kLeastSeconds && *value <= most) return *value;
-  state_->Fail(*node, key + " must be a number of seconds from 0.001 to " +
-                          std::to_string(static_cast<int64_t>(most)));
-  return fallback;
+  double result = fallback;
+  if (node != nullptr) {
+    const auto value = node->is_number() ? node->value<double>() : std::nullopt;
+    if (value && *value >= kLeastSeconds && *value <= most) {
+      result = *value;
+    } else {
+      state_->Fail(*node, key + " must be a number of seconds from 0.001 to " +
+                              std::to_string(static_cast<int64_t>(most)));
+    }
+  }
+  state_->values[key] = TomlText(toml::value<double>(result));
+  return result;
 }
 
 double Config::Rate(const std::string& key, int64_t fallback_mbit) {
@@ -183,10 +249,11 @@ double Config::Rate(const std::string& key, int64_t fallback_mbit) {
 
 bool Config::Bool(const std::string& key, bool fallback) {
   const toml::node* node = state_->Find(key);
-  if (node == nullptr) return fallback;
-  const auto value = node->value_exact<bool>();
+  const auto value = node == nullptr ? fallback : node->value_exact<bool>();
   if (!value) state_->Fail(*node, key + " must be true or false");
-  return value.value_or(fallback);
+  const bool result = value.value_or(fallback);
+  state_->values[key] = result ? "true" : "false";
+  return result;
 }
 
 void Config::Reject(const std::string& key, const std::string& reason) {
@@ -203,5 +270,7 @@ absl::Status Config::Finish() {
   for (const auto& [line, trouble] : state_->troubles) text += (text.empty() ? "" : "\n") + trouble;
   return text.empty() ? absl::OkStatus() : absl::InvalidArgumentError(text);
 }
+
+const ConfigValues& Config::values() const { return state_->values; }
 
 }  // namespace ecpipe

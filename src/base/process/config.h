@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,12 @@
 #include "absl/status/statusor.h"
 
 namespace ecpipe {
+
+// By key, "section.name"; values as a TOML file has them.
+using ConfigValues = std::map<std::string, std::string>;
+
+// A TOML file with these values.
+std::string ConfigText(const ConfigValues& values);
 
 // Read with the getters, then call Finish(). A getter never fails: on a wrong value it returns the
 // default, and each trouble is kept for Finish(). Keys are "section.name".
@@ -28,7 +35,7 @@ class Config {
 
   std::string String(const std::string& key, const std::string& fallback);
   std::string RequiredString(const std::string& key);
-  // Lists of at least one string; Strings() is empty where there is no such key.
+  // Strings() is empty where there is no such key; RequiredStrings() wants at least one.
   std::vector<std::string> Strings(const std::string& key);
   std::vector<std::string> RequiredStrings(const std::string& key);
   int64_t Integer(const std::string& key, int64_t fallback, int64_t least, int64_t most);
@@ -47,6 +54,9 @@ class Config {
   // INVALID_ARGUMENT with a line "file:line: ..." for each trouble, and for each key that no getter
   // asked for, in the order of the file.
   absl::Status Finish();
+
+  // The value of each key that a getter has asked for, be it from the file or the fallback.
+  const ConfigValues& values() const;
 
  private:
   struct State;

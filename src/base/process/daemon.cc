@@ -56,6 +56,12 @@ LogSettings ReadLog(Config& config) {
           IsJournal(STDERR_FILENO)};
 }
 
+void LogConfig(const ConfigValues& values) {
+  std::string text;
+  for (const auto& [key, value] : values) text += (text.empty() ? "" : " ") + key + "=" + value;
+  Log(LogLevel::kInfo, "config.effective", {{"values", text}});
+}
+
 int ReportCheckedConfig(const std::string& program, const std::string& path,
                         const absl::Status& checked) {
   if (checked.ok()) {

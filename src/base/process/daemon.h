@@ -37,6 +37,9 @@ void SkipLockOrderChecks();
 // The section [log]. A name that is no level or no format is kept for Config::Finish().
 LogSettings ReadLog(Config& config);
 
+// Logs by which values the daemon runs, in one line.
+void LogConfig(const ConfigValues& values);
+
 // How a daemon's main() answers --check-config: "PATH is valid" on standard output, or why not on
 // standard error. Returns the exit code: 0, or 2.
 int ReportCheckedConfig(const std::string& program, const std::string& path,
@@ -54,17 +57,6 @@ int Refuse(const std::string& program, const absl::Status& status);
 
 // Waits for the next of the blocked signals and returns it. Main thread only.
 int WaitForDaemonSignal();
-
-// Returns once SIGTERM or SIGINT has come. On SIGHUP it takes the log settings over from
-// the configuration, which `load` reads. Main thread only.
-template <typename Load>
-void WaitForDaemonEnd(const Load& load, const std::string& config_path) {
-  while (WaitForDaemonSignal() == SIGHUP) {
-    const auto config = load(config_path);
-    if (config.ok()) SetLog(config->log);
-    Log(LogLevel::kInfo, "log.reloaded", {{"status", StatusText(config.status())}});
-  }
-}
 
 // Writes {"name": "value", ...} to `path` atomically, once the daemon serves: scripts that start it
 // wait for this file and read from it which ports it was given.

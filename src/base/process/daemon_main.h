@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_join.h"
 #include "base/process/daemon.h"
 #include "base/process/log.h"
+#include "base/process/running_config.h"
 #include "base/process/service_manager.h"
 #include "base/process/version.h"
 
@@ -58,6 +60,25 @@ struct Serving {
   std::string ready_status;  // for the service manager; empty: the server tells it when it is ready
 };
 
+// Takes up what the configuration file has now, as far as a running server can, and logs by name
+// what it cannot take up.
+template <typename Server, typename Load>
+void ReloadConfig(const Load& load, const std::string& path, Server* server) {
+  const auto config = load(path);
+  if (!config.ok()) {
+    Log(LogLevel::kError, "config.reload_failed",
+        {{"status", StatusText(config.status())}, {"hint", "nothing has changed; mend the file"}});
+    return;
+  }
+  SetLog(config->log);
+  const RunningConfig::Changes changes = server->Reload(*config);
+  Log(LogLevel::kInfo, "config.reloaded", {{"taken", absl::StrJoin(changes.taken, " ")}});
+  for (const std::string& key : changes.need_restart) {
+    Log(LogLevel::kWarning, "config.needs_restart",
+        {{"key", key}, {"hint", "the old value holds until the daemon is restarted"}});
+  }
+}
+
 // Serves until it is told to end; returns the exit code. `serving`: called once with the
 // configuration and the server. `ending`: called before the server is destroyed.
 template <typename Server, typename Load, typename OnServing, typename OnEnding>
@@ -66,6 +87,7 @@ int Serve(const std::string& program, const DaemonArguments& arguments, const Lo
   const auto config = load(arguments.config_path);
   if (!config.ok()) return Refuse(program, config.status());
   SetLog(config->log);
+  LogConfig(config->values);
   const auto server = Server::Start(*config);
   if (!server.ok()) return Refuse(program, server.status());
   const Serving says = serving(*config, **server);
@@ -74,7 +96,9 @@ int Serve(const std::string& program, const DaemonArguments& arguments, const Lo
     if (!written.ok()) return Refuse(program, written);
   }
   if (!says.ready_status.empty()) ServiceManager::OfThisProcess().Ready(says.ready_status);
-  WaitForDaemonEnd(load, arguments.config_path);
+  while (WaitForDaemonSignal() == SIGHUP) {
+    ReloadConfig(load, arguments.config_path, server->get());
+  }
   ServiceManager::OfThisProcess().Stopping();
   ending(**server);
   return 0;

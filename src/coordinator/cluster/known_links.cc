@@ -95,9 +95,19 @@ void KnownLinks::RecordTogether(const std::vector<Stream>& streams,
   changed_ = true;
 }
 
-void KnownLinks::FillIn(ClusterView* cluster) {
-  cluster->links = configured_;
+std::shared_ptr<const LinkTable> KnownLinks::configured() {
   MutexLock lock(&mutex_);
+  return configured_;
+}
+
+void KnownLinks::SetConfigured(std::shared_ptr<const LinkTable> configured) {
+  MutexLock lock(&mutex_);
+  configured_ = std::move(configured);
+}
+
+void KnownLinks::FillIn(ClusterView* cluster) {
+  MutexLock lock(&mutex_);
+  cluster->links = configured_;
   const TimePoint now = clock_->Now();
   const Duration age = now - made_;
   const bool due =

@@ -42,12 +42,14 @@ class KnownLinks {
   void FillIn(ClusterView* cluster);
   // In the order of their nodes; then what streams share.
   std::vector<LinkEstimate> Measured();
-  const std::shared_ptr<const LinkTable>& configured() const { return configured_; }
+  std::shared_ptr<const LinkTable> configured();
+  // For plans from now on. May be null.
+  void SetConfigured(std::shared_ptr<const LinkTable> configured);
 
  private:
   const Clock* const clock_;
-  const std::shared_ptr<const LinkTable> configured_;
   Mutex mutex_;
+  std::shared_ptr<const LinkTable> configured_ ABSL_GUARDED_BY(mutex_);
   LinkHistory history_ ABSL_GUARDED_BY(mutex_);
   // The copy of the history that planners see. It is renewed when the history has changed; the copy
   // of a large history at most once a second.

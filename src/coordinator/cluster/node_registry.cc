@@ -7,14 +7,31 @@
 
 namespace ecpipe {
 
-std::string NodeRegistry::ConfiguredRack(const NodeRecord& node) const {
-  if (const auto by_id = racks_.find(node.node_id); by_id != racks_.end()) return by_id->second;
+std::string NodeRegistry::RackIn(const RackTable& racks, const NodeRecord& node) {
+  if (const auto by_id = racks.find(node.node_id); by_id != racks.end()) return by_id->second;
   const absl::StatusOr<HostPort> control = ParseHostPort(node.control_address);
-  if (!control.ok()) return "";
-  if (const auto by_host = racks_.find(control->host); by_host != racks_.end()) {
-    return by_host->second;
+  const auto by_host = control.ok() ? racks.find(control->host) : racks.end();
+  return by_host == racks.end() ? "" : by_host->second;
+}
+
+void NodeRegistry::SetRacks(RackTable racks) {
+  MutexLock lock(&mutex_);
+  racks_ = std::move(racks);
+  for (const NodeRecord& node : table_.All()) {
+    if (std::string rack = RackIn(racks_, node); !rack.empty()) {
+      table_.SetRack(node.node_id, std::move(rack));
+    }
   }
-  if (script_ == nullptr) return "";
+  Changed();
+}
+
+std::string NodeRegistry::ConfiguredRack(const NodeRecord& node) {
+  {
+    MutexLock lock(&mutex_);
+    if (std::string rack = RackIn(racks_, node); !rack.empty()) return rack;
+  }
+  const absl::StatusOr<HostPort> control = ParseHostPort(node.control_address);
+  if (script_ == nullptr || !control.ok()) return "";
   const absl::StatusOr<std::string> rack = script_->RackOf(control->host);
   if (rack.ok()) return *rack;
   Log(LogLevel::kWarning, "topology.script_failed",

@@ -58,6 +58,9 @@ class NodeRegistry {
   void Forget(const std::string& node);
   void Heard(const std::string& node);
   void Tick();
+  // Replaces the table of racks. Nodes that are in it have their new racks at once; others keep
+  // theirs until they register again.
+  void SetRacks(RackTable racks);
   // As in SilentNodes. A node that is unknown or dead is not noted.
   void NoAnswer(const std::string& node, const std::string& reason);
   void Answered(const std::string& node);
@@ -81,7 +84,9 @@ class NodeRegistry {
 
  private:
   // The configured rack; empty: none.
-  std::string ConfiguredRack(const NodeRecord& node) const;
+  std::string ConfiguredRack(const NodeRecord& node);
+  // The one in `racks`; empty: none.
+  static std::string RackIn(const RackTable& racks, const NodeRecord& node);
   struct Refusal {
     std::string reason;
     TimePoint at;
@@ -94,9 +99,9 @@ class NodeRegistry {
   NodeView ViewOf(const NodeRecord& record, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock* const clock_;
-  const RackTable racks_;
   std::unique_ptr<TopologyScript> script_;  // null: none
   Mutex mutex_;
+  RackTable racks_ ABSL_GUARDED_BY(mutex_);
   NodeTable table_ ABSL_GUARDED_BY(mutex_);
   SilentNodes silent_ ABSL_GUARDED_BY(mutex_);
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -217,6 +217,11 @@ const NodeRecord* NodeTable::Find(const std::string& node_id) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
+void NodeTable::SetRack(const std::string& node_id, std::string rack) {
+  const auto found = nodes_.find(node_id);
+  if (found != nodes_.end()) found->second.rack = std::move(rack);
+}
+
 void NodeTable::Forget(const std::string& node_id) {
   const auto found = nodes_.find(node_id);
   if (found == nodes_.end()) return;

@@ -101,6 +101,9 @@ class NodeTable {
   absl::Status Heartbeat(const std::string& node_id, uint64_t incarnation, const NodeReport& report,
                          TimePoint now);
 
+  // Nothing happens to a node that is not known.
+  void SetRack(const std::string& node_id, std::string rack);
+
   // Forgets the node; nothing happens if it is not known. A helper that lives registers again.
   void Forget(const std::string& node_id);
 

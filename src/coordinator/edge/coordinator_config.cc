@@ -141,7 +141,14 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   ReadNameNode(config, &coordinator.namenode);
   ReadQfs(config, &coordinator.qfs);
   ECPIPE_RETURN_IF_ERROR(config.Finish());
+  coordinator.values = config.values();
   return coordinator;
+}
+
+const std::set<std::string>& ReloadableCoordinatorKeys() {
+  static const auto* const keys = new std::set<std::string>{
+      "coordinator.node_addresses", "log.format", "log.level", "topology.links", "topology.racks"};
+  return *keys;
 }
 
 }  // namespace ecpipe

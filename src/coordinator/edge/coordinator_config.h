@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/process/config.h"
 #include "base/process/log.h"
 #include "coordinator/edge/address_rule.h"
 #include "coordinator/recovery/recovery_manager.h"
@@ -19,6 +21,7 @@ namespace ecpipe {
 
 // deploy/coordinator.toml explains each key.
 struct CoordinatorConfig {
+  ConfigValues values;  // all of them, by key
   std::string listen;
   std::string data_directory;
   WebOptions web;
@@ -38,5 +41,8 @@ struct CoordinatorConfig {
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.
 absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path);
+
+// The keys that it takes up on SIGHUP.
+const std::set<std::string>& ReloadableCoordinatorKeys();
 
 }  // namespace ecpipe

@@ -71,6 +71,16 @@ absl::Status CheckMayStore(const grpc::ServerContext* context, const v1::RepairT
 
 }  // namespace
 
+void CoordinatorServiceImpl::SetAddresses(AddressRule addresses) {
+  MutexLock lock(&addresses_mutex_);
+  addresses_ = std::move(addresses);
+}
+
+AddressRule CoordinatorServiceImpl::Addresses() {
+  MutexLock lock(&addresses_mutex_);
+  return addresses_;
+}
+
 grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
                                               const v1::RegisterRequest* request,
                                               v1::RegisterResponse* response) {
@@ -95,7 +105,7 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   node.features = FeaturesOf(request->node().features());
   if (context != nullptr) {
     const TimePoint deadline = Clock::System().Now() + kAddressPatience;
-    const absl::Status fits = addresses_.Check(node, context->peer(), deadline);
+    const absl::Status fits = Addresses().Check(node, context->peer(), deadline);
     if (!fits.ok()) return ToGrpc(fits);
   }
   response->set_heartbeat_interval_ms(kHeartbeatIntervalMillis);
@@ -298,7 +308,7 @@ grpc::Status CoordinatorServiceImpl::ListLinks(grpc::ServerContext*, const v1::L
                                                v1::ListLinksResponse* response) {
   KnownLinks& speeds = repairs_->links();
   const TimePoint now = Clock::System().Now();
-  const std::shared_ptr<const LinkTable>& configured = speeds.configured();
+  const std::shared_ptr<const LinkTable> configured = speeds.configured();
   for (const LinkEstimate& estimate : speeds.Measured()) {
     if (!estimate.shared && configured != nullptr &&
         configured->contains({estimate.from, estimate.to})) {

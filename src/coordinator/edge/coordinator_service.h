@@ -54,6 +54,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         addresses_(std::move(addresses)),
         data_directory_(std::move(data_directory)) {}
 
+  // Of helpers that register from now on.
+  void SetAddresses(AddressRule addresses);
+
   grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
                         v1::RegisterResponse* response) override;
   grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
@@ -162,6 +165,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // In marks_service.cc.
   void MarksToProto(google::protobuf::RepeatedPtrField<v1::CorruptBlock>* protos);
 
+  AddressRule Addresses();
   // In limits_service.cc.
   v1::HelperLimits LimitsFor(const std::string& node);
   // The limits that the request leads to.
@@ -181,7 +185,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   HelperGateway* const helpers_;
   const DefaultLimits defaults_;
   const Transports transports_;
-  const AddressRule addresses_;
+  Mutex addresses_mutex_;
+  AddressRule addresses_ ABSL_GUARDED_BY(addresses_mutex_);
   const std::string data_directory_;
   std::atomic<bool> backing_up_{false};
   CodeCache codes_;

@@ -37,7 +37,8 @@ int main(int argc, char** argv) {
       "The ECPipe coordinator daemon. It keeps the catalog of stripes, plans repairs\n"
       "and hands them to the helpers. Run one in a cluster."};
   app.footer(
-      "Signals: SIGTERM and SIGINT end it. On SIGHUP it reads [log] again.\n"
+      "Signals: SIGTERM and SIGINT end it. On SIGHUP it reads its configuration again,\n"
+      "takes up log, node_addresses, racks and links, and logs what needs a restart.\n"
       "Exit codes: 0 ended as asked; 1 could not serve; 2 bad arguments or\n"
       "configuration.\n"
       "\n"

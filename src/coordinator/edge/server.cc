@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
     Log(LogLevel::kWarning, "security.off",
         {{"reason", "insecure = true: anyone who can reach the port can order repairs"}});
   }
-  std::unique_ptr<CoordinatorServer> server(new CoordinatorServer);
+  std::unique_ptr<CoordinatorServer> server(new CoordinatorServer(config));
   ECPIPE_RETURN_IF_ERROR(server->OpenState(config));
   server->helpers_ = std::make_unique<HelperClient>(tls);
   server->news_ = std::make_unique<HostedNews>();
@@ -111,11 +111,19 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       config.addresses, config.data_directory);
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<AuditLog> audit,
                           OpenAudit(config.audit_path, &server->metrics_));
-  ECPIPE_ASSIGN_OR_RETURN(server->rpc_, RpcServer::Start(config.listen, RpcSecurity(tls, audit),
-                                                         server->service_.get()));
+  ECPIPE_ASSIGN_OR_RETURN(server->rpc_,
+                          RpcServer::Start(config.listen, RpcSecurity(tls, audit),
+                                           {server->service_.get(), &server->config_service_}));
   ECPIPE_RETURN_IF_ERROR(server->ServePages(config, tls));
   server->StartLoops();
   return server;
+}
+
+RunningConfig::Changes CoordinatorServer::Reload(const CoordinatorConfig& config) {
+  service_->SetAddresses(config.addresses);
+  repairs_->nodes().SetRacks(config.repairs.racks);
+  repairs_->links().SetConfigured(config.repairs.links);
+  return running_.Reload(config.values);
 }
 
 CoordinatorServer::~CoordinatorServer() {

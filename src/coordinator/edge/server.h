@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/process/running_config.h"
 #include "base/thread.h"
 #include "coordinator/cluster/mark_keeper.h"
 #include "coordinator/edge/block_checker.h"
@@ -30,6 +31,7 @@
 #include "coordinator/store/journal.h"
 #include "coordinator/store/limit_book.h"
 #include "coordinator/store/sqlite_marks.h"
+#include "rpc/config_service.h"
 #include "rpc/rpc_server.h"
 #include "web/daemon_pages.h"
 
@@ -44,12 +46,16 @@ class CoordinatorServer {
   static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(const CoordinatorConfig& config);
   ~CoordinatorServer();
 
+  // Takes up the keys that can be taken up (ReloadableCoordinatorKeys).
+  RunningConfig::Changes Reload(const CoordinatorConfig& config);
+
   const std::string& address() const { return rpc_->address(); }
   // Of its pages; empty: there are none.
   std::string web_address() const { return pages_ == nullptr ? "" : pages_->address(); }
 
  private:
-  CoordinatorServer() = default;
+  explicit CoordinatorServer(const CoordinatorConfig& config)
+      : running_(config.values, ReloadableCoordinatorKeys()) {}
   absl::Status OpenState(const CoordinatorConfig& config);
   absl::Status MakeRepairs(RepairCoordinator::Options options);
   void MakeChecker();
@@ -59,6 +65,8 @@ class CoordinatorServer {
   // Does the work every NodeTable::kTick until the server stops.
   void DoRegularly(const std::function<void()>& work);
 
+  RunningConfig running_;
+  ConfigService config_service_{&running_};
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<SqliteLosses> losses_;

@@ -62,7 +62,13 @@ absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& p
                   "'" + requestor.coordinator + "' is not an address of the form host:port");
   }
   ECPIPE_RETURN_IF_ERROR(config.Finish());
+  requestor.values = config.values();
   return requestor;
+}
+
+const std::set<std::string>& ReloadableRequestorOnlyKeys() {
+  static const auto* const keys = new std::set<std::string>{"log.format", "log.level"};
+  return *keys;
 }
 
 }  // namespace ecpipe

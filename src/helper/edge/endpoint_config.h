@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ EndpointConfig ReadEndpointConfig(Config& config);
 // The configuration of ecpipe-helper --requestor-only, which serves an endpoint and no blocks:
 // deploy/requestor.toml.
 struct RequestorOnlyConfig {
+  ConfigValues values;  // all of them, by key
   std::string coordinator;
   std::string name;  // for logs and status; empty: host name and process id
   bool insecure = false;
@@ -42,5 +44,8 @@ struct RequestorOnlyConfig {
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.
 absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& path);
+
+// The keys that it takes up on SIGHUP.
+const std::set<std::string>& ReloadableRequestorOnlyKeys();
 
 }  // namespace ecpipe

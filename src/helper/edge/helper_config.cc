@@ -85,7 +85,15 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
     if (!parsed.ok()) config.Reject(key, std::string(parsed.status().message()));
   }
   ECPIPE_RETURN_IF_ERROR(config.Finish());
+  helper.values = config.values();
   return helper;
+}
+
+const std::set<std::string>& ReloadableHelperKeys() {
+  static const auto* const keys =
+      new std::set<std::string>{"limits.max_sessions", "limits.repair_mbit", "log.format",
+                                "log.level", "timeouts.drain_seconds"};
+  return *keys;
 }
 
 }  // namespace ecpipe

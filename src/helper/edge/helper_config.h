@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/process/config.h"
 #include "base/process/log.h"
 #include "helper/edge/endpoint_config.h"
 #include "helper/sessions/session_manager.h"
@@ -20,6 +22,7 @@ enum class StoreKind { kPlain, kHdfs, kQfs };
 
 // deploy/helper.toml explains each key.
 struct HelperConfig {
+  ConfigValues values;  // all of them, by key
   std::string node_id;
   std::string rack;
   std::string coordinator;
@@ -47,5 +50,8 @@ struct HelperConfig {
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.
 absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path);
+
+// The keys that it takes up on SIGHUP.
+const std::set<std::string>& ReloadableHelperKeys();
 
 }  // namespace ecpipe

@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
       "blocks to repairs and stores repaired blocks there."};
   app.footer(
       "Signals: on SIGTERM and SIGINT the helper finishes running repairs, for at most\n"
-      "drain_seconds, and ends. On SIGHUP it reads [log] again.\n"
+      "drain_seconds, and ends. On SIGHUP it reads its configuration again, takes up\n"
+      "log, repair_mbit, max_sessions and drain_seconds, and logs what needs a restart.\n"
       "Exit codes: 0 ended as asked; 1 could not serve; 2 bad arguments or\n"
       "configuration.\n"
       "\n"

@@ -217,7 +217,7 @@ absl::Status HelperServer::StartDataPlane() {
                                  .expiry = 2 * config_.sessions.part.stall_timeout,
                                  .password_file = config_.redis_password_file});
   }
-  limiter_.SetRate(config_.repair_bytes_per_second);
+  limiter_.SetRate(own_bytes_per_second_);
   SessionManager::Options options = config_.sessions;
   options.part.send_limiter = &limiter_;
   sessions_ = std::make_unique<SessionManager>(store_.get(), tcp_.get(), redis_.get(), options,
@@ -238,7 +238,8 @@ absl::Status HelperServer::StartControlPlane() {
                           OpenAudit(config_.audit_path, &metrics_));
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
                             return RpcServer::Start(config_.control_address,
-                                                    RpcSecurity(tls_, audit), service_.get());
+                                                    RpcSecurity(tls_, audit),
+                                                    {service_.get(), &config_service_});
                           }));
 
   CoordinatorClient::Options options;
@@ -311,13 +312,20 @@ void HelperServer::TellServiceManager(bool registered) {
 
 void HelperServer::TakeLimits(const v1::HelperLimits& limits) {
   const double own = limits.has_repair_bytes_per_second() ? limits.repair_bytes_per_second()
-                                                          : config_.repair_bytes_per_second;
+                                                          : own_bytes_per_second_.load();
   const double share = limits.cluster_share_bytes_per_second();
   const double rate = own > 0 && share > 0 ? std::min(own, share) : std::max(own, share);
   shares_rate_ = share > 0;
   if (rate >= 0 && rate != limiter_.rate()) limiter_.SetRate(rate);
   sessions_->SetMaxSessions(limits.has_max_sessions() ? limits.max_sessions()
-                                                      : config_.sessions.max_sessions);
+                                                      : own_max_sessions_.load());
+}
+
+RunningConfig::Changes HelperServer::Reload(const HelperConfig& config) {
+  own_bytes_per_second_ = config.repair_bytes_per_second;
+  own_max_sessions_ = config.sessions.max_sessions;
+  drain_patience_ = config.drain_patience;
+  return running_.Reload(config.values);
 }
 
 absl::Status HelperServer::ServePages() {
@@ -352,7 +360,7 @@ bool HelperServer::Drain() {
   data_server_->StopListening();
   if (endpoint_ != nullptr) endpoint_->StopListening();
   pages_.reset();
-  return sessions_->Drain(config_.drain_patience);
+  return sessions_->Drain(drain_patience_);
 }
 
 absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
@@ -365,7 +373,7 @@ absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
 absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
     const RequestorOnlyConfig& config) {
   ECPIPE_RETURN_IF_ERROR(Check(config));
-  std::unique_ptr<RequestorOnlyServer> server(new RequestorOnlyServer());
+  std::unique_ptr<RequestorOnlyServer> server(new RequestorOnlyServer(config));
   RequestorOptions requestor;
   requestor.coordinator = config.coordinator;
   requestor.name = config.name;

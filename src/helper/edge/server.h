@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/process/running_config.h"
 #include "helper/edge/block_report_client.h"
 #include "helper/edge/coordinator_client.h"
 #include "helper/edge/helper_config.h"
@@ -18,6 +19,7 @@
 #include "net/tls/tls.h"
 #include "net/transport.h"
 #include "requestor/endpoint/endpoint.h"
+#include "rpc/config_service.h"
 #include "rpc/rpc_server.h"
 #include "web/daemon_pages.h"
 
@@ -32,6 +34,9 @@ class HelperServer {
   static absl::StatusOr<std::unique_ptr<HelperServer>> Start(const HelperConfig& config);
   ~HelperServer();
 
+  // Takes up the keys that can be taken up (ReloadableHelperKeys), limits at the next heartbeat.
+  RunningConfig::Changes Reload(const HelperConfig& config);
+
   const std::string& control_address() const { return rpc_->address(); }
   const std::string& data_address() const { return data_server_->address(); }
   // Empty: there is none.
@@ -45,7 +50,12 @@ class HelperServer {
   bool Drain();
 
  private:
-  explicit HelperServer(const HelperConfig& config) : config_(config) {}
+  explicit HelperServer(const HelperConfig& config)
+      : config_(config),
+        running_(config.values, ReloadableHelperKeys()),
+        own_bytes_per_second_(config.repair_bytes_per_second),
+        own_max_sessions_(config.sessions.max_sessions),
+        drain_patience_(config.drain_patience) {}
   absl::Status StartDataPlane();
   absl::Status StartControlPlane();
   absl::Status ServePages();
@@ -55,7 +65,13 @@ class HelperServer {
   void TellServiceManager(bool registered);
   void TakeLimits(const v1::HelperLimits& limits);
 
-  const HelperConfig config_;
+  const HelperConfig config_;  // as it was at the start
+  RunningConfig running_;
+  ConfigService config_service_{&running_};
+  // What holds unless the coordinator says otherwise.
+  std::atomic<double> own_bytes_per_second_;
+  std::atomic<uint32_t> own_max_sessions_;
+  Duration drain_patience_;          // of the main thread
   std::shared_ptr<TlsContext> tls_;  // null: plain text; shared by both planes
   std::unique_ptr<BlockStore> store_;
   std::unique_ptr<DataServer> data_server_;
@@ -72,7 +88,7 @@ class HelperServer {
   Metrics metrics_;
   LoopWatch loops_;
   LoopWatch heard_{std::chrono::seconds(10)};  // of the coordinator: much longer than a heartbeat
-  std::unique_ptr<HttpServer> pages_;  // null without an address
+  std::unique_ptr<HttpServer> pages_;          // null without an address
   // Set before the first part can end; sessions report to it.
   std::unique_ptr<CoordinatorClient> coordinator_;
   std::unique_ptr<BlockReportClient> reports_;  // null: the store lists nothing
@@ -88,13 +104,20 @@ class RequestorOnlyServer {
   static absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> Start(
       const RequestorOnlyConfig& config);
 
+  // Takes up the keys that can be taken up (ReloadableRequestorOnlyKeys).
+  RunningConfig::Changes Reload(const RequestorOnlyConfig& config) {
+    return running_.Reload(config.values);
+  }
+
   const std::string& endpoint_address() const { return endpoint_->address(); }
   // Of its pages; empty: there are none.
   std::string web_address() const { return pages_ == nullptr ? "" : pages_->address(); }
 
  private:
-  RequestorOnlyServer() = default;
+  explicit RequestorOnlyServer(const RequestorOnlyConfig& config)
+      : running_(config.values, ReloadableRequestorOnlyKeys()) {}
 
+  RunningConfig running_;
   std::unique_ptr<Endpoint> endpoint_;
   Metrics metrics_;
   std::unique_ptr<HttpServer> pages_;  // null without an address; they ask the endpoint

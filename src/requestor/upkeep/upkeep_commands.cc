@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "model/systems/hdfs_block.h"
+#include "requestor/backup/backup_command.h"
 #include "requestor/cli/commands.h"
-#include "requestor/upkeep/backup_command.h"
+#include "requestor/upkeep/config_command.h"
 #include "requestor/upkeep/corrupt_command.h"
 #include "requestor/upkeep/list_commands.h"
 #include "requestor/upkeep/watch_command.h"
@@ -133,6 +134,16 @@ class Adder {
     backup->add_flag("--force", arguments->force, "Replace a file that is there");
   }
 
+  void AddConfig() {
+    const auto [config, node] =
+        Add<std::string>(app_, "config",
+                         "Print the configuration by which the helper of a\n"
+                         "node runs, or the coordinator, as its file would\n"
+                         "have it",
+                         RunConfig);
+    config->add_option("NODE", *node, "Id of the node; default: the coordinator")->type_name("ID");
+  }
+
   void AddLists() {
     const auto [nodes, node_order] =
         Add<SortOrder>(app_, "nodes",
@@ -221,6 +232,7 @@ void AddUpkeepCommands(CLI::App* app, const CommonArguments* common,
   Adder adder(app, common, command);
   adder.AddBackup();
   adder.AddCatalog();
+  adder.AddConfig();
   adder.AddCorrupt();
   adder.AddLists();
   adder.AddWatch();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/process/running_config.h"
+
 namespace ecpipe {
 namespace {
 
@@ -71,7 +73,8 @@ TEST(Config, TheLineIsExact) {
       {"# a comment\n\n[daemon]\nname = \"n\"\nroots = [\"/a\"]\n\ncount = 0\n",
        "test.toml:7: daemon.count must be an integer from 1 to 10"},
       {"[daemon]\nname = \"n\"\nroots = \"/a\"\n",
-       "test.toml:3: daemon.roots must be a non-empty list of strings"},
+       "test.toml:3: daemon.roots must be a list of strings"},
+      {"[daemon]\nname = \"n\"\nroots = []\n", "test.toml:3: daemon.roots must name at least one"},
       {"[daemon]\nname = \"n\"\nroots = [\"/a\",\n  2]\n",
        "test.toml:4: daemon.roots must be a string"},
       {"[daemon]\nname = \"n\"\nroots = [\"/a\"]\nflag = \"true\"\n",
@@ -158,6 +161,44 @@ TEST(Config, AValueIsRefusedOnce) {
   config.Reject("t.b", "not today");
   EXPECT_EQ(config.Finish(), absl::InvalidArgumentError("test.toml:2: t.a must be a string\n"
                                                         "test.toml:3: t.b: not today"));
+}
+
+TEST(Config, ValuesAreAsAFileHasThem) {
+  const auto read = [](Config config) {
+    config.String("a.text", "with \"quotes\"");
+    config.RequiredString("a.needed");
+    config.Strings("a.list");
+    config.Strings("a.none");
+    config.Integer("b.number", 7, 1, 9);
+    config.Size("b.size", 65536, 1, UINT64_MAX);
+    config.Size("b.odd_size", 1000, 1, UINT64_MAX);
+    config.Seconds("b.seconds", 0.25, 9);
+    config.Rate("b.mbit", 0);
+    config.Bool("b.yes", true);
+    EXPECT_TRUE(config.Finish().ok()) << config.Finish();
+    return config.values();
+  };
+  const std::string file = "[a]\nneeded = 'x'\nlist = ['p', 'q']\n[b]\nsize = 3145728\n";
+  const ConfigValues values = read(Config::Parse(file, "test.toml").value());
+  EXPECT_EQ(values.at("a.text"), R"("with \"quotes\"")");
+  EXPECT_EQ(values.at("b.size"), "\"3MiB\"");
+  EXPECT_EQ(values.at("b.odd_size"), "1000");
+  EXPECT_EQ(values.at("b.seconds"), "0.25");
+  EXPECT_EQ(values.at("b.yes"), "true");
+  EXPECT_EQ(values.at("a.none"), "[]");
+  EXPECT_EQ(read(Config::Parse(ConfigText(values), "test.toml").value()), values);
+}
+
+TEST(RunningConfig, TakesUpOnlyWhatIsReloadable) {
+  RunningConfig running({{"a.x", "1"}, {"a.y", "2"}, {"a.z", "3"}}, {"a.y", "a.z"});
+  const RunningConfig::Changes changes =
+      running.Reload({{"a.x", "10"}, {"a.y", "20"}, {"a.z", "3"}});
+  EXPECT_EQ(changes.taken, std::vector<std::string>{"a.y"});
+  EXPECT_EQ(changes.need_restart, std::vector<std::string>{"a.x"});
+  EXPECT_EQ(running.values(), (ConfigValues{{"a.x", "1"}, {"a.y", "20"}, {"a.z", "3"}}));
+  EXPECT_EQ(running.Reload({{"a.x", "10"}, {"a.y", "20"}, {"a.z", "3"}}).need_restart,
+            std::vector<std::string>{"a.x"})
+      << "it is told each time";
 }
 
 TEST(Config, RejectNamesTheLineOfTheKeyOrTheFile) {

@@ -125,6 +125,18 @@ TEST_F(KnownLinksTest, OnlyAStreamThatTheNetworkHeldUpMeasures) {
   EXPECT_EQ(Measured("a", "e"), 0) << "it had company";
 }
 
+TEST_F(KnownLinksTest, ANewFileOfLinksHoldsForTheNextPlan) {
+  const auto table = std::make_shared<const LinkTable>(LinkTable{{{"a", "b"}, 5.0}});
+  ClusterView before;
+  speeds_.FillIn(&before);
+  speeds_.SetConfigured(table);
+  ClusterView after;
+  speeds_.FillIn(&after);
+  EXPECT_EQ(before.links, nullptr);
+  EXPECT_EQ(after.links, table);
+  EXPECT_EQ(speeds_.configured(), table);
+}
+
 TEST_F(KnownLinksTest, WithoutAMeasurementNothingIsKnown) {
   speeds_.Record("a", {"b", 4'194'305, 0.345, 0.340}, false);
   ClusterView view;

@@ -57,6 +57,24 @@ TEST_F(NodeRegistryTest, AForgottenNodeMustRegisterAgain) {
   EXPECT_TRUE(nodes_.Register(node).ok()) << "its addresses are free";
 }
 
+TEST_F(NodeRegistryTest, ANewTableOfRacksHoldsAtOnce) {
+  NodeRecord node = FakeNode("a");
+  node.rack = "/own";
+  ASSERT_TRUE(nodes_.Register(node).ok());
+  ASSERT_TRUE(nodes_.Register(FakeNode("b")).ok());
+  const uint64_t changes = nodes_.changes();
+  nodes_.SetRacks({{"a", "/1"}, {"c", "/3"}});
+  EXPECT_EQ(nodes_.Find("a")->record.rack, "/1");
+  EXPECT_NE(nodes_.Find("b")->record.rack, "/3");
+  EXPECT_GT(nodes_.changes(), changes);
+  ASSERT_TRUE(nodes_.Register(FakeNode("c")).ok());
+  EXPECT_EQ(nodes_.Find("c")->record.rack, "/3");
+  nodes_.SetRacks({});
+  EXPECT_EQ(nodes_.Find("a")->record.rack, "/1") << "until it registers again";
+  ASSERT_TRUE(nodes_.Register(node).ok());
+  EXPECT_EQ(nodes_.Find("a")->record.rack, "/own");
+}
+
 TEST_F(NodeRegistryTest, SilenceAndAnswersAreChanges) {
   ASSERT_TRUE(nodes_.Register(FakeNode("a")).ok());
   const uint64_t changes = nodes_.changes();
