@@ -163,10 +163,9 @@ class RpcServer::Acceptor {
   Thread thread_;
 };
 
-absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& address,
-                                                            const RpcSecurity& security,
-                                                            grpc::Service* service,
-                                                            const CallerLimits::Options& limits) {
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
+    const std::string& address, const RpcSecurity& security,
+    const std::vector<grpc::Service*>& services, const CallerLimits::Options& limits) {
   ECPIPE_ASSIGN_OR_RETURN(HostPort host_port, ParseHostPort(address));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -190,7 +189,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const std::string& a
   watches.push_back(CallerLimits::Watch(callers));
   if (security.audit() != nullptr) watches.push_back(AuditLog::Watch(security.audit()));
   builder.experimental().SetInterceptorCreators(std::move(watches));
-  builder.RegisterService(service);
+  for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return absl::UnavailableError("cannot serve calls on " + address);
   auto acceptor =

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,19 +15,18 @@
 
 namespace ecpipe {
 
-// A gRPC server with one service, health checking and reflection. With TLS each call is checked
+// A gRPC server with some services, health checking and reflection. With TLS each call is checked
 // against the table of access.h. Connections, calls, streams, message sizes, and the time until a
 // new connection makes its first call are bounded, so a peer can make the server hold only so much
 // (caller_limits.h).
 class RpcServer {
  public:
-  // Listens on `address`, on all that its name stands for (port 0 picks a free one). `service`
-  // outlives the server. UNAVAILABLE when the address cannot be bound: another process has it.
-  // RESOURCE_EXHAUSTED: the process has no descriptor left.
-  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const std::string& address,
-                                                          const RpcSecurity& security,
-                                                          grpc::Service* service,
-                                                          const CallerLimits::Options& limits = {});
+  // Listens on `address`, on all that its name stands for (port 0 picks a free one). The
+  // services outlive the server. UNAVAILABLE when the address cannot be bound: another process has
+  // it. RESOURCE_EXHAUSTED: the process has no descriptor left.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
+      const std::string& address, const RpcSecurity& security,
+      const std::vector<grpc::Service*>& services, const CallerLimits::Options& limits = {});
   // Lets running calls finish for a moment, then ends them.
   ~RpcServer();
 

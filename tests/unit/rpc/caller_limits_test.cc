@@ -107,7 +107,7 @@ class CallerLimitsTest : public testing::Test {
   static void SetUpTestSuite() { PrepareRpcExit(); }
 
   void Serve(const CallerLimits::Options& limits, const std::string& address = "127.0.0.1:0") {
-    server_ = RpcServer::Start(address, RpcSecurity(nullptr), &helper_, limits).value();
+    server_ = RpcServer::Start(address, RpcSecurity(nullptr), {&helper_}, limits).value();
   }
   std::shared_ptr<grpc::Channel> Connect() {
     return MakeChannel(server_->address(), RpcSecurity(nullptr), Role::kHelper);

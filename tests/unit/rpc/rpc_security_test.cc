@@ -53,7 +53,7 @@ class RpcSecurityTest : public testing::Test {
 
  protected:
   void Serve(std::shared_ptr<TlsContext> tls) {
-    server_ = RpcServer::Start("127.0.0.1:0", RpcSecurity(tls), &helper_).value();
+    server_ = RpcServer::Start("127.0.0.1:0", RpcSecurity(tls), {&helper_}).value();
   }
 
   // CancelRepair, which only coordinators may call.
@@ -162,7 +162,7 @@ TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {
   std::filesystem::remove(path);
   std::shared_ptr<AuditLog> audit = AuditLog::Open(path).value();
   server_ =
-      RpcServer::Start("127.0.0.1:0", RpcSecurity(Shared().Context("node-2"), audit), &helper_)
+      RpcServer::Start("127.0.0.1:0", RpcSecurity(Shared().Context("node-2"), audit), {&helper_})
           .value();
   ASSERT_TRUE(CallWith(Shared().Context("head")).ok());
   EXPECT_FALSE(CallWith(Shared().Context("ann")).ok());
@@ -193,7 +193,7 @@ TEST_F(RpcSecurityTest, CallsDoNotWaitForAnAuditLogThatNobodyReads) {
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   server_ = RpcServer::Start("127.0.0.1:0",
                              RpcSecurity(Shared().Context("node-2"), AuditLog::Open(path).value()),
-                             &helper_)
+                             {&helper_})
                 .value();
   EXPECT_TRUE(CallWith(Shared().Context("head")).ok());
   server_.reset();

@@ -18,7 +18,7 @@ enum class Answer { kOk, kCancelled, kNone };
 class FakeHelper : public v1::HelperService::Service {
  public:
   explicit FakeHelper(Answer answer) : answer_(answer) {
-    server_ = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), this).value();
+    server_ = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), {this}).value();
   }
   grpc::Status StartPart(grpc::ServerContext* context, const v1::StartPartRequest*,
                          v1::StartPartResponse*) override {

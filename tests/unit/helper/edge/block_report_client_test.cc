@@ -59,7 +59,7 @@ class FullCoordinator : public v1::CoordinatorService::Service {
 
 TEST(BlockReportClient, WhatIsRefusedIsSentAgainLaterEachTimeThenOnlyChanges) {
   FullCoordinator coordinator;
-  auto server = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), &coordinator);
+  auto server = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), {&coordinator});
   ASSERT_TRUE(server.ok()) << server.status();
   const auto blocks = [](int count) {
     BlockListing listing;

@@ -109,7 +109,7 @@ class HeldCoordinator : public v1::CoordinatorService::Service {
 class CoordinatorClientTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto server = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), &coordinator_);
+    auto server = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), {&coordinator_});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }

@@ -26,7 +26,7 @@ class ListingCoordinator : public v1::CoordinatorService::Service {
 };
 
 absl::StatusOr<std::vector<SchemeInfo>> SchemesOf(grpc::Service* coordinator) {
-  const auto server = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), coordinator).value();
+  const auto server = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), {coordinator}).value();
   return MakeCoordinatorClient(server->address(), std::chrono::seconds(20), nullptr)
       .value()
       ->Schemes();
