@@ -11,7 +11,7 @@ namespace ecpipe {
 namespace {
 
 // Longer than the coordinator takes.
-constexpr auto kPatience = std::chrono::seconds(120);
+constexpr auto kExaminePatience = std::chrono::seconds(120);
 
 DaemonFacts DaemonOf(const v1::DaemonFacts& proto) {
   DaemonFacts facts{.version = proto.version(),
@@ -64,7 +64,7 @@ absl::StatusOr<Examination> ExamineCluster(const std::string& coordinator,
   const auto stub =
       v1::DoctorService::NewStub(MakeChannel(coordinator, RpcSecurity(tls), Role::kCoordinator));
   grpc::ClientContext context;
-  SetTimeout(&context, kPatience);
+  SetTimeout(&context, kExaminePatience);
   v1::ExamineClusterResponse response;
   const grpc::Status status =
       stub->ExamineCluster(&context, v1::ExamineClusterRequest(), &response);

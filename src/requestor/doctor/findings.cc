@@ -19,7 +19,6 @@
 namespace ecpipe {
 namespace {
 
-constexpr const char* kCoordinator = "coordinator";
 constexpr const char* kThisCommand = "this command";
 
 using Findings = std::vector<Finding>;

@@ -11,7 +11,6 @@
 namespace ecpipe {
 namespace {
 
-constexpr const char* kCoordinator = "coordinator";
 constexpr size_t kMostNames = 5;
 
 std::string NameOf(const std::string& node) { return node.empty() ? kCoordinator : node; }

@@ -11,6 +11,9 @@
 
 namespace ecpipe {
 
+// As findings call it.
+inline constexpr const char* kCoordinator = "coordinator";
+
 struct PortTrouble {
   std::string where;  // the node whose port is not reached, or that reaches no other
   std::string what;
