@@ -40,7 +40,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "codec": MODEL,
     "pipeline": ENGINE,
     "rpc": NET, "web": NET,
-    "rpc/convert": NET | {"rpc"},
+    "rpc/convert": NET | {"rpc"}, "rpc/examine": NET | {"rpc"},
     "coordinator/store": BASE | MODEL | {"coordinator/cluster"},
     "coordinator/cluster": BASE | MODEL | {"net"},
     "coordinator/planning": PLANNING,
@@ -64,7 +64,9 @@ ROOMS: dict[str, frozenset[str]] = {
     "requestor/catalog": CLIENT | {"requestor/client"},
     "requestor/cli": CLIENT | {"requestor/catalog", "requestor/client", "requestor/files"},
     "requestor/backup": CLIENT | {"requestor/cli"},
-    "requestor/upkeep": CLIENT | {"requestor/backup", "requestor/client", "requestor/cli"},
+    "requestor/doctor": CLIENT | {"requestor/client", "requestor/cli"},
+    "requestor/upkeep": CLIENT | {
+        "requestor/backup", "requestor/client", "requestor/cli", "requestor/doctor"},
 }
 DAEMONS = frozenset({"coordinator", "helper", "requestor"})
 # The helper daemon hosts requestors: its composition root may include their endpoint.
@@ -172,7 +174,7 @@ class SourceFile:
 
     @property
     def is_edge(self) -> bool:
-        return self.room in ("rpc", "rpc/convert") or EDGE_STEM.match(self.path.stem) is not None
+        return self.room.split("/")[0] == "rpc" or EDGE_STEM.match(self.path.stem) is not None
 
     def violation(self, line: int, rule: str, message: str) -> Violation:
         return Violation(str(self.path), line, rule, message)

@@ -29,6 +29,7 @@ const std::map<std::string, Roles>& Table() {
     const std::string coordinator_service = "/ecpipe.v1.CoordinatorService/";
     const std::string helper_service = "/ecpipe.v1.HelperService/";
     const std::string daemon_service = "/ecpipe.v1.DaemonService/";
+    const std::string doctor_service = "/ecpipe.v1.DoctorService/";
     return new std::map<std::string, Roles>{
         {coordinator_service + "Register", helper},
         {coordinator_service + "Heartbeat", helper},
@@ -71,6 +72,9 @@ const std::map<std::string, Roles>& Table() {
         {helper_service + "GetHelperStatus", operators},
         {helper_service + "FindBlocks", coordinator},
         {daemon_service + "GetConfig", operators},
+        {doctor_service + "ExamineCluster", operators},
+        // A helper dials what this call names, so it is the coordinator's alone.
+        {doctor_service + "ExamineNode", coordinator},
         {"/grpc.health.v1.Health/Check", everybody},
         {"/grpc.health.v1.Health/Watch", everybody},
         {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", operators},

@@ -109,11 +109,14 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       CoordinatorServiceImpl::Transports{config.default_transport,
                                          config.insecure || tls == nullptr},
       config.addresses, config.data_directory);
+  server->doctor_ =
+      std::make_unique<CoordinatorDoctor>(&server->repairs_->nodes(), tls, config.data_directory);
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<AuditLog> audit,
                           OpenAudit(config.audit_path, &server->metrics_));
-  ECPIPE_ASSIGN_OR_RETURN(server->rpc_,
-                          RpcServer::Start(config.listen, RpcSecurity(tls, audit),
-                                           {server->service_.get(), &server->config_service_}));
+  ECPIPE_ASSIGN_OR_RETURN(
+      server->rpc_,
+      RpcServer::Start(config.listen, RpcSecurity(tls, audit),
+                       {server->service_.get(), server->doctor_.get(), &server->config_service_}));
   ECPIPE_RETURN_IF_ERROR(server->ServePages(config, tls));
   server->StartLoops();
   return server;

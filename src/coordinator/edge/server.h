@@ -16,6 +16,7 @@
 #include "coordinator/edge/block_checker.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/coordinator_service.h"
+#include "coordinator/edge/doctor_service.h"
 #include "coordinator/edge/helper_client.h"
 #include "coordinator/pages/status_page.h"
 #include "coordinator/recovery/recovery_manager.h"
@@ -88,6 +89,7 @@ class CoordinatorServer {
   std::unique_ptr<LossKeeper> qfs_loss_keeper_;
   std::unique_ptr<BlockChecker> checker_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
+  std::unique_ptr<CoordinatorDoctor> doctor_;
   std::unique_ptr<RpcServer> rpc_;
   Metrics metrics_;
   LoopWatch loops_;

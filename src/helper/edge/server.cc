@@ -234,12 +234,13 @@ absl::Status HelperServer::StartControlPlane() {
       std::make_unique<HelperServiceImpl>(config_.node_id, sessions_.get(), store_.get(), [this] {
         if (shares_rate_) coordinator_->HeartbeatNow();
       });
+  doctor_ = std::make_unique<HelperDoctor>(config_, tls_);
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<AuditLog> audit,
                           OpenAudit(config_.audit_path, &metrics_));
   ECPIPE_ASSIGN_OR_RETURN(rpc_, AfterPredecessor([&] {
-                            return RpcServer::Start(config_.control_address,
-                                                    RpcSecurity(tls_, audit),
-                                                    {service_.get(), &config_service_});
+                            return RpcServer::Start(
+                                config_.control_address, RpcSecurity(tls_, audit),
+                                {service_.get(), doctor_.get(), &config_service_});
                           }));
 
   CoordinatorClient::Options options;

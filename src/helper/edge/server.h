@@ -10,6 +10,7 @@
 #include "base/process/running_config.h"
 #include "helper/edge/block_report_client.h"
 #include "helper/edge/coordinator_client.h"
+#include "helper/edge/doctor_service.h"
 #include "helper/edge/helper_config.h"
 #include "helper/edge/helper_service.h"
 #include "helper/sessions/session_manager.h"
@@ -83,6 +84,7 @@ class HelperServer {
   std::atomic<uint64_t> registrations_{0};
   std::unique_ptr<SessionManager> sessions_;
   std::unique_ptr<HelperServiceImpl> service_;
+  std::unique_ptr<HelperDoctor> doctor_;
   std::unique_ptr<RpcServer> rpc_;
   std::atomic<bool> registered_{false};
   Metrics metrics_;

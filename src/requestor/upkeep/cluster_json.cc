@@ -3,8 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/algorithm/container.h"
-#include "requestor/upkeep/node_troubles.h"
+#include "requestor/doctor/node_troubles.h"
 
 namespace ecpipe {
 namespace {
@@ -12,11 +11,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 }  // namespace
-
-bool HasHdfs(const ClusterStatus& status) {
-  return absl::c_any_of(status.systems,
-                        [](const SystemStatus& system) { return system.system == "hdfs"; });
-}
 
 Json NodeJson(const NodeStatus& node, bool has_hdfs) {
   Json json{{"node_id", node.node},

@@ -9,9 +9,7 @@
 
 namespace ecpipe {
 
-// Whether any node belongs to HDFS; a node that does not is then in trouble (node_troubles.h).
-bool HasHdfs(const ClusterStatus& status);
-
+// `has_hdfs`: a node that does not belong to it is then in trouble (node_troubles.h).
 nlohmann::ordered_json NodeJson(const NodeStatus& node, bool has_hdfs);
 nlohmann::ordered_json RepairJson(const RepairRecord& repair);
 

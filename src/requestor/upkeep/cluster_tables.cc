@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/bytes/size_text.h"
-#include "requestor/upkeep/node_troubles.h"
+#include "requestor/doctor/node_troubles.h"
 
 namespace ecpipe {
 namespace {

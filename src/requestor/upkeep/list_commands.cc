@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "requestor/cli/terminal.h"
+#include "requestor/doctor/node_troubles.h"
 #include "requestor/upkeep/cluster_json.h"
 
 namespace ecpipe {

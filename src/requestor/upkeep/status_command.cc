@@ -9,10 +9,10 @@
 #include "requestor/cli/commands.h"
 #include "requestor/cli/system_words.h"
 #include "requestor/cli/terminal.h"
+#include "requestor/doctor/node_troubles.h"
 #include "requestor/upkeep/cluster_json.h"
 #include "requestor/upkeep/cluster_tables.h"
 #include "requestor/upkeep/marks_text.h"
-#include "requestor/upkeep/node_troubles.h"
 
 namespace ecpipe {
 namespace {

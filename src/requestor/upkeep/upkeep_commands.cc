@@ -9,6 +9,7 @@
 #include "model/systems/hdfs_block.h"
 #include "requestor/backup/backup_command.h"
 #include "requestor/cli/commands.h"
+#include "requestor/doctor/doctor_command.h"
 #include "requestor/upkeep/config_command.h"
 #include "requestor/upkeep/corrupt_command.h"
 #include "requestor/upkeep/list_commands.h"
@@ -171,6 +172,14 @@ class Adder {
     repairs->add_flag("--running", arguments->running, "Only those that run");
   }
 
+  void AddDoctor() {
+    Add(app_, "doctor",
+        "Check the deployment: versions, ports, roots, disks,\n"
+        "descriptors, clocks, certificates; and say what to\n"
+        "do about each trouble. Ends with 1 if there is one",
+        RunDoctor);
+  }
+
   void AddWatch() {
     const auto [watch, arguments] =
         Add<WatchArguments>(app_, "watch",
@@ -234,6 +243,7 @@ void AddUpkeepCommands(CLI::App* app, const CommonArguments* common,
   adder.AddCatalog();
   adder.AddConfig();
   adder.AddCorrupt();
+  adder.AddDoctor();
   adder.AddLists();
   adder.AddWatch();
 }

@@ -10,7 +10,7 @@
 #include "base/bytes/size_text.h"
 #include "base/bytes/utf8_text.h"
 #include "requestor/cli/progress_text.h"
-#include "requestor/upkeep/node_troubles.h"
+#include "requestor/doctor/node_troubles.h"
 
 namespace ecpipe {
 namespace {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "ecpipe/v1/coordinator.grpc.pb.h"
+#include "ecpipe/v1/doctor.grpc.pb.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 
 namespace ecpipe {
@@ -29,7 +30,8 @@ std::string Coordinator(const std::string& method) {
 
 TEST(Access, EveryCallOfTheProtocolIsSomebodys) {
   for (const auto* file :
-       {v1::RegisterRequest::descriptor()->file(), v1::StartPartRequest::descriptor()->file()}) {
+       {v1::RegisterRequest::descriptor()->file(), v1::StartPartRequest::descriptor()->file(),
+        v1::ExamineNodeRequest::descriptor()->file()}) {
     ASSERT_EQ(file->service_count(), 1);
     const auto* service = file->service(0);
     for (int i = 0; i < service->method_count(); ++i) {
@@ -49,6 +51,11 @@ TEST(Access, HelpersReportAndNothingElse) {
         "SetLimits", "ListNodeBlocks", "CheckBlocks", "RemoveStripes", "ForgetNode", "DryRun"}) {
     EXPECT_EQ(Coordinator(call), "o") << call;
   }
+}
+
+TEST(Access, OnlyTheCoordinatorHasAHelperDialPorts) {
+  EXPECT_EQ(WhoMay("/ecpipe.v1.DoctorService/ExamineNode"), "c");
+  EXPECT_EQ(WhoMay("/ecpipe.v1.DoctorService/ExamineCluster"), "o");
 }
 
 TEST(Access, RequestorsRepairAndLook) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "requestor/upkeep/node_troubles.h"
+#include "requestor/doctor/node_troubles.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "requestor/upkeep/node_troubles.h"
+#include "requestor/doctor/node_troubles.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "requestor/cli/system_words.h"
 
@@ -47,6 +48,11 @@ void AddSystem(const NodeStatus& node, bool hdfs, std::vector<std::string>* trou
 }
 
 }  // namespace
+
+bool HasHdfs(const ClusterStatus& status) {
+  return absl::c_any_of(status.systems,
+                        [](const SystemStatus& system) { return system.system == "hdfs"; });
+}
 
 std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs) {
   std::vector<std::string> troubles;

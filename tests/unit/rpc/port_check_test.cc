@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/edge/port_check.h"
+#include "rpc/examine/port_check.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/edge/doctor_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/bytes/utf8_text.h"
+#include "helper/edge/root_check.h"
+#include "model/plan/features.h"
+#include "rpc/examine/self_facts.h"
+#include "rpc/rpc_status.h"
+
+namespace ecpipe {
+namespace {
+
+constexpr int kMostPeers = 10'000;  // as many as the coordinator has nodes
+constexpr uint32_t kMostDialMillis = 60'000;
+
+const char* StoreName(StoreKind store) {
+  if (store == StoreKind::kHdfs) return "hdfs";
+  return store == StoreKind::kQfs ? "qfs" : "plain";
+}
+
+v1::DirectoryFacts ExamineRoot(const std::string& path, RootUse use) {
+  v1::DirectoryFacts facts = RoomOf(path);
+  if (absl::Status usable = CheckRoot(path, use); !usable.ok()) {
+    facts.set_error(CleanText(std::string(usable.message())));
+  }
+  return facts;
+}
+
+std::vector<DialTarget> TargetsOf(const v1::ExamineNodeRequest& request,
+                                  const std::string& coordinator) {
+  std::vector<DialTarget> targets;
+  targets.push_back({"", "control", coordinator});
+  for (const v1::ExamineNodeRequest::Peer& peer : request.peers()) {
+    targets.push_back({peer.node_id(), "control", peer.control_address()});
+    targets.push_back({peer.node_id(), "data", peer.data_address()});
+  }
+  return targets;
+}
+
+}  // namespace
+
+HelperDoctor::HelperDoctor(const HelperConfig& config, std::shared_ptr<TlsContext> tls)
+    : coordinator_(config.coordinator), store_(config.store), tls_(std::move(tls)) {
+  for (const std::string& path : config.roots) {
+    roots_.push_back({path, std::make_unique<RootCalls>(path)});
+  }
+}
+
+grpc::Status HelperDoctor::ExamineNode(grpc::ServerContext*, const v1::ExamineNodeRequest* request,
+                                       v1::NodeExamination* response) {
+  if (request->peers_size() > kMostPeers) {
+    return ToGrpc(absl::InvalidArgumentError("at most " + std::to_string(kMostPeers) + " peers"));
+  }
+  if (busy_.exchange(true)) {
+    return ToGrpc(absl::ResourceExhaustedError("this helper is being examined already"));
+  }
+  const TimePoint begun = Clock::System().Now();
+  response->set_store(StoreName(store_));
+  for (const std::string& name : FeatureNames(OwnFeatures())) response->add_features(name);
+  ExamineRoots(response);
+  const auto patience = std::chrono::milliseconds(std::min(request->dial_ms(), kMostDialMillis));
+  DialAll(TargetsOf(*request, coordinator_), Clock::System().Now() + patience,
+          response->mutable_dials());
+  FillDaemonFacts(tls_.get(), response->mutable_daemon());
+  response->set_took_micros(
+      std::chrono::duration_cast<std::chrono::microseconds>(Clock::System().Now() - begun).count());
+  busy_ = false;
+  return grpc::Status::OK;
+}
+
+void HelperDoctor::ExamineRoots(v1::NodeExamination* response) {
+  // Other storage systems store their blocks themselves.
+  const RootUse use = store_ == StoreKind::kPlain ? RootUse::kTakeBlocks : RootUse::kReadBlocks;
+  std::vector<RootCalls::Pending<v1::DirectoryFacts>> pending;
+  for (const Root& root : roots_) {
+    pending.push_back(root.calls->Begin<v1::DirectoryFacts>(
+        [path = root.path, use] { return ExamineRoot(path, use); }));
+  }
+  const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    v1::DirectoryFacts* const facts = response->add_roots();
+    absl::StatusOr<v1::DirectoryFacts> answer = pending[i].Await(deadline);
+    if (answer.ok()) {
+      *facts = *std::move(answer);
+    } else {
+      facts->set_path(CleanText(roots_[i].path));
+      facts->set_error(CleanText(std::string(answer.status().message())));
+    }
+    facts->set_takes_blocks(use == RootUse::kTakeBlocks);
+  }
+}
+
+}  // namespace ecpipe
