@@ -58,13 +58,11 @@ ROOMS: dict[str, frozenset[str]] = {
     "helper/store/qfs": ENGINE | {"helper/store"},
     "helper/sessions": HELPER,
     "helper/edge": HELPER | {"helper/sessions", "web"},
-    "requestor/client": CLIENT,
-    "requestor/files": MODEL | {"codec"},
+    "requestor/client": CLIENT, "requestor/files": MODEL | {"codec"},
     "requestor/endpoint": CLIENT | {"requestor/client"},
     "requestor/catalog": CLIENT | {"requestor/client"},
     "requestor/cli": CLIENT | {"requestor/catalog", "requestor/client", "requestor/files"},
-    "requestor/backup": CLIENT | {"requestor/cli"},
-    "requestor/doctor": CLIENT | {"requestor/client", "requestor/cli"},
+    "requestor/backup": CLIENT | {"requestor/cli"}, "requestor/doctor": CLIENT | {"requestor/client", "requestor/cli"},
     "requestor/upkeep": CLIENT | {
         "requestor/backup", "requestor/client", "requestor/cli", "requestor/doctor"},
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an operator does with the packages and the documents, from the first evening on.
 
-A coordinator and 15 helpers run under a real systemd, with TLS, each with an address of its own. They
+A coordinator and 15 helpers run under a real systemd, with TLS, each at an address of its own. They
 are installed, loaded, upgraded one after the other under load, get new certificates, lose the
 coordinator's disk and have it restored, and lose a node. No read fails, and no byte is wrong.
 """
