@@ -53,6 +53,13 @@ TEST(Access, HelpersReportAndNothingElse) {
   }
 }
 
+// `ecpipe doctor` knows by this text a daemon that is too old to be examined.
+TEST(Access, ACallThatIsNotKnownIsRefusedSo) {
+  const absl::Status refused = CheckAccess("/ecpipe.v1.New/Call", {{Role::kOperator}, "x"});
+  EXPECT_TRUE(absl::IsPermissionDenied(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("no role may call"));
+}
+
 TEST(Access, OnlyTheCoordinatorHasAHelperDialPorts) {
   EXPECT_EQ(WhoMay("/ecpipe.v1.DoctorService/ExamineNode"), "c");
   EXPECT_EQ(WhoMay("/ecpipe.v1.DoctorService/ExamineCluster"), "o");

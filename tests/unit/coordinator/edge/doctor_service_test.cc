@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/edge/doctor_service.h"
+
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "base/mutex.h"
+#include "ecpipe/v1/helper.grpc.pb.h"
+#include "rpc/rpc_server.h"
+
+namespace ecpipe {
+namespace {
+
+// A helper whose clock is ahead by so much.
+class FakeDoctor : public v1::DoctorService::Service {
+ public:
+  explicit FakeDoctor(std::chrono::seconds ahead) : ahead_(ahead) {}
+  grpc::Status ExamineNode(grpc::ServerContext*, const v1::ExamineNodeRequest* request,
+                           v1::NodeExamination* response) override {
+    {
+      MutexLock lock(&mutex_);
+      request_ = *request;
+    }
+    response->set_store("plain");
+    const auto now = std::chrono::system_clock::now().time_since_epoch() + ahead_;
+    response->mutable_daemon()->set_unix_micros(
+        std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+    return grpc::Status::OK;
+  }
+  v1::ExamineNodeRequest request() {
+    MutexLock lock(&mutex_);
+    return request_;
+  }
+
+ private:
+  const std::chrono::seconds ahead_;
+  Mutex mutex_;
+  v1::ExamineNodeRequest request_ ABSL_GUARDED_BY(mutex_);
+};
+
+class Doctor : public ::testing::Test {
+ protected:
+  std::unique_ptr<RpcServer> Serve(grpc::Service* service) {
+    return RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), {service}).value();
+  }
+  void AddNode(const std::string& name, const std::string& address) {
+    NodeRecord record;
+    record.node_id = name;
+    record.control_address = address;
+    record.data_address = address;
+    record.incarnation = 1;
+    ASSERT_TRUE(nodes_.Register(record).ok());
+  }
+  v1::ExamineClusterResponse Examine() {
+    CoordinatorDoctor doctor(&nodes_, nullptr, "/");
+    const auto server = Serve(&doctor);
+    const auto stub = v1::DoctorService::NewStub(
+        grpc::CreateChannel(server->address(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    v1::ExamineClusterResponse response;
+    const grpc::Status status =
+        stub->ExamineCluster(&context, v1::ExamineClusterRequest(), &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
+  NodeRegistry nodes_{&Clock::System(), std::chrono::minutes(10), RackTable(), ""};
+};
+
+TEST_F(Doctor, AHelperIsTheOthersPeerAndItsClockIsMeasured) {
+  FakeDoctor good(std::chrono::seconds(0));
+  FakeDoctor ahead(std::chrono::seconds(1000));
+  const auto first = Serve(&good);
+  const auto second = Serve(&ahead);
+  AddNode("a", first->address());
+  AddNode("b", second->address());
+  const v1::ExamineClusterResponse said = Examine();
+  ASSERT_EQ(said.nodes_size(), 2);
+  EXPECT_EQ(said.dials().dialled(), 4u);
+  EXPECT_EQ(said.dials().failed(), 0u);
+  ASSERT_EQ(good.request().peers_size(), 1);
+  EXPECT_EQ(good.request().peers(0).node_id(), "b");
+  for (const auto& node : said.nodes()) {
+    EXPECT_EQ(node.status_code(), 0) << node.status_message();
+    const double ahead_by = node.node_id() == "b" ? 1000 : 0;
+    EXPECT_GE(node.clock_ahead_seconds() + node.clock_uncertainty_seconds(), ahead_by - 0.001);
+    EXPECT_LE(node.clock_ahead_seconds() - node.clock_uncertainty_seconds(), ahead_by + 0.001);
+  }
+  EXPECT_GT(said.data_directory().total_bytes(), 0u);
+}
+
+TEST_F(Doctor, AHelperWithoutTheCallIsTooOld) {
+  v1::HelperService::Service old;
+  const auto server = Serve(&old);
+  AddNode("a", server->address());
+  const v1::ExamineClusterResponse said = Examine();
+  ASSERT_EQ(said.nodes_size(), 1);
+  EXPECT_EQ(said.nodes(0).status_code(), static_cast<int>(absl::StatusCode::kUnimplemented));
+}
+
+TEST_F(Doctor, AHelperThatIsNotReachedIsNotCalled) {
+  AddNode("a", "no address");
+  const v1::ExamineClusterResponse said = Examine();
+  ASSERT_EQ(said.nodes_size(), 1);
+  EXPECT_EQ(said.nodes(0).status_code(), static_cast<int>(absl::StatusCode::kCancelled));
+  EXPECT_EQ(said.dials().failed(), 2u);
+}
+
+}  // namespace
+}  // namespace ecpipe
