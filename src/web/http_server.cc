@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "web/http_server.h"
 
+#include <fcntl.h>
 #include <httplib.h>
 #include <sys/socket.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <deque>
-#include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "base/unique_fd.h"
 #include "net/tcp_socket.h"
 
 namespace ecpipe {
@@ -22,6 +22,8 @@ namespace {
 constexpr size_t kThreads = 4;
 constexpr size_t kMaxWaiting = 16;  // connections that were taken and that no thread serves yet
 constexpr int kPatienceSeconds = 2;
+// Without descriptors or memory accept() fails at once, for as long as that lasts.
+constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
 // The library's own pool would queue connections, and so descriptors, without a limit.
 class BoundedPool : public httplib::TaskQueue {
@@ -86,22 +88,82 @@ void Answer(const HttpServer::Pages& pages, const httplib::Request& request,
   response->set_content(std::move(reply.body), reply.type);
 }
 
-std::unique_ptr<httplib::Server> MakeServer(TlsContext* tls) {
-  if (tls == nullptr) return std::make_unique<httplib::Server>();
-  return std::make_unique<httplib::SSLServer>([tls](SSL_CTX& context) {
+// A server that listens on a socket of ours. The library's loop ends, and closes its socket, at the
+// first error of accept() other than EMFILE; it can go on with the next copy.
+class AcceptLoop {
+ public:
+  virtual ~AcceptLoop() = default;
+  virtual httplib::Server& server() = 0;
+  // Serves who connects, until accept() fails. Closes `listener`.
+  virtual void Serve(UniqueFd listener) = 0;
+};
+
+template <typename Server>
+class LibraryLoop final : public AcceptLoop, private Server {
+ public:
+  using Server::Server;
+  httplib::Server& server() override { return *this; }
+  void Serve(UniqueFd listener) override {
+    this->svr_sock_ = listener.release();
+    this->listen_after_bind();
+  }
+};
+
+std::unique_ptr<AcceptLoop> MakeLoop(TlsContext* tls) {
+  if (tls == nullptr) return std::make_unique<LibraryLoop<httplib::Server>>();
+  return std::make_unique<LibraryLoop<httplib::SSLServer>>([tls](SSL_CTX& context) {
     tls->Configure(&context);
     return true;
   });
 }
 
+// The library waits in accept().
+absl::StatusOr<UniqueFd> ListenBlocking(const HostPort& address) {
+  ECPIPE_ASSIGN_OR_RETURN(UniqueFd listener, Listen(address));
+  const int flags = ::fcntl(listener.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(listener.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    return ErrnoStatus(errno, "listen on " + FormatHostPort(address));
+  }
+  return listener;
+}
+
 }  // namespace
 
 struct HttpServer::State {
-  std::shared_ptr<TlsContext> tls;  // outlives the server
-  std::unique_ptr<httplib::Server> server;
+  std::shared_ptr<TlsContext> tls;  // outlives the loop
+  std::unique_ptr<AcceptLoop> loop;
+  UniqueFd listener;
   std::string address;
-  std::atomic<bool> ended{false};  // the library's loop
+  Mutex mutex;
+  CondVar changed;
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
   Thread thread;
+
+  void Run() {
+    while (!StopsWithin(Duration(0))) {
+      // The port stays ours while no loop runs: who connects meanwhile waits in its queue.
+      UniqueFd copy(::fcntl(listener.get(), F_DUPFD_CLOEXEC, 0));
+      if (copy.valid()) loop->Serve(std::move(copy));
+      if (StopsWithin(kAcceptPause)) return;
+    }
+  }
+
+  bool StopsWithin(Duration time) {
+    const TimePoint until = Clock::System().Now() + time;
+    MutexLock lock(&mutex);
+    while (!stopping && Clock::System().Now() < until) changed.WaitUntil(lock, until);
+    return stopping;
+  }
+
+  // Ends accept() for good.
+  void Stop() {
+    {
+      MutexLock lock(&mutex);
+      stopping = true;
+    }
+    changed.NotifyAll();
+    ::shutdown(listener.get(), SHUT_RDWR);
+  }
 };
 
 HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -112,14 +174,9 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
   ECPIPE_ASSIGN_OR_RETURN(const HostPort where, ParseHostPort(address));
   auto state = std::make_unique<State>();
   state->tls = std::move(tls);
-  state->server = MakeServer(state->tls.get());
-  httplib::Server& server = *state->server;
+  state->loop = MakeLoop(state->tls.get());
+  httplib::Server& server = state->loop->server();
   server.new_task_queue = [] { return new BoundedPool; };
-  // Not SO_REUSEPORT, the library's default: a second server on the port must fail, not share it.
-  server.set_socket_options([](int fd) {
-    const int on = 1;
-    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  });
   server.set_keep_alive_max_count(1);
   server.set_keep_alive_timeout(kPatienceSeconds);
   server.set_read_timeout(kPatienceSeconds);
@@ -129,30 +186,17 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
         Answer(pages, request, &response);
         return httplib::Server::HandlerResponse::Handled;
       });
-  errno = 0;
-  int port = where.port;
-  if (port == 0) {
-    port = server.bind_to_any_port(where.host);
-  } else if (!server.bind_to_port(where.host, port)) {
-    port = -1;
-  }
-  if (port < 0) {
-    return absl::UnavailableError(
-        "listen on " + address + ": " +
-        (errno != 0 ? std::strerror(errno) : "the address cannot be used"));
-  }
-  state->address = FormatHostPort({where.host, port});
-  state->thread = Thread([state = state.get()] {
-    state->server->listen_after_bind();
-    state->ended = true;
-  });
-  // stop() would do nothing for a server that does not run yet.
-  while (!server.is_running() && !state->ended) std::this_thread::yield();
+  absl::StatusOr<UniqueFd> listener = ListenBlocking(where);
+  if (!listener.ok()) return absl::UnavailableError(std::string(listener.status().message()));
+  state->listener = *std::move(listener);
+  ECPIPE_ASSIGN_OR_RETURN(const HostPort bound, BoundAddress(state->listener.get()));
+  state->address = FormatHostPort({where.host, bound.port});
+  state->thread = Thread([state = state.get()] { state->Run(); });
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));
 }
 
 HttpServer::~HttpServer() {
-  state_->server->stop();
+  state_->Stop();
   state_->thread.join();
 }
 

@@ -29,7 +29,8 @@ class HttpServer {
   // Serves the pages at `address`, "host:port"; port 0 takes a free port. With `tls`, HTTPS only,
   // and peers need a certificate of the CA. Other paths are answered with 404, other methods than
   // GET and HEAD with 405. A connection serves one request, and is given up when it is silent for
-  // two seconds. UNAVAILABLE: it cannot listen there.
+  // two seconds. Where no connection can be taken, for want of descriptors or memory, it tries
+  // again until one can. UNAVAILABLE: it cannot listen there.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address,
                                                            std::shared_ptr<TlsContext> tls,
                                                            Pages pages);

@@ -154,8 +154,10 @@ bool Endpoint::Await() {
   return !stopping();
 }
 
+// Those that have been accepted must have their turn as well.
 void Endpoint::AcceptSome() {
-  while (true) {
+  constexpr int kAcceptsAtOnce = 64;
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
     UniqueFd fd(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.valid()) {
       Open(std::move(fd));

@@ -5,9 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cerrno>
 #include <thread>
 #include <vector>
 
+#include "fakes/accept_hook.h"
 #include "net/tcp_socket.h"
 #include "unit/net/test_certificates.h"
 #include "web/daemon_pages.h"
@@ -109,6 +112,29 @@ TEST(HttpServerTest, AnswersAgainAfterSilentConnections) {
     silent.push_back(StartConnect(ParseHostPort(server->address()).value()).value());
   }
   EXPECT_EQ(Ask("http://" + server->address() + "/page").status, 200);
+}
+
+TEST(HttpServerTest, ErrorsOfAcceptDoNotEndIt) {
+  constexpr int kErrors[] = {ENFILE, EMFILE, ENOMEM, ENOBUFS, ECONNABORTED, EINTR};
+  std::atomic<size_t> calls = 0;
+  const HookedAccept hooked([&](int) {
+    const size_t call = calls++;
+    return call < std::size(kErrors) ? kErrors[call] : 0;
+  });
+  const auto server = Serve();
+  EXPECT_EQ(Ask("http://" + server->address() + "/page").body, "hello\n");
+  EXPECT_GT(calls, std::size(kErrors));
+}
+
+TEST(HttpServerTest, EndsWhileAcceptFails) {
+  std::atomic<int> calls = 0;
+  const HookedAccept hooked([&](int) {
+    ++calls;
+    return ENFILE;
+  });
+  auto server = Serve();
+  while (calls < 2) std::this_thread::yield();
+  server.reset();
 }
 
 TEST(HttpServerTest, TlsWantsACertificateOfItsCa) {

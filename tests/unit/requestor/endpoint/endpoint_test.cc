@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "fakes/accept_hook.h"
 #include "net/endpoint_address.h"
 #include "unit/requestor/endpoint/endpoint_fixture.h"
 
@@ -266,6 +267,28 @@ TEST_F(EndpointTest, ConnectionsAreLimited) {
   EndpointClient third(endpoint_->address());
   EXPECT_THAT(ErrorOf(&third), StartsWith("code RESOURCE_EXHAUSTED"));
   EXPECT_EQ(endpoint_->counts().refused, 1u);
+}
+
+TEST_F(EndpointTest, ManyWhoComeDoNotKeepItFromItsOtherWork) {
+  constexpr size_t kMost = 300;
+  Start([](Endpoint::Options* options) { options->max_connections = 1; });
+  const std::string path = endpoint_->address().substr(5);
+  // Another one comes before each is taken, and the address is to be given up with the first.
+  std::vector<std::unique_ptr<EndpointClient>> clients;
+  const HookedAccept hooked([&](int) {
+    if (clients.size() == kMost) return 0;
+    if (clients.empty()) endpoint_->StopListening();
+    clients.push_back(std::make_unique<EndpointClient>(endpoint_->address()));
+    return 0;
+  });
+  const EndpointClient first(endpoint_->address());
+  const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(60);
+  while (std::filesystem::exists(path) && Clock::System().Now() < give_up) {
+    std::this_thread::yield();
+  }
+  endpoint_.reset();
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_LT(clients.size(), kMost);
 }
 
 TEST_F(EndpointTest, StoppingEndsAllConnections) {
