@@ -33,9 +33,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "base": frozenset({"base/bytes"}),
     "base/bytes": frozenset({"base"}),
     "base/process": BASE,
-    "model": MODEL,
-    "model/plan": MODEL,
-    "model/systems": MODEL,
+    "model": MODEL, "model/plan": MODEL, "model/systems": MODEL,
     "net": NET, "net/tls": NET,
     "codec": MODEL,
     "pipeline": ENGINE,
@@ -62,7 +60,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "requestor/endpoint": CLIENT | {"requestor/client"},
     "requestor/catalog": CLIENT | {"requestor/client"},
     "requestor/cli": CLIENT | {"requestor/catalog", "requestor/client", "requestor/files"},
-    "requestor/backup": CLIENT | {"requestor/cli"}, "requestor/doctor": CLIENT | {"requestor/client", "requestor/cli"},
+    "requestor/backup": CLIENT | {"requestor/cli"},
+    "requestor/doctor": CLIENT | {"requestor/client", "requestor/cli"},
     "requestor/upkeep": CLIENT | {
         "requestor/backup", "requestor/client", "requestor/cli", "requestor/doctor"},
 }

@@ -274,25 +274,32 @@ class Life(unittest.TestCase):
                                  re.MULTILINE)
             return {host: int(count) for host, count in changed}
 
-        def node() -> dict[str, Any]:
+        def ask(command: str) -> Any:
             tls = [f"--tls-{option}=/ansible/certs/{file}" for option, file in
                    (("ca", "ca.pem"), ("cert", "ann.pem"), ("key", "ann.key"))]
-            [found] = json.loads(machine.run("ecpipe", *tls, "nodes", "--json").stdout)
+            return json.loads(machine.run("ecpipe", *tls, command, "--json").stdout)
+
+        def node() -> dict[str, Any]:
+            [found] = ask("nodes")
             return found
+
+        def most_sessions() -> int:
+            [found] = ask("limits")["nodes"]
+            return found["max_sessions"]
 
         first = play("1", {"max_sessions": 5})
         self.assertEqual(sorted(first), ["head", "node-1"])
         self.assertGreater(min(first.values()), 3)
         self.assertEqual((node()["node_id"], node()["state"], node()["rack"]),
                          ("node-1", "live", "/rack-1"))
-        wait_until(lambda: node()["max_sessions"] == 5, TRIES, "the limit")
+        wait_until(lambda: most_sessions() == 5, TRIES, "the limit")
         self.assertEqual(machine.property("ecpipe-helper", "UnitFileState"), "enabled")
         process = machine.property("ecpipe-helper", "MainPID")
         self.assertEqual(play("1", {"max_sessions": 5}), {"head": 0, "node-1": 0})
         self.assertEqual(machine.property("ecpipe-helper", "MainPID"), process)
         self.assertEqual(play("1", {"max_sessions": 6})["head"], 0)
         self.assertNotEqual(machine.property("ecpipe-helper", "MainPID"), process)
-        wait_until(lambda: node()["max_sessions"] == 6, TRIES, "the new limit")
+        wait_until(lambda: most_sessions() == 6, TRIES, "the new limit")
         upgraded = play("2", {"max_sessions": 6})
         self.assertGreater(min(upgraded.values()), 0)
         self.assertTrue(machine.run("dpkg-query", "--show", "--showformat=${Version}",
