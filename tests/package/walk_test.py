@@ -129,7 +129,17 @@ class Walk(unittest.TestCase):
         self.machine.run("systemctl", "enable", "--now", "ecpipe-coordinator",
                          *(f"ecpipe-helper@{node}" for node in NODES), seconds=PATIENCE)
         self.await_live(set(NODES))
-        return f"{len(NODES)} helpers live, with TLS"
+        return f"{len(NODES)} helpers live, with TLS; {self.examine(('certificates',))}"
+
+    def examine(self, troubles: tuple[str, ...]) -> str:
+        """`ecpipe doctor` finds these troubles, and no other but a full disk of the test's host."""
+        found = json.loads(self.machine.run(
+            "sh", "-c", f"ecpipe {' '.join(TLS)} --coordinator {COORDINATOR}:7700 doctor --json "
+            "|| test $? = 1", seconds=PATIENCE).stdout)["findings"]
+        wrong = [each for each in found if each["severity"] in ("error", "warning")
+                 and each["check"] != "disk room"]
+        self.assertEqual({each["check"] for each in wrong}, set(troubles), wrong)
+        return f"the doctor made {len(found)} findings, of which {len(wrong)} are troubles"
 
     def tls(self, name: str) -> str:
         return (f'[tls]\nca = "/etc/ecpipe/ca.pem"\ncertificate = "/etc/ecpipe/{name}.pem"\n'
@@ -189,7 +199,8 @@ class Walk(unittest.TestCase):
         self.assertEqual(load.failures, [])
         self.assertEqual({node: self.process_of(f"ecpipe-helper@{node}") for node in NODES},
                          processes)
-        return f"{len(renewed)} renewed, nothing restarted, {load.reads} reads went on"
+        return (f"{len(renewed)} renewed, nothing restarted, {load.reads} reads went on; "
+                + self.examine(()))
 
     def days_left(self) -> int:
         """Of the certificate that node-1 shows to who connects."""

@@ -207,6 +207,12 @@ absl::StatusOr<StoredStripe> FindByBlock(SqliteDb* db, const std::string& block_
                              " is damaged; REINDEX it with sqlite3 while no coordinator runs");
 }
 
+absl::StatusOr<int64_t> CountRows(SqliteDb* db) {
+  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare("SELECT count(*) FROM stripes"));
+  ECPIPE_RETURN_IF_ERROR(query.Step().status());
+  return query.Int(0);
+}
+
 // The place in the ids of pages that ListNode gives out: the last stripe's number.
 absl::StatusOr<int64_t> PageStart(const std::string& page) {
   int64_t number = 0;
@@ -238,8 +244,8 @@ absl::Status SqliteCatalog::Put(const std::vector<Stripe>& stripes) {
   if (sorted.empty()) return absl::OkStatus();
   const SqlitePool::Lease db = writer_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
-  ECPIPE_RETURN_IF_ERROR(PutIn(db.get(), sorted).status());
-  return transaction.Commit();
+  ECPIPE_ASSIGN_OR_RETURN(const PutCounts counts, PutIn(db.get(), sorted));
+  return Commit(&transaction, static_cast<int64_t>(counts.added));
 }
 
 absl::StatusOr<PutCounts> SqliteCatalog::TryPut(const std::vector<Stripe>& stripes) {
@@ -255,7 +261,7 @@ absl::StatusOr<std::vector<Stripe>> SqliteCatalog::Remove(
   const SqlitePool::Lease db = writer_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(db.get()));
   ECPIPE_ASSIGN_OR_RETURN(std::vector<Stripe> removed, RemoveIn(db.get(), stripe_ids));
-  ECPIPE_RETURN_IF_ERROR(transaction.Commit());
+  ECPIPE_RETURN_IF_ERROR(Commit(&transaction, -static_cast<int64_t>(removed.size())));
   return removed;
 }
 
@@ -276,6 +282,13 @@ absl::Status SqliteCatalog::MoveBlock(const std::string& block_id, const std::st
   stored.stripe.blocks[position].node = node;
   ECPIPE_RETURN_IF_ERROR(StripeWriter(db.get()).Move(stored.number, position, stored.stripe));
   return transaction.Commit();
+}
+
+absl::Status SqliteCatalog::Commit(SqliteTransaction* transaction, int64_t added) {
+  ECPIPE_RETURN_IF_ERROR(transaction->Commit());
+  MutexLock lock(&mutex_);
+  added_ += added;
+  return absl::OkStatus();
 }
 
 // ---- Reading --------------------------------------------------------------------------------
@@ -343,10 +356,24 @@ absl::StatusOr<NodeBlockPage> SqliteCatalog::ListNode(const std::string& node,
 }
 
 absl::StatusOr<uint64_t> SqliteCatalog::CountStripes() {
+  {
+    MutexLock lock(&mutex_);
+    if (at_start_) return static_cast<uint64_t>(*at_start_ + added_);
+  }
   const SqlitePool::Lease db = readers_->Take();
-  ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare("SELECT count(*) FROM stripes"));
-  ECPIPE_RETURN_IF_ERROR(query.Step().status());
-  return static_cast<uint64_t>(query.Int(0));
+  int64_t added = 0;
+  {
+    const SqlitePool::Lease nobody_writes = writer_->Take();
+    ECPIPE_RETURN_IF_ERROR(db->BeginReading());
+    MutexLock lock(&mutex_);
+    added = added_;
+  }
+  const absl::StatusOr<int64_t> count = CountRows(db.get());
+  ECPIPE_RETURN_IF_ERROR(db->EndReading());
+  ECPIPE_RETURN_IF_ERROR(count.status());
+  MutexLock lock(&mutex_);
+  at_start_ = *count - added;
+  return static_cast<uint64_t>(*at_start_ + added_);
 }
 
 }  // namespace ecpipe

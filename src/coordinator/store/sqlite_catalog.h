@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/sqlite_db.h"
 #include "coordinator/store/sqlite_stripes.h"
@@ -51,8 +53,15 @@ class SqliteCatalog : public Catalog {
  private:
   SqliteCatalog() = default;
 
+  // Commits, and counts the stripes that this adds; negative: removes. The caller has the writer.
+  absl::Status Commit(SqliteTransaction* transaction, int64_t added);
+
   std::unique_ptr<SqlitePool> writer_;  // one connection: SQLite has one writer at a time
   std::unique_ptr<SqlitePool> readers_;
+  Mutex mutex_;
+  int64_t added_ ABSL_GUARDED_BY(mutex_) = 0;  // since the start
+  // Those that were there before. Counted once, for that reads a whole index.
+  std::optional<int64_t> at_start_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ecpipe

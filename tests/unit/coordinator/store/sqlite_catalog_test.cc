@@ -478,6 +478,7 @@ TEST_F(SqliteCatalogTest, ReadersAndWritersAtOnce) {
         const auto found = catalog_->FindBlock("b" + Text(number) + "-1");
         ASSERT_TRUE(found.ok()) << found.status();
         EXPECT_EQ(found->stripe.stripe_id, "s" + Text(number));
+        EXPECT_GT(catalog_->CountStripes().value(), 0u);
         EXPECT_TRUE(catalog_->List("s1", 3).ok());
         EXPECT_TRUE(catalog_->ListNode("n1", "", 3).ok());
       }
