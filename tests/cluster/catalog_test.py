@@ -154,9 +154,23 @@ class InUse(CatalogCase):
                                                          check=False).stderr,
                    HANG, "the read to end")
         self.assertEqual(len(self.stripes()), 1)
+        self.places_do_not_change()
         self.cluster.cli("recovery", "cancel", "1")
         self.cluster.cli("catalog", "remove", stripe)
         self.assertEqual(self.stripes(), [])
+
+
+    def places_do_not_change(self) -> None:
+        """A recovery moves blocks, so an export from before it must not be imported."""
+        lines = self.work / "catalog.jsonl"
+        self.cluster.cli("catalog", "export", lines)
+        self.cluster.cli("catalog", "import", lines)
+        changed = json.loads(lines.read_text())
+        changed["blocks"][0]["node"] = "elsewhere"
+        lines.write_text(json.dumps(changed) + "\n")
+        for dry in ([], ["--dry-run"]):
+            self.assertIn("moves blocks",
+                          self.fails(NO_SURVIVORS, "catalog", "import", lines, *dry))
 
 
 class Forget(CatalogCase):

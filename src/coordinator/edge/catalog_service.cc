@@ -98,11 +98,27 @@ absl::StatusOr<std::vector<Stripe>> CoordinatorServiceImpl::StripesToPut(
   return stripes;
 }
 
+// Blocks of theirs may have moved since the caller was told where they are.
+absl::Status CoordinatorServiceImpl::CheckMayReplace(const std::vector<Stripe>& stripes) {
+  for (const RecoveryManager::Overview& recovery : recoveries_->Overviews()) {
+    if (Ended(recovery.state)) continue;
+    ECPIPE_ASSIGN_OR_RETURN(const PutCounts counts, catalog_->TryPut(stripes));
+    if (counts.replaced == 0) break;
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%d of the stripes are in the catalog and differ, and the recovery of "
+                        "node %s moves blocks; wait for its end, or end it with `ecpipe recovery "
+                        "cancel`",
+                        counts.replaced, recovery.node));
+  }
+  return absl::OkStatus();
+}
+
 grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
                                                 const v1::PutStripesRequest* request,
                                                 v1::PutStripesResponse*) {
   const absl::StatusOr<std::vector<Stripe>> stripes = StripesToPut(*request);
   if (!stripes.ok()) return ToGrpc(stripes.status());
+  if (absl::Status may = CheckMayReplace(*stripes); !may.ok()) return ToGrpc(may);
   const absl::Status stored = catalog_->Put(*stripes);
   for (const Stripe& stripe : *stripes) {
     if (!stored.ok()) break;

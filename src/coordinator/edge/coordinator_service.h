@@ -145,6 +145,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
 
   // In catalog_service.cc. What a request asks for, checked.
   absl::StatusOr<std::vector<Stripe>> StripesToPut(const v1::PutStripesRequest& request);
+  absl::Status CheckMayReplace(const std::vector<Stripe>& stripes);
   static absl::StatusOr<std::vector<std::string>> StripesToRemove(
       const v1::RemoveStripesRequest& request);
   // FAILED_PRECONDITION: a repair or a recovery uses one of them.

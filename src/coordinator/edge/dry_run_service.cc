@@ -136,6 +136,7 @@ grpc::Status CoordinatorServiceImpl::DryRun(grpc::ServerContext*, const v1::DryR
   if (request->has_put_stripes()) {
     const absl::StatusOr<std::vector<Stripe>> stripes = StripesToPut(request->put_stripes());
     if (!stripes.ok()) return ToGrpc(stripes.status());
+    if (absl::Status may = CheckMayReplace(*stripes); !may.ok()) return ToGrpc(may);
     const absl::StatusOr<PutCounts> counts = catalog_->TryPut(*stripes);
     if (!counts.ok()) return ToGrpc(counts.status());
     response->set_added_stripes(counts->added);
