@@ -8,9 +8,9 @@
 #include "base/bytes/utf8_text.h"
 #include "base/process/version.h"
 #include "coordinator/edge/coordinator_service.h"
-#include "rpc/examine/port_check.h"
 #include "model/plan/features.h"
 #include "rpc/convert/repair_proto.h"
+#include "rpc/examine/port_check.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
