@@ -65,10 +65,12 @@ void World::BeginRecovery(const std::string& node, double delay_seconds) {
   while (scheduler_.Now() < deadline) {
     const auto begun =
         network_.Call<bool>(host, kCoordinatorNode, kCallTimeout,
-                            [node, delay_seconds](Host* coordinator) -> absl::StatusOr<bool> {
+                            [node, delay_seconds, slice_bytes = scenario_.slice_bytes](
+                                Host* coordinator) -> absl::StatusOr<bool> {
                               RecoveryRequest request;
                               request.node = node;
                               request.delay_seconds = delay_seconds;
+                              request.slice_bytes = slice_bytes;
                               ECPIPE_RETURN_IF_ERROR(static_cast<CoordinatorHost*>(coordinator)
                                                          ->recoveries()
                                                          .Begin(request, IfLive::kRebuildMissing)

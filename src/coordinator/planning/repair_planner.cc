@@ -268,15 +268,15 @@ absl::Status RepairPlanner::AddVerification(const RepairRequest& request, Verifi
   return absl::OkStatus();
 }
 
-std::string RepairPlanner::UnfitHost(const std::string& host, TransportKind transport,
-                                     const WantedBlocks& wanted, const Refused& refused,
-                                     const PlanRequest& plan_request) {
+std::string RepairPlanner::UnfitHost(const std::string& host, int block_index,
+                                     TransportKind transport, const WantedBlocks& wanted,
+                                     const Refused& refused, const PlanRequest& plan_request) {
   if (absl::c_linear_search(plan_request.requestors, host)) {
     return "it takes another block of this repair";
   }
   for (int i = 0; i < static_cast<int>(wanted.stripe.blocks.size()); ++i) {
-    const bool here = wanted.stripe.blocks[static_cast<size_t>(i)].node == host;
-    if (here && !absl::c_linear_search(wanted.indices, i)) {
+    // Also one that this repair moves elsewhere: that may come later, or fail.
+    if (i != block_index && wanted.stripe.blocks[static_cast<size_t>(i)].node == host) {
       return "it already has a block of the stripe";
     }
   }
@@ -311,7 +311,8 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const W
   }
   for (size_t i = 0; i < request.hosts.size(); ++i) {
     const std::string& host = request.hosts[i];
-    const std::string reason = UnfitHost(host, request.transport, wanted, refused, *plan_request);
+    const std::string reason =
+        UnfitHost(host, wanted.indices[i], request.transport, wanted, refused, *plan_request);
     if (!reason.empty()) {
       absl::Status unfit = absl::FailedPreconditionError("node " + host + " cannot take block " +
                                                          request.block_ids[i] + ": " + reason);

@@ -140,8 +140,8 @@ class RepairPlanner {
   // Fills in where each block goes.
   absl::Status FindRequestors(const RepairRequest& request, const WantedBlocks& wanted,
                               const Refused& refused, uint64_t bytes, PlanRequest* plan_request);
-  // Why the node may not take the block; empty if it may.
-  std::string UnfitHost(const std::string& host, TransportKind transport,
+  // Why the node may not take the block of this index; empty if it may.
+  std::string UnfitHost(const std::string& host, int block_index, TransportKind transport,
                         const WantedBlocks& wanted, const Refused& refused,
                         const PlanRequest& plan_request);
 

@@ -122,7 +122,9 @@ absl::Status RecoveryManager::Store(const RecoveryRecord& record, const std::str
 void RecoveryManager::StoreIfPossible(const RecoveryRecord& record) {
   const absl::Status stored = journal_->RecordRecovery(record);
   unsynced_ = true;
-  if (!stored.ok()) Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
+  if (stored.ok()) return;
+  Log(LogLevel::kError, "journal.failed", {{"status", StatusText(stored)}});
+  unstored_.insert(record.recovery_id);
 }
 
 absl::Status RecoveryManager::Sync(const std::string& what) {
@@ -137,6 +139,11 @@ void RecoveryManager::SyncIfNeeded(TimePoint now) {
   {
     MutexLock lock(&mutex_);
     if (now < sync_again_at_ || !std::exchange(unsynced_, false)) return;
+    for (const RecoveryId id : std::exchange(unstored_, {})) {
+      StoreIfPossible(recoveries_.at(id)->record);
+    }
+    unsynced_ = !unstored_.empty();
+    if (unsynced_) sync_again_at_ = clock_->Now() + kSyncAgain;
   }
   const absl::Status synced = journal_->Sync();
   if (synced.ok()) return;
@@ -410,6 +417,10 @@ void RecoveryManager::RecordEnd(Recovery* recovery, const std::string& block_id,
     auto& lately = recovery->lately_done;
     lately.emplace_back(now, recovery->queue.counts().done_bytes - before);
     while (now - lately.front().first > kRecoveryRateWindow) lately.pop_front();
+  } else if (stage == RepairStage::kPlanned && KindOf(status) == WaitKind::kLimit) {
+    recovery->queue.NotBegun(block_id);
+    limited_till_ = now + options_.queue.first_pause;
+    limited_because_ = std::string(status.message());
   } else if (ProvesLoss(status, stage)) {
     recovery->queue.Fail(block_id, status, now);
   } else {
@@ -423,6 +434,7 @@ void RecoveryManager::RecordEnd(Recovery* recovery, const std::string& block_id,
     recovery->nodes.reset();
   }
   recovery->in_flight.erase(in_flight);
+  if (stage == RepairStage::kRan) limited_till_ = {};
   EndIfFinished(recovery);
   ForgetQueue(recovery);
 }

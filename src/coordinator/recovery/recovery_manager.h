@@ -179,13 +179,13 @@ class RecoveryManager {
   // what has not happened.
   absl::Status Store(const RecoveryRecord& record, const std::string& what)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of what nobody has asked for: the next coordinator finds it out again.
+  // Of what nobody has asked for. What the journal does not take, SyncIfNeeded stores later.
   void StoreIfPossible(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits until what was stored survives a power cut, without the lock: a slow disk holds up only
   // the operator who has asked. `what` says in an error what has happened all the same.
   absl::Status Sync(const std::string& what);
-  // The same of what StoreIfPossible has stored. A disk that hangs holds up the recoveries. After a
-  // failure it is done again, but not before `sync_again_at_`.
+  // The same of what StoreIfPossible has stored, or could not store. A disk that hangs holds up the
+  // recoveries. After a failure it is done again, but not before `sync_again_at_`.
   void SyncIfNeeded(TimePoint now);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
@@ -212,7 +212,12 @@ class RecoveryManager {
   std::map<RecoveryId, std::unique_ptr<Recovery>> recoveries_ ABSL_GUARDED_BY(mutex_);
   RecoveryLoads loads_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool unsynced_ ABSL_GUARDED_BY(mutex_) = false;  // StoreIfPossible has stored something
+  // Until then nothing begins, for the coordinator was at a limit, and why. That is one for all:
+  // otherwise those whose repairs end at once, without success, might always come first.
+  TimePoint limited_till_ ABSL_GUARDED_BY(mutex_){};
+  std::string limited_because_ ABSL_GUARDED_BY(mutex_);
+  bool unsynced_ ABSL_GUARDED_BY(mutex_) = false;          // StoreIfPossible has stored something
+  std::set<RecoveryId> unstored_ ABSL_GUARDED_BY(mutex_);  // whose record it could not store
   static constexpr Duration kSyncAgain = std::chrono::seconds(1);
   TimePoint sync_again_at_{};  // used by the thread
   Thread thread_;

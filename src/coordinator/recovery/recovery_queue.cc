@@ -196,6 +196,15 @@ void RecoveryQueue::Wait(const std::string& block_id, WaitKind kind, const absl:
   Pause(block_id, item, now);
 }
 
+void RecoveryQueue::NotBegun(const std::string& block_id) {
+  const auto item = items_.find(block_id);
+  if (item == items_.end() || item->second.state != State::kRunning) return;
+  --item->second.attempts;
+  --counts_.running;
+  ++counts_.waiting;
+  MakeReady(item);
+}
+
 void RecoveryQueue::NoteFailure(Item* item, WaitKind kind, const absl::Status& why) {
   const bool wrong = absl::IsDataLoss(why);
   // That locating was refused, or failed, is no reason without what led to it.

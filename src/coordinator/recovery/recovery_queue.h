@@ -73,12 +73,14 @@ class RecoveryQueue {
   // The first `limit` blocks that may be tried now, in order. Valid until the next call.
   std::vector<const LostBlock*> Next(TimePoint now, size_t limit);
 
-  // The life of one block: Start, then Done, Fail or Wait. Unknown blocks are ignored.
+  // The life of one block: Start, then Done, Fail, Wait or NotBegun. Unknown blocks are ignored.
   void Start(const std::string& block_id);
   void Done(const std::string& block_id);
   void Fail(const std::string& block_id, const absl::Status& why, TimePoint now);
   // The repair failed for a reason that may pass; after wrong bytes it counts as Fail.
   void Wait(const std::string& block_id, WaitKind kind, const absl::Status& why, TimePoint now);
+  // Nothing was tried: the block is where it was in the queue.
+  void NotBegun(const std::string& block_id);
 
   // Whether every block is done, given up, or on its node.
   bool Finished() const { return counts_.waiting + counts_.running == 0; }

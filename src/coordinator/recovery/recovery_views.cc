@@ -99,7 +99,10 @@ std::optional<RecoveryWait> RecoveryManager::WhyIdle(const Recovery& recovery) {
                             " may register within the next seconds"};
   }
   const int64_t left_ms = record.rebuild_after_unix_ms - clock_->UnixMillis();
-  if (left_ms <= 0) return std::nullopt;
+  if (left_ms <= 0) {
+    if (clock_->Now() >= limited_till_) return std::nullopt;
+    return RecoveryWait{WaitKind::kLimit, blocks, limited_because_};
+  }
   return RecoveryWait{WaitKind::kDelay, blocks,
                       "node " + node + " may come back: nothing is rebuilt for another " +
                           std::to_string((left_ms + 999) / 1000) +

@@ -28,6 +28,7 @@ class RecoveryManagerTest : public testing::Test {
     news_ = std::make_unique<HostedNews>();
     RepairCoordinator::Options options;
     options.dead_after = std::chrono::hours(1);
+    options.max_running = max_running_;
     repairs_ = std::make_unique<RepairCoordinator>(&catalog_, &journal_, &helpers_,
                                                    &Clock::System(), options, news_.get());
     for (int i = 1; i < 9; ++i) Register("n" + std::to_string(i));
@@ -111,6 +112,7 @@ class RecoveryManagerTest : public testing::Test {
 
   Duration delay_{0};
   Duration gather_{0};
+  uint32_t max_running_ = 10'000;
   MemoryCatalog catalog_{18, 9};
   MemoryJournal journal_;
   FakeHelpers helpers_;

@@ -310,6 +310,22 @@ TEST_F(RecoveryManagerTest, WaitingBlocksNameTheLimitAndWhoseItIs) {
   EXPECT_EQ(waiting[0].why.kind, WaitKind::kPaused);
 }
 
+// Else a block whose repair always fails at once could come first for ever: the others would find
+// the limit reached whenever their pause was over.
+TEST_F(RecoveryManagerTest, ALimitIsNoFailureOfTheBlocksThatWaitForIt) {
+  max_running_ = 2;  // one of them in the background
+  Start();
+  const RecoveryId id = Begin(Request());
+  ASSERT_FALSE(WaitForNewHosts(1).empty());
+  const auto reason = [&] {
+    const std::vector<RecoveryWait> waits = View(id).waits;
+    return waits.empty() ? std::string() : waits[0].reason;
+  };
+  ASSERT_TRUE(
+      WaitFor([&] { return reason().find("limit of 1 background repairs") != std::string::npos; }));
+  EXPECT_TRUE(View(id).blocked.empty()) << "nothing was tried in vain";
+}
+
 // A node is dead here when it has never registered.
 TEST_F(RecoveryManagerTest, NothingIsRebuiltWhileTheNodeMayComeBack) {
   delay_ = std::chrono::hours(1);

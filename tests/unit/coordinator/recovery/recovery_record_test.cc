@@ -77,6 +77,27 @@ TEST_F(RecoveryManagerTest, WhatTheJournalDoesNotTakeIsSaid) {
   EXPECT_EQ(journal_.recoveries.at(id).state, RecoveryState::kCancelled);
 }
 
+// Nobody asks for the end of a recovery again: what the journal did not take, it must take later.
+TEST_F(RecoveryManagerTest, AnEndThatTheJournalDoesNotTakeIsStoredLater) {
+  const RecoveryId id = Begin(Request());
+  const auto state = [&] {
+    MutexLock lock(&journal_.mutex);
+    return journal_.recoveries.at(id).state;
+  };
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
+  {
+    MutexLock lock(&journal_.mutex);
+    journal_.recoveries_refused = absl::UnknownError("the disk failed");
+  }
+  ASSERT_TRUE(RunToEnd(id));
+  EXPECT_EQ(state(), RecoveryState::kRunning);
+  {
+    MutexLock lock(&journal_.mutex);
+    journal_.recoveries_refused = absl::OkStatus();
+  }
+  EXPECT_TRUE(WaitFor([&] { return state() == RecoveryState::kDone; }));
+}
+
 TEST_F(RecoveryManagerTest, NobodyElseWaitsForADiskThatIsSlow) {
   const auto seen = std::make_shared<std::atomic<int>>(0);  // shared with the manager's thread
   {

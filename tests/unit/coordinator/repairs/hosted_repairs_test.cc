@@ -32,6 +32,18 @@ TEST_F(HostedRepairs, TheHostStoresTheBlockAndTheCatalogKnows) {
   EXPECT_EQ(ends_.size(), 1u) << "a report that comes twice changes nothing";
 }
 
+// The blocks are moved one after the other, and the second move may fail.
+TEST_F(HostedRepairs, ANodeThatABlockIsToLeaveTakesNoOtherOfTheStripe) {
+  RepairRequest request = Request("b0");
+  request.block_ids = {"b0", "b1"};
+  request.hosts = {"n1", "spare"};
+  const absl::Status refused = coordinator_.BeginRepair(request, 7).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_TRUE(Says(refused, "node n1 cannot take block b0: it already has a block of the stripe"));
+  request.hosts = {"spare", "n1"};
+  EXPECT_TRUE(coordinator_.BeginRepair(request, 7).ok()) << "a block may stay where it is";
+}
+
 TEST_F(HostedRepairs, WhatComesDuringAMoveNeitherRepeatsNorUndoesIt) {
   const RepairId id = Begin();
   catalog_.on_move = [&] {
