@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <vector>
 
 #include "base/mutex.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
+#include "net/tcp_socket.h"
 #include "rpc/rpc_server.h"
 
 namespace ecpipe {
@@ -45,13 +47,20 @@ class Doctor : public ::testing::Test {
   std::unique_ptr<RpcServer> Serve(grpc::Service* service) {
     return RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), {service}).value();
   }
-  void AddNode(const std::string& name, const std::string& address) {
+  void AddNode(const std::string& name, const std::string& control_address,
+               const std::string& data_address) {
     NodeRecord record;
     record.node_id = name;
-    record.control_address = address;
-    record.data_address = address;
+    record.control_address = control_address;
+    record.data_address = data_address;
     record.incarnation = 1;
-    ASSERT_TRUE(nodes_.Register(record).ok());
+    const absl::Status registered = nodes_.Register(record);
+    ASSERT_TRUE(registered.ok()) << registered;
+  }
+  // Its data port takes connections.
+  void AddNode(const std::string& name, const std::string& control_address) {
+    data_ports_.push_back(Listen({"127.0.0.1", 0}).value());
+    AddNode(name, control_address, FormatHostPort(BoundAddress(data_ports_.back().get()).value()));
   }
   v1::ExamineClusterResponse Examine() {
     CoordinatorDoctor doctor(&nodes_, nullptr, "/");
@@ -66,6 +75,7 @@ class Doctor : public ::testing::Test {
     return response;
   }
 
+  std::vector<UniqueFd> data_ports_;
   NodeRegistry nodes_{&Clock::System(), std::chrono::minutes(10), RackTable(), ""};
 };
 
@@ -101,7 +111,7 @@ TEST_F(Doctor, AHelperWithoutTheCallIsTooOld) {
 }
 
 TEST_F(Doctor, AHelperThatIsNotReachedIsNotCalled) {
-  AddNode("a", "no address");
+  AddNode("a", "127.0.0.1:1", "127.0.0.1:2");  // where nobody listens
   const v1::ExamineClusterResponse said = Examine();
   ASSERT_EQ(said.nodes_size(), 1);
   EXPECT_EQ(said.nodes(0).status_code(), static_cast<int>(absl::StatusCode::kCancelled));
