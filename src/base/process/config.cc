@@ -83,14 +83,14 @@ struct Config::State {
   }
 
   std::vector<std::string> ExpectStrings(const toml::node& node, const std::string& key) {
-    std::vector<std::string> values;
+    std::vector<std::string> strings;
     const toml::array* array = node.as_array();
     if (array == nullptr) {
       Fail(node, key + " must be a list of strings");
-      return values;
+      return strings;
     }
-    for (const toml::node& element : *array) values.push_back(ExpectString(element, key));
-    return values;
+    for (const toml::node& element : *array) strings.push_back(ExpectString(element, key));
+    return strings;
   }
 
   // None where `node` is null.
