@@ -110,13 +110,13 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
     } else if (Clock::System().Now() >= end) {
       SetStatus(absl::CancelledError("other helpers took all of the time"), nodes[i]);
     } else {
-      ExamineNode(records[i], RequestOf(records, records[i].node_id), nodes[i]);
+      ExamineOne(records[i], RequestOf(records, records[i].node_id), nodes[i]);
     }
   });
 }
 
-void CoordinatorDoctor::ExamineNode(const NodeRecord& record, const v1::ExamineNodeRequest& request,
-                                    v1::ExamineClusterResponse::Node* node) {
+void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,
+                                   v1::ExamineClusterResponse::Node* node) {
   const auto stub = v1::DoctorService::NewStub(
       MakeChannel(record.control_address, security_, Role::kHelper, record.node_id));
   grpc::ClientContext context;

@@ -29,8 +29,8 @@ class CoordinatorDoctor final : public v1::DoctorService::Service {
 
  private:
   void ExamineNodes(grpc::ServerContext* context, v1::ExamineClusterResponse* response);
-  void ExamineNode(const NodeRecord& record, const v1::ExamineNodeRequest& request,
-                   v1::ExamineClusterResponse::Node* node);
+  void ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,
+                  v1::ExamineClusterResponse::Node* node);
 
   NodeRegistry* const nodes_;
   const std::shared_ptr<TlsContext> tls_;
