@@ -8,9 +8,9 @@
 #include "base/bytes/utf8_text.h"
 #include "base/process/version.h"
 #include "coordinator/edge/coordinator_service.h"
-#include "rpc/examine/port_check.h"
 #include "model/plan/features.h"
 #include "rpc/convert/repair_proto.h"
+#include "rpc/examine/port_check.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
@@ -57,6 +57,7 @@ void NodeToProto(const NodeView& view, v1::GetStatusResponse::Node* node) {
   node->set_active_sessions(view.record.active_sessions);
   node->set_silent_because(CleanText(view.silent_because));
   node->set_silent_seconds(view.silent_seconds);
+  node->set_drain(NodeDrainName(view.drain));
   for (const std::string& root : view.record.failed_roots) {
     node->mutable_inventory()->add_failed_roots(root);
   }
