@@ -95,6 +95,8 @@ class Contents(unittest.TestCase):
         script = BUILD_DIR / "packages" / "completions" / "ecpipe"
         for line, expected in ((("re",), {"read", "repair", "repairs", "recover-node", "recovery"}),
                                (("limits", "s"), {"set"}),
+                               (("dr",), {"drain"}),
+                               (("nodes", "r"), {"readmit"}),
                                (("--coordinator", "h:1", "limits", "set", "--rep"),
                                 {"--repair-mbit"}),
                                (("repair", "block", "--sch"), {"--scheme"})):
