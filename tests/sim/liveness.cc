@@ -51,6 +51,9 @@ bool World::CanBeRebuilt(const Stripe& stripe, const std::string& block_id) {
 void World::AwaitWhatCanEnd() {
   if (!scenario_.lasting) return;
   RunUntil([this] { return RecoveriesEnded(); }, kPatience);
+  // It may have crashed just now, and then lists all anew.
+  if (coordinator_ == nullptr) RunUntil([this] { return RecoveriesEnded(); }, kPatience);
+  if (coordinator_ == nullptr) return;
   for (const auto& [id, record] : state_.recoveries) {
     if (record.state == RecoveryState::kCancelled) continue;
     if (record.state == RecoveryState::kRunning) CheckSaysWhy(id);
