@@ -190,7 +190,10 @@ TEST_F(RecoveryMovesTest, ADrainedNodeTakesNoBlocksUntilItIsReadmitted) {
   ASSERT_TRUE(RunToEnd(Begin(Drain())));
   for (int restart = 0; restart < 2; ++restart) {
     EXPECT_EQ(DrainOf("n0"), NodeDrain::kDone);
-    EXPECT_THAT(std::string(BeginStatus(Request({"n0"})).message()), HasSubstr("readmit n0"));
+    RecoveryRequest onto = Request({"n0"});
+    onto.node = "n1";
+    EXPECT_THAT(std::string(manager_->Begin(onto, IfLive::kRebuildAll).status().message()),
+                HasSubstr("readmit n0"));
     RepairRequest repair;
     repair.block_ids = {"b8"};  // of a stripe that never had a block on n0 or spare
     repair.hosts = {"n0"};
@@ -245,7 +248,8 @@ TEST_F(RecoveryMovesTest, ACancelledDrainReadmitsTheNode) {
 TEST_F(RecoveryMovesTest, ACoordinatorAfterThisOneGoesOn) {
   const uint64_t blocks = BlocksOf("n0");
   const RecoveryId id = Begin(Drain());
-  ASSERT_TRUE(WaitFor([&] { return !SeenSoFar().copied.empty(); }));
+  // What ends before the number of blocks is known is not counted by the next one.
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing && !SeenSoFar().copied.empty(); }));
   Start();
   Register("n0");
   EXPECT_EQ(DrainOf("n0"), NodeDrain::kRunning);
