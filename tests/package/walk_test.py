@@ -4,7 +4,8 @@
 
 A coordinator and 15 helpers run under a real systemd, with TLS, each at an address of its own. They
 are installed, loaded, upgraded one after the other under load, get new certificates, lose the
-coordinator's disk and have it restored, lose a node, and have another one drained. No read fails, and no byte is wrong.
+coordinator's disk and have it restored, lose a node, and have another one drained. No read fails,
+and no byte is wrong.
 """
 
 from __future__ import annotations
