@@ -7,6 +7,9 @@ of them may take a block of any stripe; `all` stands for the surviving storage n
 sends one block directly first. The bound is what the links allow: all that a policy sends, over the
 uplinks of all survivors, and all that its requestors receive, over their downlinks. It is the
 theory, too, but of paths that forward whole blocks: those are played through (whole_blocks.py).
+
+`drain` and `copy` are of a node that lives: all blocks are moved off it, copied and rebuilt at once
+(docs/design/023-drain.md), or only copied. Their rows in one run say what the others' help brings.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ class Policy:
     scheme: str
     choice: str                    # of helpers and requestors: --policy of `ecpipe recover-node`
     requestors: str | None = None  # whatever --requestors says
+    moves: bool = False            # the node lives: `ecpipe drain`
 
 
 POLICIES = {
@@ -55,6 +59,8 @@ POLICIES = {
     "ppr": Policy("ppr", "in-order"),
     "pipe-rep": Policy("pipe-b", "in-order", "1"),
     "pipe-sur": Policy("pipe-b", "in-order", ALL),
+    "drain": Policy("rp", "balanced", ALL, moves=True),
+    "copy": Policy("direct", "balanced", ALL, moves=True),
 }
 
 
@@ -71,8 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "all: the storage nodes that are left (default all)")
     parser.add_argument("--policies", default="rp,rp-greedy,rp-balanced",
                         help=f"policies to measure, separated by commas: {', '.join(POLICIES)}; "
-                             "pipe-rep and rp-single have one requestor, pipe-sur and rp-all "
-                             "have all (default %(default)s)")
+                             "pipe-rep and rp-single have one requestor; pipe-sur, rp-all, "
+                             "drain and copy have all (default %(default)s)")
     parser.add_argument("--streams", type=int, default=0,
                         help="most repairs in which a node takes part at once; 0: the "
                              "coordinator's default")
@@ -159,7 +165,8 @@ class LostNode:
         self.holders = [[node for node in stripe if node != LOST_NODE] for stripe in nodes
                         if LOST_NODE in stripe]
         self.healthy = next(block for block in blocks if block.node == SENDER)
-        cluster.helpers[LOST_NODE].kill()
+        if not any(POLICIES[name].moves for name in arguments.policies.split(",")):
+            cluster.helpers[LOST_NODE].kill()
 
     def targets(self, count: str) -> list[str]:
         return self.survivors if count == ALL else self.spares[:int(count)]
@@ -167,9 +174,12 @@ class LostNode:
     def bound_seconds(self, policy: Policy, count: str, rate_mbit: float) -> float:
         """By the links alone. A requestor receives one block for each that it stores, of
         conventional repair all k, of PPR one in each of its steps."""
+        lost_s = len(self.sha256) * self.block_bytes * 8 / (rate_mbit * 1e6)
+        if policy.moves:  # its one uplink, and what the others rebuild while that is full
+            helped = policy.scheme != "direct"
+            return lost_s / (1 + helped * (len(self.survivors) - 1) / self.arguments.k)
         k, targets = self.arguments.k, len(self.targets(count))
         received = {"conventional": k, "ppr": math.ceil(math.log2(k + 1))}.get(policy.scheme, 1)
-        lost_s = len(self.sha256) * self.block_bytes * 8 / (rate_mbit * 1e6)
         return lost_s * max(k / len(self.survivors), received / targets)
 
     def theory_fields(self, policy: Policy, count: str) -> dict[str, float]:
@@ -196,12 +206,13 @@ class LostNode:
             cluster.network.host(node).remove(cluster.block_path(node, block))
         load_catalog(cluster)
         streams = ("--streams", str(arguments.streams)) if arguments.streams else ()
+        command = ["drain", LOST_NODE] if policy.moves else [
+            "recover-node", LOST_NODE, "--even-if-live", "--delay", "0",
+            "--slice-size", str(arguments.slice_kib * 1024)]
         meter = Meter(cluster)
         with meter.watching():
             report = cluster.cli_json(
-                "recover-node", LOST_NODE, "--even-if-live", "--delay", "0",
-                "--scheme", policy.scheme, "--policy", policy.choice,
-                "--slice-size", str(arguments.slice_kib * 1024),
+                *command, "--scheme", policy.scheme, "--policy", policy.choice,
                 "--to", ",".join(self.targets(count)), *streams, timeout=RECOVERY_SECONDS)
         copies = self.copies()
         right = (set(copies) == set(self.sha256)

@@ -23,6 +23,15 @@ std::optional<RecoveryPolicy> RecoveryPolicyNamed(const std::string& name) {
   return std::nullopt;
 }
 
+const char* RecoveryKindName(RecoveryKind kind) {
+  return kind == RecoveryKind::kMove ? "move" : "rebuild";
+}
+
+RecoveryKind RecoveryKindNamed(const std::string& name) {
+  return name == RecoveryKindName(RecoveryKind::kMove) ? RecoveryKind::kMove
+                                                       : RecoveryKind::kRebuild;
+}
+
 const char* RecoveryStateName(RecoveryState state) {
   switch (state) {
     case RecoveryState::kRunning:

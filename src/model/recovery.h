@@ -21,6 +21,16 @@ const char* RecoveryPolicyName(RecoveryPolicy policy);
 // Nothing for a name that is not one of these.
 std::optional<RecoveryPolicy> RecoveryPolicyNamed(const std::string& name);
 
+// What a recovery is for.
+enum class RecoveryKind {
+  kRebuild,  // the node's blocks are lost
+  kMove,     // the node lives, and is to have no blocks: a drain, docs/design/023-drain.md
+};
+// "rebuild", "move".
+const char* RecoveryKindName(RecoveryKind kind);
+// kRebuild for a name that this build does not know.
+RecoveryKind RecoveryKindNamed(const std::string& name);
+
 enum class RecoveryState {
   kRunning,
   kPaused,   // starts no more repairs; those under way go on
@@ -47,6 +57,7 @@ struct RecoveryRequest {
   // The recovery rebuilds nothing before the node has been silent for so long; negative: the
   // default. The journal does not keep it, but rebuild_after_unix_ms.
   double delay_seconds = -1;
+  RecoveryKind kind = RecoveryKind::kRebuild;
 
   friend bool operator==(const RecoveryRequest&, const RecoveryRequest&) = default;
 };
@@ -66,6 +77,9 @@ struct RecoveryRecord {
   // The recovery rebuilds nothing before this time, because the node may come back. If the node
   // does, only what it has not is rebuilt. 0: the blocks are rebuilt whether or not it is live.
   int64_t rebuild_after_unix_ms = 0;
+  // Of a move: its node takes no blocks. Stays so when the move has ended, until somebody readmits
+  // the node; a move that is cancelled loses it.
+  bool keeps_out = false;
 
   friend bool operator==(const RecoveryRecord&, const RecoveryRecord&) = default;
 };

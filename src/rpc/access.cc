@@ -52,6 +52,8 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "BeginRecovery", operators},
         {coordinator_service + "ChangeRecovery", operators},
         {coordinator_service + "ListRecoveries", operators},
+        {coordinator_service + "DrainNode", operators},
+        {coordinator_service + "ReadmitNode", operators},
         {coordinator_service + "GetNodeLoss", operators},
         {coordinator_service + "ProbeLinks", operators},
         {coordinator_service + "GetLimits", operators},

@@ -205,7 +205,7 @@ class Lives(ClusterCase):
     def test_log_level_reload(self) -> None:
         helper = self.cluster.helpers["node-2"]
         helper.send_signal(signal.SIGHUP)
-        wait_until(lambda: "log.reloaded" in helper.log_tail(50), HANG, "the reload")
+        wait_until(lambda: "config.reloaded" in helper.log_tail(50), HANG, "the reload")
 
     def test_log_in_json(self) -> None:
         helper = self.cluster.helpers["node-2"]
@@ -217,7 +217,7 @@ class Lives(ClusterCase):
 
         def reloaded() -> bool:
             lines = [line for line in helper.log_tail(50).splitlines() if line.startswith("{")]
-            return any(json.loads(line)["event"] == "log.reloaded" for line in lines)
+            return any(json.loads(line)["event"] == "config.reloaded" for line in lines)
 
         wait_until(reloaded, HANG, "a line in JSON")
 

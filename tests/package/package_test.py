@@ -95,6 +95,8 @@ class Contents(unittest.TestCase):
         script = BUILD_DIR / "packages" / "completions" / "ecpipe"
         for line, expected in ((("re",), {"read", "repair", "repairs", "recover-node", "recovery"}),
                                (("limits", "s"), {"set"}),
+                               (("dr",), {"drain"}),
+                               (("nodes", "r"), {"readmit"}),
                                (("--coordinator", "h:1", "limits", "set", "--rep"),
                                 {"--repair-mbit"}),
                                (("repair", "block", "--sch"), {"--scheme"})):
@@ -245,6 +247,7 @@ class Life(unittest.TestCase):
 
     def ansible_installs_changes_and_upgrades(self, machine: Booted) -> None:
         """The role of deploy/ansible, with this machine as both hosts of its inventory."""
+        machine.apt("purge", "ecpipe")  # of the later revision
         folder = self.root.folder / "ansible"
         shutil.copytree(REPOSITORY / "deploy" / "ansible", folder)
         run([REPOSITORY / "deploy" / "make-certs.sh", folder / "certs", "head=coordinator",

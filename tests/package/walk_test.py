@@ -4,7 +4,8 @@
 
 A coordinator and 15 helpers run under a real systemd, with TLS, each at an address of its own. They
 are installed, loaded, upgraded one after the other under load, get new certificates, lose the
-coordinator's disk and have it restored, and lose a node. No read fails, and no byte is wrong.
+coordinator's disk and have it restored, lose a node, and have another one drained. No read fails,
+and no byte is wrong.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class Walk(unittest.TestCase):
             root.apt("install", "iproute2", "openssl", *self.debs("1"))
             with root.booted() as self.machine:
                 for step in (self.bring_up, self.load_blocks, self.upgrade_under_load,
-                             self.renew_certificates, self.restore_a_backup, self.lose_a_node):
+                             self.renew_certificates, self.restore_a_backup, self.lose_a_node,
+                             self.drain_a_node):
                     began = time.monotonic()
                     done = step()
                     print(f"{step.__name__.replace('_', ' ')}: {done} "
@@ -234,10 +236,24 @@ class Walk(unittest.TestCase):
                          seconds=PATIENCE)
         said = self.ecpipe("recover-node", gone, "--delay", "0", seconds=300)
         self.assertRegex(said, r"(\d+) of \1 blocks verified")
+        self.read_all()
+        return said.strip().splitlines()[-1]
+
+    def drain_a_node(self) -> str:
+        leaves = "node-7"
+        with Load(self) as load:
+            said = self.ecpipe("drain", leaves, seconds=300)
+        self.assertRegex(said, r"([1-9]\d*) of \1 blocks verified")
+        self.assertEqual(load.failures, [])
+        self.machine.run("systemctl", "disable", "--now", f"ecpipe-helper@{leaves}",
+                         seconds=PATIENCE)
+        self.read_all()
+        return f"{said.strip().splitlines()[-1]}; {load.reads} reads went on"
+
+    def read_all(self) -> None:
         for block, want in self.sums.items():
             self.machine.run("sh", "-c", f"ecpipe {' '.join(TLS)} --coordinator {COORDINATOR}:7700 "
                              f"read {block} --output - --quiet | sha256sum | grep -q {want}")
-        return said.strip().splitlines()[-1]
 
 
 def main() -> int:

@@ -7,6 +7,24 @@
 
 namespace ecpipe {
 
+const char* NodeDrainName(NodeDrain drain) {
+  switch (drain) {
+    case NodeDrain::kNone:
+      return "";
+    case NodeDrain::kRunning:
+      return "draining";
+    case NodeDrain::kDone:
+      return "drained";
+  }
+  return "";
+}
+
+void NodeRegistry::SetDrains(std::map<std::string, NodeDrain> drains) {
+  MutexLock lock(&mutex_);
+  drains_ = std::move(drains);
+  Changed();
+}
+
 std::string NodeRegistry::RackIn(const RackTable& racks, const NodeRecord& node) {
   if (const auto by_id = racks.find(node.node_id); by_id != racks.end()) return by_id->second;
   const absl::StatusOr<HostPort> control = ParseHostPort(node.control_address);
@@ -199,6 +217,8 @@ NodeView NodeRegistry::ViewOf(const NodeRecord& record, TimePoint now) {
     view.silent_because = silence->reason;
     view.silent_seconds = Seconds(now - silence->since);
   }
+  const auto drain = drains_.find(record.node_id);
+  if (drain != drains_.end()) view.drain = drain->second;
   return view;
 }
 

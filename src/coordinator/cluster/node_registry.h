@@ -19,6 +19,11 @@
 
 namespace ecpipe {
 
+// Whether an operator has the node's blocks moved off it. Such a node takes no blocks.
+enum class NodeDrain { kNone, kRunning, kDone };
+// "", "draining", "drained".
+const char* NodeDrainName(NodeDrain drain);
+
 struct NodeView {
   NodeRecord record;
   NodeState state = NodeState::kDead;
@@ -26,6 +31,7 @@ struct NodeView {
   // Of a live node whose helper answers no calls (SilentNodes): why, and for how long.
   std::string silent_because;
   double silent_seconds = 0;
+  NodeDrain drain = NodeDrain::kNone;
 };
 
 // A helper that was refused, because another has its address or its node id.
@@ -61,6 +67,8 @@ class NodeRegistry {
   // Replaces the table of racks. Nodes that are in it have their new racks at once; others keep
   // theirs until they register again.
   void SetRacks(RackTable racks);
+  // Replaces the set of nodes that take no blocks; they need not be known. The recoveries keep it.
+  void SetDrains(std::map<std::string, NodeDrain> drains);
   // As in SilentNodes. A node that is unknown or dead is not noted.
   void NoAnswer(const std::string& node, const std::string& reason);
   void Answered(const std::string& node);
@@ -76,7 +84,8 @@ class NodeRegistry {
   // As at most kCountAge ago: each heartbeat asks where the cluster has a rate.
   static constexpr Duration kCountAge = std::chrono::milliseconds(100);
   size_t CountLive();
-  // Grows whenever another set of nodes may be live or silent, but not when a node dies of silence.
+  // Grows whenever another set of nodes may be live, silent or drained, but not when a node dies of
+  // silence.
   uint64_t changes();
   // Those that still try.
   std::vector<RefusedNode> Refused();
@@ -103,6 +112,7 @@ class NodeRegistry {
   Mutex mutex_;
   RackTable racks_ ABSL_GUARDED_BY(mutex_);
   NodeTable table_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, NodeDrain> drains_ ABSL_GUARDED_BY(mutex_);
   SilentNodes silent_ ABSL_GUARDED_BY(mutex_);
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t live_ ABSL_GUARDED_BY(mutex_) = 0;

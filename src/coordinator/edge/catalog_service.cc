@@ -294,6 +294,9 @@ grpc::Status CoordinatorServiceImpl::ForgetNode(grpc::ServerContext* context,
   if (limits_->limits().nodes.contains(node)) {
     if (absl::Status reset = limits_->Set(node, LimitsOfNode{}); !reset.ok()) return ToGrpc(reset);
   }
+  // It may come back as another node of that name.
+  const absl::Status readmitted = recoveries_->Readmit(node);
+  if (!readmitted.ok() && !absl::IsNotFound(readmitted)) return ToGrpc(readmitted);
   repairs_->nodes().Forget(node);
   Log(LogLevel::kWarning, "node.forgotten",
       {{"node", node}, {"caller", CallerText(CallerOf(context))}});

@@ -90,6 +90,10 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                               v1::ChangeRecoveryResponse* response) override;
   grpc::Status ListRecoveries(grpc::ServerContext*, const v1::ListRecoveriesRequest* request,
                               v1::ListRecoveriesResponse* response) override;
+  grpc::Status DrainNode(grpc::ServerContext*, const v1::DrainNodeRequest* request,
+                         v1::DrainNodeResponse* response) override;
+  grpc::Status ReadmitNode(grpc::ServerContext*, const v1::ReadmitNodeRequest* request,
+                           v1::ReadmitNodeResponse* response) override;
   grpc::Status GetNodeLoss(grpc::ServerContext*, const v1::GetNodeLossRequest* request,
                            v1::GetNodeLossResponse* response) override;
   grpc::Status GetFile(grpc::ServerContext*, const v1::GetFileRequest* request,
@@ -140,7 +144,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   void SystemNodeToStatus(const NodeView& view, v1::GetStatusResponse::Node* proto);
 
   // In recovery_service.cc.
-  absl::StatusOr<RecoveryRequest> RecoveryRequestOf(const v1::BeginRecoveryRequest& request) const;
+  absl::StatusOr<RecoveryRequest> RecoveryRequestOf(const v1::RecoveryRequest& request,
+                                                    RecoveryKind kind) const;
   static IfLive IfLiveOf(const v1::BeginRecoveryRequest& request);
 
   // In catalog_service.cc. What a request asks for, checked.
@@ -157,6 +162,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   // In dry_run_service.cc. Sentences for people, or the error of the call.
   using Effects = absl::StatusOr<std::vector<std::string>>;
   Effects WouldRecover(const v1::BeginRecoveryRequest& request);
+  Effects WouldDrain(const v1::DrainNodeRequest& request);
+  Effects WouldReadmit(const v1::ReadmitNodeRequest& request);
   Effects WouldChange(const v1::ChangeRecoveryRequest& request);
   Effects WouldSetLimits(const v1::SetLimitsRequest& request);
   Effects WouldClear(const v1::ClearCorruptBlockRequest& request);

@@ -29,7 +29,8 @@ std::string Change(const std::string& what, const std::string& from, const std::
 
 CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldRecover(
     const v1::BeginRecoveryRequest& request) {
-  ECPIPE_ASSIGN_OR_RETURN(const RecoveryRequest wanted, RecoveryRequestOf(request));
+  ECPIPE_ASSIGN_OR_RETURN(const RecoveryRequest wanted,
+                          RecoveryRequestOf(request.request(), RecoveryKind::kRebuild));
   ECPIPE_ASSIGN_OR_RETURN(const RecoveryRecord record,
                           recoveries_->Prepare(wanted, IfLiveOf(request)));
   ECPIPE_ASSIGN_OR_RETURN(const std::string blocks, BlocksOn(wanted.node));
@@ -45,6 +46,26 @@ CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldRecover(
                                                     "back",
                                                     static_cast<double>(delay_ms) / 1000));
   return effects;
+}
+
+CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldDrain(
+    const v1::DrainNodeRequest& request) {
+  ECPIPE_ASSIGN_OR_RETURN(const RecoveryRequest wanted,
+                          RecoveryRequestOf(request.request(), RecoveryKind::kMove));
+  ECPIPE_RETURN_IF_ERROR(recoveries_->Prepare(wanted, IfLive::kRebuildAll).status());
+  ECPIPE_ASSIGN_OR_RETURN(const std::string blocks, BlocksOn(wanted.node));
+  return std::vector<std::string>{
+      "would move off node " + wanted.node + " what it has: " + blocks,
+      wanted.hosts.empty() ? "would store blocks on any live node"
+                           : "would store blocks on " + absl::StrJoin(wanted.hosts, ", "),
+      "node " + wanted.node + " would take no blocks until it is readmitted"};
+}
+
+CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldReadmit(
+    const v1::ReadmitNodeRequest& request) {
+  ECPIPE_RETURN_IF_ERROR(recoveries_->DrainsOf(request.node_id()).status());
+  return std::vector<std::string>{"node " + request.node_id() +
+                                  ", which has been drained, would take blocks again"};
 }
 
 CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldChange(
@@ -158,6 +179,10 @@ grpc::Status CoordinatorServiceImpl::DryRun(grpc::ServerContext*, const v1::DryR
         return WouldRemove(request->remove_stripes());
       case v1::DryRunRequest::kForgetNode:
         return WouldForget(request->forget_node());
+      case v1::DryRunRequest::kDrainNode:
+        return WouldDrain(request->drain_node());
+      case v1::DryRunRequest::kReadmitNode:
+        return WouldReadmit(request->readmit_node());
       default:
         return absl::UnimplementedError("this coordinator does not know what the call would do");
     }

@@ -8,8 +8,9 @@
 namespace ecpipe {
 
 absl::StatusOr<RecoveryRequest> CoordinatorServiceImpl::RecoveryRequestOf(
-    const v1::BeginRecoveryRequest& request) const {
-  ECPIPE_ASSIGN_OR_RETURN(RecoveryRequest wanted, RecoveryRequestFromProto(request.request()));
+    const v1::RecoveryRequest& request, RecoveryKind kind) const {
+  ECPIPE_ASSIGN_OR_RETURN(RecoveryRequest wanted, RecoveryRequestFromProto(request));
+  wanted.kind = kind;
   if (!wanted.transport) wanted.transport = transports_.chosen;
   ECPIPE_RETURN_IF_ERROR(CheckTransport(*wanted.transport));
   return wanted;
@@ -24,12 +25,31 @@ IfLive CoordinatorServiceImpl::IfLiveOf(const v1::BeginRecoveryRequest& request)
 grpc::Status CoordinatorServiceImpl::BeginRecovery(grpc::ServerContext*,
                                                    const v1::BeginRecoveryRequest* request,
                                                    v1::BeginRecoveryResponse* response) {
-  const absl::StatusOr<RecoveryRequest> wanted = RecoveryRequestOf(*request);
+  const absl::StatusOr<RecoveryRequest> wanted =
+      RecoveryRequestOf(request->request(), RecoveryKind::kRebuild);
   if (!wanted.ok()) return ToGrpc(wanted.status());
   const absl::StatusOr<RecoveryId> id = recoveries_->Begin(*wanted, IfLiveOf(*request));
   if (!id.ok()) return ToGrpc(id.status());
   response->set_recovery_id(*id);
   return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::DrainNode(grpc::ServerContext*,
+                                               const v1::DrainNodeRequest* request,
+                                               v1::DrainNodeResponse* response) {
+  const absl::StatusOr<RecoveryRequest> wanted =
+      RecoveryRequestOf(request->request(), RecoveryKind::kMove);
+  if (!wanted.ok()) return ToGrpc(wanted.status());
+  const absl::StatusOr<RecoveryId> id = recoveries_->Begin(*wanted, IfLive::kRebuildAll);
+  if (!id.ok()) return ToGrpc(id.status());
+  response->set_recovery_id(*id);
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ReadmitNode(grpc::ServerContext*,
+                                                 const v1::ReadmitNodeRequest* request,
+                                                 v1::ReadmitNodeResponse*) {
+  return ToGrpc(recoveries_->Readmit(request->node_id()));
 }
 
 grpc::Status CoordinatorServiceImpl::ChangeRecovery(grpc::ServerContext*,

@@ -107,6 +107,7 @@ class Writer {
     json["state"] = NodeStateName(view.state);
     json["heartbeat_seconds_ago"] = view.seconds_since_heartbeat;
     json["silent_because"] = Words(view.silent_because);
+    json["drain"] = NodeDrainName(view.drain);
     json["blocks"] = record.block_count;
     json["block_bytes"] = record.block_bytes;
     json["counting"] = record.counting;

@@ -280,7 +280,12 @@ std::string RepairPlanner::UnfitHost(const std::string& host, int block_index,
       return "it already has a block of the stripe";
     }
   }
-  return Unfit(host, nodes_->Find(host), transport, refused);
+  const std::optional<NodeView> view = nodes_->Find(host);
+  if (view && view->drain != NodeDrain::kNone) {
+    return std::string("it is ") + NodeDrainName(view->drain) +
+           ", so it takes no blocks (ecpipe nodes readmit)";
+  }
+  return Unfit(host, view, transport, refused);
 }
 
 absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const WantedBlocks& wanted,
@@ -305,7 +310,8 @@ absl::Status RepairPlanner::FindRequestors(const RepairRequest& request, const W
     return absl::InvalidArgumentError(
         "ECPipe cannot store these blocks on nodes: their storage system stores its blocks itself");
   }
-  if (bytes != wanted.stripe.block_bytes || request.scheme == kDirectScheme) {
+  const bool read = request.scheme == kDirectScheme && !request.copy;
+  if (bytes != wanted.stripe.block_bytes || read) {
     return absl::InvalidArgumentError(
         "a node can store only whole rebuilt blocks; leave out the range and scheme direct");
   }

@@ -56,6 +56,8 @@ struct RepairRequest {
   std::optional<Verification> verify;  // none: the default
   // With scheme auto: the block itself is read if it is there and nothing speaks against it.
   bool prefer_direct = false;
+  // With scheme direct: the block is there, and is copied to its host.
+  bool copy = false;
   Features features = OwnFeatures();  // that the requestor's part may need
   bool background = false;            // nobody waits for the bytes; see docs/design/012-limits.md
 };

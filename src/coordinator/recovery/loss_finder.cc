@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "base/status.h"
 
 namespace ecpipe {
@@ -71,7 +72,7 @@ absl::Status LossFinder::Compare(const HelperAddress& helper, NoAnswer no_answer
   return absl::OkStatus();
 }
 
-std::optional<std::string> LossFinder::LostForGood(const std::string& block_id) {
+std::optional<std::string> LossFinder::LostForGood(const std::string& block_id, OwnNode own_node) {
   const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
   if (!place.ok()) return std::nullopt;
   const absl::StatusOr<std::shared_ptr<const ErasureCode>> code = codes_.Get(place->stripe.code);
@@ -82,7 +83,7 @@ std::optional<std::string> LossFinder::LostForGood(const std::string& block_id) 
   std::vector<int> asked;     // block indices
   std::vector<int> possible;  // that some node has, or may have
   for (int i = 0; i < (*code)->n(); ++i) {
-    if (i == place->block_index) continue;
+    if (i == place->block_index && own_node == OwnNode::kHasLostIt) continue;
     const BlockPlace& block = place->stripe.blocks[static_cast<size_t>(i)];
     const std::optional<NodeView> node = nodes_->Find(block.node);
     if (node && node->state == NodeState::kLive) {
@@ -106,6 +107,8 @@ std::optional<std::string> LossFinder::LostForGood(const std::string& block_id) 
       possible.push_back(asked[i]);
     }
   }
+  // It need not be rebuilt.
+  if (absl::c_linear_search(possible, place->block_index)) return std::nullopt;
   const int failed[] = {place->block_index};
   if (!absl::IsFailedPrecondition((*code)->Equation(failed, possible).status())) {
     return std::nullopt;

@@ -43,9 +43,11 @@ class LossFinder {
   // it is too old.
   absl::Status Compare(const HelperAddress& helper, NoAnswer no_answer, Page* page);
 
+  // What the block's own node is to the question whether the block is lost.
+  enum class OwnNode { kHasLostIt, kIsAsked };
   // Asks the nodes of the stripe's other blocks what they have. Nothing: it may be repaired yet,
   // by what is there, or by nodes that are not live now. Otherwise why it is lost for good.
-  std::optional<std::string> LostForGood(const std::string& block_id);
+  std::optional<std::string> LostForGood(const std::string& block_id, OwnNode own_node);
 
  private:
   Catalog* const catalog_;

@@ -10,38 +10,68 @@
 namespace ecpipe {
 namespace {
 
-absl::Status CheckScheme(const std::string& name) {
+absl::Status CheckScheme(const std::string& name, RecoveryKind kind) {
   if (name.empty() || name == "auto") return absl::OkStatus();
   const Scheme* scheme = FindScheme(name);
-  if (scheme != nullptr && scheme->kind != SchemeKind::kDirect) return absl::OkStatus();
+  const bool rebuilds = scheme != nullptr && scheme->kind != SchemeKind::kDirect;
+  if (rebuilds || (scheme != nullptr && kind == RecoveryKind::kMove)) return absl::OkStatus();
   return absl::InvalidArgumentError("scheme '" + name + "' cannot be used to recover a node");
+}
+
+// Whether the blocks of the node may be moved off it.
+absl::Status CheckMayMove(const RecoveryRequest& request, const std::optional<NodeView>& node) {
+  if (!node) return absl::NotFoundError("node " + request.node + " has never registered");
+  if (node->state == NodeState::kDead) {
+    return absl::FailedPreconditionError("node " + request.node +
+                                         " is dead, so nothing can be copied from it; to rebuild "
+                                         "its blocks: ecpipe recover-node " +
+                                         request.node);
+  }
+  if (!node->record.storage_id.empty()) {
+    return absl::FailedPreconditionError("node " + request.node +
+                                         " belongs to a storage system, which moves its blocks "
+                                         "itself: decommission it there");
+  }
+  if (std::find(request.hosts.begin(), request.hosts.end(), request.node) == request.hosts.end()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("node " + request.node +
+                                    " cannot take the blocks that are moved off it");
 }
 
 }  // namespace
 
 absl::StatusOr<RecoveryRecord> RecoveryManager::Prepare(const RecoveryRequest& request,
                                                         IfLive if_live) {
-  ECPIPE_RETURN_IF_ERROR(CheckScheme(request.scheme));
+  ECPIPE_RETURN_IF_ERROR(CheckScheme(request.scheme, request.kind));
   if (request.node.empty() || request.node.size() > NodeTable::kMaxNodeIdBytes) {
     return absl::InvalidArgumentError("the lost node's id is empty or too long");
   }
   const std::optional<NodeView> node = repairs_->nodes().Find(request.node);
   const bool live = node && node->state != NodeState::kDead;
-  if (live && if_live == IfLive::kRefuse) {
+  const bool move = request.kind == RecoveryKind::kMove;
+  if (move) ECPIPE_RETURN_IF_ERROR(CheckMayMove(request, node));
+  if (!move && live && if_live == IfLive::kRefuse) {
     return absl::FailedPreconditionError(
         "node " + request.node + " is " + NodeStateName(node->state) +
         ", so its blocks are not lost; if it has lost some of them, use --missing; else stop its "
         "helper first, or use --even-if-live");
   }
   for (const std::string& host : request.hosts) {
-    if (!repairs_->nodes().Find(host)) {
-      return absl::InvalidArgumentError("node " + host + " has never registered");
+    const std::optional<NodeView> view = repairs_->nodes().Find(host);
+    if (!view) return absl::InvalidArgumentError("node " + host + " has never registered");
+    if (view->drain != NodeDrain::kNone) {
+      return absl::InvalidArgumentError("node " + host +
+                                        " is drained, so it takes no blocks; to let it take some: "
+                                        "ecpipe nodes readmit " +
+                                        host);
     }
   }
   RecoveryRecord record;
   record.request = request;
   record.started_unix_ms = clock_->UnixMillis();
-  if (if_live != IfLive::kRebuildAll) {
+  record.keeps_out = move;
+  if (!move && if_live != IfLive::kRebuildAll) {
     // A live node will not come back.
     const double usual = live ? 0 : Seconds(options_.delay);
     const double delay = request.delay_seconds < 0 ? usual : request.delay_seconds;

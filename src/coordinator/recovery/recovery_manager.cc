@@ -12,7 +12,6 @@ namespace {
 constexpr int kKeptRecoveries = 100;  // that have ended
 constexpr size_t kWindow = 32;        // blocks that a policy chooses among
 constexpr Duration kNodesAge = std::chrono::milliseconds(100);
-constexpr Duration kSuspicion = std::chrono::seconds(10);
 constexpr Duration kListAgain = std::chrono::seconds(5);  // after the catalog could not be read
 // A node that does not answer holds up all recoveries for so long at most a time.
 constexpr Duration kQuestionsRest = std::chrono::seconds(10);
@@ -69,6 +68,7 @@ absl::Status RecoveryManager::Open(const std::vector<RepairRecord>& interrupted)
            {"node", record.request.node},
            {"under_way", std::to_string(recovery.adopted.size())}});
     }
+    TellDrains();
   }
   repairs_->Adopt(interrupted);
   thread_ = Thread([this] { Run(); });
@@ -91,13 +91,17 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
     ECPIPE_RETURN_IF_ERROR(
         Store(record, "the recovery of node " + request.node + " has not begun"));
     Add(record);
+    if (record.keeps_out) TakeOverDrains(record.recovery_id, request.node);
     std::erase_if(recoveries_, [&](const auto& kept) {
-      return Ended(kept.second->record.state) && kept.first + kKeptRecoveries <= record.recovery_id;
+      const RecoveryRecord& old = kept.second->record;
+      return Ended(old.state) && !old.keeps_out &&
+             kept.first + kKeptRecoveries <= record.recovery_id;
     });
   }
   Log(LogLevel::kInfo, "recovery.begin",
       {{"recovery", IdText(record.recovery_id)},
        {"node", request.node},
+       {"kind", RecoveryKindName(request.kind)},
        {"scheme", request.scheme},
        {"policy", RecoveryPolicyName(request.policy)}});
   news_->Wake();
@@ -168,9 +172,11 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
     RecoveryRecord changed = kept;
     changed.state = to;
     if (Ended(to)) changed.ended_unix_ms = clock_->UnixMillis();
+    if (to == RecoveryState::kCancelled) changed.keeps_out = false;
     ECPIPE_RETURN_IF_ERROR(Store(changed, is + " as before"));
     kept = std::move(changed);
     if (Ended(to)) ForgetQueue(found->second.get());
+    TellDrains();
   }
   Log(LogLevel::kInfo, "recovery.changed",
       {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
@@ -259,7 +265,9 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery,
     if (view.state == NodeState::kLive) nodes.usable.insert(view.record.node_id);
     if (!view.silent_because.empty()) nodes.suspects.insert(view.record.node_id);
   }
-  for (const std::string& node : nodes.usable) {
+  for (const NodeView& view : all) {
+    const std::string& node = view.record.node_id;
+    if (view.state != NodeState::kLive || view.drain != NodeDrain::kNone) continue;
     const bool named =
         std::find(request.hosts.begin(), request.hosts.end(), node) != request.hosts.end();
     if (request.hosts.empty() ? node != request.node : named) nodes.hosts.push_back(node);
@@ -295,9 +303,11 @@ std::optional<RecoveryManager::Choice> RecoveryManager::Choose(RecoveryId id) {
   if (cleared > 0) recovery.nodes.reset();
   const Nodes& nodes = LookUpNodes(&recovery);
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
-  std::optional<Placement> placement =
-      Place(recovery.record.request.policy,
-            {window, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_);
+  const PolicyInput input{window, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams};
+  const RecoveryRequest& request = recovery.record.request;
+  std::optional<Placement> placement = request.kind == RecoveryKind::kMove
+                                           ? PlaceMove(recovery, input)
+                                           : Place(request.policy, input, loads_);
   if (!placement) return std::nullopt;
   const auto chosen = std::find_if(window.begin(), window.end(), [&](const LostBlock* block) {
     return block->block_id == placement->block_id;
@@ -322,7 +332,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
   }
   loads_.Selected(placement, choice.needed);
   recovery.queue.Start(block_id);
-  recovery.in_flight[block_id].host = placement.host;
+  recovery.in_flight[block_id] = {placement.host, placement.copy, {}};
   // The listing may be older than the end of a repair that was under way at the time.
   if (location.ok() &&
       location->stripe.blocks[static_cast<size_t>(location->block_index)].node != request.node) {
@@ -336,8 +346,12 @@ std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
     return std::nullopt;
   }
   Start start{id, {}};
+  if (request.kind == RecoveryKind::kMove) start.own_node = LossFinder::OwnNode::kIsAsked;
   start.request.block_ids = {block_id};
-  start.request.scheme = request.scheme;
+  start.request.scheme = placement.copy ? kDirectScheme : request.scheme;
+  // A drain that copies rebuilds what it cannot copy.
+  if (!placement.copy && request.scheme == kDirectScheme) start.request.scheme = "";
+  start.request.copy = placement.copy;
   start.request.slice_bytes = request.slice_bytes;
   start.request.transport = request.transport.value_or(TransportKind::kTcp);
   start.request.requestor = "recovery " + IdText(id);
@@ -345,16 +359,17 @@ std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
   start.request.helper_order = placement.helpers;
   std::vector<std::string> at_work = placement.helpers;
   at_work.push_back(placement.host);
+  if (placement.copy) at_work.push_back(request.node);
   start.request.link_shares = loads_.LeftOfLinks(at_work);
   start.request.background = true;
-  if (choice.uncertain) start.request.verify = Verification::kLocate;
+  if (choice.uncertain && !placement.copy) start.request.verify = Verification::kLocate;
   return start;
 }
 
 void RecoveryManager::BeginRepair(const Start& start) {
   const std::string& block_id = start.request.block_ids[0];
   const absl::StatusOr<RepairGrant> grant = repairs_->BeginRepair(start.request, start.id);
-  const absl::Status failure = grant.ok() ? absl::OkStatus() : AskIfLost(block_id, grant.status());
+  const absl::Status failure = grant.ok() ? absl::OkStatus() : AskIfLost(start, grant.status());
   bool cancelled = false;
   {
     MutexLock lock(&mutex_);
@@ -370,103 +385,17 @@ void RecoveryManager::BeginRepair(const Start& start) {
   if (cancelled) repairs_->CancelHosted(start.id);
 }
 
-absl::Status RecoveryManager::AskIfLost(const std::string& block_id, const absl::Status& why) {
-  const bool survivors = absl::IsFailedPrecondition(why) && KindOf(why) == WaitKind::kSurvivors;
+absl::Status RecoveryManager::AskIfLost(const Start& start, const absl::Status& why) {
+  const bool survivors =
+      absl::IsFailedPrecondition(why) && KindOf(why) == WaitKind::kSurvivors && !start.request.copy;
   const TimePoint asked = clock_->Now();
   if (!survivors || asked < questions_rest_till_) return why;
-  const std::optional<std::string> lost = finder_.LostForGood(block_id);
+  const std::optional<std::string> lost =
+      finder_.LostForGood(start.request.block_ids[0], start.own_node);
   if (clock_->Now() - asked > LossFinder::kPatience / 2) {
     questions_rest_till_ = clock_->Now() + kQuestionsRest;
   }
   return lost ? absl::NotFoundError(*lost) : why;
-}
-
-void RecoveryManager::Hear(const HostedEnd& end) {
-  MutexLock lock(&mutex_);
-  const auto found = recoveries_.find(end.recovery_id);
-  if (found == recoveries_.end()) return;
-  found->second->adopted.erase(end.block_id);
-  RecordEnd(found->second.get(), end.block_id, end.status, RepairStage::kRan);
-}
-
-// The first hops of a path are done long before the last ones, as much as buffers hold: meanwhile
-// they can be at work for other blocks.
-void RecoveryManager::Hear(const HostedPartEnd& end) {
-  MutexLock lock(&mutex_);
-  const auto recovery = recoveries_.find(end.recovery_id);
-  if (recovery == recoveries_.end()) return;
-  const auto in_flight = recovery->second->in_flight.find(end.block_id);
-  if (in_flight == recovery->second->in_flight.end()) return;
-  std::vector<NodeLoad>& loads = in_flight->second.loads;
-  const auto done = std::find_if(loads.begin(), loads.end(),
-                                 [&](const NodeLoad& load) { return load.node == end.node; });
-  if (done == loads.end()) return;
-  loads_.End({*done});
-  loads.erase(done);
-}
-
-void RecoveryManager::RecordEnd(Recovery* recovery, const std::string& block_id,
-                                const absl::Status& status, RepairStage stage) {
-  const auto in_flight = recovery->in_flight.find(block_id);
-  if (in_flight == recovery->in_flight.end()) return;
-  loads_.End(in_flight->second.loads);
-  const TimePoint now = clock_->Now();
-  if (status.ok()) {
-    const uint64_t before = recovery->queue.counts().done_bytes;
-    recovery->queue.Done(block_id);
-    auto& lately = recovery->lately_done;
-    lately.emplace_back(now, recovery->queue.counts().done_bytes - before);
-    while (now - lately.front().first > kRecoveryRateWindow) lately.pop_front();
-  } else if (stage == RepairStage::kPlanned && KindOf(status) == WaitKind::kLimit) {
-    recovery->queue.NotBegun(block_id);
-    limited_till_ = now + options_.queue.first_pause;
-    limited_because_ = std::string(status.message());
-  } else if (ProvesLoss(status, stage)) {
-    recovery->queue.Fail(block_id, status, now);
-  } else {
-    recovery->queue.Wait(block_id, KindOf(status), status, now);
-  }
-  // Whatever else the host of a repair that has run did, others may do better.
-  const bool target = stage == RepairStage::kRan || KindOf(status) == WaitKind::kTarget ||
-                      KindOf(status) == WaitKind::kHelper;
-  if (!status.ok() && target) {
-    recovery->suspects[in_flight->second.host] = now + kSuspicion;
-    recovery->nodes.reset();
-  }
-  recovery->in_flight.erase(in_flight);
-  if (stage == RepairStage::kRan) limited_till_ = {};
-  EndIfFinished(recovery);
-  ForgetQueue(recovery);
-}
-
-void RecoveryManager::EndIfFinished(Recovery* recovery) {
-  RecoveryRecord& record = recovery->record;
-  // What a life of the node had is not what the next one has.
-  if (!Ended(record.state) && record.rebuild_after_unix_ms != 0) FollowNode(recovery);
-  if (Ended(record.state) || recovery->list_after || !recovery->queue.Finished()) return;
-  const RecoveryQueue::Counts counts = recovery->queue.counts();
-  End(recovery, counts.given_up > 0 ? RecoveryState::kPartial
-                : counts.there > 0  ? RecoveryState::kReturned
-                                    : RecoveryState::kDone);
-}
-
-void RecoveryManager::End(Recovery* recovery, RecoveryState state) {
-  RecoveryRecord& record = recovery->record;
-  const RecoveryView view = ViewOf(*recovery);
-  record.done_blocks = view.record.done_blocks;
-  record.done_bytes = view.record.done_bytes;
-  record.failed_blocks = view.record.failed_blocks;
-  record.state = state;
-  record.ended_unix_ms = clock_->UnixMillis();
-  Log(record.failed_blocks == 0 ? LogLevel::kInfo : LogLevel::kWarning, "recovery.end",
-      {{"recovery", IdText(record.recovery_id)},
-       {"node", record.request.node},
-       {"state", RecoveryStateName(record.state)},
-       {"blocks", std::to_string(record.blocks)},
-       {"done", std::to_string(record.done_blocks)},
-       {"failed", std::to_string(record.failed_blocks)}});
-  StoreIfPossible(record);
-  ForgetQueue(recovery);
 }
 
 }  // namespace ecpipe

@@ -55,14 +55,15 @@ class RecoveryManager {
   // of Journal::ClaimInterrupted. Call it before any other call.
   absl::Status Open(const std::vector<RepairRecord>& interrupted);
 
-  // What these four have done is in the journal, and outlives the process and a power cut. Where
+  // What these five have done is in the journal, and outlives the process and a power cut. Where
   // the journal does not take it, nothing has changed, and the error is the journal's. UNKNOWN: the
   // disk failed, and the error says whether it has changed here; the next coordinator may find it
   // either way.
 
   // FAILED_PRECONDITION: the node is live, and `if_live` says to refuse it. ALREADY_EXISTS: a
   // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a host that never
-  // registered.
+  // registered. A request of kMove begins a drain, whatever `if_live` is; NOT_FOUND: the node is
+  // unknown; FAILED_PRECONDITION: it is dead, or belongs to a storage system.
   absl::StatusOr<RecoveryId> Begin(const RecoveryRequest& request, IfLive if_live);
   // The record with which Begin would begin, or its error; begins nothing. (recovery_begin.cc)
   absl::StatusOr<RecoveryRecord> Prepare(const RecoveryRequest& request, IfLive if_live);
@@ -72,6 +73,11 @@ class RecoveryManager {
   absl::Status Pause(RecoveryId id);
   absl::Status Resume(RecoveryId id);
   absl::Status Cancel(RecoveryId id);
+  // The node of drains that have ended takes blocks again. NOT_FOUND: it has not been drained.
+  // FAILED_PRECONDITION: a drain of it is running, or paused.
+  absl::Status Readmit(const std::string& node);
+  // What Readmit would do, or its error: the drains whose end it undoes.
+  absl::StatusOr<std::vector<RecoveryId>> DrainsOf(const std::string& node);
 
   absl::StatusOr<RecoveryView> Get(RecoveryId id);
   // The newest first.
@@ -111,8 +117,14 @@ class RecoveryManager {
     std::string trouble;  // of the last question
     // Repairs that an earlier coordinator began and that have not ended.
     std::set<std::string> adopted;
+    // Of a move: blocks that could not be copied when they were tried last.
+    std::set<std::string> not_copied;
+    // Of a move: how many blocks there were when the catalog was last listed to its end, and all of
+    // them were done.
+    std::optional<uint64_t> all_moved;
     struct InFlight {
       std::string host;
+      bool copy = false;
       std::vector<NodeLoad> loads;  // loads of the nodes whose parts still run
     };
     std::map<std::string, InFlight> in_flight;  // by block id
@@ -132,6 +144,7 @@ class RecoveryManager {
   struct Start {
     RecoveryId id = 0;
     RepairRequest request;
+    LossFinder::OwnNode own_node = LossFinder::OwnNode::kHasLostIt;
   };
 
   void Run();
@@ -150,6 +163,15 @@ class RecoveryManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The block that should be repaired next, and its nodes, by what is known of its stripe.
   std::optional<Choice> Choose(RecoveryId id);
+  // The same of a move: copied, while the node's uplink has room, or rebuilt by the others.
+  std::optional<Placement> PlaceMove(const Recovery& recovery, const PolicyInput& input)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has a move list the catalog again, unless all blocks had been moved by the last listing.
+  bool ListsAgain(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the registry which nodes take no blocks.
+  void TellDrains() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A drain that begins takes the place of those of its node that have ended.
+  void TakeOverDrains(RecoveryId id, const std::string& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Looks up where the stripe's blocks are now. Nothing to begin: they are elsewhere, and the next
   // choice goes by that; or the block has to wait, or is done.
   std::optional<Start> Prepare(RecoveryId id, const Choice& choice);
@@ -160,7 +182,7 @@ class RecoveryManager {
   void RecordEnd(Recovery* recovery, const std::string& block_id, const absl::Status& status,
                  RepairStage stage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `why` with what the other nodes say, if it is that the block is lost for good.
-  absl::Status AskIfLost(const std::string& block_id, const absl::Status& why);
+  absl::Status AskIfLost(const Start& start, const absl::Status& why);
   // What keeps the whole recovery from starting anything; nothing if nothing does.
   std::optional<RecoveryWait> WhyIdle(const Recovery& recovery)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

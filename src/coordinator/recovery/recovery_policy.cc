@@ -204,14 +204,14 @@ void SelectSmallest(std::vector<std::string>* nodes, size_t count, Key key) {
 }
 
 Placement PlacementOf(const LostBlock& block, std::string host, Choice choice) {
-  Placement placement{block.block_id, std::move(host), std::move(choice.open), ""};
+  Placement placement{block.block_id, std::move(host), std::move(choice.open), "", false};
   placement.helpers.insert(placement.helpers.end(), choice.busy.begin(), choice.busy.end());
   return placement;
 }
 
 constexpr char kNoTarget[] = "every live node that may take it already has a block of its stripe";
 
-Placement Impossible(const LostBlock& block) { return {block.block_id, "", {}, kNoTarget}; }
+Placement Impossible(const LostBlock& block) { return {block.block_id, "", {}, kNoTarget, false}; }
 
 // "n1, n2, n3 and 4 more".
 std::string Some(const std::vector<std::string>& nodes) {
@@ -312,6 +312,23 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
   }
   if (!best) return std::nullopt;
   return std::move(best->placement);
+}
+
+std::optional<Placement> PlaceCopy(RecoveryPolicy policy, const PolicyInput& input,
+                                   const RecoveryLoads& loads) {
+  if (input.blocks.empty()) return std::nullopt;
+  const bool balanced = policy == RecoveryPolicy::kBalanced;
+  const Hosts hosts(input, loads, balanced ? Hosts::Rank::kLeastBusyFirst : Hosts::Rank::kNone);
+  for (const LostBlock* block : input.blocks) {
+    const Choice choice = ChoiceFor(*block, input, hosts, loads);
+    if (!choice.anybody) return Impossible(*block);
+    if (choice.host_count() == 0) continue;
+    Placement placement{block->block_id, "", {}, "", /*copy=*/true};
+    placement.host =
+        balanced ? choice.LeastBusyHost() : choice.Host(loads.turn() % choice.host_count());
+    return placement;
+  }
+  return std::nullopt;
 }
 
 }  // namespace ecpipe

@@ -24,6 +24,7 @@ struct Placement {
   std::string host;                  // empty: no node can take the block; `impossible` says why
   std::vector<std::string> helpers;  // all that can help, the best first
   std::string impossible;
+  bool copy = false;  // the block is there, and is copied to the host; nobody helps
 };
 
 // The load that running and earlier repairs put on the nodes.
@@ -98,5 +99,10 @@ class WaitReasons {
 //   balanced      see docs/design/003-recovery.md
 std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
                                const RecoveryLoads& loads);
+
+// The next block to copy, and its host: the first that some host with room may take, as Place
+// chooses hosts. The source is not looked at.
+std::optional<Placement> PlaceCopy(RecoveryPolicy policy, const PolicyInput& input,
+                                   const RecoveryLoads& loads);
 
 }  // namespace ecpipe

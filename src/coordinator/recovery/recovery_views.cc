@@ -19,7 +19,8 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
   if (view.blocked.empty()) view.blocked = recovery.queue.Blocked(kShownBlocked, clock_->Now());
   view.there_blocks = counts.there;
   if (Ended(recovery.record.state)) return view;
-  view.listing = recovery.list_after.has_value();
+  // A move that lists once more has counted all of its blocks.
+  view.listing = recovery.list_after.has_value() && !recovery.all_moved;
   view.record.done_blocks = counts.done;
   view.record.done_bytes = counts.done_bytes;
   if (!view.listing) {

@@ -10,20 +10,24 @@ namespace {
 #define ECPIPE_RECOVERY_COLUMNS                                                     \
   "recovery_id, node, scheme, policy, slice_bytes, transport, streams_per_node,"    \
   " state, blocks, bytes, done_blocks, done_bytes, failed_blocks, started_unix_ms," \
-  " ended_unix_ms, rebuild_after_unix_ms"
+  " ended_unix_ms, rebuild_after_unix_ms, kind, keeps_out"
 
 constexpr char kRemoveRecovery[] = "DELETE FROM recoveries WHERE recovery_id = ?1";
 constexpr char kStoreRecovery[] =
     "INSERT INTO recoveries(" ECPIPE_RECOVERY_COLUMNS
-    ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
 constexpr char kSelectRecoveries[] =
-    "SELECT " ECPIPE_RECOVERY_COLUMNS " FROM recoveries ORDER BY recovery_id DESC LIMIT ?1";
+    "SELECT " ECPIPE_RECOVERY_COLUMNS
+    " FROM recoveries WHERE keeps_out <> 0 OR recovery_id IN"
+    " (SELECT recovery_id FROM recoveries ORDER BY recovery_id DESC LIMIT ?1)"
+    " ORDER BY recovery_id DESC";
 
 constexpr RecoveryState kRecoveryStates[] = {RecoveryState::kRunning,   RecoveryState::kPaused,
                                              RecoveryState::kDone,      RecoveryState::kPartial,
                                              RecoveryState::kCancelled, RecoveryState::kReturned};
 constexpr RecoveryPolicy kPolicies[] = {RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent,
                                         RecoveryPolicy::kBalanced};
+constexpr RecoveryKind kKinds[] = {RecoveryKind::kRebuild, RecoveryKind::kMove};
 constexpr TransportKind kTransports[] = {TransportKind::kTcp, TransportKind::kRedis};
 
 absl::StatusOr<std::vector<std::string>> LoadTargets(SqliteDb* db, int64_t id) {
@@ -62,6 +66,8 @@ absl::StatusOr<RecoveryRecord> DecodeRecovery(SqliteDb* db, const SqliteStatemen
   record.started_unix_ms = row.Int(13);
   record.ended_unix_ms = row.Int(14);
   record.rebuild_after_unix_ms = row.Int(15);
+  ECPIPE_ASSIGN_OR_RETURN(request.kind, NamedIn(kKinds, RecoveryKindName, row.Bytes(16)));
+  record.keeps_out = row.Int(17) != 0;
   ECPIPE_ASSIGN_OR_RETURN(request.hosts, LoadTargets(db, row.Int(0)));
   ECPIPE_RETURN_IF_ERROR(AsDamage(CheckRecovery(record)));
   return record;
@@ -130,6 +136,8 @@ absl::Status StoreRecovery(SqliteDb* db, const RecoveryRecord& record) {
   store.Bind(14, record.started_unix_ms);
   store.Bind(15, record.ended_unix_ms);
   store.Bind(16, record.rebuild_after_unix_ms);
+  store.BindText(17, RecoveryKindName(request.kind));
+  store.Bind(18, record.keeps_out ? 1 : 0);
   ECPIPE_RETURN_IF_ERROR(store.Execute());
   return StoreTargets(db, record.recovery_id, request.hosts);
 }

@@ -41,7 +41,8 @@ CREATE TABLE recoveries(
   slice_bytes BIGINT NOT NULL, transport TEXT NOT NULL, streams_per_node BIGINT NOT NULL,
   state TEXT NOT NULL, blocks BIGINT NOT NULL, bytes BIGINT NOT NULL, done_blocks BIGINT NOT NULL,
   done_bytes BIGINT NOT NULL, failed_blocks BIGINT NOT NULL, started_unix_ms BIGINT NOT NULL,
-  ended_unix_ms BIGINT NOT NULL, rebuild_after_unix_ms BIGINT NOT NULL);
+  ended_unix_ms BIGINT NOT NULL, rebuild_after_unix_ms BIGINT NOT NULL,
+  kind TEXT NOT NULL DEFAULT 'rebuild', keeps_out INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE recovery_targets(
   recovery_id BIGINT NOT NULL REFERENCES recoveries(recovery_id), position INTEGER NOT NULL,
   node TEXT NOT NULL, PRIMARY KEY(recovery_id, position));

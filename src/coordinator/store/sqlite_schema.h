@@ -15,7 +15,7 @@ namespace ecpipe {
 
 // Kept in the file as PRAGMA user_version. Raise it with every change of the tables or of what is
 // in them, and teach UpgradeTables (sqlite_upgrade.h) the version before.
-inline constexpr int kSqliteSchemaVersion = 7;
+inline constexpr int kSqliteSchemaVersion = 8;
 
 // Creates the tables in an empty database, upgrades those of an older version, leaves one of this
 // version as it is. Catalog and journal share the schema, so they may live in one file.

@@ -33,6 +33,11 @@ ALTER TABLE recoveries ADD COLUMN rebuild_after_unix_ms INTEGER NOT NULL DEFAULT
 // Version 5 only told older programs that members may be of their second format; version 6 added
 // the tables of losses, which CreateTables makes where they are missing.
 
+constexpr const char* kUpgradeFrom7 = R"sql(
+ALTER TABLE recoveries ADD COLUMN kind TEXT NOT NULL DEFAULT 'rebuild';
+ALTER TABLE recoveries ADD COLUMN keeps_out INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 constexpr const char* kSetAside = R"sql(
 DROP TABLE block_index; DROP TABLE block_index_recent; DROP TABLE totals;
 DROP INDEX repairs_by_start;
@@ -274,6 +279,11 @@ absl::StatusOr<std::vector<std::string>> UnpackIds(std::string_view packed) {
 absl::Status UpgradeTables(SqliteDb* db, int64_t version) {
   Log(LogLevel::kInfo, "upgrade.begin",
       {{"file", db->path()}, {"version", std::to_string(version)}});
+  if (version == 7) {
+    ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom7));
+    Log(LogLevel::kInfo, "upgrade.end", {{"file", db->path()}});
+    return absl::OkStatus();
+  }
   if (version == 2) ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom2));
   if (version <= 3) ECPIPE_RETURN_IF_ERROR(db->Run(kUpgradeFrom3));
   ECPIPE_RETURN_IF_ERROR(db->Run(kSetAside));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -67,11 +68,14 @@ absl::Status CheckRoot(const std::string& path, RootUse use) {
   const UniqueFd made(::open(path.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (made.valid()) return absl::OkStatus();
   // Not every file system makes files without names.
-  if ((errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL) &&
-      ::faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS) == 0) {
-    return absl::OkStatus();
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
+    return ErrnoStatus(errno, "make a file in it");
   }
-  return ErrnoStatus(errno, "make a file in it");
+  std::string name = path + "/.ecpipe-check-XXXXXX";
+  const UniqueFd named(::mkostemp(name.data(), O_CLOEXEC));
+  if (!named.valid()) return ErrnoStatus(errno, "make a file in it");
+  ::unlink(name.c_str());
+  return absl::OkStatus();
 }
 
 }  // namespace ecpipe

@@ -107,6 +107,33 @@ class CatalogClient : public CatalogApi {
     return Call(&Stub::ForgetNode, ForgettingOf(node, force), &response);
   }
 
+  absl::StatusOr<uint64_t> DrainNode(const RecoveryRequest& wanted) override {
+    v1::DrainNodeRequest request;
+    *request.mutable_request() = RecoveryRequestToProto(wanted);
+    v1::DrainNodeResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::DrainNode, request, &response));
+    return response.recovery_id();
+  }
+
+  absl::Status ReadmitNode(const std::string& node) override {
+    v1::ReadmitNodeRequest request;
+    request.set_node_id(node);
+    v1::ReadmitNodeResponse response;
+    return Call(&Stub::ReadmitNode, request, &response);
+  }
+
+  Effects WouldDrain(const RecoveryRequest& request) override {
+    v1::DryRunRequest dry_run;
+    *dry_run.mutable_drain_node()->mutable_request() = RecoveryRequestToProto(request);
+    return DryRun(dry_run);
+  }
+
+  Effects WouldReadmit(const std::string& node) override {
+    v1::DryRunRequest dry_run;
+    dry_run.mutable_readmit_node()->set_node_id(node);
+    return DryRun(dry_run);
+  }
+
   Effects WouldRecover(const RecoveryRequest& request, IfLive if_live) override {
     v1::DryRunRequest dry_run;
     v1::BeginRecoveryRequest& wanted = *dry_run.mutable_begin_recovery();

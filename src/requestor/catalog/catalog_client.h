@@ -66,10 +66,15 @@ class CatalogApi {
   virtual absl::Status RemoveStripes(const std::vector<std::string>& stripe_ids) = 0;
   // `force`: also a node that lives, or on which there are blocks.
   virtual absl::Status ForgetNode(const std::string& node, bool force) = 0;
+  // Begins a drain, and returns the id of the recovery that it is.
+  virtual absl::StatusOr<uint64_t> DrainNode(const RecoveryRequest& request) = 0;
+  virtual absl::Status ReadmitNode(const std::string& node) = 0;
 
   // Dry runs: sentences that say what the call would do, or the error of the call.
   using Effects = absl::StatusOr<std::vector<std::string>>;
   virtual Effects WouldRecover(const RecoveryRequest& request, IfLive if_live) = 0;
+  virtual Effects WouldDrain(const RecoveryRequest& request) = 0;
+  virtual Effects WouldReadmit(const std::string& node) = 0;
   virtual Effects WouldChange(uint64_t recovery_id, RecoveryChange change) = 0;
   virtual Effects WouldSetLimits(const LimitsChange& change) = 0;
   virtual Effects WouldClear(const std::string& block_id) = 0;

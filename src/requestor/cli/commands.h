@@ -112,6 +112,13 @@ absl::StatusOr<bool> ShowIfSystemNode(const CommonArguments& common,
 // DATA_LOSS unless all are there. For a node of a storage system it calls
 // ShowIfSystemNode.
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments);
+// Follows a recovery, or a drain, to its end, and has helpers asked for each of these blocks, as
+// RunRecoverNode does. An error instead of the blocks: they are not known.
+absl::Status FollowAndVerify(const CommonArguments& common, CoordinatorApi* coordinator,
+                             CatalogApi* catalog, uint64_t recovery_id,
+                             const absl::StatusOr<std::vector<std::string>>& blocks);
+// For --detach.
+void PrintRecoveryBegun(const CommonArguments& common, uint64_t recovery_id);
 absl::Status RunRecoveries(const CommonArguments& common);
 absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id);
 absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,

@@ -25,6 +25,7 @@ Json RecoveryJson(const RecoveryView& recovery) {
   const RecoveryRequest& request = record.request;
   Json json{{"recovery_id", record.recovery_id},
             {"node_id", request.node},
+            {"kind", RecoveryKindName(request.kind)},
             {"to", request.hosts},
             {"scheme", request.scheme},
             {"policy", RecoveryPolicyName(request.policy)},
@@ -44,6 +45,7 @@ Json RecoveryJson(const RecoveryView& recovery) {
             {"begins_in_seconds", recovery.begins_in_seconds},
             {"started_unix_ms", record.started_unix_ms},
             {"ended_unix_ms", record.ended_unix_ms},
+            {"keeps_out", record.keeps_out},
             {"waits", Json::array()},
             {"blocked", Json::array()}};
   for (const RecoveryWait& wait : recovery.waits) {
@@ -65,8 +67,10 @@ unsigned long long Count(uint64_t number) { return number; }
 
 void PrintRecovery(const RecoveryView& recovery) {
   const RecoveryRecord& record = recovery.record;
-  std::printf("recovery %llu of node %s: %s\n", Count(record.recovery_id),
-              record.request.node.c_str(), RecoveryStateName(record.state));
+  const bool move = record.request.kind == RecoveryKind::kMove;
+  std::printf("recovery %llu of node %s%s: %s\n", Count(record.recovery_id),
+              record.request.node.c_str(), move ? ", a drain" : "",
+              RecoveryStateName(record.state));
   std::printf("  %llu of %llu blocks, %s of %s%s\n", Count(record.done_blocks),
               Count(record.blocks), FormatSize(record.done_bytes).c_str(),
               FormatSize(record.bytes).c_str(), recovery.listing ? ", still counting" : "");
@@ -82,6 +86,9 @@ void PrintRecovery(const RecoveryView& recovery) {
   }
   if (record.state == RecoveryState::kReturned) {
     std::printf("  the node came back, and has the blocks that were not rebuilt\n");
+  }
+  if (record.keeps_out) {
+    std::printf("  node %s takes no blocks\n", record.request.node.c_str());
   }
   if (record.failed_blocks != 0) {
     std::printf("  %llu blocks could not be repaired\n", Count(record.failed_blocks));
@@ -203,7 +210,8 @@ void RestASecond() {
   std::this_thread::sleep_for(std::chrono::seconds(1));  // sleep-ok: the coordinator tells nobody
 }
 
-// Follows the recovery to its end, and looks for these blocks then; an error: they are not known.
+}  // namespace
+
 absl::Status FollowAndVerify(const CommonArguments& common, CoordinatorApi* coordinator,
                              CatalogApi* catalog, uint64_t recovery_id,
                              const absl::StatusOr<std::vector<std::string>>& blocks) {
@@ -225,7 +233,14 @@ absl::Status FollowAndVerify(const CommonArguments& common, CoordinatorApi* coor
                                              verification.wrong.size(), verification.all));
 }
 
-}  // namespace
+void PrintRecoveryBegun(const CommonArguments& common, uint64_t recovery_id) {
+  if (common.json) {
+    std::printf("%s\n", Json{{"recovery_id", recovery_id}}.dump().c_str());
+  } else {
+    std::printf("recovery %llu has begun; to follow it: ecpipe recovery show %llu\n",
+                Count(recovery_id), Count(recovery_id));
+  }
+}
 
 absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArguments& arguments) {
   RecoverNodeArguments look = arguments;
@@ -252,12 +267,7 @@ absl::Status RunRecoverNode(const CommonArguments& common, const RecoverNodeArgu
   if (!arguments.detach) {
     return FollowAndVerify(common, coordinator.get(), catalog.get(), id, blocks);
   }
-  if (common.json) {
-    std::printf("%s\n", Json{{"recovery_id", id}}.dump().c_str());
-  } else {
-    std::printf("recovery %llu has begun; to follow it: ecpipe recovery show %llu\n", Count(id),
-                Count(id));
-  }
+  PrintRecoveryBegun(common, id);
   return absl::OkStatus();
 }
 
@@ -274,6 +284,7 @@ absl::Status RunRecoveries(const CommonArguments& common) {
   using Align = Table::Align;
   Table table({{"recovery", Align::kRight},
                {"node", Align::kLeft, /*shrinks=*/true},
+               {"kind"},
                {"state"},
                {"blocks", Align::kRight},
                {"done", Align::kRight},
@@ -282,6 +293,7 @@ absl::Status RunRecoveries(const CommonArguments& common) {
     const RecoveryRecord& record = recovery.record;
     table.Add({{std::to_string(record.recovery_id)},
                {record.request.node},
+               {RecoveryKindName(record.request.kind)},
                {RecoveryStateName(record.state)},
                {std::to_string(record.blocks)},
                {std::to_string(record.done_blocks)},

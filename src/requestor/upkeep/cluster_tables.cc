@@ -91,7 +91,8 @@ std::vector<SortKey<RepairRecord>> RepairKeys(int64_t now_unix_ms) {
 
 Tint TintOfNode(const std::string& state) {
   if (state == "live") return Tint::kGood;
-  return state == "draining" ? Tint::kBusy : Tint::kBad;
+  // "live, drained" as well.
+  return state == "draining" || state.starts_with("live, ") ? Tint::kBusy : Tint::kBad;
 }
 
 Tint TintOfRepair(RepairState state) {
@@ -147,7 +148,9 @@ LinkUses LinkUsesBetween(const std::vector<NodeStatus>& before,
 
 std::string ShownState(const NodeStatus& node) {
   const bool silent = !node.answers || !node.silent_because.empty();
-  return node.state == "live" && silent ? "silent" : node.state;
+  const std::string state = node.state == "live" && silent ? "silent" : node.state;
+  // A helper that is draining shuts down: that is another matter.
+  return node.drain.empty() ? state : state + ", " + node.drain;
 }
 
 const std::vector<std::string>& NodeSortKeys() {

@@ -12,6 +12,7 @@
 #include "requestor/doctor/doctor_command.h"
 #include "requestor/upkeep/config_command.h"
 #include "requestor/upkeep/corrupt_command.h"
+#include "requestor/upkeep/drain_command.h"
 #include "requestor/upkeep/list_commands.h"
 #include "requestor/upkeep/watch_command.h"
 
@@ -163,6 +164,10 @@ class Adder {
                      "Also if it lives (its helper registers again), or\n"
                      "if the catalog has blocks on it");
     AddDryRun(forget, &forgotten->dry_run);
+    const auto [readmit, readmitted] = Add<ReadmitArguments>(
+        nodes, "readmit", "Let a node that was drained take blocks again", RunReadmit);
+    readmit->add_option("NODE", readmitted->node, "Id of the node")->type_name("ID")->required();
+    AddDryRun(readmit, &readmitted->dry_run);
     const auto [repairs, arguments] =
         Add<RepairsArguments>(app_, "repairs",
                               "List repairs: those that run, then the latest\n"
@@ -170,6 +175,47 @@ class Adder {
                               RunRepairs);
     AddSort(repairs, RepairSortKeys(), "", &arguments->order);
     repairs->add_flag("--running", arguments->running, "Only those that run");
+  }
+
+  void AddDrain() {
+    const auto [drain, arguments] =
+        Add<DrainArguments>(app_, "drain",
+                            "Move all blocks off a node that lives, and verify\n"
+                            "that they are there: copied, and rebuilt by others\n"
+                            "at once. It then takes no blocks, until `ecpipe\n"
+                            "nodes readmit`. The coordinator goes on if this\n"
+                            "command is stopped; `ecpipe recovery` controls it",
+                            RunDrain);
+    RecoveryRequest* const request = &arguments->request;
+    drain->add_option("NODE", request->node, "Id of the node")->type_name("ID")->required();
+    drain->add_option("--to", request->hosts, "Nodes that may store the blocks; default: all")
+        ->option_text("NODE,...")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    drain
+        ->add_option("--scheme", request->scheme,
+                     "How blocks are rebuilt, as for `ecpipe repair`;\n"
+                     "direct: only what cannot be copied is rebuilt;\n"
+                     "default: the coordinator's")
+        ->type_name("SCHEME");
+    drain
+        ->add_option("--policy", arguments->policy,
+                     "How nodes are chosen, as for `ecpipe recover-node`;\n"
+                     "default: balanced")
+        ->type_name("POLICY")
+        ->check(CLI::IsMember({"in-order", "least-recent", "balanced"}));
+    drain
+        ->add_option("--transport", arguments->transport,
+                     "tcp or redis; default: the coordinator's")
+        ->type_name("TRANSPORT");
+    drain
+        ->add_option("--streams", request->streams_per_node,
+                     "Most repairs in which one node takes part at once;\n"
+                     "default: the coordinator's streams_per_node")
+        ->type_name("COUNT")
+        ->check(CLI::Range(1, 1000));
+    drain->add_flag("--detach", arguments->detach, "Start the drain and do not wait for its end");
+    AddDryRun(drain, &arguments->dry_run);
   }
 
   void AddDoctor() {
@@ -244,6 +290,7 @@ void AddUpkeepCommands(CLI::App* app, const CommonArguments* common,
   adder.AddConfig();
   adder.AddCorrupt();
   adder.AddDoctor();
+  adder.AddDrain();
   adder.AddLists();
   adder.AddWatch();
 }

@@ -83,6 +83,8 @@ void RecoveryToProto(const RecoveryView& view, v1::ListRecoveriesResponse::Recov
     added->set_reason(wait.reason);
   }
   proto->set_there_blocks(view.there_blocks);
+  proto->set_kind(RecoveryKindName(record.request.kind));
+  proto->set_keeps_out(record.keeps_out);
   proto->set_started_unix_ms(record.started_unix_ms);
   proto->set_ended_unix_ms(record.ended_unix_ms);
 }
@@ -113,6 +115,8 @@ absl::StatusOr<RecoveryView> RecoveryFromProto(const v1::ListRecoveriesResponse:
     view.waits.push_back({WaitKindNamed(wait.kind()), wait.blocks(), wait.reason()});
   }
   view.there_blocks = proto.there_blocks();
+  record.request.kind = RecoveryKindNamed(proto.kind());
+  record.keeps_out = proto.keeps_out();
   record.started_unix_ms = proto.started_unix_ms();
   record.ended_unix_ms = proto.ended_unix_ms();
   return view;

@@ -46,9 +46,9 @@ TEST(Access, HelpersReportAndNothingElse) {
   for (const char* call : {"Register", "Heartbeat", "ReportPart", "ReportBlocks"}) {
     EXPECT_EQ(Coordinator(call), "h") << call;
   }
-  for (const char* call :
-       {"BeginRecovery", "ChangeRecovery", "GetNodeLoss", "PutStripes", "ProbeLinks", "GetLimits",
-        "SetLimits", "ListNodeBlocks", "CheckBlocks", "RemoveStripes", "ForgetNode", "DryRun"}) {
+  for (const char* call : {"BeginRecovery", "ChangeRecovery", "GetNodeLoss", "PutStripes",
+                           "ProbeLinks", "GetLimits", "SetLimits", "ListNodeBlocks", "CheckBlocks",
+                           "RemoveStripes", "ForgetNode", "DrainNode", "ReadmitNode", "DryRun"}) {
     EXPECT_EQ(Coordinator(call), "o") << call;
   }
 }

@@ -116,6 +116,29 @@ TEST_F(RecoveryPolicyTest, SuspectsTakeABlockOnlyIfNobodyElseCan) {
   EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->host, "e");
 }
 
+TEST_F(RecoveryPolicyTest, ACopyNeedsAHostAndNobodyElse) {
+  const LostBlock* const window[] = {&blocks_[0]};
+  const auto copy = [&](RecoveryPolicy policy) {
+    return PlaceCopy(policy, {window, usable_, targets_, suspects_, streams_}, loads_);
+  };
+  for (int i = 0; i < 2; ++i) {
+    for (const char* node : {"a", "b", "c", "d"}) loads_.Begin({{node, 1, 0}});
+  }
+  EXPECT_FALSE(PlaceAll(RecoveryPolicy::kBalanced)) << "those that could help are busy";
+  loads_.Begin({{"e", 0, 300}});
+  const auto placement = copy(RecoveryPolicy::kBalanced);
+  ASSERT_TRUE(placement);
+  EXPECT_TRUE(placement->copy);
+  EXPECT_EQ(placement->host, "f");
+  EXPECT_THAT(placement->helpers, ElementsAre());
+  EXPECT_EQ(copy(RecoveryPolicy::kInOrder)->host, "e") << "d has a block of the stripe";
+  loads_.Begin({{"e", 0, 1}});
+  for (int i = 0; i < 2; ++i) loads_.Begin({{"f", 0, 1}});
+  EXPECT_FALSE(copy(RecoveryPolicy::kBalanced)) << "both hosts are busy";
+  targets_ = {"d"};
+  EXPECT_THAT(copy(RecoveryPolicy::kBalanced)->impossible, HasSubstr("already has a block"));
+}
+
 TEST_F(RecoveryPolicyTest, BalancedAvoidsFullLinks) {
   loads_.Begin({{"a", 500, 0}, {"b", 0, 500}, {"e", 0, 300}});
   const auto placement = PlaceAll(RecoveryPolicy::kBalanced);

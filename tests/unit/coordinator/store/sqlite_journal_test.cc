@@ -263,6 +263,26 @@ TEST_F(SqliteJournalTest, DamagedRecordIsReportedAndHoldsUpNobody) {
   }
 }
 
+TEST_F(SqliteJournalTest, ARecoveryThatKeepsANodeOutIsNeverTooOld) {
+  RecoveryRecord drain;
+  drain.recovery_id = 1;
+  drain.request.node = "n0";
+  drain.request.transport = TransportKind::kTcp;
+  drain.request.kind = RecoveryKind::kMove;
+  drain.keeps_out = true;
+  ASSERT_TRUE(journal_->RecordRecovery(drain).ok());
+  RecoveryRecord other = drain;
+  other.request.kind = RecoveryKind::kRebuild;
+  other.keeps_out = false;
+  std::vector<RecoveryRecord> newest = {drain};
+  for (const RecoveryId id : {2, 3, 4}) {
+    other.recovery_id = id;
+    ASSERT_TRUE(journal_->RecordRecovery(other).ok());
+    if (id > 2) newest.insert(newest.begin(), other);
+  }
+  EXPECT_EQ(journal_->Recoveries(2).value(), newest);
+}
+
 TEST_F(SqliteJournalTest, DamagedRecoveryIsLeftOut) {
   RecoveryRecord other;
   other.recovery_id = 2;

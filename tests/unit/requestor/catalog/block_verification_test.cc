@@ -39,6 +39,10 @@ class FewAtATime : public CatalogApi {
   absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override { return None(); }
   absl::Status RemoveStripes(const std::vector<std::string>&) override { return None(); }
   absl::Status ForgetNode(const std::string&, bool) override { return None(); }
+  absl::StatusOr<uint64_t> DrainNode(const RecoveryRequest&) override { return None(); }
+  absl::Status ReadmitNode(const std::string&) override { return None(); }
+  Effects WouldDrain(const RecoveryRequest&) override { return None(); }
+  Effects WouldReadmit(const std::string&) override { return None(); }
   Effects WouldRecover(const RecoveryRequest&, IfLive) override { return None(); }
   Effects WouldChange(uint64_t, RecoveryChange) override { return None(); }
   Effects WouldSetLimits(const LimitsChange&) override { return None(); }

@@ -272,16 +272,17 @@ TEST_F(EndpointTest, ConnectionsAreLimited) {
 TEST_F(EndpointTest, ManyWhoComeDoNotKeepItFromItsOtherWork) {
   constexpr size_t kMost = 300;
   Start([](Endpoint::Options* options) { options->max_connections = 1; });
-  const std::string path = endpoint_->address().substr(5);
+  const std::string address = endpoint_->address();
+  const std::string path = address.substr(5);
   // Another one comes before each is taken, and the address is to be given up with the first.
   std::vector<std::unique_ptr<EndpointClient>> clients;
-  const HookedAccept hooked([&](int) {
+  const HookedAccept hooked([&, endpoint = endpoint_.get()](int) {
     if (clients.size() == kMost) return 0;
-    if (clients.empty()) endpoint_->StopListening();
-    clients.push_back(std::make_unique<EndpointClient>(endpoint_->address()));
+    if (clients.empty()) endpoint->StopListening();
+    clients.push_back(std::make_unique<EndpointClient>(address));
     return 0;
   });
-  const EndpointClient first(endpoint_->address());
+  const EndpointClient first(address);
   const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(60);
   while (std::filesystem::exists(path) && Clock::System().Now() < give_up) {
     std::this_thread::yield();
