@@ -24,12 +24,22 @@ std::optional<RecoveryPolicy> RecoveryPolicyNamed(const std::string& name) {
 }
 
 const char* RecoveryKindName(RecoveryKind kind) {
-  return kind == RecoveryKind::kMove ? "move" : "rebuild";
+  switch (kind) {
+    case RecoveryKind::kRebuild:
+      return "rebuild";
+    case RecoveryKind::kMove:
+      return "move";
+    case RecoveryKind::kMaintenance:
+      return "maintenance";
+  }
+  return "unknown";
 }
 
 RecoveryKind RecoveryKindNamed(const std::string& name) {
-  return name == RecoveryKindName(RecoveryKind::kMove) ? RecoveryKind::kMove
-                                                       : RecoveryKind::kRebuild;
+  for (const RecoveryKind kind : {RecoveryKind::kMove, RecoveryKind::kMaintenance}) {
+    if (name == RecoveryKindName(kind)) return kind;
+  }
+  return RecoveryKind::kRebuild;
 }
 
 const char* RecoveryStateName(RecoveryState state) {

@@ -25,8 +25,11 @@ std::optional<RecoveryPolicy> RecoveryPolicyNamed(const std::string& name);
 enum class RecoveryKind {
   kRebuild,  // the node's blocks are lost
   kMove,     // the node lives, and is to have no blocks: a drain, docs/design/023-drain.md
+  // The node may be away for a while. Then what it does not have is rebuilt; see
+  // docs/design/024-maintenance.md.
+  kMaintenance,
 };
-// "rebuild", "move".
+// "rebuild", "move", "maintenance".
 const char* RecoveryKindName(RecoveryKind kind);
 // kRebuild for a name that this build does not know.
 RecoveryKind RecoveryKindNamed(const std::string& name);
@@ -77,12 +80,18 @@ struct RecoveryRecord {
   // The recovery rebuilds nothing before this time, because the node may come back. If the node
   // does, only what it has not is rebuilt. 0: the blocks are rebuilt whether or not it is live.
   int64_t rebuild_after_unix_ms = 0;
-  // Of a move: its node takes no blocks. Stays so when the move has ended, until somebody readmits
-  // the node; a move that is cancelled loses it.
+  // Its node takes no blocks. A move keeps this when it has ended, until somebody readmits the
+  // node; one that is cancelled loses it. A maintenance loses it at rebuild_after_unix_ms.
   bool keeps_out = false;
 
   friend bool operator==(const RecoveryRecord&, const RecoveryRecord&) = default;
 };
+
+// Whether it is a maintenance whose time is not over: nothing counts as lost.
+inline bool InMaintenance(const RecoveryRecord& record) {
+  return record.request.kind == RecoveryKind::kMaintenance && record.keeps_out &&
+         !Ended(record.state);
+}
 
 // What to do with a node that is live when its recovery is asked for.
 enum class IfLive {

@@ -53,6 +53,7 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "ChangeRecovery", operators},
         {coordinator_service + "ListRecoveries", operators},
         {coordinator_service + "DrainNode", operators},
+        {coordinator_service + "MaintainNode", operators},
         {coordinator_service + "ReadmitNode", operators},
         {coordinator_service + "GetNodeLoss", operators},
         {coordinator_service + "ProbeLinks", operators},

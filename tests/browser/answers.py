@@ -19,17 +19,19 @@ MB = 1_000_000
 
 def node(name: str, **changes: Any) -> Json:
     return {"node": name, "state": "live", "heartbeat_seconds_ago": 0.4, "silent_because": "",
-            "blocks": 1200, "block_bytes": 1200 * 64 * MB, "counting": False, "failed_roots": [],
-            "parts": 0, "max_parts": 64, "limit_bytes_per_second": 0, "send_bytes_per_second": 0,
-            "receive_bytes_per_second": 0, **changes}
+            "kept_out": "", "blocks": 1200, "block_bytes": 1200 * 64 * MB, "counting": False,
+            "failed_roots": [], "parts": 0, "max_parts": 64, "limit_bytes_per_second": 0,
+            "send_bytes_per_second": 0, "receive_bytes_per_second": 0, **changes}
 
 
 def cluster(racks: dict[str, list[Json]]) -> Json:
     """The nodes of an answer."""
     everyone = [one for nodes in racks.values() for one in nodes]
-    states = {state: sum(one["state"] == state for one in everyone)
-              for state in ("live", "draining", "dead")}
-    return {"all": len(everyone), **states, "more": 0, "refused": [], "racks": [
+    there = [one["state"] for one in everyone
+             if (one["state"], one["kept_out"]) != ("dead", "in maintenance")]
+    states = {state: there.count(state) for state in ("live", "draining", "dead")}
+    away = len(everyone) - len(there)
+    return {"all": len(everyone), **states, "away": away, "more": 0, "refused": [], "racks": [
         {"rack": rack, "all": len(nodes), "live": sum(one["state"] == "live" for one in nodes),
          "nodes": nodes} for rack, nodes in racks.items()]}
 
@@ -75,7 +77,8 @@ def repair(number: int, links: list[Json], held: Json | None = None, **changes: 
 
 
 def recovery(number: int, name: str, **changes: Any) -> Json:
-    return {"recovery": number, "node": name, "state": "running", "started_unix_ms": NOW - 400_000,
+    return {"recovery": number, "node": name, "kind": "rebuild", "in_maintenance": False,
+            "state": "running", "started_unix_ms": NOW - 400_000,
             "ended_unix_ms": None, "listing": False, "blocks": 1200, "done_blocks": 431,
             "there_blocks": 0, "failed_blocks": 0, "running_blocks": 24, "waiting_blocks": 745,
             "bytes": 1200 * 64 * MB, "done_bytes": 431 * 64 * MB, "bytes_per_second": 71 * MB,
@@ -111,6 +114,7 @@ def large() -> Json:
     racks["hall-1/rack-12"][0].update(state="dead", heartbeat_seconds_ago=8412)  # node-12
     racks["hall-1/rack-13"][7].update(failed_roots=["/srv/disk4: Input/output error"])
     racks["hall-1/rack-05"][2].update(silent_because="its control port does not answer")
+    racks["hall-1/rack-07"][0].update(state="dead", kept_out="in maintenance")   # node-7
     racks["hall-1/rack-08"][3].update(state="draining", limit_bytes_per_second=40 * MB,
                                       send_bytes_per_second=38 * MB)
     names = [f"node-{i}" for i in (4, 18, 101, 230, 311, 402)]
@@ -130,6 +134,9 @@ def large() -> Json:
         "that answers no call, 1 failed root",
         nodes=cluster(racks), repairs=listed(repairs),
         recoveries=listed([recovery(4, "node-33"), recovery(
+            5, "node-7", kind="maintenance", in_maintenance=True, blocks=0, done_blocks=0,
+            running_blocks=0, waiting_blocks=0, bytes=0, done_bytes=0, bytes_per_second=0,
+            eta_seconds=None, begins_in_seconds=5400, waits=[]), recovery(
             3, "node-12", state="partial", ended_unix_ms=NOW - 90_000, done_blocks=1198,
             failed_blocks=2, waiting_blocks=0, running_blocks=0, waits=[], eta_seconds=None,
             bytes_per_second=None)]),

@@ -208,6 +208,10 @@ class MadeUp(PageCase):
             "document.querySelectorAll('#nodes details[open]').length"), 0)
         self.assertIn("hall-1/rack-13: 25 nodes, ✖ 1 dead, ▲ 1 in trouble",
                       self.page.text("#nodes summary"))
+        # What a maintenance has announced is told, and troubles nobody.
+        self.says("#nodes", "1 in maintenance, 2 dead")
+        self.says("#recoveries", "Maintenance of node-7: ends in 1 h 30 min")
+        self.assertNotRegex(self.page.text("#overview"), r"node-7\b")
         # The link that holds the first pipeline back is marked, and said.
         self.assertEqual(self.page.evaluate(
             "[...document.querySelectorAll('#repairs .link.held title')].map(t => t.textContent)"),

@@ -147,6 +147,20 @@ class OfNodes(ClusterCase, Alerts):
         helper.restart()
         self.ends("EcpipeHelperDown", "EcpipeNodeDead")
 
+    def test_node_in_maintenance(self) -> None:
+        away, other = self.cluster.helpers["node-7"], self.cluster.helpers["node-6"]
+        away.kill()
+        self.fires("EcpipeHelperDown", "EcpipeNodeDead")
+        self.cluster.cli("nodes", "maintain", "node-7", "--for", "1h")
+        self.ends("EcpipeHelperDown", "EcpipeNodeDead")
+        other.kill()
+        self.fires("EcpipeHelperDown", "EcpipeNodeDead")
+        other.restart()
+        self.ends("EcpipeHelperDown", "EcpipeNodeDead")
+        away.restart()
+        self.cluster.wait_live(["node-7"])
+        self.cluster.cli("nodes", "readmit", "node-7")
+
     def test_coordinator(self) -> None:
         self.cluster.coordinator.kill()
         self.fires("EcpipeCoordinatorDown", "EcpipeHelperNotRegistered")

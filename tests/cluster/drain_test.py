@@ -33,8 +33,8 @@ class DrainCase(ClusterCase):
     def show(self, recovery_id: int) -> dict[str, Any]:
         return self.cluster.cli_json("recovery", "show", str(recovery_id))
 
-    def drain_of(self, node: str) -> str:
-        return next(each["drain"] for each in self.cluster.cli_json("nodes")
+    def kept_out_of(self, node: str) -> str:
+        return next(each["kept_out"] for each in self.cluster.cli_json("nodes")
                     if each["node_id"] == node)
 
     def begin_slow(self, *arguments: str) -> int:
@@ -119,7 +119,7 @@ class UnderReads(DrainCase):
         schemes = self.schemes_of(report["recovery_id"])
         self.assertIn("direct", schemes)
         self.assertGreater(len(schemes), 1, "none was rebuilt")
-        self.assertEqual(self.drain_of("node-1"), "drained")
+        self.assertEqual(self.kept_out_of("node-1"), "drained")
         self.assertIn("live, drained", self.cluster.cli("nodes").stdout)
         self.assert_whole("node-1")
         self.assert_takes_none_until_readmitted("node-1")
@@ -134,15 +134,15 @@ class UnderReads(DrainCase):
         self.cluster.coordinator.kill()
         self.cluster.coordinator.restart()
         self.cluster.wait_live(self.cluster.node_ids)
-        self.assertEqual(self.drain_of(node), "drained")
+        self.assertEqual(self.kept_out_of(node), "drained")
         # A second drain finds nothing to do.
         self.assertEqual(self.cluster.cli_json("drain", node)["blocks"], 0)
         self.assertIn("takes blocks again",
                       self.cluster.cli("nodes", "readmit", node, "--dry-run").stdout
                       .replace("would take", "takes"))
-        self.assertEqual(self.drain_of(node), "drained")
+        self.assertEqual(self.kept_out_of(node), "drained")
         self.cluster.cli("nodes", "readmit", node)
-        self.assertEqual(self.drain_of(node), "")
+        self.assertEqual(self.kept_out_of(node), "")
         self.fails(NOT_FOUND, "nodes", "readmit", node)
         self.cluster.cli("repair", block_id, "--to", node)
         self.assertEqual(self.blocks_on(node), [block_id])
@@ -168,7 +168,7 @@ class Steered(DrainCase):
         self.cluster.wait_live(["node-10"])
         number = self.begin_slow("node-3", "--streams", "1")
         self.wait_for_blocks(number, 1)
-        self.assertEqual(self.drain_of("node-3"), "draining")
+        self.assertEqual(self.kept_out_of("node-3"), "draining")
         self.assertIn("is running", self.fails(FAILED, "drain", "node-3"))
         self.assertIn(f"recovery cancel {number}",
                       self.fails(NO_SURVIVORS, "nodes", "readmit", "node-3"))
@@ -177,7 +177,7 @@ class Steered(DrainCase):
         moved = self.show(number)["done_blocks"]
         self.assertLess(moved, 18)
         self.cluster.cli("recovery", "cancel", str(number))
-        self.assertEqual(self.drain_of("node-3"), "")
+        self.assertEqual(self.kept_out_of("node-3"), "")
         self.assertEqual(len(self.blocks_on("node-3")), 18 - moved)
         self.hurry()
         report = self.cluster.cli_json("drain", "node-3", "--to", "node-4,node-5,node-6,node-7,"
@@ -197,7 +197,7 @@ class SourceDies(DrainCase):
         self.assertEqual(report["done_blocks"], len(moving))
         self.cluster.helpers["node-2"].restart()
         self.cluster.wait_live(["node-2"])
-        self.assertEqual(self.drain_of("node-2"), "drained")
+        self.assertEqual(self.kept_out_of("node-2"), "drained")
         self.assert_whole("node-2")
 
 
@@ -221,7 +221,7 @@ class CoordinatorDies(DrainCase):
         self.cluster.coordinator.kill()
         self.cluster.coordinator.restart()
         self.cluster.wait_live(self.cluster.node_ids)
-        self.assertIn(self.drain_of("node-6"), ("draining", "drained"))
+        self.assertIn(self.kept_out_of("node-6"), ("draining", "drained"))
         report = self.end_of(number)
         self.assertEqual((report["blocks"], report["done_blocks"]), (len(moving), len(moving)))
         self.assert_whole("node-6")

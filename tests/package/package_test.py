@@ -97,6 +97,7 @@ class Contents(unittest.TestCase):
                                (("limits", "s"), {"set"}),
                                (("dr",), {"drain"}),
                                (("nodes", "r"), {"readmit"}),
+                               (("nodes", "m"), {"maintain"}),
                                (("--coordinator", "h:1", "limits", "set", "--rep"),
                                 {"--repair-mbit"}),
                                (("repair", "block", "--sch"), {"--scheme"})):

@@ -7,21 +7,23 @@
 
 namespace ecpipe {
 
-const char* NodeDrainName(NodeDrain drain) {
-  switch (drain) {
-    case NodeDrain::kNone:
+const char* KeptOutName(KeptOut why) {
+  switch (why) {
+    case KeptOut::kNone:
       return "";
-    case NodeDrain::kRunning:
+    case KeptOut::kDraining:
       return "draining";
-    case NodeDrain::kDone:
+    case KeptOut::kDrained:
       return "drained";
+    case KeptOut::kMaintenance:
+      return "in maintenance";
   }
   return "";
 }
 
-void NodeRegistry::SetDrains(std::map<std::string, NodeDrain> drains) {
+void NodeRegistry::SetKeptOut(std::map<std::string, KeptOut> kept_out) {
   MutexLock lock(&mutex_);
-  drains_ = std::move(drains);
+  kept_out_ = std::move(kept_out);
   Changed();
 }
 
@@ -217,16 +219,24 @@ NodeView NodeRegistry::ViewOf(const NodeRecord& record, TimePoint now) {
     view.silent_because = silence->reason;
     view.silent_seconds = Seconds(now - silence->since);
   }
-  const auto drain = drains_.find(record.node_id);
-  if (drain != drains_.end()) view.drain = drain->second;
+  const auto kept_out = kept_out_.find(record.node_id);
+  if (kept_out != kept_out_.end()) view.kept_out = kept_out->second;
   return view;
 }
 
 std::optional<NodeView> NodeRegistry::Find(const std::string& node) {
   MutexLock lock(&mutex_);
-  const NodeRecord* record = table_.Find(node);
-  if (record == nullptr) return std::nullopt;
-  return ViewOf(*record, clock_->Now());
+  if (const NodeRecord* record = table_.Find(node)) return ViewOf(*record, clock_->Now());
+  const auto kept_out = kept_out_.find(node);
+  if (kept_out == kept_out_.end() || kept_out->second != KeptOut::kMaintenance) return std::nullopt;
+  return ViewOf(Unheard(node), clock_->Now());
+}
+
+NodeRecord NodeRegistry::Unheard(const std::string& node) const {
+  NodeRecord record;
+  record.node_id = node;
+  record.last_heartbeat = started_;
+  return record;
 }
 
 bool NodeRegistry::HasRegistered(const std::string& node) {
@@ -265,6 +275,10 @@ std::vector<NodeView> NodeRegistry::All() {
   const TimePoint now = clock_->Now();
   std::vector<NodeView> views;
   for (const NodeRecord& record : table_.All()) views.push_back(ViewOf(record, now));
+  for (const auto& [node, why] : kept_out_) {
+    if (why != KeptOut::kMaintenance || table_.Find(node) != nullptr) continue;
+    views.push_back(ViewOf(Unheard(node), now));
+  }
   return views;
 }
 

@@ -19,10 +19,11 @@
 
 namespace ecpipe {
 
-// Whether an operator has the node's blocks moved off it. Such a node takes no blocks.
-enum class NodeDrain { kNone, kRunning, kDone };
-// "", "draining", "drained".
-const char* NodeDrainName(NodeDrain drain);
+// Why a node takes no blocks: an operator has its blocks moved off it, or it may be away for a
+// while.
+enum class KeptOut { kNone, kDraining, kDrained, kMaintenance };
+// "", "draining", "drained", "in maintenance".
+const char* KeptOutName(KeptOut why);
 
 struct NodeView {
   NodeRecord record;
@@ -31,7 +32,10 @@ struct NodeView {
   // Of a live node whose helper answers no calls (SilentNodes): why, and for how long.
   std::string silent_because;
   double silent_seconds = 0;
-  NodeDrain drain = NodeDrain::kNone;
+  KeptOut kept_out = KeptOut::kNone;
+
+  // It sends no heartbeats, as an operator has announced.
+  bool Away() const { return state == NodeState::kDead && kept_out == KeptOut::kMaintenance; }
 };
 
 // A helper that was refused, because another has its address or its node id.
@@ -53,7 +57,7 @@ class NodeRegistry {
   // one in `racks`, otherwise the one that `script` (empty: none) prints for that host, otherwise
   // the one that the helper registers. `clock` outlives the registry.
   NodeRegistry(const Clock* clock, Duration dead_after, RackTable racks, std::string script)
-      : clock_(clock), racks_(std::move(racks)), table_(dead_after) {
+      : clock_(clock), started_(clock->Now()), racks_(std::move(racks)), table_(dead_after) {
     if (!script.empty()) script_ = std::make_unique<TopologyScript>(std::move(script));
   }
 
@@ -68,7 +72,7 @@ class NodeRegistry {
   // theirs until they register again.
   void SetRacks(RackTable racks);
   // Replaces the set of nodes that take no blocks; they need not be known. The recoveries keep it.
-  void SetDrains(std::map<std::string, NodeDrain> drains);
+  void SetKeptOut(std::map<std::string, KeptOut> kept_out);
   // As in SilentNodes. A node that is unknown or dead is not noted.
   void NoAnswer(const std::string& node, const std::string& reason);
   void Answered(const std::string& node);
@@ -77,6 +81,8 @@ class NodeRegistry {
   // Those of them to ask now whether they answer again.
   std::vector<std::string> SilentToProbe();
 
+  // Find and All also know nodes in maintenance that have not registered since this process began:
+  // they are dead, and of their records only the node id is known.
   std::optional<NodeView> Find(const std::string& node);
   // Whether the node has registered since the start of the process.
   bool HasRegistered(const std::string& node);
@@ -84,8 +90,8 @@ class NodeRegistry {
   // As at most kCountAge ago: each heartbeat asks where the cluster has a rate.
   static constexpr Duration kCountAge = std::chrono::milliseconds(100);
   size_t CountLive();
-  // Grows whenever another set of nodes may be live, silent or drained, but not when a node dies of
-  // silence.
+  // Grows whenever another set of nodes may be live, silent or kept out, but not when a node dies
+  // of silence.
   uint64_t changes();
   // Those that still try.
   std::vector<RefusedNode> Refused();
@@ -106,13 +112,15 @@ class NodeRegistry {
   bool Dead(const std::string& node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NodeView ViewOf(const NodeRecord& record, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  NodeRecord Unheard(const std::string& node) const;
 
   const Clock* const clock_;
+  const TimePoint started_;
   std::unique_ptr<TopologyScript> script_;  // null: none
   Mutex mutex_;
   RackTable racks_ ABSL_GUARDED_BY(mutex_);
   NodeTable table_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, NodeDrain> drains_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, KeptOut> kept_out_ ABSL_GUARDED_BY(mutex_);
   SilentNodes silent_ ABSL_GUARDED_BY(mutex_);
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t live_ ABSL_GUARDED_BY(mutex_) = 0;

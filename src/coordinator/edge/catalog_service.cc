@@ -272,6 +272,11 @@ absl::Status CoordinatorServiceImpl::CheckMayForget(const v1::ForgetNodeRequest&
                                          " is being recovered; wait for the end of that, or end "
                                          "it with `ecpipe recovery cancel`");
   }
+  if (known && known->kept_out == KeptOut::kMaintenance) {
+    return absl::FailedPreconditionError("node " + node +
+                                         " is in maintenance; end that first with `ecpipe recovery "
+                                         "cancel` (`ecpipe recovery list` has its number)");
+  }
   if (request.force()) return absl::OkStatus();
   if (known && known->state != NodeState::kDead) {
     return absl::FailedPreconditionError("node " + node + " is " + NodeStateName(known->state) +

@@ -17,15 +17,16 @@ using Sample = Metrics::Sample;
 double Number(uint64_t count) { return static_cast<double>(count); }
 
 std::vector<Sample> NodesByState(RepairCoordinator* repairs) {
-  std::map<NodeState, double> counts;
+  constexpr const char* kAway = "away";  // dead, and announced: a maintenance
+  std::map<std::string, double> counts = {{kAway, 0}};
   for (const NodeState state : {NodeState::kLive, NodeState::kDraining, NodeState::kDead}) {
-    counts[state] = 0;
+    counts[NodeStateName(state)] = 0;
   }
-  for (const NodeView& node : repairs->nodes().All()) ++counts[node.state];
+  for (const NodeView& node : repairs->nodes().All()) {
+    ++counts[node.Away() ? kAway : NodeStateName(node.state)];
+  }
   std::vector<Sample> samples;
-  for (const auto& [state, count] : counts) {
-    samples.push_back({{{"state", NodeStateName(state)}}, count});
-  }
+  for (const auto& [state, count] : counts) samples.push_back({{{"state", state}}, count});
   return samples;
 }
 
@@ -38,7 +39,8 @@ double FailedRoots(RepairCoordinator* repairs) {
 }
 
 void AddNodeMetrics(RepairCoordinator* repairs, Metrics* metrics) {
-  metrics->AddGauges("ecpipe_nodes", "Helpers, by state.",
+  metrics->AddGauges("ecpipe_nodes",
+                     "Helpers, by state; away: no heartbeats come, as a maintenance announced.",
                      [repairs] { return NodesByState(repairs); });
   metrics->AddGauge("ecpipe_failed_roots", "Directories of blocks that live helpers cannot use.",
                     [repairs] { return FailedRoots(repairs); });

@@ -92,6 +92,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                               v1::ListRecoveriesResponse* response) override;
   grpc::Status DrainNode(grpc::ServerContext*, const v1::DrainNodeRequest* request,
                          v1::DrainNodeResponse* response) override;
+  grpc::Status MaintainNode(grpc::ServerContext*, const v1::MaintainNodeRequest* request,
+                            v1::MaintainNodeResponse* response) override;
   grpc::Status ReadmitNode(grpc::ServerContext*, const v1::ReadmitNodeRequest* request,
                            v1::ReadmitNodeResponse* response) override;
   grpc::Status GetNodeLoss(grpc::ServerContext*, const v1::GetNodeLossRequest* request,
@@ -163,6 +165,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   using Effects = absl::StatusOr<std::vector<std::string>>;
   Effects WouldRecover(const v1::BeginRecoveryRequest& request);
   Effects WouldDrain(const v1::DrainNodeRequest& request);
+  Effects WouldMaintain(const v1::MaintainNodeRequest& request);
   Effects WouldReadmit(const v1::ReadmitNodeRequest& request);
   Effects WouldChange(const v1::ChangeRecoveryRequest& request);
   Effects WouldSetLimits(const v1::SetLimitsRequest& request);

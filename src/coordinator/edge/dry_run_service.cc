@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/bytes/utf8_text.h"
@@ -63,9 +64,27 @@ CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldDrain(
 
 CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldReadmit(
     const v1::ReadmitNodeRequest& request) {
-  ECPIPE_RETURN_IF_ERROR(recoveries_->DrainsOf(request.node_id()).status());
-  return std::vector<std::string>{"node " + request.node_id() +
-                                  ", which has been drained, would take blocks again"};
+  const std::string& node = request.node_id();
+  ECPIPE_ASSIGN_OR_RETURN(const std::vector<RecoveryRecord> by, recoveries_->KeptOutBy(node));
+  std::vector<std::string> effects = {"node " + node + " would take blocks again"};
+  if (absl::c_any_of(by, InMaintenance)) {
+    effects.push_back("its maintenance would end: what it does not have would be rebuilt");
+  }
+  return effects;
+}
+
+CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldMaintain(
+    const v1::MaintainNodeRequest& request) {
+  const std::string& node = request.node_id();
+  ECPIPE_ASSIGN_OR_RETURN(const RecoveryRecord record,
+                          recoveries_->PrepareMaintenance(node, request.seconds()));
+  ECPIPE_ASSIGN_OR_RETURN(const std::string blocks, BlocksOn(node));
+  const std::string seconds = absl::StrFormat("%.0f s", request.seconds());
+  return std::vector<std::string>{
+      record.recovery_id == 0
+          ? "node " + node + " might be away for " + seconds + ", and would take no blocks"
+          : "the maintenance of node " + node + " would end in " + seconds,
+      "then what it does not have of " + blocks + " would be rebuilt"};
 }
 
 CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldChange(
@@ -181,6 +200,8 @@ grpc::Status CoordinatorServiceImpl::DryRun(grpc::ServerContext*, const v1::DryR
         return WouldForget(request->forget_node());
       case v1::DryRunRequest::kDrainNode:
         return WouldDrain(request->drain_node());
+      case v1::DryRunRequest::kMaintainNode:
+        return WouldMaintain(request->maintain_node());
       case v1::DryRunRequest::kReadmitNode:
         return WouldReadmit(request->readmit_node());
       default:

@@ -46,6 +46,16 @@ grpc::Status CoordinatorServiceImpl::DrainNode(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
+grpc::Status CoordinatorServiceImpl::MaintainNode(grpc::ServerContext*,
+                                                  const v1::MaintainNodeRequest* request,
+                                                  v1::MaintainNodeResponse* response) {
+  const absl::StatusOr<RecoveryId> id =
+      recoveries_->Maintain(request->node_id(), request->seconds());
+  if (!id.ok()) return ToGrpc(id.status());
+  response->set_recovery_id(*id);
+  return grpc::Status::OK;
+}
+
 grpc::Status CoordinatorServiceImpl::ReadmitNode(grpc::ServerContext*,
                                                  const v1::ReadmitNodeRequest* request,
                                                  v1::ReadmitNodeResponse*) {

@@ -57,7 +57,7 @@ void NodeToProto(const NodeView& view, v1::GetStatusResponse::Node* node) {
   node->set_active_sessions(view.record.active_sessions);
   node->set_silent_because(CleanText(view.silent_because));
   node->set_silent_seconds(view.silent_seconds);
-  node->set_drain(NodeDrainName(view.drain));
+  node->set_kept_out(KeptOutName(view.kept_out));
   for (const std::string& root : view.record.failed_roots) {
     node->mutable_inventory()->add_failed_roots(root);
   }

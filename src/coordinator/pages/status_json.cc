@@ -94,6 +94,7 @@ class Writer {
 
   // Those that need somebody come first, then those that work.
   static int Rank(const NodeView& node) {
+    if (node.Away()) return 2;
     if (node.state == NodeState::kDead) return 0;
     if (!node.silent_because.empty() || !node.record.failed_roots.empty()) return 1;
     if (node.state == NodeState::kDraining) return 2;
@@ -107,7 +108,7 @@ class Writer {
     json["state"] = NodeStateName(view.state);
     json["heartbeat_seconds_ago"] = view.seconds_since_heartbeat;
     json["silent_because"] = Words(view.silent_because);
-    json["drain"] = NodeDrainName(view.drain);
+    json["kept_out"] = KeptOutName(view.kept_out);
     json["blocks"] = record.block_count;
     json["block_bytes"] = record.block_bytes;
     json["counting"] = record.counting;
@@ -135,8 +136,9 @@ class Writer {
     std::map<std::string, Rack> racks;
     size_t shown = 0;
     std::map<NodeState, size_t> states;
+    size_t away = 0;
     for (const NodeView* node : nodes) {
-      ++states[node->state];
+      ++(node->Away() ? away : states[node->state]);
       // A rack without a node that is shown is left out, too.
       const bool show = shown < most_.nodes;
       if (!show && !racks.contains(node->record.rack)) continue;
@@ -152,6 +154,7 @@ class Writer {
     for (const NodeState state : {NodeState::kLive, NodeState::kDraining, NodeState::kDead}) {
       json[NodeStateName(state)] = states[state];
     }
+    json["away"] = away;
     json["more"] = nodes.size() - shown;
     json["racks"] = Json::array();
     for (auto& [name, rack] : racks) {
@@ -187,6 +190,8 @@ class Writer {
     Json json;
     json["recovery"] = record.recovery_id;
     json["node"] = Text(record.request.node);
+    json["kind"] = RecoveryKindName(record.request.kind);
+    json["in_maintenance"] = InMaintenance(record);
     json["state"] = RecoveryStateName(record.state);
     json["started_unix_ms"] = record.started_unix_ms;
     json["ended_unix_ms"] = ended ? Json(record.ended_unix_ms) : Json(nullptr);

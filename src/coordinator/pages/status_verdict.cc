@@ -31,7 +31,7 @@ struct Work {
 Work WorkOf(const StatusSnapshot& snapshot) {
   Work work;
   for (const RecoveryView& view : snapshot.recoveries) {
-    if (Ended(view.record.state)) continue;
+    if (Ended(view.record.state) || InMaintenance(view.record)) continue;
     ++work.recoveries;
     work.waiting += view.waiting_blocks;
     work.running += view.running_blocks;
@@ -52,12 +52,14 @@ bool Recovered(const StatusSnapshot& snapshot, const std::string& node) {
   return newest != snapshot.recoveries.end() && newest->record.state == RecoveryState::kDone;
 }
 
-// Nodes whose blocks a recovery has moved are dead and missed by nobody.
+// Nodes whose blocks a recovery has moved are dead and missed by nobody. What a node in maintenance
+// lacks has been announced.
 std::string TroubleOf(const StatusSnapshot& snapshot) {
   uint64_t dead = 0;
   uint64_t silent = 0;
   uint64_t roots = 0;
   for (const NodeView& node : snapshot.nodes) {
+    if (node.kept_out == KeptOut::kMaintenance) continue;
     const bool is_dead = node.state == NodeState::kDead;
     dead += is_dead && !Recovered(snapshot, node.record.node_id) ? 1 : 0;
     silent += !node.silent_because.empty() ? 1 : 0;
@@ -125,7 +127,12 @@ ClusterVerdict Judge(const StatusSnapshot& snapshot) {
     return {ClusterState::kRepairing, text + and_trouble};
   }
   if (!trouble.empty()) return {ClusterState::kDegraded, trouble + "; no repair runs"};
-  return {ClusterState::kHealthy, Count(snapshot.nodes.size(), "node") + ", nothing to repair"};
+  std::string text = Count(snapshot.nodes.size(), "node") + ", nothing to repair";
+  const auto maintained = static_cast<uint64_t>(
+      std::count_if(snapshot.nodes.begin(), snapshot.nodes.end(),
+                    [](const NodeView& node) { return node.kept_out == KeptOut::kMaintenance; }));
+  if (maintained > 0) text += "; " + Count(maintained, "node") + " in maintenance";
+  return {ClusterState::kHealthy, text};
 }
 
 }  // namespace ecpipe

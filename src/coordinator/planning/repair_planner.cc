@@ -281,8 +281,8 @@ std::string RepairPlanner::UnfitHost(const std::string& host, int block_index,
     }
   }
   const std::optional<NodeView> view = nodes_->Find(host);
-  if (view && view->drain != NodeDrain::kNone) {
-    return std::string("it is ") + NodeDrainName(view->drain) +
+  if (view && view->kept_out != KeptOut::kNone) {
+    return std::string("it is ") + KeptOutName(view->kept_out) +
            ", so it takes no blocks (ecpipe nodes readmit)";
   }
   return Unfit(host, view, transport, refused);

@@ -60,10 +60,10 @@ absl::StatusOr<RecoveryRecord> RecoveryManager::Prepare(const RecoveryRequest& r
   for (const std::string& host : request.hosts) {
     const std::optional<NodeView> view = repairs_->nodes().Find(host);
     if (!view) return absl::InvalidArgumentError("node " + host + " has never registered");
-    if (view->drain != NodeDrain::kNone) {
-      return absl::InvalidArgumentError("node " + host +
-                                        " is drained, so it takes no blocks; to let it take some: "
-                                        "ecpipe nodes readmit " +
+    if (view->kept_out != KeptOut::kNone) {
+      return absl::InvalidArgumentError("node " + host + " is " + KeptOutName(view->kept_out) +
+                                        ", so it takes no blocks; to let it take some: ecpipe "
+                                        "nodes readmit " +
                                         host);
     }
   }
@@ -86,10 +86,16 @@ absl::StatusOr<RecoveryRecord> RecoveryManager::Prepare(const RecoveryRequest& r
 
 absl::Status RecoveryManager::CheckNoOther(const std::string& node) {
   for (const auto& [id, recovery] : recoveries_) {
-    if (recovery->record.request.node == node && !Ended(recovery->record.state)) {
-      return absl::AlreadyExistsError("recovery " + std::to_string(id) + " of node " + node +
-                                      " is " + RecoveryStateName(recovery->record.state));
+    if (recovery->record.request.node != node || Ended(recovery->record.state)) continue;
+    if (InMaintenance(recovery->record)) {
+      return absl::AlreadyExistsError("node " + node +
+                                      " is in maintenance; to end that and rebuild what the node "
+                                      "does not have: ecpipe nodes readmit " +
+                                      node + "; to end it only: ecpipe recovery cancel " +
+                                      std::to_string(id));
     }
+    return absl::AlreadyExistsError("recovery " + std::to_string(id) + " of node " + node + " is " +
+                                    RecoveryStateName(recovery->record.state));
   }
   return absl::OkStatus();
 }

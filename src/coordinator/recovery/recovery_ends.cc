@@ -81,7 +81,7 @@ void RecoveryManager::RecordEnd(Recovery* recovery, const std::string& block_id,
 void RecoveryManager::EndIfFinished(Recovery* recovery) {
   RecoveryRecord& record = recovery->record;
   // What a life of the node had is not what the next one has.
-  if (!Ended(record.state) && record.rebuild_after_unix_ms != 0) FollowNode(recovery);
+  FollowNode(recovery);
   if (Ended(record.state) || recovery->list_after || !recovery->queue.Finished()) return;
   if (ListsAgain(recovery)) return;
   const RecoveryQueue::Counts counts = recovery->queue.counts();
@@ -106,7 +106,7 @@ void RecoveryManager::End(Recovery* recovery, RecoveryState state) {
        {"done", std::to_string(record.done_blocks)},
        {"failed", std::to_string(record.failed_blocks)}});
   StoreIfPossible(record);
-  TellDrains();
+  TellKeptOut();
   ForgetQueue(recovery);
 }
 

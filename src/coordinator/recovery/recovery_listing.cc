@@ -17,14 +17,13 @@ constexpr Duration kQuestionPause = std::chrono::seconds(1);  // doubles with ea
 
 void RecoveryManager::FollowNodes() {
   MutexLock lock(&mutex_);
-  for (const auto& [id, recovery] : recoveries_) {
-    const RecoveryRecord& record = recovery->record;
-    if (!Ended(record.state) && record.rebuild_after_unix_ms != 0) FollowNode(recovery.get());
-  }
+  EndMaintenances();
+  for (const auto& [id, recovery] : recoveries_) FollowNode(recovery.get());
 }
 
 void RecoveryManager::FollowNode(Recovery* recovery) {
   RecoveryRecord& record = recovery->record;
+  if (Ended(record.state) || record.rebuild_after_unix_ms == 0 || InMaintenance(record)) return;
   const std::optional<NodeView> node = repairs_->nodes().Find(record.request.node);
   const bool live = node && node->state != NodeState::kDead;
   if (live ? recovery->compared_with == node->record.incarnation : !recovery->compared_with) return;

@@ -68,7 +68,7 @@ absl::Status RecoveryManager::Open(const std::vector<RepairRecord>& interrupted)
            {"node", record.request.node},
            {"under_way", std::to_string(recovery.adopted.size())}});
     }
-    TellDrains();
+    TellKeptOut();
   }
   repairs_->Adopt(interrupted);
   thread_ = Thread([this] { Run(); });
@@ -84,6 +84,11 @@ RecoveryManager::Recovery& RecoveryManager::Add(const RecoveryRecord& record) {
 
 absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request, IfLive if_live) {
   ECPIPE_ASSIGN_OR_RETURN(RecoveryRecord record, Prepare(request, if_live));
+  return Begin(std::move(record));
+}
+
+absl::StatusOr<RecoveryId> RecoveryManager::Begin(RecoveryRecord record) {
+  const RecoveryRequest& request = record.request;
   {
     MutexLock lock(&mutex_);
     ECPIPE_RETURN_IF_ERROR(CheckNoOther(request.node));  // another may have come meanwhile
@@ -91,7 +96,8 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(const RecoveryRequest& request
     ECPIPE_RETURN_IF_ERROR(
         Store(record, "the recovery of node " + request.node + " has not begun"));
     Add(record);
-    if (record.keeps_out) TakeOverDrains(record.recovery_id, request.node);
+    if (request.kind == RecoveryKind::kMove) TakeOverDrains(record.recovery_id, request.node);
+    if (record.keeps_out) TellKeptOut();
     std::erase_if(recoveries_, [&](const auto& kept) {
       const RecoveryRecord& old = kept.second->record;
       return Ended(old.state) && !old.keeps_out &&
@@ -176,7 +182,7 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
     ECPIPE_RETURN_IF_ERROR(Store(changed, is + " as before"));
     kept = std::move(changed);
     if (Ended(to)) ForgetQueue(found->second.get());
-    TellDrains();
+    TellKeptOut();
   }
   Log(LogLevel::kInfo, "recovery.changed",
       {{"recovery", IdText(id)}, {"state", RecoveryStateName(to)}});
@@ -231,7 +237,7 @@ bool RecoveryManager::Turn() {
     MutexLock lock(&mutex_);
     for (const auto& [id, recovery] : recoveries_) {
       if (Ended(recovery->record.state)) continue;
-      if (recovery->list_after) listing.push_back(id);
+      if (recovery->list_after && !InMaintenance(recovery->record)) listing.push_back(id);
       if (recovery->record.state == RecoveryState::kRunning) running.push_back(id);
     }
   }
@@ -267,7 +273,7 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery,
   }
   for (const NodeView& view : all) {
     const std::string& node = view.record.node_id;
-    if (view.state != NodeState::kLive || view.drain != NodeDrain::kNone) continue;
+    if (view.state != NodeState::kLive || view.kept_out != KeptOut::kNone) continue;
     const bool named =
         std::find(request.hosts.begin(), request.hosts.end(), node) != request.hosts.end();
     if (request.hosts.empty() ? node != request.node : named) nodes.hosts.push_back(node);

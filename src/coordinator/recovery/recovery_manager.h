@@ -55,10 +55,10 @@ class RecoveryManager {
   // of Journal::ClaimInterrupted. Call it before any other call.
   absl::Status Open(const std::vector<RepairRecord>& interrupted);
 
-  // What these five have done is in the journal, and outlives the process and a power cut. Where
-  // the journal does not take it, nothing has changed, and the error is the journal's. UNKNOWN: the
-  // disk failed, and the error says whether it has changed here; the next coordinator may find it
-  // either way.
+  // What the calls that change something have done is in the journal, and outlives the process and
+  // a power cut. Where the journal does not take it, nothing has changed, and the error is the
+  // journal's. UNKNOWN: the disk failed, and the error says whether it has changed here; the next
+  // coordinator may find it either way.
 
   // FAILED_PRECONDITION: the node is live, and `if_live` says to refuse it. ALREADY_EXISTS: a
   // recovery of the node is running. INVALID_ARGUMENT: an unknown scheme, or a host that never
@@ -73,16 +73,28 @@ class RecoveryManager {
   absl::Status Pause(RecoveryId id);
   absl::Status Resume(RecoveryId id);
   absl::Status Cancel(RecoveryId id);
-  // The node of drains that have ended takes blocks again. NOT_FOUND: it has not been drained.
-  // FAILED_PRECONDITION: a drain of it is running, or paused.
+  // Nodes that take no blocks. (recovery_kept_out.cc)
+  static constexpr double kShortestMaintenanceSeconds = 1;
+  static constexpr double kLongestMaintenanceSeconds = 7 * 86400;
+  // The node may be away for so long from now. Changes the end of the maintenance that it is in, if
+  // it is in one. NOT_FOUND: it is unknown. FAILED_PRECONDITION: it belongs to a storage system.
+  // ALREADY_EXISTS: a recovery of it is running. INVALID_ARGUMENT: such a time is not allowed.
+  // ABORTED: its maintenance ended while this was asked.
+  absl::StatusOr<RecoveryId> Maintain(const std::string& node, double seconds);
+  // The record that Maintain would store, or its error. Its id is 0 where a maintenance would
+  // begin.
+  absl::StatusOr<RecoveryRecord> PrepareMaintenance(const std::string& node, double seconds);
+  // The node takes blocks again: of drains that have ended, and its maintenance, which ends now.
+  // NOT_FOUND: there is none. FAILED_PRECONDITION: a drain of it is running, or paused.
   absl::Status Readmit(const std::string& node);
-  // What Readmit would do, or its error: the drains whose end it undoes.
-  absl::StatusOr<std::vector<RecoveryId>> DrainsOf(const std::string& node);
+  // What Readmit would end, or its error.
+  absl::StatusOr<std::vector<RecoveryRecord>> KeptOutBy(const std::string& node);
 
   absl::StatusOr<RecoveryView> Get(RecoveryId id);
   // The newest first.
   std::vector<RecoveryView> All();
-  // What costs little to say of each, for metrics. The newest first.
+  // What costs little to say of each, for metrics. The newest first. A maintenance is none of them
+  // before its time is over.
   struct Overview {
     std::string node;
     RecoveryState state = RecoveryState::kRunning;
@@ -168,8 +180,14 @@ class RecoveryManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has a move list the catalog again, unless all blocks had been moved by the last listing.
   bool ListsAgain(Recovery* recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Stores the record with a new id, and begins.
+  absl::StatusOr<RecoveryId> Begin(RecoveryRecord record);
+  // The one of the node whose time is not over; null: none.
+  Recovery* MaintenanceOf(const std::string& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // From then on they are recoveries as others are.
+  void EndMaintenances() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells the registry which nodes take no blocks.
-  void TellDrains() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellKeptOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A drain that begins takes the place of those of its node that have ended.
   void TakeOverDrains(RecoveryId id, const std::string& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Looks up where the stripe's blocks are now. Nothing to begin: they are elsewhere, and the next

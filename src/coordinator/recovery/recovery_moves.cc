@@ -3,8 +3,6 @@
 // docs/design/023-drain.md has the reasons.
 #include <algorithm>
 
-#include "base/process/log.h"
-#include "base/status.h"
 #include "coordinator/recovery/recovery_manager.h"
 
 namespace ecpipe {
@@ -52,65 +50,6 @@ bool RecoveryManager::ListsAgain(Recovery* recovery) {
   recovery->all_moved = all;
   recovery->list_after = "";
   return true;
-}
-
-void RecoveryManager::TellDrains() {
-  std::map<std::string, NodeDrain> drains;
-  for (const auto& [id, recovery] : recoveries_) {
-    const RecoveryRecord& record = recovery->record;
-    if (!record.keeps_out) continue;
-    NodeDrain& drain = drains[record.request.node];
-    if (drain == NodeDrain::kRunning) continue;
-    drain = Ended(record.state) ? NodeDrain::kDone : NodeDrain::kRunning;
-  }
-  repairs_->nodes().SetDrains(std::move(drains));
-}
-
-void RecoveryManager::TakeOverDrains(RecoveryId id, const std::string& node) {
-  for (const auto& [other, recovery] : recoveries_) {
-    RecoveryRecord& record = recovery->record;
-    if (other == id || !record.keeps_out || record.request.node != node) continue;
-    record.keeps_out = false;
-    StoreIfPossible(record);
-  }
-  TellDrains();
-}
-
-absl::StatusOr<std::vector<RecoveryId>> RecoveryManager::DrainsOf(const std::string& node) {
-  std::vector<RecoveryId> drains;
-  MutexLock lock(&mutex_);
-  for (const auto& [id, recovery] : recoveries_) {
-    const RecoveryRecord& record = recovery->record;
-    if (!record.keeps_out || record.request.node != node) continue;
-    if (!Ended(record.state)) {
-      return absl::FailedPreconditionError(
-          "drain " + std::to_string(id) + " of node " + node + " is " +
-          RecoveryStateName(record.state) +
-          "; to end it and readmit the node: ecpipe recovery cancel " + std::to_string(id));
-    }
-    drains.push_back(id);
-  }
-  if (drains.empty()) return absl::NotFoundError("node " + node + " has not been drained");
-  return drains;
-}
-
-absl::Status RecoveryManager::Readmit(const std::string& node) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::vector<RecoveryId> drains, DrainsOf(node));
-  {
-    MutexLock lock(&mutex_);
-    for (const RecoveryId id : drains) {
-      const auto found = recoveries_.find(id);
-      if (found == recoveries_.end()) continue;
-      RecoveryRecord& kept = found->second->record;
-      RecoveryRecord changed = kept;
-      changed.keeps_out = false;
-      ECPIPE_RETURN_IF_ERROR(Store(changed, "node " + node + " takes no blocks, as before"));
-      kept = std::move(changed);
-    }
-    TellDrains();
-  }
-  Log(LogLevel::kInfo, "node.readmitted", {{"node", node}});
-  return Sync("node " + node + " takes blocks again");
 }
 
 }  // namespace ecpipe

@@ -27,7 +27,8 @@ constexpr RecoveryState kRecoveryStates[] = {RecoveryState::kRunning,   Recovery
                                              RecoveryState::kCancelled, RecoveryState::kReturned};
 constexpr RecoveryPolicy kPolicies[] = {RecoveryPolicy::kInOrder, RecoveryPolicy::kLeastRecent,
                                         RecoveryPolicy::kBalanced};
-constexpr RecoveryKind kKinds[] = {RecoveryKind::kRebuild, RecoveryKind::kMove};
+constexpr RecoveryKind kKinds[] = {RecoveryKind::kRebuild, RecoveryKind::kMove,
+                                   RecoveryKind::kMaintenance};
 constexpr TransportKind kTransports[] = {TransportKind::kTcp, TransportKind::kRedis};
 
 absl::StatusOr<std::vector<std::string>> LoadTargets(SqliteDb* db, int64_t id) {

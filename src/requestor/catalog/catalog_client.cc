@@ -115,6 +115,12 @@ class CatalogClient : public CatalogApi {
     return response.recovery_id();
   }
 
+  absl::StatusOr<uint64_t> MaintainNode(const std::string& node, double seconds) override {
+    v1::MaintainNodeResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::MaintainNode, MaintenanceOf(node, seconds), &response));
+    return response.recovery_id();
+  }
+
   absl::Status ReadmitNode(const std::string& node) override {
     v1::ReadmitNodeRequest request;
     request.set_node_id(node);
@@ -125,6 +131,12 @@ class CatalogClient : public CatalogApi {
   Effects WouldDrain(const RecoveryRequest& request) override {
     v1::DryRunRequest dry_run;
     *dry_run.mutable_drain_node()->mutable_request() = RecoveryRequestToProto(request);
+    return DryRun(dry_run);
+  }
+
+  Effects WouldMaintain(const std::string& node, double seconds) override {
+    v1::DryRunRequest dry_run;
+    *dry_run.mutable_maintain_node() = MaintenanceOf(node, seconds);
     return DryRun(dry_run);
   }
 
@@ -191,6 +203,13 @@ class CatalogClient : public CatalogApi {
   static v1::RemoveStripesRequest RemovalOf(const std::vector<std::string>& stripe_ids) {
     v1::RemoveStripesRequest request;
     for (const std::string& stripe_id : stripe_ids) request.add_stripe_id(stripe_id);
+    return request;
+  }
+
+  static v1::MaintainNodeRequest MaintenanceOf(const std::string& node, double seconds) {
+    v1::MaintainNodeRequest request;
+    request.set_node_id(node);
+    request.set_seconds(seconds);
     return request;
   }
 

@@ -68,12 +68,15 @@ class CatalogApi {
   virtual absl::Status ForgetNode(const std::string& node, bool force) = 0;
   // Begins a drain, and returns the id of the recovery that it is.
   virtual absl::StatusOr<uint64_t> DrainNode(const RecoveryRequest& request) = 0;
+  // Returns the id of the recovery that the maintenance is.
+  virtual absl::StatusOr<uint64_t> MaintainNode(const std::string& node, double seconds) = 0;
   virtual absl::Status ReadmitNode(const std::string& node) = 0;
 
   // Dry runs: sentences that say what the call would do, or the error of the call.
   using Effects = absl::StatusOr<std::vector<std::string>>;
   virtual Effects WouldRecover(const RecoveryRequest& request, IfLive if_live) = 0;
   virtual Effects WouldDrain(const RecoveryRequest& request) = 0;
+  virtual Effects WouldMaintain(const std::string& node, double seconds) = 0;
   virtual Effects WouldReadmit(const std::string& node) = 0;
   virtual Effects WouldChange(uint64_t recovery_id, RecoveryChange change) = 0;
   virtual Effects WouldSetLimits(const LimitsChange& change) = 0;

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "requestor/cli/commands.h"
 #include "requestor/cli/progress.h"
+#include "requestor/cli/progress_text.h"
 #include "requestor/cli/terminal.h"
 #include "requestor/client/coordinator_client.h"
 
@@ -67,10 +68,17 @@ unsigned long long Count(uint64_t number) { return number; }
 
 void PrintRecovery(const RecoveryView& recovery) {
   const RecoveryRecord& record = recovery.record;
-  const bool move = record.request.kind == RecoveryKind::kMove;
+  const RecoveryKind kind = record.request.kind;
   std::printf("recovery %llu of node %s%s: %s\n", Count(record.recovery_id),
-              record.request.node.c_str(), move ? ", a drain" : "",
+              record.request.node.c_str(),
+              kind == RecoveryKind::kMove          ? ", a drain"
+              : kind == RecoveryKind::kMaintenance ? ", a maintenance"
+                                                   : "",
               RecoveryStateName(record.state));
+  if (InMaintenance(record)) {
+    std::printf("  its time is over in %s; then what the node does not have is rebuilt\n",
+                DurationText(recovery.begins_in_seconds).c_str());
+  }
   std::printf("  %llu of %llu blocks, %s of %s%s\n", Count(record.done_blocks),
               Count(record.blocks), FormatSize(record.done_bytes).c_str(),
               FormatSize(record.bytes).c_str(), recovery.listing ? ", still counting" : "");

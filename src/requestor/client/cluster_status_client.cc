@@ -27,7 +27,7 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   node.failed_roots.assign(failed_roots.begin(), failed_roots.end());
   node.silent_because = proto.silent_because();
   node.silent_seconds = proto.silent_seconds();
-  node.drain = proto.drain();
+  node.kept_out = proto.kept_out();
   node.storage_id = proto.info().storage_id();
   node.reported_blocks = proto.reported_blocks();
   node.system = proto.system();

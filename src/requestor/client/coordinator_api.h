@@ -95,7 +95,8 @@ struct NodeStatus {
   // leave it out.
   std::string silent_because;
   double silent_seconds = 0;
-  std::string drain;     // "draining" or "drained": it takes no blocks; empty: it takes some
+  // "draining", "drained" or "in maintenance": it takes no blocks; empty: it takes some
+  std::string kept_out;
   bool answers = false;  // whether the helper has answered with `counters`
   // Of a live node that does not answer: why not; whether the coordinator has tried its ports; and
   // why it does not reach them (empty: it does).

@@ -28,7 +28,7 @@ Json NodeJson(const NodeStatus& node, bool has_hdfs) {
             {"failed_roots", node.failed_roots},
             {"silent_because", node.silent_because},
             {"silent_seconds", node.silent_seconds},
-            {"drain", node.drain},
+            {"kept_out", node.kept_out},
             {"storage_id", node.storage_id},
             {"system", node.system},
             {"state_in_hdfs", node.state_in_system},

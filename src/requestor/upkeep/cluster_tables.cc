@@ -92,7 +92,9 @@ std::vector<SortKey<RepairRecord>> RepairKeys(int64_t now_unix_ms) {
 Tint TintOfNode(const std::string& state) {
   if (state == "live") return Tint::kGood;
   // "live, drained" as well.
-  return state == "draining" || state.starts_with("live, ") ? Tint::kBusy : Tint::kBad;
+  const bool busy =
+      state == "draining" || state.starts_with("live, ") || state.ends_with(", in maintenance");
+  return busy ? Tint::kBusy : Tint::kBad;
 }
 
 Tint TintOfRepair(RepairState state) {
@@ -150,7 +152,7 @@ std::string ShownState(const NodeStatus& node) {
   const bool silent = !node.answers || !node.silent_because.empty();
   const std::string state = node.state == "live" && silent ? "silent" : node.state;
   // A helper that is draining shuts down: that is another matter.
-  return node.drain.empty() ? state : state + ", " + node.drain;
+  return node.kept_out.empty() ? state : state + ", " + node.kept_out;
 }
 
 const std::vector<std::string>& NodeSortKeys() {

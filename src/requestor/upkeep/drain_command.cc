@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "requestor/upkeep/drain_command.h"
 
-#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -11,8 +9,6 @@
 
 namespace ecpipe {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 absl::StatusOr<RecoveryRequest> RequestOf(const DrainArguments& arguments) {
   RecoveryRequest request = arguments.request;
@@ -56,18 +52,6 @@ absl::Status RunDrain(const CommonArguments& common, const DrainArguments& argum
   }
   ECPIPE_RETURN_IF_ERROR(FollowAndVerify(common, coordinator.get(), catalog.get(), id, blocks));
   return CheckIsEmpty(catalog.get(), request.node);
-}
-
-absl::Status RunReadmit(const CommonArguments& common, const ReadmitArguments& arguments) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CatalogApi> catalog, ConnectCatalog(common));
-  if (arguments.dry_run) return PrintEffects(common, catalog->WouldReadmit(arguments.node));
-  ECPIPE_RETURN_IF_ERROR(catalog->ReadmitNode(arguments.node));
-  if (common.json) {
-    std::printf("%s\n", Json{{"node_id", arguments.node}, {"readmitted", true}}.dump().c_str());
-  } else {
-    std::printf("%s takes blocks again\n", arguments.node.c_str());
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace ecpipe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that move all blocks off a node that lives, and let it take blocks again.
+// The command that moves all blocks off a node that lives.
 #pragma once
 
 #include <string>
@@ -20,11 +20,5 @@ struct DrainArguments {
 // DATA_LOSS: not all are there. FAILED_PRECONDITION: some could not be moved, or the catalog still
 // has blocks on the node.
 absl::Status RunDrain(const CommonArguments& common, const DrainArguments& arguments);
-
-struct ReadmitArguments {
-  std::string node;
-  bool dry_run = false;
-};
-absl::Status RunReadmit(const CommonArguments& common, const ReadmitArguments& arguments);
 
 }  // namespace ecpipe

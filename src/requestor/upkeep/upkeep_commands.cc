@@ -2,6 +2,7 @@
 // The arguments of the commands with which operators keep a cluster up.
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "requestor/upkeep/config_command.h"
 #include "requestor/upkeep/corrupt_command.h"
 #include "requestor/upkeep/drain_command.h"
+#include "requestor/upkeep/kept_out_commands.h"
 #include "requestor/upkeep/list_commands.h"
 #include "requestor/upkeep/watch_command.h"
 
@@ -164,10 +166,7 @@ class Adder {
                      "Also if it lives (its helper registers again), or\n"
                      "if the catalog has blocks on it");
     AddDryRun(forget, &forgotten->dry_run);
-    const auto [readmit, readmitted] = Add<ReadmitArguments>(
-        nodes, "readmit", "Let a node that was drained take blocks again", RunReadmit);
-    readmit->add_option("NODE", readmitted->node, "Id of the node")->type_name("ID")->required();
-    AddDryRun(readmit, &readmitted->dry_run);
+    AddKeptOut(nodes);
     const auto [repairs, arguments] =
         Add<RepairsArguments>(app_, "repairs",
                               "List repairs: those that run, then the latest\n"
@@ -175,6 +174,32 @@ class Adder {
                               RunRepairs);
     AddSort(repairs, RepairSortKeys(), "", &arguments->order);
     repairs->add_flag("--running", arguments->running, "Only those that run");
+  }
+
+  void AddKeptOut(CLI::App* nodes) {
+    const auto [maintain, maintained] =
+        Add<MaintainArguments>(nodes, "maintain",
+                               "Announce that a node may be away. It takes no\n"
+                               "blocks, and nobody is alarmed; after that time\n"
+                               "what it does not have is rebuilt. Again: the time\n"
+                               "begins anew",
+                               RunMaintain);
+    maintain->add_option("NODE", maintained->node, "Id of the node")->type_name("ID")->required();
+    maintain->add_option("--for", maintained->seconds, "For so long: 90s, 45m, 2h, 1d; at most 7d")
+        ->option_text("TIME")
+        ->required()
+        ->transform(CLI::AsNumberWithUnit(
+            std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
+            CLI::AsNumberWithUnit::UNIT_REQUIRED))
+        ->check(CLI::Range(1.0, 604800.0));
+    AddDryRun(maintain, &maintained->dry_run);
+    const auto [readmit, readmitted] =
+        Add<ReadmitArguments>(nodes, "readmit",
+                              "Let a node that was drained, or is in maintenance,\n"
+                              "take blocks again",
+                              RunReadmit);
+    readmit->add_option("NODE", readmitted->node, "Id of the node")->type_name("ID")->required();
+    AddDryRun(readmit, &readmitted->dry_run);
   }
 
   void AddDrain() {

@@ -46,9 +46,10 @@ TEST(Access, HelpersReportAndNothingElse) {
   for (const char* call : {"Register", "Heartbeat", "ReportPart", "ReportBlocks"}) {
     EXPECT_EQ(Coordinator(call), "h") << call;
   }
-  for (const char* call : {"BeginRecovery", "ChangeRecovery", "GetNodeLoss", "PutStripes",
-                           "ProbeLinks", "GetLimits", "SetLimits", "ListNodeBlocks", "CheckBlocks",
-                           "RemoveStripes", "ForgetNode", "DrainNode", "ReadmitNode", "DryRun"}) {
+  for (const char* call :
+       {"BeginRecovery", "ChangeRecovery", "GetNodeLoss", "PutStripes", "ProbeLinks", "GetLimits",
+        "SetLimits", "ListNodeBlocks", "CheckBlocks", "RemoveStripes", "ForgetNode", "DrainNode",
+        "MaintainNode", "ReadmitNode", "DryRun"}) {
     EXPECT_EQ(Coordinator(call), "o") << call;
   }
 }

@@ -2,7 +2,7 @@
 // Nodes by rack. Those that need somebody stand above all racks as well, and racks with more of
 // them come first.
 import {bar, el, fold, named, table} from './dom.js';
-import {bytes, count, duration, isNodeTrouble, limit, rate, shape} from './words.js';
+import {bytes, count, duration, isAway, isNodeTrouble, limit, rate, shape} from './words.js';
 
 const OPEN_RACKS_UP_TO = 24;  // nodes: then all fit on a screen or two
 const TROUBLES_SHOWN = 20;
@@ -13,10 +13,16 @@ const COLUMNS = [
   {title: 'Blocks', number: true}, {title: 'Heartbeat', number: true},
 ];
 
+// The word whose shape it has.
+function kindOf(node) {
+  if (isAway(node)) return 'draining';
+  return node.state === 'live' && isNodeTrouble(node) ? 'trouble' : node.state;
+}
+
 function state(node) {
-  const kind = node.state === 'live' && isNodeTrouble(node) ? 'trouble' : node.state;
   const troubles = [node.silent_because, ...node.failed_roots].filter(Boolean);
-  return [`${shape(kind)} ${node.state}`, troubles.map((text) => el('div', {class: 'trouble'},
+  const words = [node.state, node.kept_out].filter(Boolean).join(', ');
+  return [`${shape(kindOf(node))} ${words}`, troubles.map((text) => el('div', {class: 'trouble'},
                                                                      text))];
 }
 
@@ -40,15 +46,16 @@ const rackName = (rack) => rack.rack === '' ? 'without a rack' : `rack ${rack.ra
 
 function rackSummary(rack) {
   const of = (test) => rack.nodes.filter(test).length;
-  const dead = of((node) => node.state === 'dead');
+  const dead = of((node) => node.state === 'dead' && !isAway(node));
+  const away = of(isAway);
   const troubled = of((node) => node.state !== 'dead' && isNodeTrouble(node));
   const draining = of((node) => node.state === 'draining');
   const sends = rack.nodes.reduce((all, node) => all + node.send_bytes_per_second, 0);
-  const marks = rack.nodes.map((node) => shape(
-      node.state === 'live' && isNodeTrouble(node) ? 'trouble' : node.state));
+  const marks = rack.nodes.map((node) => shape(kindOf(node)));
   return [el('span', {class: 'what'}, el('bdi', {}, rackName(rack)), ': ', [
     count(rack.all, 'node'), dead > 0 && `${shape('dead')} ${dead} dead`,
     troubled > 0 && `${shape('trouble')} ${troubled} in trouble`,
+    away > 0 && `${shape('draining')} ${away} in maintenance`,
     draining > 0 && `${shape('draining')} ${draining} draining`,
     sends > 0 && `sends ${rate(sends)}`,
   ].filter(Boolean).join(', ')),
@@ -56,7 +63,7 @@ function rackSummary(rack) {
 }
 
 export function nodes(answer) {
-  const {all, live, draining, dead, more, racks, refused} = answer.nodes;
+  const {all, live, draining, away, dead, more, racks, refused} = answer.nodes;
   const everyone = racks.flatMap((rack) => rack.nodes.map((node) => ({node, rack})));
   const fastest = Math.max(0, ...everyone.flatMap(({node}) => [
     node.send_bytes_per_second, node.receive_bytes_per_second]));
@@ -65,7 +72,8 @@ export function nodes(answer) {
   const order = [...racks].sort((a, b) => badness(b) - badness(a));
   const small = all <= OPEN_RACKS_UP_TO;
   return [
-    el('h2', {}, `Nodes (${all}: ${live} live, ${draining} draining, ${dead} dead)`),
+    el('h2', {}, `Nodes (${all}: ${live} live, ${draining} draining, ` +
+        `${away > 0 ? `${away} in maintenance, ` : ''}${dead} dead)`),
     all === 0 && el('p', {class: 'none'}, 'No helper has registered. A helper needs the address ' +
         'of this coordinator in its helper.toml; its log says why it does not come.'),
     fastest > 0 && el('p', {class: 'hint'}, 'A bar is full at the limit of the node; without ' +

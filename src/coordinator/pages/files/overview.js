@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one sees first: is all well, what is at risk, what is done about it, and what holds that up.
 import {el, named} from './dom.js';
-import {clock, count, duration, eta, heldBack, isTrouble, limit, rate, shape, wait}
+import {clock, count, duration, eta, heldBack, isAway, isTrouble, limit, rate, shape, wait}
     from './words.js';
 
 const NAMES_SHOWN = 6;
@@ -49,7 +49,7 @@ function atRisk(answer) {
   const nodes = answer.nodes.racks.flatMap((rack) => rack.nodes);
   const newest = newestRecoveries(answer);
   const under = (node) => newest.get(node)?.ended_unix_ms === null;
-  const dead = nodes.filter((node) => node.state === 'dead' &&
+  const dead = nodes.filter((node) => node.state === 'dead' && !isAway(node) &&
       newest.get(node.node)?.state !== 'done');
   // Where not all recoveries are told, nobody knows here.
   const alone = answer.recoveries.more > 0 ? [] :
@@ -82,7 +82,8 @@ function atRisk(answer) {
 }
 
 function beingDone(answer) {
-  const running = answer.recoveries.shown.filter((recovery) => recovery.ended_unix_ms === null);
+  const running = answer.recoveries.shown.filter(
+      (recovery) => recovery.ended_unix_ms === null && !recovery.in_maintenance);
   const ends = running.map((recovery) => recovery.eta_seconds);
   const speed = sum(answer.repairs.shown,
                     (repair) => (repair.bytes_per_second ?? 0) * repair.blocks.length);

@@ -26,6 +26,14 @@ function numbers(recovery, now) {
       ].filter(Boolean);
 }
 
+function maintenanceCard(recovery) {
+  const left = `ends in ${duration(recovery.begins_in_seconds)}`;
+  return el('article', {class: 'card', 'data-key': `recovery ${recovery.recovery}`},
+            el('h3', {}, `${shape('draining')} Maintenance of `, named(recovery.node), `: ${left}`),
+            el('p', {}, 'It takes no blocks until then. If it is dead at the end, recovery ',
+               `${recovery.recovery} rebuilds its blocks.`));
+}
+
 function recoveryCard(recovery, now) {
   const whole = recovery.blocks - recovery.there_blocks;
   const stuck = recovery.running_blocks === 0 && recovery.waits.some(({kind}) => isTrouble(kind));
@@ -46,11 +54,14 @@ function recoveryCard(recovery, now) {
 export function recoveries(answer) {
   const now = answer.unix_ms;
   const {shown, all, more} = answer.recoveries;
-  const running = shown.filter((recovery) => recovery.ended_unix_ms === null);
+  const maintenances = shown.filter((recovery) => recovery.in_maintenance);
+  const running = shown.filter(
+      (recovery) => recovery.ended_unix_ms === null && !recovery.in_maintenance);
   const ended = shown.filter((recovery) => recovery.ended_unix_ms !== null);
   return [el('h2', {}, `Recoveries (${running.length} not ended)`),
           running.length === 0 && el('p', {class: 'none'}, 'No recovery is under way.'),
           running.map((recovery) => recoveryCard(recovery, now)),
+          maintenances.map(maintenanceCard),
           ended.length > 0 && fold(
               'recoveries that have ended', false,
               `${ended.length} that have ended${more > 0 ? `, of ${all} in all` : ''}`,

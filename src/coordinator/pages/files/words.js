@@ -77,5 +77,9 @@ export function heldBack(by) {
   return `the link ${by.from} → ${by.to}`;
 }
 
-export const isNodeTrouble = (node) => node.state === 'dead' || node.silent_because !== '' ||
+// It sends no heartbeats, as a maintenance has announced.
+export const isAway = (node) => node.state === 'dead' && node.kept_out === 'in maintenance';
+
+export const isNodeTrouble = (node) => node.state === 'dead' && !isAway(node) ||
+    node.state !== 'dead' && node.silent_because !== '' ||
     node.failed_roots.length > 0;

@@ -52,19 +52,22 @@ TEST(StatusJsonTest, NothingAtAll) {
 TEST(StatusJsonTest, Nodes) {
   StatusSnapshot snapshot;
   snapshot.nodes = {Node("a", NodeState::kLive, "r1"), Node("b", NodeState::kDead, "r1"),
-                    Node("c", NodeState::kDraining, "r2")};
+                    Node("c", NodeState::kDraining, "r2"), Node("d", NodeState::kDead, "r3")};
+  snapshot.nodes[3].kept_out = KeptOut::kMaintenance;
   snapshot.nodes[0].record.block_count = 7;
   snapshot.nodes[0].record.repair_bytes_per_second = 1e9;
   snapshot.nodes[0].record.failed_roots = {"/data: gone"};
   snapshot.uses["a"] = {.sends = 5, .receives = 6};
   snapshot.refused = {{"d", "host:1", "its address is taken", 1}};
   const Json json = Parsed(snapshot)["nodes"];
-  EXPECT_EQ(json["all"], 3);
+  EXPECT_EQ(json["all"], 4);
   EXPECT_EQ(json["live"], 1);
   EXPECT_EQ(json["draining"], 1);
   EXPECT_EQ(json["dead"], 1);
+  EXPECT_EQ(json["away"], 1);
   EXPECT_EQ(json["more"], 0);
-  ASSERT_EQ(json["racks"].size(), 2u);
+  ASSERT_EQ(json["racks"].size(), 3u);
+  EXPECT_EQ(json["racks"][2]["nodes"][0]["kept_out"], "in maintenance");
   const Json& rack = json["racks"][0];
   EXPECT_EQ(rack["rack"], "r1");
   EXPECT_EQ(rack["all"], 2);

@@ -62,6 +62,19 @@ TEST_F(StatusVerdictTest, ADeadNodeIsMissedUntilItsLatestRecoveryIsDone) {
   Expect("degraded", "1 dead node; no repair runs");
 }
 
+TEST_F(StatusVerdictTest, WhatAMaintenanceHasAnnouncedIsNoTrouble) {
+  snapshot_.nodes[0].state = NodeState::kDead;
+  snapshot_.nodes[0].kept_out = KeptOut::kMaintenance;
+  RecoveryView& maintenance = AddRecovery("a", RecoveryState::kRunning);
+  maintenance.record.request.kind = RecoveryKind::kMaintenance;
+  maintenance.record.keeps_out = true;
+  Expect("healthy", "2 nodes, nothing to repair; 1 node in maintenance");
+  maintenance.record.keeps_out = false;  // its time is over
+  maintenance.waiting_blocks = 3;
+  snapshot_.nodes[0].kept_out = KeptOut::kNone;
+  Expect("repairing", "0 repairs running, 3 blocks waiting; 1 dead node");
+}
+
 TEST_F(StatusVerdictTest, Repairing) {
   snapshot_.running_repairs = 1;
   Expect("repairing", "1 repair running, 0 blocks waiting");

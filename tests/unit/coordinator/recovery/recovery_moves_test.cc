@@ -20,7 +20,7 @@ class RecoveryMovesTest : public RecoveryManagerTest {
     request.kind = RecoveryKind::kMove;
     return request;
   }
-  NodeDrain DrainOf(const std::string& node) { return repairs_->nodes().Find(node)->drain; }
+  KeptOut KeptOutOf(const std::string& node) { return repairs_->nodes().Find(node)->kept_out; }
   absl::Status BeginStatus(const RecoveryRequest& request) {
     return manager_->Begin(request, IfLive::kRefuse).status();
   }
@@ -54,7 +54,7 @@ class RecoveryMovesTest : public RecoveryManagerTest {
 TEST_F(RecoveryMovesTest, BlocksAreCopiedAndRebuiltAtOnceAndEachIsMovedOnce) {
   const uint64_t blocks = BlocksOf("n0");
   const RecoveryId id = Begin(Drain());
-  EXPECT_EQ(DrainOf("n0"), NodeDrain::kRunning);
+  EXPECT_EQ(KeptOutOf("n0"), KeptOut::kDraining);
   // Nobody answers: the uplink of the node is full of copies, and others rebuild.
   ASSERT_TRUE(WaitFor([&] {
     const Seen seen = SeenSoFar();
@@ -73,7 +73,7 @@ TEST_F(RecoveryMovesTest, BlocksAreCopiedAndRebuiltAtOnceAndEachIsMovedOnce) {
   EXPECT_FALSE(SeenSoFar().hosts.contains("n0"));
   EXPECT_TRUE(view.record.keeps_out);
   EXPECT_EQ(journal_.recoveries.at(id), view.record);
-  EXPECT_EQ(DrainOf("n0"), NodeDrain::kDone);
+  EXPECT_EQ(KeptOutOf("n0"), KeptOut::kDrained);
 }
 
 TEST_F(RecoveryMovesTest, OneStreamANodeMeansOneCopy) {
@@ -189,7 +189,7 @@ TEST_F(RecoveryMovesTest, ABlockThatComesMeanwhileIsMovedToo) {
 TEST_F(RecoveryMovesTest, ADrainedNodeTakesNoBlocksUntilItIsReadmitted) {
   ASSERT_TRUE(RunToEnd(Begin(Drain())));
   for (int restart = 0; restart < 2; ++restart) {
-    EXPECT_EQ(DrainOf("n0"), NodeDrain::kDone);
+    EXPECT_EQ(KeptOutOf("n0"), KeptOut::kDrained);
     RecoveryRequest onto = Request({"n0"});
     onto.node = "n1";
     EXPECT_THAT(std::string(manager_->Begin(onto, IfLive::kRebuildAll).status().message()),
@@ -215,17 +215,17 @@ TEST_F(RecoveryMovesTest, ADrainedNodeTakesNoBlocksUntilItIsReadmitted) {
     journal_.recoveries_refused = absl::UnavailableError("the disk is full");
   }
   EXPECT_THAT(std::string(manager_->Readmit("n0").message()), HasSubstr("takes no blocks"));
-  EXPECT_EQ(DrainOf("n0"), NodeDrain::kDone);
+  EXPECT_EQ(KeptOutOf("n0"), KeptOut::kDrained);
   {
     MutexLock lock(&journal_.mutex);
     journal_.recoveries_refused = absl::OkStatus();
   }
   ASSERT_TRUE(manager_->Readmit("n0").ok());
-  EXPECT_EQ(DrainOf("n0"), NodeDrain::kNone);
+  EXPECT_EQ(KeptOutOf("n0"), KeptOut::kNone);
   EXPECT_TRUE(absl::IsNotFound(manager_->Readmit("n0")));
   Start();
   Register("n0");
-  EXPECT_EQ(DrainOf("n0"), NodeDrain::kNone);
+  EXPECT_EQ(KeptOutOf("n0"), KeptOut::kNone);
 }
 
 TEST_F(RecoveryMovesTest, ACancelledDrainReadmitsTheNode) {
@@ -239,9 +239,9 @@ TEST_F(RecoveryMovesTest, ACancelledDrainReadmitsTheNode) {
   EXPECT_THAT(std::string(manager_->Readmit("n0").message()), HasSubstr("recovery cancel"));
   EXPECT_TRUE(absl::IsAlreadyExists(BeginStatus(Drain())));
   ASSERT_TRUE(manager_->Pause(id).ok());
-  EXPECT_EQ(DrainOf("n0"), NodeDrain::kRunning);
+  EXPECT_EQ(KeptOutOf("n0"), KeptOut::kDraining);
   ASSERT_TRUE(manager_->Cancel(id).ok());
-  EXPECT_EQ(DrainOf("n0"), NodeDrain::kNone);
+  EXPECT_EQ(KeptOutOf("n0"), KeptOut::kNone);
   EXPECT_FALSE(journal_.recoveries.at(id).keeps_out);
 }
 
@@ -252,7 +252,7 @@ TEST_F(RecoveryMovesTest, ACoordinatorAfterThisOneGoesOn) {
   ASSERT_TRUE(WaitFor([&] { return !View(id).listing && !SeenSoFar().copied.empty(); }));
   Start();
   Register("n0");
-  EXPECT_EQ(DrainOf("n0"), NodeDrain::kRunning);
+  EXPECT_EQ(KeptOutOf("n0"), KeptOut::kDraining);
   answered_ = 0;
   ASSERT_TRUE(RunToEnd(id));
   EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
@@ -275,7 +275,7 @@ TEST_F(RecoveryMovesTest, WhatIsRefused) {
   EXPECT_THAT(std::string(BeginStatus(request).message()), HasSubstr("decommission"));
   EXPECT_TRUE(absl::IsInvalidArgument(BeginStatus(Drain({"n0"}))));
   EXPECT_TRUE(absl::IsInvalidArgument(BeginStatus(Drain({"nowhere"}))));
-  EXPECT_EQ(DrainOf("n0"), NodeDrain::kNone);
+  EXPECT_EQ(KeptOutOf("n0"), KeptOut::kNone);
 }
 
 }  // namespace

@@ -40,8 +40,10 @@ class FewAtATime : public CatalogApi {
   absl::Status RemoveStripes(const std::vector<std::string>&) override { return None(); }
   absl::Status ForgetNode(const std::string&, bool) override { return None(); }
   absl::StatusOr<uint64_t> DrainNode(const RecoveryRequest&) override { return None(); }
+  absl::StatusOr<uint64_t> MaintainNode(const std::string&, double) override { return None(); }
   absl::Status ReadmitNode(const std::string&) override { return None(); }
   Effects WouldDrain(const RecoveryRequest&) override { return None(); }
+  Effects WouldMaintain(const std::string&, double) override { return None(); }
   Effects WouldReadmit(const std::string&) override { return None(); }
   Effects WouldRecover(const RecoveryRequest&, IfLive) override { return None(); }
   Effects WouldChange(uint64_t, RecoveryChange) override { return None(); }
