@@ -87,10 +87,16 @@ struct RecoveryRecord {
   friend bool operator==(const RecoveryRecord&, const RecoveryRecord&) = default;
 };
 
-// Whether it is a maintenance whose time is not over: nothing counts as lost.
+// Whether it is a maintenance whose time is not over, or that was cancelled before it was: by its
+// word nothing counts as lost.
+inline bool OnlyAnnounced(const RecoveryRecord& record) {
+  if (record.request.kind != RecoveryKind::kMaintenance) return false;
+  if (!Ended(record.state)) return record.keeps_out;
+  return record.state == RecoveryState::kCancelled && record.blocks == 0;
+}
+// Whether it is a maintenance whose time is not over.
 inline bool InMaintenance(const RecoveryRecord& record) {
-  return record.request.kind == RecoveryKind::kMaintenance && record.keeps_out &&
-         !Ended(record.state);
+  return OnlyAnnounced(record) && !Ended(record.state);
 }
 
 // What to do with a node that is live when its recovery is asked for.

@@ -77,7 +77,7 @@ def repair(number: int, links: list[Json], held: Json | None = None, **changes: 
 
 
 def recovery(number: int, name: str, **changes: Any) -> Json:
-    return {"recovery": number, "node": name, "kind": "rebuild", "in_maintenance": False,
+    return {"recovery": number, "node": name, "kind": "rebuild", "only_announced": False,
             "state": "running", "started_unix_ms": NOW - 400_000,
             "ended_unix_ms": None, "listing": False, "blocks": 1200, "done_blocks": 431,
             "there_blocks": 0, "failed_blocks": 0, "running_blocks": 24, "waiting_blocks": 745,
@@ -134,7 +134,7 @@ def large() -> Json:
         "that answers no call, 1 failed root",
         nodes=cluster(racks), repairs=listed(repairs),
         recoveries=listed([recovery(4, "node-33"), recovery(
-            5, "node-7", kind="maintenance", in_maintenance=True, blocks=0, done_blocks=0,
+            5, "node-7", kind="maintenance", only_announced=True, blocks=0, done_blocks=0,
             running_blocks=0, waiting_blocks=0, bytes=0, done_bytes=0, bytes_per_second=0,
             eta_seconds=None, begins_in_seconds=5400, waits=[]), recovery(
             3, "node-12", state="partial", ended_unix_ms=NOW - 90_000, done_blocks=1198,

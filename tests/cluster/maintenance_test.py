@@ -62,7 +62,9 @@ class Away(MaintenanceCase):
         self.assertEqual(self.node("node-2")["kept_out"], "in maintenance")
         self.assertIn("dead, in maintenance", self.cluster.cli("nodes").stdout)
         self.assert_readable()
-        self.assertNotIn("node-2 ", self.cluster.cli("doctor", check=False).stdout)
+        found = self.cluster.cli("doctor", check=False).stdout
+        self.assertNotIn("node-2 ", found)
+        self.assertIn("all 7 helpers are live and answer, but for 1 away", found)
         self.assert_refusals(recovery["recovery_id"])
         # The coordinator may restart meanwhile.
         self.cluster.coordinator.kill()
@@ -86,6 +88,8 @@ class Away(MaintenanceCase):
         self.fails(USAGE, "nodes", "maintain", "node-2", "--for", "8d")
         self.fails(NOT_FOUND, "nodes", "maintain", "nobody", "--for", "1h")
         self.assertIn("in maintenance", self.fails(NO_SURVIVORS, "nodes", "forget", "node-2"))
+        self.assertIn("in maintenance",
+                      self.fails(NO_SURVIVORS, "recovery", "pause", str(recovery_id)))
         self.assertIn(f"recovery cancel {recovery_id}",
                       self.fails(FAILED, "recover-node", "node-2"))
         self.assertIn("in maintenance", self.fails(

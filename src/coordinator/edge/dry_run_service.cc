@@ -91,12 +91,17 @@ CoordinatorServiceImpl::Effects CoordinatorServiceImpl::WouldChange(
     const v1::ChangeRecoveryRequest& request) {
   ECPIPE_ASSIGN_OR_RETURN(const RecoveryView view, recoveries_->Get(request.recovery_id()));
   const RecoveryRecord& record = view.record;
-  if (Ended(record.state)) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("recovery %d is %s", record.recovery_id, RecoveryStateName(record.state)));
-  }
   const bool cancel = request.change() == v1::ChangeRecoveryRequest::CHANGE_CANCEL;
   const bool pause = request.change() == v1::ChangeRecoveryRequest::CHANGE_PAUSE;
+  ECPIPE_RETURN_IF_ERROR(RecoveryManager::CheckMayChange(record, cancel ? RecoveryState::kCancelled
+                                                                 : pause
+                                                                     ? RecoveryState::kPaused
+                                                                     : RecoveryState::kRunning));
+  if (cancel && InMaintenance(record)) {
+    return std::vector<std::string>{
+        "the maintenance of node " + record.request.node + " would end, and nothing be rebuilt",
+        "node " + record.request.node + " would take blocks again"};
+  }
   return std::vector<std::string>{absl::StrFormat(
       "would %s recovery %d of node %s, which is %s: %d of %d blocks done, %d running",
       cancel  ? "cancel"

@@ -109,6 +109,7 @@ class Writer {
     json["heartbeat_seconds_ago"] = view.seconds_since_heartbeat;
     json["silent_because"] = Words(view.silent_because);
     json["kept_out"] = KeptOutName(view.kept_out);
+    json["recovered"] = view.state == NodeState::kDead && IsRecovered(snapshot_, view);
     json["blocks"] = record.block_count;
     json["block_bytes"] = record.block_bytes;
     json["counting"] = record.counting;
@@ -191,7 +192,7 @@ class Writer {
     json["recovery"] = record.recovery_id;
     json["node"] = Text(record.request.node);
     json["kind"] = RecoveryKindName(record.request.kind);
-    json["in_maintenance"] = InMaintenance(record);
+    json["only_announced"] = OnlyAnnounced(record);
     json["state"] = RecoveryStateName(record.state);
     json["started_unix_ms"] = record.started_unix_ms;
     json["ended_unix_ms"] = ended ? Json(record.ended_unix_ms) : Json(nullptr);
@@ -214,9 +215,12 @@ class Writer {
   Json Recoveries() const {
     std::vector<const RecoveryView*> order;
     for (const RecoveryView& view : snapshot_.recoveries) order.push_back(&view);
-    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-      return Ended(a->record.state) < Ended(b->record.state);
-    });
+    // Those in which something is to be done first. A rack may have many nodes in maintenance.
+    const auto rank = [](const RecoveryView* view) {
+      return Ended(view->record.state) ? 2 : OnlyAnnounced(view->record) ? 1 : 0;
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
     Json list = Json::array();
     for (const RecoveryView* view : order) {
       if (list.size() == most_.recoveries) break;

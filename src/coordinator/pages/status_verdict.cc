@@ -31,7 +31,7 @@ struct Work {
 Work WorkOf(const StatusSnapshot& snapshot) {
   Work work;
   for (const RecoveryView& view : snapshot.recoveries) {
-    if (Ended(view.record.state) || InMaintenance(view.record)) continue;
+    if (Ended(view.record.state) || OnlyAnnounced(view.record)) continue;
     ++work.recoveries;
     work.waiting += view.waiting_blocks;
     work.running += view.running_blocks;
@@ -45,23 +45,14 @@ Work WorkOf(const StatusSnapshot& snapshot) {
   return work;
 }
 
-bool Recovered(const StatusSnapshot& snapshot, const std::string& node) {
-  const auto newest =
-      std::find_if(snapshot.recoveries.begin(), snapshot.recoveries.end(),
-                   [&](const RecoveryView& view) { return view.record.request.node == node; });
-  return newest != snapshot.recoveries.end() && newest->record.state == RecoveryState::kDone;
-}
-
-// Nodes whose blocks a recovery has moved are dead and missed by nobody. What a node in maintenance
-// lacks has been announced.
 std::string TroubleOf(const StatusSnapshot& snapshot) {
   uint64_t dead = 0;
   uint64_t silent = 0;
   uint64_t roots = 0;
   for (const NodeView& node : snapshot.nodes) {
-    if (node.kept_out == KeptOut::kMaintenance) continue;
+    if (node.Away()) continue;
     const bool is_dead = node.state == NodeState::kDead;
-    dead += is_dead && !Recovered(snapshot, node.record.node_id) ? 1 : 0;
+    dead += is_dead && !IsRecovered(snapshot, node) ? 1 : 0;
     silent += !node.silent_because.empty() ? 1 : 0;
     roots += is_dead ? 0 : node.record.failed_roots.size();
   }
@@ -86,6 +77,19 @@ std::string LimitInForce(const StatusSnapshot& snapshot) {
 }
 
 }  // namespace
+
+bool IsRecovered(const StatusSnapshot& snapshot, const NodeView& node) {
+  if (node.kept_out == KeptOut::kDrained) return true;
+  const auto newest = std::find_if(
+      snapshot.recoveries.begin(), snapshot.recoveries.end(), [&](const RecoveryView& view) {
+        return view.record.request.node == node.record.node_id && !OnlyAnnounced(view.record);
+      });
+  if (newest == snapshot.recoveries.end()) return false;
+  const double heard_unix_ms =
+      static_cast<double>(snapshot.unix_ms) - 1000 * node.seconds_since_heartbeat;
+  return newest->record.state == RecoveryState::kDone &&
+         heard_unix_ms <= static_cast<double>(newest->record.ended_unix_ms);
+}
 
 const char* ClusterStateName(ClusterState state) {
   switch (state) {

@@ -95,7 +95,8 @@ absl::Status RecoveryManager::CheckNoOther(const std::string& node) {
                                       std::to_string(id));
     }
     return absl::AlreadyExistsError("recovery " + std::to_string(id) + " of node " + node + " is " +
-                                    RecoveryStateName(recovery->record.state));
+                                    RecoveryStateName(recovery->record.state) +
+                                    "; to end it: ecpipe recovery cancel " + std::to_string(id));
   }
   return absl::OkStatus();
 }

@@ -50,8 +50,15 @@ absl::StatusOr<RecoveryRecord> RecoveryManager::PrepareMaintenance(const std::st
                         kShortestMaintenanceSeconds, kLongestMaintenanceSeconds));
   }
   const std::optional<NodeView> view = repairs_->nodes().Find(node);
-  if (!view) return absl::NotFoundError("node " + node + " has never registered");
-  if (!view->record.storage_id.empty()) {
+  if (!view) {
+    // It may have been dead when this coordinator started.
+    ECPIPE_ASSIGN_OR_RETURN(const NodeBlockPage page, catalog_->ListNode(node, "", 1));
+    if (page.blocks.empty()) {
+      return absl::NotFoundError("node " + node +
+                                 " has not registered, and no block is on it in the catalog");
+    }
+  }
+  if (view && !view->record.storage_id.empty()) {
     return absl::FailedPreconditionError(
         "node " + node +
         " belongs to a storage system, which repairs its blocks itself: announce the maintenance "
@@ -88,14 +95,14 @@ absl::StatusOr<RecoveryId> RecoveryManager::Maintain(const std::string& node, do
     RecoveryRecord changed = running->record;
     changed.rebuild_after_unix_ms = record.rebuild_after_unix_ms;
     ECPIPE_RETURN_IF_ERROR(
-        Store(changed, "the maintenance of node " + node + " ends when it would have"));
+        Store(changed, "the maintenance of node " + node + " ends at the time set before"));
     running->record = std::move(changed);
   }
   Log(LogLevel::kInfo, "maintenance.changed",
       {{"recovery", std::to_string(record.recovery_id)},
        {"node", node},
        {"seconds", absl::StrFormat("%.0f", seconds)}});
-  ECPIPE_RETURN_IF_ERROR(Sync("the maintenance of node " + node + " ends when you have asked"));
+  ECPIPE_RETURN_IF_ERROR(Sync("the maintenance of node " + node + " has its new end"));
   return record.recovery_id;
 }
 
@@ -148,8 +155,9 @@ absl::Status RecoveryManager::Readmit(const std::string& node) {
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<RecoveryRecord> by, KeptOutBy(node));
   {
     MutexLock lock(&mutex_);
-    for (const RecoveryRecord& each : by) {
-      const auto found = recoveries_.find(each.recovery_id);
+    // The maintenance first, so that after an error a node that was drained takes no blocks yet.
+    for (auto each = by.rbegin(); each != by.rend(); ++each) {
+      const auto found = recoveries_.find(each->recovery_id);
       if (found == recoveries_.end()) continue;
       RecoveryRecord& kept = found->second->record;
       RecoveryRecord changed = kept;
@@ -157,8 +165,10 @@ absl::Status RecoveryManager::Readmit(const std::string& node) {
       if (InMaintenance(kept)) changed.rebuild_after_unix_ms = clock_->UnixMillis();
       ECPIPE_RETURN_IF_ERROR(Store(changed, "node " + node + " takes no blocks, as before"));
       kept = std::move(changed);
+      TellKeptOut();
+      // Before the next choice: it is not to rebuild what the node has.
+      FollowNode(found->second.get());
     }
-    TellKeptOut();
   }
   Log(LogLevel::kInfo, "node.readmitted", {{"node", node}});
   news_->Wake();

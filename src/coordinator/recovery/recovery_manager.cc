@@ -163,7 +163,23 @@ void RecoveryManager::SyncIfNeeded(TimePoint now) {
   unsynced_ = true;
 }
 
-absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, RecoveryState to) {
+absl::Status RecoveryManager::CheckMayChange(const RecoveryRecord& record, RecoveryState to) {
+  if (Ended(record.state)) {
+    return absl::FailedPreconditionError("recovery " + IdText(record.recovery_id) + " is " +
+                                         RecoveryStateName(record.state));
+  }
+  if (to == RecoveryState::kPaused && InMaintenance(record)) {
+    const std::string& node = record.request.node;
+    return absl::FailedPreconditionError(
+        "node " + node +
+        " is in maintenance, and nothing runs that could pause; to set another end: ecpipe nodes "
+        "maintain " +
+        node + " --for TIME");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState to) {
   {
     MutexLock lock(&mutex_);
     const auto found = recoveries_.find(id);
@@ -171,15 +187,13 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
       return absl::NotFoundError("there is no recovery " + IdText(id));
     }
     RecoveryRecord& kept = found->second->record;
-    const std::string is = "recovery " + IdText(id) + " is " + RecoveryStateName(kept.state);
-    const bool fits = to == RecoveryState::kCancelled ? !Ended(kept.state)
-                                                      : kept.state == from || kept.state == to;
-    if (!fits) return absl::FailedPreconditionError(is);
+    ECPIPE_RETURN_IF_ERROR(CheckMayChange(kept, to));
     RecoveryRecord changed = kept;
     changed.state = to;
     if (Ended(to)) changed.ended_unix_ms = clock_->UnixMillis();
     if (to == RecoveryState::kCancelled) changed.keeps_out = false;
-    ECPIPE_RETURN_IF_ERROR(Store(changed, is + " as before"));
+    ECPIPE_RETURN_IF_ERROR(Store(
+        changed, "recovery " + IdText(id) + " is " + RecoveryStateName(kept.state) + " as before"));
     kept = std::move(changed);
     if (Ended(to)) ForgetQueue(found->second.get());
     TellKeptOut();
@@ -193,13 +207,11 @@ absl::Status RecoveryManager::Change(RecoveryId id, RecoveryState from, Recovery
 
 absl::Status RecoveryManager::Pause(RecoveryId id) {
   if (kForgetPauses) return absl::OkStatus();
-  return Change(id, RecoveryState::kRunning, RecoveryState::kPaused);
+  return Change(id, RecoveryState::kPaused);
 }
-absl::Status RecoveryManager::Resume(RecoveryId id) {
-  return Change(id, RecoveryState::kPaused, RecoveryState::kRunning);
-}
+absl::Status RecoveryManager::Resume(RecoveryId id) { return Change(id, RecoveryState::kRunning); }
 absl::Status RecoveryManager::Cancel(RecoveryId id) {
-  return Change(id, RecoveryState::kRunning, RecoveryState::kCancelled);
+  return Change(id, RecoveryState::kCancelled);
 }
 
 // ---- The thread -----------------------------------------------------------------------------

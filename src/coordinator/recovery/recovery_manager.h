@@ -68,18 +68,22 @@ class RecoveryManager {
   // The record with which Begin would begin, or its error; begins nothing. (recovery_begin.cc)
   absl::StatusOr<RecoveryRecord> Prepare(const RecoveryRequest& request, IfLive if_live);
 
-  // NOT_FOUND: unknown id. FAILED_PRECONDITION: the recovery has ended. A paused recovery starts no
-  // more repairs; a cancelled one also ends the running repairs.
+  // NOT_FOUND: unknown id. FAILED_PRECONDITION: the recovery has ended; or a maintenance is to
+  // pause whose time is not over. A paused recovery starts no more repairs; a cancelled one also
+  // ends the running repairs.
   absl::Status Pause(RecoveryId id);
   absl::Status Resume(RecoveryId id);
   absl::Status Cancel(RecoveryId id);
+  // The FAILED_PRECONDITION of these.
+  static absl::Status CheckMayChange(const RecoveryRecord& record, RecoveryState to);
   // Nodes that take no blocks. (recovery_kept_out.cc)
   static constexpr double kShortestMaintenanceSeconds = 1;
   static constexpr double kLongestMaintenanceSeconds = 7 * 86400;
   // The node may be away for so long from now. Changes the end of the maintenance that it is in, if
-  // it is in one. NOT_FOUND: it is unknown. FAILED_PRECONDITION: it belongs to a storage system.
-  // ALREADY_EXISTS: a recovery of it is running. INVALID_ARGUMENT: such a time is not allowed.
-  // ABORTED: its maintenance ended while this was asked.
+  // it is in one. NOT_FOUND: it is unknown, and the catalog has no block on it.
+  // FAILED_PRECONDITION: it belongs to a storage system. ALREADY_EXISTS: a recovery of it is
+  // running. INVALID_ARGUMENT: such a time is not allowed. ABORTED: its maintenance ended while
+  // this was asked.
   absl::StatusOr<RecoveryId> Maintain(const std::string& node, double seconds);
   // The record that Maintain would store, or its error. Its id is 0 where a maintenance would
   // begin.
@@ -93,8 +97,8 @@ class RecoveryManager {
   absl::StatusOr<RecoveryView> Get(RecoveryId id);
   // The newest first.
   std::vector<RecoveryView> All();
-  // What costs little to say of each, for metrics. The newest first. A maintenance is none of them
-  // before its time is over.
+  // What costs little to say of each, for metrics. The newest first, without those that are
+  // OnlyAnnounced.
   struct Overview {
     std::string node;
     RecoveryState state = RecoveryState::kRunning;
@@ -228,7 +232,7 @@ class RecoveryManager {
   // recoveries. After a failure it is done again, but not before `sync_again_at_`.
   void SyncIfNeeded(TimePoint now);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Change(RecoveryId id, RecoveryState from, RecoveryState to);
+  absl::Status Change(RecoveryId id, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same with the reasons of what waits.
   RecoveryView ViewOf(const Recovery& recovery, const std::vector<NodeView>& nodes)

@@ -71,7 +71,7 @@ std::vector<RecoveryManager::Overview> RecoveryManager::Overviews() {
   std::vector<Overview> all;
   for (auto it = recoveries_.rbegin(); it != recoveries_.rend(); ++it) {
     const RecoveryRecord& record = it->second->record;
-    if (InMaintenance(record)) continue;
+    if (OnlyAnnounced(record)) continue;
     const RecoveryQueue::Counts counts = it->second->queue.counts();
     all.push_back({record.request.node, record.state, record.started_unix_ms, counts.waiting,
                    counts.running});
@@ -102,9 +102,6 @@ std::optional<RecoveryWait> RecoveryManager::WhyIdle(const Recovery& recovery) {
                             " may register within the next seconds"};
   }
   const int64_t left_ms = record.rebuild_after_unix_ms - clock_->UnixMillis();
-  if (InMaintenance(record)) {
-    return RecoveryWait{WaitKind::kDelay, blocks, "node " + node + " is in maintenance"};
-  }
   if (left_ms <= 0) {
     if (clock_->Now() >= limited_till_) return std::nullopt;
     return RecoveryWait{WaitKind::kLimit, blocks, limited_because_};

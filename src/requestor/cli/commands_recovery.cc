@@ -76,8 +76,11 @@ void PrintRecovery(const RecoveryView& recovery) {
                                                    : "",
               RecoveryStateName(record.state));
   if (InMaintenance(record)) {
-    std::printf("  its time is over in %s; then what the node does not have is rebuilt\n",
-                DurationText(recovery.begins_in_seconds).c_str());
+    std::printf(
+        "  node %s takes no blocks; what it does not have in %s is rebuilt then, and nothing "
+        "before\n",
+        record.request.node.c_str(), DurationText(recovery.begins_in_seconds).c_str());
+    return;
   }
   std::printf("  %llu of %llu blocks, %s of %s%s\n", Count(record.done_blocks),
               Count(record.blocks), FormatSize(record.done_bytes).c_str(),

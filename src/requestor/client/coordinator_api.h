@@ -97,6 +97,8 @@ struct NodeStatus {
   double silent_seconds = 0;
   // "draining", "drained" or "in maintenance": it takes no blocks; empty: it takes some
   std::string kept_out;
+  // It sends no heartbeats, as a maintenance has announced.
+  bool Away() const { return state == "dead" && kept_out == "in maintenance"; }
   bool answers = false;  // whether the helper has answered with `counters`
   // Of a live node that does not answer: why not; whether the coordinator has tried its ports; and
   // why it does not reach them (empty: it does).

@@ -112,7 +112,13 @@ void JudgeHelpers(const DoctorFacts& facts, Findings* findings) {
                               "be");
     }
   }
-  report.End(absl::StrFormat("all %d helpers are live and answer", facts.status.nodes.size()));
+  const auto away =
+      absl::c_count_if(facts.status.nodes, [](const NodeStatus& node) { return node.Away(); });
+  const size_t there = facts.status.nodes.size() - static_cast<size_t>(away);
+  report.End(absl::StrFormat("all %d helpers are live and answer", there) +
+             (away == 0
+                  ? ""
+                  : absl::StrFormat(", but for %d away, as a maintenance has announced", away)));
 }
 
 void JudgeVersions(const DoctorFacts& facts, Findings* findings) {

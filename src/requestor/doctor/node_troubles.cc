@@ -56,7 +56,7 @@ bool HasHdfs(const ClusterStatus& status) {
 
 std::vector<std::string> TroublesOf(const NodeStatus& node, bool hdfs) {
   std::vector<std::string> troubles;
-  if (node.kept_out == "in maintenance") return troubles;
+  if (node.Away()) return troubles;
   if (node.state == "dead") {
     troubles.push_back(absl::StrFormat(
         "no heartbeat for %.0f s: the helper has ended, or is cut off from the coordinator",

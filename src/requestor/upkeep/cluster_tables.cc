@@ -89,11 +89,10 @@ std::vector<SortKey<RepairRecord>> RepairKeys(int64_t now_unix_ms) {
   };
 }
 
-Tint TintOfNode(const std::string& state) {
+Tint TintOfNode(const NodeStatus& node, const std::string& state) {
   if (state == "live") return Tint::kGood;
   // "live, drained" as well.
-  const bool busy =
-      state == "draining" || state.starts_with("live, ") || state.ends_with(", in maintenance");
+  const bool busy = state == "draining" || state.starts_with("live, ") || node.Away();
   return busy ? Tint::kBusy : Tint::kBad;
 }
 
@@ -185,7 +184,7 @@ Table NodesTable(const std::vector<NodeStatus>& nodes, const LinkUses& uses) {
     const bool late = node.seconds_since_heartbeat > kLateHeartbeatSeconds;
     table.Add({{node.node},
                {node.rack.empty() ? "-" : node.rack},
-               {state, TintOfNode(state)},
+               {state, TintOfNode(node, state)},
                {node.counting ? "counting" : std::to_string(node.block_count)},
                {FormatSize(node.block_bytes)},
                {node.free_bytes ? FormatSize(*node.free_bytes) : "-"},

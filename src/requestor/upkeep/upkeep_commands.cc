@@ -181,8 +181,8 @@ class Adder {
         Add<MaintainArguments>(nodes, "maintain",
                                "Announce that a node may be away. It takes no\n"
                                "blocks, and nobody is alarmed; after that time\n"
-                               "what it does not have is rebuilt. Again: the time\n"
-                               "begins anew",
+                               "what it does not have is rebuilt. A second call\n"
+                               "sets a new end",
                                RunMaintain);
     maintain->add_option("NODE", maintained->node, "Id of the node")->type_name("ID")->required();
     maintain->add_option("--for", maintained->seconds, "For so long: 90s, 45m, 2h, 1d; at most 7d")

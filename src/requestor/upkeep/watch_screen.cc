@@ -76,14 +76,16 @@ Lines RecoveriesOf(const std::vector<RecoveryView>& recoveries, const OutputStyl
     if (Ended(record.state)) continue;
     std::optional<double> left;
     if (recovery.eta_seconds >= 0) left = recovery.eta_seconds;
-    table.Add({{std::to_string(record.recovery_id)},
-               {record.request.node},
-               {RecoveryStateName(record.state), Tint::kBusy},
-               {absl::StrFormat("%d of %d", record.done_blocks, record.blocks)},
-               {std::to_string(recovery.running_blocks)},
-               {FormatSize(static_cast<uint64_t>(recovery.bytes_per_second)) + "/s"},
-               {DurationText(left)},
-               {recovery.waits.empty() ? "" : recovery.waits.front().reason}});
+    if (InMaintenance(record)) left = recovery.begins_in_seconds;
+    table.Add(
+        {{std::to_string(record.recovery_id)},
+         {record.request.node},
+         {InMaintenance(record) ? "maintenance" : RecoveryStateName(record.state), Tint::kBusy},
+         {absl::StrFormat("%d of %d", record.done_blocks, record.blocks)},
+         {std::to_string(recovery.running_blocks)},
+         {FormatSize(static_cast<uint64_t>(recovery.bytes_per_second)) + "/s"},
+         {DurationText(left)},
+         {recovery.waits.empty() ? "" : recovery.waits.front().reason}});
   }
   return table.empty() ? Lines() : table.Lines(style);
 }

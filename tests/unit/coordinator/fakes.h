@@ -142,6 +142,7 @@ class MemoryJournal : public Journal {
   absl::Status RecordRecovery(const RecoveryRecord& record) override {
     MutexLock lock(&mutex);
     if (!recoveries_refused.ok()) return recoveries_refused;
+    if (record.recovery_id == refused_recovery) return absl::UnavailableError("the disk is full");
     recoveries[record.recovery_id] = record;
     return absl::OkStatus();
   }
@@ -167,6 +168,7 @@ class MemoryJournal : public Journal {
   std::map<RecoveryId, RecoveryRecord> recoveries;
   std::function<absl::Status()> on_sync;
   absl::Status recoveries_refused;  // what RecordRecovery says, unless it is OK
+  RecoveryId refused_recovery = 0;  // the only one that it refuses; 0: none
 };
 
 // Helpers that take every part, but those on `down` or `wrong`, which refuse, and those on

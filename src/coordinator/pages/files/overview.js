@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one sees first: is all well, what is at risk, what is done about it, and what holds that up.
 import {el, named} from './dom.js';
-import {clock, count, duration, eta, heldBack, isAway, isTrouble, limit, rate, shape, wait}
-    from './words.js';
+import {clock, count, duration, eta, heldBack, isAway, isMaintenance, isTrouble, limit, rate, shape,
+        wait} from './words.js';
 
 const NAMES_SHOWN = 6;
 
@@ -29,11 +29,11 @@ export function verdict(answer, age, lost) {
 
 const sum = (list, value) => list.reduce((all, item) => all + value(item), 0);
 
-// The newest of each node, and whether it has ended.
+// The newest of each node in which something was, or is, to be done.
 function newestRecoveries(answer) {
   const newest = new Map();
   for (const recovery of answer.recoveries.shown) {
-    if (!(newest.get(recovery.node)?.recovery > recovery.recovery)) {
+    if (!recovery.only_announced && !(newest.get(recovery.node)?.recovery > recovery.recovery)) {
       newest.set(recovery.node, recovery);
     }
   }
@@ -49,8 +49,7 @@ function atRisk(answer) {
   const nodes = answer.nodes.racks.flatMap((rack) => rack.nodes);
   const newest = newestRecoveries(answer);
   const under = (node) => newest.get(node)?.ended_unix_ms === null;
-  const dead = nodes.filter((node) => node.state === 'dead' && !isAway(node) &&
-      newest.get(node.node)?.state !== 'done');
+  const dead = nodes.filter((node) => node.state === 'dead' && !isAway(node) && !node.recovered);
   // Where not all recoveries are told, nobody knows here.
   const alone = answer.recoveries.more > 0 ? [] :
     dead.filter((node) => !under(node.node)).map((node) => node.node);
@@ -83,7 +82,7 @@ function atRisk(answer) {
 
 function beingDone(answer) {
   const running = answer.recoveries.shown.filter(
-      (recovery) => recovery.ended_unix_ms === null && !recovery.in_maintenance);
+      (recovery) => recovery.ended_unix_ms === null && !isMaintenance(recovery));
   const ends = running.map((recovery) => recovery.eta_seconds);
   const speed = sum(answer.repairs.shown,
                     (repair) => (repair.bytes_per_second ?? 0) * repair.blocks.length);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Full-node recoveries, and the blocks of all of them that wait.
 import {bar, el, fold, named, table} from './dom.js';
-import {bytes, clock, count, duration, eta, isTrouble, limit, percent, rate, shape, wait}
-    from './words.js';
+import {bytes, clock, count, duration, eta, isMaintenance, isTrouble, limit, percent, rate, shape,
+        wait} from './words.js';
 
 const WELL = new Set(['done', 'returned']);
 
@@ -30,8 +30,8 @@ function maintenanceCard(recovery) {
   const left = `ends in ${duration(recovery.begins_in_seconds)}`;
   return el('article', {class: 'card', 'data-key': `recovery ${recovery.recovery}`},
             el('h3', {}, `${shape('draining')} Maintenance of `, named(recovery.node), `: ${left}`),
-            el('p', {}, 'It takes no blocks until then. If it is dead at the end, recovery ',
-               `${recovery.recovery} rebuilds its blocks.`));
+            el('p', {}, 'It takes no blocks until then. At the end recovery ',
+               `${recovery.recovery} rebuilds what it does not have.`));
 }
 
 function recoveryCard(recovery, now) {
@@ -54,9 +54,9 @@ function recoveryCard(recovery, now) {
 export function recoveries(answer) {
   const now = answer.unix_ms;
   const {shown, all, more} = answer.recoveries;
-  const maintenances = shown.filter((recovery) => recovery.in_maintenance);
+  const maintenances = shown.filter(isMaintenance);
   const running = shown.filter(
-      (recovery) => recovery.ended_unix_ms === null && !recovery.in_maintenance);
+      (recovery) => recovery.ended_unix_ms === null && !isMaintenance(recovery));
   const ended = shown.filter((recovery) => recovery.ended_unix_ms !== null);
   return [el('h2', {}, `Recoveries (${running.length} not ended)`),
           running.length === 0 && el('p', {class: 'none'}, 'No recovery is under way.'),

@@ -80,6 +80,9 @@ export function heldBack(by) {
 // It sends no heartbeats, as a maintenance has announced.
 export const isAway = (node) => node.state === 'dead' && node.kept_out === 'in maintenance';
 
-export const isNodeTrouble = (node) => node.state === 'dead' && !isAway(node) ||
-    node.state !== 'dead' && node.silent_because !== '' ||
-    node.failed_roots.length > 0;
+export const isNodeTrouble = (node) => !isAway(node) &&
+    (node.state === 'dead' || node.silent_because !== '' || node.failed_roots.length > 0);
+
+// A maintenance whose time is not over.
+export const isMaintenance = (recovery) =>
+    recovery.only_announced && recovery.ended_unix_ms === null;

@@ -83,6 +83,29 @@ TEST(StatusJsonTest, Nodes) {
   EXPECT_EQ(json["refused"][0]["reason"], "its address is taken");
 }
 
+TEST(StatusJsonTest, WhatIsBeingDoneComesBeforeMaintenances) {
+  StatusSnapshot snapshot;
+  const auto add = [&](RecoveryId id, RecoveryKind kind, RecoveryState state) {
+    RecoveryRecord& record = snapshot.recoveries.emplace_back().record;
+    record.recovery_id = id;
+    record.request.kind = kind;
+    record.state = state;
+    record.keeps_out = kind == RecoveryKind::kMaintenance && !Ended(state);
+  };
+  add(104, RecoveryKind::kRebuild, RecoveryState::kDone);
+  add(103, RecoveryKind::kMaintenance, RecoveryState::kCancelled);
+  for (RecoveryId id = 102; id > 2; --id) {
+    add(id, RecoveryKind::kMaintenance, RecoveryState::kRunning);
+  }
+  add(1, RecoveryKind::kRebuild, RecoveryState::kRunning);
+  const Json json = Parsed(snapshot)["recoveries"];
+  EXPECT_EQ(json["shown"][0]["recovery"], 1);
+  EXPECT_EQ(json["shown"][0]["only_announced"], false);
+  EXPECT_EQ(json["shown"][1]["recovery"], 102);
+  EXPECT_EQ(json["shown"][1]["only_announced"], true);
+  EXPECT_EQ(json["all"], 103);
+}
+
 TEST(StatusJsonTest, ARepairThatRuns) {
   StatusSnapshot snapshot;
   snapshot.running_repairs = 1;

@@ -62,13 +62,39 @@ TEST_F(StatusVerdictTest, ADeadNodeIsMissedUntilItsLatestRecoveryIsDone) {
   Expect("degraded", "1 dead node; no repair runs");
 }
 
+TEST_F(StatusVerdictTest, ANodeThatWasHeardOfSinceItsRecoveryIsMissedAgain) {
+  snapshot_.nodes[0].state = NodeState::kDead;
+  snapshot_.nodes[0].seconds_since_heartbeat = 10;
+  snapshot_.unix_ms = 100'000;
+  RecoveryView& recovery = AddRecovery("a", RecoveryState::kDone);
+  recovery.record.ended_unix_ms = 95'000;
+  Expect("healthy", "2 nodes, nothing to repair");
+  recovery.record.ended_unix_ms = 85'000;
+  Expect("degraded", "1 dead node; no repair runs");
+  snapshot_.nodes[0].kept_out = KeptOut::kDrained;  // it takes none, so it has none
+  Expect("healthy", "2 nodes, nothing to repair");
+}
+
+TEST_F(StatusVerdictTest, AMaintenanceThatWasCancelledChangesNothing) {
+  snapshot_.nodes[0].state = NodeState::kDead;
+  AddRecovery("a", RecoveryState::kDone);
+  AddRecovery("a", RecoveryState::kCancelled).record.request.kind = RecoveryKind::kMaintenance;
+  Expect("healthy", "2 nodes, nothing to repair");
+  snapshot_.recoveries.front().record.blocks = 1;  // its time was over
+  Expect("degraded", "1 dead node; no repair runs");
+}
+
 TEST_F(StatusVerdictTest, WhatAMaintenanceHasAnnouncedIsNoTrouble) {
   snapshot_.nodes[0].state = NodeState::kDead;
   snapshot_.nodes[0].kept_out = KeptOut::kMaintenance;
+  snapshot_.nodes[0].record.failed_roots = {"why it is away"};
   RecoveryView& maintenance = AddRecovery("a", RecoveryState::kRunning);
   maintenance.record.request.kind = RecoveryKind::kMaintenance;
   maintenance.record.keeps_out = true;
   Expect("healthy", "2 nodes, nothing to repair; 1 node in maintenance");
+  snapshot_.nodes[0].state = NodeState::kLive;
+  Expect("degraded", "1 failed root; no repair runs");
+  snapshot_.nodes[0].state = NodeState::kDead;
   maintenance.record.keeps_out = false;  // its time is over
   maintenance.waiting_blocks = 3;
   snapshot_.nodes[0].kept_out = KeptOut::kNone;

@@ -168,6 +168,38 @@ TEST_F(RecoveryMaintenanceTest, ADrainedNodeStaysDrainedAfterIt) {
   EXPECT_EQ(Node().kept_out, KeptOut::kNone);
 }
 
+TEST_F(RecoveryMaintenanceTest, AfterAFailedReadmitANodeThatWasDrainedTakesNoBlocks) {
+  RecoveryRequest drain = Request();
+  drain.kind = RecoveryKind::kMove;
+  const RecoveryId drained = Begin(drain);
+  ASSERT_TRUE(RunToEnd(drained));
+  const RecoveryId id = Maintain(kHour);
+  {
+    MutexLock lock(&journal_.mutex);
+    journal_.refused_recovery = drained;
+  }
+  EXPECT_FALSE(manager_->Readmit("n0").ok());
+  EXPECT_EQ(Node().kept_out, KeptOut::kDrained);
+  ASSERT_TRUE(WaitForEnd(id));
+}
+
+TEST_F(RecoveryMaintenanceTest, ItDoesNotPause) {
+  const RecoveryId id = Maintain(kHour);
+  const absl::Status refused = manager_->Pause(id);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("in maintenance"));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kRunning);
+}
+
+TEST_F(RecoveryMaintenanceTest, ANodeThatDiedBeforeTheCoordinatorStartedIsKnownByItsBlocks) {
+  Start();
+  ASSERT_FALSE(Known());
+  const RecoveryId id = Maintain(kHour);
+  EXPECT_TRUE(Node().Away());
+  ASSERT_TRUE(manager_->Cancel(id).ok());
+  EXPECT_TRUE(manager_->Overviews().empty()) << "nothing was to be rebuilt by it";
+}
+
 TEST_F(RecoveryMaintenanceTest, WhatIsRefused) {
   for (const double seconds : {0.0, 0.5, -1.0, 8 * 24 * kHour, std::nan("")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(manager_->Maintain("n0", seconds).status())) << seconds;

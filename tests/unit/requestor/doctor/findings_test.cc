@@ -139,6 +139,10 @@ TEST(Findings, ADeadNodeIsAnError) {
   facts.status.nodes[1].state = "dead";
   facts.examination->nodes.erase(facts.examination->nodes.begin() + 1);
   EXPECT_THAT(The(facts, "helpers"), HasSubstr("error node-2: no heartbeat for"));
+  facts.status.nodes[1].kept_out = "in maintenance";
+  EXPECT_EQ(
+      The(facts, "helpers"),
+      "ok : all 2 helpers are live and answer, but for 1 away, as a maintenance has announced");
 }
 
 TEST(Findings, AClockCountsBeyondTheUncertainty) {

@@ -36,6 +36,15 @@ TEST(NodeTroubles, AHealthyNodeHasNone) {
   EXPECT_THAT(TroublesOf(plain, false), IsEmpty());
 }
 
+TEST(NodeTroubles, OneInMaintenanceMayBeAwayAndNothingElse) {
+  NodeStatus node = Healthy();
+  node.kept_out = "in maintenance";
+  node.failed_roots = {"/data"};
+  EXPECT_THAT(TroublesOf(node, false), ElementsAre(HasSubstr("/data")));
+  node.state = "dead";
+  EXPECT_THAT(TroublesOf(node, false), IsEmpty());
+}
+
 TEST(NodeTroubles, ASilentNodeHasTheReason) {
   NodeStatus node = Healthy();
   node.answers = false;

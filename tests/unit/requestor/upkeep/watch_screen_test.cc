@@ -56,6 +56,19 @@ TEST(WatchScreen, ShowsEachSectionThatHasSomething) {
               AllOf(Not(HasSubstr("recovery")), Not(HasSubstr("scheme"))));
 }
 
+TEST(WatchScreen, AMaintenanceHasATimeAndNoBlocks) {
+  WatchFrame frame = Frame(2, 0, 1);
+  RecoveryView& maintenance = frame.recoveries[0];
+  maintenance.record.request.kind = RecoveryKind::kMaintenance;
+  maintenance.record.keeps_out = true;
+  maintenance.record.blocks = 0;
+  maintenance.record.done_blocks = 0;
+  maintenance.eta_seconds = -1;
+  maintenance.begins_in_seconds = 125;
+  EXPECT_THAT(WatchScreen(frame, {}, {}, 0),
+              AllOf(HasSubstr("maintenance"), HasSubstr("2:05"), Not(HasSubstr("running, "))));
+}
+
 TEST(WatchScreen, BeforeTheFirstAnswerItSaysOnlyThat) {
   WatchFrame frame;
   frame.coordinator = "10.0.0.1:7700";
