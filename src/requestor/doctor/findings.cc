@@ -112,8 +112,8 @@ void JudgeHelpers(const DoctorFacts& facts, Findings* findings) {
                               "be");
     }
   }
-  const auto away =
-      absl::c_count_if(facts.status.nodes, [](const NodeStatus& node) { return node.Away(); });
+  const auto away = std::count_if(facts.status.nodes.begin(), facts.status.nodes.end(),
+                                  [](const NodeStatus& node) { return node.Away(); });
   const size_t there = facts.status.nodes.size() - static_cast<size_t>(away);
   report.End(absl::StrFormat("all %d helpers are live and answer", there) +
              (away == 0
