@@ -52,6 +52,21 @@ class Lives(ClusterCase):
         self.cluster.helpers[node].restart()
         self.cluster.wait_live([node])
 
+    def test_a_helper_starts_with_the_roots_that_open(self) -> None:
+        lost, there = self.block(0, 0), self.block(0, 1)
+        helper = self.cluster.helpers[there["node"]]
+        roots, gone = helper.settings["helper"]["roots"], str(self.work / "gone")
+        helper.settings["helper"]["roots"] = [gone, *roots]
+        helper.restart()
+        self.cluster.wait_live([there["node"]])
+        wait_until(lambda: self.cluster.node_status()[there["node"]]["failed_roots"], HANG,
+                   "the root to be named")
+        self.assertIn(f"{gone}: ", self.cluster.node_status()[there["node"]]["failed_roots"][0])
+        self.repair(lost["block_id"], "--scheme", "rp-all", "--sha256", lost["sha256"])
+        helper.settings["helper"]["roots"] = roots
+        helper.restart()
+        self.cluster.wait_live([there["node"]])
+
     def test_a_successor_starts_while_a_helper_still_drains(self) -> None:
         lost = self.block(0, 0)
         node = self.block(0, 1)["node"]
