@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rpc/audit_log.h"
+#include "rpc/caller_limits.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
@@ -101,8 +102,9 @@ std::string Holder(const PeerIdentity& caller) {
 
 class AccessCheck : public grpc::AuthMetadataProcessor {
  public:
-  AccessCheck(std::shared_ptr<TlsContext> tls, std::shared_ptr<AuditLog> audit)
-      : tls_(std::move(tls)), audit_(std::move(audit)) {}
+  AccessCheck(std::shared_ptr<TlsContext> tls, std::shared_ptr<AuditLog> audit,
+              std::shared_ptr<CallerLimits> limits)
+      : tls_(std::move(tls)), audit_(std::move(audit)), limits_(std::move(limits)) {}
 
   bool IsBlocking() const override { return false; }
 
@@ -119,13 +121,15 @@ class AccessCheck : public grpc::AuthMetadataProcessor {
         may = absl::UnauthenticatedError("the certificate of '" + caller.node + "' is revoked");
       }
     }
+    if (may.ok()) may = limits_->Admit(call, caller.node);
     if (!may.ok() && audit_ != nullptr) audit_->Write(CallerText(caller), "", call, "", may);
     return ToGrpc(may);
   }
 
  private:
-  const std::shared_ptr<TlsContext> tls_;  // shared with the data plane
-  const std::shared_ptr<AuditLog> audit_;  // shared with the server; may be null
+  const std::shared_ptr<TlsContext> tls_;       // shared with the data plane
+  const std::shared_ptr<AuditLog> audit_;       // shared with the server; may be null
+  const std::shared_ptr<CallerLimits> limits_;  // shared with the server's calls
 };
 
 }  // namespace
@@ -143,9 +147,17 @@ absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller) {
                                      Holder(caller));
 }
 
+bool IsOfDaemons(const std::string& call) {
+  const auto found = Table().find(call);
+  return found != Table().end() &&
+         std::all_of(found->second.begin(), found->second.end(),
+                     [](Role role) { return role == Role::kHelper || role == Role::kCoordinator; });
+}
+
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::shared_ptr<TlsContext> tls,
-                                                             std::shared_ptr<AuditLog> audit) {
-  return std::make_shared<AccessCheck>(std::move(tls), std::move(audit));
+                                                             std::shared_ptr<AuditLog> audit,
+                                                             std::shared_ptr<CallerLimits> limits) {
+  return std::make_shared<AccessCheck>(std::move(tls), std::move(audit), std::move(limits));
 }
 
 std::string CallerText(const std::optional<PeerIdentity>& caller) {

@@ -20,16 +20,22 @@ class AuthMetadataProcessor;
 namespace ecpipe {
 
 class AuditLog;
+class CallerLimits;
 
 // Whether a caller with this identity may make the call "/package.Service/Method".
 // PERMISSION_DENIED names the call, the roles that may make it and those of the caller. No role may
 // make a call that is not in the table.
 absl::Status CheckAccess(const std::string& call, const PeerIdentity& caller);
 
+// Whether only helpers, or only the coordinator, may make this call: the cluster lives by these.
+bool IsOfDaemons(const std::string& call);
+
 // Makes a server check each call in this way, before it reads the arguments: also that the caller's
-// certificate is not revoked. `audit`, which may be null, hears of each refusal.
+// certificate is not revoked, and that `limits` admits it. `audit`, which may be null, hears of
+// each refusal.
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeAccessCheck(std::shared_ptr<TlsContext> tls,
-                                                             std::shared_ptr<AuditLog> audit);
+                                                             std::shared_ptr<AuditLog> audit,
+                                                             std::shared_ptr<CallerLimits> limits);
 
 // Who a call came from, for logs: "node-7 (helper)", or "-" without TLS.
 std::string CallerText(const std::optional<PeerIdentity>& caller);

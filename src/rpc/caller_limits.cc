@@ -12,6 +12,7 @@
 
 #include "base/process/log.h"
 #include "net/tcp_socket.h"
+#include "rpc/access.h"
 
 namespace ecpipe {
 namespace {
@@ -49,6 +50,10 @@ std::string WithoutZone(const std::string& peer) {
   const size_t end = peer.find("%5D");
   if (zone == std::string::npos || end == std::string::npos) return peer;
   return peer.substr(0, zone) + peer.substr(end);
+}
+
+bool IsStream(const std::string& method) {
+  return method.starts_with(kReflection) || method.starts_with(kHealth) || method == kBackup;
 }
 
 }  // namespace
@@ -145,6 +150,38 @@ bool CallerLimits::EndLate(TimePoint now) {
   return waiting_.size() > 0 || !streams_.empty();
 }
 
+absl::Status CallerLimits::Admit(const std::string& method, const std::string& caller) {
+  // From a call's first words to its thread it takes far less.
+  constexpr Duration kNeverBegins = std::chrono::seconds(10);
+  if (IsOfDaemons(method) || IsStream(method)) return absl::OkStatus();
+  const TimePoint now = Clock::System().Now();
+  Note note;
+  {
+    MutexLock lock(&mutex_);
+    while (!admitted_.empty() && admitted_.front() <= now - kNeverBegins) admitted_.pop_front();
+    if (calls_of_others_ + admitted_.size() < options_.max_calls_of_others) {
+      admitted_.push_back(now);
+      return absl::OkStatus();
+    }
+    NoteEnded("rpc.too_many_calls", caller, &note);
+  }
+  Say(note);
+  return absl::ResourceExhaustedError(std::to_string(options_.max_calls_of_others) +
+                                      " calls are under way here, and the other threads are for "
+                                      "the cluster's own; try again later");
+}
+
+void CallerLimits::BeginCallOfOthers() {
+  MutexLock lock(&mutex_);
+  if (!admitted_.empty()) admitted_.pop_front();
+  ++calls_of_others_;
+}
+
+void CallerLimits::EndCallOfOthers() {
+  MutexLock lock(&mutex_);
+  --calls_of_others_;
+}
+
 Duration CallerLimits::DeadlineOf(StreamKind kind) const {
   switch (kind) {
     case StreamKind::kReflection:
@@ -224,8 +261,12 @@ class CallerLimits::Interceptor : public grpc::experimental::Interceptor {
   void Begin() {
     limits_->NoteCall(call_->server_context()->peer());
     const std::string method = call_->method();
-    if (call_->type() == grpc::experimental::ServerRpcInfo::Type::UNARY) return;
     if (method.starts_with(kHealth)) return;
+    if (call_->type() == grpc::experimental::ServerRpcInfo::Type::UNARY) {
+      of_others_ = !IsOfDaemons(method);
+      if (of_others_) limits_->BeginCallOfOthers();
+      return;
+    }
     const StreamKind kind = method.starts_with(kReflection) ? StreamKind::kReflection
                             : method == kBackup             ? StreamKind::kBackup
                                                             : StreamKind::kReport;
@@ -238,11 +279,13 @@ class CallerLimits::Interceptor : public grpc::experimental::Interceptor {
   }
   void End() {
     if (stream_ != 0) limits_->EndStream(std::exchange(stream_, 0));
+    if (std::exchange(of_others_, false)) limits_->EndCallOfOthers();
   }
 
   const std::shared_ptr<CallerLimits> limits_;  // shared by the calls, the acceptor and the server
   grpc::experimental::ServerRpcInfo* const call_;
   uint64_t stream_ = 0;
+  bool of_others_ = false;  // a call that returns
 };
 
 class CallerLimits::Factory : public grpc::experimental::ServerInterceptorFactoryInterface {

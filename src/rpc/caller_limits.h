@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What callers may hold of a gRPC server: connections, which gRPC does not limit, and streaming
-// calls, each of which takes a thread until it ends.
+// What callers may hold of a gRPC server: connections, which gRPC does not limit, and calls, each
+// of which takes a thread until it ends.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -9,11 +9,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
@@ -31,6 +33,10 @@ class CallerLimits {
     // fewer where the process may have few descriptors (Room()).
     size_t max_calling = 16384;
     size_t max_waiting = 1024;
+    // Calls at once that return and that others than daemons may make (IsOfDaemons), by callers
+    // with a certificate: three quarters of the threads. The rest is for what the cluster lives by,
+    // heartbeats above all.
+    size_t max_calls_of_others = 768;
     // Streaming calls at once. A report of blocks takes seconds; the other threads are for calls
     // that return.
     size_t max_streams = 256;
@@ -60,6 +66,10 @@ class CallerLimits {
   // Returns whether any may become late.
   bool EndLate(TimePoint now);
 
+  // Whether a call that has come may begin. RESOURCE_EXHAUSTED: others than daemons have too many
+  // under way already. `caller` is for the log.
+  absl::Status Admit(const std::string& method, const std::string& caller);
+
   // What the server has to be built with.
   static std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Watch(
       std::shared_ptr<CallerLimits> limits);
@@ -86,6 +96,8 @@ class CallerLimits {
   void NoteCall(const std::string& peer);
   // Counts a stream; 0: there are too many.
   Duration DeadlineOf(StreamKind kind) const;
+  void BeginCallOfOthers();
+  void EndCallOfOthers();
   uint64_t BeginStream(grpc::ServerContextBase* context, StreamKind kind);
   void EndStream(uint64_t id);
   // For the log, once no lock is held.
@@ -113,6 +125,9 @@ class CallerLimits {
   std::map<uint64_t, Stream> streams_ ABSL_GUARDED_BY(mutex_);
   OriginShares streams_by_peer_ ABSL_GUARDED_BY(mutex_);
   size_t reflections_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t calls_of_others_ ABSL_GUARDED_BY(mutex_) = 0;  // that have begun
+  // When calls were admitted that have not begun. They may never: gRPC drops some without a word.
+  std::deque<TimePoint> admitted_ ABSL_GUARDED_BY(mutex_);
   uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last note
   TimePoint next_note_ ABSL_GUARDED_BY(mutex_){};
 };

@@ -72,14 +72,15 @@ RpcSecurity::RpcSecurity(std::shared_ptr<TlsContext> tls, std::shared_ptr<AuditL
       files_(tls_ == nullptr ? nullptr : std::make_unique<const Files>(tls_->files())) {}
 RpcSecurity::~RpcSecurity() = default;
 
-std::shared_ptr<grpc::ServerCredentials> RpcSecurity::ForServer() const {
+std::shared_ptr<grpc::ServerCredentials> RpcSecurity::ForServer(
+    std::shared_ptr<CallerLimits> limits) const {
   if (files_ == nullptr) return grpc::InsecureServerCredentials();
   tls::TlsServerCredentialsOptions options(files_->provider);
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   std::shared_ptr<grpc::ServerCredentials> credentials = tls::TlsServerCredentials(options);
-  credentials->SetAuthMetadataProcessor(MakeAccessCheck(tls_, audit_));
+  credentials->SetAuthMetadataProcessor(MakeAccessCheck(tls_, audit_, std::move(limits)));
   return credentials;
 }
 

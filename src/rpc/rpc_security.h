@@ -12,6 +12,7 @@
 namespace ecpipe {
 
 class AuditLog;
+class CallerLimits;
 
 // The security of the control plane: mutual TLS, or none. New connections use changed certificate
 // files within two seconds. Thread-safe.
@@ -21,8 +22,9 @@ class RpcSecurity {
   explicit RpcSecurity(std::shared_ptr<TlsContext> tls, std::shared_ptr<AuditLog> audit = nullptr);
   ~RpcSecurity();
 
-  // Callers must have a certificate; access.h says what they may call.
-  std::shared_ptr<grpc::ServerCredentials> ForServer() const;
+  // Callers must have a certificate; access.h says what they may call, and `limits` how much at
+  // once.
+  std::shared_ptr<grpc::ServerCredentials> ForServer(std::shared_ptr<CallerLimits> limits) const;
   // For channels to servers of this role, and with this node's certificate unless `node` is empty.
   // Which host they are on does not matter.
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(Role server,

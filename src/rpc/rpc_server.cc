@@ -34,6 +34,7 @@ namespace {
 // waits for its own calls to end.
 constexpr int kMaxCallsOfAConnection = 256;
 constexpr int kMaxThreads = 1024;  // each holds a call that runs
+static_assert(CallerLimits::Options().max_calls_of_others == kMaxThreads * 3 / 4);
 // From the accepting to the first frame of HTTP/2, TLS included.
 constexpr int kHandshakeMillis = 5000;
 // Peers then connect again, which with TLS those cannot whose certificate has expired meanwhile.
@@ -181,8 +182,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   callers->set_on_stream([wakeup] { wakeup->Signal(); });
   grpc::ServerBuilder builder;
   using ConnectionType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  auto connections = builder.experimental().AddExternalConnectionAcceptor(ConnectionType::FROM_FD,
-                                                                          security.ForServer());
+  auto connections = builder.experimental().AddExternalConnectionAcceptor(
+      ConnectionType::FROM_FD, security.ForServer(callers));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // see channel.cc
   SetLimits(&builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watches;

@@ -5,8 +5,11 @@ forgotten; recoveries that say what was verified; and dry runs, which change not
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import case
@@ -135,6 +138,42 @@ class Life(CatalogCase):
             self.assertIn("nothing was imported", said.stderr)
             self.assertEqual(self.stripes(), [])
         self.fails(NOT_FOUND, "catalog", "import", self.work / "nowhere.jsonl")
+
+
+class Damaged(CatalogCase):
+    def damage(self, stripe: str) -> None:
+        self.cluster.coordinator.kill()
+        directory = self.cluster.coordinator.settings["coordinator"]["data_directory"]
+        with contextlib.closing(sqlite3.connect(Path(directory) / "catalog.db")) as db, db:
+            db.execute("UPDATE stripes SET block_bytes = block_bytes + 1 WHERE stripe_id = ?",
+                       [stripe])
+        self.cluster.coordinator.restart()
+        self.cluster.wait_live(self.cluster.node_ids)
+
+    def test_damaged_stripes_are_named_and_the_others_listed(self) -> None:
+        lines = self.work / "catalog.jsonl"
+        self.cluster.cli("catalog", "export", lines)
+        damaged, other = (stripe["stripe_id"] for stripe in self.stripes())
+        self.damage(damaged)
+        named = f"1 stripe of the catalog cannot be read: {damaged};"
+        for options in ([], ["--json"], ["--limit", "1"]):
+            said = self.cluster.cli("catalog", "list", *options, check=False)
+            self.assertEqual(said.returncode, FAILED)
+            self.assertIn(named, said.stderr)
+            self.assertIn(other, said.stdout)
+            self.assertNotIn(damaged, said.stdout)
+        listed = self.cluster.cli("catalog", "list", "--json", check=False).stdout
+        self.assertEqual([stripe["stripe_id"] for stripe in json.loads(listed)], [other])
+        self.assertEqual(self.cluster.cli("catalog", "list", "--after", damaged).stderr, "")
+        checked = self.cluster.cli("catalog", "check", check=False)
+        self.assertEqual(checked.returncode, FAILED)
+        self.assertIn("6 of 6 blocks verified", checked.stdout)
+        self.assertIn(named, checked.stderr)
+        self.assertIn(named, self.fails(FAILED, "catalog", "export", self.work / "part.jsonl"))
+        self.assertFalse((self.work / "part.jsonl").exists())
+        # What is damaged can be put again.
+        self.cluster.cli("catalog", "import", lines)
+        self.assertEqual([stripe["stripe_id"] for stripe in self.stripes()], [damaged, other])
 
 
 class InUse(CatalogCase):

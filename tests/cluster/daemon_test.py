@@ -52,6 +52,21 @@ class Lives(ClusterCase):
         self.cluster.helpers[node].restart()
         self.cluster.wait_live([node])
 
+    def test_a_helper_starts_with_the_roots_that_open(self) -> None:
+        lost, there = self.block(0, 0), self.block(0, 1)
+        helper = self.cluster.helpers[there["node"]]
+        roots, gone = helper.settings["helper"]["roots"], str(self.work / "gone")
+        helper.settings["helper"]["roots"] = [gone, *roots]
+        helper.restart()
+        self.cluster.wait_live([there["node"]])
+        wait_until(lambda: self.cluster.node_status()[there["node"]]["failed_roots"], HANG,
+                   "the root to be named")
+        self.assertIn(f"{gone}: ", self.cluster.node_status()[there["node"]]["failed_roots"][0])
+        self.repair(lost["block_id"], "--scheme", "rp-all", "--sha256", lost["sha256"])
+        helper.settings["helper"]["roots"] = roots
+        helper.restart()
+        self.cluster.wait_live([there["node"]])
+
     def test_a_successor_starts_while_a_helper_still_drains(self) -> None:
         lost = self.block(0, 0)
         node = self.block(0, 1)["node"]
@@ -331,6 +346,26 @@ class Configs(unittest.TestCase):
         self.refuses("ecpipe-coordinator", good + "[defaults]\nslice_bytes=0\n", "config.toml:5")
         self.refuses("ecpipe-coordinator", good + "[typo]\nx=1\n", "config.toml:4", "typo")
         self.refuses("ecpipe-coordinator", "[coordinator]\nlisten=1\n", "config.toml:2")
+
+    def test_a_new_data_directory_is_its_groups_whatever_the_umask(self) -> None:
+        for mask in (0, 0o077):
+            with self.subTest(umask=oct(mask)), tempfile.TemporaryDirectory() as directory:
+                data, config, ready = (Path(directory) / name
+                                       for name in ("data", "config.toml", "ready"))
+                config.write_text(f'[coordinator]\ndata_directory="{data}"\n'
+                                  'listen="127.0.0.1:0"\n')
+                process = subprocess.Popen(
+                    [case.BIN_DIR / "ecpipe-coordinator", "--config", config,
+                     "--ready-file", ready], umask=mask, stderr=subprocess.DEVNULL)
+                try:
+                    wait_until(ready.exists, HANG, "the coordinator to be ready")
+                finally:
+                    process.terminate()
+                    self.assertEqual(process.wait(HANG), 0)
+                self.assertEqual(data.stat().st_mode & 0o7777, 0o750)
+                modes = {file.name: file.stat().st_mode & 0o7777 for file in data.iterdir()}
+                self.assertIn("catalog.db", modes)
+                self.assertEqual(set(modes.values()), {0o640}, modes)
 
     def test_no_such_file(self) -> None:
         done = subprocess.run([case.BIN_DIR / "ecpipe-helper", "--config", "/no/such.toml"],

@@ -27,6 +27,7 @@ STREAMS = 256       # of each of these connections
 STREAM_CONNECTIONS = 4
 WATCHED_SECONDS = 8.0
 CROWD = 5000
+CROWDED_DESCRIPTORS = 4096  # fewer than that
 OWN_DESCRIPTORS = 200  # of this process, beside those of a crowd
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS, HEADERS, END_HEADERS = 4, 1, 4
@@ -82,16 +83,21 @@ class Doors(ClusterCase):
                 "endpoint": (helper, helper.ready["endpoint"].removeprefix("tcp:"))}
 
     def assert_opens(self, name: str, address: str) -> None:
-        """Who comes now is served: a page, or what the endpoint says to half a request."""
-        words = {"pages": b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "endpoint": bytes(16)}[name]
-        answer = {"pages": b"HTTP/1.1 200", "endpoint": b"ECPR"}[name]
+        """Who comes now is served: a page, what the endpoint says to half a request, or the first
+        frame of gRPC."""
+        settings = (PREFACE + frame(SETTINGS, 0, 0), 3, bytes([SETTINGS]))  # after its length
+        words, skipped, answer = {
+            "coordinator": settings, "control port": settings,
+            "pages": (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 0, b"HTTP/1.1 200"),
+            "endpoint": (bytes(16), 0, b"ECPR")}[name]
 
         def served() -> bool:
             host, port = address.rsplit(":", 1)
             with contextlib.suppress(OSError), \
                     socket.create_connection((host, int(port)), timeout=HANG) as connection:
                 connection.sendall(words)
-                return connection.recv(len(answer), socket.MSG_WAITALL) == answer
+                said = connection.recv(skipped + len(answer), socket.MSG_WAITALL)
+                return said[skipped:] == answer
             return False
         wait_until(served, HANG, f"the {name} to be served again")
 
@@ -160,7 +166,27 @@ class FewDescriptors(Doors):
 
 
 class Crowd(Doors):
-    """Thousands who come to the pages or the endpoint and say nothing, or go at once."""
+    """Thousands who come and say nothing, or go at once."""
+
+    def test_idle_connections_to_the_control_plane(self) -> None:
+        for name, (daemon, address) in self.doors().items():
+            if name == "data port":
+                continue  # flood_test.py
+            with self.subTest(door=name):
+                before = files(daemon)
+                limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+                resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE,
+                                 (CROWDED_DESCRIPTORS, limits[1]))
+                crowd = self.crowd(address, CROWD)
+                self.assertGreater(len(crowd), CROWDED_DESCRIPTORS, "descriptors of this process")
+                self.assert_all_live()
+                self.repair_over_node_1()
+                for connection in crowd:
+                    connection.close()
+                self.assert_opens(name, address)
+                self.repair_over_node_1()
+                wait_until(lambda: files(daemon) <= before + 20, HANG, "what they held to be free")
+                resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
 
     def test_idle_connections(self) -> None:
         for name, (daemon, address) in self.other_doors().items():

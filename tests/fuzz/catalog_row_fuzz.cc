@@ -93,7 +93,8 @@ void CheckRows(Catalogs* catalogs, Stripe stripe, const std::string& bytes) {
     for (const NodeBlock& block : page->blocks) ECPIPE_CHECK(block.stripe.ok() == good);
   }
   const auto listed = catalog.List("", 10);
-  ECPIPE_CHECK(listed.ok() && listed->size() == (good && !stripe.stripe_id.empty() ? 1 : 0));
+  const bool is_listed = good && !stripe.stripe_id.empty();
+  ECPIPE_CHECK(listed.ok() && listed->stripes.size() == (is_listed ? 1 : 0));
   // Damaged or not, a stripe with nothing wrong can be put again.
   if (catalog.Put({stripe}).ok())
     ECPIPE_CHECK(catalog.FindStripe(stripe.stripe_id).value() == stripe);

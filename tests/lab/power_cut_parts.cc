@@ -118,8 +118,9 @@ class CatalogPart : public PowerCutPart {
   }
 
   absl::StatusOr<Stored> Read() override {
-    ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> stripes, catalog_->List("", kAll));
+    ECPIPE_ASSIGN_OR_RETURN(const StripePage page, catalog_->List("", kAll));
     ECPIPE_ASSIGN_OR_RETURN(const uint64_t count, catalog_->CountStripes());
+    const std::vector<Stripe>& stripes = page.stripes;
     if (count != stripes.size()) {
       return absl::DataLossError(std::to_string(count) + " stripes are counted, " +
                                  std::to_string(stripes.size()) + " listed");

@@ -112,7 +112,7 @@ class RequestorHost::Api : public CoordinatorApi {
   absl::Status PutStripes(const std::vector<Stripe>&, const ProgressFn&) override {
     return NotSimulated();
   }
-  absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string&, uint32_t) override {
+  absl::StatusOr<ListedStripes> ListStripes(const std::string&, uint32_t) override {
     return NotSimulated();
   }
   absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override { return NotSimulated(); }

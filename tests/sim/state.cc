@@ -37,20 +37,20 @@ absl::StatusOr<Stripe> StateCatalog::FindStripe(const std::string& stripe_id) {
   return found->second;
 }
 
-absl::StatusOr<std::vector<Stripe>> StateCatalog::List(const std::string& after, int limit) {
-  std::vector<Stripe> page;
+absl::StatusOr<StripePage> StateCatalog::List(const std::string& after, int limit) {
+  StripePage page;
   for (auto it = state_->stripes.upper_bound(after); it != state_->stripes.end(); ++it) {
-    if (static_cast<int>(page.size()) == limit) break;
-    page.push_back(it->second);
+    if (static_cast<int>(page.stripes.size()) == limit) break;
+    page.stripes.push_back(it->second);
   }
   return page;
 }
 
 absl::StatusOr<NodeBlockPage> StateCatalog::ListNode(const std::string& node,
                                                      const std::string& page, int limit) {
-  ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> stripes, List(page, limit));
+  ECPIPE_ASSIGN_OR_RETURN(const StripePage stripes, List(page, limit));
   NodeBlockPage listed;
-  for (const Stripe& stripe : stripes) {
+  for (const Stripe& stripe : stripes.stripes) {
     listed.next = stripe.stripe_id;
     for (const BlockPlace& place : stripe.blocks) {
       if (place.node == node) listed.blocks.push_back({place.block_id, stripe});

@@ -47,7 +47,7 @@ class StateCatalog : public Catalog {
   }
   absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override;
   absl::StatusOr<Stripe> FindStripe(const std::string& stripe_id) override;
-  absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id, int limit) override;
+  absl::StatusOr<StripePage> List(const std::string& after_stripe_id, int limit) override;
   absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& page,
                                          int limit) override;
   absl::StatusOr<uint64_t> CountStripes() override { return state_->stripes.size(); }

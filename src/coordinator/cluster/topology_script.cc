@@ -142,7 +142,6 @@ absl::StatusOr<std::string> RackOfOutput(std::string text) {
 }
 
 absl::StatusOr<std::string> TopologyScript::RackOf(const std::string& host) {
-  constexpr size_t kMaxHosts = 20'000;  // twice as many as nodes can be registered
   if (host.empty() || host.front() == '-') {
     return absl::InvalidArgumentError("'" + host + "' is not a host that " + path_ +
                                       " can be asked about");
@@ -151,10 +150,10 @@ absl::StatusOr<std::string> TopologyScript::RackOf(const std::string& host) {
     MutexLock lock(&mutex_);
     if (const auto known = racks_.find(host); known != racks_.end()) return known->second;
   }
-  absl::StatusOr<std::string> rack = Run(path_, host, Clock::System().Now() + timeout_);
+  absl::StatusOr<std::string> rack = Run(path_, host, Clock::System().Now() + options_.timeout);
   if (!rack.ok()) return Annotate(rack.status(), path_ + " " + host);
   MutexLock lock(&mutex_);
-  if (racks_.size() >= kMaxHosts) racks_.erase(racks_.begin());  // asked again if need be
+  if (racks_.size() >= options_.max_hosts) racks_.erase(racks_.begin());  // asked again if need be
   racks_[host] = *rack;
   return rack;
 }

@@ -132,16 +132,18 @@ grpc::Status CoordinatorServiceImpl::ListStripes(grpc::ServerContext*,
                                                  v1::ListStripesResponse* response) {
   const uint32_t limit =
       request->limit() == 0 ? 100 : std::min(request->limit(), kMaxStripesInList);
-  const absl::StatusOr<std::vector<Stripe>> stripes =
+  const absl::StatusOr<StripePage> page =
       catalog_->List(request->after_stripe_id(), static_cast<int>(limit));
-  if (!stripes.ok()) return ToGrpc(stripes.status());
+  if (!page.ok()) return ToGrpc(page.status());
   size_t bytes = 0;
-  for (const Stripe& stripe : *stripes) {
+  for (const Stripe& stripe : page->stripes) {
     v1::Stripe* const added = response->add_stripes();
     StripeToProto(stripe, added);
     bytes += added->ByteSizeLong();
     if (bytes >= kMaxListedBytes) break;
   }
+  for (const std::string& id : page->damaged) response->add_damaged_stripe_id(CleanText(id));
+  response->set_damaged_stripes(page->damaged_count);
   return grpc::Status::OK;
 }
 

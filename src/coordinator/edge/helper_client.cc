@@ -61,11 +61,9 @@ const void* AwaitAllButStraggler(grpc::CompletionQueue* queue, Duration straggle
 }  // namespace
 
 HelperClient::Stub HelperClient::StubFor(const HelperAddress& helper) {
-  // Twice as many as nodes can be registered: nodes move, and are forgotten.
-  constexpr size_t kMaxStubs = 2 * NodeTable::kMaxNodes;
   MutexLock lock(&mutex_);
   const std::pair key(helper.control_address, tls_ ? helper.node : "");
-  if (!stubs_.contains(key) && stubs_.size() >= kMaxStubs) stubs_.erase(stubs_.begin());
+  if (!stubs_.contains(key) && stubs_.size() >= max_connections_) stubs_.erase(stubs_.begin());
   Stub& stub = stubs_[key];
   if (stub == nullptr) {
     const std::shared_ptr<grpc::Channel> channel =
@@ -221,6 +219,11 @@ absl::StatusOr<WholeBlock> HelperClient::CheckBlock(const HelperAddress& helper,
   const grpc::Status status = StubFor(helper)->CheckBlock(&context, request, &response);
   if (!status.ok()) return FromGrpc(status, "node " + helper.node);
   return WholeBlock{response.bytes(), response.sha256(), response.has_checksums()};
+}
+
+size_t HelperClient::connections() {
+  MutexLock lock(&mutex_);
+  return stubs_.size();
 }
 
 void HelperClient::ForgetConnection(const std::string& control_address) {

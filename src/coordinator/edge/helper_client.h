@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/mutex.h"
+#include "coordinator/cluster/node_table.h"
 #include "coordinator/repairs/helper_gateway.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "model/corrupt_block.h"
@@ -17,9 +18,13 @@ namespace ecpipe {
 // Keeps a channel to every helper, so that handing out a part costs one round trip.
 class HelperClient : public HelperGateway {
  public:
+  // Twice as many as nodes can be registered: nodes move, and are forgotten.
+  static constexpr size_t kMaxConnections = 2 * NodeTable::kMaxNodes;
+
   // `tls` null: plain text.
-  explicit HelperClient(const std::shared_ptr<TlsContext>& tls)
-      : tls_(tls != nullptr), security_(tls) {}
+  explicit HelperClient(const std::shared_ptr<TlsContext>& tls,
+                        size_t max_connections = kMaxConnections)
+      : tls_(tls != nullptr), max_connections_(max_connections), security_(tls) {}
 
   std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
                                                   Duration timeout,
@@ -34,6 +39,7 @@ class HelperClient : public HelperGateway {
   std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
                                                       Duration timeout) override;
   void ForgetConnection(const std::string& control_address) override;
+  size_t connections();  // that are kept
 
   // Has the helper read a block from beginning to end, which may take minutes. DEADLINE_EXCEEDED
   // after ten of them, CANCELLED when `stop` is asked to stop. Other errors are those of
@@ -49,6 +55,7 @@ class HelperClient : public HelperGateway {
                                      const std::vector<HelperAddress>& helpers, bool keep);
 
   const bool tls_;
+  const size_t max_connections_;
   const RpcSecurity security_;
   Mutex mutex_;
   // By address and node: with TLS a connection is to that node alone. Without, the node is empty.

@@ -11,7 +11,6 @@ namespace {
 
 // What a node that is back does not say that it has, after so many questions in vain, is lost.
 constexpr int kMostQuestions = 5;
-constexpr Duration kQuestionPause = std::chrono::seconds(1);  // doubles with each
 
 }  // namespace
 
@@ -110,7 +109,8 @@ bool RecoveryManager::Compare(RecoveryId id, const std::string& node, LossFinder
   }
   recovery.trouble = std::string(compared.message());
   if (last || absl::IsUnimplemented(compared)) return true;  // all of it counts as lost
-  recovery.ask_again = clock_->Now() + kQuestionPause * (int64_t{1} << recovery.failed_questions);
+  recovery.ask_again =
+      clock_->Now() + options_.question_pause * (int64_t{1} << recovery.failed_questions);
   ++recovery.failed_questions;
   return false;
 }

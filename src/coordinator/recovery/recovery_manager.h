@@ -42,6 +42,9 @@ class RecoveryManager {
     Duration delay = std::chrono::seconds(120);
     // After the start a node that has not registered may be alive all the same, for so long.
     Duration gather = std::chrono::seconds(5);
+    // Between the first two questions to a node that is back and cannot tell what it has. Doubles
+    // with each.
+    Duration question_pause = std::chrono::seconds(1);
   };
 
   // All pointers outlive the manager. `news` is what `repairs` tells.

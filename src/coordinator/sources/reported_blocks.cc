@@ -62,11 +62,11 @@ absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Record(BlockReport repor
     after.block_count += blocks.size();
     for (const InternalBlock& block : blocks) after.block_bytes += block.bytes;
   }
-  if (after.block_count > BlockReport::kMaxBlocks || after.pools.size() > BlockReport::kMaxPools) {
+  if (after.block_count > limits_.blocks_of_a_node || after.pools.size() > BlockReport::kMaxPools) {
     return absl::ResourceExhaustedError(
         "node " + report.node + " has " + std::to_string(after.block_count) + " blocks in " +
         std::to_string(after.pools.size()) + " block pools; at most " +
-        std::to_string(BlockReport::kMaxBlocks) + " of " + std::to_string(BlockReport::kMaxPools) +
+        std::to_string(limits_.blocks_of_a_node) + " of " + std::to_string(BlockReport::kMaxPools) +
         " are kept");
   }
   MutexLock lock(&mutex_);
@@ -74,10 +74,10 @@ absl::StatusOr<ReportedBlocks::Outcome> ReportedBlocks::Record(BlockReport repor
   // Another report of the node has overtaken this one.
   if (known != before) return Outcome::kSendAll;
   const uint64_t others = block_count_ - (before == nullptr ? 0 : before->block_count);
-  if (after.block_count > kMaxBlocks - std::min(kMaxBlocks, others)) {
+  if (after.block_count > limits_.blocks - std::min(limits_.blocks, others)) {
     if (known == nullptr) nodes_.erase(report.node);
     return absl::ResourceExhaustedError("all nodes together report more than " +
-                                        std::to_string(kMaxBlocks) + " blocks");
+                                        std::to_string(limits_.blocks) + " blocks");
   }
   block_count_ = others + after.block_count;
   known = std::make_shared<const NodeBlocks>(std::move(after));

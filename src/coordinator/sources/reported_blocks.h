@@ -30,15 +30,20 @@ class ReportedBlocks {
  public:
   using Nodes = std::map<std::string, std::shared_ptr<const NodeBlocks>>;  // shared with readers
 
-  // Bounds the memory that all nodes together can take: 24 GB, for the largest cluster aimed at.
-  static constexpr uint64_t kMaxBlocks = 1'000'000'000;
+  struct Limits {
+    uint64_t blocks_of_a_node = BlockReport::kMaxBlocks;
+    // Bounds the memory that all nodes together can take: 24 GB, for the largest cluster aimed at.
+    uint64_t blocks = 1'000'000'000;
+  };
+  ReportedBlocks() = default;
+  explicit ReportedBlocks(const Limits& limits) : limits_(limits) {}
 
   enum class Outcome {
     kTaken,
     kSendAll,  // the report continues one that is not known here: the helper must send all blocks
   };
-  // Takes a report as a whole or not at all. RESOURCE_EXHAUSTED: the node is over the limits of
-  // BlockReport, or all nodes together are over kMaxBlocks.
+  // Takes a report as a whole or not at all. RESOURCE_EXHAUSTED: the node, or all nodes together,
+  // would be over a limit.
   absl::StatusOr<Outcome> Record(BlockReport report, TimePoint now);
 
   // The blocks that a node has reported last, also if it is dead: these are then its lost blocks.
@@ -48,6 +53,7 @@ class ReportedBlocks {
   Nodes All() const;
 
  private:
+  const Limits limits_;
   mutable Mutex mutex_;
   Nodes nodes_ ABSL_GUARDED_BY(mutex_);
   uint64_t block_count_ ABSL_GUARDED_BY(mutex_) = 0;  // of all nodes

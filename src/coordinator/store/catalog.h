@@ -20,6 +20,17 @@ inline constexpr size_t kMaxStripeBlocks = 255;  // no code here has more: GF(2^
 // Ids are file names on helpers, which end at 255 bytes; the other names follow suit.
 inline constexpr size_t kMaxCatalogIdBytes = 255;
 
+// Damaged stripes that a page of a list names. The rest of them are counted.
+inline constexpr size_t kMaxNamedDamaged = 100;
+
+struct StripePage {
+  std::vector<Stripe> stripes;
+  // Ids of damaged stripes, of those between the page before and the last stripe of this one; at
+  // the end of the catalog, of all after the page before.
+  std::vector<std::string> damaged;  // the first kMaxNamedDamaged
+  uint64_t damaged_count = 0;
+};
+
 // A block of a node that ListNode was asked for.
 struct NodeBlock {
   std::string block_id;
@@ -65,10 +76,9 @@ class Catalog {
 
   virtual absl::StatusOr<Stripe> FindStripe(const std::string& stripe_id) = 0;
 
-  // Up to `limit` stripes in the order of their ids, after `after_stripe_id` ("" starts). It leaves
-  // out damaged stripes and logs them, so only the end gives an empty page.
-  virtual absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id,
-                                                   int limit) = 0;
+  // Up to `limit` stripes in the order of their ids, after `after_stripe_id` ("" starts). Damaged
+  // stripes do not count and are logged, so only the end gives a page without stripes.
+  virtual absl::StatusOr<StripePage> List(const std::string& after_stripe_id, int limit) = 0;
 
   // The blocks on a node, of up to `limit` stripes at once, in time proportional to the page.
   // `page` is empty, or `next` of the page before. Every block that stays on the node from the

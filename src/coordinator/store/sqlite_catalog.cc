@@ -35,9 +35,6 @@ constexpr char kSelectNextNumber[] =
     "SELECT 1 + max((SELECT coalesce(max(stripe), 0) FROM stripes),"
     " (SELECT coalesce(max(stripe), 0) FROM blocks))";
 
-// Damaged stripes that one listing logs.
-constexpr int kMostLogged = 100;
-
 std::string Quote(const std::string& name) { return "\"" + name + "\""; }
 
 absl::Status CheckName(const std::string& name, const char* what) {
@@ -309,23 +306,22 @@ absl::StatusOr<Stripe> SqliteCatalog::FindStripe(const std::string& stripe_id) {
   return (*std::move(stored)).Checked();
 }
 
-absl::StatusOr<std::vector<Stripe>> SqliteCatalog::List(const std::string& after_stripe_id,
-                                                        int limit) {
+absl::StatusOr<StripePage> SqliteCatalog::List(const std::string& after_stripe_id, int limit) {
   if (limit < 1) return absl::InvalidArgumentError("the limit of a list must be 1 or more");
   const auto most = static_cast<size_t>(std::min(limit, kMaxListedStripes));
   const SqlitePool::Lease db = readers_->Take();
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectAfter));
   query.BindText(1, after_stripe_id);
   StripeRows rows(&query);
-  int damaged = 0;
-  std::vector<Stripe> page;
-  while (page.size() < most) {
+  StripePage page;
+  while (page.stripes.size() < most) {
     ECPIPE_ASSIGN_OR_RETURN(std::optional<StoredStripe> stored, rows.Next());
     if (!stored) break;
     if (stored->damage.ok()) {
-      page.push_back(std::move(stored->stripe));
-    } else if (++damaged <= kMostLogged) {
+      page.stripes.push_back(std::move(stored->stripe));
+    } else if (++page.damaged_count <= kMaxNamedDamaged) {
       Log(LogLevel::kError, "catalog.damaged", {{"status", StatusText(stored->damage)}});
+      page.damaged.push_back(std::move(stored->stripe.stripe_id));
     }
   }
   return page;

@@ -44,7 +44,7 @@ class SqliteCatalog : public Catalog {
       const std::vector<std::string>& stripe_ids) override;
   absl::StatusOr<BlockLocation> FindBlock(const std::string& block_id) override;
   absl::StatusOr<Stripe> FindStripe(const std::string& stripe_id) override;
-  absl::StatusOr<std::vector<Stripe>> List(const std::string& after_stripe_id, int limit) override;
+  absl::StatusOr<StripePage> List(const std::string& after_stripe_id, int limit) override;
   absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& page,
                                          int limit) override;
   absl::StatusOr<uint64_t> CountStripes() override;

@@ -29,8 +29,9 @@ namespace ecpipe {
 //
 // A volume that is not a readable directory, or lacks the VERSION file of a DataNode, has failed.
 // It is used when it has come back, which each scan looks for; TakeInventory() names it meanwhile.
-// Open() waits RootCalls::kPatience for a volume that hangs. Scans wait for it: what is listed
-// stays as it was. An error here names a volume: none can be used. INVALID_ARGUMENT: they belong to
+// Open() waits RootCalls::kPatience for a volume that hangs, and so does this call: it counts as
+// failed then. Scans wait for one that hangs later: what is listed stays as it was. An error here
+// names a volume: none can be used. INVALID_ARGUMENT: they belong to
 // different DataNodes.
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes,
                                                           Duration scan_interval);

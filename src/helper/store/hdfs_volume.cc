@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <sstream>
 
+#include "base/clock.h"
+#include "base/fault_points.h"
 #include "base/file_io.h"
 #include "base/process/log.h"
 #include "base/status.h"
@@ -17,6 +20,10 @@ namespace ecpipe {
 namespace {
 
 constexpr uint64_t kMaxVersionBytes = 64 << 10;  // HDFS writes some 250 bytes
+
+RootCalls::Pending<HdfsVolume> BeginOpening(RootCalls* opener, const std::string& path) {
+  return opener->Begin<HdfsVolume>([path] { return OpenHdfsVolume(path); });
+}
 
 bool SameDirectory(int one, int other) {
   struct stat a{};
@@ -40,6 +47,7 @@ absl::StatusOr<std::string> DatanodeUuidIn(const std::string& version_file) {
 }
 
 absl::StatusOr<HdfsVolume> OpenHdfsVolume(const std::string& path) {
+  ECPIPE_RETURN_IF_ERROR(FaultPoint(("hdfs_store.volume:" + path).c_str()));
   HdfsVolume volume{path, UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), ""};
   if (!volume.fd.valid()) return ErrnoStatus(errno, "open volume " + path);
   const std::string version = path + "/current/VERSION";
@@ -54,14 +62,21 @@ absl::StatusOr<HdfsVolume> OpenHdfsVolume(const std::string& path) {
 }
 
 absl::StatusOr<std::shared_ptr<HdfsVolumes>> HdfsVolumes::Open(std::vector<std::string> paths) {
-  std::vector<absl::StatusOr<HdfsVolume>> opened;
-  std::string uuid;
+  Openers openers;
+  std::vector<RootCalls::Pending<HdfsVolume>> pending;
   for (const std::string& path : paths) {
-    opened.push_back(OpenHdfsVolume(path));
-    if (!opened.back().ok()) continue;
-    const std::string& own = opened.back()->datanode_uuid;
+    openers.push_back(std::make_unique<RootCalls>(path, RootCalls::Options{.max_threads = 1}));
+    pending.push_back(BeginOpening(openers.back().get(), path));
+  }
+  const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
+  std::vector<absl::StatusOr<HdfsVolume>> opened;
+  for (auto& each : pending) opened.push_back(each.Await(deadline));
+  std::string uuid;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (!opened[i].ok()) continue;
+    const std::string& own = opened[i]->datanode_uuid;
     if (!uuid.empty() && uuid != own) {
-      return absl::InvalidArgumentError("volume " + path + " belongs to DataNode " + own +
+      return absl::InvalidArgumentError("volume " + paths[i] + " belongs to DataNode " + own +
                                         ", but other volumes in [helper] roots belong to " + uuid +
                                         "; name the volumes of one DataNode");
     }
@@ -71,7 +86,7 @@ absl::StatusOr<std::shared_ptr<HdfsVolumes>> HdfsVolumes::Open(std::vector<std::
     return paths.empty() ? absl::InvalidArgumentError("[helper] roots names no volume")
                          : opened.front().status();
   }
-  std::shared_ptr<HdfsVolumes> volumes(new HdfsVolumes(std::move(paths), uuid));
+  std::shared_ptr<HdfsVolumes> volumes(new HdfsVolumes(std::move(paths), uuid, std::move(openers)));
   for (size_t i = 0; i < opened.size(); ++i) {
     Place place{nullptr, opened[i].status()};
     if (opened[i].ok()) place.volume = std::make_shared<HdfsVolume>(*std::move(opened[i]));
@@ -82,8 +97,14 @@ absl::StatusOr<std::shared_ptr<HdfsVolumes>> HdfsVolumes::Open(std::vector<std::
 
 void HdfsVolumes::Look() {
   const Opened before = opened();
+  std::map<size_t, RootCalls::Pending<HdfsVolume>> pending;  // of those that have failed
   for (size_t i = 0; i < paths_.size(); ++i) {
-    absl::StatusOr<HdfsVolume> now = OpenHdfsVolume(paths_[i]);
+    if (before[i] == nullptr) pending[i] = BeginOpening(openers_[i].get(), paths_[i]);
+  }
+  const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    absl::StatusOr<HdfsVolume> now =
+        before[i] == nullptr ? pending.at(i).Await(deadline) : OpenHdfsVolume(paths_[i]);
     if (absl::IsResourceExhausted(now.status())) continue;  // it is this process that has failed
     if (now.ok() && now->datanode_uuid != datanode_uuid_) {
       now = absl::InvalidArgumentError("volume " + paths_[i] + " belongs to DataNode " +

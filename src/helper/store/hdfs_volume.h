@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
+#include "helper/store/root_calls.h"
 #include "model/systems/hdfs_block.h"
 
 namespace ecpipe {
@@ -30,11 +31,13 @@ class HdfsVolumes {
   // Each in its place; null: it has failed. Shared: a reader keeps a volume that fails meanwhile.
   using Opened = std::vector<std::shared_ptr<const HdfsVolume>>;
 
-  // Logs a warning for each that cannot be used. The error of the first one if that is true of all.
-  // INVALID_ARGUMENT: they belong to two DataNodes.
+  // Waits RootCalls::kPatience for those that hang. Logs a warning for each that cannot be used.
+  // The error of the first one if that is true of all. INVALID_ARGUMENT: they belong to two
+  // DataNodes.
   static absl::StatusOr<std::shared_ptr<HdfsVolumes>> Open(std::vector<std::string> paths);
 
-  // Looks which volumes can be used now, and logs what has changed.
+  // Looks which volumes can be used now, and logs what has changed. Waits for a volume that is used
+  // and hangs, and RootCalls::kPatience for one that has failed.
   void Look();
   Opened opened();
   // "PATH: reason" for each that has failed.
@@ -47,14 +50,18 @@ class HdfsVolumes {
     absl::Status status;
   };
 
-  HdfsVolumes(std::vector<std::string> paths, std::string datanode_uuid)
+  using Openers = std::vector<std::unique_ptr<RootCalls>>;  // of each volume, in its place
+
+  HdfsVolumes(std::vector<std::string> paths, std::string datanode_uuid, Openers openers)
       : paths_(std::move(paths)),
         datanode_uuid_(std::move(datanode_uuid)),
+        openers_(std::move(openers)),
         places_(paths_.size()) {}
   void Note(size_t i, Place place);
 
   const std::vector<std::string> paths_;
   const std::string datanode_uuid_;
+  const Openers openers_;
   Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);
 };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <functional>
 #include <map>
@@ -35,10 +36,71 @@ absl::Status RootFault(const std::string& call, size_t number) {
   return FaultPoint(("plain_store." + call + std::to_string(number)).c_str());
 }
 
-struct Root {
-  std::string path;
-  UniqueFd fd;  // all that is read or stored lies below this, wherever the path leads by then
-  size_t number = 0;
+// Thread-safe. All calls block on its disk.
+class Root {
+ public:
+  Root(std::string the_path, size_t the_number) : path(std::move(the_path)), number(the_number) {}
+
+  // All that is read or stored lies below this descriptor, wherever the path leads by then. It is
+  // opened by the first call that can. UNAVAILABLE: it cannot be opened, so what it has is unknown.
+  absl::StatusOr<int> Fd() const {
+    const absl::Status opened = Open();
+    if (!opened.ok()) return absl::UnavailableError(std::string(opened.message()));
+    MutexLock lock(&mutex_);
+    return fd_.get();
+  }
+
+  // The error of the system.
+  absl::Status Open() const {
+    {
+      MutexLock lock(&mutex_);
+      if (fd_.valid()) return absl::OkStatus();
+    }
+    ECPIPE_RETURN_IF_ERROR(RootFault("root", number));
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    // A mistake in the configuration, which no disk that comes back mends.
+    if (!fd.valid() && errno == ENOTDIR) {
+      return absl::InvalidArgumentError("block root " + path + " is not a directory");
+    }
+    if (!fd.valid()) return ErrnoStatus(errno, "open block root " + path);
+    bool is_back = false;
+    {
+      MutexLock lock(&mutex_);
+      if (fd_.valid()) return absl::OkStatus();
+      fd_ = std::move(fd);
+      is_back = std::exchange(told_, false);
+    }
+    if (is_back) Log(LogLevel::kInfo, "store.root_back", {{"root", path}});
+    return absl::OkStatus();
+  }
+
+  // That it could not be opened at the start.
+  void TellFailed(const absl::Status& why) const {
+    {
+      MutexLock lock(&mutex_);
+      if (fd_.valid()) return;  // by now
+      told_ = true;
+    }
+    Log(LogLevel::kWarning, "store.root_failed", {{"root", path}, {"status", StatusText(why)}});
+  }
+
+  // Removes, once, what helpers that were killed have left there.
+  void Clean() const {
+    if (cleaned_.exchange(true)) return;
+    // A root that cannot be cleaned can still be read.
+    const absl::StatusOr<int> removed = RemoveAbandonedFiles(path);
+    if (removed.value_or(0) == 0) return;
+    Log(LogLevel::kInfo, "store.cleaned", {{"root", path}, {"files", std::to_string(*removed)}});
+  }
+
+  const std::string path;
+  const size_t number;
+
+ private:
+  mutable Mutex mutex_;
+  mutable UniqueFd fd_ ABSL_GUARDED_BY(mutex_);  // stays, once it is valid
+  mutable bool told_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable std::atomic<bool> cleaned_{false};
 };
 
 constexpr AtomicFile::Options kOwnFile = {.access = AtomicFile::Access::kService,
@@ -70,9 +132,10 @@ class PlainBlockWriter : public BlockWriter {
  private:
   // Read back, since ranges come in any order; the page cache has them still.
   absl::Status CommitChecksums() {
+    ECPIPE_ASSIGN_OR_RETURN(const int root, root_->Fd());
     ECPIPE_ASSIGN_OR_RETURN(
         ChecksumFileWriter checksums,
-        ChecksumFileWriter::CreateBelow(root_->fd.get(), root_->path, block_id_, kOwnFile));
+        ChecksumFileWriter::CreateBelow(root, root_->path, block_id_, kOwnFile));
     std::vector<uint8_t> buffer(64 * size_t{kChecksumChunkBytes});
     for (uint64_t at = 0; at < bytes_; at += buffer.size()) {
       const auto step = static_cast<size_t>(std::min<uint64_t>(buffer.size(), bytes_ - at));
@@ -97,9 +160,9 @@ struct FoundBlock {
 // NOT_FOUND: the root does not have it.
 absl::StatusOr<FoundBlock> OpenIn(const Root& root, const std::string& block_id) {
   ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
+  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root.Fd());
   // O_NONBLOCK: a FIFO under this name must not hang the open; it is refused below.
-  UniqueFd fd(
-      ::openat(root.fd.get(), block_id.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  UniqueFd fd(::openat(root_fd, block_id.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) return ErrnoStatus(errno, "open block " + block_id + " in " + root.path);
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat block " + block_id);
@@ -108,7 +171,7 @@ absl::StatusOr<FoundBlock> OpenIn(const Root& root, const std::string& block_id)
   }
   ECPIPE_ASSIGN_OR_RETURN(
       std::unique_ptr<BlockReader> reader,
-      OpenPlainBlock(root.fd.get(), block_id, std::move(fd), static_cast<uint64_t>(info.st_size)));
+      OpenPlainBlock(root_fd, block_id, std::move(fd), static_cast<uint64_t>(info.st_size)));
   return FoundBlock{std::move(reader), info.st_mtim};
 }
 
@@ -120,10 +183,11 @@ struct DiskRoom {
 
 absl::StatusOr<DiskRoom> DiskOf(const Root& root) {
   ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
+  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root.Fd());
   struct stat info{};
-  if (::fstat(root.fd.get(), &info) != 0) return ErrnoStatus(errno, "stat " + root.path);
+  if (::fstat(root_fd, &info) != 0) return ErrnoStatus(errno, "stat " + root.path);
   struct statvfs space{};
-  if (::fstatvfs(root.fd.get(), &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
+  if (::fstatvfs(root_fd, &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
   return DiskRoom{info.st_dev, uint64_t{space.f_bavail} * space.f_frsize};
 }
 
@@ -134,30 +198,33 @@ struct RoomForBlock {
 
 absl::StatusOr<RoomForBlock> RoomIn(const Root& root, const std::string& block_id) {
   ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
+  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root.Fd());
   struct stat info{};
-  const bool has = ::fstatat(root.fd.get(), block_id.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool has = ::fstatat(root_fd, block_id.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
   struct statvfs space{};
-  if (::fstatvfs(root.fd.get(), &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
+  if (::fstatvfs(root_fd, &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
   return RoomForBlock{has, uint64_t{space.f_bavail} * space.f_frsize};
 }
 
 absl::StatusOr<std::unique_ptr<BlockWriter>> CreateIn(const std::shared_ptr<const Root>& root,
                                                       const std::string& block_id, uint64_t bytes,
                                                       StoredChecksums stored) {
-  ECPIPE_ASSIGN_OR_RETURN(
-      AtomicFile file,
-      AtomicFile::CreateBelow(root->fd.get(), root->path + "/" + block_id, kOwnFile));
+  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root->Fd());
+  ECPIPE_ASSIGN_OR_RETURN(AtomicFile file,
+                          AtomicFile::CreateBelow(root_fd, root->path + "/" + block_id, kOwnFile));
   // A checksum file that is there must go on being right.
-  const bool known = ::faccessat(root->fd.get(), ChecksumFileName(block_id).c_str(), F_OK,
-                                 AT_SYMLINK_NOFOLLOW) == 0;
+  const bool known =
+      ::faccessat(root_fd, ChecksumFileName(block_id).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   const bool write = known || (stored == StoredChecksums::kWrite && CanHaveChecksumFile(block_id));
   return std::make_unique<PlainBlockWriter>(root, std::move(file), bytes, write ? block_id : "");
 }
 
 absl::StatusOr<StoreInventory> CountIn(const Root& root) {
   ECPIPE_RETURN_IF_ERROR(RootFault("count", root.number));
+  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root.Fd());
+  root.Clean();
   // A descriptor of its own: the directory position is shared between duplicates.
-  const Directory directory = OpenDirectory(root.fd.get(), ".");
+  const Directory directory = OpenDirectory(root_fd, ".");
   if (directory == nullptr) return ErrnoStatus(errno, "list " + root.path);
   const int directory_fd = ::dirfd(directory.get());
   StoreInventory inventory;
@@ -185,10 +252,10 @@ struct LatestCount {
 
 // A root with all that is needed to use it though it may hang.
 struct Place {
-  explicit Place(Root opened)
-      : root(std::make_shared<const Root>(std::move(opened))),
-        calls(root->path),
-        counting(root->path, {.max_threads = 1, .long_calls = true}),
+  Place(const std::string& path, size_t number)
+      : root(std::make_shared<const Root>(path, number)),
+        calls(path),
+        counting(path, {.max_threads = 1, .long_calls = true}),
         latest(std::make_shared<LatestCount>()) {}
 
   const std::shared_ptr<const Root> root;  // shared with calls and writers
@@ -224,8 +291,40 @@ bool Newer(const timespec& a, const timespec& b) {
 
 class PlainStore : public BlockStore {
  public:
-  PlainStore(std::vector<Root> roots, StoredChecksums checksums) : checksums_(checksums) {
-    for (Root& root : roots) places_.push_back(std::make_unique<Place>(std::move(root)));
+  PlainStore(const std::vector<std::string>& roots, StoredChecksums checksums)
+      : checksums_(checksums) {
+    for (const std::string& root : roots) {
+      places_.push_back(std::make_unique<Place>(root, places_.size()));
+    }
+  }
+
+  // Opens those that can be opened now. The error of the first if that is none, or of one that is
+  // no directory.
+  absl::Status OpenRoots() {
+    const std::vector<absl::StatusOr<bool>> opened =
+        InEach<bool>([](const Root& root) -> absl::StatusOr<bool> {
+          ECPIPE_RETURN_IF_ERROR(root.Open());
+          return true;
+        });
+    const auto is_open = [](const absl::StatusOr<bool>& each) { return each.ok(); };
+    const bool none = std::none_of(opened.begin(), opened.end(), is_open);
+    std::vector<RootCalls::Pending<bool>> cleaning;
+    for (size_t i = 0; i < opened.size(); ++i) {
+      const absl::Status& status = opened[i].status();
+      if (!status.ok() && (none || absl::IsInvalidArgument(status))) return status;
+      if (!status.ok()) {
+        places_[i]->root->TellFailed(status);
+        continue;
+      }
+      cleaning.push_back(places_[i]->counting.Begin<bool>([root = places_[i]->root] {
+        root->Clean();
+        return true;
+      }));
+    }
+    // A large directory goes on being cleaned while it is used.
+    const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
+    for (auto& each : cleaning) each.HasEndedBy(deadline);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
@@ -360,17 +459,9 @@ class PlainStore : public BlockStore {
 
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(const std::vector<std::string>& roots,
                                                            StoredChecksums checksums) {
-  std::vector<Root> opened;
-  for (const std::string& root : roots) {
-    UniqueFd fd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd.valid()) return ErrnoStatus(errno, "open block root " + root);
-    // A root that cannot be cleaned can still be read.
-    if (const absl::StatusOr<int> removed = RemoveAbandonedFiles(root); removed.value_or(0) > 0) {
-      Log(LogLevel::kInfo, "store.cleaned", {{"root", root}, {"files", std::to_string(*removed)}});
-    }
-    opened.push_back({root, std::move(fd), opened.size()});
-  }
-  return std::make_unique<PlainStore>(std::move(opened), checksums);
+  auto store = std::make_unique<PlainStore>(roots, checksums);
+  ECPIPE_RETURN_IF_ERROR(store->OpenRoots());
+  return store;
 }
 
 }  // namespace ecpipe

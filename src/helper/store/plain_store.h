@@ -16,13 +16,16 @@ namespace ecpipe {
 // Whether blocks that are stored get a checksum file. Checksum files that exist are always used.
 enum class StoredChecksums { kWrite, kOmit };
 
-// Opens the roots, and removes the half-written blocks that killed helpers have left there. An
-// error names the root that is not a readable directory. Symbolic links below a root are not
-// followed, so nothing outside the roots can be read.
+// Opens the roots, and removes the half-written blocks that killed helpers have left there.
+// Symbolic links below a root are not followed, so nothing outside the roots can be read.
 //
-// A root that fails or hangs later costs only its own blocks: it is looked in beside the others,
-// for RootCalls::kPatience at most, and TakeInventory() names it. New blocks go to other roots
-// meanwhile. If several roots have a block, the one that was written last counts.
+// A root that fails or hangs, now or later, costs only its own blocks: it is looked in beside the
+// others, for RootCalls::kPatience at most, and TakeInventory() names it. New blocks go to other
+// roots meanwhile. One that cannot be opened now is opened by the first call that can. If several
+// roots have a block, the one that was written last counts.
+//
+// An error names a root: none can be opened. INVALID_ARGUMENT: its path leads to something else
+// than a directory, which is a mistake in the configuration and mends itself never.
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenPlainStore(
     const std::vector<std::string>& roots, StoredChecksums checksums = StoredChecksums::kWrite);
 

@@ -83,6 +83,9 @@ absl::StatusOr<std::unique_ptr<CatalogApi>> ConnectCatalog(const CommonArguments
 // Prints what a call would do; the error of the call is returned.
 absl::Status PrintEffects(const CommonArguments& common, const CatalogApi::Effects& effects);
 
+// DATA_LOSS names the damaged stripes.
+absl::Status CheckUndamaged(const ListedStripes& listed);
+
 absl::Status PrintPutCounts(const CommonArguments& common, const CatalogApi::PutCounts& counts);
 
 // Blocks that are not as they should be, as a table.

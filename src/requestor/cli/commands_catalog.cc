@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/file_io.h"
 #include "base/status.h"
 #include "requestor/cli/commands.h"
@@ -25,6 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr uint32_t kStripesInPage = 1000;
 // What a person can do with them is the same for more, such as those of a whole node.
 constexpr size_t kMostNamed = 10'000;
+constexpr size_t kMostNamedStripes = 100;  // damaged ones, in an error
 
 // Hands over all stripes, page after page. DATA_LOSS: the catalog has more, which are damaged.
 absl::Status ForEachPage(CoordinatorApi* coordinator,
@@ -32,14 +34,19 @@ absl::Status ForEachPage(CoordinatorApi* coordinator,
   ECPIPE_ASSIGN_OR_RETURN(const ClusterStatus before, coordinator->Status());
   std::string after;
   uint64_t listed = 0;
+  ListedStripes damaged;  // of all pages
   while (true) {
-    ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> page,
-                            coordinator->ListStripes(after, kStripesInPage));
-    if (page.empty()) break;
-    listed += page.size();
-    ECPIPE_RETURN_IF_ERROR(take(page));
-    after = page.back().stripe_id;
+    ECPIPE_ASSIGN_OR_RETURN(ListedStripes page, coordinator->ListStripes(after, kStripesInPage));
+    damaged.damaged_count += page.damaged_count;
+    for (std::string& id : page.damaged) {
+      if (damaged.damaged.size() < kMostNamedStripes) damaged.damaged.push_back(std::move(id));
+    }
+    if (page.stripes.empty()) break;
+    listed += page.stripes.size();
+    ECPIPE_RETURN_IF_ERROR(take(page.stripes));
+    after = page.stripes.back().stripe_id;
   }
+  ECPIPE_RETURN_IF_ERROR(CheckUndamaged(damaged));
   // Others may have added or removed some meanwhile.
   ECPIPE_ASSIGN_OR_RETURN(const ClusterStatus now, coordinator->Status());
   const uint64_t least = std::min(before.stripe_count, now.stripe_count);
@@ -155,6 +162,16 @@ absl::StatusOr<CatalogApi::PutCounts> TryFile(CatalogApi* catalog, const std::st
 }
 
 }  // namespace
+
+absl::Status CheckUndamaged(const ListedStripes& listed) {
+  if (listed.damaged_count == 0) return absl::OkStatus();
+  const uint64_t others = listed.damaged_count - listed.damaged.size();
+  return absl::DataLossError(absl::StrFormat(
+      "%d %s of the catalog cannot be read: %s%s; import or remove what is damaged, then ask again",
+      listed.damaged_count, listed.damaged_count == 1 ? "stripe" : "stripes",
+      absl::StrJoin(listed.damaged, ", "),
+      others > 0 ? absl::StrFormat(" and %d others", others) : ""));
+}
 
 absl::Status PrintPutCounts(const CommonArguments& common, const CatalogApi::PutCounts& counts) {
   return PrintEffects(common, std::vector<std::string>{absl::StrFormat(

@@ -106,19 +106,18 @@ absl::Status RunCatalogList(const CommonArguments& common, const std::string& af
                             uint32_t limit) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
-  ECPIPE_ASSIGN_OR_RETURN(const std::vector<Stripe> stripes,
-                          coordinator->ListStripes(after, limit));
+  ECPIPE_ASSIGN_OR_RETURN(const ListedStripes listed, coordinator->ListStripes(after, limit));
   if (common.json) {
     Json json = Json::array();
-    for (const Stripe& stripe : stripes) json.push_back(StripeJson(stripe));
+    for (const Stripe& stripe : listed.stripes) json.push_back(StripeJson(stripe));
     std::printf("%s\n", json.dump(2).c_str());
-    return absl::OkStatus();
+    return CheckUndamaged(listed);
   }
-  for (const Stripe& stripe : stripes) {
+  for (const Stripe& stripe : listed.stripes) {
     std::printf("%s  %s  %s a block\n", stripe.stripe_id.c_str(), stripe.code.c_str(),
                 FormatSize(stripe.block_bytes).c_str());
   }
-  return absl::OkStatus();
+  return CheckUndamaged(listed);
 }
 
 absl::Status RunCatalogLocate(const CommonArguments& common, const std::string& block_id) {

@@ -156,6 +156,13 @@ struct ClusterStatus {
   std::vector<SystemStatus> systems;               // that the coordinator knows of
 };
 
+// A page of the catalog.
+struct ListedStripes {
+  std::vector<Stripe> stripes;
+  std::vector<std::string> damaged;  // stripe ids, the first ones; older coordinators name none
+  uint64_t damaged_count = 0;
+};
+
 enum class RecoveryChange { kPause, kResume, kCancel };
 
 // The speed of a link from node to node, or from rack to rack if it is from the operator's file.
@@ -245,8 +252,9 @@ class CoordinatorApi {
   // are stored. `progress` is told of stripes and may be null.
   virtual absl::Status PutStripes(const std::vector<Stripe>& stripes,
                                   const ProgressFn& progress) = 0;
-  virtual absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string& after_stripe_id,
-                                                          uint32_t limit) = 0;
+  // Damaged stripes do not count: only the end of the catalog gives a page without stripes.
+  virtual absl::StatusOr<ListedStripes> ListStripes(const std::string& after_stripe_id,
+                                                    uint32_t limit) = 0;
   virtual absl::StatusOr<BlockLocation> LocateBlock(const std::string& block_id) = 0;
   // Returns the id of the recovery. The coordinator goes on by itself.
   virtual absl::StatusOr<uint64_t> BeginRecovery(const RecoveryRequest& request,

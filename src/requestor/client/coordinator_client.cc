@@ -214,16 +214,20 @@ class CoordinatorGrpcClient : public CoordinatorApi {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string& after_stripe_id,
-                                                  uint32_t limit) override {
+  absl::StatusOr<ListedStripes> ListStripes(const std::string& after_stripe_id,
+                                            uint32_t limit) override {
     v1::ListStripesRequest request;
     request.set_after_stripe_id(after_stripe_id);
     request.set_limit(limit);
     v1::ListStripesResponse response;
     ECPIPE_RETURN_IF_ERROR(Call(&Stub::ListStripes, request, &response));
-    std::vector<Stripe> stripes;
-    for (const v1::Stripe& stripe : response.stripes()) stripes.push_back(StripeFromProto(stripe));
-    return stripes;
+    ListedStripes listed;
+    for (const v1::Stripe& stripe : response.stripes()) {
+      listed.stripes.push_back(StripeFromProto(stripe));
+    }
+    listed.damaged.assign(response.damaged_stripe_id().begin(), response.damaged_stripe_id().end());
+    listed.damaged_count = response.damaged_stripes();
+    return listed;
   }
 
   absl::StatusOr<BlockLocation> LocateBlock(const std::string& block_id) override {

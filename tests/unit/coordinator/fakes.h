@@ -57,18 +57,19 @@ class MemoryCatalog : public Catalog {
     return absl::NotFoundError("no stripe has block " + block_id);
   }
   absl::StatusOr<Stripe> FindStripe(const std::string&) override { return stripes[0]; }
-  absl::StatusOr<std::vector<Stripe>> List(const std::string& after, int limit) override {
+  absl::StatusOr<StripePage> List(const std::string& after, int limit) override {
     MutexLock lock(&mutex);
-    std::vector<Stripe> page;
+    StripePage page;
     for (const Stripe& stripe : stripes) {
-      if (stripe.stripe_id > after && static_cast<int>(page.size()) < limit) page.push_back(stripe);
+      if (stripe.stripe_id <= after || static_cast<int>(page.stripes.size()) == limit) continue;
+      page.stripes.push_back(stripe);
     }
     return page;
   }
   absl::StatusOr<NodeBlockPage> ListNode(const std::string& node, const std::string& after,
                                          int limit) override {
     NodeBlockPage page;
-    const std::vector<Stripe> stripes_after = List(after, limit).value();
+    const std::vector<Stripe> stripes_after = List(after, limit).value().stripes;
     for (const Stripe& stripe : stripes_after) {
       page.next = stripe.stripe_id;
       const bool is_damaged = damaged.contains(stripe.stripe_id);
@@ -248,6 +249,7 @@ class FakeHelpers : public HelperGateway {
   std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
                                                       Duration) override {
     MutexLock lock(&mutex);
+    ++asked_for_blocks;
     std::vector<absl::StatusOr<FoundBlocks>> given;
     for (const BlockQuestion& question : questions) {
       if (down.contains(question.helper.node)) {
@@ -284,7 +286,8 @@ class FakeHelpers : public HelperGateway {
   std::function<void()> on_ask;
   std::function<void()> on_end;          // of an attempt that another one follows; locked
   std::optional<ChecksumKind> checksum;  // that all say
-  int rounds = 0;
+  int rounds = 0;                        // of StartParts
+  int asked_for_blocks = 0;              // calls of FindBlocks
   std::vector<Handout> last;
   std::vector<std::vector<Handout>> all;  // of rounds that nobody refused
   std::vector<uint32_t> cancelled;

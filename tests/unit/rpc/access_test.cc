@@ -54,6 +54,19 @@ TEST(Access, HelpersReportAndNothingElse) {
   }
 }
 
+TEST(Access, WhatTheClusterLivesByIsOfDaemons) {
+  for (const char* call : {"CoordinatorService/Register", "CoordinatorService/Heartbeat",
+                           "CoordinatorService/ReportPart", "HelperService/StartPart",
+                           "HelperService/FindBlocks", "DoctorService/ExamineNode"}) {
+    EXPECT_TRUE(IsOfDaemons(std::string("/ecpipe.v1.") + call)) << call;
+  }
+  for (const char* call :
+       {"/ecpipe.v1.CoordinatorService/BeginRepair", "/ecpipe.v1.HelperService/GetHelperStatus",
+        "/grpc.health.v1.Health/Check", "/ecpipe.v1.New/Call"}) {
+    EXPECT_FALSE(IsOfDaemons(call)) << call;
+  }
+}
+
 // `ecpipe doctor` knows by this text a daemon that is too old to be examined.
 TEST(Access, ACallThatIsNotKnownIsRefusedSo) {
   const absl::Status refused = CheckAccess("/ecpipe.v1.New/Call", {{Role::kOperator}, "x"});

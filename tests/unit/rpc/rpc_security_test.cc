@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "base/mutex.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
@@ -155,6 +157,67 @@ TEST_F(RpcSecurityTest, AServerOfAnotherNodeIsNotSpokenTo) {
   EXPECT_TRUE(CallWith(Shared().Context("head"), Role::kHelper, "node-2").ok());
   EXPECT_EQ(CallWith(Shared().Context("head"), Role::kHelper, "node-3").error_code(),
             grpc::StatusCode::UNAVAILABLE);
+}
+
+// A helper that answers operators only when it is told to.
+class SlowHelper : public FakeHelper {
+ public:
+  grpc::Status GetHelperStatus(grpc::ServerContext*, const v1::GetHelperStatusRequest*,
+                               v1::HelperStatus*) override {
+    const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(20);
+    MutexLock lock(&mutex_);
+    ++asked_;
+    changed_.NotifyAll();
+    while (!answering_ && changed_.WaitUntil(lock, give_up)) {
+    }
+    return grpc::Status::OK;
+  }
+  void AwaitAsked(int calls) {
+    const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(20);
+    MutexLock lock(&mutex_);
+    while (asked_ < calls && changed_.WaitUntil(lock, give_up)) {
+    }
+    EXPECT_EQ(asked_, calls);
+  }
+  void Answer() {
+    MutexLock lock(&mutex_);
+    answering_ = true;
+    changed_.NotifyAll();
+  }
+
+ private:
+  CondVar changed_;
+  int asked_ = 0;
+  bool answering_ = false;
+};
+
+TEST_F(RpcSecurityTest, OthersThanDaemonsLeaveThreadsForThem) {
+  SlowHelper helper;
+  const TestCertificates mine("node-2=helper head=coordinator ann=operator");
+  server_ = RpcServer::Start("127.0.0.1:0", RpcSecurity(mine.Context("node-2")), {&helper},
+                             {.max_calls_of_others = 2})
+                .value();
+  const RpcSecurity ann(mine.Context("ann"));
+  const auto stub = v1::HelperService::NewStub(MakeChannel(server_->address(), ann, Role::kHelper));
+  const auto ask = [&stub] {
+    grpc::ClientContext context;
+    SetTimeout(&context, std::chrono::seconds(20));
+    v1::HelperStatus response;
+    return stub->GetHelperStatus(&context, v1::GetHelperStatusRequest(), &response);
+  };
+  std::vector<grpc::Status> statuses(2);
+  std::vector<std::thread> callers;
+  for (grpc::Status& status : statuses) callers.emplace_back([&] { status = ask(); });
+  helper.AwaitAsked(2);
+  for (int i = 0; i < 3; ++i) {
+    const grpc::Status third = ask();
+    EXPECT_EQ(third.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << third.error_message();
+    EXPECT_TRUE(CallWith(mine.Context("head")).ok()) << "the coordinator is served all the same";
+  }
+  helper.Answer();
+  for (std::thread& caller : callers) caller.join();
+  for (const grpc::Status& status : statuses) EXPECT_TRUE(status.ok()) << status.error_message();
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask().ok()) << "each of these has made room";
 }
 
 TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {

@@ -40,6 +40,17 @@ TEST_F(TopologyScriptTest, AnswersForAHostAndIsAskedOnce) {
   EXPECT_EQ(std::filesystem::file_size(scratch_.File("log")), 6u);
 }
 
+TEST_F(TopologyScriptTest, ABoundedNumberOfAnswersIsKept) {
+  TopologyScript script(Script("echo $1 >> " + scratch_.File("log") + "; echo /$1"),
+                        {.max_hosts = 2});
+  for (const char* host : {"h1", "h2", "h3", "h3", "h2"}) {
+    EXPECT_EQ(script.RackOf(host).value(), std::string("/") + host);
+  }
+  EXPECT_EQ(std::filesystem::file_size(scratch_.File("log")), 9u) << "each was asked for once";
+  EXPECT_EQ(script.RackOf("h1").value(), "/h1");
+  EXPECT_EQ(std::filesystem::file_size(scratch_.File("log")), 12u) << "and this one again";
+}
+
 TEST_F(TopologyScriptTest, WhatIsNoRackIsRefused) {
   for (const char* output : {"", "rack", "/", "/a /b", "/a\n/b"}) {
     const absl::Status status = Ask(std::string("printf '%b' '") + output + "'").status();
@@ -74,7 +85,7 @@ TEST_F(TopologyScriptTest, OneThatHangsIsKilledWithItsChildren) {
   const std::string pid_file = scratch_.File("pid");
   for (const char* output : {"", "exec >&-; "}) {
     const std::string body = output + ("sleep 1000 & echo $! > " + pid_file + "; wait");
-    TopologyScript script(Script(body), std::chrono::milliseconds(300));
+    TopologyScript script(Script(body), {.timeout = std::chrono::milliseconds(300)});
     EXPECT_FALSE(script.RackOf("h1").ok());
     int pid = 0;
     std::ifstream(pid_file) >> pid;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
@@ -56,6 +57,26 @@ TEST(HelperClient, AHelperThatShutsDownIsNotLate) {
   ASSERT_EQ(all.size(), 3u);
   EXPECT_TRUE(absl::IsUnavailable(all[1].status())) << all[1].status();
   EXPECT_TRUE(absl::IsCancelled(all[2].status())) << "it was not waited for: " << all[2].status();
+}
+
+TEST(HelperClient, ABoundedNumberOfConnectionsIsKept) {
+  const FakeHelper good(Answer::kOk);
+  const FakeHelper other(Answer::kOk);
+  const FakeHelper third(Answer::kOk);
+  HelperClient client(nullptr, /*max_connections=*/2);
+  const Duration timeout = std::chrono::seconds(30);
+  for (int round = 0; round < 2; ++round) {
+    for (const FakeHelper* helper : {&good, &other, &third}) {
+      const auto started = client.StartParts({helper->Handout("n1")}, timeout, std::nullopt);
+      EXPECT_TRUE(started[0].ok()) << started[0].status();
+      EXPECT_LE(client.connections(), 2u);
+    }
+  }
+  // All three at once, with a connection that is forgotten while its call is made.
+  const auto all = client.StartParts({good.Handout("n1"), other.Handout("n2"), third.Handout("n3")},
+                                     timeout, std::nullopt);
+  for (const auto& started : all) EXPECT_TRUE(started.ok()) << started.status();
+  EXPECT_EQ(client.connections(), 2u);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ class RecoveryManagerTest : public testing::Test {
     recovery.streams_per_node = 4;
     recovery.delay = delay_;
     recovery.gather = gather_;
+    recovery.question_pause = question_pause_;
     manager_ = std::make_unique<RecoveryManager>(&catalog_, &journal_, repairs_.get(), &helpers_,
                                                  news_.get(), &Clock::System(), recovery);
     ASSERT_TRUE(manager_->Open(*journal_.ClaimInterrupted(0)).ok());
@@ -112,6 +113,7 @@ class RecoveryManagerTest : public testing::Test {
 
   Duration delay_{0};
   Duration gather_{0};
+  Duration question_pause_ = std::chrono::seconds(1);
   uint32_t max_running_ = 10'000;
   MemoryCatalog catalog_{18, 9};
   MemoryJournal journal_;

@@ -248,6 +248,25 @@ TEST_F(RecoveryManagerTest, ANodeThatIsBackAndDoesNotAnswerIsAskedAgain) {
   EXPECT_EQ(View(id).record.state, RecoveryState::kReturned);
 }
 
+// One of its roots is lost: the helper lives, and cannot tell of the blocks that were there.
+TEST_F(RecoveryManagerTest, WhatALiveNodeCannotTellOfIsRebuiltInTheEnd) {
+  question_pause_ = std::chrono::milliseconds(1);
+  Start();
+  Register("n0");
+  {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.missing.emplace("b0", absl::UnavailableError("root /r1 cannot be read"));
+  }
+  const absl::StatusOr<RecoveryId> id = manager_->Begin(Request(), IfLive::kRebuildMissing);
+  ASSERT_TRUE(id.ok()) << id.status();
+  ASSERT_TRUE(RunToEnd(*id));
+  EXPECT_EQ(View(*id).record.state, RecoveryState::kReturned);
+  EXPECT_EQ(catalog_.moves.size(), 1u) << "what it says that it has stays there";
+  EXPECT_TRUE(catalog_.moves.contains("b0"));
+  MutexLock lock(&helpers_.mutex);
+  EXPECT_EQ(helpers_.asked_for_blocks, 6) << "five in vain, and one whose answer counts";
+}
+
 TEST_F(RecoveryManagerTest, OfALiveNodeOnlyWhatIsMissingIsRebuilt) {
   Register("n0");
   {

@@ -92,5 +92,37 @@ TEST_F(ReportedBlocksTest, ANodeHasLimitedPools) {
   EXPECT_EQ(reported_.Of("n1"), nullptr) << "nothing of it was taken";
 }
 
+BlockChanges Blocks(int count) {
+  BlockChanges changes;
+  for (int i = 1; i <= count; ++i) changes.added.push_back({{-i, 1, 10}, 0});
+  return changes;
+}
+
+TEST(ReportedBlocks, ANodeHasLimitedBlocks) {
+  ReportedBlocks reported({.blocks_of_a_node = 3});
+  const TimePoint now;
+  ASSERT_TRUE(reported.Record({"n1", 77, 1, 0, {{"p", Blocks(3)}}}, now).ok());
+  const auto more = reported.Record({"n1", 77, 2, 1, {{"q", Blocks(1)}}}, now);
+  EXPECT_TRUE(absl::IsResourceExhausted(more.status())) << more.status();
+  EXPECT_EQ(reported.Of("n1")->block_count, 3u) << "what was known stays";
+  EXPECT_EQ(reported.Of("n1")->sequence, 1u) << "and the report counts as not made";
+  const auto other = reported.Record({"n2", 5, 1, 0, {{"p", Blocks(4)}}}, now);
+  EXPECT_TRUE(absl::IsResourceExhausted(other.status())) << other.status();
+  EXPECT_EQ(reported.Of("n2"), nullptr);
+}
+
+TEST(ReportedBlocks, AllNodesTogetherHaveLimitedBlocks) {
+  ReportedBlocks reported({.blocks = 5});
+  const TimePoint now;
+  ASSERT_TRUE(reported.Record({"n1", 77, 1, 0, {{"p", Blocks(3)}}}, now).ok());
+  const auto more = reported.Record({"n2", 5, 1, 0, {{"p", Blocks(3)}}}, now);
+  EXPECT_TRUE(absl::IsResourceExhausted(more.status())) << more.status();
+  EXPECT_EQ(reported.All().size(), 1u);
+  ASSERT_TRUE(reported.Record({"n2", 5, 2, 0, {{"p", Blocks(2)}}}, now).ok());
+  // What a node no longer has makes room for others.
+  ASSERT_TRUE(reported.Record({"n1", 77, 2, 0, {{"p", Blocks(1)}}}, now).ok());
+  EXPECT_TRUE(reported.Record({"n2", 5, 3, 0, {{"p", Blocks(4)}}}, now).ok());
+}
+
 }  // namespace
 }  // namespace ecpipe

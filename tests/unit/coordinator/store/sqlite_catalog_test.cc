@@ -71,7 +71,7 @@ class SqliteCatalogTest : public testing::Test {
 
 TEST_F(SqliteCatalogTest, EmptyCatalog) {
   EXPECT_EQ(catalog_->CountStripes().value(), 0u);
-  EXPECT_TRUE(catalog_->List("", 10).value().empty());
+  EXPECT_TRUE(catalog_->List("", 10).value().stripes.empty());
   const absl::Status missing = catalog_->FindBlock("b").status();
   EXPECT_TRUE(absl::IsNotFound(missing));
   EXPECT_THAT(std::string(missing.message()), HasSubstr("\"b\""));
@@ -100,14 +100,15 @@ TEST_F(SqliteCatalogTest, ListGoesInPages) {
   while (true) {
     const auto page = catalog_->List(after, 10);
     ASSERT_TRUE(page.ok()) << page.status();
-    if (page->empty()) break;
-    EXPECT_LE(page->size(), 10u);
-    listed.insert(listed.end(), page->begin(), page->end());
+    EXPECT_EQ(page->damaged_count, 0u);
+    if (page->stripes.empty()) break;
+    EXPECT_LE(page->stripes.size(), 10u);
+    listed.insert(listed.end(), page->stripes.begin(), page->stripes.end());
     after = listed.back().stripe_id;
   }
   EXPECT_EQ(listed, stripes);
   EXPECT_TRUE(absl::IsInvalidArgument(catalog_->List("", 0).status()));
-  EXPECT_EQ(catalog_->List("", INT_MAX).value().size(), 25u);
+  EXPECT_EQ(catalog_->List("", INT_MAX).value().stripes.size(), 25u);
 }
 
 TEST_F(SqliteCatalogTest, ReplacingForgetsTheOldBlocks) {
@@ -247,7 +248,7 @@ TEST_F(SqliteCatalogTest, OddIdsAndLimits) {
   Open({});
   ExpectFound(odd);
   ExpectFound(largest);
-  EXPECT_EQ(catalog_->List("", 10).value(), (std::vector<Stripe>{odd, largest}));
+  EXPECT_EQ(catalog_->List("", 10).value().stripes, (std::vector<Stripe>{odd, largest}));
 }
 
 // What a recovery of `node` would see, in pages of two stripes.
@@ -360,7 +361,10 @@ TEST_F(SqliteCatalogTest, DamagedStripeIsReportedAndCanBePutAgain) {
     EXPECT_TRUE(absl::IsDataLoss(catalog_->MoveBlock("b1-0", "n")));
     // The others are not held up, and a recovery learns that there is a block it cannot rebuild.
     ExpectFound(MakeStripe(2));
-    EXPECT_EQ(catalog_->List("", 1).value(), std::vector<Stripe>{MakeStripe(2)}) << damage;
+    const StripePage first = catalog_->List("", 1).value();
+    EXPECT_EQ(first.stripes, std::vector<Stripe>{MakeStripe(2)}) << damage;
+    EXPECT_EQ(first.damaged, std::vector<std::string>{"s1"}) << damage;
+    EXPECT_EQ(first.damaged_count, 1u) << damage;
     const auto page = catalog_->ListNode("n0", "", 10);
     ASSERT_TRUE(page.ok() && page->blocks.size() >= 2) << damage << ": " << page.status();
     EXPECT_EQ(page->blocks[0].block_id, "b1-0");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SqliteCatalog: stripes that are removed, and calls that are only tried.
+// SqliteCatalog: stripes that are removed, calls that are only tried, and damaged stripes in lists.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ class SqliteRemovalTest : public testing::Test {
   }
 
   void ExpectAllThree() {
-    EXPECT_EQ(catalog_->List("", 100).value(),
+    EXPECT_EQ(catalog_->List("", 100).value().stripes,
               (std::vector<Stripe>{MakeStripe(1), MakeStripe(2), MakeStripe(3)}));
     EXPECT_EQ(catalog_->FindBlock("b1-0").value().stripe.stripe_id, "s1");
   }
@@ -56,7 +56,7 @@ TEST_F(SqliteRemovalTest, RemovesAllStripesOrNone) {
   ExpectAllThree();
   EXPECT_EQ(catalog_->Remove({"s1", "s3"}).value(),
             (std::vector<Stripe>{MakeStripe(1), MakeStripe(3)}));
-  EXPECT_EQ(catalog_->List("", 100).value(), std::vector<Stripe>{MakeStripe(2)});
+  EXPECT_EQ(catalog_->List("", 100).value().stripes, std::vector<Stripe>{MakeStripe(2)});
   EXPECT_EQ(catalog_->CountStripes().value(), 1u);
   EXPECT_TRUE(absl::IsNotFound(catalog_->FindBlock("b1-0").status()));
   EXPECT_EQ(catalog_->ListNode("n0", "", 100).value().blocks.size(), 1u);
@@ -103,6 +103,25 @@ TEST_F(SqliteRemovalTest, TryingToPutSaysWhatPutWouldDo) {
   // What was tried has taken no names of nodes.
   EXPECT_TRUE(catalog_->Put({moved}).ok());
   EXPECT_EQ(catalog_->ListNode("elsewhere", "", 100).value().blocks.size(), 1u);
+}
+
+// Each with one page, and not all by name.
+TEST_F(SqliteRemovalTest, DamagedStripesAreCountedOnceInAList) {
+  ASSERT_TRUE(catalog_->Remove({"s1", "s2", "s3"}).ok());
+  std::vector<Stripe> stripes;
+  for (int i = 100; i < 400; ++i) stripes.push_back(MakeStripe(i));
+  ASSERT_TRUE(catalog_->Put(stripes).ok());
+  Damage("UPDATE stripes SET block_bytes = 7 WHERE stripe_id NOT IN ('s110', 's120')");
+  const StripePage first = catalog_->List("", 1).value();
+  EXPECT_EQ(first.stripes, std::vector<Stripe>{MakeStripe(110)});
+  EXPECT_EQ(first.damaged_count, 10u);
+  EXPECT_EQ(first.damaged.front(), "s100");
+  EXPECT_EQ(catalog_->List("s110", 1).value().damaged_count, 9u);
+  const StripePage last = catalog_->List("s120", 1).value();
+  EXPECT_TRUE(last.stripes.empty());
+  EXPECT_EQ(last.damaged_count, 279u);
+  EXPECT_EQ(last.damaged.size(), kMaxNamedDamaged);
+  EXPECT_EQ(last.damaged.back(), "s220");
 }
 
 }  // namespace

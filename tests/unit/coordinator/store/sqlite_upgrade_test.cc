@@ -356,7 +356,7 @@ TEST_F(SqliteUpgradeTest, DamageStaysDamageAndHoldsUpNobody) {
           "UPDATE repairs SET state = 9 WHERE repair_id = -1;");
   auto catalog = Catalog();
   ASSERT_NE(catalog, nullptr);
-  EXPECT_EQ(catalog->List("", 10).value(), std::vector<Stripe>{SomeStripe()});
+  EXPECT_EQ(catalog->List("", 10).value().stripes, std::vector<Stripe>{SomeStripe()});
   const absl::Status damaged = catalog->FindStripe("s2").status();
   EXPECT_TRUE(absl::IsDataLoss(damaged)) << damaged;
   EXPECT_THAT(std::string(damaged.message()), HasSubstr("\"s2\""));

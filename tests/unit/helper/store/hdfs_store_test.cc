@@ -285,6 +285,31 @@ TEST_F(HdfsStoreTest, AVolumeThatHangsCostsOnlyItsOwnBlocks) {
   DisarmAllFaults();
 }
 
+TEST_F(HdfsStoreTest, AVolumeThatHangsAtTheStartIsUsedWhenItAnswers) {
+  first_.Put(kBlock, Volume::Noise(300));
+  second_.Put({"BP-2", 1073741825, 7}, Volume::Noise(50));
+  ArmFault("hdfs_store.volume:" + first_.path(), {.action = Fault::Action::kHang});
+  const TimePoint begun = Clock::System().Now();
+  const auto store =
+      OpenHdfsStore({first_.path(), second_.path()}, std::chrono::milliseconds(10)).value();
+  const auto wait_for = [&](uint64_t blocks) {
+    const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(20);
+    while (store->TakeInventory().value().block_count != blocks && Clock::System().Now() < give_up)
+      std::this_thread::yield();
+    EXPECT_EQ(store->TakeInventory().value().block_count, blocks);
+  };
+  wait_for(1);
+  ASSERT_EQ(store->TakeInventory().value().failed_roots.size(), 1u);
+  EXPECT_THAT(store->TakeInventory().value().failed_roots[0],
+              HasSubstr(first_.path() + " does not answer"));
+  EXPECT_FALSE(store->Open(kBlock.Name()).ok());
+  EXPECT_LT(Clock::System().Now() - begun, std::chrono::seconds(20));
+  DisarmAllFaults();
+  wait_for(2);
+  EXPECT_TRUE(store->Open(kBlock.Name()).ok());
+  EXPECT_THAT(store->TakeInventory().value().failed_roots, testing::IsEmpty());
+}
+
 TEST_F(HdfsStoreTest, CountsFinalizedReplicas) {
   first_.Put(kBlock, Volume::Noise(100));
   second_.Put({"BP-2", 1073741825, 7}, Volume::Noise(50));

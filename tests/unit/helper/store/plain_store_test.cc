@@ -342,11 +342,71 @@ TEST_F(PlainStoreTest, BlocksAreForTheGroupWhateverTheUmask) {
 
 TEST_F(PlainStoreTest, RootsMustBeDirectories) {
   Put(scratch_.File("file"), "x");
-  for (const std::string& root : {scratch_.File("missing"), scratch_.File("file")}) {
-    const absl::Status status = OpenPlainStore({first_, root}).status();
-    EXPECT_FALSE(status.ok());
-    EXPECT_THAT(std::string(status.message()), HasSubstr(root));
+  const absl::Status status = OpenPlainStore({first_, scratch_.File("file")}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(scratch_.File("file")));
+}
+
+TEST_F(PlainStoreTest, OneOfTheRootsMustOpen) {
+  const absl::Status status =
+      OpenPlainStore({scratch_.File("missing"), scratch_.File("gone")}).status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(scratch_.File("missing")));
+}
+
+// Its disk comes later, or never.
+TEST_F(PlainStoreTest, ARootThatIsMissingAtTheStartCostsOnlyItself) {
+  Put(second_ + "/in-second", "22");
+  const std::string late = scratch_.File("late");
+  store_ = OpenPlainStore({late, second_}).value();
+  EXPECT_EQ(ReadAll("in-second").value(), "22");
+  const absl::Status unknown = ReadAll("in-late").status();
+  EXPECT_TRUE(absl::IsUnavailable(unknown)) << "it may be there: " << unknown;
+  const StoreInventory without = store_->TakeInventory().value();
+  EXPECT_EQ(without.block_count, 1u);
+  ASSERT_EQ(without.failed_roots.size(), 1u);
+  EXPECT_THAT(without.failed_roots[0], HasSubstr(late + ": "));
+  ASSERT_TRUE(store_->Create("new", 1).ok()) << "in the other one";
+  std::filesystem::create_directories(late);
+  Put(late + "/in-late", "1");
+  Put(late + "/.ecpipe-tmp-1-0", "half");
+  EXPECT_EQ(ReadAll("in-late").value(), "1");
+  const StoreInventory with = store_->TakeInventory().value();
+  EXPECT_EQ(with.block_count, 2u);
+  EXPECT_THAT(with.failed_roots, testing::IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(late + "/.ecpipe-tmp-1-0")) << "it is cleaned late";
+}
+
+class OneBadRootAtTheStart : public PlainStoreTest,
+                             public testing::WithParamInterface<Fault::Action> {};
+INSTANTIATE_TEST_SUITE_P(By, OneBadRootAtTheStart,
+                         testing::Values(Fault::Action::kError, Fault::Action::kHang),
+                         [](const auto& action) {
+                           return action.param == Fault::Action::kHang ? "Hang" : "Error";
+                         });
+
+TEST_P(OneBadRootAtTheStart, CostsOnlyItselfUntilItAnswers) {
+  Put(first_ + "/in-first", "1");
+  Put(second_ + "/in-second", "22");
+  constexpr Duration kBound = std::chrono::seconds(20);
+  const TimePoint begun = Clock::System().Now();
+  ArmFault("plain_store.root0", {.action = GetParam()});
+  store_ = OpenPlainStore({first_, second_}).value();
+  EXPECT_EQ(ReadAll("in-second").value(), "22");
+  const absl::Status unknown = ReadAll("in-first").status();
+  EXPECT_TRUE(absl::IsUnavailable(unknown)) << "it may be there: " << unknown;
+  const StoreInventory inventory = store_->TakeInventory().value();
+  EXPECT_EQ(inventory.block_count, 1u);
+  ASSERT_EQ(inventory.failed_roots.size(), 1u);
+  EXPECT_THAT(inventory.failed_roots[0], HasSubstr(first_ + ": "));
+  EXPECT_LT(Clock::System().Now() - begun, kBound);
+  EXPECT_FALSE(OpenPlainStore({first_}).ok()) << "none opens";
+  DisarmAllFaults();
+  const TimePoint deadline = Clock::System().Now() + kBound;
+  while (!ReadAll("in-first").ok() && Clock::System().Now() < deadline) {
   }
+  EXPECT_EQ(ReadAll("in-first").value(), "1");
+  EXPECT_THAT(store_->TakeInventory().value().failed_roots, testing::IsEmpty());
 }
 
 }  // namespace

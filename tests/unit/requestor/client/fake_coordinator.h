@@ -50,7 +50,7 @@ class FakeCoordinator : public CoordinatorApi {
   absl::Status PutStripes(const std::vector<Stripe>&, const ProgressFn&) override {
     return NotFaked();
   }
-  absl::StatusOr<std::vector<Stripe>> ListStripes(const std::string&, uint32_t) override {
+  absl::StatusOr<ListedStripes> ListStripes(const std::string&, uint32_t) override {
     return NotFaked();
   }
   absl::StatusOr<BlockLocation> LocateBlock(const std::string&) override { return NotFaked(); }

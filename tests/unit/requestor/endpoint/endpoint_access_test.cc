@@ -14,6 +14,7 @@
 namespace ecpipe {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 const std::string& kUnix = *new std::string("unix:/run/x.sock");
@@ -123,6 +124,26 @@ TEST_F(EndpointCookie, OnlyWhoShowsItIsServed) {
   EndpointClient client(endpoint_->address());
   ASSERT_TRUE(client.Send(Request(1000, "cookie " + Cookie() + "\n")));
   EXPECT_EQ(client.Receive().type, 2);
+}
+
+TEST_F(EndpointTest, EachRepairIsInTheLogWithItsUserItsBlockAndItsResult) {
+  Start();
+  testing::internal::CaptureStderr();
+  for (const absl::Status& end : {absl::OkStatus(), absl::AbortedError("given up")}) {
+    script_.end = end;
+    EndpointClient client(endpoint_->address());
+    ASSERT_TRUE(client.Send(Request(1000)));
+    while (client.Receive().type != 0) {
+    }
+    Settled();
+  }
+  endpoint_.reset();
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string who = " user=" + std::to_string(::geteuid()) + " ";
+  const std::string what = " block=BP-1.blk_-15_7 bytes=1000 ";
+  EXPECT_THAT(said, ContainsRegex("INFO endpoint.end" + who + "[^\n]*" + what + "status=OK\n"));
+  EXPECT_THAT(said, ContainsRegex("WARNING endpoint.end" + who + "[^\n]*" + what +
+                                  "status=\"ABORTED: given up\"\n"));
 }
 
 TEST_F(EndpointTest, WhoMayNotAskIsToldSo) {
