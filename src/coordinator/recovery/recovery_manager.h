@@ -235,7 +235,9 @@ class RecoveryManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<RecoveryWait> WaitsOf(const Recovery& recovery, const std::vector<NodeView>& all)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whose streams_per_node holds for it.
+  // The streams_per_node that holds for it.
+  uint32_t StreamsOf(const RecoveryRequest& request) const;
+  // Whose that is.
   static std::string StreamsLimitOf(const Recovery& recovery);
 
   Catalog* const catalog_;
