@@ -101,8 +101,16 @@ class RecoveryManager {
     int64_t started_unix_ms = 0;
     uint64_t waiting_blocks = 0;
     uint64_t running_blocks = 0;
+    RecoveryKind kind = RecoveryKind::kRebuild;
   };
   std::vector<Overview> Overviews();
+  // For metrics, of all recoveries that have not ended; a maintenance as above. Each call looks at
+  // a few blocks of a recovery, however many there are. (recovery_gauges.cc)
+  // The blocks that wait, by what they wait for.
+  std::map<WaitKind, uint64_t> WaitingByKind();
+  // The blocks that wait or run, by the survivors that they have to spare. A drain's blocks are
+  // none of them while its node lives: they are not lost.
+  std::map<RecoveryQueue::Spare, uint64_t> BlocksBySpare();
   // The blocks that wait, of all recoveries: at most `most`, the most urgent first.
   std::vector<WaitingBlock> Waiting(size_t most);
 

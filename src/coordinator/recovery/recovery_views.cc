@@ -75,7 +75,7 @@ std::vector<RecoveryManager::Overview> RecoveryManager::Overviews() {
     if (InMaintenance(record)) continue;
     const RecoveryQueue::Counts counts = it->second->queue.counts();
     all.push_back({record.request.node, record.state, record.started_unix_ms, counts.waiting,
-                   counts.running});
+                   counts.running, record.request.kind});
   }
   return all;
 }
