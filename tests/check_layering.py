@@ -57,9 +57,10 @@ ROOMS: dict[str, frozenset[str]] = {
     "helper/sessions": HELPER,
     "helper/edge": HELPER | {"helper/sessions", "web"},
     "requestor/client": CLIENT, "requestor/files": MODEL | {"codec"},
-    "requestor/endpoint": CLIENT | {"requestor/client"},
-    "requestor/catalog": CLIENT | {"requestor/client"},
-    "requestor/cli": CLIENT | {"requestor/catalog", "requestor/client", "requestor/files"},
+    **dict.fromkeys(("requestor/catalog", "requestor/endpoint", "requestor/limits"),
+                    CLIENT | {"requestor/client"}),
+    "requestor/cli": CLIENT | {
+        "requestor/catalog", "requestor/client", "requestor/files", "requestor/limits"},
     "requestor/backup": CLIENT | {"requestor/cli"},
     "requestor/doctor": CLIENT | {"requestor/client", "requestor/cli"},
     "requestor/upkeep": CLIENT | {

@@ -148,10 +148,12 @@ struct RecoveryView {
   bool listing = false;   // record.blocks is not complete yet
   uint64_t running_blocks = 0;
   uint64_t waiting_blocks = 0;
-  uint64_t there_blocks = 0;          // the node is back and has them
-  double bytes_per_second = 0;        // of the last half minute
-  double eta_seconds = -1;            // -1: not known
-  double begins_in_seconds = 0;       // time that the node still has to come back
+  uint64_t there_blocks = 0;     // the node is back and has them
+  double bytes_per_second = 0;   // of the last half minute
+  double eta_seconds = -1;       // -1: not known
+  double begins_in_seconds = 0;  // time that the node still has to come back
+  // Repairs in which a node takes part at once, as it holds; 0: not known, or it has ended.
+  uint32_t streams_per_node = 0;
   std::vector<BlockedBlock> blocked;  // blocks whose repair failed and is not done; not always all
   std::vector<RecoveryWait> waits;    // of all waiting blocks, the largest number first
 };

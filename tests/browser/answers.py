@@ -20,7 +20,8 @@ MB = 1_000_000
 def node(name: str, **changes: Any) -> Json:
     return {"node": name, "state": "live", "heartbeat_seconds_ago": 0.4, "silent_because": "",
             "kept_out": "", "blocks": 1200, "block_bytes": 1200 * 64 * MB, "counting": False,
-            "failed_roots": [], "parts": 0, "max_parts": 64, "limit_bytes_per_second": 0,
+            "free_bytes": 1_240_000 * MB, "disk_bytes": 4_000_000 * MB, "failed_roots": [],
+            "parts": 0, "max_parts": 64, "limit_bytes_per_second": 0,
             "send_bytes_per_second": 0, "receive_bytes_per_second": 0, **changes}
 
 
@@ -110,7 +111,8 @@ def large() -> Json:
         racks.setdefault(f"hall-1/rack-{i % 20:02}", []).append(node(
             f"node-{i}", send_bytes_per_second=(i % 7) * 9 * MB,
             receive_bytes_per_second=(i % 5) * 12 * MB, parts=i % 4))
-    racks["hall-1/rack-13"][1].update(state="dead", heartbeat_seconds_ago=412)   # node-33
+    racks["hall-1/rack-13"][1].update(state="dead", heartbeat_seconds_ago=412,   # node-33
+                                      free_bytes=None, disk_bytes=None)
     racks["hall-1/rack-12"][0].update(state="dead", heartbeat_seconds_ago=8412)  # node-12
     racks["hall-1/rack-13"][7].update(failed_roots=["/srv/disk4: Input/output error"])
     racks["hall-1/rack-05"][2].update(silent_because="its control port does not answer")

@@ -202,6 +202,9 @@ class MadeUp(PageCase):
         # Those that need somebody stand first, the racks are folded, the worst one above.
         self.says("#nodes table", "node-33")
         self.assertIn("Input/output error", self.page.text("#nodes table"))
+        for node, free in (("node-12", "1.24 TB of 4.00 TB"), ("node-33", "not known")):
+            self.assertEqual(self.page.text(f"#nodes tr[data-key={node}] td[data-title=Free]"),
+                             free)
         self.assertEqual(self.page.evaluate("document.querySelectorAll('#nodes details').length"),
                          20)
         self.assertEqual(self.page.evaluate(

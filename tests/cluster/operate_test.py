@@ -98,6 +98,7 @@ class Operate(ClusterCase):
         for node in nodes:
             self.assertEqual(node["state"], "live")
             self.assertGreater(node["free_bytes"], 0)
+            self.assertGreaterEqual(node["disk_bytes"], node["free_bytes"])
             self.assertIn("check-rows", node["features"])
             self.assertRegex(node["version"], r"^\d+\.\d+")
             self.assertEqual(node["sends_bytes_per_second"], 0)

@@ -264,6 +264,13 @@ class Reasons(RecoveryCase):
         recovery_id = int(number)
         delay = self.waits(recovery_id)["delay"]
         self.assertEqual(delay["blocks"], len(lost))
+        limits = self.show(recovery_id)["limits"]
+        self.assertEqual((limits["repair_mbit"], limits["repair_mbit_is_set"]), (8, True))
+        self.assertEqual((limits["max_running"], limits["max_running_is_set"]), (10_000, False))
+        self.assertEqual((limits["streams_per_node"], limits["streams_per_node_is_own"]), (1, True))
+        self.assertIn("limits: cluster repair Mb/s 8.0 (set), repairs at once 10000 (as configured)"
+                      "; at one node 1 (--streams of this recovery)\n",
+                      self.cluster.cli("recovery", "show", number).stdout)
         self.assertIn("node-1", delay["reason"])
         self.cluster.cli("recovery", "pause", number)
         self.assertIn("resume", self.waits(recovery_id)["paused"]["reason"])

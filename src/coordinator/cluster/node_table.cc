@@ -192,6 +192,7 @@ absl::Status NodeTable::Heartbeat(const std::string& node_id, uint64_t incarnati
   node.block_bytes = report.block_bytes;
   node.counting = report.counting;
   node.free_bytes = report.free_bytes;
+  node.disk_bytes = report.disk_bytes;
   node.active_sessions = report.active_sessions;
   node.draining = report.draining;
   node.repair_bytes_per_second = report.repair_bytes_per_second;

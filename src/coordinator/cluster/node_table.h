@@ -29,6 +29,7 @@ struct NodeRecord {
   uint64_t block_count = 0;              // blocks under its roots
   uint64_t block_bytes = 0;              // and their length in all
   std::optional<uint64_t> free_bytes{};  // on the disks where it stores blocks; none: not known
+  std::optional<uint64_t> disk_bytes{};  // that these disks hold in all
   uint32_t active_sessions = 0;
   bool counting = false;               // block_count is not complete yet
   bool draining = false;               // takes no new parts
@@ -60,6 +61,7 @@ struct NodeReport {
   std::vector<std::string> failed_roots = {};
   bool counting = false;
   std::optional<uint64_t> free_bytes = {};
+  std::optional<uint64_t> disk_bytes = {};
 };
 
 enum class RegisterOutcome {

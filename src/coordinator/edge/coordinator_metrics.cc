@@ -154,12 +154,47 @@ std::vector<Sample> RecoveryBlocks(RecoveryManager* recoveries) {
   return {{{{"state", "waiting"}}, Number(waiting)}, {{{"state", "running"}}, Number(running)}};
 }
 
-// Nodes whose latest recovery left blocks behind.
-double NodesLeftPartial(RecoveryManager* recoveries) {
+std::vector<Sample> WaitingBlocks(RecoveryManager* recoveries) {
+  constexpr WaitKind kKinds[] = {WaitKind::kNext,      WaitKind::kPaused,    WaitKind::kStarting,
+                                 WaitKind::kDelay,     WaitKind::kComparing, WaitKind::kStreams,
+                                 WaitKind::kSurvivors, WaitKind::kTarget,    WaitKind::kLimit,
+                                 WaitKind::kHelper,    WaitKind::kFailed};
+  std::map<WaitKind, uint64_t> blocks = recoveries->WaitingByKind();
+  std::vector<Sample> samples;
+  for (const WaitKind kind : kKinds) {
+    samples.push_back({{{"kind", WaitKindName(kind)}}, Number(blocks[kind])});
+  }
+  return samples;
+}
+
+std::vector<Sample> BlocksBySpare(RecoveryManager* recoveries) {
+  using Spare = RecoveryQueue::Spare;
+  constexpr std::pair<Spare, const char*> kNames[] = {{Spare::kTooFew, "too_few"},
+                                                      {Spare::kNone, "0"},
+                                                      {Spare::kOne, "1"},
+                                                      {Spare::kTwo, "2"},
+                                                      {Spare::kMore, "more"}};
+  std::map<Spare, uint64_t> blocks = recoveries->BlocksBySpare();
+  std::vector<Sample> samples;
+  for (const auto& [spare, name] : kNames) {
+    samples.push_back({{{"spare", name}}, Number(blocks[spare])});
+  }
+  return samples;
+}
+
+// Of the latest recovery of each node.
+std::map<std::string, RecoveryState> LatestStates(
+    const std::vector<RecoveryManager::Overview>& newest_first) {
   std::map<std::string, RecoveryState> latest;
-  for (const RecoveryManager::Overview& each : recoveries->Overviews()) {  // the newest first
+  for (const RecoveryManager::Overview& each : newest_first) {
     latest.try_emplace(each.node, each.state);
   }
+  return latest;
+}
+
+// Nodes whose latest recovery left blocks behind.
+double NodesLeftPartial(RecoveryManager* recoveries) {
+  const std::map<std::string, RecoveryState> latest = LatestStates(recoveries->Overviews());
   return static_cast<double>(std::count_if(latest.begin(), latest.end(), [](const auto& node) {
     return node.second == RecoveryState::kPartial;
   }));
@@ -174,18 +209,54 @@ double OldestRecoverySeconds(RecoveryManager* recoveries) {
   return static_cast<double>(now - oldest) / 1000;
 }
 
-void AddRecoveryMetrics(RecoveryManager* recoveries, Metrics* metrics) {
+double OldestLossSeconds(RepairCoordinator* repairs, RecoveryManager* recoveries) {
+  const std::vector<RecoveryManager::Overview> all = recoveries->Overviews();
+  const std::map<std::string, RecoveryState> latest = LatestStates(all);
+  double age = 0;
+  for (const NodeView& node : repairs->nodes().All()) {
+    if (node.state != NodeState::kDead || node.Away()) continue;
+    const auto recovery = latest.find(node.record.node_id);
+    if (recovery != latest.end() && recovery->second == RecoveryState::kDone) continue;
+    age = std::max(age, node.seconds_since_heartbeat);
+  }
+  const int64_t now = Clock::System().UnixMillis();
+  const auto since = [&](int64_t unix_ms) {
+    age = std::max(age, static_cast<double>(now - unix_ms) / 1000);
+  };
+  for (const RecoveryManager::Overview& each : all) {
+    const bool drain = each.kind == RecoveryKind::kMove;  // nothing is lost that is moved
+    if (!Ended(each.state) && !drain) since(each.started_unix_ms);
+  }
+  for (const CorruptBlock& block : repairs->corrupt().All()) {
+    if (!block.suspect && block.found_unix_ms != 0) since(block.found_unix_ms);
+  }
+  return age;
+}
+
+void AddRecoveryMetrics(RepairCoordinator* repairs, RecoveryManager* recoveries, Metrics* metrics) {
   metrics->AddGauges("ecpipe_recoveries", "Recoveries that have not ended, by state.",
                      [recoveries] { return RecoveriesByState(recoveries); });
   metrics->AddGauges("ecpipe_recovery_blocks",
                      "Lost blocks of recoveries that have not ended, by state.",
                      [recoveries] { return RecoveryBlocks(recoveries); });
+  metrics->AddGauges("ecpipe_recovery_waiting_blocks",
+                     "Lost blocks that wait, by what they wait for, as in `ecpipe recovery show`.",
+                     [recoveries] { return WaitingBlocks(recoveries); });
+  metrics->AddGauges("ecpipe_recovery_blocks_by_spare",
+                     "Lost blocks that wait or run, by the survivors that can be read beyond those "
+                     "that a block needs.",
+                     [recoveries] { return BlocksBySpare(recoveries); });
   metrics->AddGauge("ecpipe_nodes_partly_recovered",
                     "Nodes whose latest recovery ended without some of their blocks.",
                     [recoveries] { return NodesLeftPartial(recoveries); });
   metrics->AddGauge("ecpipe_recovery_oldest_seconds",
                     "Age of the oldest recovery that has not ended; 0 without one.",
                     [recoveries] { return OldestRecoverySeconds(recoveries); });
+  metrics->AddGauge("ecpipe_oldest_loss_seconds",
+                    "Age of the oldest loss that is not made good: a dead node that is not away or "
+                    "recovered, since its last heartbeat; a recovery that has not ended, since its "
+                    "start; a corrupt block, since it was found. 0 without one.",
+                    [repairs, recoveries] { return OldestLossSeconds(repairs, recoveries); });
 }
 
 // Of the systems that are asked: samples of what `read` finds in their status.
@@ -230,12 +301,17 @@ void AddCoordinatorMetrics(const CoordinatorView& view, Metrics* metrics) {
   AddNodeMetrics(view.repairs, metrics);
   AddRepairMetrics(view.repairs, metrics);
   AddMarkMetrics(view.marks, metrics);
-  AddRecoveryMetrics(view.recoveries, metrics);
+  AddRecoveryMetrics(view.repairs, view.recoveries, metrics);
   AddSourceMetrics(view.sources, metrics);
   metrics->AddGauge("ecpipe_cluster_repair_limit_bytes_per_second",
                     "The most that all helpers together send for repairs; 0: no limit.",
                     [limits = view.limits, configured = view.repair_bytes_per_second] {
                       return limits->limits().cluster.repair_bytes_per_second.value_or(configured);
+                    });
+  metrics->AddGauge("ecpipe_cluster_running_repairs_limit",
+                    "The most repairs that may run at once; never 0.",
+                    [limits = view.limits, configured = view.max_running] {
+                      return Number(limits->limits().cluster.max_running.value_or(configured));
                     });
 }
 

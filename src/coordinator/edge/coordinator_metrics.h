@@ -17,6 +17,7 @@ struct CoordinatorView {
   LimitBook* limits = nullptr;
   MarkKeeper* marks = nullptr;
   double repair_bytes_per_second = 0;  // the configuration's limit; 0: none
+  uint32_t max_running = 0;            // the same
   StripeSources sources;
 };
 void AddCoordinatorMetrics(const CoordinatorView& view, Metrics* metrics);

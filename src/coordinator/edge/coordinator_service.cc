@@ -102,6 +102,7 @@ grpc::Status CoordinatorServiceImpl::Register(grpc::ServerContext* context,
   node.counting = request->inventory().counting();
   node.failed_roots = FailedRootsOf(request->inventory());
   node.free_bytes = FreeBytesOf(request->inventory());
+  node.disk_bytes = DiskBytesOf(request->inventory());
   node.features = FeaturesOf(request->node().features());
   if (context != nullptr) {
     const TimePoint deadline = Clock::System().Now() + kAddressPatience;

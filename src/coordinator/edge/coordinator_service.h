@@ -211,5 +211,9 @@ inline std::optional<uint64_t> FreeBytesOf(const v1::Inventory& inventory) {
   if (!inventory.has_free_bytes()) return std::nullopt;
   return inventory.free_bytes();
 }
+inline std::optional<uint64_t> DiskBytesOf(const v1::Inventory& inventory) {
+  if (!inventory.has_disk_bytes()) return std::nullopt;
+  return inventory.disk_bytes();
+}
 
 }  // namespace ecpipe

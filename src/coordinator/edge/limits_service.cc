@@ -47,7 +47,7 @@ grpc::Status CoordinatorServiceImpl::Heartbeat(grpc::ServerContext* context,
                           request->active_sessions(),          request->draining(),
                           request->repair_bytes_per_second(),  request->max_sessions(),
                           FailedRootsOf(request->inventory()), request->inventory().counting(),
-                          FreeBytesOf(request->inventory())};
+                          FreeBytesOf(request->inventory()),   DiskBytesOf(request->inventory())};
   *response->mutable_limits() = LimitsFor(request->node_id());
   return ToGrpc(repairs_->nodes().Heartbeat(request->node_id(), request->incarnation(), report));
 }

@@ -211,6 +211,7 @@ absl::Status CoordinatorServer::ServePages(const CoordinatorConfig& config,
                          .limits = limits_.get(),
                          .marks = mark_keeper_.get(),
                          .repair_bytes_per_second = config.repair_bytes_per_second,
+                         .max_running = config.repairs.max_running,
                          .sources = StripeSources({qfs_.get(), hdfs_.get()})},
                         &metrics_);
   Health health;

@@ -52,6 +52,7 @@ void NodeToProto(const NodeView& view, v1::GetStatusResponse::Node* node) {
   node->mutable_inventory()->set_counting(view.record.counting);
   for (const std::string& name : FeatureNames(view.record.features)) info->add_features(name);
   if (view.record.free_bytes) node->mutable_inventory()->set_free_bytes(*view.record.free_bytes);
+  if (view.record.disk_bytes) node->mutable_inventory()->set_disk_bytes(*view.record.disk_bytes);
   node->set_state(NodeStateName(view.state));
   node->set_seconds_since_heartbeat(view.seconds_since_heartbeat);
   node->set_active_sessions(view.record.active_sessions);

@@ -113,6 +113,8 @@ class Writer {
     json["blocks"] = record.block_count;
     json["block_bytes"] = record.block_bytes;
     json["counting"] = record.counting;
+    json["free_bytes"] = record.free_bytes ? Json(*record.free_bytes) : Json(nullptr);
+    json["disk_bytes"] = record.disk_bytes ? Json(*record.disk_bytes) : Json(nullptr);
     json["failed_roots"] = Texts(record.failed_roots);
     json["parts"] = record.active_sessions;
     json["max_parts"] = record.max_sessions;

@@ -293,9 +293,12 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery,
   for (const auto& [node, till] : recovery.suspects) {
     if (till > clock_->Now()) nodes.suspects.insert(node);
   }
-  nodes.streams =
-      request.streams_per_node == 0 ? options_.streams_per_node : request.streams_per_node;
+  nodes.streams = StreamsOf(request);
   return nodes;
+}
+
+uint32_t RecoveryManager::StreamsOf(const RecoveryRequest& request) const {
+  return request.streams_per_node == 0 ? options_.streams_per_node : request.streams_per_node;
 }
 
 const RecoveryManager::Nodes& RecoveryManager::LookUpNodes(Recovery* recovery) {

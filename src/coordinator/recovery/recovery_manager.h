@@ -108,8 +108,16 @@ class RecoveryManager {
     int64_t started_unix_ms = 0;
     uint64_t waiting_blocks = 0;
     uint64_t running_blocks = 0;
+    RecoveryKind kind = RecoveryKind::kRebuild;
   };
   std::vector<Overview> Overviews();
+  // For metrics, of all recoveries that have not ended; a maintenance as above. Each call looks at
+  // a few blocks of a recovery, however many there are. (recovery_gauges.cc)
+  // The blocks that wait, by what they wait for.
+  std::map<WaitKind, uint64_t> WaitingByKind();
+  // The blocks that wait or run, by the survivors that they have to spare. A drain's blocks are
+  // none of them while its node lives: they are not lost.
+  std::map<RecoveryQueue::Spare, uint64_t> BlocksBySpare();
   // The blocks that wait, of all recoveries: at most `most`, the most urgent first.
   std::vector<WaitingBlock> Waiting(size_t most);
 
@@ -242,7 +250,9 @@ class RecoveryManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<RecoveryWait> WaitsOf(const Recovery& recovery, const std::vector<NodeView>& all)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whose streams_per_node holds for it.
+  // The streams_per_node that holds for it.
+  uint32_t StreamsOf(const RecoveryRequest& request) const;
+  // Whose that is.
   static std::string StreamsLimitOf(const Recovery& recovery);
 
   Catalog* const catalog_;

@@ -13,8 +13,33 @@ int RecoveryQueue::SpareOf(const Item& item) const {
   return static_cast<int>(usable) - item.block.needed;
 }
 
+bool RecoveryQueue::Open(const Item& item) {
+  return item.state == State::kReady || item.state == State::kPausing ||
+         item.state == State::kRunning;
+}
+
+uint64_t& RecoveryQueue::CountOfSpare(const Item& item) {
+  constexpr int kMost = static_cast<int>(Spare::kMore);
+  return by_spare_[static_cast<size_t>(std::clamp(item.spare + 1, 0, kMost))];
+}
+
+void RecoveryQueue::Enter(Items::iterator item, TimePoint now) {
+  item->second.joined = now;
+  item->second.spare = SpareOf(item->second);
+  ++CountOfSpare(item->second);
+  ++counts_.waiting;
+  MakeReady(item);
+}
+
+void RecoveryQueue::CountAnew(Item* item) {
+  if (!Open(*item)) return;
+  --CountOfSpare(*item);
+  item->spare = SpareOf(*item);
+  ++CountOfSpare(*item);
+}
+
 double RecoveryQueue::KeyOf(const Item& item) const {
-  return static_cast<double>(SpareOf(item)) +
+  return static_cast<double>(item.spare) +
          Seconds(item.joined.time_since_epoch()) / Seconds(options_.ageing);
 }
 
@@ -41,15 +66,14 @@ void RecoveryQueue::Add(LostBlock block, TimePoint now) {
     if (item->second.state != State::kThere) return;
     Leave(block_id, &item->second);
   }
-  item->second.joined = now;
-  ++counts_.waiting;
-  MakeReady(item);
+  Enter(item, now);
 }
 
 bool RecoveryQueue::SetHolders(const std::string& block_id, std::vector<std::string> holders) {
   const auto item = items_.find(block_id);
   if (item == items_.end() || item->second.block.holders == holders) return false;
   item->second.block.holders = std::move(holders);
+  CountAnew(&item->second);
   if (item->second.state == State::kReady) {
     ready_.erase({item->second.key, block_id});
     MakeReady(item);
@@ -72,9 +96,7 @@ void RecoveryQueue::LoseAll(TimePoint now) {
   for (auto item = items_.begin(); item != items_.end(); ++item) {
     if (item->second.state != State::kThere) continue;
     Leave(item->first, &item->second);
-    item->second.joined = now;
-    ++counts_.waiting;
-    MakeReady(item);
+    Enter(item, now);
   }
 }
 
@@ -85,6 +107,7 @@ void RecoveryQueue::Forget() {
 }
 
 void RecoveryQueue::Leave(const std::string& block_id, Item* item) {
+  if (Open(*item)) --CountOfSpare(*item);
   switch (item->state) {
     case State::kReady:
       ready_.erase({item->key, block_id});
@@ -92,6 +115,7 @@ void RecoveryQueue::Leave(const std::string& block_id, Item* item) {
       break;
     case State::kPausing:
       pausing_.erase({item->until, block_id});
+      --pausing_by_kind_[item->kind];
       --counts_.waiting;
       break;
     case State::kRunning:
@@ -124,6 +148,7 @@ void RecoveryQueue::SetUsable(const std::set<std::string>& nodes) {
   usable_ = nodes;
   ready_.clear();
   for (auto item = items_.begin(); item != items_.end(); ++item) {
+    CountAnew(&item->second);
     if (item->second.state == State::kReady) MakeReady(item);
     if (item->second.state != State::kPausing || !Helped(item->second, back)) continue;
     pausing_.erase({item->second.until, item->first});
@@ -136,6 +161,7 @@ std::vector<const LostBlock*> RecoveryQueue::Next(TimePoint now, size_t limit) {
   while (!pausing_.empty() && pausing_.begin()->first <= now) {
     const auto item = items_.find(pausing_.begin()->second);
     pausing_.erase(pausing_.begin());
+    --pausing_by_kind_[item->second.kind];
     item->second.joined = now;
     MakeReady(item);
   }
@@ -170,8 +196,8 @@ RecoveryQueue::Item* RecoveryQueue::Running(const std::string& block_id) {
 void RecoveryQueue::Done(const std::string& block_id) {
   Item* const item = Running(block_id);
   if (item == nullptr) return;
+  Leave(block_id, item);
   item->state = State::kDone;
-  --counts_.running;
   ++counts_.done;
   counts_.done_bytes += item->block.bytes;
 }
@@ -181,7 +207,7 @@ void RecoveryQueue::Fail(const std::string& block_id, const absl::Status& why, T
   if (item == nullptr) return;
   NoteFailure(item, WaitKind::kFailed, why);
   if (++item->failures < options_.max_attempts) return Pause(block_id, item, now);
-  --counts_.running;
+  Leave(block_id, item);
   item->state = State::kGivenUp;
   ++counts_.given_up;
 }
@@ -221,6 +247,7 @@ void RecoveryQueue::Pause(const std::string& block_id, Item* item, TimePoint now
   item->state = State::kPausing;
   item->until = now + pause;
   pausing_.emplace(item->until, block_id);
+  ++pausing_by_kind_[item->kind];
   --counts_.running;
   ++counts_.waiting;
 }
@@ -243,7 +270,7 @@ std::vector<RecoveryQueue::Waiting> RecoveryQueue::Head(size_t limit) const {
   std::vector<Waiting> head;
   const auto add = [&](const std::string& block_id) {
     const Item& item = items_.at(block_id);
-    Waiting waiting{&item.block, KeyOf(item), SpareOf(item), item.attempts};
+    Waiting waiting{&item.block, KeyOf(item), item.spare, item.attempts};
     waiting.pausing = item.state == State::kPausing;
     if (waiting.pausing) {
       waiting.kind = item.kind;

@@ -3,6 +3,7 @@
 // clock; time is handed in.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -53,6 +54,9 @@ class RecoveryQueue {
     uint64_t all_bytes = 0;
   };
 
+  // How many usable survivors a block has beyond those that it needs.
+  enum class Spare { kTooFew, kNone, kOne, kTwo, kMore };
+
   explicit RecoveryQueue(const Options& options) : options_(options) {}
 
   // Lost; of a block that is known already only the holders change, unless the node was thought to
@@ -85,6 +89,10 @@ class RecoveryQueue {
   // Whether every block is done, given up, or on its node.
   bool Finished() const { return counts_.waiting + counts_.running == 0; }
   Counts counts() const { return counts_; }
+  // Of the blocks that wait or run: how many have so many survivors to spare.
+  uint64_t CountOf(Spare spare) const { return by_spare_[static_cast<size_t>(spare)]; }
+  // The blocks that pause after a failure, by its kind.
+  const std::map<WaitKind, uint64_t>& pausing_by_kind() const { return pausing_by_kind_; }
   // Blocks whose repair failed and that are not done since: at most `limit`, in the order of their
   // ids.
   std::vector<BlockedBlock> Blocked(size_t limit, TimePoint now) const;
@@ -119,6 +127,7 @@ class RecoveryQueue {
     int failures = 0;                   // attempts that proved something
     std::string reason;                 // of the last failure
     WaitKind kind = WaitKind::kFailed;  // the same
+    int spare = 0;                      // while it waits or runs
     double key = 0;                     // while kReady: its key in ready_
     TimePoint until{};                  // while kPausing
   };
@@ -128,6 +137,12 @@ class RecoveryQueue {
   std::pair<Items::iterator, bool> Known(const LostBlock& block);
   double KeyOf(const Item& item) const;
   int SpareOf(const Item& item) const;
+  static bool Open(const Item& item);  // it waits or runs
+  uint64_t& CountOfSpare(const Item& item);
+  // It waits from now on.
+  void Enter(Items::iterator item, TimePoint now);
+  // Other nodes are usable, or have the stripe's blocks.
+  void CountAnew(Item* item);
   void MakeReady(Items::iterator item);
   Item* Running(const std::string& block_id);
   void NoteFailure(Item* item, WaitKind kind, const absl::Status& why);
@@ -143,6 +158,8 @@ class RecoveryQueue {
   std::set<std::pair<double, std::string>> ready_;
   std::set<std::pair<TimePoint, std::string>> pausing_;
   Counts counts_;
+  std::array<uint64_t, static_cast<size_t>(Spare::kMore) + 1> by_spare_{};
+  std::map<WaitKind, uint64_t> pausing_by_kind_;
 };
 
 }  // namespace ecpipe

@@ -31,6 +31,7 @@ RecoveryView RecoveryManager::ViewOf(const Recovery& recovery) {
   view.begins_in_seconds = static_cast<double>(std::max<int64_t>(
                                0, recovery.record.rebuild_after_unix_ms - clock_->UnixMillis())) /
                            1000;
+  view.streams_per_node = StreamsOf(recovery.record.request);
   view.running_blocks = counts.running;
   view.waiting_blocks = counts.waiting;
   view.record.failed_blocks = counts.given_up;
@@ -74,7 +75,7 @@ std::vector<RecoveryManager::Overview> RecoveryManager::Overviews() {
     if (OnlyAnnounced(record)) continue;
     const RecoveryQueue::Counts counts = it->second->queue.counts();
     all.push_back({record.request.node, record.state, record.started_unix_ms, counts.waiting,
-                   counts.running});
+                   counts.running, record.request.kind});
   }
   return all;
 }

@@ -53,6 +53,16 @@ std::vector<RecoveryWait> WaitsOf(const RecoveryQueue& queue, const PolicyInput&
   return all;
 }
 
+std::map<WaitKind, uint64_t> WaitKindsOf(const RecoveryQueue& queue, const PolicyInput& input,
+                                         const RecoveryLoads& loads) {
+  std::map<WaitKind, uint64_t> kinds = queue.pausing_by_kind();
+  const WaitReasons reasons(input, loads, "");
+  const std::vector<const LostBlock*> head = queue.Ready(kAsked);
+  for (const LostBlock* block : head) ++kinds[reasons.KindOf(*block)];
+  kinds[WaitKind::kNext] += queue.ready() - head.size();
+  return kinds;
+}
+
 std::vector<WaitingBlock> WaitingOf(const RecoveryQueue& queue, const PolicyInput& input,
                                     const RecoveryLoads& loads, const std::string& limit,
                                     const std::optional<RecoveryWait>& idle, size_t most,

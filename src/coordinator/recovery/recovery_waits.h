@@ -2,6 +2,8 @@
 // Why the blocks of a recovery wait: for the recovery's decisions, and for people. Pure.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +30,10 @@ WaitKind KindOf(const absl::Status& why);
 // looked at; `limit` as in WaitReasons.
 std::vector<RecoveryWait> WaitsOf(const RecoveryQueue& queue, const PolicyInput& input,
                                   const RecoveryLoads& loads, const std::string& limit);
+
+// The same without the words.
+std::map<WaitKind, uint64_t> WaitKindsOf(const RecoveryQueue& queue, const PolicyInput& input,
+                                         const RecoveryLoads& loads);
 
 // A block that waits, for people.
 struct WaitingBlock {

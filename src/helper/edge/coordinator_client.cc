@@ -174,6 +174,7 @@ v1::Inventory CoordinatorClient::Inventory() {
   inventory.set_block_bytes(inventory_.block_bytes);
   for (const std::string& root : inventory_.failed_roots) inventory.add_failed_roots(root);
   if (inventory_.free_bytes) inventory.set_free_bytes(*inventory_.free_bytes);
+  if (inventory_.disk_bytes) inventory.set_disk_bytes(*inventory_.disk_bytes);
   return inventory;
 }
 

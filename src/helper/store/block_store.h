@@ -24,6 +24,7 @@ struct StoreInventory {
   bool counting = false;                  // a root was not counted yet, so there may be more
   // On the disks of the roots that answer; none: the store takes no new blocks, or does not know.
   std::optional<uint64_t> free_bytes = std::nullopt;
+  std::optional<uint64_t> disk_bytes = std::nullopt;  // that these disks hold in all
 };
 
 // A block that is being stored. Unless Commit() succeeds it leaves nothing behind. Used by one

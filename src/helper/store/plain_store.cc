@@ -179,6 +179,7 @@ absl::StatusOr<FoundBlock> OpenIn(const Root& root, const std::string& block_id)
 struct DiskRoom {
   dev_t device = 0;
   uint64_t free_bytes = 0;
+  uint64_t all_bytes = 0;
 };
 
 absl::StatusOr<DiskRoom> DiskOf(const Root& root) {
@@ -188,7 +189,8 @@ absl::StatusOr<DiskRoom> DiskOf(const Root& root) {
   if (::fstat(root_fd, &info) != 0) return ErrnoStatus(errno, "stat " + root.path);
   struct statvfs space{};
   if (::fstatvfs(root_fd, &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
-  return DiskRoom{info.st_dev, uint64_t{space.f_bavail} * space.f_frsize};
+  return DiskRoom{info.st_dev, uint64_t{space.f_bavail} * space.f_frsize,
+                  uint64_t{space.f_blocks} * space.f_frsize};
 }
 
 struct RoomForBlock {
@@ -399,6 +401,7 @@ class PlainStore : public BlockStore {
       // Two directories may be on one disk.
       if (looked[i].ok() && disks.insert(looked[i]->device).second) {
         inventory.free_bytes = inventory.free_bytes.value_or(0) + looked[i]->free_bytes;
+        inventory.disk_bytes = inventory.disk_bytes.value_or(0) + looked[i]->all_bytes;
       }
       MutexLock lock(&places_[i]->latest->mutex);
       inventory.counting |= large && !places_[i]->latest->counted;

@@ -22,6 +22,7 @@
 #include "requestor/cli/table.h"
 #include "requestor/client/coordinator_api.h"
 #include "requestor/client/requestor.h"
+#include "requestor/limits/limits_text.h"
 
 namespace CLI {
 class App;
@@ -73,10 +74,6 @@ inline ProgressStyle ProgressStyleOf(const CommonArguments& common) {
   return common.quiet || common.json ? ProgressStyle::kNone : StyleFor(STDERR_FILENO);
 }
 
-// Rates are shown in Mb/s; everything else counts bytes.
-inline double Mbit(double bytes_per_second) { return bytes_per_second * 8 / 1e6; }
-inline double BytesPerSecond(double mbit) { return mbit * 1e6 / 8; }
-
 absl::StatusOr<std::unique_ptr<CoordinatorApi>> ConnectCoordinator(const CommonArguments& common);
 absl::StatusOr<std::unique_ptr<CatalogApi>> ConnectCatalog(const CommonArguments& common);
 
@@ -90,6 +87,7 @@ absl::Status PrintPutCounts(const CommonArguments& common, const CatalogApi::Put
 
 // Blocks that are not as they should be, as a table.
 Table WrongBlocks(const std::vector<BlockCheck>& wrong);
+nlohmann::ordered_json ClusterLimitsJson(const ClusterLimitsView& limits);
 nlohmann::ordered_json WrongBlocksJson(const std::vector<BlockCheck>& wrong);
 
 absl::Status RunRead(const CommonArguments& common, const ReadArguments& arguments);

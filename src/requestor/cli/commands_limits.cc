@@ -27,19 +27,7 @@ Json ToJson(const ClusterLimitsView& view) {
     if (node.set_max_sessions) entry["set_max_sessions"] = *node.set_max_sessions;
     nodes.push_back(std::move(entry));
   }
-  return {{"cluster",
-           {{"repair_mbit", Mbit(view.repair_bytes_per_second)},
-            {"repair_mbit_is_set", view.rate_is_set},
-            {"max_running", view.max_running},
-            {"max_running_is_set", view.max_running_is_set}}},
-          {"nodes", std::move(nodes)}};
-}
-
-std::string RateText(double bytes_per_second) {
-  if (bytes_per_second == 0) return "none";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", Mbit(bytes_per_second));
-  return text;
+  return {{"cluster", ClusterLimitsJson(view)}, {"nodes", std::move(nodes)}};
 }
 
 // What the change would do: to the cluster, or to each of these nodes.
@@ -57,9 +45,14 @@ absl::Status ShowChange(const CommonArguments& common, LimitsChange change,
   return PrintEffects(common, all);
 }
 
-const char* Origin(bool set) { return set ? "set" : "as configured"; }
-
 }  // namespace
+
+Json ClusterLimitsJson(const ClusterLimitsView& view) {
+  return {{"repair_mbit", Mbit(view.repair_bytes_per_second)},
+          {"repair_mbit_is_set", view.rate_is_set},
+          {"max_running", view.max_running},
+          {"max_running_is_set", view.max_running_is_set}};
+}
 
 absl::Status RunLimits(const CommonArguments& common) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
@@ -69,9 +62,7 @@ absl::Status RunLimits(const CommonArguments& common) {
     std::printf("%s\n", ToJson(view).dump(2).c_str());
     return absl::OkStatus();
   }
-  std::printf("cluster: repair Mb/s %s (%s), repairs at once %u (%s)\n\n",
-              RateText(view.repair_bytes_per_second).c_str(), Origin(view.rate_is_set),
-              view.max_running, Origin(view.max_running_is_set));
+  std::printf("cluster: %s\n\n", ClusterLimitsText(view).c_str());
   using Align = Table::Align;
   Table table({{"node", Align::kLeft, /*shrinks=*/true},
                {"state"},

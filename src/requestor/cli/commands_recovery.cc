@@ -190,6 +190,21 @@ void Show(const CommonArguments& common, const RecoveryView& recovery) {
   }
 }
 
+// As Show, with the limits that hold its repairs.
+void ShowWithLimits(const CommonArguments& common, const RecoveryView& recovery,
+                    const ClusterLimitsView& limits) {
+  if (!common.json) {
+    PrintRecovery(recovery);
+    std::printf("  limits: %s\n", RecoveryLimitsText(limits, recovery).c_str());
+    return;
+  }
+  Json json = RecoveryJson(recovery);
+  json["limits"] = ClusterLimitsJson(limits);
+  json["limits"]["streams_per_node"] = recovery.streams_per_node;
+  json["limits"]["streams_per_node_is_own"] = recovery.record.request.streams_per_node != 0;
+  std::printf("%s\n", json.dump(2).c_str());
+}
+
 // As Show, with what became of each block.
 void ShowVerified(const CommonArguments& common, const RecoveryView& recovery,
                   const Verification& verification) {
@@ -318,7 +333,12 @@ absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
   ECPIPE_ASSIGN_OR_RETURN(const RecoveryView recovery, Fetch(coordinator.get(), recovery_id));
-  Show(common, recovery);
+  if (Ended(recovery.record.state)) {
+    Show(common, recovery);
+    return absl::OkStatus();
+  }
+  ECPIPE_ASSIGN_OR_RETURN(const ClusterLimitsView limits, coordinator->Limits());
+  ShowWithLimits(common, recovery, limits);
   return absl::OkStatus();
 }
 

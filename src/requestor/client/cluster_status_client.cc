@@ -22,6 +22,7 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   node.block_bytes = proto.inventory().block_bytes();
   node.counting = proto.inventory().counting();
   if (proto.inventory().has_free_bytes()) node.free_bytes = proto.inventory().free_bytes();
+  if (proto.inventory().has_disk_bytes()) node.disk_bytes = proto.inventory().disk_bytes();
   node.features.assign(proto.info().features().begin(), proto.info().features().end());
   const auto& failed_roots = proto.inventory().failed_roots();
   node.failed_roots.assign(failed_roots.begin(), failed_roots.end());

@@ -89,6 +89,7 @@ struct NodeStatus {
   bool counting = false;  // the helper has not counted all of its blocks yet
   // On the disks where the helper stores blocks; none: it stores none, or is too old to say.
   std::optional<uint64_t> free_bytes;
+  std::optional<uint64_t> disk_bytes;     // that these disks hold in all; the same
   std::vector<std::string> features;      // of the language of parts that its helper has
   std::vector<std::string> failed_roots;  // directories that the helper cannot use: "PATH: reason"
   // Of a live node whose helper answers no calls of the coordinator: why, and for how long. Repairs

@@ -24,6 +24,7 @@ Json NodeJson(const NodeStatus& node, bool has_hdfs) {
             {"block_bytes", node.block_bytes},
             {"counting", node.counting},
             {"free_bytes", node.free_bytes ? Json(*node.free_bytes) : Json()},
+            {"disk_bytes", node.disk_bytes ? Json(*node.disk_bytes) : Json()},
             {"features", node.features},
             {"failed_roots", node.failed_roots},
             {"silent_because", node.silent_because},

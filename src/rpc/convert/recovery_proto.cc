@@ -85,6 +85,7 @@ void RecoveryToProto(const RecoveryView& view, v1::ListRecoveriesResponse::Recov
   proto->set_there_blocks(view.there_blocks);
   proto->set_kind(RecoveryKindName(record.request.kind));
   proto->set_keeps_out(record.keeps_out);
+  proto->set_streams_per_node(view.streams_per_node);
   proto->set_started_unix_ms(record.started_unix_ms);
   proto->set_ended_unix_ms(record.ended_unix_ms);
 }
@@ -117,6 +118,7 @@ absl::StatusOr<RecoveryView> RecoveryFromProto(const v1::ListRecoveriesResponse:
   view.there_blocks = proto.there_blocks();
   record.request.kind = RecoveryKindNamed(proto.kind());
   record.keeps_out = proto.keeps_out();
+  view.streams_per_node = proto.streams_per_node();
   record.started_unix_ms = proto.started_unix_ms();
   record.ended_unix_ms = proto.ended_unix_ms();
   return view;

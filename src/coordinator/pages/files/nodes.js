@@ -10,7 +10,8 @@ const TROUBLES_SHOWN = 20;
 const COLUMNS = [
   {title: 'Node'}, {title: 'State'}, {title: 'Sends'}, {title: 'Receives'},
   {title: 'May send', number: true}, {title: 'Parts', number: true},
-  {title: 'Blocks', number: true}, {title: 'Heartbeat', number: true},
+  {title: 'Blocks', number: true}, {title: 'Free', number: true},
+  {title: 'Heartbeat', number: true},
 ];
 
 // The word whose shape it has.
@@ -29,6 +30,12 @@ function state(node) {
 // `most`: what a full bar stands for, unless the node has a limit.
 const use = (speed, most) => [bar(most > 0 ? speed / most : 0), rate(speed)];
 
+// On the disks where it stores blocks, by its last heartbeat.
+function free(node) {
+  const of = node.disk_bytes === null ? '' : ` of ${bytes(node.disk_bytes)}`;
+  return `${bytes(node.free_bytes)}${of}`;
+}
+
 function row(node, fastest, place) {
   const most = node.limit_bytes_per_second || fastest;
   return {key: node.node, cells: [
@@ -38,6 +45,7 @@ function row(node, fastest, place) {
     `${node.parts} of ${node.max_parts || '?'}`,
     `${node.blocks.toLocaleString('en')}${node.counting ? ' so far' : ''}, ${
       bytes(node.block_bytes)}`,
+    free(node),
     duration(node.heartbeat_seconds_ago),
   ]};
 }

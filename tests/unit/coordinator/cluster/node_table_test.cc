@@ -91,13 +91,19 @@ TEST(NodeTableTest, TwoOnOneHostDoNotTakeTurnsWithAnId) {
 TEST(NodeTableTest, HeartbeatUpdatesTheReport) {
   NodeTable table(kDeadAfter);
   ASSERT_TRUE(table.Register(Node("a"), At(0)).ok());
-  const NodeReport report{
-      .block_count = 7, .block_bytes = 700, .active_sessions = 2, .draining = true};
+  const NodeReport report{.block_count = 7,
+                          .block_bytes = 700,
+                          .active_sessions = 2,
+                          .draining = true,
+                          .free_bytes = 10,
+                          .disk_bytes = 20};
   ASSERT_TRUE(table.Heartbeat("a", 1, report, At(8)).ok());
   const NodeRecord& node = *table.Find("a");
   EXPECT_EQ(node.block_count, 7u);
   EXPECT_EQ(node.block_bytes, 700u);
   EXPECT_EQ(node.active_sessions, 2u);
+  EXPECT_EQ(node.free_bytes, 10u);
+  EXPECT_EQ(node.disk_bytes, 20u);
   EXPECT_TRUE(node.draining);
   EXPECT_EQ(node.last_heartbeat, At(8));
 }

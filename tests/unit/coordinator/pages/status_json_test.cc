@@ -55,6 +55,8 @@ TEST(StatusJsonTest, Nodes) {
                     Node("c", NodeState::kDraining, "r2"), Node("d", NodeState::kDead, "r3")};
   snapshot.nodes[3].kept_out = KeptOut::kMaintenance;
   snapshot.nodes[0].record.block_count = 7;
+  snapshot.nodes[0].record.free_bytes = 8;
+  snapshot.nodes[0].record.disk_bytes = 9;
   snapshot.nodes[0].record.repair_bytes_per_second = 1e9;
   snapshot.nodes[0].record.failed_roots = {"/data: gone"};
   snapshot.uses["a"] = {.sends = 5, .receives = 6};
@@ -76,6 +78,10 @@ TEST(StatusJsonTest, Nodes) {
   const Json& node = rack["nodes"][1];
   EXPECT_EQ(node["node"], "a");
   EXPECT_EQ(node["blocks"], 7);
+  EXPECT_EQ(node["free_bytes"], 8);
+  EXPECT_EQ(node["disk_bytes"], 9);
+  EXPECT_EQ(rack["nodes"][0]["free_bytes"], nullptr);
+  EXPECT_EQ(rack["nodes"][0]["disk_bytes"], nullptr);
   EXPECT_EQ(node["limit_bytes_per_second"], 1e9);
   EXPECT_EQ(node["failed_roots"], Json({"/data: gone"}));
   EXPECT_EQ(node["send_bytes_per_second"], 5);

@@ -33,6 +33,7 @@ TEST_F(RecoveryManagerTest, RespectsTheStreamsOfANode) {
   // Nobody answers: the requestor is in two repairs and stays so.
   EXPECT_EQ(View(id).running_blocks, 2u);
   EXPECT_EQ(View(id).waiting_blocks, View(id).record.blocks - 2);
+  EXPECT_EQ(View(id).streams_per_node, 2u);
 }
 
 TEST_F(RecoveryManagerTest, ANodeWhosePartHasEndedHelpsElsewhere) {

@@ -211,6 +211,72 @@ TEST_F(RecoveryQueueTest, ANodeThatComesBackIsTriedAtOnce) {
   EXPECT_THAT(Next(), ElementsAre("one")) << "b has none of the other's stripe";
 }
 
+// {too few, none, one, two, more} to spare.
+TEST_F(RecoveryQueueTest, BlocksThatWaitOrRunAreCountedByWhatTheyHaveToSpare) {
+  using Spare = RecoveryQueue::Spare;
+  const auto counts = [&] {
+    std::vector<uint64_t> all;
+    for (const Spare spare :
+         {Spare::kTooFew, Spare::kNone, Spare::kOne, Spare::kTwo, Spare::kMore}) {
+      all.push_back(queue_.CountOf(spare));
+    }
+    return all;
+  };
+  Add("early", {"a", "b", "c"});
+  EXPECT_THAT(counts(), ElementsAre(1, 0, 0, 0, 0)) << "nobody is known to be usable";
+  queue_.SetUsable({"a", "b", "c", "d", "e"});
+  EXPECT_THAT(counts(), ElementsAre(0, 0, 1, 0, 0));
+  Add("ready", {"a", "b", "c", "d", "e"});
+  Add("runs", {"a", "b", "c", "d"});
+  Add("pauses", {"a", "b"});
+  Add("done", {"a"});
+  queue_.AddThere({"there", 100, 2, {"a", "b"}});
+  queue_.Start("runs");
+  Fail("pauses");
+  EXPECT_THAT(counts(), ElementsAre(1, 1, 1, 1, 1));
+  queue_.Start("done");
+  queue_.Done("done");
+  EXPECT_THAT(counts(), ElementsAre(0, 1, 1, 1, 1));
+  queue_.SetUsable({"a", "c", "d", "e"});
+  EXPECT_THAT(counts(), ElementsAre(1, 1, 1, 1, 0)) << "also of what runs and pauses";
+  queue_.SetHolders("runs", {"a"});
+  EXPECT_THAT(counts(), ElementsAre(2, 1, 0, 1, 0));
+  queue_.AddThere({"early", 100, 2, {}});
+  EXPECT_THAT(counts(), ElementsAre(2, 0, 0, 1, 0));
+  queue_.LoseAll(now_);
+  EXPECT_THAT(counts(), ElementsAre(3, 1, 0, 1, 0)) << "there and early";
+  now_ += seconds(1);
+  for (int i = 1; i < 4; ++i) Next(), Fail("pauses"), now_ += seconds(3);
+  ASSERT_EQ(queue_.counts().given_up, 1u);
+  EXPECT_THAT(counts(), ElementsAre(2, 1, 0, 1, 0));
+}
+
+TEST_F(RecoveryQueueTest, WhatPausesIsCountedByItsKind) {
+  queue_.SetUsable({"a"});
+  for (const char* block : {"one", "two", "there"}) {
+    Add(block, {"a", "b"});
+    queue_.Start(block);
+    queue_.Wait(block, WaitKind::kSurvivors, absl::FailedPreconditionError("b is away"), now_);
+  }
+  Add("failed", {"a"});
+  Fail("failed");
+  const auto count = [&](WaitKind kind) {
+    const auto found = queue_.pausing_by_kind().find(kind);
+    return found == queue_.pausing_by_kind().end() ? 0 : found->second;
+  };
+  EXPECT_EQ(count(WaitKind::kSurvivors), 3u);
+  EXPECT_EQ(count(WaitKind::kFailed), 1u);
+  queue_.AddThere({"there", 100, 2, {}});
+  EXPECT_EQ(count(WaitKind::kSurvivors), 2u);
+  now_ += seconds(1);
+  Next();
+  EXPECT_EQ(count(WaitKind::kSurvivors), 0u);
+  EXPECT_EQ(count(WaitKind::kFailed), 0u);
+  queue_.Start("one");
+  queue_.Wait("one", WaitKind::kTarget, absl::FailedPreconditionError("nobody takes it"), now_);
+  EXPECT_EQ(count(WaitKind::kTarget), 1u);
+}
+
 TEST_F(RecoveryQueueTest, WhatTheNodeHasAgainIsLeftAloneUntilItIsAway) {
   queue_.SetUsable({"a", "b"});
   for (const char* block : {"done", "failed", "ready", "running"}) Add(block, {"a", "b"});

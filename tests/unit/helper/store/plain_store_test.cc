@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <filesystem>
 #include <fstream>
@@ -275,6 +276,15 @@ TEST_P(OneBadRoot, TheNewCopyIsReadWhenItsRootAnswersAgain) {
   EXPECT_EQ(ReadAll("block").value(), "new");
   ArmFault("plain_store.open1", {.action = GetParam()});
   EXPECT_FALSE(ReadAll("block").ok()) << "the old one";
+}
+
+TEST_F(PlainStoreTest, ADiskWithTwoDirectoriesCountsOnce) {
+  struct statvfs disk{};
+  ASSERT_EQ(::statvfs(first_.c_str(), &disk), 0);
+  const StoreInventory inventory = store_->TakeInventory().value();
+  ASSERT_TRUE(inventory.disk_bytes && inventory.free_bytes);
+  EXPECT_EQ(*inventory.disk_bytes, uint64_t{disk.f_blocks} * disk.f_frsize);
+  EXPECT_LE(*inventory.free_bytes, *inventory.disk_bytes);
 }
 
 TEST_F(PlainStoreTest, ALargeDirectoryIsNotSaidToHang) {

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/edge/coordinator_metrics.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "unit/coordinator/recovery/recovery_manager_fixture.h"
+#include "unit/coordinator/store/scratch_directory.h"
+
+namespace ecpipe {
+namespace {
+
+class CoordinatorMetricsTest : public RecoveryManagerTest {
+ protected:
+  void SetUp() override {
+    Start();
+    limits_ = LimitBook::Open(directory_.File("limits.db"), directory_.File("none")).value();
+    AddCoordinatorMetrics({.repairs = repairs_.get(),
+                           .recoveries = manager_.get(),
+                           .limits = limits_.get(),
+                           .marks = &marks_,
+                           .max_running = 9,
+                           .sources = StripeSources({})},
+                          &metrics_);
+  }
+  // Of a metric with its labels; nothing: there is no such line.
+  std::optional<double> Value(const std::string& name) {
+    const std::string text = metrics_.Text();
+    const std::string start = "\n" + name + " ";
+    const size_t at = text.find(start);
+    if (at == std::string::npos) return std::nullopt;
+    const size_t from = at + start.size();
+    double value = 0;
+    EXPECT_TRUE(absl::SimpleAtod(text.substr(from, text.find('\n', from) - from), &value)) << name;
+    return value;
+  }
+  double Waiting(WaitKind kind) {
+    return Value(std::string("ecpipe_recovery_waiting_blocks{kind=\"") + WaitKindName(kind) + "\"}")
+        .value();
+  }
+  double WithSpare(const std::string& spare) {
+    return Value("ecpipe_recovery_blocks_by_spare{spare=\"" + spare + "\"}").value();
+  }
+  double OldestLoss() { return Value("ecpipe_oldest_loss_seconds").value(); }
+  void AddDead(const std::string& node, Duration silent) {
+    ASSERT_TRUE(repairs_->nodes().AddDead(FakeNode(node), silent).ok());
+  }
+  // Lost blocks of n0 whose stripe has a block on the node as well.
+  double LostBeside(const std::string& node) {
+    MutexLock lock(&catalog_.mutex);
+    return static_cast<double>(
+        std::count_if(catalog_.stripes.begin(), catalog_.stripes.end(), [&](const Stripe& stripe) {
+          const auto has = [&](const std::string& wanted) {
+            return std::any_of(stripe.blocks.begin(), stripe.blocks.end(),
+                               [&](const BlockPlace& place) { return place.node == wanted; });
+          };
+          return has("n0") && has(node);
+        }));
+  }
+
+  ScratchDirectory directory_;
+  std::unique_ptr<LimitBook> limits_;
+  MarkKeeper marks_{nullptr, &Clock::System()};
+  Metrics metrics_;
+};
+
+TEST_F(CoordinatorMetricsTest, TheLimitOfRunningRepairsIsTheOneInEffect) {
+  EXPECT_EQ(Value("ecpipe_cluster_running_repairs_limit"), 9) << "as configured";
+  ASSERT_TRUE(limits_->Set(LimitsOfCluster{.max_running = 7}).ok());
+  EXPECT_EQ(Value("ecpipe_cluster_running_repairs_limit"), 7);
+}
+
+TEST_F(CoordinatorMetricsTest, BlocksThatWaitAreCountedByWhatTheyWaitFor) {
+  for (int kind = 0; kind <= static_cast<int>(WaitKind::kFailed); ++kind) {
+    EXPECT_EQ(Waiting(static_cast<WaitKind>(kind)), 0) << "each is there from the start";
+  }
+  RecoveryRequest request = Request({"spare"});
+  request.streams_per_node = 1;
+  const RecoveryId id = Begin(request);
+  ASSERT_EQ(WaitForNewHosts(1).size(), 1u);
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
+  const auto waiting = static_cast<double>(View(id).waiting_blocks);
+  EXPECT_GT(waiting, 0);
+  EXPECT_EQ(Waiting(WaitKind::kStreams), waiting);
+  ASSERT_TRUE(manager_->Pause(id).ok());
+  EXPECT_EQ(Waiting(WaitKind::kStreams), 0);
+  EXPECT_EQ(Waiting(WaitKind::kPaused), waiting);
+  EXPECT_EQ(Value("ecpipe_recovery_blocks{state=\"waiting\"}"), waiting);
+}
+
+TEST_F(CoordinatorMetricsTest, BlocksWhoseRepairFailedAreCountedByTheReason) {
+  {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.down = {"spare"};
+  }
+  Begin(Request({"spare"}));
+  // At any one moment all blocks may be tried again.
+  EXPECT_TRUE(WaitFor([&] { return Waiting(WaitKind::kHelper) > 0; }));
+  EXPECT_EQ(Waiting(WaitKind::kSurvivors), 0);
+}
+
+TEST_F(CoordinatorMetricsTest, BlocksAreCountedByTheSurvivorsThatTheyHaveToSpare) {
+  RecoveryRequest request = Request({"spare"});
+  request.streams_per_node = 1;
+  const RecoveryId id = Begin(request);
+  ASSERT_EQ(WaitForNewHosts(1).size(), 1u);
+  ASSERT_TRUE(WaitFor([&] { return !View(id).listing; }));
+  const auto lost = static_cast<double>(View(id).record.blocks);
+  EXPECT_EQ(WithSpare("1"), lost) << "five survivors, four needed, also while it runs";
+  ASSERT_TRUE(manager_->Pause(id).ok());
+  repairs_->nodes().Forget("n1");
+  EXPECT_EQ(WithSpare("0"), LostBeside("n1"));
+  EXPECT_EQ(WithSpare("1"), lost - LostBeside("n1"));
+  ASSERT_TRUE(manager_->Cancel(id).ok());
+  for (const char* spare : {"too_few", "0", "1", "2", "more"}) EXPECT_EQ(WithSpare(spare), 0);
+}
+
+TEST_F(CoordinatorMetricsTest, ADrainsBlocksAreNotLost) {
+  Register("n0");
+  RecoveryRequest drain = Request();
+  drain.kind = RecoveryKind::kMove;
+  const RecoveryId id = Begin(drain);
+  ASSERT_TRUE(WaitFor([&] { return View(id).waiting_blocks + View(id).running_blocks > 0; }));
+  EXPECT_EQ(WithSpare("1"), 0);
+  EXPECT_EQ(OldestLoss(), 0);
+}
+
+TEST_F(CoordinatorMetricsTest, TheOldestLossIsADeadNodeUntilItIsRecoveredOrAway) {
+  using std::chrono::hours;
+  EXPECT_EQ(OldestLoss(), 0);
+  AddDead("recovered", hours(9));
+  AddDead("away", hours(5));
+  EXPECT_GE(OldestLoss(), 9 * 3600);
+  RecoveryRequest request = Request();
+  request.node = "recovered";
+  const RecoveryId id = Begin(request);
+  ASSERT_TRUE(WaitFor([&] { return View(id).record.state == RecoveryState::kDone; }));
+  EXPECT_GE(OldestLoss(), 5 * 3600);
+  EXPECT_LT(OldestLoss(), 6 * 3600);
+  ASSERT_TRUE(manager_->Maintain("away", 60).ok());
+  EXPECT_EQ(OldestLoss(), 0);
+}
+
+TEST_F(CoordinatorMetricsTest, ARecoveryAndACorruptBlockAreLosses) {
+  const int64_t now = Clock::System().UnixMillis();
+  repairs_->corrupt().Add(
+      {"b1", "n1", "somebody says so", now - 60'000'000, /*suspect=*/true, "", 0});
+  repairs_->corrupt().Add({"b2", "n2", "when is not known", 0, /*suspect=*/false, "", 0});
+  EXPECT_EQ(OldestLoss(), 0);
+  const RecoveryId id = Begin(Request());  // of a node that has never registered
+  EXPECT_TRUE(WaitFor([&] { return OldestLoss() > 0; }));
+  EXPECT_LT(OldestLoss(), 3000);
+  repairs_->corrupt().Add({"b3", "n3", "flipped", now - 7'000'000, /*suspect=*/false, "", 0});
+  EXPECT_GE(OldestLoss(), 7000);
+  repairs_->corrupt().Forget("b3");
+  ASSERT_TRUE(manager_->Cancel(id).ok());
+  EXPECT_EQ(OldestLoss(), 0);
+}
+
+}  // namespace
+}  // namespace ecpipe
