@@ -57,6 +57,12 @@ absl::Status ShowChange(const CommonArguments& common, LimitsChange change,
   return PrintEffects(common, all);
 }
 
+absl::Status PrintAsJson(CoordinatorApi* coordinator) {
+  ECPIPE_ASSIGN_OR_RETURN(const ClusterLimitsView view, coordinator->Limits());
+  std::printf("%s\n", ToJson(view).dump(2).c_str());
+  return absl::OkStatus();
+}
+
 const char* Origin(bool set) { return set ? "set" : "as configured"; }
 
 }  // namespace
@@ -64,11 +70,8 @@ const char* Origin(bool set) { return set ? "set" : "as configured"; }
 absl::Status RunLimits(const CommonArguments& common) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
+  if (common.json) return PrintAsJson(coordinator.get());
   ECPIPE_ASSIGN_OR_RETURN(const ClusterLimitsView view, coordinator->Limits());
-  if (common.json) {
-    std::printf("%s\n", ToJson(view).dump(2).c_str());
-    return absl::OkStatus();
-  }
   std::printf("cluster: repair Mb/s %s (%s), repairs at once %u (%s)\n\n",
               RateText(view.repair_bytes_per_second).c_str(), Origin(view.rate_is_set),
               view.max_running, Origin(view.max_running_is_set));
@@ -110,12 +113,12 @@ absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& 
   if (arguments.dry_run) return ShowChange(common, change, arguments.nodes);
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
-  if (arguments.cluster) return coordinator->SetLimits(change);
+  if (arguments.cluster) ECPIPE_RETURN_IF_ERROR(coordinator->SetLimits(change));
   for (const std::string& node : arguments.nodes) {
     change.node = node;
     ECPIPE_RETURN_IF_ERROR(Annotate(coordinator->SetLimits(change), "limits of " + node));
   }
-  return absl::OkStatus();
+  return common.json ? PrintAsJson(coordinator.get()) : absl::OkStatus();
 }
 
 }  // namespace ecpipe
