@@ -28,7 +28,7 @@ function(ecpipe_daemon component units)
   set(unit_files ${units})
   list(TRANSFORM unit_files PREPEND ${CMAKE_SOURCE_DIR}/deploy/systemd/)
   install(FILES ${unit_files} DESTINATION lib/systemd/system COMPONENT ${component})
-  set(drop_ins credentials.conf backoff.conf block-roots.conf ${ARGN})
+  set(drop_ins credentials.conf block-roots.conf ${ARGN})
   list(TRANSFORM drop_ins PREPEND ${CMAKE_SOURCE_DIR}/deploy/systemd/)
   install(FILES ${drop_ins}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ecpipe-${component}/examples COMPONENT ${component})

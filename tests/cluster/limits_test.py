@@ -139,6 +139,19 @@ class PerNode(LimitsCase):
         self.cluster.cli("limits", "reset", "--node", "node-3")
         wait_until(lambda: self.node_limits()["node-3"]["max_sessions"] > 1, HANG, "the old limit")
 
+    def test_as_json_a_change_shows_the_limits_that_are_set_then(self) -> None:
+        shown = self.cluster.cli_json("limits", "set", "--node", "node-3,node-4",
+                                      "--repair-mbit", "50")
+        rates = {node["node"]: node["set_repair_mbit"] for node in shown["nodes"]}
+        self.assertEqual((rates["node-3"], rates["node-4"], rates["node-5"]), (50, 50, None))
+        self.await_rates({"node-3": 50, "node-4": 50})
+        shown = self.cluster.cli_json("limits", "set", "--cluster", "--max-running", "77")
+        self.assertEqual((shown["cluster"]["max_running"], shown["cluster"]["max_running_is_set"]),
+                         (77, True))
+        shown = self.cluster.cli_json("limits", "reset", "--cluster")
+        self.assertFalse(shown["cluster"]["max_running_is_set"])
+        self.assertEqual(self.cluster.cli("limits", "reset", "--node", "node-3,node-4").stdout, "")
+
     def test_what_is_refused(self) -> None:
         self.fails(USAGE, "limits", "set", "--cluster")
         self.fails(USAGE, "limits", "set", "--repair-mbit", "5")

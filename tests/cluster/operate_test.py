@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -229,7 +230,36 @@ class Operate(ClusterCase):
         self.assertNotIn("\x1b", said)
         for node in self.cluster.node_ids:
             self.assertIn(node, said)
-        self.assertIn("no JSON", self.fails(USAGE, "watch", "--json"))
+
+    def test_watch_as_json_is_an_object_a_line(self) -> None:
+        said = self.cluster.cli("watch", "--json", "--interval", "0.2", "--count", "3").stdout
+        frames = [json.loads(line) for line in said.splitlines()]
+        self.assertEqual(len(frames), 3)
+        for frame in frames:
+            self.assertEqual(frame["error"], "")
+            self.assertEqual([node["node_id"] for node in frame["nodes"]],
+                             sorted(self.cluster.node_ids))
+            self.assertEqual(frame["nodes"][0]["sends_bytes_per_second"], 0)
+        times = [frame["now_unix_ms"] for frame in frames]
+        self.assertEqual(times, sorted(set(times)))
+
+    def test_watch_as_json_goes_on_while_nobody_answers(self) -> None:
+        process = subprocess.Popen(self.cluster.command("watch", "--json", "--interval", "0.2"),
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        assert process.stdout is not None
+        self.addCleanup(process.stdout.close)
+        frames = map(json.loads, process.stdout)
+        self.assertEqual(next(frames)["error"], "")
+        self.cluster.coordinator.kill()
+        stale = next(frame for frame in frames if frame["error"])
+        self.assertEqual(len(stale["nodes"]), 7, "what was known last")
+        self.cluster.coordinator.restart()
+        self.cluster.wait_live(self.cluster.node_ids)
+        self.assertTrue(next(frame for frame in frames if not frame["error"])["answered"])
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=HANG), -signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ Options:
   --coordinator TEXT [127.0.0.1:7700]  (Env:ECPIPE_COORDINATOR)
                               Address
   -q,--quiet                  Show no progress
+  --missing Excludes: --quiet
+                              What is not there
 [Option Group: Where to]
   Options:
     -o,--output TEXT          The file
@@ -98,7 +100,7 @@ class Helps(unittest.TestCase):
         found = parse_help(CLI11)
         self.assertEqual(found.takes_value, {
             "-h": False, "--help": False, "--coordinator": True, "-q": False, "--quiet": False,
-            "-o": True, "--output": True})
+            "--missing": False, "-o": True, "--output": True})
         self.assertEqual(found.subcommands, {"read", "recover-node"})
 
     def test_argparse(self) -> None:

@@ -32,6 +32,7 @@ SECONDS = 60.0
 PAGES = ("*.md", "docs/**/*.md", "integrations/**/*.md", "deploy/**/*.md", "bench/*.md")
 # Sections that tests of their own run as a whole.
 EXAMPLES = {"Your own blocks in five minutes": "worked_example_test.py",
+            "Failure drills": "drills_test.py",
             "From a stock Hadoop to a degraded read": "tests/host/namespaces_test.py"}
 STRIPE_NODES = [f"node-{i}" for i in range(1, 7)]
 LOST_BLOCK, DEAD_NODE = "mine-s00000-b02", "node-5"

@@ -57,6 +57,7 @@ def _read_usage(line: str, found: Help) -> None:
 
 
 def _read_option(line: str, found: Help) -> None:
+    line = re.sub(r" (Excludes|Needs): .*", "", line)  # CLI11 names other options there
     words = re.split(r"[,\s=]+", re.split(r" {2,}", line)[0])
     for name in (word for word in words if word.startswith("-")):
         found.takes_value[name] = any(word[:1] not in ("-", "") for word in words)

@@ -10,12 +10,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 from pathlib import Path
 
 UNITS = Path(__file__).resolve().parents[2] / "deploy" / "systemd"
 MOST_EXPOSED = 2.5  # of 10, as `systemd-analyze security` counts; 9.6 is a unit without hardening
 OLDEST = 250  # since then it looks at files
+# Since which version systemd knows them.
+NEWER_KEYS = {"RestartSteps": 254, "RestartMaxDelaySec": 254}
+VERSION = 0  # of the systemd here
 SKIPPED = 77
 SECONDS = 60.0
 
@@ -54,7 +58,8 @@ class Units(unittest.TestCase):
                 self.assertGreater(exposure(bare), MOST_EXPOSED)
 
     def test_systemd_knows_all_keys(self) -> None:
-        """Of the units as well as of the drop-ins, but for those that say that they are newer."""
+        """Of the units as well as of the drop-ins. An older one may lack those of NEWER_KEYS, which
+        it leaves out."""
         with tempfile.TemporaryDirectory() as folder:
             for unit in services():
                 text = re.sub(r"^ExecStart=.*", "ExecStart=/bin/true", unit.read_text(),
@@ -63,8 +68,7 @@ class Units(unittest.TestCase):
             drop_ins = Path(folder, "ecpipe-helper.service.d")
             drop_ins.mkdir()
             for drop_in in UNITS.glob("*.conf"):
-                if drop_in.name != "backoff.conf":
-                    shutil.copy(drop_in, drop_ins)
+                shutil.copy(drop_in, drop_ins)
             for sample in (UNITS / "certs").iterdir():
                 text = re.sub(r"^ExecStart=(-?).*", r"ExecStart=\1/bin/true", sample.read_text(),
                               flags=re.MULTILINE)
@@ -74,7 +78,21 @@ class Units(unittest.TestCase):
                                   capture_output=True, text=True, timeout=SECONDS)
             said = [line for line in done.stderr.splitlines() if folder in line
                     or "ecpipe" in line]
-            self.assertEqual(said, [])
+            unknown = [key for key, since in NEWER_KEYS.items() if VERSION < since]
+            expected = [f"{Path(folder, unit.name.replace('@', '@one'))}: Unknown key '{key}' in "
+                        "section [Service], ignoring." for unit in services() for key in unknown]
+            self.assertEqual(sorted(re.sub(r":\d+:", ":", line) for line in said),
+                             sorted(expected))
+            self.assertEqual(done.returncode, 0)
+
+    def test_pauses_between_restarts_grow_but_end_before_a_recovery_begins(self) -> None:
+        sample = tomllib.loads((UNITS.parent / "coordinator.toml").read_text())
+        for unit in services():
+            pauses = dict(re.findall(r"^(Restart\w+)=(\d+)$", unit.read_text(), re.MULTILINE))
+            self.assertLess(int(pauses["RestartSec"]), int(pauses["RestartMaxDelaySec"]))
+            self.assertLess(int(pauses["RestartMaxDelaySec"]),
+                            sample["recovery"]["delay_seconds"])
+            self.assertGreater(int(pauses["RestartSteps"]), 1)
 
     def test_both_units_of_the_helper_are_one(self) -> None:
         """But for what belongs to an instance."""
@@ -85,6 +103,7 @@ class Units(unittest.TestCase):
 
 
 def main() -> int:
+    global VERSION
     try:
         said = subprocess.run(["systemd-analyze", "--version"], capture_output=True, text=True,
                               timeout=SECONDS).stdout
@@ -94,6 +113,7 @@ def main() -> int:
     if version is None or int(version[1]) < OLDEST:
         print(f"SKIP: no systemd-analyze of {OLDEST} or newer here")
         return SKIPPED
+    VERSION = int(version[1])
     return 0 if unittest.main(verbosity=2, exit=False).result.wasSuccessful() else 1
 
 

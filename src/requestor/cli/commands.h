@@ -120,6 +120,8 @@ absl::Status FollowAndVerify(const CommonArguments& common, CoordinatorApi* coor
                              const absl::StatusOr<std::vector<std::string>>& blocks);
 // For --detach.
 void PrintRecoveryBegun(const CommonArguments& common, uint64_t recovery_id);
+// As `ecpipe recovery list --json` has it.
+nlohmann::ordered_json RecoveryJson(const RecoveryView& recovery);
 absl::Status RunRecoveries(const CommonArguments& common);
 absl::Status RunShowRecovery(const CommonArguments& common, uint64_t recovery_id);
 absl::Status RunChangeRecovery(const CommonArguments& common, uint64_t recovery_id,
@@ -148,6 +150,8 @@ struct LimitsArguments {
 };
 
 absl::Status RunLimits(const CommonArguments& common);
+// Prints nothing; with --json all limits, as RunLimits does: what is set holds at once, and a
+// helper says within a second that it keeps to it.
 absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& arguments);
 
 struct CatalogLoadArguments {

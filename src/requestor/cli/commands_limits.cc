@@ -45,6 +45,12 @@ absl::Status ShowChange(const CommonArguments& common, LimitsChange change,
   return PrintEffects(common, all);
 }
 
+absl::Status PrintAsJson(CoordinatorApi* coordinator) {
+  ECPIPE_ASSIGN_OR_RETURN(const ClusterLimitsView view, coordinator->Limits());
+  std::printf("%s\n", ToJson(view).dump(2).c_str());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Json ClusterLimitsJson(const ClusterLimitsView& view) {
@@ -57,11 +63,8 @@ Json ClusterLimitsJson(const ClusterLimitsView& view) {
 absl::Status RunLimits(const CommonArguments& common) {
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
+  if (common.json) return PrintAsJson(coordinator.get());
   ECPIPE_ASSIGN_OR_RETURN(const ClusterLimitsView view, coordinator->Limits());
-  if (common.json) {
-    std::printf("%s\n", ToJson(view).dump(2).c_str());
-    return absl::OkStatus();
-  }
   std::printf("cluster: %s\n\n", ClusterLimitsText(view).c_str());
   using Align = Table::Align;
   Table table({{"node", Align::kLeft, /*shrinks=*/true},
@@ -101,12 +104,12 @@ absl::Status RunSetLimits(const CommonArguments& common, const LimitsArguments& 
   if (arguments.dry_run) return ShowChange(common, change, arguments.nodes);
   ECPIPE_ASSIGN_OR_RETURN(const std::unique_ptr<CoordinatorApi> coordinator,
                           ConnectCoordinator(common));
-  if (arguments.cluster) return coordinator->SetLimits(change);
+  if (arguments.cluster) ECPIPE_RETURN_IF_ERROR(coordinator->SetLimits(change));
   for (const std::string& node : arguments.nodes) {
     change.node = node;
     ECPIPE_RETURN_IF_ERROR(Annotate(coordinator->SetLimits(change), "limits of " + node));
   }
-  return absl::OkStatus();
+  return common.json ? PrintAsJson(coordinator.get()) : absl::OkStatus();
 }
 
 }  // namespace ecpipe

@@ -21,49 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json RecoveryJson(const RecoveryView& recovery) {
-  const RecoveryRecord& record = recovery.record;
-  const RecoveryRequest& request = record.request;
-  Json json{{"recovery_id", record.recovery_id},
-            {"node_id", request.node},
-            {"kind", RecoveryKindName(request.kind)},
-            {"to", request.hosts},
-            {"scheme", request.scheme},
-            {"policy", RecoveryPolicyName(request.policy)},
-            {"transport", TransportName(request.transport.value_or(TransportKind::kTcp))},
-            {"state", RecoveryStateName(record.state)},
-            {"listing", recovery.listing},
-            {"blocks", record.blocks},
-            {"bytes", record.bytes},
-            {"done_blocks", record.done_blocks},
-            {"done_bytes", record.done_bytes},
-            {"running_blocks", recovery.running_blocks},
-            {"waiting_blocks", recovery.waiting_blocks},
-            {"there_blocks", recovery.there_blocks},
-            {"failed_blocks", record.failed_blocks},
-            {"bytes_per_second", recovery.bytes_per_second},
-            {"eta_seconds", recovery.eta_seconds < 0 ? Json() : Json(recovery.eta_seconds)},
-            {"begins_in_seconds", recovery.begins_in_seconds},
-            {"started_unix_ms", record.started_unix_ms},
-            {"ended_unix_ms", record.ended_unix_ms},
-            {"keeps_out", record.keeps_out},
-            {"waits", Json::array()},
-            {"blocked", Json::array()}};
-  for (const RecoveryWait& wait : recovery.waits) {
-    json["waits"].push_back(
-        {{"kind", WaitKindName(wait.kind)}, {"blocks", wait.blocks}, {"reason", wait.reason}});
-  }
-  for (const BlockedBlock& blocked : recovery.blocked) {
-    json["blocked"].push_back({{"block_id", blocked.block_id},
-                               {"reason", blocked.reason},
-                               {"attempts", blocked.attempts},
-                               {"given_up", blocked.given_up},
-                               {"kind", WaitKindName(blocked.kind)},
-                               {"next_try_in_seconds", blocked.next_try_in_seconds}});
-  }
-  return json;
-}
-
 unsigned long long Count(uint64_t number) { return number; }
 
 void PrintRecovery(const RecoveryView& recovery) {
@@ -237,6 +194,49 @@ void RestASecond() {
 }
 
 }  // namespace
+
+Json RecoveryJson(const RecoveryView& recovery) {
+  const RecoveryRecord& record = recovery.record;
+  const RecoveryRequest& request = record.request;
+  Json json{{"recovery_id", record.recovery_id},
+            {"node_id", request.node},
+            {"kind", RecoveryKindName(request.kind)},
+            {"to", request.hosts},
+            {"scheme", request.scheme},
+            {"policy", RecoveryPolicyName(request.policy)},
+            {"transport", TransportName(request.transport.value_or(TransportKind::kTcp))},
+            {"state", RecoveryStateName(record.state)},
+            {"listing", recovery.listing},
+            {"blocks", record.blocks},
+            {"bytes", record.bytes},
+            {"done_blocks", record.done_blocks},
+            {"done_bytes", record.done_bytes},
+            {"running_blocks", recovery.running_blocks},
+            {"waiting_blocks", recovery.waiting_blocks},
+            {"there_blocks", recovery.there_blocks},
+            {"failed_blocks", record.failed_blocks},
+            {"bytes_per_second", recovery.bytes_per_second},
+            {"eta_seconds", recovery.eta_seconds < 0 ? Json() : Json(recovery.eta_seconds)},
+            {"begins_in_seconds", recovery.begins_in_seconds},
+            {"started_unix_ms", record.started_unix_ms},
+            {"ended_unix_ms", record.ended_unix_ms},
+            {"keeps_out", record.keeps_out},
+            {"waits", Json::array()},
+            {"blocked", Json::array()}};
+  for (const RecoveryWait& wait : recovery.waits) {
+    json["waits"].push_back(
+        {{"kind", WaitKindName(wait.kind)}, {"blocks", wait.blocks}, {"reason", wait.reason}});
+  }
+  for (const BlockedBlock& blocked : recovery.blocked) {
+    json["blocked"].push_back({{"block_id", blocked.block_id},
+                               {"reason", blocked.reason},
+                               {"attempts", blocked.attempts},
+                               {"given_up", blocked.given_up},
+                               {"kind", WaitKindName(blocked.kind)},
+                               {"next_try_in_seconds", blocked.next_try_in_seconds}});
+  }
+  return json;
+}
 
 absl::Status FollowAndVerify(const CommonArguments& common, CoordinatorApi* coordinator,
                              CatalogApi* catalog, uint64_t recovery_id,

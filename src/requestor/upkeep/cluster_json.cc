@@ -3,7 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "requestor/cli/commands.h"
 #include "requestor/doctor/node_troubles.h"
+#include "requestor/upkeep/marks_text.h"
 
 namespace ecpipe {
 namespace {
@@ -50,6 +52,19 @@ Json NodeJson(const NodeStatus& node, bool has_hdfs) {
   return json;
 }
 
+Json NodesJson(const ClusterStatus& status, const LinkUses& uses) {
+  Json json = Json::array();
+  for (const NodeStatus& node : status.nodes) {
+    Json entry = NodeJson(node, HasHdfs(status));
+    const auto use = uses.find(node.node);
+    const bool known = use != uses.end();
+    entry["sends_bytes_per_second"] = known ? Json(use->second.sends) : Json();
+    entry["receives_bytes_per_second"] = known ? Json(use->second.receives) : Json();
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
 Json RepairJson(const RepairRecord& repair) {
   return {{"repair_id", RepairIdText(repair.repair_id)},
           {"attempt", repair.attempt},
@@ -63,6 +78,30 @@ Json RepairJson(const RepairRecord& repair) {
           {"detail", repair.detail},
           {"hosts", repair.hosts},
           {"recovery_id", repair.recovery_id}};
+}
+
+Json WatchJson(WatchFrame frame, const SortOrder& order) {
+  SortNodes(order, frame.uses, &frame.status.nodes);
+  SortRepairs({}, frame.now_unix_ms, &frame.status.repairs);
+  Json json{{"now_unix_ms", frame.now_unix_ms},
+            {"coordinator", frame.coordinator},
+            {"error", frame.error},
+            {"answered", frame.answered},
+            {"stripe_count", frame.status.stripe_count},
+            {"nodes", NodesJson(frame.status, frame.uses)},
+            {"repairs", Json::array()},
+            {"recoveries", Json::array()},
+            {"corrupt_blocks", Json::array()}};
+  for (const RepairRecord& repair : frame.status.repairs) {
+    json["repairs"].push_back(RepairJson(repair));
+  }
+  for (const RecoveryView& recovery : frame.recoveries) {
+    json["recoveries"].push_back(RecoveryJson(recovery));
+  }
+  for (const CorruptBlockStatus& block : frame.status.corrupt_blocks) {
+    json["corrupt_blocks"].push_back(MarkAsJson(block));
+  }
+  return json;
 }
 
 }  // namespace ecpipe

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "requestor/cli/terminal.h"
-#include "requestor/doctor/node_troubles.h"
 #include "requestor/upkeep/cluster_json.h"
 
 namespace ecpipe {
@@ -36,16 +35,7 @@ absl::Status RunNodes(const CommonArguments& common, const SortOrder& order) {
     PrintTable(NodesTable(status.nodes, uses));
     return absl::OkStatus();
   }
-  Json json = Json::array();
-  for (const NodeStatus& node : status.nodes) {
-    Json entry = NodeJson(node, HasHdfs(status));
-    const auto use = uses.find(node.node);
-    const bool known = use != uses.end();
-    entry["sends_bytes_per_second"] = known ? Json(use->second.sends) : Json();
-    entry["receives_bytes_per_second"] = known ? Json(use->second.receives) : Json();
-    json.push_back(std::move(entry));
-  }
-  std::printf("%s\n", json.dump(2).c_str());
+  std::printf("%s\n", NodesJson(status, uses).dump(2).c_str());
   return absl::OkStatus();
 }
 

@@ -255,7 +255,8 @@ class Adder {
     const auto [watch, arguments] =
         Add<WatchArguments>(app_, "watch",
                             "Show nodes, repairs and recoveries on one screen,\n"
-                            "until ^C; one print where output is no terminal",
+                            "until ^C; one print where output is no terminal.\n"
+                            "With --json an object a line, until ^C",
                             RunWatch);
     AddSort(watch, NodeSortKeys(), "node", &arguments->order);
     watch
@@ -263,7 +264,7 @@ class Adder {
                      "Ask the coordinator so often; default: 2")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.2, 3600.0));
-    watch->add_option("--count", arguments->frames, "End after so many screens")
+    watch->add_option("--count", arguments->frames, "End after so many screens, or objects")
         ->type_name("COUNT")
         ->check(CLI::PositiveNumber);
   }

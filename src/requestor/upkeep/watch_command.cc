@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -24,6 +25,7 @@
 #include "base/unique_fd.h"
 #include "base/wakeup.h"
 #include "requestor/cli/terminal.h"
+#include "requestor/upkeep/cluster_json.h"
 #include "requestor/upkeep/watch_screen.h"
 
 namespace ecpipe {
@@ -240,20 +242,33 @@ absl::Status WatchOnScreen(Watcher watcher, const WatchArguments& arguments) {
   }
 }
 
+// A frame a line, until the last one, or until nobody takes them.
+absl::Status WatchAsJson(Watcher watcher, const WatchArguments& arguments) {
+  watcher.Next();
+  Duration pause = kFirstInterval;
+  for (uint64_t frames = 1;; ++frames) {
+    std::this_thread::sleep_for(pause);  // sleep-ok: signals end the process
+    pause = FromSeconds(arguments.interval_s);
+    const WatchFrame& frame = watcher.Next();
+    const std::string line = WatchJson(frame, arguments.order).dump();
+    if (std::printf("%s\n", line.c_str()) < 0 || std::fflush(stdout) != 0) {
+      return ErrnoStatus(errno, "write to standard output");
+    }
+    if (frames != arguments.frames) continue;
+    return frame.error.empty() ? absl::OkStatus() : absl::UnavailableError(frame.error);
+  }
+}
+
 }  // namespace
 
 absl::Status RunWatch(const CommonArguments& common, const WatchArguments& arguments) {
-  if (common.json) {
-    return absl::InvalidArgumentError(
-        "watch has no JSON; use `ecpipe nodes --json`, `repairs --json` and "
-        "`recovery list --json`");
-  }
-  const bool on_screen = IsScreen(STDOUT_FILENO);
+  const bool on_screen = !common.json && IsScreen(STDOUT_FILENO);
   // Before gRPC has threads, which inherit it.
   const sigset_t watched = WatchedSignals();
   if (on_screen) ::pthread_sigmask(SIG_BLOCK, &watched, nullptr);
   ECPIPE_ASSIGN_OR_RETURN(std::unique_ptr<CoordinatorApi> coordinator, ConnectCoordinator(common));
   Watcher watcher(std::move(coordinator), common.coordinator);
+  if (common.json) return WatchAsJson(std::move(watcher), arguments);
   if (on_screen) return WatchOnScreen(std::move(watcher), arguments);
   watcher.Next();
   std::this_thread::sleep_for(kFirstInterval);  // sleep-ok: a rate needs two samples

@@ -17,8 +17,8 @@ struct WatchArguments {
 };
 
 // Shows the cluster on the terminal's alternate screen until a signal ends it; that gives the
-// screen back first. Where the output is no terminal it prints one frame. What the coordinator does
-// not answer is shown, and asked again.
+// screen back first. Where the output is no terminal it prints one frame. With --json it prints a
+// frame a line, wherever to. What the coordinator does not answer is shown, and asked again.
 absl::Status RunWatch(const CommonArguments& common, const WatchArguments& arguments);
 
 }  // namespace ecpipe
