@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "coordinator/recovery/recovered.h"
 
 namespace ecpipe {
 namespace {
@@ -182,21 +183,20 @@ std::vector<Sample> BlocksBySpare(RecoveryManager* recoveries) {
   return samples;
 }
 
-// Of the latest recovery of each node.
-std::map<std::string, RecoveryState> LatestStates(
+std::map<std::string, LatestRecovery> LatestOf(
     const std::vector<RecoveryManager::Overview>& newest_first) {
-  std::map<std::string, RecoveryState> latest;
+  std::map<std::string, LatestRecovery> latest;
   for (const RecoveryManager::Overview& each : newest_first) {
-    latest.try_emplace(each.node, each.state);
+    latest.try_emplace(each.node, LatestRecovery{each.state, each.ended_unix_ms});
   }
   return latest;
 }
 
 // Nodes whose latest recovery left blocks behind.
 double NodesLeftPartial(RecoveryManager* recoveries) {
-  const std::map<std::string, RecoveryState> latest = LatestStates(recoveries->Overviews());
+  const std::map<std::string, LatestRecovery> latest = LatestOf(recoveries->Overviews());
   return static_cast<double>(std::count_if(latest.begin(), latest.end(), [](const auto& node) {
-    return node.second == RecoveryState::kPartial;
+    return node.second.state == RecoveryState::kPartial;
   }));
 }
 
@@ -211,15 +211,15 @@ double OldestRecoverySeconds(RecoveryManager* recoveries) {
 
 double OldestLossSeconds(RepairCoordinator* repairs, RecoveryManager* recoveries) {
   const std::vector<RecoveryManager::Overview> all = recoveries->Overviews();
-  const std::map<std::string, RecoveryState> latest = LatestStates(all);
+  const std::map<std::string, LatestRecovery> latest = LatestOf(all);
+  const int64_t now = Clock::System().UnixMillis();
   double age = 0;
   for (const NodeView& node : repairs->nodes().All()) {
     if (node.state != NodeState::kDead || node.Away()) continue;
-    const auto recovery = latest.find(node.record.node_id);
-    if (recovery != latest.end() && recovery->second == RecoveryState::kDone) continue;
-    age = std::max(age, node.seconds_since_heartbeat);
+    const auto found = latest.find(node.record.node_id);
+    const auto recovery = found == latest.end() ? std::nullopt : std::optional(found->second);
+    if (!IsRecovered(node, recovery, now)) age = std::max(age, node.seconds_since_heartbeat);
   }
-  const int64_t now = Clock::System().UnixMillis();
   const auto since = [&](int64_t unix_ms) {
     age = std::max(age, static_cast<double>(now - unix_ms) / 1000);
   };

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "coordinator/recovery/recovered.h"
+
 namespace ecpipe {
 namespace {
 
@@ -79,16 +81,14 @@ std::string LimitInForce(const StatusSnapshot& snapshot) {
 }  // namespace
 
 bool IsRecovered(const StatusSnapshot& snapshot, const NodeView& node) {
-  if (node.kept_out == KeptOut::kDrained) return true;
-  const auto newest = std::find_if(
-      snapshot.recoveries.begin(), snapshot.recoveries.end(), [&](const RecoveryView& view) {
-        return view.record.request.node == node.record.node_id && !OnlyAnnounced(view.record);
-      });
-  if (newest == snapshot.recoveries.end()) return false;
-  const double heard_unix_ms =
-      static_cast<double>(snapshot.unix_ms) - 1000 * node.seconds_since_heartbeat;
-  return newest->record.state == RecoveryState::kDone &&
-         heard_unix_ms <= static_cast<double>(newest->record.ended_unix_ms);
+  std::optional<LatestRecovery> latest;
+  for (const RecoveryView& view : snapshot.recoveries) {  // the newest first
+    const RecoveryRecord& record = view.record;
+    if (record.request.node != node.record.node_id || OnlyAnnounced(record)) continue;
+    latest = {record.state, record.ended_unix_ms};
+    break;
+  }
+  return IsRecovered(node, latest, snapshot.unix_ms);
 }
 
 const char* ClusterStateName(ClusterState state) {

@@ -25,8 +25,7 @@ struct ClusterVerdict {
 };
 ClusterVerdict Judge(const StatusSnapshot& snapshot);
 
-// Whether nobody misses the node, which is dead: it had been drained, or the latest recovery has
-// rebuilt what it had, and nothing was heard of it since.
+// As in recovered.h, of a node that is dead.
 bool IsRecovered(const StatusSnapshot& snapshot, const NodeView& node);
 
 }  // namespace ecpipe

@@ -106,6 +106,7 @@ class RecoveryManager {
     std::string node;
     RecoveryState state = RecoveryState::kRunning;
     int64_t started_unix_ms = 0;
+    int64_t ended_unix_ms = 0;  // 0: it has not
     uint64_t waiting_blocks = 0;
     uint64_t running_blocks = 0;
     RecoveryKind kind = RecoveryKind::kRebuild;

@@ -74,8 +74,8 @@ std::vector<RecoveryManager::Overview> RecoveryManager::Overviews() {
     const RecoveryRecord& record = it->second->record;
     if (OnlyAnnounced(record)) continue;
     const RecoveryQueue::Counts counts = it->second->queue.counts();
-    all.push_back({record.request.node, record.state, record.started_unix_ms, counts.waiting,
-                   counts.running, record.request.kind});
+    all.push_back({record.request.node, record.state, record.started_unix_ms, record.ended_unix_ms,
+                   counts.waiting, counts.running, record.request.kind});
   }
   return all;
 }
