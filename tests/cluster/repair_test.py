@@ -36,6 +36,16 @@ class Repairs(ClusterCase):
         said = self.fails(case.NOT_FOUND, "encode", self.work / "no-such-file", "-o", self.work)
         self.assertIn("no-such-file", said)
 
+    def test_encode_says_what_it_would_write(self) -> None:
+        source, out = self.work / "seven", self.work / "nothing"
+        source.write_bytes(b"7" * 700)
+        words = ("encode", source, "-o", out, "--code", "rs(6,4)", "--block-size", "100")
+        self.assertIn("would write 12 blocks of 100 B in 2 stripes of ",
+                      self.cluster.cli(*words, "--dry-run").stdout)
+        self.assertFalse(out.exists())
+        self.cluster.cli(*words)
+        self.assertIn("exists", self.fails(case.FAILED, *words, "--dry-run"))
+
     def test_every_block_of_a_stripe(self) -> None:
         for index in range(6):
             block = self.block(1, index)

@@ -65,6 +65,7 @@ struct EncodeArguments {
   uint64_t block_bytes = 64 << 20;
   std::vector<std::string> nodes;
   bool no_checksums = false;
+  bool dry_run = false;
 };
 
 enum class PlanFormat { kText, kJson, kDot };

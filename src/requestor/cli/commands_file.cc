@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "base/bytes/size_text.h"
 #include "base/status.h"
 #include "requestor/cli/commands.h"
@@ -66,6 +67,18 @@ absl::StatusOr<Manifest> EncodeShown(const CommonArguments& common, EncodeOption
   return EncodeFile(options);
 }
 
+// What encoding would write.
+absl::Status ShowEncoding(const CommonArguments& common, const EncodeOptions& options) {
+  ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, PlanEncoding(options));
+  size_t blocks = 0;
+  for (const ManifestStripe& stripe : manifest.stripes) blocks += stripe.blocks.size();
+  return PrintEffects(common,
+                      std::vector<std::string>{absl::StrFormat(
+                          "would write %d blocks of %s in %d stripes of %s, and %s/%s", blocks,
+                          FormatSize(manifest.block_bytes), manifest.stripes.size(), manifest.code,
+                          options.output_dir, ManifestFileName(manifest.name))});
+}
+
 absl::Status DecodeShown(const CommonArguments& common, const Manifest& manifest,
                          DecodeOptions options) {
   ProgressDisplay display(ProgressOf(common, manifest.name));
@@ -91,6 +104,7 @@ absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arg
   options.checksum_files = arguments.no_checksums ? ChecksumFiles::kOmit : ChecksumFiles::kWrite;
   options.name = arguments.name.empty() ? std::filesystem::path(arguments.input).filename().string()
                                         : arguments.name;
+  if (arguments.dry_run) return ShowEncoding(common, options);
   ECPIPE_ASSIGN_OR_RETURN(const Manifest manifest, EncodeShown(common, std::move(options)));
   const std::string path = arguments.output_directory + "/" + ManifestFileName(manifest.name);
   if (common.json) {

@@ -440,6 +440,7 @@ class CommandLine {
     encode->add_flag("--no-checksums", encode_.no_checksums,
                      "Write no checksum files. Helpers then do not\n"
                      "notice damaged bytes when they read blocks");
+    AddDryRun(encode, &encode_.dry_run);
     AddExample(encode, "ecpipe encode f -o blocks --code \"rs(6,4)\" --block-size 8MiB");
 
     CLI::App* decode =

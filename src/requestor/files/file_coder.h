@@ -42,6 +42,10 @@ struct EncodeOptions {
 // file. ABORTED: the input changed meanwhile. RESOURCE_EXHAUSTED: the disk is full.
 absl::StatusOr<Manifest> EncodeFile(const EncodeOptions& options);
 
+// The manifest that EncodeFile would write, without checksums. Reads no byte of the input and
+// writes nothing. The same errors, but for those of reading and writing.
+absl::StatusOr<Manifest> PlanEncoding(const EncodeOptions& options);
+
 // Whether blocks are compared with the manifest before use. The file as a whole always is.
 enum class BlockChecksums { kVerify, kTrust };
 

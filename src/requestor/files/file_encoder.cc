@@ -116,12 +116,20 @@ class Encoder {
         buffers_(static_cast<size_t>(code.n() - code.k()), options.block_bytes, code.layout()),
         meter_(options.progress, stamp.bytes, stamp.bytes + 2 * BlocksBytes()) {}
 
+  absl::StatusOr<Manifest> Plan() {
+    ECPIPE_RETURN_IF_ERROR(BeginManifest());
+    for (size_t s = 0; s < stripe_count(); ++s) {
+      manifest_.stripes.push_back(NameStripe(s));
+      for (const ManifestBlock& block : manifest_.stripes.back().blocks) {
+        const std::string path = DirectoryOf(block) + "/" + block.block_id;
+        if (::access(path.c_str(), F_OK) == 0) return absl::AlreadyExistsError(path + " exists");
+      }
+    }
+    return std::move(manifest_);
+  }
+
   absl::StatusOr<Manifest> Run() {
-    manifest_.name = options_.name;
-    manifest_.file_bytes = stamp_.bytes;
-    manifest_.code = code_.name();
-    manifest_.block_bytes = options_.block_bytes;
-    ECPIPE_RETURN_IF_ERROR(CheckSize());
+    ECPIPE_RETURN_IF_ERROR(BeginManifest());
     ECPIPE_RETURN_IF_ERROR(HashInput());
     ECPIPE_RETURN_IF_ERROR(MakeDirectories());
     for (size_t s = 0; s < stripe_count(); ++s) ECPIPE_RETURN_IF_ERROR(EncodeStripe(s));
@@ -157,6 +165,18 @@ class Encoder {
 
   // In the page cache a block is half done: only the disk tells how long the other half takes.
   uint64_t BlocksBytes() const { return stripe_count() * n() * options_.block_bytes; }
+
+  absl::Status BeginManifest() {
+    manifest_.name = options_.name;
+    manifest_.file_bytes = stamp_.bytes;
+    manifest_.code = code_.name();
+    manifest_.block_bytes = options_.block_bytes;
+    return CheckSize();
+  }
+
+  std::string DirectoryOf(const ManifestBlock& block) const {
+    return block.node.empty() ? options_.output_dir : options_.output_dir + "/" + block.node;
+  }
 
   absl::Status Changed() const {
     return absl::AbortedError(options_.input_path +
@@ -218,8 +238,7 @@ class Encoder {
   absl::StatusOr<std::vector<OpenBlockFile>> OpenStripe(const ManifestStripe& stripe) const {
     std::vector<OpenBlockFile> files;
     for (const ManifestBlock& block : stripe.blocks) {
-      const std::string directory =
-          block.node.empty() ? options_.output_dir : options_.output_dir + "/" + block.node;
+      const std::string directory = DirectoryOf(block);
       ECPIPE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(directory + "/" + block.block_id,
                                                                   AtomicFile::Existing::kRefuse));
       files.push_back({std::move(file), Sha256(), std::nullopt});
@@ -301,9 +320,9 @@ class Encoder {
   Manifest manifest_;
 };
 
-}  // namespace
-
-absl::StatusOr<Manifest> EncodeFile(const EncodeOptions& options) {
+// What `work` makes of an encoder with these options.
+absl::StatusOr<Manifest> WithEncoder(const EncodeOptions& options,
+                                     absl::StatusOr<Manifest> (Encoder::*work)()) {
   ECPIPE_ASSIGN_OR_RETURN(const auto code, CreateErasureCode(options.code));
   if (options.block_bytes == 0 || options.block_bytes > kMaxBlockBytes) {
     return absl::InvalidArgumentError("the block size must be 1 to " +
@@ -319,7 +338,18 @@ absl::StatusOr<Manifest> EncodeFile(const EncodeOptions& options) {
   ECPIPE_RETURN_IF_ERROR(CheckNodes(options.nodes, code->n()));
   ECPIPE_ASSIGN_OR_RETURN(UniqueFd input, OpenForReading(options.input_path));
   ECPIPE_ASSIGN_OR_RETURN(const FileStamp stamp, StampOf(input.get()));
-  return Encoder(options, *code, std::move(input), stamp).Run();
+  Encoder encoder(options, *code, std::move(input), stamp);
+  return (encoder.*work)();
+}
+
+}  // namespace
+
+absl::StatusOr<Manifest> EncodeFile(const EncodeOptions& options) {
+  return WithEncoder(options, &Encoder::Run);
+}
+
+absl::StatusOr<Manifest> PlanEncoding(const EncodeOptions& options) {
+  return WithEncoder(options, &Encoder::Plan);
 }
 
 }  // namespace ecpipe

@@ -146,6 +146,26 @@ TEST_F(FileCoder, PlacesBlocksOnNodesInTurn) {
   ExpectDecodes(manifest, content);
 }
 
+TEST_F(FileCoder, APlanIsWhatIsWrittenThenAndWritesNothing) {
+  EncodeOptions options = Options("rs(3,2)", 10);
+  options.nodes = {"n0", "n1", "n2"};
+  const Bytes content = Noise(35);
+  Put(scratch_.File("in"), content);
+  const std::set<std::string> before = Tree();
+  const absl::StatusOr<Manifest> plan = PlanEncoding(options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(Tree(), before);
+  const Manifest written = Encoded(content, options);
+  ASSERT_EQ(plan->stripes.size(), written.stripes.size());
+  for (size_t s = 0; s < written.stripes.size(); ++s) {
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(plan->stripes[s].blocks[i].block_id, written.stripes[s].blocks[i].block_id);
+      EXPECT_EQ(plan->stripes[s].blocks[i].node, written.stripes[s].blocks[i].node);
+    }
+  }
+  EXPECT_TRUE(absl::IsAlreadyExists(PlanEncoding(options).status()));
+}
+
 TEST_F(FileCoder, RefusesBadOptions) {
   Put(scratch_.File("in"), Noise(100));
   const auto error = [&](auto change) {
