@@ -311,6 +311,13 @@ class TheRules(unittest.TestCase):
         runbook = (prometheus.REPOSITORY / "docs/runbook.md").read_text()
         self.assertEqual(re.findall(r"^## (Ecpipe\w+)$", runbook, re.MULTILINE), names)
 
+    def test_each_alert_waits_fires_and_ends_at_its_own_times(self) -> None:
+        prometheus.promtool("test", "rules", prometheus.CASES)
+        cases = prometheus.alert_cases()
+        self.assertEqual(sorted(cases), sorted(prometheus.alert_names()))
+        for alert, expected in cases.items():
+            self.assertRegex(expected, "qf+q", alert)
+
 
 if __name__ == "__main__":
     if reason := prometheus.missing():

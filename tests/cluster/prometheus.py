@@ -18,6 +18,7 @@ from labkit.process import free_port, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ALERTS = REPOSITORY / "deploy/prometheus/ecpipe-alerts.yml"
+CASES = REPOSITORY / "tests/cluster/ecpipe-alerts.test.yml"
 FASTER = 60  # by which the waiting times of the rules are divided
 
 
@@ -36,6 +37,15 @@ def promtool(*arguments: str | Path, text: str = "") -> None:
 
 def alert_names() -> list[str]:
     return re.findall(r"^ +- alert: (\w+)$", ALERTS.read_text(), re.MULTILINE)
+
+
+def alert_cases() -> dict[str, str]:
+    """What is expected of each alert in the cases, one after the other: "q" quiet, "f" firing."""
+    found: dict[str, str] = {}
+    for name, quiet in re.findall(r"alertname: (\w+)(, exp_alerts: \[\]\})?",
+                                  CASES.read_text()):
+        found[name] = found.get(name, "") + ("q" if quiet else "f")
+    return found
 
 
 def hastened(rules: str) -> str:

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import unittest
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,27 @@ class Contents(unittest.TestCase):
         needs = run(["dpkg-deb", "--field", self.deb("ecpipe-qfs"), "Depends"]).stdout
         self.assertNotRegex(needs, "grpc|absl|protobuf|isal")
 
+    def test_hdfs_has_the_jar_that_maven_built(self) -> None:
+        jars = list((REPOSITORY / "build" / "hdfs" / "maven").glob("ecpipe-hdfs-*.jar"))
+        if not jars:
+            self.skipTest("Maven has not made the jar of integrations/hdfs: tests/run.sh --label "
+                          "host, or integrations/hdfs/itest/unit_tests.py")
+        with tempfile.TemporaryDirectory() as tree:
+            run(["dpkg-deb", "--extract", self.deb("ecpipe-hdfs"), tree])
+            [jar] = (Path(tree) / "usr" / "share" / "java").iterdir()
+            self.assertIn(jar.name, [built.name for built in jars])
+            self.assertEqual(jar.read_bytes(), jars[0].with_name(jar.name).read_bytes())
+            with zipfile.ZipFile(jar) as archive:
+                classes = archive.namelist()
+            readme = (REPOSITORY / "integrations" / "hdfs" / "README.md").read_text()
+            hooks = re.findall(r"^\| `(io\.ecpipe\.hdfs\.\w+)` \|", readme, re.MULTILINE)
+            self.assertEqual(len(hooks), 3)
+            for hook in hooks:
+                self.assertIn(f"{hook.replace('.', '/')}.class", classes)
+            documents = {path.name.removesuffix(".gz") for path in
+                         (Path(tree) / "usr" / "share" / "doc" / "ecpipe-hdfs").iterdir()}
+            self.assertLessEqual({"README.md", "copyright", "changelog.Debian"}, documents)
+
     def test_bash_completes(self) -> None:
         script = BUILD_DIR / "packages" / "completions" / "ecpipe"
         for line, expected in ((("re",), {"read", "repair", "repairs", "recover-node", "recovery"}),
@@ -140,6 +162,7 @@ class Life(unittest.TestCase):
             self.a_crash_and_a_hang_are_mended(machine)
             self.remove_and_purge(machine)
             self.ansible_installs_changes_and_upgrades(machine)
+            self.a_key_is_a_credential(machine)
 
     def install(self) -> None:
         """By apt, which gets what they depend on."""
@@ -315,6 +338,29 @@ class Life(unittest.TestCase):
             play("2", {"max_sessions": 0})
         self.assertIn("max_sessions must be an integer from 1", str(refused.exception))
         self.assertEqual(machine.property("ecpipe-helper", "MainPID"), process)
+
+    def a_key_is_a_credential(self, machine: Booted) -> None:
+        """The drop-in credentials.conf, as the package brings it, for the helper with TLS that
+        Ansible has installed. It is ready when a coordinator with TLS has registered it."""
+        unit, name = "ecpipe-helper", "etc/systemd/system/ecpipe-helper.service.d/credentials.conf"
+        sample = self.root.folder / "usr/share/doc/ecpipe-helper/examples/credentials.conf"
+        (self.root.folder / name).write_text(sample.read_text())
+        settings = self.root.folder / "etc" / "ecpipe" / "helper.toml"
+        text = settings.read_text()
+        for file, credential in (("node-1.pem", "certificate"), ("node-1.key", "key")):
+            self.assertIn(f'"/etc/ecpipe/{file}"', text)
+            text = text.replace(f"/etc/ecpipe/{file}",
+                                f"/run/credentials/ecpipe-helper.service/{credential}")
+        settings.write_text(text)
+        machine.run("sh", "-ec", "cd /etc/ecpipe; chown root:root node-1.*; chmod 600 node-1.*")
+        as_ecpipe = ("setpriv", "--reuid=ecpipe", "--regid=ecpipe", "--clear-groups")
+        with self.assertRaisesRegex(LabError, "Permission denied"):
+            machine.run(*as_ecpipe, "cat", "/etc/ecpipe/node-1.key")
+        machine.run("systemctl", "daemon-reload")
+        process = machine.property(unit, "MainPID")
+        machine.run("systemctl", "restart", unit)
+        self.assertEqual(machine.property(unit, "ActiveState"), "active")
+        self.assertNotEqual(machine.property(unit, "MainPID"), process)
 
 
 def main() -> int:

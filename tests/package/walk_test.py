@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an operator does with the packages and the documents, from the first evening on.
 
-A coordinator and 15 helpers run under a real systemd, with TLS, each at an address of its own. They
-are installed, loaded, upgraded one after the other under load, get new certificates, lose the
-coordinator's disk and have it restored, lose a node, and have another one drained. No read fails,
-and no byte is wrong.
+A coordinator and 15 helpers run under a real systemd, with TLS, each at an address of its own, and
+Debian's Prometheus watches them with the packaged rules. They are installed, loaded, upgraded one
+after the other under load, get new certificates, lose the coordinator's disk and have it restored,
+lose a node's disk, and have another node drained. No read fails, and no byte is wrong; those that
+begin while the coordinator is away are told so, and tried again. Alerts fire and end at the times
+of their rules.
 """
 
 from __future__ import annotations
@@ -13,10 +15,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import random
 import sys
 import tempfile
-import threading
 import time
 import unittest
 from pathlib import Path
@@ -24,50 +24,21 @@ from pathlib import Path
 import debian_root
 import package_test
 from debian_root import Booted, DebianRoot, Unavailable
-from labkit.process import LabError, interruptible, run, wait_until
+from labkit.process import interruptible, wait_until
+from load import Load
+from watcher import Watcher
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SKIPPED = 77
 COORDINATOR = "10.7.0.1"
 NODES = {f"node-{number}": f"10.7.0.{10 + number}" for number in range(1, 16)}
-CODE, SURVIVORS = "rs(9,6)", 6
+CODE = "rs(9,6)"
 PATIENCE = 60.0
-READERS = 2
+# What fires in the course of the walk, and nothing else does.
+ALERTS = {"EcpipeCertificateEndsSoon", "EcpipeCoordinatorDown", "EcpipeHelperNotRegistered",
+          "EcpipeHelperDown", "EcpipeNodeDead"}
 TLS = [f"--tls-{option}=/root/certs/{file}" for option, file in
        (("ca", "ca.pem"), ("cert", "ann.pem"), ("key", "ann.key"))]
-
-
-class Load:
-    """Reads of random blocks, lost ones among them, until the end of the block."""
-
-    def __init__(self, walk: Walk) -> None:
-        self.walk = walk
-        self.reads = 0
-        self.failures: list[str] = []
-        self._ends = threading.Event()
-        self._threads = [threading.Thread(target=self._read, args=(seed,))
-                         for seed in range(READERS)]
-
-    def _read(self, seed: int) -> None:
-        chance = random.Random(seed)
-        while not self._ends.is_set():
-            block, want = chance.choice(sorted(self.walk.sums.items()))
-            said = self.walk.machine.run(
-                "sh", "-c", f"ecpipe {' '.join(TLS)} --coordinator {COORDINATOR}:7700 "
-                f"read {block} --output - --quiet | sha256sum", check=False)
-            self.reads += 1
-            if said.stdout.split()[:1] != [want]:
-                self.failures.append(f"{block}: {said.stdout}{said.stderr}")
-
-    def __enter__(self) -> Load:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        for thread in self._threads:
-            thread.join()
 
 
 class Walk(unittest.TestCase):
@@ -78,14 +49,15 @@ class Walk(unittest.TestCase):
     def test_walk(self) -> None:
         with DebianRoot(package_test.SCRATCH / "walk") as root:
             self.root = root
-            for revision, options in (("1", []), ("2", ["--fast"])):
+            for revision in ("1", "2"):
                 folder = root.folder / "debs" / revision
                 folder.mkdir(parents=True)
-                for deb in package_test.packages(revision, *options).glob("*.deb"):
+                for deb in package_test.packages(revision, "--fast").glob("*.deb"):
                     if deb.name.split("_")[0] in (*package_test.DAEMONS, "ecpipe"):
                         (folder / deb.name).write_bytes(deb.read_bytes())
-            root.apt("install", "iproute2", "openssl", *self.debs("1"))
+            root.apt("install", "iproute2", "openssl", "prometheus", *self.debs("1"))
             with root.booted() as self.machine:
+                self.watcher = Watcher(self.machine, root.folder)
                 for step in (self.bring_up, self.load_blocks, self.upgrade_under_load,
                              self.renew_certificates, self.restore_a_backup, self.lose_a_node,
                              self.drain_a_node):
@@ -93,20 +65,33 @@ class Walk(unittest.TestCase):
                     done = step()
                     print(f"{step.__name__.replace('_', ' ')}: {done} "
                           f"({time.monotonic() - began:.0f} s)", flush=True)
+                self.assertEqual(self.watcher.fired(), ALERTS)
 
-    def debs(self, revision: str) -> list[str]:
+    def debs(self, revision: str, *names: str) -> list[str]:
+        """Of these packages; no names: of all."""
         return [f"/{path.relative_to(self.root.folder)}"
-                for path in sorted((self.root.folder / "debs" / revision).iterdir())]
+                for path in sorted((self.root.folder / "debs" / revision).iterdir())
+                if not names or path.name.split("_")[0] in names]
 
     def ecpipe(self, *words: str, seconds: float = PATIENCE) -> str:
         return self.machine.run("ecpipe", *TLS, "--coordinator", f"{COORDINATOR}:7700", *words,
                                 seconds=seconds).stdout
 
+    def load(self) -> Load:
+        return Load(self.machine, self.root.folder, ("ecpipe", *TLS, "--coordinator",
+                    f"{COORDINATOR}:7700"), f"{COORDINATOR}:7700", self.sums)
+
+    def expect_no_trouble(self, load: Load) -> None:
+        self.assertEqual((load.wrong, load.failures), ([], []))
+
     def await_live(self, nodes: set[str]) -> None:
-        def live() -> set[str]:
+        self.await_state("live", nodes)
+
+    def await_state(self, state: str, nodes: set[str]) -> None:
+        def found() -> set[str]:
             return {node["node_id"] for node in json.loads(self.ecpipe("nodes", "--json"))
-                    if node["state"] == "live"}
-        wait_until(lambda: live() >= nodes, PATIENCE, f"{len(nodes)} live nodes")
+                    if node["state"] == state}
+        wait_until(lambda: found() >= nodes, PATIENCE, f"{len(nodes)} {state} nodes")
 
     def process_of(self, unit: str) -> str:
         return self.machine.property(unit, "MainPID")
@@ -118,20 +103,27 @@ class Walk(unittest.TestCase):
         for address in (COORDINATOR, *NODES.values()):
             self.machine.run("ip", "address", "add", f"{address}/24", "dev", "lo")
         self.machine.run("ecpipe-make-certs", "--days", "20", "/root/certs", "head=coordinator",
-                         "ann=operator", *(f"{node}=helper" for node in NODES))
+                         "ann=operator", "prometheus=requestor",
+                         *(f"{node}=helper" for node in NODES))
         self.copy_certificates()
         (etc / "coordinator.toml").write_text(
             f'[coordinator]\nlisten = "{COORDINATOR}:7700"\nnode_addresses = ["10.7.0.0/24"]\n'
-            'data_directory = "/var/lib/ecpipe/coordinator"\n' + self.tls("head"))
+            'data_directory = "/var/lib/ecpipe/coordinator"\n'
+            + self.pages(f"{COORDINATOR}:9700") + self.tls("head"))
         for node, address in NODES.items():
             (etc / f"helper-{node}.toml").write_text(
                 f'[helper]\nnode_id = "{node}"\ncoordinator = "{COORDINATOR}:7700"\n'
                 f'roots = ["/var/lib/ecpipe/blocks-{node}"]\nrack = "/rack-{address[-1]}"\n'
-                f'[listen]\ncontrol = "{address}:7711"\ndata = "{address}:7712"\n' + self.tls(node))
+                f'[listen]\ncontrol = "{address}:7711"\ndata = "{address}:7712"\n'
+                + self.pages(f"{address}:9711") + self.tls(node))
         self.machine.run("systemctl", "enable", "--now", "ecpipe-coordinator",
                          *(f"ecpipe-helper@{node}" for node in NODES), seconds=PATIENCE)
         self.await_live(set(NODES))
-        return f"{len(NODES)} helpers live, with TLS; {self.examine(('certificates',))}"
+        self.watcher.start("/root/certs", f"{COORDINATOR}:9700",
+                           [f"{address}:9711" for address in NODES.values()])
+        self.watcher.await_firing("EcpipeCertificateEndsSoon")
+        return (f"{len(NODES)} helpers live, with TLS, and a Prometheus that scrapes all; "
+                + self.examine(("certificates",)))
 
     def examine(self, troubles: tuple[str, ...]) -> str:
         """`ecpipe doctor` finds these troubles, and no other but a full disk of the test's host."""
@@ -142,6 +134,9 @@ class Walk(unittest.TestCase):
                  and each["check"] != "disk room"]
         self.assertEqual({each["check"] for each in wrong}, set(troubles), wrong)
         return f"the doctor made {len(found)} findings, of which {len(wrong)} are troubles"
+
+    def pages(self, address: str) -> str:
+        return f'[web]\nlisten = "{address}"\ntls = true\n'
 
     def tls(self, name: str) -> str:
         return (f'[tls]\nca = "/etc/ecpipe/ca.pem"\ncertificate = "/etc/ecpipe/{name}.pem"\n'
@@ -173,32 +168,54 @@ class Walk(unittest.TestCase):
         return f"{len(self.sums)} blocks, of which {len(self.lost)} are lost"
 
     def upgrade_under_load(self) -> str:
-        units = ("ecpipe-coordinator", *(f"ecpipe-helper@{node}" for node in NODES))
-        before = {unit: self.process_of(unit) for unit in units}
-        with Load(self) as load:
-            self.machine.apt("install", *self.debs("2"))
-            self.assertEqual({unit: self.process_of(unit) for unit in units}, before)
-            for unit in units[1:]:
-                self.machine.run("systemctl", "restart", unit, seconds=PATIENCE)
-                self.assertNotEqual(self.process_of(unit), before[unit])
-                self.await_live(set(NODES))
-            wanted = load.reads + 20
-            wait_until(lambda: load.reads > wanted, PATIENCE, "reads after the upgrade")
-        self.assertEqual(load.failures, [])
-        self.machine.run("systemctl", "restart", "ecpipe-coordinator", seconds=PATIENCE)
+        """In the order of docs/operations.md."""
+        helpers = [f"ecpipe-helper@{node}" for node in NODES]
+        before = {unit: self.process_of(unit) for unit in ("ecpipe-coordinator", *helpers)}
+        self.ecpipe("backup", "/root/before-upgrade.tar")
+        began = time.monotonic()
+        with self.load() as load:
+            load.await_more(10)
+            self.upgrade("ecpipe-coordinator", before)
+            self.restart("ecpipe-coordinator", before)
+            load.await_more(10)
+            refused = load.refused
+            self.upgrade("ecpipe-helper", before)
+            for unit in helpers:
+                self.restart(unit, before)
+            self.upgrade("ecpipe", before)
+            load.await_more(20)
+        self.expect_no_trouble(load)
+        self.assertEqual(load.refused, refused, "the coordinator was not away any more")
+        return (f"{load.reads} reads in {time.monotonic() - began:.0f} s, none failed, none wrong; "
+                f"while the coordinator restarted, {load.refused} calls were refused and tried "
+                f"again, until the read went through after {load.longest_wait:.1f} s at most")
+
+    def upgrade(self, package: str, processes: dict[str, str]) -> None:
+        """Restarts nothing; `processes` has that of each unit."""
+        self.machine.apt("install", *self.debs("2", package))
+        self.assertTrue(self.machine.run("dpkg-query", "--show", "--showformat=${Version}",
+                                         package).stdout.endswith("-2"))
+        self.assertEqual({unit: self.process_of(unit) for unit in processes}, processes)
+
+    def restart(self, unit: str, processes: dict[str, str]) -> None:
+        """Ends when it is ready, and all nodes are live."""
+        self.machine.run("systemctl", "restart", unit, seconds=PATIENCE)
+        self.assertNotEqual(self.process_of(unit), processes[unit])
+        processes[unit] = self.process_of(unit)
         self.await_live(set(NODES))
-        return f"{load.reads} reads, none failed, none wrong"
 
     def renew_certificates(self) -> str:
         processes = {node: self.process_of(f"ecpipe-helper@{node}") for node in NODES}
         renewed = self.machine.run("ecpipe-make-certs", "--renew", "/root/certs").stdout.split()
-        self.assertEqual(set(renewed), {"head", "ann", *NODES})
-        with Load(self) as load:
+        self.assertEqual(set(renewed), {"head", "ann", "prometheus", *NODES})
+        with self.load() as load:
             self.copy_certificates()
+            self.watcher.copy_certificates("/root/certs")
             wait_until(lambda: self.days_left() > 80, PATIENCE, "the new certificate in use")
-            wanted = load.reads + 20
-            wait_until(lambda: load.reads > wanted, PATIENCE, "reads with new certificates")
-        self.assertEqual(load.failures, [])
+            load.await_more(20)
+        self.expect_no_trouble(load)
+        self.assertEqual(load.refused, 0)
+        self.watcher.await_end("EcpipeCertificateEndsSoon")
         self.assertEqual({node: self.process_of(f"ecpipe-helper@{node}") for node in NODES},
                          processes)
         return (f"{len(renewed)} renewed, nothing restarted, {load.reads} reads went on; "
@@ -217,8 +234,11 @@ class Walk(unittest.TestCase):
         self.ecpipe("backup", "/root/coordinator.tar")
         self.machine.run("sh", "-ec", """
             systemctl stop ecpipe-coordinator
+            rm -rf /var/lib/ecpipe/coordinator
+        """)
+        self.watcher.await_firing("EcpipeCoordinatorDown", "EcpipeHelperNotRegistered")
+        self.machine.run("sh", "-ec", """
             cd /var/lib/ecpipe
-            rm -rf coordinator
             sudo() { setpriv --reuid=ecpipe --regid=ecpipe --clear-groups "$@"; }
             install -d -o ecpipe -g ecpipe -m 750 coordinator
             cat /root/coordinator.tar | sudo tar -C coordinator -xf -
@@ -228,27 +248,35 @@ class Walk(unittest.TestCase):
         self.await_live(set(NODES))
         block = self.lost[0]
         self.ecpipe("repair", block, "--output", "/root/rebuilt", "--sha256", self.sums[block])
-        return f"restored, and {block} repaired"
+        self.watcher.await_end("EcpipeCoordinatorDown", "EcpipeHelperNotRegistered")
+        return f"two alerts fired; restored, and {block} repaired; they ended"
 
     def lose_a_node(self) -> str:
+        """It comes back with a new disk."""
         gone = "node-4"
-        self.machine.run("systemctl", "disable", "--now", f"ecpipe-helper@{gone}",
-                         seconds=PATIENCE)
+        self.machine.run("systemctl", "stop", f"ecpipe-helper@{gone}", seconds=PATIENCE)
+        self.machine.run("find", f"/var/lib/ecpipe/blocks-{gone}", "-mindepth", "1", "-delete")
+        self.await_state("dead", {gone})
         said = self.ecpipe("recover-node", gone, "--delay", "0", seconds=300)
         self.assertRegex(said, r"(\d+) of \1 blocks verified")
         self.read_all()
-        return said.strip().splitlines()[-1]
+        self.watcher.await_firing("EcpipeHelperDown", "EcpipeNodeDead")
+        self.machine.run("systemctl", "start", f"ecpipe-helper@{gone}", seconds=PATIENCE)
+        self.await_live(set(NODES))
+        self.watcher.await_end("EcpipeHelperDown", "EcpipeNodeDead")
+        return f"{said.splitlines()[-1].strip()}; two alerts fired, and ended when it was back"
 
     def drain_a_node(self) -> str:
         leaves = "node-7"
-        with Load(self) as load:
+        with self.load() as load:
             said = self.ecpipe("drain", leaves, seconds=300)
         self.assertRegex(said, r"([1-9]\d*) of \1 blocks verified")
-        self.assertEqual(load.failures, [])
+        self.expect_no_trouble(load)
+        self.assertEqual(load.refused, 0)
         self.machine.run("systemctl", "disable", "--now", f"ecpipe-helper@{leaves}",
                          seconds=PATIENCE)
         self.read_all()
-        return f"{said.strip().splitlines()[-1]}; {load.reads} reads went on"
+        return f"{said.splitlines()[-1].strip()}; {load.reads} reads went on"
 
     def read_all(self) -> None:
         for block, want in self.sums.items():

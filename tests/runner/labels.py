@@ -22,13 +22,15 @@ class Phase(Enum):
 class Label:
     """A ctest label. `tests_at_once`: 0 is one a core. `retried`: whether a test that fails runs
     once more, alone: those wait for real processes on a machine that others may use as well. The
-    others are deterministic, and one that fails once is a bug."""
+    others are deterministic, and one that fails once is a bug. `usual`: whether it runs when no
+    label is named."""
 
     name: str
     presets: tuple[str, ...]
     phase: Phase = Phase.SANITIZED
     tests_at_once: int = 0
     retried: bool = False
+    usual: bool = True
 
     def jobs(self) -> int:
         return self.tests_at_once or len(os.sched_getaffinity(0))
@@ -52,6 +54,8 @@ LABELS = (
     Label("install", ("release",), Phase.PROCESSES, 1, retried=True),
     # The end-to-end part is one test, most of which waits for a mirror, dpkg and systemd.
     Label("package", ("release",), Phase.PROCESSES, 2, retried=True),
+    # A quarter of an hour, in which it mostly waits for alerts: more than CI has left.
+    Label("walk", ("release",), Phase.PROCESSES, 1, usual=False),
     # Links of a few hundred Mb/s take less than half a core, and no test reads a time but against
     # one of the same run.
     Label("lab", ("release",), Phase.PROCESSES, 1, retried=True),
@@ -76,7 +80,8 @@ def make_plan(presets: Sequence[str], labels: Sequence[str], quick: bool) -> Pla
                          f"{', '.join(PRESET_ORDER)}; labels: {', '.join(by_name)}")
     plan: Plan = {}
     for preset in PRESET_ORDER:
-        usual = [label for label in LABELS if preset in label.presets]
+        usual = [label for label in LABELS
+                 if preset in label.presets and (label.usual or label.name in labels)]
         if quick or preset in QUICK:
             usual = [by_name[name] for name in QUICK.get(preset, ())]
         if presets and preset not in presets:

@@ -127,11 +127,16 @@ class Plans(unittest.TestCase):
         return {preset: [label.name for label in labels]
                 for preset, labels in make_plan(*arguments).items()}
 
-    def test_whole_run_has_every_label(self) -> None:
+    def test_whole_run_has_every_usual_label(self) -> None:
         plan = self.names([], [], False)
         self.assertEqual(list(plan), ["release", "asan", "tsan"])
         self.assertEqual({name for names in plan.values() for name in names},
-                         {label.name for label in LABELS})
+                         {label.name for label in LABELS} - {"walk"})
+
+    def test_an_unusual_label_runs_when_it_is_named(self) -> None:
+        self.assertNotIn("walk", self.names(["release"], [], False)["release"])
+        for presets in ([], ["release"]):
+            self.assertEqual(self.names(presets, ["walk"], False), {"release": ["walk"]})
 
     def test_quick(self) -> None:
         self.assertEqual(self.names([], [], True), {"dev": ["unit", "script", "sim", "fuzz"]})

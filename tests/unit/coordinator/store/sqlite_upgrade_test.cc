@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Databases as versions 2 to 6 wrote them.
+// Databases as versions 2 to 6 wrote them; sqlite_versions_test.cc has those after.
 #include "coordinator/store/sqlite_upgrade.h"
 
 #include <gmock/gmock.h>
@@ -323,26 +323,6 @@ TEST_P(SqliteUpgradeFromTest, LossesCanBeKept) {
   EXPECT_TRUE(losses->Keep(node, 1, {}).ok());
   EXPECT_EQ(losses->Nodes().value(), GetParam() == 6 ? (std::vector<std::string>{"n1", "n8"})
                                                      : std::vector<std::string>{"n1"});
-}
-
-// Version 7 knew no drains.
-TEST_F(SqliteUpgradeTest, RecoveriesOfVersion7Rebuild) {
-  RecoveryRecord recovery;
-  recovery.recovery_id = 4;
-  recovery.request.node = "n0";
-  recovery.request.transport = TransportKind::kTcp;
-  recovery.blocks = 10;
-  ASSERT_TRUE(SqliteJournal::Open(path_).value()->RecordRecovery(recovery).ok());
-  Run("ALTER TABLE recoveries DROP COLUMN kind; ALTER TABLE recoveries DROP COLUMN keeps_out;"
-      "PRAGMA user_version = 7");
-  const auto journal = SqliteJournal::Open(path_).value();
-  EXPECT_EQ(Query("PRAGMA user_version"), kSqliteSchemaVersion);
-  EXPECT_EQ(journal->Recoveries(9).value(), std::vector<RecoveryRecord>{recovery});
-  EXPECT_TRUE(std::filesystem::exists(path_ + ".before-v" + std::to_string(kSqliteSchemaVersion)));
-  recovery.request.kind = RecoveryKind::kMove;
-  recovery.keeps_out = true;
-  ASSERT_TRUE(journal->RecordRecovery(recovery).ok());
-  EXPECT_EQ(journal->Recoveries(9).value(), std::vector<RecoveryRecord>{recovery});
 }
 
 TEST_F(SqliteUpgradeTest, DamageStaysDamageAndHoldsUpNobody) {
