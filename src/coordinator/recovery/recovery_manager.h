@@ -113,7 +113,8 @@ class RecoveryManager {
   };
   std::vector<Overview> Overviews();
   // For metrics, of all recoveries that have not ended; a maintenance as above. Each call looks at
-  // a few blocks of a recovery, however many there are. (recovery_gauges.cc)
+  // a few blocks of a recovery, and at all of them once other nodes are usable.
+  // (recovery_gauges.cc)
   // The blocks that wait, by what they wait for.
   std::map<WaitKind, uint64_t> WaitingByKind();
   // The blocks that wait or run, by the survivors that they have to spare. A drain's blocks are

@@ -288,13 +288,6 @@ RecoveryWait WaitReasons::Of(const LostBlock& block) const {
   return {WaitKind::kNext, 1, "its turn comes next"};
 }
 
-WaitKind WaitReasons::KindOf(const LostBlock& block) const {
-  const Choice choice = ChoiceFor(block, input_, *hosts_, loads_);
-  if (!choice.anybody) return WaitKind::kTarget;
-  const bool full = choice.host_count() == 0 || !EnoughHelpers(block, choice);
-  return full ? WaitKind::kStreams : WaitKind::kNext;
-}
-
 std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
                                const RecoveryLoads& loads) {
   if (input.blocks.empty()) return std::nullopt;

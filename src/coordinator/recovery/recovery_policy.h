@@ -83,7 +83,6 @@ class WaitReasons {
   WaitReasons(const PolicyInput& input, const RecoveryLoads& loads, std::string limit);
   ~WaitReasons();
   RecoveryWait Of(const LostBlock& block) const;
-  WaitKind KindOf(const LostBlock& block) const;
 
  private:
   class Hosts;

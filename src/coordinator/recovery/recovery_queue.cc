@@ -20,7 +20,9 @@ bool RecoveryQueue::Open(const Item& item) {
 
 uint64_t& RecoveryQueue::CountOfSpare(const Item& item) {
   constexpr int kMost = static_cast<int>(Spare::kMore);
-  return by_spare_[static_cast<size_t>(std::clamp(item.spare + 1, 0, kMost))];
+  // Nobody knows how to rebuild a block that needs none.
+  const int place = item.block.needed == 0 ? 0 : std::clamp(item.spare + 1, 0, kMost);
+  return by_spare_[static_cast<size_t>(place)];
 }
 
 void RecoveryQueue::Enter(Items::iterator item, TimePoint now) {

@@ -58,7 +58,7 @@ std::map<WaitKind, uint64_t> WaitKindsOf(const RecoveryQueue& queue, const Polic
   std::map<WaitKind, uint64_t> kinds = queue.pausing_by_kind();
   const WaitReasons reasons(input, loads, "");
   const std::vector<const LostBlock*> head = queue.Ready(kAsked);
-  for (const LostBlock* block : head) ++kinds[reasons.KindOf(*block)];
+  for (const LostBlock* block : head) ++kinds[reasons.Of(*block).kind];
   kinds[WaitKind::kNext] += queue.ready() - head.size();
   return kinds;
 }

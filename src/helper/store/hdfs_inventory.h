@@ -29,7 +29,7 @@ class HdfsInventory {
 
   const Duration interval_;
   const std::shared_ptr<HdfsVolumes> volumes_;  // shared with the scan, and with who reads blocks
-  HdfsScan scan_;  // the thread's
+  HdfsScan scan_;                               // the thread's
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

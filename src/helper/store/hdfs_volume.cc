@@ -68,9 +68,7 @@ absl::StatusOr<std::shared_ptr<HdfsVolumes>> HdfsVolumes::Open(std::vector<std::
     openers.push_back(std::make_unique<RootCalls>(path, RootCalls::Options{.max_threads = 1}));
     pending.push_back(BeginOpening(openers.back().get(), path));
   }
-  const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
-  std::vector<absl::StatusOr<HdfsVolume>> opened;
-  for (auto& each : pending) opened.push_back(each.Await(deadline));
+  std::vector<absl::StatusOr<HdfsVolume>> opened = RootCalls::AwaitFirst(std::move(pending));
   std::string uuid;
   for (size_t i = 0; i < paths.size(); ++i) {
     if (!opened[i].ok()) continue;

@@ -303,11 +303,14 @@ class PlainStore : public BlockStore {
   // Opens those that can be opened now. The error of the first if that is none, or of one that is
   // no directory.
   absl::Status OpenRoots() {
-    const std::vector<absl::StatusOr<bool>> opened =
-        InEach<bool>([](const Root& root) -> absl::StatusOr<bool> {
-          ECPIPE_RETURN_IF_ERROR(root.Open());
-          return true;
-        });
+    std::vector<RootCalls::Pending<bool>> opening;
+    for (const auto& place : places_) {
+      opening.push_back(place->calls.Begin<bool>([root = place->root]() -> absl::StatusOr<bool> {
+        ECPIPE_RETURN_IF_ERROR(root->Open());
+        return true;
+      }));
+    }
+    const auto opened = RootCalls::AwaitFirst(std::move(opening));
     const auto is_open = [](const absl::StatusOr<bool>& each) { return each.ok(); };
     const bool none = std::none_of(opened.begin(), opened.end(), is_open);
     std::vector<RootCalls::Pending<bool>> cleaning;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,10 @@ class RootCalls {
   static constexpr Duration kPatience = std::chrono::seconds(1);
   // Further calls wait for a thread. A directory that hangs holds at most so many threads.
   static constexpr size_t kMaxThreads = 4;
+
+  // A store without any directory has nothing to do but to wait for one that is slow: a disk that
+  // spins up, a file system that is mounted by its first use.
+  static constexpr Duration kFirstPatience = std::chrono::seconds(30);
 
   struct Options {
     size_t max_threads = kMaxThreads;
@@ -74,6 +79,31 @@ class RootCalls {
     pending.call_ =
         Queue([result = pending.result_, call = std::move(call)] { result->emplace(call()); });
     return pending;
+  }
+
+  // Awaits calls that open the directories of a store: kPatience, and up to kFirstPatience while
+  // none has succeeded and some have not come back.
+  template <typename T>
+  static std::vector<absl::StatusOr<T>> AwaitFirst(std::vector<Pending<T>> calls) {
+    constexpr Duration kStep = std::chrono::milliseconds(100);
+    std::vector<std::optional<absl::StatusOr<T>>> results(calls.size());
+    const TimePoint begun = Clock::System().Now();
+    TimePoint until = begun + kPatience;
+    for (bool enough = false; !enough; until += kStep) {
+      bool succeeded = false;
+      bool all = true;
+      for (size_t i = 0; i < calls.size(); ++i) {
+        if (!results[i] && calls[i].HasEndedBy(until)) results[i] = calls[i].Await(until);
+        all = all && results[i].has_value();
+        succeeded = succeeded || (results[i] && results[i]->ok());
+      }
+      enough = succeeded || all || until - begun >= kFirstPatience;
+    }
+    std::vector<absl::StatusOr<T>> ended;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      ended.push_back(results[i] ? *std::move(results[i]) : calls[i].Await(until));
+    }
+    return ended;
   }
 
  private:

@@ -218,6 +218,7 @@ TEST_F(RpcSecurityTest, OthersThanDaemonsLeaveThreadsForThem) {
   for (std::thread& caller : callers) caller.join();
   for (const grpc::Status& status : statuses) EXPECT_TRUE(status.ok()) << status.error_message();
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask().ok()) << "each of these has made room";
+  server_.reset();  // it uses the helper
 }
 
 TEST_F(RpcSecurityTest, EachCallIsInTheAuditLogAndSoAreRefusals) {
