@@ -9,8 +9,8 @@
 #include "rpc/convert/facts_proto.h"
 #include "rpc/convert/part_proto.h"
 #include "rpc/convert/repair_proto.h"
+#include "rpc/convert/scheme_proto.h"
 #include "rpc/rpc_status.h"
-#include "rpc/scheme_proto.h"
 
 namespace ecpipe {
 namespace {

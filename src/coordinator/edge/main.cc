@@ -11,6 +11,7 @@
 #include "coordinator/planning/scheme.h"
 #include "model/plan/features.h"
 #include "rpc/rpc_exit.h"
+#include "rpc/rpc_log.h"
 
 namespace ecpipe {
 namespace {
@@ -33,6 +34,7 @@ int Run(const DaemonArguments& arguments) {
 
 int main(int argc, char** argv) {
   ecpipe::PrepareRpcExit();
+  ecpipe::TakeGrpcLog();
   CLI::App app{
       "The ECPipe coordinator daemon. It keeps the catalog of stripes, plans repairs\n"
       "and hands them to the helpers. Run one in a cluster."};

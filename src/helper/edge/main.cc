@@ -10,6 +10,7 @@
 #include "helper/edge/server.h"
 #include "model/plan/features.h"
 #include "rpc/rpc_exit.h"
+#include "rpc/rpc_log.h"
 
 namespace ecpipe {
 namespace {
@@ -55,6 +56,7 @@ int RunRequestorOnly(const DaemonArguments& arguments) {
 
 int main(int argc, char** argv) {
   ecpipe::PrepareRpcExit();
+  ecpipe::TakeGrpcLog();
   CLI::App app{
       "The ECPipe helper daemon. It runs beside a storage node, serves the node's\n"
       "blocks to repairs and stores repaired blocks there."};

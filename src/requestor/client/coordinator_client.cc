@@ -18,9 +18,9 @@
 #include "rpc/convert/plan_proto.h"
 #include "rpc/convert/recovery_proto.h"
 #include "rpc/convert/repair_proto.h"
+#include "rpc/convert/scheme_proto.h"
 #include "rpc/convert/stripe_proto.h"
 #include "rpc/rpc_status.h"
-#include "rpc/scheme_proto.h"
 
 namespace ecpipe {
 namespace {

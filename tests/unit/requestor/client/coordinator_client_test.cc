@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "ecpipe/v1/coordinator.grpc.pb.h"
+#include "rpc/convert/scheme_proto.h"
 #include "rpc/rpc_server.h"
-#include "rpc/scheme_proto.h"
 
 namespace ecpipe {
 namespace {

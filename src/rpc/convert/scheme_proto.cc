@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/scheme_proto.h"
+#include "rpc/convert/scheme_proto.h"
 
 namespace ecpipe {
 

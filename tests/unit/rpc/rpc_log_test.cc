@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/rpc_log.h"
+
+#include <gmock/gmock.h>
+#include <grpc/support/log.h>
+#include <gtest/gtest.h>
+
+namespace ecpipe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(RpcLog, WhatGrpcSaysIsAnEvent) {
+  TakeGrpcLog();
+  testing::internal::CaptureStderr();
+  gpr_log(GPR_ERROR, "the %s broke", "socket");
+  gpr_log(GPR_ERROR, "No match found for server name: 10.0.0.1.");
+  const std::string log = testing::internal::GetCapturedStderr();
+  gpr_set_log_function(nullptr);
+  EXPECT_THAT(log,
+              AllOf(HasSubstr("WARNING rpc.grpc said=\"the socket broke\" at=rpc_log_test.cc:"),
+                    Not(HasSubstr("No match"))));
+}
+
+}  // namespace
+}  // namespace ecpipe
