@@ -97,10 +97,11 @@ class RecoveryManagerTest : public testing::Test {
   }
   bool WaitFor(const std::function<bool()>& condition) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!condition() && std::chrono::steady_clock::now() < give_up) {
+    while (!condition()) {  // once is enough: it may hold for a moment only
+      if (std::chrono::steady_clock::now() > give_up) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));  // sleep-ok: a thread's progress
     }
-    return condition();
+    return true;
   }
   uint64_t BlocksOf(const std::string& node) {
     MutexLock lock(&catalog_.mutex);
