@@ -89,6 +89,9 @@ class UnderReads(DrainCase):
         moving = self.blocks_on("node-1")
         # What it copies goes through this, so that others have time to rebuild.
         self.cluster.cli("limits", "set", "--node", "node-1", "--repair-mbit", "8")
+        wait_until(lambda: any(node["repair_mbit"] == 8 for node in
+                               self.cluster.cli_json("limits")["nodes"]), HANG,
+                   "the helper to know its rate")
         ended = threading.Event()
         reads: list[str] = []
         wrong: list[str] = []
@@ -104,19 +107,27 @@ class UnderReads(DrainCase):
                     elif sha256(output.read_bytes()) != expected[block_id]:
                         wrong.append(f"{block_id}: wrong bytes")
 
-        reader = threading.Thread(target=read_all)
-        reader.start()
+        schemes: set[str] = set()
+
+        def watch() -> None:  # reads soon push what has ended off the list
+            while not ended.is_set():
+                schemes.update(repair["scheme"] for repair in self.cluster.cli_json("repairs")
+                               if repair["recovery_id"] == 1)
+
+        threads = [threading.Thread(target=each) for each in (read_all, watch)]
+        for thread in threads:
+            thread.start()
         try:
             done = self.cluster.cli("drain", "node-1", timeout=HANG)
         finally:
             ended.set()
-            reader.join()
+            for thread in threads:
+                thread.join()
         self.assertEqual(wrong, [])
         self.assertIn(f"{len(moving)} of {len(moving)} blocks verified", done.stdout)
         [report] = self.cluster.cli_json("recovery", "list")
-        self.assertEqual((report["kind"], report["state"], report["done_blocks"]),
-                         ("move", "done", len(moving)))
-        schemes = self.schemes_of(report["recovery_id"])
+        self.assertEqual((report["recovery_id"], report["kind"], report["state"],
+                          report["done_blocks"]), (1, "move", "done", len(moving)))
         self.assertIn("direct", schemes)
         self.assertGreater(len(schemes), 1, "none was rebuilt")
         self.assertEqual(self.kept_out_of("node-1"), "drained")
