@@ -59,10 +59,6 @@ class DrainCase(ClusterCase):
         self.assertEqual(report["state"], state, report)
         return report
 
-    def schemes_of(self, recovery_id: int) -> set[str]:
-        return {repair["scheme"] for repair in self.cluster.cli_json("repairs")
-                if repair["recovery_id"] == recovery_id and repair["state"] == "done"}
-
     def assert_whole(self, drained: str) -> None:
         """Each block lies where the catalog says, with the right bytes. Of other copies there are
         only those that the drained node still has. No node has two blocks of a stripe."""
