@@ -29,10 +29,10 @@ namespace ecpipe {
 //
 // A volume that is not a readable directory, or lacks the VERSION file of a DataNode, has failed.
 // It is used when it has come back, which each scan looks for; TakeInventory() names it meanwhile.
-// Open() waits RootCalls::kPatience for a volume that hangs, and so does this call: it counts as
-// failed then. Scans wait for one that hangs later: what is listed stays as it was. An error here
-// names a volume: none can be used. INVALID_ARGUMENT: they belong to
-// different DataNodes.
+// Open() waits RootCalls::kPatience for a volume that hangs; this call does too, and longer where
+// none can be used yet (RootCalls::AwaitFirst): it counts as failed then. Scans wait for one that
+// hangs later: what is listed stays as it was. An error here names a volume: none can be used.
+// INVALID_ARGUMENT: they belong to different DataNodes.
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenHdfsStore(const std::vector<std::string>& volumes,
                                                           Duration scan_interval);
 

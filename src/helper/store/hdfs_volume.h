@@ -31,8 +31,8 @@ class HdfsVolumes {
   // Each in its place; null: it has failed. Shared: a reader keeps a volume that fails meanwhile.
   using Opened = std::vector<std::shared_ptr<const HdfsVolume>>;
 
-  // Waits RootCalls::kPatience for those that hang. Logs a warning for each that cannot be used.
-  // The error of the first one if that is true of all. INVALID_ARGUMENT: they belong to two
+  // Waits for those that hang as RootCalls::AwaitFirst does. Logs a warning for each that cannot be
+  // used. The error of the first one if that is true of all. INVALID_ARGUMENT: they belong to two
   // DataNodes.
   static absl::StatusOr<std::shared_ptr<HdfsVolumes>> Open(std::vector<std::string> paths);
 
