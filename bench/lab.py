@@ -21,6 +21,7 @@ sends one block directly over the same links, and the results are ratios to that
     bench/lab.py qfs --chunk-mib 1,8 --slice-kib 32 --recover 12    chunk files of QFS
     bench/lab.py all --quick | --full            all figures but figure 10 (HDFS), into
                                                  bench/results/; --figures 10 adds that one
+    bench/lab.py load --kib 64 --p99-ms 100      small reads a second, alone and beside a recovery
     bench/lab.py chaos --seed 1 --minutes 30     operations under faults, see docs/reliability.md
     bench/lab.py report                          write bench/RESULTS.md from bench/results/
 """
@@ -31,9 +32,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments import EXPERIMENTS, programs_of, report, results, suite
+from experiments import EXPERIMENTS, load, programs_of, report, results, suite
 from experiments.chaos import command as chaos
-from experiments.outputs import add_output_arguments, check_output_arguments, write_outputs
+from experiments.outputs import (
+    add_json_argument, add_output_arguments, check_output_arguments, write_outputs)
 from experiments.testbed import Emulated
 from labkit import netns
 from labkit.command_line import add_bin_dir_argument, check_programs, print_error
@@ -48,10 +50,11 @@ EXIT_CANNOT_RUN_HERE = 3
 
 
 def parse_arguments() -> argparse.Namespace:
-    common = argparse.ArgumentParser(add_help=False)
-    add_output_arguments(common)
-    add_bin_dir_argument(common, REPOSITORY)
-    common.add_argument("--work-dir", type=Path,
+    places, outputs, json_only = (argparse.ArgumentParser(add_help=False) for _ in range(3))
+    add_output_arguments(outputs)
+    add_json_argument(json_only)
+    add_bin_dir_argument(places, REPOSITORY)
+    places.add_argument("--work-dir", type=Path,
                         help="directory for blocks, configurations and logs, kept afterwards "
                              "(default: a temporary one, removed at the end)")
     parser = argparse.ArgumentParser(
@@ -60,14 +63,18 @@ def parse_arguments() -> argparse.Namespace:
     for name, module in EXPERIMENTS.items():
         summary = (module.__doc__ or name).split("\n\n")[0]
         module.add_arguments(subparsers.add_parser(
-            name, help=summary, description=summary, parents=[common]))
+            name, help=summary, description=summary, parents=[outputs, places]))
     suite.add_arguments(subparsers.add_parser(
         suite.NAME,
-        help="every figure of the paper, and the page of results", parents=[common]), RESULTS)
+        help="every figure of the paper, and the page of results", parents=[outputs, places]),
+        RESULTS)
+    load.add_arguments(subparsers.add_parser(
+        load.NAME, help="small reads a second, within a limit of their p99",
+        parents=[json_only, places], description=load.__doc__))
     chaos.add_arguments(subparsers.add_parser(
         chaos.NAME,
-        help="repairs and reads while processes, links and blocks fail", parents=[common],
-        description=chaos.__doc__))
+        help="repairs and reads while processes, links and blocks fail",
+        parents=[json_only, places], description=chaos.__doc__))
     report.add_arguments(subparsers.add_parser(
         report.NAME, help="the page of results, from an earlier run's results"), RESULTS, PAGE)
     return parser.parse_args()
@@ -76,7 +83,8 @@ def parse_arguments() -> argparse.Namespace:
 def check_requirements(arguments: argparse.Namespace) -> None:
     """What must be built and installed, before anything starts."""
     module = EXPERIMENTS.get(arguments.experiment)
-    check_programs(arguments.bin_dir, programs_of(module, arguments) if module else ())
+    more = (load.PROGRAM,) if arguments.experiment == load.NAME else ()
+    check_programs(arguments.bin_dir, programs_of(module, arguments) if module else more)
     if module or arguments.experiment == suite.NAME:
         check_output_arguments(arguments)
 
@@ -88,6 +96,9 @@ def run_experiment(arguments: argparse.Namespace) -> None:
             # The page of results elsewhere is beside them.
             page = PAGE if arguments.out == RESULTS else arguments.out / PAGE.name
             suite.run(arguments, testbed, REPOSITORY, lambda: report.write(arguments.out, page))
+            return
+        if arguments.experiment == load.NAME:
+            load.show(arguments, load.run(arguments, testbed), REPOSITORY)
             return
         rows = EXPERIMENTS[arguments.experiment].run(arguments, testbed)
     results.print_rows(rows)

@@ -10,9 +10,13 @@ from typing import Sequence
 from . import plots, results
 
 
-def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="OUT",
                         help="write the results to this JSON file")
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json_argument(parser)
     parser.add_argument("--csv", type=Path, metavar="OUT",
                         help="write one line for each sample to this CSV file")
     parser.add_argument("--png", type=Path, metavar="OUT", help="draw a plot into this PNG file")

@@ -10,6 +10,7 @@ Exit code 77 with "SKIP: reason" where namespaces cannot be used.
 from __future__ import annotations
 
 import csv
+import json
 import signal
 import subprocess
 import sys
@@ -152,6 +153,22 @@ class Experiments(unittest.TestCase):
         self.assertAlmostEqual(rows["conventional", "rs(6,4)"]["theory_ratio"], 4.0)
         self.assertAlmostEqual(rows["conventional", "lrc(4,2,1)"]["theory_ratio"], 2.0)
 
+    def test_reads_alone_and_beside_a_recovery(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "rows.json")
+            run([sys.executable, REPOSITORY / "bench" / "lab.py", "load", "--nodes", "8",
+                 "--n", "6", "--k", "4", "--stripes", "48", "--rate-mbit", "100", "--p99-ms", "20000",
+                 "--from-rate", "5", "--to-rate", "5", "--seconds", "1", "--bin-dir", BIN_DIR,
+                 "--json", file], timeout=200)
+            rows = json.loads(file.read_text())["rows"]
+        self.assertEqual([(row["reads"], row["beside"]) for row in rows], [
+            ("healthy", "nothing"), ("degraded", "nothing"),
+            ("healthy", "a recovery"), ("degraded", "a recovery")])
+        for row in rows:
+            self.assertEqual(row["reads_per_s"], 5, row)
+            self.assertGreater(row["count"], 0, row)
+            self.assertGreater(row["p50_ms"], 0, row)
+
     def test_results_in_all_forms(self) -> None:
         """CSV with a line a sample, and a plot."""
         if reason := plots.why_not():
@@ -199,6 +216,7 @@ class Experiments(unittest.TestCase):
                       ("codes", "--codes", "rs(6;4)"), ("slices", "--slice-kib", "1,x"),
                       ("node", "--nodes", "13"), ("node", "--requestors", "none"),
                       ("multi", "--failed", "5"), ("qfs", "--chunk-mib", "65"),
+                      ("load", "--reads", "some"), ("load", "--nodes", "15"),
                       ("qfs", "--chunk-mib", "1", "--slice-kib", "2048"),
                       ("all", "--quick", "--figures", "99")):
             done = run([sys.executable, REPOSITORY / "bench" / "lab.py", *words,
