@@ -158,8 +158,8 @@ class Experiments(unittest.TestCase):
             file = Path(folder, "rows.json")
             run([sys.executable, REPOSITORY / "bench" / "lab.py", "load", "--nodes", "8",
                  "--n", "6", "--k", "4", "--stripes", "48", "--rate-mbit", "100",
-                 "--p99-ms", "20000", "--from-rate", "5", "--to-rate", "5", "--seconds", "1", "--bin-dir", BIN_DIR,
-                 "--json", file], timeout=200)
+                 "--p99-ms", "20000", "--from-rate", "5", "--to-rate", "5", "--seconds", "1",
+                 "--bin-dir", BIN_DIR, "--json", file], timeout=200)
             rows = json.loads(file.read_text())["rows"]
         self.assertEqual([(row["reads"], row["beside"]) for row in rows], [
             ("healthy", "nothing"), ("degraded", "nothing"),
