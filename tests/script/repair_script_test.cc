@@ -6,11 +6,19 @@
 //   adopt b0[,b1] hosted by s[,t] [of recovery 7]     found in the journal after a restart
 //   resume after ATTEMPT from SLICE: FAULT            its requestor has all slices before SLICE
 //   take up after ATTEMPT from SLICE: FAULT           the same after a restart
-//   planned h1 h2 h3 [too early] | planned SLICES of h1 h2, SLICES of h3 h4 in SECONDS | no plan
-//   [too early] | journaled | journal is full started [but h2 refuses] | moved | catalog is full |
-//   NODE ended: HOW | next attempt answers NODE HOW, NODE HOW, ...                   all others
-//   that are asked run, and wait check [quiet] [missing BYTES] | check hosts | tried [in vain | in
-//   SECONDS] | tick [NODE died | NODE restarted] finish ok | finish half | finish cancelled |
+//   planned h1 h2 h3 [too early]
+//   planned SLICES of h1 h2, SLICES of h3 h4 in SECONDS
+//   no plan [too early]
+//   journaled | journal is full
+//   started [but h2 refuses | but h2 is at its limit]
+//   moved | catalog is full
+//   NODE ended: HOW
+//   next attempt
+//   answers NODE HOW, NODE HOW, ...                   all others that are asked run, and wait
+//   check [quiet] [missing BYTES] | check hosts
+//   tried [in vain | in SECONDS]
+//   tick [NODE died | NODE restarted]
+//   finish ok | finish half | finish cancelled
 //   cancel the recovery
 // HOW is stored, runs, passed BYTES (to it), sent BYTES in SECONDS (of the network), sent
 // LANE:RECEIVER:BYTES:SECONDS [LANE:...] (from the lane's hop 0), unreachable,
@@ -327,8 +335,10 @@ class Story {
     event::Started started;
     const std::string node = After(line, "but ");
     if (node.empty()) return started;
-    started.failure = absl::UnavailableError("node " + node + ": connection refused");
-    started.refused[node] = "connection refused";
+    started.failure = Says(line, "at its limit")
+                          ? absl::ResourceExhaustedError("node " + node + ": at its limit")
+                          : absl::UnavailableError("node " + node + ": connection refused");
+    started.refused[node] = started.failure;
     return started;
   }
 

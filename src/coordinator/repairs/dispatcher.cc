@@ -222,7 +222,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Star
           {{"repair", RepairIdText(repair_id)}, {"node", nodes[i]}});
       continue;
     }
-    started.refused.emplace(nodes[i], status.message());
+    started.refused.emplace(nodes[i], status);
     if (IsCorruptWhenOpened(repair_id, status)) ReportOpened(start.handouts[i], status);
     // What is asked in less time than that may only be late.
     if (absl::IsDeadlineExceeded(status) && timeout >= kAskTimeout) {

@@ -9,6 +9,11 @@ void LeftOut::Refuse(const std::string& node, const std::string& reason) {
   slow_.erase(node);
 }
 
+void LeftOut::RefuseAtLimit(const std::string& node, const std::string& reason) {
+  Refuse(node, reason);
+  at_limit_.insert(node);
+}
+
 void LeftOut::Suspect(const Suspects& suspects, const std::set<std::string>& needed) {
   for (const auto& [suspect, why] : suspects) {
     if (why.certain) {

@@ -18,6 +18,8 @@ class LeftOut {
 
   // Leaves a node out for good.
   void Refuse(const std::string& node, const std::string& reason);
+  // The same of a node that has no room for one more repair now.
+  void RefuseAtLimit(const std::string& node, const std::string& reason);
   // Takes the suspects of a failed attempt. A failed link has two ends: of an uncertain suspect and
   // the node at the other end, the one is left out that was at more failed links so far. Nodes in
   // `needed` are never left out.
@@ -30,6 +32,8 @@ class LeftOut {
   bool ReadmitSlow();
 
   bool Has(const std::string& node) const { return reasons_.contains(node); }
+  // Whether a node is left out only because it had no room.
+  bool AnyAtLimit() const { return !at_limit_.empty(); }
   // The reason for each node that is left out.
   const Reasons& reasons() const { return reasons_; }
 
@@ -37,6 +41,7 @@ class LeftOut {
   bool Readmit(bool only_slow);
 
   Reasons reasons_;
+  std::set<std::string> at_limit_;
   std::vector<std::string> uncertain_;   // nodes that may not be at fault; the latest at the end
   std::set<std::string> slow_;           // uncertain nodes that were left out only for slow links
   std::map<std::string, int> troubles_;  // for each node: the number of failed links it was at

@@ -211,6 +211,7 @@ class RepairTracker {
   void BeginAttempt(const PlannedAttempt& plan, RepairRequest request);
   // Whether a handout that lacks one late helper is better planned without it than waited for.
   bool MayLackOne(const HandingOut& handing_out) const;
+  void HearRefused(const std::map<std::string, absl::Status>& refused);
   void HearLate(const std::set<std::string>& late);
   // No plan, or no attempt more.
   void GiveUp(const absl::Status& status, bool gathered, const RepairRequest& request);

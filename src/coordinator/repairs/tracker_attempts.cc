@@ -91,6 +91,14 @@ bool RepairTracker::MayLackOne(const HandingOut& handing_out) const {
          attempt_.request.transport == TransportKind::kTcp;
 }
 
+void RepairTracker::HearRefused(const std::map<std::string, absl::Status>& refused) {
+  for (const auto& [node, status] : refused) {
+    const std::string reason(status.message());
+    absl::IsResourceExhausted(status) ? left_out_.RefuseAtLimit(node, reason)
+                                      : left_out_.Refuse(node, reason);
+  }
+}
+
 // It is not known to be at fault: it helps again where there are too few others. It may have its
 // part by now, or get it, and nobody waits for its answer.
 void RepairTracker::HearLate(const std::set<std::string>& late) {
@@ -113,7 +121,7 @@ void RepairTracker::Hear(event::Started& started) {
   awaiting_ = false;
   auto handed = std::move(PhaseAs<HandingOut>());
   if (!started.failure.ok()) {
-    for (const auto& [node, reason] : started.refused) left_out_.Refuse(node, reason);
+    HearRefused(started.refused);
     HearLate(started.late);
     if (hosted()) {
       Emit(action::EndParts{record_.attempt, attempt_.helpers});
@@ -149,6 +157,10 @@ void RepairTracker::Hear(event::Started& started) {
 void RepairTracker::GiveUp(const absl::Status& status, bool gathered,
                            const RepairRequest& request) {
   const bool resumed = request.left && !hosted();
+  // Helpers that are busy are no lost blocks, and have room again soon.
+  if (absl::IsFailedPrecondition(status) && left_out_.AnyAtLimit()) {
+    return EndFailed(absl::ResourceExhaustedError(status.message()));
+  }
   if (!resumed || gathered || !absl::IsFailedPrecondition(status)) return EndFailed(status);
   // Helpers that have not registered yet may help when the requestor asks again.
   attempt_.helpers.clear();

@@ -97,9 +97,9 @@ struct Journaled {
 };
 // All have answered, or have run out of time.
 struct Started {
-  absl::Status failure;                        // the first refusal
-  std::map<std::string, std::string> refused;  // reasons by node
-  std::set<std::string> late;                  // the node that was not waited for
+  absl::Status failure;                         // the first refusal
+  std::map<std::string, absl::Status> refused;  // by node
+  std::set<std::string> late;                   // the node that was not waited for
   std::optional<ChecksumKind> checksum;
 };
 // A node tells how its part has ended.

@@ -285,8 +285,8 @@ class World {
         told_.erase(part);  // a word that came before the part
       }
       if (!refused) continue;
-      started.refused[node] = "refused";
       started.failure = absl::UnavailableError("refused");
+      started.refused[node] = started.failure;
     }
     return started;
   }
