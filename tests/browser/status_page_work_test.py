@@ -106,7 +106,7 @@ class AtWork(LiveCase):
         node = self.cluster.node_ids[-1]
         self.addCleanup(self.cluster.cli, "nodes", "readmit", node)
         self.slow_down(self.slow_mbit)
-        title = f"Drain, recovery {self.begin('drain', node, '--streams', '1')} of {node}"
+        title = f"Drain of {node}, recovery {self.begin('drain', node, '--streams', '1')}"
         self.shows_work(title, "moved", links=1)
         self.says("#overview", "to move off draining nodes")
         self.assertNotIn("to rebuild", self.page.text("#overview"))

@@ -41,8 +41,9 @@ function recoveryCard(recovery, now) {
   const mark = recovery.ended_unix_ms === null ? stuck ? 'stuck' : 'repairing'
       : WELL.has(recovery.state) && recovery.failed_blocks === 0 ? 'healthy' : 'degraded';
   return el('article', {class: 'card', 'data-key': `recovery ${recovery.recovery}`},
-            el('h3', {}, `${shape(mark)} ${isMove(recovery) ? 'Drain, recovery' : 'Recovery'} ${
-               recovery.recovery} of `, named(recovery.node),
+            el('h3', {}, `${shape(mark)} `, isMove(recovery)
+                ? ['Drain of ', named(recovery.node), `, recovery ${recovery.recovery}`]
+                : [`Recovery ${recovery.recovery} of `, named(recovery.node)],
                `: ${recovery.state}, ${percent(recovery.done_blocks, whole)}`),
             bar(whole > 0 ? recovery.done_blocks / whole : 0),
             el('p', {}, numbers(recovery, now).join(' · ')),
@@ -86,7 +87,8 @@ function queueRow(block) {
     named(block.block), spare(block.spare_survivors),
     [isTrouble(block.kind) && `${shape('stuck')} `, wait(block.kind)], block.reason,
     block.next_try_in_seconds > 0 ? `in ${duration(block.next_try_in_seconds)}` : 'when it can',
-    block.attempts, bytes(block.bytes), [named(block.node), `, recovery ${block.recovery}`],
+    block.attempts, bytes(block.bytes),
+    [named(block.node), ', ', el('span', {class: 'whole'}, `recovery ${block.recovery}`)],
   ]};
 }
 
