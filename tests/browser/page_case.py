@@ -31,6 +31,9 @@ FLAWS = """[
       .filter(e => !e.getAttribute('aria-label')).map(() => 'nameless drawing'),
   ...[...document.querySelectorAll('main [style], main [onclick], main script, main img')]
       .map(e => 'markup ' + e.outerHTML),
+  ...[...document.querySelectorAll('.name')]
+      .filter(e => e.textContent.length < 16 && e.offsetHeight > 34)
+      .map(e => 'broken name ' + e.textContent),
   ...[...document.querySelectorAll('form, button, input, select, textarea, [contenteditable]')]
       .map(e => 'control ' + e.outerHTML),
   ...(/NaN|undefined|Infinity|\\[object|(?<![-\\d.,])1 (blocks|nodes|repairs|recoveries|links)\\b/

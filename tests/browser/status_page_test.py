@@ -164,6 +164,10 @@ class MadeUp(PageCase):
         self.assertEqual(self.page.evaluate(places),
                          [[7, 6, 7], [7, 6, 7], [7, 12, 7], [6, 5, 6]])
         self.assertIn("the slowest", self.page.text("#repairs details:nth-of-type(4) table"))
+        self.assertEqual(self.page.evaluate("""[...document.querySelectorAll('#repairs .graph')]
+            .filter(graph => [...graph.querySelectorAll('.link path')].pop()
+                .compareDocumentPosition(graph.querySelector('.link text'))
+                !== Node.DOCUMENT_POSITION_FOLLOWING).length"""), 0, "lines through texts")
         self.is_sound("pipelines", "#repairs")
 
     def test_hostile_words(self) -> None:

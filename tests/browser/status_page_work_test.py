@@ -98,6 +98,12 @@ class AtWork(LiveCase):
         title = f"Recovery {number} of {node}"
         self.shows_work(title, "rebuilt", links=4)
         self.says("#overview", "to rebuild")
+        self.page.wait_for("""(() => {
+            const links = [...document.querySelectorAll('#repairs .pipeline tbody tr')].map(
+                row => [...row.cells].map(cell => cell.textContent));
+            return links.length === 4 && links.every((link, i) => i === 0 ||
+                link[0] === links[i - 1][1]);
+        })()""", "the table in the order of the path")
         self.is_sound("recovering")
         self.is_sound("recovering-repairs", "#repairs")
         self.ends(title, "rebuilt")
@@ -141,12 +147,19 @@ class StandInNodes(PageCase):
         self.says("#overview", "2 dead nodes that no recovery rebuilds")
         for node in ("node-498", "node-499"):  # they stand above the racks, which are folded
             self.says("#nodes > table", node)
-        self.says("#nodes summary", "25 nodes, ✖ 1 dead")
+        self.assertRegex(self.page.text("#nodes summary"), r"^rack-1\d: 25 nodes, ✖ 1 dead")
         cluster.cli("recover-node", "node-499", "--delay", "0", "--streams", "2", "--detach")
         self.shows("repairing")
         self.page.wait_for("document.querySelectorAll('#repairs > details').length === 24",
                            "as many repairs as are shown")
         self.says("#queue table", "already, the limit of a node")
+        # Stand-ins send no bytes, and so nobody knows how fast.
+        self.says("#overview", "speed not known yet")
+        self.says("#repairs summary", "speed and end not known yet")
+        self.page.wait_for("""(cells => cells.length > 0 && cells.every(
+            cell => cell.textContent === 'not known'))([...document.querySelectorAll(
+            '#repairs td[data-title=Speed], #repairs td[data-title^=Held]')])""",
+                           "no figures of links")
         self.page.wait_for(r"/[1-9]\d* rebuilt, \d+ under way/.test(document.querySelector("
                            "'#recoveries .card')?.innerText)", "blocks that are rebuilt")
         self.press_on("#nodes summary")
