@@ -41,12 +41,14 @@ MOST_SILENT = 50
 class StandIns:
     """The process that stands for all helpers."""
 
-    def __init__(self, program: Path, coordinator: str, nodes: int, log: Path) -> None:
+    def __init__(self, program: Path, coordinator: str, nodes: int, log: Path, *, racks: int = 0,
+                 part_ms: int = PART_MS) -> None:
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
                 [program, f"--coordinator={coordinator}", f"--nodes={nodes}",
-                 f"--part-ms={PART_MS}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=errors, text=True, start_new_session=True, preexec_fn=die_with_parent)
+                 f"--part-ms={part_ms}", f"--racks={racks}"], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+                preexec_fn=die_with_parent)
 
     def __enter__(self) -> StandIns:
         return self

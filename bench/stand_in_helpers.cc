@@ -4,10 +4,11 @@
 // as done after a while. None has blocks or a data port. bench/scale.py measures a coordinator with
 // them.
 //
-//   stand_in_helpers --coordinator=HOST:PORT [--nodes=1000] [--part-ms=200]
+//   stand_in_helpers --coordinator=HOST:PORT [--nodes=1000] [--part-ms=200] [--racks=0]
 //
-// The nodes are node-0, node-1, ... Once all have registered it prints its counts as a line of
-// JSON. It obeys lines on standard input, and answers each with such a line:
+// The nodes are node-0, node-1, ..., in turn in rack-0, rack-1, ..., if there are racks. Once all
+// have registered it prints its counts as a line of JSON. It obeys lines on standard input, and
+// answers each with such a line:
 //
 //   silence COUNT   the last COUNT nodes that are there fall silent for good, all at once
 //   count           what there was so far
@@ -48,6 +49,7 @@ constexpr Duration kRetryInterval = std::chrono::milliseconds(500);
 struct Options {
   std::string coordinator;
   int nodes = 1000;
+  int racks = 0;                                   // 0: none is known
   Duration part = std::chrono::milliseconds(200);  // how long each part takes
 };
 
@@ -107,6 +109,7 @@ class StandIn final : public v1::HelperService::CallbackService {
       : id_("node-" + std::to_string(number)),
         host_("127.77." + std::to_string(number / 250) + "." + std::to_string(number % 250 + 1)),
         incarnation_(static_cast<uint64_t>(number) + 1),
+        rack_(options.racks > 0 ? "rack-" + std::to_string(number % options.racks) : ""),
         part_(options.part),
         stub_(v1::CoordinatorService::NewStub(
             MakeChannel(options.coordinator, RpcSecurity(nullptr), Role::kCoordinator))),
@@ -129,6 +132,7 @@ class StandIn final : public v1::HelperService::CallbackService {
     node->set_control_address(host_ + ":" + std::to_string(port_));
     node->set_data_address(host_ + ":" + std::to_string(port_ == 1 ? 2 : 1));  // nobody dials it
     node->set_incarnation(incarnation_);
+    node->set_rack(rack_);
     for (const std::string& name : FeatureNames(OwnFeatures())) node->add_features(name);
     SetTimeout(&call->context, kCallTimeout);
     stub_->async()->Register(
@@ -270,6 +274,7 @@ class StandIn final : public v1::HelperService::CallbackService {
   const std::string id_;
   const std::string host_;
   const uint64_t incarnation_;
+  const std::string rack_;
   const Duration part_;
   const std::unique_ptr<v1::CoordinatorService::Stub> stub_;
   Agenda* const agenda_;
@@ -347,6 +352,8 @@ Options ParseOptions(int argc, char** argv) {
       options.coordinator = coordinator;
     } else if (const char* nodes = value("--nodes=")) {
       options.nodes = std::atoi(nodes);
+    } else if (const char* racks = value("--racks=")) {
+      options.racks = std::atoi(racks);
     } else if (const char* part = value("--part-ms=")) {
       options.part = std::chrono::milliseconds(std::atoi(part));
     } else {
@@ -357,7 +364,8 @@ Options ParseOptions(int argc, char** argv) {
     return options;
   }
   std::fprintf(stderr,
-               "Usage: stand_in_helpers --coordinator=HOST:PORT [--nodes=1000] [--part-ms=200]\n");
+               "Usage: stand_in_helpers --coordinator=HOST:PORT [--nodes=1000] [--part-ms=200] "
+               "[--racks=0]\n");
   std::exit(2);
 }
 

@@ -28,6 +28,9 @@ from labkit.process import LabError, die_with_parent, wait_until
 WAIT = 60.0  # seconds; what takes longer is taken to hang
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP, PHONE = (1280, 900), (390, 844)
+# What pages tell of themselves and somebody reads.
+KEPT_EVENTS = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded",
+               "Network.requestWillBeSent"}
 OPTIONS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
     "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check",
@@ -131,7 +134,7 @@ class Chromium:
                 if "error" in answer:
                     raise ValueError(f"{method}: {answer['error']}")
                 return answer["result"]
-            if "method" in answer:
+            if answer.get("method") in KEPT_EVENTS:
                 self.events.append(answer)
 
     def _read(self, deadline: float, what: str) -> dict[str, Any]:
@@ -151,8 +154,10 @@ class Page:
     """A tab that stays where it went first."""
 
     def __init__(self, browser: Chromium, session: str, url: str) -> None:
-        self._browser, self._session = browser, session
-        for domain in ("Page", "Runtime", "Log"):
+        self._browser, self._session, self.url = browser, session, url
+        self._asked: set[tuple[str, str]] = set()
+        browser.events.clear()  # of the page before
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self._call(f"{domain}.enable")
         self.look(DESKTOP)
         self._call("Page.navigate", url=url)
@@ -204,7 +209,8 @@ class Page:
         """What the browser has against the page since the last time: errors of its scripts, and
         what its policy forbids. That a server does not answer is no fault of the page."""
         found = []
-        for event in self._browser.events:
+        for event in self._take("Runtime.exceptionThrown", "Runtime.consoleAPICalled",
+                                "Log.entryAdded"):
             if event["method"] == "Runtime.exceptionThrown":
                 found.append(str(event["params"]["exceptionDetails"]))
             elif event["method"] == "Log.entryAdded":
@@ -214,8 +220,20 @@ class Page:
             elif (event["method"] == "Runtime.consoleAPICalled"
                   and event["params"]["type"] in ("warning", "error", "assert")):
                 found.append(str(event["params"]["args"]))
-        self._browser.events.clear()
         return found
+
+    def requests(self) -> set[tuple[str, str]]:
+        """Method and address of what the page has asked for since it was opened."""
+        for event in self._take("Network.requestWillBeSent"):
+            request = event["params"]["request"]
+            self._asked.add((request["method"], request["url"]))
+        return self._asked
+
+    def _take(self, *methods: str) -> list[dict[str, Any]]:
+        events = self._browser.events
+        taken = [event for event in events if event["method"] in methods]
+        self._browser.events = [event for event in events if event["method"] not in methods]
+        return taken
 
     def picture(self, file: Path) -> None:
         data = self._call("Page.captureScreenshot", format="png")["data"]

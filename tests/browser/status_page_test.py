@@ -1,70 +1,38 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The status page in a headless Chromium: of live clusters in each state, and of made-up answers.
+"""The status page in a headless Chromium: of live clusters in each state in which nothing is
+moved, and of made-up answers.
 
     status_page_test.py --bin-dir DIR [--pictures FOLDER] [CLASS[.TEST]]
-
---pictures keeps pictures of each state: desktop and phone, light and dark.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
-import unittest
 from pathlib import Path
 
-sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "cluster"))
+import page_case
+from page_case import WEB, LiveCase, PageCase
 
-import answers  # noqa: E402
-import case  # noqa: E402
-from answers import HOSTILE, Stand  # noqa: E402
-from case import HANG, ClusterCase  # noqa: E402
-from chromium import DESKTOP, PHONE, Chromium, Page, Unavailable  # noqa: E402
-from labkit.cluster import Cluster  # noqa: E402
-from labkit.process import free_port, wait_until  # noqa: E402
+import answers
+import case
+from answers import HOSTILE, Stand
+from case import HANG
+from chromium import DESKTOP, PHONE
+from labkit.cluster import Cluster
+from labkit.process import wait_until
 
-SKIPPED = 77
-WEB = {"web": {"listen": "127.0.0.1:0"}}
-PICTURES: Path | None = None
-browser: Chromium
-
-# What everybody can use: a table's heads say what they head, what can be pressed and each drawing
-# has a name, nothing has a script or a style of its own.
-FLAWS = """[
-  ...[...document.querySelectorAll('th')].filter(th => !th.scope).map(() => 'th without scope'),
-  ...[...document.querySelectorAll('summary, a, h1, h2, h3')]
-      .filter(e => e.textContent.trim() === '').map(e => 'nameless ' + e.nodeName),
-  ...[...document.querySelectorAll('svg[role=img]')]
-      .filter(e => !e.getAttribute('aria-label')).map(() => 'nameless drawing'),
-  ...[...document.querySelectorAll('main [style], main [onclick], main script, main img')]
-      .map(e => 'markup ' + e.outerHTML),
-  ...(document.documentElement.scrollWidth > innerWidth ? ['wider than the screen'] : []),
-]"""
-
-
-class PageCase(unittest.TestCase):
-    page: Page
-
-    def shows(self, state: str) -> None:
-        self.page.wait_for(f"document.querySelector('#verdict .state')?.dataset.state === "
-                           f"'{state}'", f"the state {state}")
-
-    def says(self, selector: str, words: str) -> None:
-        wait_until(lambda: words in self.page.text(selector), HANG,
-                   f"{words!r} in {self.page.text(selector)!r}")
-
-    def is_sound(self, name: str, place: str = "body") -> None:
-        """Nothing is wrong with it on any screen. Keeps pictures of `place` if they are wanted."""
-        for size, screen in ((PHONE, "phone"), (DESKTOP, "desktop")):
-            for scheme in ("light", "dark"):
-                self.page.look(size, scheme)
-                self.assertEqual(self.page.evaluate(FLAWS), [], f"{name} on a {screen}")
-                if PICTURES:
-                    self.page.evaluate(f"document.querySelector('{place}').scrollIntoView()")
-                    self.page.picture(PICTURES / f"{name}-{screen}-{scheme}.png")
-        self.page.look(DESKTOP)
-        self.assertEqual(self.page.complaints(), [])
+# All that Tab stops at below the head, as places among all elements; and the one where it is now.
+STOPS = "[...document.querySelectorAll('main summary, main a[href], main [tabindex=\"0\"]')]"
+TAB_STOPS = f"{STOPS}.map((_, place) => place)"
+FOCUS = f"""(() => {{
+  const focused = document.activeElement, box = focused.getBoundingClientRect();
+  const style = getComputedStyle(focused);
+  return {{place: {STOPS}.indexOf(focused), flaws: [
+    ...(style.outlineStyle === 'solid' && parseFloat(style.outlineWidth) >= 2 ? [] : ['no frame']),
+    ...(box.top >= document.querySelector('#verdict').getBoundingClientRect().bottom &&
+        box.top < innerHeight ? [] : ['not seen'])]}};
+}})()"""
 
 
 class WithoutNodes(PageCase):
@@ -72,41 +40,16 @@ class WithoutNodes(PageCase):
         with tempfile.TemporaryDirectory() as work:
             with Cluster(case.BIN_DIR, Path(work), 0, coordinator_settings=WEB,
                          logs_stay=False) as cluster:
-                self.page = browser.open(f"http://{cluster.coordinator.ready['web']}/")
+                self.page = page_case.browser.open(f"http://{cluster.coordinator.ready['web']}/")
                 self.shows("empty")
                 self.says("#nodes", "No helper has registered")
                 self.is_sound("empty")
 
 
-class Live(PageCase, ClusterCase):
+class Live(LiveCase):
     nodes = 8
     block_bytes = 8 << 20
     file_bytes = 4 * block_bytes
-    coordinator_settings = {
-        "timeouts": {"dead_after_seconds": 5.0}, "recovery": {"first_pause_seconds": 0.1}}
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        # Not one that the system chooses: while the coordinator is away a connection might have it.
-        cls.coordinator_settings = {**cls.coordinator_settings,
-                                    "web": {"listen": f"127.0.0.1:{free_port()}"}}
-        super().setUpClass()
-
-    def setUp(self) -> None:
-        self.page = browser.open(f"http://{self.cluster.coordinator.ready['web']}/")
-        self.shows("healthy")
-
-    def kill(self, *nodes: str) -> None:
-        for node in nodes:
-            self.addCleanup(self.cluster.helpers[node].restart)
-            self.cluster.helpers[node].kill()
-        wait_until(lambda: all(self.cluster.node_status()[node]["state"] == "dead"
-                               for node in nodes), HANG, f"death of {nodes}")
-
-    def recover(self, node: str, delay: int) -> None:
-        number = self.cluster.cli_json("recover-node", node, "--delay", str(delay),
-                                       "--detach")["recovery_id"]
-        self.addCleanup(self.cluster.cli, "recovery", "cancel", str(number), check=False)
 
     def test_healthy(self) -> None:
         for node in self.cluster.node_ids:
@@ -115,23 +58,10 @@ class Live(PageCase, ClusterCase):
         self.says("#queue", "No block waits.")
         self.is_sound("healthy")
 
-    def test_recovering(self) -> None:
-        node = self.block(0, 0)["node"]
-        self.kill(node)
-        self.shows("degraded")
-        self.says("#overview", "1 dead node that no recovery rebuilds")
-        self.recover(node, 600)
-        self.shows("repairing")
-        self.says("#recoveries", f"of {node}: running")
-        self.says("#recoveries", "unless the node comes back")
-        self.says("#queue", self.block(0, 0)["block_id"])
-        self.says("#queue", "1 to spare")
-        self.is_sound("recovering")
-
     def test_stuck(self) -> None:
         dead = [self.block(0, index)["node"] for index in range(3)]
         self.kill(*dead)
-        self.recover(dead[0], 0)
+        self.begin("recover-node", dead[0], "--delay", "0")
         self.shows("stuck")
         self.says("#overview", "too few survivors")
         self.says("#queue", "too few")
@@ -139,11 +69,7 @@ class Live(PageCase, ClusterCase):
 
     def test_throttled(self) -> None:
         """A repair that its nodes' limit slows down, with its pipeline."""
-        nodes = ",".join(self.cluster.node_ids)
-        self.cluster.cli("limits", "set", "--node", nodes, "--repair-mbit", "1")
-        self.addCleanup(self.cluster.cli, "limits", "reset", "--node", nodes)
-        wait_until(lambda: all(node["repair_mbit"] == 1 for node
-                               in self.cluster.cli_json("limits")["nodes"]), HANG, "the limits")
+        self.slow_down(1)
         reader = self.cluster.requestor.spawn(self.cluster.command(
             "-q", "repair", self.block(0, 0)["block_id"], "-o", self.work / "slow",
             "--scheme", "rp"), self.work / "reader.log")
@@ -187,13 +113,9 @@ class MadeUp(PageCase):
 
     def open(self, *told: tuple[int, answers.Json | str]) -> None:
         self.stand.answers = list(told)
-        self.page = browser.open(self.stand.url)
+        self.page = page_case.browser.open(self.stand.url)
 
-    def press_on(self, selector: str) -> None:
-        self.page.evaluate(f"document.querySelector({selector!r}).focus()")
-        self.page.press("Enter", 13)
-
-    def test_500_nodes(self) -> None:
+    def test_each_trouble(self) -> None:
         self.open((200, answers.large()))
         self.shows("repairing")
         self.says("#overview", "769 blocks to rebuild")
@@ -220,7 +142,7 @@ class MadeUp(PageCase):
             "[...document.querySelectorAll('#repairs .link.held title')].map(t => t.textContent)"),
             ["node-230 → node-311: 3.10\u00a0MB/s"])
         self.assertIn("holds it back", self.page.text("#repairs .graph"))
-        self.is_sound("500-nodes")
+        self.is_sound("each-trouble")
 
     def test_pipelines(self) -> None:
         """A star, cyclic lanes and a tree, drawn; in each, every node has a place of its own."""
@@ -236,12 +158,16 @@ class MadeUp(PageCase):
         self.page.wait_for("document.querySelectorAll('#repairs .graph').length === 4", "4 graphs")
         places = """[...document.querySelectorAll('#repairs .graph')].map(graph => {
             const boxes = [...graph.querySelectorAll('.node rect')];
-            return [boxes.length, graph.querySelectorAll('.link').length,
+            return [boxes.length, graph.querySelectorAll('.link path').length,
                     new Set(boxes.map(b => b.getAttribute('x') + ' ' + b.getAttribute('y'))).size];
         })"""
         self.assertEqual(self.page.evaluate(places),
                          [[7, 6, 7], [7, 6, 7], [7, 12, 7], [6, 5, 6]])
         self.assertIn("the slowest", self.page.text("#repairs details:nth-of-type(4) table"))
+        self.assertEqual(self.page.evaluate("""[...document.querySelectorAll('#repairs .graph')]
+            .filter(graph => [...graph.querySelectorAll('.link path')].pop()
+                .compareDocumentPosition(graph.querySelector('.link text'))
+                !== Node.DOCUMENT_POSITION_FOLLOWING).length"""), 0, "lines through texts")
         self.is_sound("pipelines", "#repairs")
 
     def test_hostile_words(self) -> None:
@@ -276,6 +202,17 @@ class MadeUp(PageCase):
         self.page.wait_for("!document.querySelector('#nodes details').open", "the rack folded")
         self.assertEqual(self.page.complaints(), [])
 
+    def test_tab_goes_everywhere(self) -> None:
+        """In the order of the page; what has the focus has a frame, and is seen."""
+        self.open((200, answers.large()))
+        self.shows("repairing")
+        for size in (PHONE, DESKTOP):
+            self.page.look(size)
+            self.focus("main")
+            for place in self.page.evaluate(TAB_STOPS):
+                self.page.press("Tab", 9)
+                self.assertEqual(self.page.evaluate(FOCUS), {"place": place, "flaws": []})
+
     def test_answers_that_are_none(self) -> None:
         """What is shown stays, with the reason, until there is an answer again."""
         self.open((503, "The first answer is being made"))
@@ -300,23 +237,5 @@ class MadeUp(PageCase):
         self.stand.ticking = True
         self.shows("healthy")
 
-
-def main() -> None:
-    global PICTURES, browser
-    if "--pictures" in sys.argv:
-        at = sys.argv.index("--pictures")
-        PICTURES = Path(sys.argv[at + 1])
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        del sys.argv[at:at + 2]
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            with Chromium(Path(folder) / "chromium") as browser:
-                print(f"in {browser.version}", file=sys.stderr)
-                case.main()
-        except Unavailable as error:
-            print(f"SKIP: {error}")
-            sys.exit(SKIPPED)
-
-
 if __name__ == "__main__":
-    main()
+    page_case.main()

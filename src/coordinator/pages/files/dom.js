@@ -28,8 +28,10 @@ export function svg(name, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, name), attributes, children);
 }
 
-// Words of somebody else: their letters do not change the order of what stands beside them.
+// Words of somebody else: their letters do not change the order of what stands beside them. A name
+// stays on one line if it fits there.
 export const named = (text) => el('bdi', {class: 'name'}, text);
+export const told = (text) => el('bdi', {class: 'told'}, text);
 
 // What a node is known by among its siblings: its kind and its data-key, or its number.
 function identities(nodes) {

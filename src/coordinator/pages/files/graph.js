@@ -97,21 +97,28 @@ function curve(from, to, span, sideways) {
                      y: (a.y + b.y) / 2}};
 }
 
-function linkShape(link, line, mark, sideways, label) {
-  const {a, b, by} = line;
+const linkShape = (link, mark, name, ...parts) => svg(
+    'g', {class: mark ? 'link held' : 'link', 'data-key': `${name} ${link.from}\n${link.to}`},
+    parts);
+
+function lineShape(link, {a, b, by}, mark) {
   const path = by ? `M${a.x} ${a.y}Q${by.x} ${by.y} ${b.x} ${b.y}` : `M${a.x} ${a.y}L${b.x} ${b.y}`;
+  return linkShape(link, mark, 'line',
+                   svg('title', {}, `${link.from} → ${link.to}: ${rate(link.bytes_per_second)}`),
+                   svg('path', {d: path, 'marker-end': 'url(#arrow)'}));
+}
+
+// Texts are drawn after all lines, so that none strikes them through.
+function labelShape(link, {a, b, by}, mark, sideways, label) {
   // Where many links meet, their texts stand near where they begin.
   const part = sideways ? 0.35 : 0.5;
   const middle = by ? {x: (a.x + 2 * by.x + b.x) / 4, y: (a.y + 2 * by.y + b.y) / 4}
       : {x: a.x + part * (b.x - a.x), y: a.y + part * (b.y - a.y)};
   const text = [mark && shape('trouble'), (label || mark) && rate(link.bytes_per_second),
                 mark && !sideways && mark].filter(Boolean).join(' ');
-  return svg('g', {class: mark ? 'link held' : 'link', 'data-key': `${link.from}\n${link.to}`},
-             svg('title', {}, `${link.from} → ${link.to}: ${rate(link.bytes_per_second)}`),
-             svg('path', {d: path, 'marker-end': 'url(#arrow)'}),
-             text && svg('text', sideways
-                 ? {x: middle.x, y: middle.y + 4, 'text-anchor': 'middle'}
-                 : {x: middle.x + 9, y: middle.y + 4}, text));
+  return text && linkShape(link, mark, 'label', svg('text', sideways
+      ? {x: middle.x, y: middle.y + 4, 'text-anchor': 'middle'}
+      : {x: middle.x + 9, y: middle.y + 4}, text));
 }
 
 function nodeShape(name, at, mark) {
@@ -156,11 +163,12 @@ export function drawing(pipeline, held) {
   const right = Math.max(...points.map(({x}) => x)) + room.right;
   const top = Math.min(...points.map(({y}) => y)) - room.above;
   const bottom = Math.max(...points.map(({y}) => y)) + room.below;
+  const mark = (link) => link === held.link && held.words;
   const said = held.link ? `; ${held.link.from} to ${held.link.to}: ${held.words}` : '';
   return svg('svg', {viewBox: `${left} ${top} ${right - left} ${bottom - top}`,
                      width: right - left, height: bottom - top, role: 'img',
                      'aria-label': `${links.length} links over ${depth} steps${said}`},
-             links.map((link, i) => linkShape(link, lines[i], link === held.link && held.words,
-                                              sideways, label)),
+             links.map((link, i) => lineShape(link, lines[i], mark(link))),
+             links.map((link, i) => labelShape(link, lines[i], mark(link), sideways, label)),
              [...places.keys()].map((name) => nodeShape(name, at(name), name === heldNode)));
 }

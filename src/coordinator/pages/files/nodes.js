@@ -50,7 +50,11 @@ function row(node, fastest, place) {
   ]};
 }
 
-const rackName = (rack) => rack.rack === '' ? 'without a rack' : `rack ${rack.rack}`;
+// Many racks are called so.
+function rackName({rack}) {
+  if (rack === '') return 'without a rack';
+  return /rack/i.test(rack) ? rack : `rack ${rack}`;
+}
 
 function rackSummary(rack) {
   const of = (test) => rack.nodes.filter(test).length;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one sees first: is all well, what is at risk, what is done about it, and what holds that up.
-import {el, named} from './dom.js';
-import {clock, count, duration, eta, heldBack, isAway, isMaintenance, isTrouble, limit, rate, shape,
-        wait} from './words.js';
+import {el, named, told} from './dom.js';
+import {clock, count, duration, eta, heldBack, isAway, isMaintenance, isMove, isTrouble, limit,
+        rate, shape, wait} from './words.js';
 
 const NAMES_SHOWN = 6;
 
@@ -40,6 +40,10 @@ function newestRecoveries(answer) {
   return newest;
 }
 
+// Blocks that a recovery has still to do.
+const left = (recovery) => recovery.ended_unix_ms === null
+    ? recovery.waiting_blocks + recovery.running_blocks : 0;
+
 function names(list) {
   const shown = list.slice(0, NAMES_SHOWN).flatMap((name, i) => [i > 0 && ', ', named(name)]);
   return list.length > NAMES_SHOWN ? [shown, `, and ${list.length - NAMES_SHOWN} more`] : shown;
@@ -59,8 +63,7 @@ function atRisk(answer) {
   const tooFew = answer.queue.shown.filter((block) => block.spare_survivors < 0).length;
   const last = answer.queue.shown.filter((block) => block.spare_survivors === 0).length;
   const givenUp = sum([...newest.values()], (recovery) => recovery.failed_blocks);
-  const running = answer.recoveries.shown.filter((recovery) => recovery.ended_unix_ms === null);
-  const missing = sum(running, (recovery) => recovery.waiting_blocks + recovery.running_blocks);
+  const missing = sum(answer.recoveries.shown.filter((recovery) => !isMove(recovery)), left);
   const more = answer.queue.more > 0 ? ' or more' : '';
   const lines = [
     tooFew > 0 && `${shape('stuck')} ${count(tooFew, 'block')}${more}: too few survivors now`,
@@ -84,15 +87,18 @@ function beingDone(answer) {
   const running = answer.recoveries.shown.filter(
       (recovery) => recovery.ended_unix_ms === null && !isMaintenance(recovery));
   const ends = running.map((recovery) => recovery.eta_seconds);
-  const speed = sum(answer.repairs.shown,
-                    (repair) => (repair.bytes_per_second ?? 0) * repair.blocks.length);
+  const moving = answer.repairs.shown.filter((repair) => repair.bytes_per_second !== null);
+  const speed = sum(moving, (repair) => repair.bytes_per_second * repair.blocks.length);
   const listing = running.filter((recovery) => recovery.listing).length;
+  const drained = sum(running.filter(isMove), left);
   const lines = [
     running.length > 0 && `${count(running.length, 'recovery', 'recoveries')}, ` +
         (ends.includes(null) ? 'end not known yet'
                              : `all done in ${eta(Math.max(...ends), answer.unix_ms)}`),
+    drained > 0 && `${count(drained, 'block')} to move off draining nodes`,
     listing > 0 && `${count(listing, 'recovery', 'recoveries')} still counting blocks`,
-    answer.repairs.all > 0 && `together ${rate(speed)}`,
+    answer.repairs.all > 0 &&
+        (moving.length > 0 ? `together ${rate(speed)}` : 'speed not known yet'),
   ].filter(Boolean);
   return tile('Being done', answer.repairs.all > 0 ? `${count(answer.repairs.all, 'repair')}`
                                                    : 'no repair runs', lines);
@@ -122,8 +128,8 @@ function heldUp(answer) {
   const slow = [...pipelines].sort((a, b) => b[1] - a[1]).slice(0, 3);
   const lines = [
     ...reasons.slice(0, 3).map(({kind, blocks, reason}) =>
-        [isTrouble(kind) && `${shape('stuck')} `, `${count(blocks, 'block')}: `, named(reason)]),
-    ...slow.map(([by, repairs]) => [`${count(repairs, 'repair')}: `, named(by)]),
+        [isTrouble(kind) && `${shape('stuck')} `, `${count(blocks, 'block')}: `, told(reason)]),
+    ...slow.map(([by, repairs]) => [`${count(repairs, 'repair')}: `, told(by)]),
     `limits: ${limit(answer.limits.repair_bytes_per_second)} for all repairs together, ` +
         `${count(answer.limits.max_running, 'repair')} at once`,
   ];

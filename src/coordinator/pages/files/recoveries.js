@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Full-node recoveries, and the blocks of all of them that wait.
-import {bar, el, fold, named, table} from './dom.js';
-import {bytes, clock, count, duration, eta, isMaintenance, isTrouble, limit, percent, rate, shape,
-        wait} from './words.js';
+import {bar, el, fold, named, table, told} from './dom.js';
+import {bytes, clock, count, duration, eta, isMaintenance, isMove, isTrouble, limit, percent, rate,
+        shape, wait} from './words.js';
 
 const WELL = new Set(['done', 'returned']);
 
 function numbers(recovery, now) {
+  const done = isMove(recovery) ? 'moved' : 'rebuilt';
   const counts = [
-    [recovery.done_blocks, 'rebuilt'], [recovery.there_blocks, 'there again'],
+    [recovery.done_blocks, done], [recovery.there_blocks, 'there again'],
     [recovery.running_blocks, 'under way'], [recovery.waiting_blocks, 'waiting'],
     [recovery.failed_blocks, 'given up'],
-  ].filter(([number, what]) => number > 0 || what === 'rebuilt');
+  ].filter(([number, what]) => number > 0 || what === done);
   const facts = [counts.map(([number, what]) => `${number.toLocaleString('en')} ${what}`).join(', ')
       + ` of ${count(recovery.blocks, 'block')}${recovery.listing ? ' counted so far' : ''}`,
       `${bytes(recovery.done_bytes)} of ${bytes(recovery.bytes)}`];
@@ -40,7 +41,9 @@ function recoveryCard(recovery, now) {
   const mark = recovery.ended_unix_ms === null ? stuck ? 'stuck' : 'repairing'
       : WELL.has(recovery.state) && recovery.failed_blocks === 0 ? 'healthy' : 'degraded';
   return el('article', {class: 'card', 'data-key': `recovery ${recovery.recovery}`},
-            el('h3', {}, `${shape(mark)} Recovery ${recovery.recovery} of `, named(recovery.node),
+            el('h3', {}, `${shape(mark)} `, isMove(recovery)
+                ? ['Drain of ', named(recovery.node), `, recovery ${recovery.recovery}`]
+                : [`Recovery ${recovery.recovery} of `, named(recovery.node)],
                `: ${recovery.state}, ${percent(recovery.done_blocks, whole)}`),
             bar(whole > 0 ? recovery.done_blocks / whole : 0),
             el('p', {}, numbers(recovery, now).join(' · ')),
@@ -48,7 +51,7 @@ function recoveryCard(recovery, now) {
                 ({kind, blocks, reason}) => el(
                     'li', {}, isTrouble(kind) && `${shape('stuck')} `,
                     count(blocks, 'block'), ': ',
-                    el('b', {}, wait(kind)), ' (', named(reason), ')'))));
+                    el('b', {}, wait(kind)), ' (', told(reason), ')'))));
 }
 
 export function recoveries(answer) {
@@ -76,7 +79,7 @@ function spare(number) {
 const QUEUE = [
   {title: 'Block'}, {title: 'Survivors'}, {title: 'Waits for'}, {title: 'Why'},
   {title: 'Next try'}, {title: 'Tries', number: true}, {title: 'Size', number: true},
-  {title: 'Lost by'},
+  {title: 'Of'},
 ];
 
 function queueRow(block) {
@@ -84,7 +87,8 @@ function queueRow(block) {
     named(block.block), spare(block.spare_survivors),
     [isTrouble(block.kind) && `${shape('stuck')} `, wait(block.kind)], block.reason,
     block.next_try_in_seconds > 0 ? `in ${duration(block.next_try_in_seconds)}` : 'when it can',
-    block.attempts, bytes(block.bytes), [named(block.node), `, recovery ${block.recovery}`],
+    block.attempts, bytes(block.bytes),
+    [named(block.node), ', ', el('span', {class: 'whole'}, `recovery ${block.recovery}`)],
   ]};
 }
 

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repairs that run, each with its pipeline, and those that have ended.
 import {bar, el, fold, named, table} from './dom.js';
-import {drawing, slowest} from './graph.js';
-import {bytes, clock, count, duration, eta, heldBack, percent, rate, shape} from './words.js';
+import {drawing, layout, slowest} from './graph.js';
+import {UNKNOWN, bytes, clock, count, duration, eta, heldBack, percent, rate,
+        shape} from './words.js';
 
 const LINKS = [
   {title: 'From'}, {title: 'To'}, {title: 'Speed', number: true},
   {title: 'Held up by the network', number: true}, {title: 'Streams', number: true}, {title: ''},
 ];
 
+// In the order of the drawing.
 function linkTable(pipeline, held) {
-  return table('Links', LINKS, pipeline.links.map((link) => ({
+  const {places} = layout(pipeline.links);
+  const layer = (link) => places.get(link.from).layer;
+  const links = [...pipeline.links].sort((a, b) => layer(a) - layer(b));
+  return table('Links', LINKS, links.map((link) => ({
     key: `${link.from}\n${link.to}`,
     cells: [named(link.from), named(link.to), rate(link.bytes_per_second),
-            percent(link.network_share, 1), link.streams,
+            link.bytes_per_second === null ? UNKNOWN : percent(link.network_share, 1),
+            link.streams,
             link === held.link ? `${shape('trouble')} ${held.words}` : ''],
   })));
 }
@@ -59,8 +65,9 @@ function summary(repair, now) {
   return [el('span', {class: 'what'}, names(repair.blocks)),
           el('span', {class: 'progress'}, bar(repair.done_bytes / repair.bytes),
              `${percent(repair.done_bytes, repair.bytes)} of ${bytes(repair.bytes)}`),
-          el('span', {}, repair.phase, ', ', rate(repair.bytes_per_second), ', ends in: ',
-             eta(repair.eta_seconds, now)),
+          el('span', {}, repair.phase, ', ', repair.bytes_per_second === null
+              ? 'speed and end not known yet'
+              : `${rate(repair.bytes_per_second)}, ends in: ${eta(repair.eta_seconds, now)}`),
           by && el('span', {class: 'held'}, `${shape('trouble')} held back by ${by}`)];
 }
 

@@ -83,6 +83,9 @@ export const isAway = (node) => node.state === 'dead' && node.kept_out === 'in m
 export const isNodeTrouble = (node) => !isAway(node) &&
     (node.state === 'dead' || node.silent_because !== '' || node.failed_roots.length > 0);
 
+// A drain: its node lives, and has each block until another one has it.
+export const isMove = (recovery) => recovery.kind === 'move';
+
 // A maintenance whose time is not over.
 export const isMaintenance = (recovery) =>
     recovery.only_announced && recovery.ended_unix_ms === null;
