@@ -84,6 +84,9 @@ struct NodeStatus {
   std::string data_address;
   std::string redis_address;
   double seconds_since_heartbeat = 0;
+  // None is known: none has come since the coordinator's start, and the above is the time since
+  // that.
+  bool heartbeat_unknown = false;
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
   bool counting = false;  // the helper has not counted all of its blocks yet
