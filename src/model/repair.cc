@@ -17,6 +17,28 @@ const char* RepairStateName(RepairState state) {
   return "unknown";
 }
 
+const char* RepairCauseName(RepairCause cause) {
+  switch (cause) {
+    case RepairCause::kRead:
+      return "read";
+    case RepairCause::kDegradedRead:
+      return "degraded_read";
+    case RepairCause::kReconstruction:
+      return "reconstruction";
+    case RepairCause::kNodeLoss:
+      return "node_loss";
+    case RepairCause::kDrain:
+      return "drain";
+    case RepairCause::kMaintenance:
+      return "maintenance";
+    case RepairCause::kCorruption:
+      return "corruption";
+    case RepairCause::kCommand:
+      return "command";
+  }
+  return "unknown";
+}
+
 RepairState RepairStateNamed(const std::string& name) {
   for (const RepairState state :
        {RepairState::kRunning, RepairState::kDone, RepairState::kFailed}) {

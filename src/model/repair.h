@@ -26,6 +26,24 @@ const char* RepairStateName(RepairState state);
 // For a name that this build does not know: kInterrupted.
 RepairState RepairStateNamed(const std::string& name);
 
+// Why a repair is made.
+enum class RepairCause {
+  // A requestor takes the bytes:
+  kRead,            // the block was there, and was read itself; known at the end
+  kDegradedRead,    // somebody waits for them
+  kReconstruction,  // nobody waits: the requestor rebuilds the block
+  // A recovery is for it:
+  kNodeLoss,
+  kDrain,
+  kMaintenance,
+  // Nodes store the block, as they were told:
+  kCorruption,  // it was found corrupt
+  kCommand,
+};
+// "read", "degraded_read", "reconstruction", "node_loss", "drain", "maintenance", "corruption",
+// "command".
+const char* RepairCauseName(RepairCause cause);
+
 struct RepairRecord {
   RepairId repair_id = 0;
   uint32_t attempt = 0;
@@ -43,6 +61,9 @@ struct RepairRecord {
   int64_t started_unix_ms = 0;
   int64_t ended_unix_ms = 0;  // 0 while running
   std::string detail;         // why it failed; empty otherwise
+  // The journal keeps neither of these.
+  RepairCause cause = RepairCause::kDegradedRead;
+  std::optional<double> first_byte_seconds;  // as in RepairVerdict
 
   friend bool operator==(const RepairRecord&, const RepairRecord&) = default;
 };
@@ -67,6 +88,15 @@ struct ResumePoint {
   SlicesLeft left;
   std::string scheme;    // the scheme of that attempt
   absl::Status failure;  // why it failed, with the node at fault (model/fault.h)
+};
+
+// How a repair ended, as its requestor says.
+struct RepairVerdict {
+  absl::Status status;
+  uint64_t verified_bytes = 0;
+  // Of a read in order: from the requestor's call until it handed the first bytes on, all attempts
+  // together. None: there was no such read, or no byte.
+  std::optional<double> first_byte_seconds = std::nullopt;
 };
 
 // What to do about a running attempt.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "web/web_options.h"
 
-#include "base/status.h"
 #include "net/tcp_socket.h"
 
 namespace ecpipe {
@@ -13,12 +12,14 @@ WebOptions ReadWebOptions(Config& config) {
   return options;
 }
 
-absl::Status CheckWebOptions(const WebOptions& options, bool has_tls_files, bool insecure) {
-  if (options.listen.empty()) return absl::OkStatus();
+ConfigTroubles CheckWebOptions(const WebOptions& options, bool has_tls_files, bool insecure) {
+  ConfigTroubles troubles;
+  if (options.listen.empty()) return troubles;
   if (options.tls && !has_tls_files) {
-    return absl::InvalidArgumentError("web.tls: needs the files of [tls]");
+    troubles.Add("web.tls", absl::InvalidArgumentError("needs the files of [tls]"));
   }
-  return Annotate(CheckListenAddress(options.listen, options.tls || insecure), "web.listen");
+  troubles.Add("web.listen", CheckListenAddress(options.listen, options.tls || insecure));
+  return troubles;
 }
 
 }  // namespace ecpipe

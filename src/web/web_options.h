@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "absl/status/status.h"
 #include "base/process/config.h"
 
 namespace ecpipe {
@@ -15,8 +14,8 @@ struct WebOptions {
 };
 // The section [web].
 WebOptions ReadWebOptions(Config& config);
-// INVALID_ARGUMENT: `tls` without TLS files, or an address that other hosts reach and that nothing
-// protects. `insecure`: the operator has allowed that.
-absl::Status CheckWebOptions(const WebOptions& options, bool has_tls_files, bool insecure);
+// Finds `tls` without TLS files, or an address that other hosts reach and that nothing protects.
+// `insecure`: the operator has allowed that.
+ConfigTroubles CheckWebOptions(const WebOptions& options, bool has_tls_files, bool insecure);
 
 }  // namespace ecpipe

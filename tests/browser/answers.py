@@ -18,8 +18,9 @@ MB = 1_000_000
 
 
 def node(name: str, **changes: Any) -> Json:
-    return {"node": name, "state": "live", "heartbeat_seconds_ago": 0.4, "silent_because": "",
-            "kept_out": "", "blocks": 1200, "block_bytes": 1200 * 64 * MB, "counting": False,
+    return {"node": name, "state": "live", "heartbeat_seconds_ago": 0.4,
+            "heartbeat_unknown": False, "silent_because": "", "kept_out": "",
+            "blocks": 1200, "block_bytes": 1200 * 64 * MB, "counting": False,
             "free_bytes": 1_240_000 * MB, "disk_bytes": 4_000_000 * MB, "failed_roots": [],
             "parts": 0, "max_parts": 64, "limit_bytes_per_second": 0,
             "send_bytes_per_second": 0, "receive_bytes_per_second": 0, **changes}
@@ -116,7 +117,8 @@ def large() -> Json:
     racks["hall-1/rack-12"][0].update(state="dead", heartbeat_seconds_ago=8412)  # node-12
     racks["hall-1/rack-13"][7].update(failed_roots=["/srv/disk4: Input/output error"])
     racks["hall-1/rack-05"][2].update(silent_because="its control port does not answer")
-    racks["hall-1/rack-07"][0].update(state="dead", kept_out="in maintenance")   # node-7
+    racks["hall-1/rack-07"][0].update(state="dead", kept_out="in maintenance",
+                                     heartbeat_unknown=True, heartbeat_seconds_ago=12)   # node-7
     racks["hall-1/rack-08"][3].update(state="draining", limit_bytes_per_second=40 * MB,
                                       send_bytes_per_second=38 * MB)
     names = [f"node-{i}" for i in (4, 18, 101, 230, 311, 402)]

@@ -9,6 +9,7 @@ import json
 import re
 import resource
 import ssl
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -98,11 +99,22 @@ class OfNodes(ClusterCase, Alerts):
             self.assertEqual(status, 200)
             prometheus.promtool("check", "metrics", text=text)
             self.assertIn('ecpipe_build_info{version="', text)
-        # A repair is counted by scheme, work and outcome.
+        # A repair is counted by scheme, work, cause and outcome.
         self.repair(self.block(0, 0)["block_id"], "--scheme", "rp")
         text = self.page(self.cluster.coordinator, "/metrics")[1]
         self.assertRegex(text, r'\necpipe_repair_seconds_count'
-                               r'{scheme="rp",work="read",outcome="done"} [1-9]')
+                               r'{scheme="rp",work="read",cause="degraded_read",outcome="done"}'
+                               r' [1-9]')
+        # Nobody reads a file before it is whole; a pipe is read in order, from its first byte on.
+        first_bytes = 'ecpipe_repair_first_byte_seconds_count{scheme="rp",cause="degraded_read"} '
+        self.assertNotIn(first_bytes, text)
+        read = subprocess.run(
+            self.cluster.command("-q", "read", self.block(0, 0)["block_id"], "--scheme", "rp"),
+            capture_output=True, timeout=HANG)
+        self.assertEqual(read.returncode, 0, read.stderr)
+        text = self.page(self.cluster.coordinator, "/metrics")[1]
+        self.assertIn(f"\n{first_bytes}1\n", text)
+        prometheus.promtool("check", "metrics", text=text)
         self.tells_of_nodes_and_the_repair(self.block(0, 0)["block_id"])
         # Without a certificate of the CA nobody reads anything.
         anybody = ssl.create_default_context(cafile=self.cluster.certificates.settings(
@@ -185,6 +197,9 @@ class OfNodes(ClusterCase, Alerts):
         self.fires("EcpipeBlockCorrupt")
         known = self.cluster.status()["corrupt_blocks"][0]
         self.cluster.cli(*known["repair"].split()[1:])
+        self.assertIn('\necpipe_repairs_ended_total'
+                      '{work="store",cause="corruption",outcome="done"} 1\n',
+                      self.page(self.cluster.coordinator, "/metrics")[1])
         self.ends("EcpipeBlockCorrupt")
 
     def test_recovery_that_waits(self) -> None:
@@ -239,7 +254,8 @@ class OfNodes(ClusterCase, Alerts):
         self.ends("EcpipeDescriptorsShort")
 
     def test_the_dashboard_shows_something_in_each_panel(self) -> None:
-        self.repair(self.block(3, 0)["block_id"], "--scheme", "rp")
+        read = self.cluster.command("-q", "read", self.block(3, 0)["block_id"], "--scheme", "rp")
+        subprocess.run(read, capture_output=True, timeout=HANG, check=True)
         dashboard = json.loads((prometheus.REPOSITORY / "deploy/grafana/ecpipe.json").read_text())
         for panel in dashboard["panels"]:
             for target in panel["targets"]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import socket
 import sqlite3
@@ -292,6 +293,31 @@ class Configs(unittest.TestCase):
                      'racks="/no/racks"\nlinks="/no/links"\n', "coordinator.data_directory",
                      "config.toml:2: unknown key", "config.toml:4: topology.racks",
                      "config.toml:5: topology.links")
+
+    def test_so_are_those_that_only_the_use_of_the_values_shows(self) -> None:
+        """What protects ports, and files of TLS and secrets: beside what is wrong in the file."""
+        endpoint = ('address="tcp:127.0.0.1:0"\ncookie_mode="0644"\nallow_users=["daemon"]\n')
+        web = '[web]\ntls=true\nlisten="0.0.0.0:0"\n'
+        tls = '[tls]\nca="/no/ca"\ncertificate="/no/c"\nkey="/no/k"\n'
+        self.lines_of("ecpipe-helper", '[helper]\nnode_id="a/b"\ncoordinator="192.0.2.1:7700"\n'
+                      'roots=["DIR"]\n[listen]\ncontrol="0.0.0.0:0"\ndata="nowhere"\n'
+                      '[redis]\naddress="192.0.2.1:6379"\npassword_file="/no/secret"\n'
+                      f"{web}[endpoint]\n{endpoint}", [2, 6, 6, 7, 9, 10, 12, 15, 16, 17])
+        self.lines_of("ecpipe-helper", f'[requestor]\nname=1\ncoordinator="127.0.0.1:1"\n'
+                      f"[endpoint]\n{endpoint}{tls}", [2, 5, 6, 7, 9, 10, 11],
+                      "--requestor-only")
+        self.lines_of("ecpipe-coordinator", f'[coordinator]\ndata_directory="DIR"\n{tls}'
+                      '[defaults]\nscheme="magic"\ntransport="redis"\n'
+                      '[web]\nlisten="0.0.0.0:0"\n', [4, 5, 6, 8, 9, 11])
+
+    def lines_of(self, program: str, text: str, lines: list[int], *options: str) -> None:
+        """What is said of the file, a line each, also where the daemon is to start."""
+        for checks in ([], ["--check-config"]):
+            done = self.run_with(program, text, *options, *checks)
+            self.assertEqual(done.returncode, USAGE, done.stderr)
+            self.assertEqual([int(line) for line in re.findall(
+                r"^.*/config\.toml:(\d+): ", done.stderr, re.MULTILINE)], lines, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), len(lines), done.stderr)
 
     def test_helper(self) -> None:
         good = '[helper]\nnode_id="n"\ncoordinator="127.0.0.1:1"\nroots=["DIR"]\n'

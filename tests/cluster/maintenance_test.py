@@ -70,7 +70,13 @@ class Away(MaintenanceCase):
         self.cluster.coordinator.kill()
         self.cluster.coordinator.restart()
         self.cluster.wait_live([node for node in self.cluster.node_ids if node != "node-2"])
-        self.assertEqual(self.node("node-2")["kept_out"], "in maintenance")
+        away, there = self.node("node-2"), self.node("node-1")
+        self.assertEqual(away["kept_out"], "in maintenance")
+        # It was killed before the coordinator was, which does not know how long before.
+        self.assertTrue(away["heartbeat_unknown"])
+        self.assertFalse(there["heartbeat_unknown"])
+        self.assertRegex(self.cluster.cli("nodes").stdout,
+                         r"\nnode-2 .* not since the start, [0-9.]+ s ago")
         self.assert_others_recover_without_it()
         self.cluster.helpers["node-2"].restart()
         self.cluster.wait_live(["node-2"])

@@ -285,9 +285,9 @@ class Story {
     if (line.starts_with("check")) return CheckOf(line);
     if (line.starts_with("tried")) return TriedOf(line);
     if (line.starts_with("tick")) return TickOf(line);
-    if (line == "finish ok") return event::Finish{absl::OkStatus(), 1000};
-    if (line == "finish half") return event::Finish{absl::OkStatus(), 500};
-    if (line == "finish cancelled") return event::Finish{absl::CancelledError("enough"), 0};
+    if (line == "finish ok") return event::Finish{{absl::OkStatus(), 1000}};
+    if (line == "finish half") return event::Finish{{absl::OkStatus(), 500}};
+    if (line == "finish cancelled") return event::Finish{{absl::CancelledError("enough"), 0}};
     if (line == "cancel the recovery") {
       return event::CancelHosted{absl::CancelledError("the recovery was cancelled")};
     }

@@ -83,16 +83,15 @@ class RequestorHost::Api : public CoordinatorApi {
   }
 
   absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(RepairId repair_id, uint32_t,
-                                                                const absl::Status& status,
-                                                                uint64_t verified_bytes,
+                                                                const RepairVerdict& verdict,
                                                                 const std::stop_token&) override {
     using Sources = std::vector<StripeFacts::Source>;
     return network_->Call<Sources>(
         *host_, kCoordinatorNode, kRequestTimeout, [=](Host* host) -> absl::StatusOr<Sources> {
           RepairCoordinator& repairs = static_cast<CoordinatorHost*>(host)->repairs();
-          TellOfCorruption(&repairs, repair_id, status);
+          TellOfCorruption(&repairs, repair_id, verdict.status);
           Sources corrupt = repairs.CorruptSources(repair_id);
-          repairs.FinishRepair(repair_id, status, verified_bytes);
+          repairs.FinishRepair(repair_id, verdict);
           return corrupt;
         });
   }

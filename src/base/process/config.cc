@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "base/bytes/size_text.h"
@@ -257,11 +258,21 @@ bool Config::Bool(const std::string& key, bool fallback) {
 }
 
 void Config::Reject(const std::string& key, const std::string& reason) {
-  const toml::node* node = state_->root.at_path(key).node();
-  const toml::source_region where = node == nullptr ? toml::source_region{} : node->source();
+  ConfigTroubles one;
+  one.Add(key, absl::InvalidArgumentError(reason));
+  Reject(one);
+}
+
+void Config::Reject(const ConfigTroubles& troubles) {
   // What a getter has refused already is not the caller's value, but the default.
-  if (node != nullptr && state_->troubles.count(where.begin.line) != 0) return;
-  state_->Fail(where, key + ": " + reason);
+  std::set<uint32_t> refused;
+  for (const auto& [line, trouble] : state_->troubles) refused.insert(line);
+  for (const auto& [key, why] : troubles.all()) {
+    const toml::node* node = state_->root.at_path(key).node();
+    const toml::source_region where = node == nullptr ? toml::source_region{} : node->source();
+    if (node != nullptr && refused.contains(where.begin.line)) continue;
+    state_->Fail(where, key + ": " + std::string(why.message()));
+  }
 }
 
 absl::Status Config::Finish() {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/process/config_troubles.h"
 
 namespace ecpipe {
 
@@ -50,6 +51,8 @@ class Config {
 
   // Records that the value of a key is unacceptable for a reason that only the caller knows.
   void Reject(const std::string& key, const std::string& reason);
+  // The same for all of these, which may be several of one key.
+  void Reject(const ConfigTroubles& troubles);
 
   // INVALID_ARGUMENT with a line "file:line: ..." for each trouble, and for each key that no getter
   // asked for, in the order of the file.

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/file_io.h"
 #include "base/process/service_manager.h"
+#include "base/status.h"
 
 namespace ecpipe {
 namespace {

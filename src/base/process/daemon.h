@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "base/process/config.h"
 #include "base/process/log.h"
-#include "base/status.h"
 
 namespace ecpipe {
 
@@ -40,15 +39,13 @@ LogSettings ReadLog(Config& config);
 // Logs by which values the daemon runs, in one line.
 void LogConfig(const ConfigValues& values);
 
-// How a daemon's main() answers --check-config: "PATH is valid" on standard output, or why not on
-// standard error. Returns the exit code: 0, or 2.
+// How a daemon's main() answers --check-config: "PATH is valid" on standard output, or all that is
+// wrong on standard error, a line each. Returns the exit code: 0, or 2.
 int ReportCheckedConfig(const std::string& program, const std::string& path,
                         const absl::Status& checked);
 template <typename Server, typename Load>
 int CheckConfig(const std::string& program, const Load& load, const std::string& path) {
-  const auto config = load(path);
-  return ReportCheckedConfig(
-      program, path, config.ok() ? Annotate(Server::Check(*config), path) : config.status());
+  return ReportCheckedConfig(program, path, load(path, Server::Check).status());
 }
 
 // Says on standard error why the program does not serve. Returns the exit code: 2 for what is wrong

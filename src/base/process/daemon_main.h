@@ -14,6 +14,7 @@
 #include "base/process/running_config.h"
 #include "base/process/service_manager.h"
 #include "base/process/version.h"
+#include "base/status.h"
 
 namespace ecpipe {
 
@@ -38,8 +39,8 @@ void AddDaemonOptions(const std::string& program, const std::string& example_con
                   "Write the listening addresses to this file, as\n"
                   "JSON, once the daemon serves");
   app->add_flag("--check-config", arguments->check_config,
-                "Say whether the configuration is valid, or what is\n"
-                "wrong and where, and end. This does not look at\n"
+                "Say whether the configuration is valid, or all that\n"
+                "is wrong and where, and end. This does not look at\n"
                 "directories of blocks or data, or at other hosts");
   app->add_option("--test-faults", arguments->faults,
                   "For tests only: fail on purpose at named points, as\n"
@@ -64,7 +65,7 @@ struct Serving {
 // what it cannot take up.
 template <typename Server, typename Load>
 void ReloadConfig(const Load& load, const std::string& path, Server* server) {
-  const auto config = load(path);
+  const auto config = load(path, /*check=*/nullptr);  // what it has of TLS is in use, and stays
   if (!config.ok()) {
     Log(LogLevel::kError, "config.reload_failed",
         {{"status", StatusText(config.status())}, {"hint", "nothing has changed; mend the file"}});
@@ -84,7 +85,7 @@ void ReloadConfig(const Load& load, const std::string& path, Server* server) {
 template <typename Server, typename Load, typename OnServing, typename OnEnding>
 int Serve(const std::string& program, const DaemonArguments& arguments, const Load& load,
           const OnServing& serving, const OnEnding& ending) {
-  const auto config = load(arguments.config_path);
+  const auto config = load(arguments.config_path, Server::Check);
   if (!config.ok()) return Refuse(program, config.status());
   SetLog(config->log);
   LogConfig(config->values);

@@ -126,6 +126,15 @@ std::string CorruptBlocks::Suspicion(const std::string& block_id, const std::str
   return known->undecided.empty() ? known->reason : known->reason + " (" + known->undecided + ")";
 }
 
+bool CorruptBlocks::HasAnyOf(const std::vector<std::string>& block_ids) const {
+  MutexLock lock(&mutex_);
+  for (const std::string& id : block_ids) {
+    const auto known = marks_.find(id);
+    if (known != marks_.end() && !known->second.block.suspect) return true;
+  }
+  return false;
+}
+
 std::vector<CorruptBlock> CorruptBlocks::All() const {
   MutexLock lock(&mutex_);
   std::vector<CorruptBlock> all;

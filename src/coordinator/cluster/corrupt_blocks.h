@@ -68,6 +68,8 @@ class CorruptBlocks {
   std::string Reason(const std::string& block_id, const std::string& node) const;
   // Why the node's copy of the block is a suspect. Empty: it is not.
   std::string Suspicion(const std::string& block_id, const std::string& node) const;
+  // Whether one of the blocks was found corrupt, on whichever node.
+  bool HasAnyOf(const std::vector<std::string>& block_ids) const;
   // The oldest first.
   std::vector<CorruptBlock> All() const;
   // The number of findings since the start; a block that was found twice counts twice. Suspects do

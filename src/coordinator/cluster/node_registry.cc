@@ -229,14 +229,16 @@ std::optional<NodeView> NodeRegistry::Find(const std::string& node) {
   if (const NodeRecord* record = table_.Find(node)) return ViewOf(*record, clock_->Now());
   const auto kept_out = kept_out_.find(node);
   if (kept_out == kept_out_.end() || kept_out->second != KeptOut::kMaintenance) return std::nullopt;
-  return ViewOf(Unheard(node), clock_->Now());
+  return Unheard(node, clock_->Now());
 }
 
-NodeRecord NodeRegistry::Unheard(const std::string& node) const {
+NodeView NodeRegistry::Unheard(const std::string& node, TimePoint now) {
   NodeRecord record;
   record.node_id = node;
   record.last_heartbeat = started_;
-  return record;
+  NodeView view = ViewOf(record, now);
+  view.heartbeat_unknown = true;
+  return view;
 }
 
 bool NodeRegistry::HasRegistered(const std::string& node) {
@@ -277,7 +279,7 @@ std::vector<NodeView> NodeRegistry::All() {
   for (const NodeRecord& record : table_.All()) views.push_back(ViewOf(record, now));
   for (const auto& [node, why] : kept_out_) {
     if (why != KeptOut::kMaintenance || table_.Find(node) != nullptr) continue;
-    views.push_back(ViewOf(Unheard(node), now));
+    views.push_back(Unheard(node, now));
   }
   return views;
 }

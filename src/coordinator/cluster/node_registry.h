@@ -29,6 +29,9 @@ struct NodeView {
   NodeRecord record;
   NodeState state = NodeState::kDead;
   double seconds_since_heartbeat = 0;
+  // No heartbeat is known: none has come since the start of this process, and
+  // seconds_since_heartbeat is the time since that.
+  bool heartbeat_unknown = false;
   // Of a live node whose helper answers no calls (SilentNodes): why, and for how long.
   std::string silent_because;
   double silent_seconds = 0;
@@ -112,7 +115,7 @@ class NodeRegistry {
   bool Dead(const std::string& node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NodeView ViewOf(const NodeRecord& record, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  NodeRecord Unheard(const std::string& node) const;
+  NodeView Unheard(const std::string& node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock* const clock_;
   const TimePoint started_;

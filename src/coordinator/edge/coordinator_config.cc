@@ -105,7 +105,8 @@ void ReadRecovery(Config& config, RecoveryManager::Options* recoveries) {
 
 }  // namespace
 
-absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path) {
+absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(
+    const std::string& path, const ConfigCheck<CoordinatorConfig>& check) {
   ECPIPE_ASSIGN_OR_RETURN(Config config, Config::Load(path));
   CoordinatorConfig coordinator;
   RepairCoordinator::Options& repairs = coordinator.repairs;
@@ -140,6 +141,7 @@ absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path)
   ReadProbes(config, &coordinator.probes);
   ReadNameNode(config, &coordinator.namenode);
   ReadQfs(config, &coordinator.qfs);
+  if (check) config.Reject(check(coordinator));
   ECPIPE_RETURN_IF_ERROR(config.Finish());
   coordinator.values = config.values();
   return coordinator;

@@ -40,7 +40,8 @@ struct CoordinatorConfig {
 };
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.
-absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(const std::string& path);
+absl::StatusOr<CoordinatorConfig> LoadCoordinatorConfig(
+    const std::string& path, const ConfigCheck<CoordinatorConfig>& check = nullptr);
 
 // The keys that it takes up on SIGHUP.
 const std::set<std::string>& ReloadableCoordinatorKeys();

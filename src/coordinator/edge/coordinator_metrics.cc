@@ -48,25 +48,28 @@ void AddNodeMetrics(RepairCoordinator* repairs, Metrics* metrics) {
 }
 
 Metrics::Labels LabelsOf(const RepairKind& kind) {
-  return {{"scheme", kind.scheme}, {"work", kind.work}, {"outcome", RepairStateName(kind.outcome)}};
+  return {{"scheme", kind.scheme},
+          {"work", WorkOf(kind.cause)},
+          {"cause", RepairCauseName(kind.cause)},
+          {"outcome", RepairStateName(kind.outcome)}};
 }
-
-constexpr const char* kWorks[] = {"read", "recovery", "store"};
 
 // All of them from the start: a counter that appears with its first event hides that event.
 std::vector<Sample> EndedRepairs(RepairCoordinator* repairs) {
-  std::map<std::pair<std::string, bool>, uint64_t> counts;
-  for (const char* work : kWorks) {
-    for (const bool done : {false, true}) counts[{work, done}] = 0;
+  std::map<std::pair<RepairCause, bool>, uint64_t> counts;
+  for (const RepairCause cause : kRepairCauses) {
+    for (const bool done : {false, true}) counts[{cause, done}] = 0;
   }
   for (const auto& [kind, histogram] : repairs->counts().seconds) {
-    uint64_t& count = counts[{kind.work, kind.outcome == RepairState::kDone}];
+    uint64_t& count = counts[{kind.cause, kind.outcome == RepairState::kDone}];
     for (const uint64_t bucket : histogram.counts()) count += bucket;
   }
   std::vector<Sample> samples;
   for (const auto& [kind, count] : counts) {
-    samples.push_back(
-        {{{"work", kind.first}, {"outcome", kind.second ? "done" : "failed"}}, Number(count)});
+    samples.push_back({{{"work", WorkOf(kind.first)},
+                        {"cause", RepairCauseName(kind.first)},
+                        {"outcome", kind.second ? "done" : "failed"}},
+                       Number(count)});
   }
   return samples;
 }
@@ -74,8 +77,26 @@ std::vector<Sample> EndedRepairs(RepairCoordinator* repairs) {
 std::vector<Sample> UnplannedRepairs(RepairCoordinator* repairs) {
   RepairCounts counts = repairs->counts();
   std::vector<Sample> samples;
-  for (const char* work : kWorks) {
-    samples.push_back({{{"work", work}}, Number(counts.unplanned[work])});
+  for (const RepairCause cause : kRepairCauses) {
+    samples.push_back({{{"work", WorkOf(cause)}, {"cause", RepairCauseName(cause)}},
+                       Number(counts.unplanned[cause])});
+  }
+  return samples;
+}
+
+std::vector<Metrics::HistogramSample> RepairSeconds(RepairCoordinator* repairs) {
+  std::vector<Metrics::HistogramSample> samples;
+  for (const auto& [kind, histogram] : repairs->counts().seconds) {
+    samples.push_back({LabelsOf(kind), histogram});
+  }
+  return samples;
+}
+
+std::vector<Metrics::HistogramSample> FirstByteSeconds(RepairCoordinator* repairs) {
+  std::vector<Metrics::HistogramSample> samples;
+  for (const auto& [kind, histogram] : repairs->counts().first_byte_seconds) {
+    const auto& [scheme, cause] = kind;
+    samples.push_back({{{"scheme", scheme}, {"cause", RepairCauseName(cause)}}, histogram});
   }
   return samples;
 }
@@ -91,13 +112,12 @@ void AddRepairMetrics(RepairCoordinator* repairs, Metrics* metrics) {
   metrics->AddGauge("ecpipe_repairs_running", "Repairs that run now.",
                     [repairs] { return Number(repairs->running()); });
   metrics->AddHistograms("ecpipe_repair_seconds",
-                         "Duration of ended repairs, all attempts together.", [repairs] {
-                           std::vector<Metrics::HistogramSample> samples;
-                           for (const auto& [kind, histogram] : repairs->counts().seconds) {
-                             samples.push_back({LabelsOf(kind), histogram});
-                           }
-                           return samples;
-                         });
+                         "Duration of ended repairs, all attempts together.",
+                         [repairs] { return RepairSeconds(repairs); });
+  metrics->AddHistograms("ecpipe_repair_first_byte_seconds",
+                         "Time from a requestor's call to the first bytes that it handed on, of "
+                         "ended reads in order, as the requestor measured it.",
+                         [repairs] { return FirstByteSeconds(repairs); });
   metrics->AddCounters("ecpipe_repair_bytes_total", "Bytes of blocks that ended repairs were for.",
                        [repairs] {
                          std::vector<Sample> samples;

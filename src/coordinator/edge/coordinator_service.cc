@@ -69,6 +69,11 @@ absl::Status CheckMayStore(const grpc::ServerContext* context, const v1::RepairT
   return CheckHasRole(context, Role::kOperator, "a repair that stores blocks on nodes");
 }
 
+RepairCause CauseOf(const RepairRequest& request, const CorruptBlocks& corrupt) {
+  if (!request.hosts.empty()) return CauseOfStoring(request.block_ids, corrupt);
+  return request.background ? RepairCause::kReconstruction : RepairCause::kDegradedRead;
+}
+
 }  // namespace
 
 void CoordinatorServiceImpl::SetAddresses(AddressRule addresses) {
@@ -196,6 +201,7 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
   absl::StatusOr<RepairRequest> wanted = RequestOf(request->target(), request->requestor());
   if (!wanted.ok()) return ToGrpc(wanted.status());
   wanted->features = FeaturesOf(request->features());
+  wanted->cause = CauseOf(*wanted, repairs_->corrupt());
   if (!request->resume().corrupt_block_id().empty()) {
     repairs_->ReportCorrupt("", request->resume().repair_id(), request->resume().corrupt_block_id(),
                             request->resume().status_message());
@@ -209,7 +215,7 @@ grpc::Status CoordinatorServiceImpl::BeginRepair(grpc::ServerContext* context,
   // A requestor that has given up meanwhile does not know the new repair: nobody else would end it.
   const bool unknown = !request->has_resume() && wanted->hosts.empty();
   if (unknown && context != nullptr && context->IsCancelled()) {
-    repairs_->FinishRepair(grant->repair_id, absl::CancelledError("the requestor gave up"), 0);
+    repairs_->FinishRepair(grant->repair_id, {absl::CancelledError("the requestor gave up")});
   }
   grant->corrupt = repairs_->CorruptSources(grant->repair_id);
   GrantToProto(*grant, response);
@@ -235,9 +241,7 @@ grpc::Status CoordinatorServiceImpl::FinishRepair(grpc::ServerContext*,
                             request->status_message());
   }
   SourcesToProto(repairs_->CorruptSources(request->repair_id()), response->mutable_corrupt());
-  repairs_->FinishRepair(request->repair_id(),
-                         StatusFromWire(request->status_code(), request->status_message()),
-                         request->verified_bytes());
+  repairs_->FinishRepair(request->repair_id(), VerdictFromProto(*request));
   return grpc::Status::OK;
 }
 

@@ -22,17 +22,18 @@
 
 namespace ecpipe {
 
-absl::Status CoordinatorServer::Check(const CoordinatorConfig& config) {
-  ECPIPE_RETURN_IF_ERROR(TlsContext::CreateIfEnabled(config.tls).status());
-  ECPIPE_RETURN_IF_ERROR(
-      CheckListenAddress(config.listen, config.insecure || config.tls.enabled()));
-  if (config.default_transport == TransportKind::kRedis && config.tls.enabled() &&
-      !config.insecure) {
-    return absl::InvalidArgumentError(
-        "defaults.transport: redis is plain text, which [tls] does not protect; use tcp, or set "
-        "insecure = true if the network is private");
+ConfigTroubles CoordinatorServer::Check(const CoordinatorConfig& config) {
+  ConfigTroubles troubles = TlsContext::Check(config.tls);
+  const bool has_tls = config.tls.enabled();
+  troubles.Add("coordinator.listen", CheckListenAddress(config.listen, config.insecure || has_tls));
+  if (config.default_transport == TransportKind::kRedis && has_tls && !config.insecure) {
+    troubles.Add("defaults.transport",
+                 absl::InvalidArgumentError(
+                     "redis is plain text, which [tls] does not protect; use tcp, or set insecure "
+                     "= true if the network is private"));
   }
-  return CheckWebOptions(config.web, config.tls.enabled(), config.insecure);
+  troubles.Add(CheckWebOptions(config.web, has_tls, config.insecure));
+  return troubles;
 }
 
 namespace {
@@ -54,7 +55,7 @@ absl::StatusOr<std::shared_ptr<AuditLog>> OpenAudit(const std::string& path, Met
 
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
     const CoordinatorConfig& config) {
-  ECPIPE_RETURN_IF_ERROR(Check(config));
+  ECPIPE_RETURN_IF_ERROR(Check(config).First());
   ECPIPE_ASSIGN_OR_RETURN(const std::shared_ptr<TlsContext> tls,
                           TlsContext::CreateIfEnabled(config.tls));
   if (config.insecure && tls == nullptr) {

@@ -40,9 +40,9 @@ namespace ecpipe {
 
 class CoordinatorServer {
  public:
-  // INVALID_ARGUMENT for what Start() would refuse in a configuration before it opens anything: TLS
-  // files that cannot be used, addresses that nothing protects.
-  static absl::Status Check(const CoordinatorConfig& config);
+  // What Start() would refuse in a configuration before it opens anything: TLS files that cannot be
+  // used, addresses that nothing protects.
+  static ConfigTroubles Check(const CoordinatorConfig& config);
   // Opens catalog and journal, and begins to serve. After an error nothing runs.
   static absl::StatusOr<std::unique_ptr<CoordinatorServer>> Start(const CoordinatorConfig& config);
   ~CoordinatorServer();

@@ -55,6 +55,7 @@ void NodeToProto(const NodeView& view, v1::GetStatusResponse::Node* node) {
   if (view.record.disk_bytes) node->mutable_inventory()->set_disk_bytes(*view.record.disk_bytes);
   node->set_state(NodeStateName(view.state));
   node->set_seconds_since_heartbeat(view.seconds_since_heartbeat);
+  node->set_heartbeat_unknown(view.heartbeat_unknown);
   node->set_active_sessions(view.record.active_sessions);
   node->set_silent_because(CleanText(view.silent_because));
   node->set_silent_seconds(view.silent_seconds);

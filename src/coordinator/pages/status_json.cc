@@ -107,6 +107,7 @@ class Writer {
     json["node"] = Text(record.node_id);
     json["state"] = NodeStateName(view.state);
     json["heartbeat_seconds_ago"] = view.seconds_since_heartbeat;
+    json["heartbeat_unknown"] = view.heartbeat_unknown;
     json["silent_because"] = Words(view.silent_because);
     json["kept_out"] = KeptOutName(view.kept_out);
     json["recovered"] = view.state == NodeState::kDead && IsRecovered(snapshot_, view);

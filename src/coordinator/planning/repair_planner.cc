@@ -38,7 +38,9 @@ std::string Unfit(const std::string& node, const std::optional<NodeView>& view,
   if (!view) return "its helper has not registered";
   switch (view->state) {
     case NodeState::kDead:
-      return "no heartbeat for " + absl::StrFormat("%.1f", view->seconds_since_heartbeat) + " s";
+      return absl::StrFormat("no heartbeat %s %.1f s",
+                             view->heartbeat_unknown ? "since the coordinator's start," : "for",
+                             view->seconds_since_heartbeat);
     case NodeState::kDraining:
       return "its helper is shutting down";
     case NodeState::kLive:

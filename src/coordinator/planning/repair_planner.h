@@ -19,6 +19,7 @@
 #include "model/plan/features.h"
 #include "model/plan/repair_plan.h"
 #include "model/plan/slices_left.h"
+#include "model/repair.h"
 
 namespace ecpipe {
 
@@ -60,6 +61,7 @@ struct RepairRequest {
   bool copy = false;
   Features features = OwnFeatures();  // that the requestor's part may need
   bool background = false;            // nobody waits for the bytes; see docs/design/012-limits.md
+  RepairCause cause = RepairCause::kDegradedRead;  // for metrics alone
 };
 
 // The plan for a request, before anything runs.

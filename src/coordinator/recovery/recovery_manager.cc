@@ -25,6 +25,18 @@ constexpr bool kForgetPauses = false;
 
 std::string IdText(RecoveryId id) { return std::to_string(id); }
 
+RepairCause CauseOf(RecoveryKind kind) {
+  switch (kind) {
+    case RecoveryKind::kRebuild:
+      return RepairCause::kNodeLoss;
+    case RecoveryKind::kMove:
+      return RepairCause::kDrain;
+    case RecoveryKind::kMaintenance:
+      return RepairCause::kMaintenance;
+  }
+  return RepairCause::kNodeLoss;
+}
+
 }  // namespace
 
 RecoveryManager::RecoveryManager(Catalog* catalog, Journal* journal, RepairCoordinator* repairs,
@@ -48,7 +60,7 @@ RecoveryManager::~RecoveryManager() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status RecoveryManager::Open(const std::vector<RepairRecord>& interrupted) {
+absl::Status RecoveryManager::Open(std::vector<RepairRecord> interrupted) {
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<RecoveryRecord> records,
                           journal_->Recoveries(kKeptRecoveries));
   {
@@ -68,11 +80,19 @@ absl::Status RecoveryManager::Open(const std::vector<RepairRecord>& interrupted)
            {"node", record.request.node},
            {"under_way", std::to_string(recovery.adopted.size())}});
     }
+    for (RepairRecord& repair : interrupted) repair.cause = CauseOfAdopted(repair);
     TellKeptOut();
   }
   repairs_->Adopt(interrupted);
   thread_ = Thread([this] { Run(); });
   return absl::OkStatus();
+}
+
+RepairCause RecoveryManager::CauseOfAdopted(const RepairRecord& adopted) {
+  if (adopted.recovery_id == 0) return CauseOfStoring(adopted.block_ids, repairs_->corrupt());
+  const auto recovery = recoveries_.find(adopted.recovery_id);
+  return recovery == recoveries_.end() ? RepairCause::kNodeLoss
+                                       : CauseOf(recovery->second->record.request.kind);
 }
 
 RecoveryManager::Recovery& RecoveryManager::Add(const RecoveryRecord& record) {
@@ -383,6 +403,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
   if (placement.copy) at_work.push_back(request.node);
   start.request.link_shares = loads_.LeftOfLinks(at_work);
   start.request.background = true;
+  start.request.cause = CauseOf(request.kind);
   if (choice.uncertain && !placement.copy) start.request.verify = Verification::kLocate;
   return start;
 }

@@ -56,7 +56,7 @@ class RecoveryManager {
 
   // Reads the journal and continues the recoveries that were running. `interrupted` is the result
   // of Journal::ClaimInterrupted. Call it before any other call.
-  absl::Status Open(const std::vector<RepairRecord>& interrupted);
+  absl::Status Open(std::vector<RepairRecord> interrupted);
 
   // What the calls that change something have done is in the journal, and outlives the process and
   // a power cut. Where the journal does not take it, nothing has changed, and the error is the
@@ -245,6 +245,8 @@ class RecoveryManager {
   // recoveries. After a failure it is done again, but not before `sync_again_at_`.
   void SyncIfNeeded(TimePoint now);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a repair that an earlier coordinator began: the journal does not keep it.
+  RepairCause CauseOfAdopted(const RepairRecord& adopted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same with the reasons of what waits.

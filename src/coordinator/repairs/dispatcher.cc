@@ -69,7 +69,7 @@ void RepairCoordinator::Follow(RepairId repair_id, Actions actions, Reply* reply
   while (!left.empty()) {
     if (reply->caller.gone && reply->caller.gone()) {
       reply->caller.gone = nullptr;
-      hear(event::Finish{absl::CancelledError("the requestor gave up")});
+      hear(event::Finish{{absl::CancelledError("the requestor gave up")}});
     }
     std::optional<Event> answer =
         std::visit([&](auto& action) { return Perform(repair_id, action, reply); }, left.front());

@@ -73,14 +73,13 @@ absl::StatusOr<RepairGrant> RepairCoordinator::BeginRepair(const RepairRequest& 
   record.recovery_id = recovery_id;
   record.started_unix_ms = clock_->UnixMillis();
   const RepairId repair_id = record.repair_id;
-  const char* const work = RepairCounts::WorkOf(record);
   RepairTracker repair(std::move(record), request, clock_->Now(), options_.abandon_after);
   const Actions first = repair.On(event::Begin{}, clock_->Now());
   event::Planned planned = PlanAttempt(repair_id, std::get<action::Plan>(first.at(0)));
   const bool gathered = planned.gathered;
   if (!planned.plan.ok()) {
     MutexLock lock(&mutex_);
-    ++counts_.unplanned[work];
+    ++counts_.unplanned[request.cause];
   }
   // A repair without a plan takes no room in the table.
   absl::StatusOr<RepairGrant> grant =
@@ -167,9 +166,8 @@ absl::StatusOr<ProgressAdvice> RepairCoordinator::CheckProgress(RepairId repair_
   return Dispatch(repair_id, event::CheckProgress{attempt, missing_bytes, quiet}).advice;
 }
 
-void RepairCoordinator::FinishRepair(RepairId repair_id, const absl::Status& status,
-                                     uint64_t verified_bytes) {
-  Dispatch(repair_id, event::Finish{status, verified_bytes});
+void RepairCoordinator::FinishRepair(RepairId repair_id, const RepairVerdict& verdict) {
+  Dispatch(repair_id, event::Finish{verdict});
 }
 
 void RepairCoordinator::StartNextAttempt(RepairId repair_id) {

@@ -51,6 +51,12 @@ struct RepairCaller {
   std::function<bool()> gone = nullptr;
 };
 
+// Why nodes are told to store these blocks.
+inline RepairCause CauseOfStoring(const std::vector<std::string>& block_ids,
+                                  const CorruptBlocks& corrupt) {
+  return corrupt.HasAnyOf(block_ids) ? RepairCause::kCorruption : RepairCause::kCommand;
+}
+
 // Keeps a RepairTracker for each repair: tells it what happens, and does what it wants done. No
 // lock is held meanwhile, and each call to a helper has a deadline, so repairs wait only for their
 // own helpers. Thread-safe.
@@ -108,7 +114,7 @@ class RepairCoordinator {
   // The requestor says how the repair ended; its running parts are ended. Ignored for an unknown
   // repair, and for a repair whose blocks helpers store, unless the status is CANCELLED and the
   // repair belongs to no recovery.
-  void FinishRepair(RepairId repair_id, const absl::Status& status, uint64_t verified_bytes);
+  void FinishRepair(RepairId repair_id, const RepairVerdict& verdict);
 
   // The repair as it is now, or as it ended. NOT_FOUND: it is unknown, or ended long ago.
   absl::StatusOr<RepairRecord> Find(RepairId repair_id);

@@ -17,12 +17,14 @@ RepairTracker::RepairTracker(RepairRecord record, RepairRequest request, TimePoi
       phase_(Planning{}),
       last_news_(now) {
   if (!record_.hosts.empty()) kind_ = ForHosts{};
+  record_.cause = request.cause;
   attempt_.request = std::move(request);
 }
 
 RepairTracker RepairTracker::Adopt(RepairRecord record, TimePoint now, Duration abandon_after) {
   RepairRequest request;
   request.background = record.recovery_id != 0;
+  request.cause = record.cause;
   RepairTracker repair(std::move(record), request, now, abandon_after);
   repair.phase_ = Running{};
   repair.granted_ = true;
@@ -148,8 +150,9 @@ void RepairTracker::Hear(event::Answered& answered) {
 }
 
 void RepairTracker::Hear(event::Finish& finish) {
-  if (!hosted()) return EndForRequestor(finish.status, finish.verified_bytes);
-  if (record_.recovery_id == 0 && absl::IsCancelled(finish.status)) EndHosted(finish.status);
+  const RepairVerdict& verdict = finish.verdict;
+  if (!hosted()) return EndForRequestor(verdict);
+  if (record_.recovery_id == 0 && absl::IsCancelled(verdict.status)) EndHosted(verdict.status);
 }
 
 void RepairTracker::Hear(event::CancelHosted& cancel) {

@@ -217,7 +217,7 @@ class RepairTracker {
   void GiveUp(const absl::Status& status, bool gathered, const RepairRequest& request);
   void EndFailed(const absl::Status& status);
   void End(RepairState state, const std::string& detail);
-  void EndForRequestor(const absl::Status& status, uint64_t verified_bytes);
+  void EndForRequestor(const RepairVerdict& verdict);
   void CancelParts() { Emit(action::Cancel{record_.attempt, attempt_.helpers}); }
   // Why no report of the node's part can come any more; empty if one may come.
   std::string GoneBecause(const std::string& node, const NodeLives& nodes) const;

@@ -206,9 +206,12 @@ void RepairTracker::EndFailed(const absl::Status& status) {
   Emit(action::Refuse{status});
 }
 
-void RepairTracker::EndForRequestor(const absl::Status& status, uint64_t verified_bytes) {
+void RepairTracker::EndForRequestor(const RepairVerdict& verdict) {
+  const absl::Status& status = verdict.status;
   if (!status.ok()) CancelParts();
-  const bool whole = status.ok() && verified_bytes == record_.bytes * record_.block_ids.size();
+  record_.first_byte_seconds = verdict.first_byte_seconds;
+  const bool whole =
+      status.ok() && verdict.verified_bytes == record_.bytes * record_.block_ids.size();
   const std::string why =
       status.ok() ? "the requestor verified only part of the bytes" : StatusText(status);
   End(whole ? RepairState::kDone : RepairState::kFailed, whole ? "" : why);

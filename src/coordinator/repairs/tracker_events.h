@@ -143,8 +143,7 @@ struct Tried {
   double seconds = 0;  // that the plan is expected to take, for all that its request lacks
 };
 struct Finish {
-  absl::Status status;
-  uint64_t verified_bytes = 0;
+  RepairVerdict verdict;
 };
 struct CancelHosted {
   absl::Status status;

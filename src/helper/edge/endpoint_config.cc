@@ -45,7 +45,8 @@ EndpointConfig ReadEndpointConfig(Config& config) {
   return endpoint;
 }
 
-absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& path) {
+absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(
+    const std::string& path, const ConfigCheck<RequestorOnlyConfig>& check) {
   ECPIPE_ASSIGN_OR_RETURN(Config config, Config::Load(path));
   RequestorOnlyConfig requestor;
   requestor.coordinator = config.RequiredString("requestor.coordinator");
@@ -61,6 +62,7 @@ absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& p
     config.Reject("requestor.coordinator",
                   "'" + requestor.coordinator + "' is not an address of the form host:port");
   }
+  if (check) config.Reject(check(requestor));
   ECPIPE_RETURN_IF_ERROR(config.Finish());
   requestor.values = config.values();
   return requestor;

@@ -43,7 +43,8 @@ struct RequestorOnlyConfig {
 };
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.
-absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(const std::string& path);
+absl::StatusOr<RequestorOnlyConfig> LoadRequestorOnlyConfig(
+    const std::string& path, const ConfigCheck<RequestorOnlyConfig>& check = nullptr);
 
 // The keys that it takes up on SIGHUP.
 const std::set<std::string>& ReloadableRequestorOnlyKeys();

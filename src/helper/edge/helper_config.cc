@@ -33,7 +33,8 @@ void CheckChunkserver(Config& config, const HelperConfig& helper) {
 
 }  // namespace
 
-absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
+absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path,
+                                              const ConfigCheck<HelperConfig>& check) {
   ECPIPE_ASSIGN_OR_RETURN(Config config, Config::Load(path));
   HelperConfig helper;
   helper.node_id = config.RequiredString("helper.node_id");
@@ -84,6 +85,7 @@ absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path) {
     const auto parsed = ParseHostPort(address);
     if (!parsed.ok()) config.Reject(key, std::string(parsed.status().message()));
   }
+  if (check) config.Reject(check(helper));
   ECPIPE_RETURN_IF_ERROR(config.Finish());
   helper.values = config.values();
   return helper;

@@ -49,7 +49,8 @@ struct HelperConfig {
 };
 
 // INVALID_ARGUMENT with file:line for anything that is wrong.
-absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path);
+absl::StatusOr<HelperConfig> LoadHelperConfig(const std::string& path,
+                                              const ConfigCheck<HelperConfig>& check = nullptr);
 
 // The keys that it takes up on SIGHUP.
 const std::set<std::string>& ReloadableHelperKeys();

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include "base/process/log.h"
@@ -109,15 +108,20 @@ absl::Status CheckAdvertised(const HelperConfig& config, const std::string& key,
 }
 
 // By what the configuration says; what a name means is known only when the ports are open.
-absl::Status CheckAdvertisedTexts(const HelperConfig& config) {
-  for (const auto& [key, listens, advertised] :
-       {std::tuple("control", config.control_address, config.advertised_control_address),
-        std::tuple("data", config.data_address, config.advertised_data_address)}) {
-    ECPIPE_ASSIGN_OR_RETURN(const HostPort told,
-                            ParseHostPort(advertised.empty() ? listens : advertised));
-    ECPIPE_RETURN_IF_ERROR(CheckAdvertised(config, key, told.host));
+ConfigTroubles CheckAdvertisedTexts(const HelperConfig& config) {
+  ConfigTroubles troubles;
+  for (const std::string key : {"control", "data"}) {
+    const bool control = key == "control";
+    const std::string& listens = control ? config.control_address : config.data_address;
+    const std::string& advertised =
+        control ? config.advertised_control_address : config.advertised_data_address;
+    const auto told = ParseHostPort(advertised.empty() ? listens : advertised);
+    // What is no address is refused as such.
+    if (!told.ok() || !ParseHostPort(config.coordinator).ok()) continue;
+    troubles.Add((advertised.empty() ? "listen." : "listen.advertise_") + key,
+                 CheckAdvertised(config, key, told->host));
   }
-  return absl::OkStatus();
+  return troubles;
 }
 
 // The host's own name often is a loopback address in /etc/hosts: then only this host reaches a port
@@ -147,25 +151,27 @@ absl::StatusOr<std::shared_ptr<AuditLog>> OpenAudit(const std::string& path, Met
 
 }  // namespace
 
-absl::Status HelperServer::Check(const HelperConfig& config) {
-  ECPIPE_ASSIGN_OR_RETURN(const auto tls, TlsContext::CreateIfEnabled(config.tls));
-  const bool protected_by_tls = config.tls.enabled();
-  for (const std::string& address : {config.control_address, config.data_address}) {
-    ECPIPE_RETURN_IF_ERROR(CheckListenAddress(address, config.insecure || protected_by_tls));
-  }
-  ECPIPE_RETURN_IF_ERROR(CheckAdvertisedTexts(config));
+ConfigTroubles HelperServer::Check(const HelperConfig& config) {
+  ConfigTroubles troubles = TlsContext::Check(config.tls);
+  const bool has_tls = config.tls.enabled();
+  const bool allowed = config.insecure || has_tls;
+  troubles.Add("listen.control", CheckListenAddress(config.control_address, allowed));
+  troubles.Add("listen.data", CheckListenAddress(config.data_address, allowed));
+  troubles.Add(CheckAdvertisedTexts(config));
   if (!config.redis_address.empty()) {  // plain text whatever [tls] says
-    ECPIPE_RETURN_IF_ERROR(
-        Annotate(CheckListenAddress(config.redis_address, config.insecure), "redis.address"));
+    troubles.Add("redis.address", CheckListenAddress(config.redis_address, config.insecure));
   }
-  ECPIPE_RETURN_IF_ERROR(Annotate(CheckSecret(config.redis_password_file), "redis"));
-  ECPIPE_RETURN_IF_ERROR(CheckWebOptions(config.web, protected_by_tls, config.insecure));
-  if (config.endpoint.address.empty()) return absl::OkStatus();
-  return Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls));
+  troubles.Add("redis.password_file", CheckSecret(config.redis_password_file));
+  troubles.Add(CheckWebOptions(config.web, has_tls, config.insecure));
+  if (!config.endpoint.address.empty()) {
+    troubles.Add(
+        Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, nullptr), has_tls));
+  }
+  return troubles;
 }
 
 absl::StatusOr<std::unique_ptr<HelperServer>> HelperServer::Start(const HelperConfig& config) {
-  ECPIPE_RETURN_IF_ERROR(Check(config));
+  ECPIPE_RETURN_IF_ERROR(Check(config).First());
   ECPIPE_RETURN_IF_ERROR(
       CheckBound(config, "control", config.control_address, config.advertised_control_address));
   ECPIPE_RETURN_IF_ERROR(
@@ -364,16 +370,21 @@ bool HelperServer::Drain() {
   return sessions_->Drain(drain_patience_);
 }
 
-absl::Status RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
-  ECPIPE_ASSIGN_OR_RETURN(const auto tls, TlsContext::CreateIfEnabled(config.tls));
-  ECPIPE_RETURN_IF_ERROR(Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, tls)));
-  ECPIPE_RETURN_IF_ERROR(Annotate(CheckSecret(config.redis_password_file), "redis"));
-  return CheckWebOptions(config.web, config.tls.enabled(), config.insecure);
+ConfigTroubles RequestorOnlyServer::Check(const RequestorOnlyConfig& config) {
+  ConfigTroubles troubles = TlsContext::Check(config.tls);
+  const bool has_tls = config.tls.enabled();
+  if (!config.endpoint.address.empty()) {  // where it must not be, that is said already
+    troubles.Add(
+        Endpoint::Check(EndpointOptions(config.endpoint, config.insecure, nullptr), has_tls));
+  }
+  troubles.Add("redis.password_file", CheckSecret(config.redis_password_file));
+  troubles.Add(CheckWebOptions(config.web, has_tls, config.insecure));
+  return troubles;
 }
 
 absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> RequestorOnlyServer::Start(
     const RequestorOnlyConfig& config) {
-  ECPIPE_RETURN_IF_ERROR(Check(config));
+  ECPIPE_RETURN_IF_ERROR(Check(config).First());
   std::unique_ptr<RequestorOnlyServer> server(new RequestorOnlyServer(config));
   RequestorOptions requestor;
   requestor.coordinator = config.coordinator;

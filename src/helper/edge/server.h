@@ -28,9 +28,9 @@ namespace ecpipe {
 
 class HelperServer {
  public:
-  // INVALID_ARGUMENT for what Start() would refuse in a configuration before it opens anything: TLS
-  // files that cannot be used, addresses that nothing protects.
-  static absl::Status Check(const HelperConfig& config);
+  // What Start() would refuse in a configuration before it opens anything: TLS files that cannot be
+  // used, addresses that nothing protects.
+  static ConfigTroubles Check(const HelperConfig& config);
   // Opens the roots and ports and begins to register. After an error nothing runs.
   static absl::StatusOr<std::unique_ptr<HelperServer>> Start(const HelperConfig& config);
   ~HelperServer();
@@ -101,7 +101,7 @@ class HelperServer {
 class RequestorOnlyServer {
  public:
   // As HelperServer::Check.
-  static absl::Status Check(const RequestorOnlyConfig& config);
+  static ConfigTroubles Check(const RequestorOnlyConfig& config);
   // After an error nothing runs.
   static absl::StatusOr<std::unique_ptr<RequestorOnlyServer>> Start(
       const RequestorOnlyConfig& config);

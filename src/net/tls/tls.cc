@@ -367,15 +367,17 @@ std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, const Crls* crls,
 TlsContext::TlsContext(const TlsFiles& files, std::shared_ptr<const Loaded> loaded)
     : files_(files), loaded_(std::move(loaded)) {}
 
-absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const TlsFiles& files) {
+absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(
+    const TlsFiles& files, ConfigTroubles* troubles) {
   auto loaded = std::make_shared<Loaded>();
   loaded->stamp = StampOf(files);  // before reading: what changes meanwhile is read again
   loaded->ssl.reset(SSL_CTX_new(TLS_method()));
   SSL_CTX* const ssl = loaded->ssl.get();
   if (ssl == nullptr) throw std::bad_alloc();
   ERR_clear_error();
-  const auto bad = [](const std::string& what) {
-    return absl::InvalidArgumentError("TLS: cannot use " + what + ": " + QueuedError());
+  const auto bad = [&](const char* key, const std::string& what) {
+    troubles->Add(key,
+                  absl::InvalidArgumentError("TLS: cannot use " + what + ": " + QueuedError()));
   };
   SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION);
   SSL_CTX_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -383,25 +385,40 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(const
   // No resumption: a session is as long as its stream, and each peer shows its certificate.
   SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(ssl, 0);
-  if (SSL_CTX_load_verify_file(ssl, files.ca.c_str()) != 1) return bad("the CA file " + files.ca);
+  if (SSL_CTX_load_verify_file(ssl, files.ca.c_str()) != 1) {
+    bad("tls.ca", "the CA file " + files.ca);
+  } else {
+    absl::StatusOr<Crls> crls = LoadCrls(files.crl, files.ca);
+    troubles->Add("tls.crl", crls.status());
+    if (crls.ok()) loaded->crls = *std::move(crls);
+  }
   if (SSL_CTX_use_certificate_chain_file(ssl, files.certificate.c_str()) != 1) {
-    return bad("the certificate file " + files.certificate);
+    bad("tls.certificate", "the certificate file " + files.certificate);
   }
-  ECPIPE_ASSIGN_OR_RETURN(loaded->crls, LoadCrls(files.crl, files.ca));
-  ECPIPE_RETURN_IF_ERROR(CheckKeyMode(files.key));
-  if (SSL_CTX_use_PrivateKey_file(ssl, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return bad("the key file " + files.key);
+  const absl::Status mode = CheckKeyMode(files.key);
+  troubles->Add("tls.key", mode);
+  if (mode.ok() && SSL_CTX_use_PrivateKey_file(ssl, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
+    bad("tls.key", "the key file " + files.key);
   }
-  if (SSL_CTX_check_private_key(ssl) != 1) {
-    return bad("the key " + files.key + " with the certificate " + files.certificate);
+  if (troubles->ok() && SSL_CTX_check_private_key(ssl) != 1) {
+    bad("tls.key", "the key " + files.key + " with the certificate " + files.certificate);
   }
+  if (!troubles->ok()) return troubles->First();
   loaded->expiry_unix_seconds = FirstExpiry(ssl);
   return loaded;
 }
 
 absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& files) {
-  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const Loaded> loaded, Load(files));
+  ConfigTroubles troubles;
+  ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const Loaded> loaded, Load(files, &troubles));
   return std::shared_ptr<TlsContext>(new TlsContext(files, std::move(loaded)));
+}
+
+ConfigTroubles TlsContext::Check(const TlsFiles& files) {
+  ConfigTroubles troubles;
+  if (!files.enabled() || !CheckComplete(files).ok()) return troubles;
+  [[maybe_unused]] const auto loaded = Load(files, &troubles);
+  return troubles;
 }
 
 absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::CreateIfEnabled(const TlsFiles& files) {
@@ -428,7 +445,8 @@ std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
 void TlsContext::TakeUpNewFiles() {
   const std::string stamp = StampOf(files_);
   if (stamp == loaded_->stamp || stamp == refused_stamp_) return;
-  absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_);
+  ConfigTroubles troubles;
+  absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_, &troubles);
   if (loaded.ok()) {
     loaded_ = *std::move(loaded);
     Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});

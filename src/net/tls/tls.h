@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/process/config_troubles.h"
 #include "net/tls/expiry.h"
 #include "net/tls/peer_identity.h"
 #include "net/tls/tls_files.h"
@@ -69,7 +70,9 @@ class TlsContext {
  public:
   // INVALID_ARGUMENT, naming the file: it cannot be used, or the key does not fit the certificate.
   static absl::StatusOr<std::shared_ptr<TlsContext>> Create(const TlsFiles& files);
-  // The same, but returns null if no file is set.
+  // All that is wrong with the files, if all are set: `tls.ca`, and so on.
+  static ConfigTroubles Check(const TlsFiles& files);
+  // As Create, but returns null if no file is set.
   static absl::StatusOr<std::shared_ptr<TlsContext>> CreateIfEnabled(const TlsFiles& files);
 
   // The dialling end. The peer must have the role helper and be this node.
@@ -96,7 +99,9 @@ class TlsContext {
  private:
   struct Loaded;
   explicit TlsContext(const TlsFiles& files, std::shared_ptr<const Loaded> loaded);
-  static absl::StatusOr<std::shared_ptr<const Loaded>> Load(const TlsFiles& files);
+  // The error is the first of the troubles.
+  static absl::StatusOr<std::shared_ptr<const Loaded>> Load(const TlsFiles& files,
+                                                            ConfigTroubles* troubles);
   std::shared_ptr<const Loaded> Current();
   void TakeUpNewFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static int UseCurrentFiles(ssl_st* connection, void* context);

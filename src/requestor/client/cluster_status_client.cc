@@ -18,6 +18,7 @@ NodeStatus NodeOf(const v1::GetStatusResponse::Node& proto) {
   node.data_address = proto.info().data_address();
   node.redis_address = proto.info().redis_address();
   node.seconds_since_heartbeat = proto.seconds_since_heartbeat();
+  node.heartbeat_unknown = proto.heartbeat_unknown();
   node.block_count = proto.inventory().block_count();
   node.block_bytes = proto.inventory().block_bytes();
   node.counting = proto.inventory().counting();

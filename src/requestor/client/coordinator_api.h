@@ -84,6 +84,9 @@ struct NodeStatus {
   std::string data_address;
   std::string redis_address;
   double seconds_since_heartbeat = 0;
+  // None is known: none has come since the coordinator's start, and the above is the time since
+  // that.
+  bool heartbeat_unknown = false;
   uint64_t block_count = 0;
   uint64_t block_bytes = 0;
   bool counting = false;  // the helper has not counted all of its blocks yet
@@ -241,7 +244,7 @@ class CoordinatorApi {
   // is reported within a second or not at all, and the token does not end the call. Returns the
   // sources of the target's facts whose replicas are known to be corrupt by now.
   virtual absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
-      RepairId repair_id, uint32_t attempt, const absl::Status& status, uint64_t verified_bytes,
+      RepairId repair_id, uint32_t attempt, const RepairVerdict& verdict,
       const std::stop_token& stop) = 0;
   virtual absl::StatusOr<RepairRecord> Repair(RepairId repair_id, const std::stop_token& stop) = 0;
   virtual absl::StatusOr<ExplainedRepair> Explain(const RepairTarget& target,

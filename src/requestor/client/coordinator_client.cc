@@ -3,10 +3,8 @@
 
 #include <algorithm>
 
-#include "base/bytes/utf8_text.h"
 #include "base/status.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
-#include "model/corrupt_block.h"
 #include "model/plan/features.h"
 #include "net/tcp_socket.h"
 #include "requestor/client/cluster_status_client.h"
@@ -161,17 +159,14 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
-      RepairId repair_id, uint32_t attempt, const absl::Status& status, uint64_t verified_bytes,
+      RepairId repair_id, uint32_t attempt, const RepairVerdict& verdict,
       const std::stop_token& stop) override {
     v1::FinishRepairRequest request;
     request.set_repair_id(repair_id);
     request.set_attempt(attempt);
-    request.set_status_code(static_cast<int>(status.code()));
-    request.set_status_message(CleanText(std::string(status.message())));
-    request.set_verified_bytes(verified_bytes);
-    request.set_corrupt_block_id(CorruptBlockOf(status));
+    VerdictToProto(verdict, &request);
     v1::FinishRepairResponse response;
-    const bool farewell = absl::IsCancelled(status) || stop.stop_requested();
+    const bool farewell = absl::IsCancelled(verdict.status) || stop.stop_requested();
     ECPIPE_RETURN_IF_ERROR(
         farewell
             ? Call(&Stub::FinishRepair, request, &response, std::min(timeout_, kFarewellTimeout))

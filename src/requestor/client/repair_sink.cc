@@ -85,7 +85,7 @@ absl::Status RepairSink::Take(size_t block, uint32_t slice_index, uint64_t place
   }
   const std::span<const uint8_t> wanted = Wanted(block, place, piece);
   if (wanted.empty()) return absl::OkStatus();
-  if (in_order_ != nullptr) return (*in_order_)({&wanted, 1});
+  if (in_order_ != nullptr) return HandOn({&wanted, 1});
   return (*files_)[block].WriteAt(std::max(place, offset_) - offset_, wanted);
 }
 
@@ -100,11 +100,21 @@ absl::Status RepairSink::Complete(uint32_t slice_index) {
       const uint64_t at = block * HeldBytes() + (first - begin);
       pieces.push_back(std::span<const uint8_t>(held_).subspan(at, end - first));
     }
-    ECPIPE_RETURN_IF_ERROR((*in_order_)(pieces));
+    ECPIPE_RETURN_IF_ERROR(HandOn(pieces));
   }
   verified_bytes_ += (end - first) * blocks();
   next_slice_ = slice_index + 1;
   return absl::OkStatus();
+}
+
+absl::Status RepairSink::HandOn(std::span<const std::span<const uint8_t>> pieces) {
+  if (!first_handed_on_) first_handed_on_ = Clock::System().Now();
+  return (*in_order_)(pieces);
+}
+
+std::optional<double> RepairSink::SecondsToFirstByte(TimePoint since) const {
+  if (!first_handed_on_) return std::nullopt;
+  return Seconds(*first_handed_on_ - since);
 }
 
 uint64_t RepairSink::HeldBytes() const {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -56,6 +57,8 @@ class RepairSink : public SliceSink {
   uint64_t total_bytes() const { return bytes_ * blocks(); }
   // What the block has of the range.
   uint64_t bytes_of(size_t block) const;
+  // Until the first bytes were handed on in order; none: they were not.
+  std::optional<double> SecondsToFirstByte(TimePoint since) const;
   // What is missing of each block.
   uint64_t missing_bytes() const { return bytes_ - verified_bytes_ / blocks(); }
 
@@ -66,6 +69,7 @@ class RepairSink : public SliceSink {
                                   std::span<const uint8_t> piece) const;
   absl::Status Take(size_t block, uint32_t slice_index, uint64_t place,
                     std::span<const uint8_t> piece);
+  absl::Status HandOn(std::span<const std::span<const uint8_t>> pieces);
   // What held_ has of each block.
   uint64_t HeldBytes() const;
   // Called when all rows of the slice have come.
@@ -85,6 +89,7 @@ class RepairSink : public SliceSink {
   // For bytes in order of several rows: the current slice of each block, one after the other.
   std::vector<uint8_t> held_;
   std::atomic<uint64_t> verified_bytes_{0};
+  std::optional<TimePoint> first_handed_on_;
   TimePoint next_progress_{};
 };
 

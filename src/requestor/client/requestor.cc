@@ -286,7 +286,7 @@ absl::StatusOr<RepairReport> Requestor::RepairToNodes(const RepairTarget& target
   const absl::StatusOr<RepairRecord> ended = AwaitEnd(granted.repair_id, registration.call);
   if (absl::IsCancelled(ended.status())) {
     [[maybe_unused]] const auto told = coordinator_->FinishRepair(
-        granted.repair_id, 0, ended.status(), 0, registration.call.given_up.get_token());
+        granted.repair_id, 0, {ended.status()}, registration.call.given_up.get_token());
   }
   if (!ended.ok()) return Annotate(ended.status(), "repair " + RepairIdText(granted.repair_id));
   if (ended->state != RepairState::kDone) {
@@ -374,7 +374,8 @@ absl::StatusOr<RepairReport> Requestor::Run(const RepairTarget& target, RepairSi
   if (status.ok()) status = hooks.check(granted.part, given_up, &report);
   // The verdict is the coordinator's to record; the bytes are ours whether or not it hears it.
   absl::StatusOr<std::vector<StripeFacts::Source>> corrupt = coordinator_->FinishRepair(
-      report.repair_id, report.attempts - 1, status, report.bytes, given_up);
+      report.repair_id, report.attempts - 1,
+      {status, report.bytes, sink->SecondsToFirstByte(started)}, given_up);
   if (corrupt.ok()) report.corrupt = *std::move(corrupt);
   if (!status.ok()) return Annotate(status, "repair " + RepairIdText(report.repair_id));
   return report;
@@ -419,7 +420,7 @@ absl::Status Requestor::LocateCorruptBlock(const RepairTarget& target, const Rep
     located =
         RunPart(granted->part, &nowhere, call, &report, [bytes = slice.bytes] { return bytes; });
     [[maybe_unused]] const auto told = coordinator_->FinishRepair(
-        granted->repair_id, granted->part.attempt, located, slice.bytes * slice.block_ids.size(),
+        granted->repair_id, granted->part.attempt, {located, slice.bytes * slice.block_ids.size()},
         call->given_up.get_token());
   }
   if (!CorruptBlockOf(located).empty()) return located;

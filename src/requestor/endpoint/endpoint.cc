@@ -21,23 +21,31 @@ constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
-absl::Status Endpoint::Check(const Options& options) {
-  const bool allowed = options.tls != nullptr || options.insecure;
-  ECPIPE_RETURN_IF_ERROR(CheckEndpointAddress(options.address, allowed));
-  ECPIPE_RETURN_IF_ERROR(EndpointAccess::Check(options.access, options.address));
-  ECPIPE_ASSIGN_OR_RETURN(const EndpointAddress where, ParseEndpointAddress(options.address));
-  const bool open = where.tcp && IsLoopback(where.tcp->host) && options.access.cookie.empty();
-  if (!open || options.insecure) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      options.address +
-      " is open to every user of this host; set [endpoint] cookie to a file for its secret, use a "
-      "Unix socket, or set insecure = true if all users may read all blocks");
+ConfigTroubles Endpoint::Check(const Options& options, bool has_tls) {
+  ConfigTroubles troubles;
+  const absl::StatusOr<EndpointAddress> where = ParseEndpointAddress(options.address);
+  troubles.Add("endpoint.address", where.status());
+  if (!where.ok()) return troubles;
+  troubles.Add("endpoint.address",
+               CheckEndpointAddress(options.address, has_tls || options.insecure));
+  troubles.Add(EndpointAccess::Check(options.access, *where));
+  const bool open = where->tcp && IsLoopback(where->tcp->host) && options.access.cookie.empty();
+  if (open && !options.insecure) {
+    troubles.Add("endpoint.address",
+                 absl::InvalidArgumentError(
+                     options.address +
+                     " is open to every user of this host; set [endpoint] cookie to a file for its "
+                     "secret, use a Unix socket, or set insecure = true if all users may read all "
+                     "blocks"));
+  }
+  return troubles;
 }
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Start(const Options& options,
                                                           RepairSourceFactory factory) {
-  ECPIPE_RETURN_IF_ERROR(Check(options));
-  const bool allowed = options.tls != nullptr || options.insecure;
+  const bool has_tls = options.tls != nullptr;
+  ECPIPE_RETURN_IF_ERROR(Check(options, has_tls).First());
+  const bool allowed = has_tls || options.insecure;
   ECPIPE_ASSIGN_OR_RETURN(EndpointSocket socket,
                           EndpointSocket::Listen(options.address, options.mode));
   // "localhost" may turn out to be any address.

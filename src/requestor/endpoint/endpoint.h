@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/process/config_troubles.h"
 #include "base/thread.h"
 #include "base/wakeup.h"
 #include "net/tls/tls.h"
@@ -43,9 +44,11 @@ class Endpoint {
     EndpointSession::Options session;
   };
 
+  // What Start() would refuse in a configuration before it opens anything. Whether it has TLS the
+  // caller says, and not options.tls: its files may be of no use.
+  static ConfigTroubles Check(const Options& options, bool has_tls);
   // The errors are those of CheckEndpointAddress, EndpointSocket::Listen and EndpointAccess.
   // RESOURCE_EXHAUSTED: the process has no descriptor left.
-  static absl::Status Check(const Options& options);
   static absl::StatusOr<std::unique_ptr<Endpoint>> Start(const Options& options,
                                                          RepairSourceFactory factory);
   // Ends all connections with UNAVAILABLE and waits for their threads, which can take as long as a

@@ -16,7 +16,6 @@
 #include "base/bytes/hex.h"
 #include "base/file_io.h"
 #include "base/status.h"
-#include "net/endpoint_address.h"
 
 namespace ecpipe {
 namespace {
@@ -94,23 +93,28 @@ EndpointPeer PeerOf(int fd) {
   return peer;
 }
 
-absl::Status EndpointAccess::Check(const Options& options, const std::string& address) {
-  ECPIPE_ASSIGN_OR_RETURN(const EndpointAddress where, ParseEndpointAddress(address));
-  if (where.tcp && !(options.allow_users.empty() && options.allow_groups.empty())) {
-    return absl::InvalidArgumentError("allow_users and allow_groups are for Unix sockets: " +
-                                      address + " does not tell which user calls; use a cookie");
+ConfigTroubles EndpointAccess::Check(const Options& options, const EndpointAddress& where) {
+  ConfigTroubles troubles;
+  const bool users = !options.allow_users.empty();
+  if (where.tcp && (users || !options.allow_groups.empty())) {
+    troubles.Add(users ? "endpoint.allow_users" : "endpoint.allow_groups",
+                 absl::InvalidArgumentError(
+                     "allow_users and allow_groups are for Unix sockets: a TCP connection does not "
+                     "tell which user calls; use a cookie"));
   }
   if (options.cookie_mode != kOwnerMode && options.cookie_mode != kServiceFileMode) {
-    return absl::InvalidArgumentError("cookie_mode must be 0600, or 0640 for the file's group");
+    troubles.Add(
+        "endpoint.cookie_mode",
+        absl::InvalidArgumentError("cookie_mode must be 0600, or 0640 for the file's group"));
   }
-  return absl::OkStatus();
+  return troubles;
 }
 
 absl::StatusOr<EndpointAccess> EndpointAccess::Create(const Options& options,
                                                       const std::string& address) {
-  ECPIPE_RETURN_IF_ERROR(Check(options, address));
-  EndpointAccess access;
   ECPIPE_ASSIGN_OR_RETURN(const EndpointAddress where, ParseEndpointAddress(address));
+  ECPIPE_RETURN_IF_ERROR(Check(options, where).First());
+  EndpointAccess access;
   ECPIPE_ASSIGN_OR_RETURN(access.users_, UsersNamed("allow_users", options.allow_users));
   ECPIPE_ASSIGN_OR_RETURN(access.groups_, GroupsNamed("allow_groups", options.allow_groups));
   ECPIPE_ASSIGN_OR_RETURN(access.first_, UsersNamed("first_users", options.first_users));

@@ -13,6 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/process/config_troubles.h"
+#include "net/endpoint_address.h"
 
 namespace ecpipe {
 
@@ -39,8 +41,8 @@ class EndpointAccess {
     uint32_t cookie_mode = 0600;
   };
 
-  // INVALID_ARGUMENT: users are named and the endpoint is on TCP, or others could read the cookie.
-  static absl::Status Check(const Options& options, const std::string& address);
+  // Finds that users are named and the endpoint is on TCP, or that others could read the cookie.
+  static ConfigTroubles Check(const Options& options, const EndpointAddress& where);
   // The same, or a user or group does not exist on this host. Writes the cookie, if it is on TCP.
   static absl::StatusOr<EndpointAccess> Create(const Options& options, const std::string& address);
 

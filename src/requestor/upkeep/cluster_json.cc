@@ -22,6 +22,7 @@ Json NodeJson(const NodeStatus& node, bool has_hdfs) {
             {"data_address", node.data_address},
             {"redis_address", node.redis_address},
             {"seconds_since_heartbeat", node.seconds_since_heartbeat},
+            {"heartbeat_unknown", node.heartbeat_unknown},
             {"block_count", node.block_count},
             {"block_bytes", node.block_bytes},
             {"counting", node.counting},

@@ -191,7 +191,8 @@ Table NodesTable(const std::vector<NodeStatus>& nodes, const LinkUses& uses) {
                {traffic.first},
                {traffic.second},
                {node.answers ? std::to_string(node.counters.active_sessions) : "-"},
-               {absl::StrFormat("%.1f s ago", node.seconds_since_heartbeat),
+               {(node.heartbeat_unknown ? "not since the start, " : "") +
+                    absl::StrFormat("%.1f s ago", node.seconds_since_heartbeat),
                 late ? Tint::kBad : Tint::kPlain},
                {node.counters.version.empty() ? "-" : node.counters.version}});
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/bytes/utf8_text.h"
 #include "base/status.h"
 #include "model/corrupt_block.h"
 #include "model/fault.h"
@@ -123,6 +124,24 @@ ResumePoint ResumeFromProto(const v1::BeginRepairRequest::Resume& proto) {
   point.scheme = proto.scheme();
   point.failure = StatusFromWire(proto.status_code(), proto.status_message(), proto.fault_node());
   return point;
+}
+
+void VerdictToProto(const RepairVerdict& verdict, v1::FinishRepairRequest* proto) {
+  proto->set_status_code(static_cast<int>(verdict.status.code()));
+  proto->set_status_message(CleanText(std::string(verdict.status.message())));
+  proto->set_verified_bytes(verdict.verified_bytes);
+  proto->set_corrupt_block_id(CorruptBlockOf(verdict.status));
+  if (verdict.first_byte_seconds) proto->set_first_byte_seconds(*verdict.first_byte_seconds);
+}
+
+RepairVerdict VerdictFromProto(const v1::FinishRepairRequest& proto) {
+  constexpr double kLongest = 86400;  // one absurd number would spoil the sum of all
+  RepairVerdict verdict{StatusFromWire(proto.status_code(), proto.status_message()),
+                        proto.verified_bytes()};
+  const double seconds = proto.first_byte_seconds();
+  const bool possible = seconds >= 0 && seconds <= kLongest;  // a NaN is not
+  if (proto.has_first_byte_seconds() && possible) verdict.first_byte_seconds = seconds;
+  return verdict;
 }
 
 void CostToProto(const PlanCost& cost, v1::PlanCost* proto) {

@@ -23,6 +23,11 @@ void ResumeToProto(const ResumePoint& point, v1::BeginRepairRequest::Resume* pro
 // Takes the slices as they come: SlicesLeft::Validate checks them.
 ResumePoint ResumeFromProto(const v1::BeginRepairRequest::Resume& proto);
 
+// All of the request but the repair and its attempt.
+void VerdictToProto(const RepairVerdict& verdict, v1::FinishRepairRequest* proto);
+// Without a time to the first byte that no read can have.
+RepairVerdict VerdictFromProto(const v1::FinishRepairRequest& proto);
+
 void CostToProto(const PlanCost& cost, v1::PlanCost* proto);
 PlanCost CostFromProto(const v1::PlanCost& proto);
 

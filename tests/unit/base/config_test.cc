@@ -163,6 +163,26 @@ TEST(Config, AValueIsRefusedOnce) {
                                                         "test.toml:3: t.b: not today"));
 }
 
+TEST(Config, WhatIsFoundLaterIsNamedWithAllElse) {
+  Config config = Config::Parse("[t]\na = 1\nb = 2\n", "test.toml").value();
+  config.RequiredString("t.a");
+  config.Integer("t.b", 1, 1, 9);
+  ConfigTroubles troubles;
+  troubles.Add("t.c", absl::NotFoundError("no such file"));
+  troubles.Add("t.a", absl::InvalidArgumentError("the default is no good"));
+  troubles.Add("t.b", absl::InvalidArgumentError("not today"));
+  troubles.Add("t.b", absl::OkStatus());
+  troubles.Add("t.b", absl::InvalidArgumentError("not tomorrow"));
+  EXPECT_FALSE(troubles.ok());
+  EXPECT_EQ(troubles.First(), absl::NotFoundError("no such file"));
+  config.Reject(troubles);
+  EXPECT_EQ(config.Finish(), absl::InvalidArgumentError("test.toml: t.c: no such file\n"
+                                                        "test.toml:2: t.a must be a string\n"
+                                                        "test.toml:3: t.b: not today\n"
+                                                        "test.toml:3: t.b: not tomorrow"));
+  EXPECT_TRUE(ConfigTroubles().First().ok());
+}
+
 TEST(Config, ValuesAreAsAFileHasThem) {
   const auto read = [](Config config) {
     config.String("a.text", "with \"quotes\"");

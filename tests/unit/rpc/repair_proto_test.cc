@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace ecpipe {
 namespace {
 
@@ -53,6 +55,22 @@ TEST(RepairProto, AGrantComesOverTheWireWhole) {
   EXPECT_EQ(got->cost.depth, 3);
   EXPECT_EQ(got->checksum, sample.checksum);
   EXPECT_EQ(got->corrupt, sample.corrupt);
+}
+
+TEST(RepairProto, AVerdictComesOverTheWireWhole) {
+  v1::FinishRepairRequest proto;
+  VerdictToProto({absl::AbortedError("enough"), 1000, 0.25}, &proto);
+  const RepairVerdict verdict = VerdictFromProto(proto);
+  EXPECT_EQ(verdict.status, absl::AbortedError("enough"));
+  EXPECT_EQ(verdict.verified_bytes, 1000u);
+  EXPECT_EQ(verdict.first_byte_seconds, 0.25);
+  proto.Clear();
+  VerdictToProto({absl::OkStatus(), 1000}, &proto);
+  EXPECT_EQ(VerdictFromProto(proto).first_byte_seconds, std::nullopt);
+  for (const double impossible : {-0.1, 1e9, std::nan(""), HUGE_VAL}) {
+    proto.set_first_byte_seconds(impossible);
+    EXPECT_EQ(VerdictFromProto(proto).first_byte_seconds, std::nullopt) << impossible;
+  }
 }
 
 TEST(RepairProto, OnlyAGrantOfBlocksThatNodesStoreHasNoPart) {

@@ -46,7 +46,8 @@ function row(node, fastest, place) {
     `${node.blocks.toLocaleString('en')}${node.counting ? ' so far' : ''}, ${
       bytes(node.block_bytes)}`,
     free(node),
-    duration(node.heartbeat_seconds_ago),
+    node.heartbeat_unknown ? `not since the start, ${duration(node.heartbeat_seconds_ago)} ago`
+                           : duration(node.heartbeat_seconds_ago),
   ]};
 }
 

@@ -26,6 +26,8 @@ TEST(CorruptBlocks, KnowsWhatWasAddedUntilItIsForgotten) {
   ASSERT_EQ(blocks.All().size(), 1u);
   EXPECT_EQ(blocks.All()[0].node, "n2");
   EXPECT_EQ(blocks.found(), 2u);
+  EXPECT_TRUE(blocks.HasAnyOf({"b0", "b1"}));
+  EXPECT_FALSE(blocks.HasAnyOf({"b0", "b2"}));
   blocks.Forget("b1");
   blocks.Forget("b1");
   EXPECT_TRUE(blocks.All().empty());
@@ -64,6 +66,7 @@ TEST(CorruptBlocks, ASuspectIsNotCorruptUntilItsHelperSaysSo) {
   EXPECT_TRUE(blocks.Add(Suspect("b1", "n1")));
   EXPECT_EQ(blocks.Reason("b1", "n1"), "");
   EXPECT_EQ(blocks.Suspicion("b1", "n1"), "says somebody");
+  EXPECT_FALSE(blocks.HasAnyOf({"b1"}));
   EXPECT_TRUE(blocks.Add({"b1", "n1", "flipped", 6}));
   EXPECT_EQ(blocks.Reason("b1", "n1"), "flipped");
   EXPECT_EQ(blocks.Suspicion("b1", "n1"), "");
@@ -194,7 +197,7 @@ TEST_F(CorruptReports, WordsMakeNoStripeUnreadable) {
     const auto grant = coordinator_.BeginRepair(Request("b" + std::to_string((i + 1) % 6)));
     ASSERT_TRUE(grant.ok()) << i << ": " << grant.status();
     coordinator_.ReportCorrupt("", grant->repair_id, "b" + std::to_string(i), "a lie");
-    coordinator_.FinishRepair(grant->repair_id, absl::OkStatus(), 1000);
+    coordinator_.FinishRepair(grant->repair_id, {absl::OkStatus(), 1000});
   }
   EXPECT_EQ(coordinator_.corrupt().All().size(), 6u);
   EXPECT_EQ(coordinator_.corrupt().found(), 0u);

@@ -57,6 +57,19 @@ TEST_F(NodeRegistryTest, AForgottenNodeMustRegisterAgain) {
   EXPECT_TRUE(nodes_.Register(node).ok()) << "its addresses are free";
 }
 
+TEST_F(NodeRegistryTest, OfANodeThatIsOnlyAnnouncedNoHeartbeatIsKnown) {
+  nodes_.SetKeptOut({{"a", KeptOut::kMaintenance}});
+  clock_.Advance(std::chrono::seconds(12));
+  for (const NodeView& view : {*nodes_.Find("a"), nodes_.All().at(0)}) {
+    EXPECT_TRUE(view.heartbeat_unknown);
+    EXPECT_EQ(view.seconds_since_heartbeat, 12) << "since the start";
+  }
+  ASSERT_TRUE(nodes_.Register(FakeNode("a")).ok());
+  EXPECT_FALSE(nodes_.Find("a")->heartbeat_unknown);
+  ASSERT_TRUE(nodes_.AddDead(FakeNode("b"), std::chrono::hours(1)).ok());
+  EXPECT_FALSE(nodes_.Find("b")->heartbeat_unknown) << "it is remembered";
+}
+
 TEST_F(NodeRegistryTest, ANewTableOfRacksHoldsAtOnce) {
   NodeRecord node = FakeNode("a");
   node.rack = "/own";

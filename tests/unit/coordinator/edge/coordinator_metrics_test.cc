@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "unit/coordinator/recovery/recovery_manager_fixture.h"
@@ -42,6 +43,22 @@ class CoordinatorMetricsTest : public RecoveryManagerTest {
   double WithSpare(const std::string& spare) {
     return Value("ecpipe_recovery_blocks_by_spare{spare=\"" + spare + "\"}").value();
   }
+  double Ended(const std::string& work, const std::string& cause, const std::string& outcome) {
+    return Value("ecpipe_repairs_ended_total{work=\"" + work + "\",cause=\"" + cause +
+                 "\",outcome=\"" + outcome + "\"}")
+        .value();
+  }
+  double Unplanned(const std::string& work, const std::string& cause) {
+    return Value("ecpipe_repairs_unplanned_total{work=\"" + work + "\",cause=\"" + cause + "\"}")
+        .value();
+  }
+  // Of a requestor's repair that ends well.
+  void Repair(RepairRequest request, std::optional<double> first_byte_seconds) {
+    request.slice_bytes = 100;
+    const auto grant = repairs_->BeginRepair(request);
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    repairs_->FinishRepair(grant->repair_id, {absl::OkStatus(), 1000, first_byte_seconds});
+  }
   double OldestLoss() { return Value("ecpipe_oldest_loss_seconds").value(); }
   void AddDead(const std::string& node, Duration silent) {
     ASSERT_TRUE(repairs_->nodes().AddDead(FakeNode(node), silent).ok());
@@ -69,6 +86,78 @@ TEST_F(CoordinatorMetricsTest, TheLimitOfRunningRepairsIsTheOneInEffect) {
   EXPECT_EQ(Value("ecpipe_cluster_running_repairs_limit"), 9) << "as configured";
   ASSERT_TRUE(limits_->Set(LimitsOfCluster{.max_running = 7}).ok());
   EXPECT_EQ(Value("ecpipe_cluster_running_repairs_limit"), 7);
+}
+
+TEST_F(CoordinatorMetricsTest, RepairsAreCountedByTheirCause) {
+  for (const RepairCause cause : kRepairCauses) {
+    const char* const name = RepairCauseName(cause);
+    EXPECT_EQ(Ended(WorkOf(cause), name, "done"), 0) << "each is there from the start";
+    EXPECT_EQ(Ended(WorkOf(cause), name, "failed"), 0);
+    EXPECT_EQ(Unplanned(WorkOf(cause), name), 0);
+  }
+  RepairRequest lost{.block_ids = {"b0"}, .scheme = "rp"};
+  Repair(lost, std::nullopt);
+  lost.cause = RepairCause::kReconstruction;
+  Repair(lost, std::nullopt);
+  Repair({.block_ids = {"b1"}, .scheme = "direct"}, std::nullopt);
+  EXPECT_EQ(Ended("read", "degraded_read", "done"), 1);
+  EXPECT_EQ(Ended("read", "reconstruction", "done"), 1);
+  EXPECT_EQ(Ended("read", "read", "done"), 1) << "it was there";
+  EXPECT_EQ(Value("ecpipe_repair_seconds_count{scheme=\"rp\",work=\"read\","
+                  "cause=\"reconstruction\",outcome=\"done\"}"),
+            1);
+  EXPECT_EQ(Value("ecpipe_repair_bytes_total{scheme=\"rp\",work=\"read\","
+                  "cause=\"degraded_read\",outcome=\"done\"}"),
+            1000);
+  for (const char* node : {"n1", "n2"}) repairs_->nodes().Forget(node);
+  EXPECT_FALSE(repairs_->BeginRepair(lost).ok());
+  EXPECT_EQ(Unplanned("read", "reconstruction"), 1);
+}
+
+TEST_F(CoordinatorMetricsTest, RecoveriesAreCausesByTheirKind) {
+  ASSERT_TRUE(RunToEnd(Begin(Request())));
+  const double lost = Ended("recovery", "node_loss", "done");
+  EXPECT_GT(lost, 0);
+  RecoveryRequest drain = Request();
+  drain.node = "n1";
+  drain.kind = RecoveryKind::kMove;
+  ASSERT_TRUE(RunToEnd(Begin(drain)));
+  EXPECT_GT(Ended("recovery", "drain", "done"), 0);
+  EXPECT_EQ(Ended("recovery", "node_loss", "done"), lost);
+  EXPECT_EQ(Ended("store", "command", "done"), 0);
+}
+
+// The journal has no causes.
+TEST_F(CoordinatorMetricsTest, AdoptedRepairsHaveTheirCauses) {
+  RecoveryRequest drain = Request();
+  drain.node = "n1";
+  drain.kind = RecoveryKind::kMove;
+  const RecoveryId id = Begin(drain);
+  ASSERT_FALSE(WaitForNewHosts(1).empty());
+  RepairRequest stored{.block_ids = {"b12"}, .scheme = "rp", .hosts = {"spare"}};
+  ASSERT_TRUE(repairs_->BeginRepair(stored).ok());
+  ASSERT_TRUE(manager_->Pause(id).ok());
+  Start();
+  repairs_->CancelHosted(id);
+  repairs_->CancelHosted(0);
+  std::set<RepairCause> causes;
+  for (const auto& [kind, seconds] : repairs_->counts().seconds) causes.insert(kind.cause);
+  EXPECT_EQ(causes, (std::set<RepairCause>{RepairCause::kDrain, RepairCause::kCommand}));
+}
+
+TEST_F(CoordinatorMetricsTest, TheTimeToTheFirstByteIsWhatTheRequestorSays) {
+  const RepairRequest lost{.block_ids = {"b0"}, .scheme = "rp"};
+  Repair(lost, 0.02);
+  Repair(lost, 2);
+  Repair(lost, std::nullopt);
+  const auto bucket = [&](const std::string& le) {
+    return Value(
+        "ecpipe_repair_first_byte_seconds_bucket{scheme=\"rp\",cause=\"degraded_read\",le=\"" + le +
+        "\"}");
+  };
+  EXPECT_EQ(bucket("0.01"), 0);
+  EXPECT_EQ(bucket("0.03"), 1);
+  EXPECT_EQ(bucket("+Inf"), 2) << "who does not say is not counted";
 }
 
 TEST_F(CoordinatorMetricsTest, BlocksThatWaitAreCountedByWhatTheyWaitFor) {

@@ -155,6 +155,9 @@ TEST(StatusJsonTest, NumbersThatAreNone) {
   EXPECT_EQ(json["repairs"]["shown"][0]["done_bytes"], 0);
   EXPECT_EQ(json["repairs"]["shown"][0]["bytes_per_second"], nullptr);
   EXPECT_EQ(json["nodes"]["racks"][0]["nodes"][0]["heartbeat_seconds_ago"], nullptr);
+  EXPECT_EQ(json["nodes"]["racks"][0]["nodes"][0]["heartbeat_unknown"], false);
+  snapshot.nodes[0].heartbeat_unknown = true;
+  EXPECT_EQ(Parsed(snapshot)["nodes"]["racks"][0]["nodes"][0]["heartbeat_unknown"], true);
 }
 
 TEST(StatusJsonTest, RepairsThatHaveEnded) {

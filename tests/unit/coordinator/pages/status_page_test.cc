@@ -138,7 +138,7 @@ TEST_F(StatusPageTest, NobodyWaitsForAnAnswerThatIsBeingMade) {
   clock_.Advance(seconds(1));
   helpers_.on_ask = [&] {
     meanwhile = page_->Reply();
-    repairs_.FinishRepair(id, absl::OkStatus(), 1000);
+    repairs_.FinishRepair(id, {absl::OkStatus(), 1000});
   };
   EXPECT_NE(page_->Reply().body, first);
   EXPECT_EQ(meanwhile.status, 200);
@@ -160,7 +160,7 @@ TEST_F(StatusPageTest, ARepairIsShownWhileItRunsAndAfterItsEnd) {
   EXPECT_EQ(repair["done_bytes"], 0);
   EXPECT_EQ(repair["pipeline"]["links"].size(), 4u);
   EXPECT_EQ(json["ended"]["shown"], Json::array());
-  repairs_.FinishRepair(id, absl::OkStatus(), 1000);
+  repairs_.FinishRepair(id, {absl::OkStatus(), 1000});
   clock_.Advance(seconds(1));
   json = Ask();
   EXPECT_EQ(json["state"], "healthy");

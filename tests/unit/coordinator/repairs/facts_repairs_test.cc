@@ -232,7 +232,7 @@ TEST_F(FactsRepairs, NamesTheSourcesWhoseHelpersFoundThemCorrupt) {
   coordinator_.ReportCorrupt("n2", first, "BP-1.blk_-30_7", "its bytes differ");
   const std::vector<StripeFacts::Source> corrupt = {{1, "dn1"}, {2, "dn2"}};
   EXPECT_EQ(coordinator_.CorruptSources(first), corrupt);
-  coordinator_.FinishRepair(first, absl::OkStatus(), 250);
+  coordinator_.FinishRepair(first, {absl::OkStatus(), 250});
   EXPECT_TRUE(coordinator_.CorruptSources(first).empty()) << "the repair is over";
   // Later repairs of the group do not read them, and know nothing of them at first hand: HDFS may
   // have restored a replica meanwhile.

@@ -19,7 +19,7 @@ TEST_F(HostedRepairs, TheHostStoresTheBlockAndTheCatalogKnows) {
   EXPECT_EQ(journal_.records.at(id).hosts, std::vector<std::string>{"spare"});
   coordinator_.ReportPart("n1", id, 0, absl::OkStatus());
   EXPECT_TRUE(ends_.empty());
-  coordinator_.FinishRepair(id, absl::OkStatus(), 1000);
+  coordinator_.FinishRepair(id, {absl::OkStatus(), 1000});
   EXPECT_TRUE(ends_.empty()) << "no requestor has a say";
   coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
   ASSERT_EQ(ends_.size(), 1u);
@@ -248,14 +248,14 @@ TEST_F(TwoHosts, OneRepairAtATimeStoresABlockOrUsesAHost) {
   EXPECT_TRUE(absl::IsAborted(coordinator_.BeginRepair(request).status())) << "spare gets b3";
   request.hosts.clear();
   EXPECT_TRUE(coordinator_.BeginRepair(request).ok()) << "a requestor may have it";
-  coordinator_.FinishRepair(id, absl::CancelledError("enough"), 0);
+  coordinator_.FinishRepair(id, {absl::CancelledError("enough"), 0});
   request.hosts = {"spare"};
   EXPECT_TRUE(coordinator_.BeginRepair(request).ok());
 }
 
 TEST_F(TwoHosts, ItsCallerMayCancelIt) {
   const RepairId id = BeginTwo();
-  coordinator_.FinishRepair(id, absl::CancelledError("the requestor gave up"), 0);
+  coordinator_.FinishRepair(id, {absl::CancelledError("the requestor gave up"), 0});
   EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kFailed);
   EXPECT_EQ(helpers_.cancelled.size(), 1u);
 }
@@ -284,7 +284,7 @@ TEST_F(TwoHosts, WhichHostsFit) {
 TEST_F(TwoHosts, StarsAndMixedLanesFeedRequestorsFromRequestors) {
   for (const char* scheme : {"conventional", "ppr", "mixed"}) {
     const RepairId id = BeginTwo(scheme);
-    coordinator_.FinishRepair(id, absl::CancelledError("next"), 0);
+    coordinator_.FinishRepair(id, {absl::CancelledError("next"), 0});
     const auto forwards = [&](const std::string& node) {
       return std::any_of(PartOf(node).hops.begin(), PartOf(node).hops.end(),
                          [](const HopSpec& hop) { return !hop.outputs.empty(); });

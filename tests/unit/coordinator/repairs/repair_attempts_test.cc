@@ -50,7 +50,7 @@ TEST_F(Attempts, OnlyWhatIsMissingWithoutTheOneAtFault) {
       }
     }
     EXPECT_EQ(slices, (std::set<uint32_t>{6, 7, 8, 9})) << scheme;
-    coordinator_.FinishRepair(first.repair_id, absl::OkStatus(), 1000);
+    coordinator_.FinishRepair(first.repair_id, {absl::OkStatus(), 1000});
     EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kDone);
     EXPECT_EQ(journal_.records.at(first.repair_id).attempt, 1u);
     coordinator_.Expire();
@@ -147,7 +147,7 @@ TEST_F(Attempts, ACoordinatorThatRestartedTakesTheRepairUp) {
   EXPECT_EQ(second->repair_id, first.repair_id);
   EXPECT_EQ(second->part.attempt, 1u);
   EXPECT_FALSE(Helpers().contains("n1"));
-  next.FinishRepair(first.repair_id, absl::OkStatus(), 1000);
+  next.FinishRepair(first.repair_id, {absl::OkStatus(), 1000});
   EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kDone);
   EXPECT_TRUE(absl::IsAborted(
       next.ResumeRepair(request_, After(*second, absl::UnavailableError("x"))).status()));
@@ -252,7 +252,7 @@ TEST_F(Attempts, BadResumesAreRefused) {
 TEST_F(Attempts, ARepairThatEndsWhileItIsLookedAtIsNotRunning) {
   const RepairGrant first = Begin();
   helpers_.on_ask = [&] {
-    coordinator_.FinishRepair(first.repair_id, absl::CancelledError("enough"), 0);
+    coordinator_.FinishRepair(first.repair_id, {absl::CancelledError("enough"), 0});
   };
   const auto advice = coordinator_.CheckProgress(first.repair_id, 0, 400, true);
   EXPECT_TRUE(absl::IsNotFound(advice.status())) << advice.status();

@@ -29,7 +29,7 @@ TEST_F(Repairs, HandsOutAndRecords) {
 
   const RepairId id = grant->part.repair_id;
   EXPECT_EQ(journal_.records.at(id).state, RepairState::kRunning);
-  coordinator_.FinishRepair(id, absl::OkStatus(), 1000);
+  coordinator_.FinishRepair(id, {absl::OkStatus(), 1000});
   EXPECT_EQ(journal_.records.at(id).state, RepairState::kDone);
   EXPECT_EQ(coordinator_.counts().done, 1u);
 }
@@ -100,10 +100,10 @@ TEST_F(Repairs, SeveralBlocksGoToOneRequestor) {
   ASSERT_EQ(grant->part.hops[0].inputs.size(), 1u) << "both rows come in one stream";
   const RepairId id = grant->repair_id;
   EXPECT_EQ(coordinator_.Find(id)->block_ids, request.block_ids);
-  coordinator_.FinishRepair(id, absl::OkStatus(), 1000);
+  coordinator_.FinishRepair(id, {absl::OkStatus(), 1000});
   EXPECT_EQ(coordinator_.Find(id)->state, RepairState::kFailed) << "that is half of the bytes";
   const auto again = coordinator_.BeginRepair(request);
-  coordinator_.FinishRepair(again->repair_id, absl::OkStatus(), 2000);
+  coordinator_.FinishRepair(again->repair_id, {absl::OkStatus(), 2000});
   EXPECT_EQ(coordinator_.Find(again->repair_id)->state, RepairState::kDone);
   EXPECT_TRUE(absl::IsNotFound(coordinator_.Find(1).status()));
 }
@@ -125,7 +125,7 @@ TEST_F(Repairs, TheBackgroundHasItsShareOfRoom) {
   ASSERT_TRUE(coordinator_.BeginRepair(Request("b0")).ok());
   for (const auto& handout : helpers_.last) EXPECT_FALSE(handout.part.background);
   EXPECT_TRUE(Says(coordinator_.BeginRepair(Request("b0")).status(), "its limit of 4 repairs"));
-  coordinator_.FinishRepair(first, absl::OkStatus(), 1000);
+  coordinator_.FinishRepair(first, {absl::OkStatus(), 1000});
   EXPECT_TRUE(coordinator_.BeginRepair(background).ok());
 }
 
@@ -213,7 +213,7 @@ TEST_F(Repairs, AnEndThatTheJournalDoesNotTakeIsKeptUntilItDoes) {
   const auto grant = coordinator.BeginRepair(Request("b0"));
   ASSERT_TRUE(grant.ok());
   journal.full = true;
-  coordinator.FinishRepair(grant->repair_id, absl::OkStatus(), 1000);
+  coordinator.FinishRepair(grant->repair_id, {absl::OkStatus(), 1000});
   EXPECT_EQ(coordinator.Find(grant->repair_id)->state, RepairState::kDone);
   coordinator.Expire();
   EXPECT_EQ(journal.records.begin()->second.state, RepairState::kRunning);
@@ -316,17 +316,17 @@ TEST_F(Repairs, StreamsThatHadTheirLinksForThemselvesTeachSpeeds) {
   coordinator_.ReportLinks("n1", id, {{"n2", 1'000'000, 1.0, 1.0}});
   ASSERT_EQ(samples(), 1u);
   EXPECT_EQ(coordinator_.links().Measured()[0].bytes_per_second, 1e6);
-  coordinator_.FinishRepair(id, absl::OkStatus(), 1000);
+  coordinator_.FinishRepair(id, {absl::OkStatus(), 1000});
 
   const RepairId first = coordinator_.BeginRepair(Request("b0"))->repair_id;
   const RepairId second = coordinator_.BeginRepair(Request("b5"))->repair_id;
   for (const RepairId one : {first, second}) {
-    coordinator_.FinishRepair(one, absl::OkStatus(), 1000);
+    coordinator_.FinishRepair(one, {absl::OkStatus(), 1000});
     coordinator_.ReportLinks("n1", one, {{"n2", 500'000, 1.0, 1.0}});
   }
   EXPECT_EQ(samples(), 1u) << "two repairs shared the links";
   const RepairId third = coordinator_.BeginRepair(Request("b0"))->repair_id;
-  coordinator_.FinishRepair(third, absl::OkStatus(), 1000);
+  coordinator_.FinishRepair(third, {absl::OkStatus(), 1000});
   coordinator_.ReportLinks("n1", third, {{"n2", 500'000, 1.0, 1.0}});
   EXPECT_EQ(samples(), 2u) << "helpers report a moment after the requestor";
   clock_.Advance(std::chrono::seconds(11));

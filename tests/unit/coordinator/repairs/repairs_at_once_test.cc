@@ -67,7 +67,7 @@ TEST_F(RepairsAtOnce, AreEachAnsweredAndEndedOnce) {
       const RepairId id = latest;
       coordinator_.Expire();
       if (i % 3 == 0) coordinator_.CancelHosted(7);
-      if (i % 4 == 1) coordinator_.FinishRepair(id, absl::CancelledError("enough"), 0);
+      if (i % 4 == 1) coordinator_.FinishRepair(id, {absl::CancelledError("enough"), 0});
       (void)coordinator_.CheckProgress(id, 0, 400, true);
       (void)coordinator_.StreamsOf("n1");
     }
@@ -83,7 +83,7 @@ TEST_F(RepairsAtOnce, AreEachAnsweredAndEndedOnce) {
         Request("b0"), {grant->repair_id, 0, {grant->part.grid, {{6, 4, 1}}}, "rp", lost});
     EXPECT_TRUE(next.ok() || absl::IsAborted(next.status()) || absl::IsCancelled(next.status()))
         << next.status();
-    coordinator_.FinishRepair(grant->repair_id, absl::OkStatus(), 1000);
+    coordinator_.FinishRepair(grant->repair_id, {absl::OkStatus(), 1000});
   }
   done = true;
   other.join();

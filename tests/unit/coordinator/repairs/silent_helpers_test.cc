@@ -27,7 +27,7 @@ class SilentHelpers : public Repairs {
     return nodes;
   }
   void Finish(const absl::StatusOr<RepairGrant>& grant) {
-    coordinator_.FinishRepair(grant->repair_id, absl::OkStatus(), 1000);
+    coordinator_.FinishRepair(grant->repair_id, {absl::OkStatus(), 1000});
   }
 };
 

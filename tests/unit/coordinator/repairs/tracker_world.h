@@ -107,7 +107,7 @@ class World {
           Deliver(part);
         }
       } else if (granted_ && !hosted_ && !lost && !ended_) {
-        Hear(event::Finish{absl::OkStatus(), 1000});
+        Hear(event::Finish{{absl::OkStatus(), 1000}});
       } else if (!EndSomePart()) {
         Tick(std::chrono::seconds(31));
       }
@@ -241,11 +241,11 @@ class World {
     if (!cancelled_) {
       add("cancel", [](World& world) {
         world.cancelled_ = true;
-        world.Hear(event::Finish{absl::CancelledError("enough"), 0});
+        world.Hear(event::Finish{{absl::CancelledError("enough"), 0}});
       });
     }
     if (hosted_ || !granted_ || waiting_ || ended_) return;
-    add("finish", [](World& world) { world.Hear(event::Finish{absl::OkStatus(), 1000}); });
+    add("finish", [](World& world) { world.Hear(event::Finish{{absl::OkStatus(), 1000}}); });
     if (resumed_ == attempts_) return;
     add("resume", [](World& world) {
       ++world.resumed_;

@@ -15,8 +15,8 @@ class FakeCoordinator : public CoordinatorApi {
   std::function<absl::StatusOr<RepairGrant>(const ResumePoint& failed)> resume =
       [](const ResumePoint&) { return NotFaked(); };
   std::function<absl::StatusOr<ProgressAdvice>()> check = [] { return ProgressAdvice{}; };
-  std::function<absl::Status(const absl::Status& ended, const std::stop_token& stop)> finish =
-      [](const absl::Status&, const std::stop_token&) { return absl::OkStatus(); };
+  std::function<absl::Status(const RepairVerdict& verdict, const std::stop_token& stop)> finish =
+      [](const RepairVerdict&, const std::stop_token&) { return absl::OkStatus(); };
 
   std::vector<StripeFacts::Source> corrupt;  // what FinishRepair returns
 
@@ -34,9 +34,8 @@ class FakeCoordinator : public CoordinatorApi {
     return check();
   }
   absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
-      RepairId, uint32_t, const absl::Status& status, uint64_t,
-      const std::stop_token& stop) override {
-    ECPIPE_RETURN_IF_ERROR(finish(status, stop));
+      RepairId, uint32_t, const RepairVerdict& verdict, const std::stop_token& stop) override {
+    ECPIPE_RETURN_IF_ERROR(finish(verdict, stop));
     return corrupt;
   }
   absl::StatusOr<RepairRecord> Repair(RepairId, const std::stop_token&) override {

@@ -187,10 +187,37 @@ TEST_F(RequestorTest, SaysWhichSourcesAreCorrupt) {
   EXPECT_EQ(report->corrupt, late);
 }
 
+TEST_F(RequestorTest, TheReportOfTheEndSaysWhenAReadHadItsFirstByte) {
+  std::optional<RepairVerdict> said;
+  coordinator_->finish = [&](const RepairVerdict& verdict, const std::stop_token&) {
+    said = verdict;
+    return absl::OkStatus();
+  };
+  constexpr Duration kPause = std::chrono::milliseconds(20);
+  bool first = true;
+  const auto take = [&](std::span<const uint8_t>) {
+    if (std::exchange(first, false)) std::this_thread::sleep_for(kPause);  // sleep-ok: slow reader
+    return absl::OkStatus();
+  };
+  const auto report = requestor().Read({.block_ids = {"b"}}, take);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_TRUE(said && said->first_byte_seconds);
+  EXPECT_GE(*said->first_byte_seconds, 0);
+  EXPECT_LE(*said->first_byte_seconds, report->seconds - Seconds(kPause))
+      << "when it was handed on, not when it was taken";
+  const ScratchDirectory directory;
+  ASSERT_TRUE(requestor().RepairToFiles({.block_ids = {"b"}}, {directory.File("b")}).ok());
+  EXPECT_FALSE(said->first_byte_seconds) << "nobody reads a file before it is whole";
+  helpers_->refused = 100;
+  coordinator_->resume = [](const ResumePoint&) { return absl::AbortedError("enough"); };
+  EXPECT_FALSE(Read().ok());
+  EXPECT_FALSE(said->first_byte_seconds) << "there was none";
+}
+
 TEST_F(RequestorTest, ACancelReachesTheReportOfTheEnd) {
   bool told = false;
-  coordinator_->finish = [&](const absl::Status& ended, const std::stop_token& stop) {
-    EXPECT_TRUE(ended.ok()) << ended;
+  coordinator_->finish = [&](const RepairVerdict& verdict, const std::stop_token& stop) {
+    EXPECT_TRUE(verdict.status.ok()) << verdict.status;
     EXPECT_FALSE(stop.stop_requested());
     stop_.request_stop();
     told = stop.stop_requested();
@@ -209,8 +236,8 @@ TEST_F(RequestorTest, ACancelWhileACorruptBlockIsLocatedIsNoDataLoss) {
     return absl::CancelledError("the requestor gave up");
   };
   absl::Status reported;
-  coordinator_->finish = [&](const absl::Status& ended, const std::stop_token&) {
-    reported = ended;
+  coordinator_->finish = [&](const RepairVerdict& verdict, const std::stop_token&) {
+    reported = verdict.status;
     return absl::OkStatus();
   };
   EXPECT_TRUE(absl::IsCancelled(Read()));
@@ -320,7 +347,7 @@ class SilentCoordinatorTest : public testing::Test {
 
   Duration Finish(const absl::Status& ended) {
     const TimePoint begun = Clock::System().Now();
-    EXPECT_FALSE(coordinator_->FinishRepair(1, 0, ended, 0, stop_.get_token()).ok());
+    EXPECT_FALSE(coordinator_->FinishRepair(1, 0, {ended}, stop_.get_token()).ok());
     return Clock::System().Now() - begun;
   }
 

@@ -68,6 +68,15 @@ TEST(ClusterTables, EveryKeyIsAColumn) {
   for (const std::string& key : RepairSortKeys()) EXPECT_THAT(repairs, HasSubstr(key));
 }
 
+TEST(ClusterTables, AHeartbeatThatNobodyKnowsIsNoHeartbeat) {
+  NodeStatus node = Node("a", 0);
+  node.seconds_since_heartbeat = 12;
+  EXPECT_THAT(NodesTable({node}, {}).Text({}), HasSubstr(" 12.0 s ago"));
+  EXPECT_THAT(NodesTable({node}, {}).Text({}), Not(HasSubstr("start")));
+  node.heartbeat_unknown = true;
+  EXPECT_THAT(NodesTable({node}, {}).Text({}), HasSubstr("not since the start, 12.0 s ago"));
+}
+
 TEST(ClusterTables, RunningRepairsComeFirst) {
   std::vector<RepairRecord> repairs = {
       Repair(1, RepairState::kDone, 1000, 2000), Repair(2, RepairState::kRunning, 3000, 0),
