@@ -6,7 +6,7 @@ set -euo pipefail
 
 # Compilers and libraries.
 build_packages=(
-  g++ cmake ninja-build pkg-config git ca-certificates
+  g++ cmake ninja-build pkg-config git ca-certificates python3
   libisal-dev libhiredis-dev
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev libssl-dev
   libtomlplusplus-dev libcli11-dev libsqlite3-dev libcurl4-openssl-dev zlib1g-dev

@@ -92,7 +92,8 @@ ONE_FILE_LIBRARIES: dict[str, re.Pattern[str]] = {
     "zlib": re.compile(r"^zlib\.h$"),
     "prometheus-cpp": re.compile(r"^prometheus/"),
     "cpp-httplib": re.compile(r"^httplib\.h$"),
-    "OpenSSL's TLS": re.compile(r"^openssl/(ssl|x509)"),
+    "OpenSSL's TLS": re.compile(r"^openssl/ssl"),
+    "OpenSSL's certificates": re.compile(r"^openssl/(pem|x509)"),
 }
 # Each main.cc parses its own command line; the `ecpipe` command may add one file to that.
 MAIN_MAY_INCLUDE = frozenset({"CLI11"})
@@ -127,7 +128,6 @@ FILE_MAKER_FILES = frozenset({"src/base/file_io.cc", "src/coordinator/store/sqli
 ENVIRONMENT = re.compile(r"\bgetenv\s*\(")
 ENVIRONMENT_ROOMS = frozenset({"requestor/cli"})
 ENVIRONMENT_FILES = frozenset({"src/base/process/service_manager.cc"})
-
 # Standard error may be a pipe that nobody reads: a line is written when no lock is held.
 LOCK = re.compile(r"\bMutexLock \w+\(")
 LOG = re.compile(r"\bLog\(")

@@ -25,6 +25,9 @@ constexpr int kPatienceSeconds = 2;
 // Without descriptors or memory accept() fails at once, for as long as that lasts.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
+// Nothing in Debian 12's version of the library; in newer ones whether the task was taken.
+using Enqueued = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
+
 // The library's own pool would queue connections, and so descriptors, without a limit.
 class BoundedPool : public httplib::TaskQueue {
  public:
@@ -33,11 +36,12 @@ class BoundedPool : public httplib::TaskQueue {
   }
 
   // Waits for room: further connections wait in the listening socket.
-  void enqueue(std::function<void()> task) override {
+  Enqueued enqueue(std::function<void()> task) override {
     MutexLock lock(&mutex_);
     while (tasks_.size() >= kMaxWaiting) changed_.Wait(lock);
     tasks_.push_back(std::move(task));
     changed_.NotifyAll();
+    return Enqueued(true);
   }
 
   void shutdown() override {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A clean Debian 12 in a folder, and a real systemd that runs in it."""
+"""A clean Debian in a folder, and a real systemd that runs in it."""
 
 from __future__ import annotations
 
@@ -35,27 +35,29 @@ def require(*tools: str, group: str = "package") -> None:
             raise Unavailable(f"no {tool} here (deploy/install-deps.sh {group} installs it)")
 
 
-def mirror() -> str:
-    """The first of this machine's sources that has Debian 12."""
+def mirror(suite: str = SUITE) -> str:
+    """The first of this machine's sources of Debian 12 that has the suite."""
     listed = run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages",
                   f"Codename: {SUITE}", "Component: main"], check=False).stdout.split()
     for uri in dict.fromkeys(listed):
         with contextlib.suppress(OSError), urllib.request.urlopen(
-                f"{uri.rstrip('/')}/dists/{SUITE}/Release", timeout=20):
+                f"{uri.rstrip('/')}/dists/{suite}/Release", timeout=20):
             return uri
-    raise Unavailable(f"no source of this machine's apt has {SUITE} and answers")
+    raise Unavailable(f"no source of this machine's apt has {suite} and answers")
 
 
 class DebianRoot:
     """A context manager. `folder` is made, and holds it in memory: dpkg syncs each file, which
     takes minutes on a busy disk. Its own apt uses the mirror that made it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, suite: str = SUITE, gib: int = 2) -> None:
         self.folder = folder
+        self.suite = suite
+        self._gib = gib  # at most, of memory
 
     def __enter__(self) -> DebianRoot:
         self.folder.mkdir()
-        run(["mount", "-t", "tmpfs", "-o", "size=2g,mode=755", "none", self.folder])
+        run(["mount", "-t", "tmpfs", "-o", f"size={self._gib}g,mode=755", "none", self.folder])
         try:
             self._make()
         except BaseException:
@@ -67,8 +69,8 @@ class DebianRoot:
         run(["umount", "--lazy", self.folder])
 
     def _make(self) -> None:
-        run(["debootstrap", "--variant=minbase", "--include=systemd,dbus", SUITE, self.folder,
-             mirror()], timeout=MAKE_SECONDS, environment={"PATH": PATH})
+        run(["debootstrap", "--variant=minbase", "--include=systemd,dbus", self.suite,
+             self.folder, mirror(self.suite)], timeout=MAKE_SECONDS, environment={"PATH": PATH})
 
     def run(self, *command: str | Path, check: bool = True, seconds: float = COMMAND_SECONDS,
             ) -> subprocess.CompletedProcess[str]:
@@ -77,6 +79,13 @@ class DebianRoot:
 
     def apt(self, *arguments: str) -> str:
         return self.run(*APT, *arguments, seconds=APT_SECONDS).stdout
+
+    def build(self, *command: str, folder: str, seconds: float) -> str:
+        """Runs it with /proc and /dev of its own and this machine's network, and gives way to
+        others."""
+        return run(["nice", "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--pipe",
+                    f"--directory={self.folder}", f"--chdir={folder}", "--setenv=LC_ALL=C",
+                    *command], timeout=seconds).stdout
 
     @contextlib.contextmanager
     def booted(self) -> Iterator[Booted]:

@@ -132,10 +132,17 @@ class Contents(unittest.TestCase):
 class Life(unittest.TestCase):
     """One machine, from the first installation to the purge."""
 
+    suite = debian_root.SUITE
+
+    @classmethod
+    def made(cls) -> dict[str, Path]:
+        """The folders with the packages, by revision."""
+        return {"1": packages("1"), "2": packages("2", "--fast")}
+
     @classmethod
     def setUpClass(cls) -> None:
-        made = {"1": packages("1"), "2": packages("2", "--fast")}
-        cls.root = cls.enterClassContext(DebianRoot(SCRATCH / "root"))
+        made = cls.made()
+        cls.root = cls.enterClassContext(DebianRoot(SCRATCH / "root", cls.suite))
         for revision, folder in made.items():
             shutil.copytree(folder, cls.root.folder / "debs" / revision)
 

@@ -56,6 +56,8 @@ LABELS = (
     Label("package", ("release",), Phase.PROCESSES, 2, retried=True),
     # A quarter of an hour, in which it mostly waits for alerts: more than CI has left.
     Label("walk", ("release",), Phase.PROCESSES, 1, usual=False),
+    # It compiles all programs without a compiler cache, in a Debian 13.
+    Label("suite", ("release",), Phase.PROCESSES, 1, usual=False),
     # Links of a few hundred Mb/s take less than half a core, and no test reads a time but against
     # one of the same run.
     Label("lab", ("release",), Phase.PROCESSES, 1, retried=True),

@@ -131,12 +131,13 @@ class Plans(unittest.TestCase):
         plan = self.names([], [], False)
         self.assertEqual(list(plan), ["release", "asan", "tsan"])
         self.assertEqual({name for names in plan.values() for name in names},
-                         {label.name for label in LABELS} - {"walk"})
+                         {label.name for label in LABELS} - {"walk", "suite"})
 
     def test_an_unusual_label_runs_when_it_is_named(self) -> None:
-        self.assertNotIn("walk", self.names(["release"], [], False)["release"])
-        for presets in ([], ["release"]):
-            self.assertEqual(self.names(presets, ["walk"], False), {"release": ["walk"]})
+        for name in ("walk", "suite"):
+            self.assertNotIn(name, self.names(["release"], [], False)["release"])
+            for presets in ([], ["release"]):
+                self.assertEqual(self.names(presets, [name], False), {"release": [name]})
 
     def test_quick(self) -> None:
         self.assertEqual(self.names([], [], True), {"dev": ["unit", "script", "sim", "fuzz"]})

@@ -10,6 +10,7 @@
 #include "base/bytes/utf8_text.h"
 #include "base/side_by_side.h"
 #include "rpc/channel.h"
+#include "rpc/examine/handshake_check.h"
 #include "rpc/examine/self_facts.h"
 #include "rpc/rpc_status.h"
 
@@ -22,6 +23,7 @@ constexpr size_t kHelpersAtOnce = 32;
 constexpr auto kHelperPatience = std::chrono::seconds(4);
 // After this no further helper is called, so that 500 which hang end as well.
 constexpr auto kAllPatience = std::chrono::seconds(60);
+constexpr auto kHandshakePatience = std::chrono::seconds(2);
 constexpr double kMicro = 1e-6;
 
 int64_t NowMicros() {
@@ -30,13 +32,18 @@ int64_t NowMicros() {
       .count();
 }
 
-// Others have given up their ports, or will soon.
-std::vector<NodeRecord> LiveNodes(NodeRegistry* nodes) {
+std::vector<NodeRecord> NodesThatAre(NodeState state, NodeRegistry* nodes) {
   std::vector<NodeRecord> records;
   for (NodeView& view : nodes->All()) {
-    if (view.state == NodeState::kLive) records.push_back(std::move(view.record));
+    if (view.state == state) records.push_back(std::move(view.record));
   }
   return records;
+}
+
+// The connection failed, so that certificates may be why.
+bool MayBeRefused(const v1::ExamineClusterResponse::Node& node) {
+  const auto code = static_cast<absl::StatusCode>(node.status_code());
+  return code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kUnauthenticated;
 }
 
 v1::ExamineNodeRequest RequestOf(const std::vector<NodeRecord>& records, const std::string& self) {
@@ -87,7 +94,8 @@ grpc::Status CoordinatorDoctor::ExamineCluster(grpc::ServerContext* context,
 void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
                                      v1::ExamineClusterResponse* response) {
   const TimePoint end = Clock::System().Now() + kAllPatience;
-  const std::vector<NodeRecord> records = LiveNodes(nodes_);
+  // Others have given up their ports, or will soon.
+  const std::vector<NodeRecord> records = NodesThatAre(NodeState::kLive, nodes_);
   std::vector<DialTarget> targets;
   for (const NodeRecord& record : records) {
     targets.push_back({record.node_id, "control", record.control_address});
@@ -113,6 +121,27 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
       ExamineOne(records[i], RequestOf(records, records[i].node_id), nodes[i]);
     }
   });
+  // One that cannot register, because a certificate does not fit, counts as dead.
+  std::vector<NodeRecord> unheard = NodesThatAre(NodeState::kDead, nodes_);
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (MayBeRefused(*nodes[i])) unheard.push_back(records[i]);
+  }
+  CheckHandshakes(unheard, end, response);
+}
+
+void CoordinatorDoctor::CheckHandshakes(const std::vector<NodeRecord>& records, TimePoint end,
+                                        v1::ExamineClusterResponse* response) {
+  if (tls_ == nullptr) return;
+  std::vector<v1::HandshakeFacts> answers(records.size());
+  SideBySide(records.size(), kHelpersAtOnce, [&](size_t i) {
+    if (Clock::System().Now() >= end) return;
+    answers[i] = CheckHandshake(records[i].control_address, records[i].node_id, tls_.get(),
+                                kHandshakePatience);
+  });
+  for (const v1::HandshakeFacts& answer : answers) {
+    if (answer.coordinator_refuses().empty() && answer.helper_refuses().empty()) continue;
+    *response->add_handshakes() = answer;
+  }
 }
 
 void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,

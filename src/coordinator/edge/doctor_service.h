@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "coordinator/cluster/node_registry.h"
@@ -31,6 +32,9 @@ class CoordinatorDoctor final : public v1::DoctorService::Service {
   void ExamineNodes(grpc::ServerContext* context, v1::ExamineClusterResponse* response);
   void ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,
                   v1::ExamineClusterResponse::Node* node);
+
+  void CheckHandshakes(const std::vector<NodeRecord>& records, TimePoint end,
+                       v1::ExamineClusterResponse* response);
 
   NodeRegistry* const nodes_;
   const std::shared_ptr<TlsContext> tls_;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 
 #include "base/bytes/utf8_text.h"
+#include "helper/edge/format_check.h"
 #include "helper/edge/root_check.h"
 #include "model/plan/features.h"
 #include "rpc/examine/self_facts.h"
@@ -27,6 +29,31 @@ v1::DirectoryFacts ExamineRoot(const std::string& path, RootUse use) {
   if (absl::Status usable = CheckRoot(path, use); !usable.ok()) {
     facts.set_error(CleanText(std::string(usable.message())));
   }
+  return facts;
+}
+
+template <typename Misfits>
+uint32_t FillMisfits(const FormatLook::Misfits& from, Misfits* misfits) {
+  for (const FormatLook::Misfit& each : from.first) {
+    auto* const misfit = misfits->Add();
+    misfit->set_name(CleanText(each.name));
+    misfit->set_what(CleanText(each.what));
+  }
+  return from.count;
+}
+
+v1::FormatFacts FormatOf(const absl::StatusOr<FormatLook>& look) {
+  v1::FormatFacts facts;
+  if (!look.ok()) {
+    facts.set_error(CleanText(std::string(look.status().message())));
+    return facts;
+  }
+  facts.set_names(look->names);
+  facts.set_more(look->more);
+  facts.set_headers(look->headers);
+  facts.set_unreadable_count(FillMisfits(look->unreadable, facts.mutable_unreadable()));
+  facts.set_foreign_count(FillMisfits(look->foreign, facts.mutable_foreign()));
+  facts.set_wrong(CleanText(look->wrong));
   return facts;
 }
 
@@ -91,6 +118,26 @@ void HelperDoctor::ExamineRoots(v1::NodeExamination* response) {
       facts->set_error(CleanText(std::string(answer.status().message())));
     }
     facts->set_takes_blocks(use == RootUse::kTakeBlocks);
+  }
+  LookAtFormats(response);
+}
+
+// A root that has just failed or hung is not asked again.
+void HelperDoctor::LookAtFormats(v1::NodeExamination* response) {
+  std::map<int, RootCalls::Pending<FormatLook>> pending;
+  for (int i = 0; i < response->roots_size(); ++i) {
+    v1::DirectoryFacts* const facts = response->mutable_roots(i);
+    if (!facts->error().empty()) {
+      facts->mutable_format()->set_error("it was not looked at, since it cannot be used");
+      continue;
+    }
+    const Root& root = roots_[static_cast<size_t>(i)];
+    pending[i] = root.calls->Begin<FormatLook>(
+        [path = root.path, store = store_] { return LookAtFormat(path, store); });
+  }
+  const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
+  for (auto& [i, call] : pending) {
+    *response->mutable_roots(i)->mutable_format() = FormatOf(call.Await(deadline));
   }
 }
 

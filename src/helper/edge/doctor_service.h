@@ -28,6 +28,7 @@ class HelperDoctor final : public v1::DoctorService::Service {
     std::unique_ptr<RootCalls> calls;  // kept: a root that hangs holds only so many threads
   };
   void ExamineRoots(v1::NodeExamination* response);
+  void LookAtFormats(v1::NodeExamination* response);
 
   const std::string coordinator_;
   const StoreKind store_;

@@ -45,13 +45,13 @@ std::optional<Integer> Whole(const std::string& text) {
   return value;
 }
 
-// "blk_<id>", of which there is one a replica.
+}  // namespace
+
 std::optional<int64_t> IdOfReplica(const std::string& name) {
   if (name.rfind(kReplicaBegin, 0) != 0) return std::nullopt;
   return Whole<int64_t>(name.substr(sizeof kReplicaBegin - 1));
 }
 
-// "blk_<id>_<stamp>.meta".
 std::optional<std::pair<int64_t, uint64_t>> IdOfMeta(const std::string& name) {
   if (name.rfind(kReplicaBegin, 0) != 0 || !name.ends_with(kMetaEnd)) return std::nullopt;
   const size_t line = name.rfind('_');
@@ -63,8 +63,6 @@ std::optional<std::pair<int64_t, uint64_t>> IdOfMeta(const std::string& name) {
   if (!id || !stamp || *stamp < 0) return std::nullopt;
   return std::pair(*id, static_cast<uint64_t>(*stamp));
 }
-
-}  // namespace
 
 absl::StatusOr<HdfsContents> HdfsScan::Take(const std::function<bool()>& stop) {
   std::set<PoolOfVolume> found;

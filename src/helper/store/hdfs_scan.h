@@ -23,6 +23,11 @@ struct HdfsContents {
   std::shared_ptr<const BlockListing> blocks;  // blocks of block groups; shared with later scans
 };
 
+// Of the name of a file: "blk_<id>", of which there is one a replica.
+std::optional<int64_t> IdOfReplica(const std::string& name);
+// "blk_<id>_<stamp>.meta": the id and the generation stamp.
+std::optional<std::pair<int64_t, uint64_t>> IdOfMeta(const std::string& name);
+
 // Used by one thread. Keeps 32 bytes for each block, and twice that while blocks have changed.
 class HdfsScan {
  public:

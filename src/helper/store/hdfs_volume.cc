@@ -34,16 +34,28 @@ bool SameDirectory(int one, int other) {
 
 }  // namespace
 
-absl::StatusOr<std::string> DatanodeUuidIn(const std::string& version_file) {
-  constexpr char kKey[] = "datanodeUuid=";
+std::optional<std::string> ValueInVersion(const std::string& version_file, const std::string& key) {
   std::istringstream lines(version_file);
   for (std::string line; std::getline(lines, line);) {
-    if (line.rfind(kKey, 0) != 0) continue;
-    std::string uuid = line.substr(sizeof kKey - 1);
-    if (!uuid.empty() && uuid.back() == '\r') uuid.pop_back();
-    if (ValidateBlockId(uuid).ok()) return uuid;
+    if (!line.starts_with(key + "=")) continue;
+    std::string value = line.substr(key.size() + 1);
+    if (!value.empty() && value.back() == '\r') value.pop_back();
+    return value;
   }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::string> DatanodeUuidIn(const std::string& version_file) {
+  const std::optional<std::string> uuid = ValueInVersion(version_file, "datanodeUuid");
+  if (uuid && ValidateBlockId(*uuid).ok()) return *uuid;
   return absl::NotFoundError("its VERSION file has no valid datanodeUuid");
+}
+
+absl::StatusOr<std::string> ReadVersionFile(int file) {
+  ECPIPE_ASSIGN_OR_RETURN(const uint64_t bytes, FileBytes(file));
+  std::vector<uint8_t> text(static_cast<size_t>(std::min(bytes, kMaxVersionBytes)));
+  ECPIPE_RETURN_IF_ERROR(ReadFully(file, 0, text));
+  return std::string(text.begin(), text.end());
 }
 
 absl::StatusOr<HdfsVolume> OpenHdfsVolume(const std::string& path) {
@@ -52,10 +64,9 @@ absl::StatusOr<HdfsVolume> OpenHdfsVolume(const std::string& path) {
   if (!volume.fd.valid()) return ErrnoStatus(errno, "open volume " + path);
   const std::string version = path + "/current/VERSION";
   ECPIPE_ASSIGN_OR_RETURN(const UniqueFd file, OpenForReading(version));
-  ECPIPE_ASSIGN_OR_RETURN(const uint64_t bytes, FileBytes(file.get()));
-  std::vector<uint8_t> text(static_cast<size_t>(std::min(bytes, kMaxVersionBytes)));
-  ECPIPE_RETURN_IF_ERROR(Annotate(ReadFully(file.get(), 0, text), version));
-  absl::StatusOr<std::string> uuid = DatanodeUuidIn({text.begin(), text.end()});
+  const absl::StatusOr<std::string> text = ReadVersionFile(file.get());
+  if (!text.ok()) return Annotate(text.status(), version);
+  absl::StatusOr<std::string> uuid = DatanodeUuidIn(*text);
   if (!uuid.ok()) return Annotate(uuid.status(), version);
   volume.datanode_uuid = *std::move(uuid);
   return volume;

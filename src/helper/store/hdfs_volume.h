@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,10 @@ class HdfsVolumes {
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);
 };
 
+// The text of a VERSION file that is open.
+absl::StatusOr<std::string> ReadVersionFile(int file);
+// The value of a key in it; nullopt: it does not have the key.
+std::optional<std::string> ValueInVersion(const std::string& version_file, const std::string& key);
 // The value of datanodeUuid in the text of a VERSION file. NOT_FOUND: there is no valid one.
 absl::StatusOr<std::string> DatanodeUuidIn(const std::string& version_file);
 

@@ -3,16 +3,12 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <ctime>
 #include <new>
 #include <optional>
 #include <set>
@@ -34,76 +30,6 @@ struct FreeWith {
 };
 using SslPtr = std::unique_ptr<SSL, FreeWith<SSL_free>>;
 using SslContextPtr = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
-using CertificatePtr = std::unique_ptr<X509, FreeWith<X509_free>>;
-using CrlPtr = std::unique_ptr<X509_CRL, FreeWith<X509_CRL_free>>;
-using BioPtr = std::unique_ptr<BIO, FreeWith<BIO_free>>;
-using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
-
-// The first of the errors that OpenSSL has queued, which is the cause; the rest are dropped.
-std::string QueuedError() {
-  const unsigned long error = ERR_get_error();
-  ERR_clear_error();
-  if (ERR_SYSTEM_ERROR(error)) return std::strerror(ERR_GET_REASON(error));
-  const char* reason = ERR_reason_error_string(error);
-  return reason == nullptr ? "unknown error" : reason;
-}
-
-PeerIdentity IdentityOf(X509* certificate) {
-  std::vector<std::string> uris;
-  const NamesPtr names(static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
-  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
-    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type != GEN_URI) continue;
-    const ASN1_STRING* text = name->d.uniformResourceIdentifier;
-    uris.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-                      static_cast<size_t>(ASN1_STRING_length(text)));
-  }
-  return IdentityFromUris(uris);
-}
-
-// Their entries are looked up under a lock of OpenSSL's own.
-using Crls = std::vector<CrlPtr>;
-
-bool IsRevoked(const Crls& crls, X509* certificate) {
-  for (const CrlPtr& crl : crls) {
-    X509_REVOKED* entry = nullptr;
-    const bool same_issuer =
-        X509_NAME_cmp(X509_CRL_get_issuer(crl.get()), X509_get_issuer_name(certificate)) == 0;
-    if (same_issuer && X509_CRL_get0_by_cert(crl.get(), &entry, certificate) == 1) {
-      return true;
-    }
-  }
-  return false;
-}
-
-absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_path) {
-  Crls crls;
-  if (path.empty()) return crls;
-  const BioPtr ca_file(BIO_new_file(ca_path.c_str(), "r"));
-  const CertificatePtr ca(
-      ca_file == nullptr ? nullptr : PEM_read_bio_X509(ca_file.get(), nullptr, nullptr, nullptr));
-  const BioPtr file(BIO_new_file(path.c_str(), "r"));
-  while (file != nullptr && ca != nullptr) {
-    CrlPtr crl(PEM_read_bio_X509_CRL(file.get(), nullptr, nullptr, nullptr));
-    if (crl == nullptr) break;
-    if (X509_CRL_verify(crl.get(), X509_get0_pubkey(ca.get())) != 1) {
-      return absl::InvalidArgumentError("TLS: a list of revoked certificates in " + path +
-                                        " is not signed by the first CA in " + ca_path);
-    }
-    const ASN1_TIME* const next = X509_CRL_get0_nextUpdate(crl.get());
-    if (next != nullptr && X509_cmp_current_time(next) < 0) {
-      Log(LogLevel::kWarning, "tls.crl_old", {{"crl", path}, {"hint", "a newer one is due"}});
-    }
-    crls.push_back(std::move(crl));
-  }
-  if (!crls.empty() && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
-    ERR_clear_error();  // the end of the file
-    return crls;
-  }
-  return absl::InvalidArgumentError("TLS: cannot use the list of revoked certificates " + path +
-                                    ": " + QueuedError());
-}
 
 }  // namespace
 
@@ -229,7 +155,7 @@ int TlsSession::State::Fail(int result) {
     ERR_clear_error();
     return -1;
   }
-  const std::string reason = QueuedError();
+  const std::string reason = QueuedTlsError();
   if (!refusal.empty()) {
     error = absl::UnauthenticatedError("TLS: " + refusal);
   } else if (SSL_is_init_finished(ssl.get()) && reason.find("alert") == std::string::npos) {
@@ -314,12 +240,6 @@ struct TlsContext::Loaded {
 
 namespace {
 
-int64_t ExpiryOf(const X509* certificate) {
-  std::tm utc{};
-  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &utc) != 1) return 0;
-  return ::timegm(&utc);
-}
-
 // Of the certificate and of the CAs that it trusts.
 int64_t FirstExpiry(SSL_CTX* context) {
   int64_t first = ExpiryOf(SSL_CTX_get0_certificate(context));
@@ -331,11 +251,12 @@ int64_t FirstExpiry(SSL_CTX* context) {
   return first;
 }
 
-// Without a node it is the accepting end.
+// Without a node it is the accepting end. `protocol`: as TLS names those that are spoken inside.
 std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, const Crls* crls,
                                         std::shared_ptr<const void> owner, int fd,
                                         const std::set<Role>& roles,
-                                        const std::optional<std::string>& node) {
+                                        const std::optional<std::string>& node,
+                                        std::span<const unsigned char> protocol = {}) {
   auto state = std::make_unique<TlsSession::State>();
   state->fd = fd;
   state->crls = crls;
@@ -350,6 +271,9 @@ std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, const Crls* crls,
   BIO_set_init(bio, 1);
   SSL_set_bio(state->ssl.get(), bio, bio);
   SSL_set_app_data(state->ssl.get(), state.get());
+  if (!protocol.empty()) {
+    SSL_set_alpn_protos(state->ssl.get(), protocol.data(), static_cast<unsigned>(protocol.size()));
+  }
   if (node) {
     // The bytes come to this end: fewer reads for them. The other end looks at its socket to learn
     // whether the peer is there, so nothing may be read ahead of it.
@@ -377,7 +301,7 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(
   ERR_clear_error();
   const auto bad = [&](const char* key, const std::string& what) {
     troubles->Add(key,
-                  absl::InvalidArgumentError("TLS: cannot use " + what + ": " + QueuedError()));
+                  absl::InvalidArgumentError("TLS: cannot use " + what + ": " + QueuedTlsError()));
   };
   SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION);
   SSL_CTX_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -444,14 +368,17 @@ std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
 
 void TlsContext::TakeUpNewFiles() {
   const std::string stamp = StampOf(files_);
+  if (stamp == loaded_->stamp) refused_why_.clear();
   if (stamp == loaded_->stamp || stamp == refused_stamp_) return;
   ConfigTroubles troubles;
   absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_, &troubles);
   if (loaded.ok()) {
     loaded_ = *std::move(loaded);
+    refused_why_.clear();
     Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});
   } else {
     refused_stamp_ = stamp;
+    refused_why_ = std::string(loaded.status().message());
     Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});
   }
 }
@@ -459,10 +386,7 @@ void TlsContext::TakeUpNewFiles() {
 bool TlsContext::Revoked(const std::string& pem) {
   const std::shared_ptr<const Loaded> loaded = Current();
   if (loaded->crls.empty()) return false;
-  const BioPtr text(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  const CertificatePtr certificate(
-      text == nullptr ? nullptr : PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr));
-  ERR_clear_error();
+  const CertificatePtr certificate = CertificateOfPem(pem);
   return certificate == nullptr || IsRevoked(loaded->crls, certificate.get());
 }
 
@@ -474,6 +398,28 @@ std::unique_ptr<TlsSession> TlsContext::Dial(int fd, const std::string& node) {
 std::unique_ptr<TlsSession> TlsContext::Accept(int fd, const std::set<Role>& roles) {
   const std::shared_ptr<const Loaded> loaded = Current();
   return MakeSession(loaded->ssl.get(), &loaded->crls, loaded, fd, roles, std::nullopt);
+}
+
+std::unique_ptr<TlsSession> TlsContext::DialControl(int fd, const std::string& node) {
+  static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  const std::shared_ptr<const Loaded> loaded = Current();
+  return MakeSession(loaded->ssl.get(), &loaded->crls, loaded, fd, {Role::kHelper}, node, kHttp2);
+}
+
+TlsFacts TlsContext::Facts() {
+  const std::shared_ptr<const Loaded> loaded = Current();
+  TlsFacts facts;
+  facts.chain.push_back(DerOf(SSL_CTX_get0_certificate(loaded->ssl.get())));
+  STACK_OF(X509)* sent = nullptr;
+  SSL_CTX_get0_chain_certs(loaded->ssl.get(), &sent);
+  for (int i = 0; sent != nullptr && i < sk_X509_num(sent); ++i) {
+    facts.chain.push_back(DerOf(sk_X509_value(sent, i)));
+  }
+  NoteTrusted(SSL_CTX_get_cert_store(loaded->ssl.get()), &facts);
+  facts.lists = ListsOf(loaded->crls);
+  MutexLock lock(&mutex_);
+  facts.refused_files = refused_why_;
+  return facts;
 }
 
 int TlsContext::UseCurrentFiles(SSL* connection, void* context) {

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/process/config_troubles.h"
+#include "net/tls/certificates.h"
 #include "net/tls/expiry.h"
 #include "net/tls/peer_identity.h"
 #include "net/tls/tls_files.h"
@@ -77,6 +78,8 @@ class TlsContext {
 
   // The dialling end. The peer must have the role helper and be this node.
   std::unique_ptr<TlsSession> Dial(int fd, const std::string& node);
+  // The same for a helper's control port, to see how both like each other's certificates.
+  std::unique_ptr<TlsSession> DialControl(int fd, const std::string& node);
   // The accepting end. The peer must have one of these roles.
   std::unique_ptr<TlsSession> Accept(int fd, const std::set<Role>& roles);
 
@@ -89,6 +92,8 @@ class TlsContext {
 
   // When the first of this process's certificate and its CA's ends, in Unix seconds.
   int64_t ExpiryUnixSeconds();
+  // What this process shows and believes now.
+  TlsFacts Facts();
   // Whether a peer's certificate, as PEM, is on a list of revoked ones. For the control plane,
   // whose own handshakes know no lists: it asks at each call, so that connections that are open end
   // too.
@@ -111,6 +116,7 @@ class TlsContext {
   // Shared: sessions go on with what they began with.
   std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(mutex_);
   std::string refused_stamp_ ABSL_GUARDED_BY(mutex_);  // of files that could not be used
+  std::string refused_why_ ABSL_GUARDED_BY(mutex_);
   TimePoint next_look_ ABSL_GUARDED_BY(mutex_){};
   ExpiryWarnings warnings_ ABSL_GUARDED_BY(mutex_);
 };

@@ -13,21 +13,59 @@ namespace {
 // Longer than the coordinator takes.
 constexpr auto kExaminePatience = std::chrono::seconds(120);
 
+TlsFacts TlsOf(const v1::TlsFacts& proto) {
+  TlsFacts facts;
+  facts.chain = {proto.chain().begin(), proto.chain().end()};
+  facts.trusted = {proto.trusted().begin(), proto.trusted().end()};
+  facts.trusted_count = proto.trusted_count();
+  facts.refused_files = proto.refused_files();
+  for (const v1::TlsFacts::RevocationList& each : proto.lists()) {
+    TlsFacts::RevocationList& list = facts.lists.emplace_back();
+    list = {.issuer = each.issuer(), .issued = each.issued(), .due = {}, .revoked = each.revoked()};
+    if (each.has_due()) list.due = each.due();
+  }
+  return facts;
+}
+
+FormatFacts FormatOf(const v1::FormatFacts& proto) {
+  FormatFacts facts{.names = proto.names(),
+                    .more = proto.more(),
+                    .headers = proto.headers(),
+                    .unreadable = {},
+                    .unreadable_count = proto.unreadable_count(),
+                    .foreign = {},
+                    .foreign_count = proto.foreign_count(),
+                    .wrong = proto.wrong(),
+                    .error = proto.error()};
+  for (const auto& misfit : proto.unreadable()) {
+    facts.unreadable.push_back({misfit.name(), misfit.what()});
+  }
+  for (const auto& misfit : proto.foreign()) {
+    facts.foreign.push_back({misfit.name(), misfit.what()});
+  }
+  return facts;
+}
+
 DaemonFacts DaemonOf(const v1::DaemonFacts& proto) {
   DaemonFacts facts{.version = proto.version(),
                     .certificate_end = {},
                     .open_descriptors = proto.open_descriptors(),
-                    .max_descriptors = proto.max_descriptors()};
+                    .max_descriptors = proto.max_descriptors(),
+                    .tls = {}};
   if (proto.has_certificate_end()) facts.certificate_end = proto.certificate_end();
+  if (proto.has_tls()) facts.tls = TlsOf(proto.tls());
   return facts;
 }
 
 DirectoryFacts DirectoryOf(const v1::DirectoryFacts& proto) {
-  return {.path = proto.path(),
-          .error = proto.error(),
-          .takes_blocks = proto.takes_blocks(),
-          .free_bytes = proto.free_bytes(),
-          .total_bytes = proto.total_bytes()};
+  DirectoryFacts facts{.path = proto.path(),
+                       .error = proto.error(),
+                       .takes_blocks = proto.takes_blocks(),
+                       .free_bytes = proto.free_bytes(),
+                       .total_bytes = proto.total_bytes(),
+                       .format = {}};
+  if (proto.has_format()) facts.format = FormatOf(proto.format());
+  return facts;
 }
 
 DialFacts DialsOf(const v1::DialFacts& proto) {
@@ -78,8 +116,13 @@ absl::StatusOr<Examination> ExamineCluster(const std::string& coordinator,
   Examination examination{.coordinator = DaemonOf(response.coordinator()),
                           .data_directory = DirectoryOf(response.data_directory()),
                           .dials = DialsOf(response.dials()),
-                          .nodes = {}};
+                          .nodes = {},
+                          .handshakes = {}};
   for (const auto& node : response.nodes()) examination.nodes.push_back(NodeOf(node));
+  for (const v1::HandshakeFacts& handshake : response.handshakes()) {
+    examination.handshakes.push_back(
+        {handshake.node_id(), handshake.coordinator_refuses(), handshake.helper_refuses()});
+  }
   return examination;
 }
 

@@ -30,10 +30,14 @@ absl::StatusOr<DoctorFacts> TakeFacts(const CommonArguments& common) {
                     .examination = ExamineCluster(common.coordinator, tls),
                     .own_version = Version(),
                     .own_certificate_end = {},
+                    .own_tls = {},
                     .now_unix_seconds = Clock::System().UnixMillis() / 1000};
   const absl::Status& examined = facts.examination.status();
   if (absl::IsUnavailable(examined) || absl::IsDeadlineExceeded(examined)) return examined;
-  if (tls != nullptr) facts.own_certificate_end = tls->ExpiryUnixSeconds();
+  if (tls != nullptr) {
+    facts.own_certificate_end = tls->ExpiryUnixSeconds();
+    facts.own_tls = tls->Facts();
+  }
   return facts;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "net/tls/certificates.h"
 #include "requestor/client/coordinator_api.h"
 
 namespace ecpipe {
@@ -18,6 +19,23 @@ struct DaemonFacts {
   std::optional<int64_t> certificate_end;  // Unix seconds; none: it has no certificate
   uint64_t open_descriptors = 0;
   uint64_t max_descriptors = 0;
+  std::optional<TlsFacts> tls;  // none: it has no certificate, or is too old to tell it
+};
+
+struct FormatFacts {
+  struct Misfit {
+    std::string name;
+    std::string what;
+  };
+  uint64_t names = 0;
+  bool more = false;  // than these
+  uint64_t headers = 0;
+  std::vector<Misfit> unreadable;  // the first ones, as of the foreign
+  uint64_t unreadable_count = 0;
+  std::vector<Misfit> foreign;
+  uint64_t foreign_count = 0;
+  std::string wrong;  // empty: the root as a whole is of its kind of store
+  std::string error;  // empty: it was looked at
 };
 
 struct DirectoryFacts {
@@ -25,7 +43,15 @@ struct DirectoryFacts {
   std::string error;  // empty: it can be used
   bool takes_blocks = false;
   uint64_t free_bytes = 0;
-  uint64_t total_bytes = 0;  // 0: not known
+  uint64_t total_bytes = 0;           // 0: not known
+  std::optional<FormatFacts> format;  // none: the helper is too old to tell it
+};
+
+// Which end refuses the other's certificate, and why.
+struct HandshakeFacts {
+  std::string node;
+  std::string coordinator_refuses;
+  std::string helper_refuses;
 };
 
 struct DialFacts {
@@ -59,6 +85,7 @@ struct Examination {
   DirectoryFacts data_directory;
   DialFacts dials;
   std::vector<NodeFacts> nodes;  // the live ones
+  std::vector<HandshakeFacts> handshakes;
 };
 
 struct DoctorFacts {
@@ -67,6 +94,7 @@ struct DoctorFacts {
   absl::StatusOr<Examination> examination;
   std::string own_version;
   std::optional<int64_t> own_certificate_end;  // of the command's certificate
+  std::optional<TlsFacts> own_tls;
   int64_t now_unix_seconds = 0;
 };
 

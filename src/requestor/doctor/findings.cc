@@ -7,46 +7,23 @@
 #include <set>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/bytes/size_text.h"
 #include "base/status.h"
 #include "requestor/cli/system_words.h"
 #include "requestor/cli/table.h"
+#include "requestor/doctor/check_report.h"
+#include "requestor/doctor/format_findings.h"
 #include "requestor/doctor/node_troubles.h"
 #include "requestor/doctor/port_findings.h"
+#include "requestor/doctor/tls_findings.h"
 
 namespace ecpipe {
 namespace {
 
-constexpr const char* kThisCommand = "this command";
-
 using Findings = std::vector<Finding>;
-
-// Adds what is wrong, or that all is well.
-class CheckReport {
- public:
-  CheckReport(std::string check, Findings* findings)
-      : check_(std::move(check)), findings_(findings) {}
-
-  void Add(Severity severity, const std::string& where, const std::string& what,
-           const std::string& advice) {
-    findings_->push_back({severity, check_, where, what, advice});
-    ++added_;
-  }
-  // If nothing was added.
-  void End(const std::string& all_is_well) {
-    if (added_ == 0) Add(Severity::kOk, "", all_is_well, "");
-  }
-  void EndUnchecked(const std::string& why) {
-    if (added_ == 0) Add(Severity::kNotChecked, "", why, "");
-  }
-
- private:
-  const std::string check_;
-  Findings* const findings_;
-  size_t added_ = 0;
-};
 
 std::vector<const NodeFacts*> Examined(const Examination& examination) {
   std::vector<const NodeFacts*> examined;
@@ -74,6 +51,15 @@ std::string VersionInStatus(const ClusterStatus& status, const std::string& name
   return "";
 }
 
+// The coordinator's connections to it fail by a certificate.
+bool IsRefused(const DoctorFacts& facts, const std::string& node) {
+  return facts.examination.ok() &&
+         absl::c_any_of(facts.examination->handshakes,
+                        [&](const HandshakeFacts& each) { return each.node == node; });
+}
+
+constexpr const char* kSeeTlsChain = "its certificates do not fit: see `tls chain`";
+
 void JudgeHelpers(const DoctorFacts& facts, Findings* findings) {
   CheckReport report("helpers", findings);
   for (const RefusedNodeStatus& node : facts.status.refused_nodes) {
@@ -87,7 +73,8 @@ void JudgeHelpers(const DoctorFacts& facts, Findings* findings) {
     const bool bad = node.state == "dead" || !node.silent_because.empty();
     for (const std::string& trouble : TroublesOf(node, HasHdfs(facts.status))) {
       report.Add(bad ? Severity::kError : Severity::kWarning, node.node, trouble,
-                 node.state == "dead"
+                 IsRefused(facts, node.node) ? kSeeTlsChain
+                 : node.state == "dead"
                      ? "start it again (systemctl start ecpipe-helper), or, if the host is lost, "
                        "`ecpipe recover-node " +
                            node.node + "`"
@@ -106,10 +93,11 @@ void JudgeHelpers(const DoctorFacts& facts, Findings* findings) {
       report.Add(not_called ? Severity::kNotChecked : Severity::kError, node.node,
                  (not_called ? "it was not examined: " : "it does not answer the coordinator: ") +
                      StatusText(node.status),
-                 not_called ? "mend what is above, then ask again"
-                            : "its process hangs or is stopped: look at its log and at "
-                              "`systemctl status ecpipe-helper` on that host, restart it if need "
-                              "be");
+                 IsRefused(facts, node.node) ? kSeeTlsChain
+                 : not_called                ? "mend what is above, then ask again"
+                              : "its process hangs or is stopped: look at its log and at "
+                                "`systemctl status ecpipe-helper` on that host, restart it if need "
+                                "be");
     }
   }
   const auto away = std::count_if(facts.status.nodes.begin(), facts.status.nodes.end(),
@@ -240,8 +228,7 @@ void JudgeStores(const DoctorFacts& facts, Findings* findings) {
                "helpers have stores of several kinds: " + absl::StrJoin(texts, "; "),
                "set [helper] store to what each host has, unless this is meant");
   }
-  report.End("all helpers have stores of one kind, " + nodes_of.begin()->first +
-             ", in a format that they read");
+  report.End("all helpers have stores of one kind, " + nodes_of.begin()->first);
 }
 
 void JudgeRoom(const std::string& where, const DirectoryFacts& directory, CheckReport* report) {
@@ -316,7 +303,7 @@ void JudgeCertificates(const DoctorFacts& facts, Findings* findings) {
   if (number == 0) {
     return report.EndUnchecked("there are none: nothing is protected by TLS here");
   }
-  report.End(absl::StrFormat("all %d are of one CA; the first ends in %d days", number,
+  report.End(absl::StrFormat("of %d the first ends in %d days", number,
                              (first_end - facts.now_unix_seconds) / 86400));
 }
 
@@ -375,6 +362,8 @@ void JudgeExamination(const DoctorFacts& facts, Findings* findings) {
   JudgePorts(facts, findings);
   JudgeRoots(facts, findings);
   JudgeStores(facts, findings);
+  CheckReport format("store format", findings);
+  JudgeStoreFormat(facts, &format);
   JudgeRooms(facts, findings);
   JudgeDescriptors(facts, findings);
   JudgeClocks(facts, findings);
@@ -389,7 +378,8 @@ void NoteUnexamined(const DoctorFacts& facts, Findings* findings) {
                            : "it examined nothing: " + StatusText(why),
                        old ? "upgrade it (docs/operations.md, Packages)"
                            : "do what the message says, then ask again"});
-  for (const char* check : {"ports", "roots", "stores", "disk room", "descriptors", "clocks"}) {
+  for (const char* check :
+       {"ports", "roots", "stores", "store format", "disk room", "descriptors", "clocks"}) {
     findings->push_back({Severity::kNotChecked, check, "", "the coordinator examined nothing", ""});
   }
 }
@@ -415,6 +405,8 @@ std::vector<Finding> Judge(const DoctorFacts& facts) {
   JudgeHelpers(facts, &findings);
   facts.examination.ok() ? JudgeExamination(facts, &findings) : NoteUnexamined(facts, &findings);
   JudgeCertificates(facts, &findings);
+  CheckReport chain("tls chain", &findings);
+  JudgeTlsChain(facts, &chain);
   JudgeSources(facts, &findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });

@@ -45,6 +45,20 @@ void Note(const DialTarget& target, const absl::Status& answer, v1::DialFacts* f
   failure->set_error(CleanText(std::string(answer.message())));
 }
 
+void FillTlsFacts(const TlsFacts& from, v1::TlsFacts* facts) {
+  for (const std::string& der : from.chain) facts->add_chain(der);
+  for (const std::string& der : from.trusted) facts->add_trusted(der);
+  facts->set_trusted_count(from.trusted_count);
+  facts->set_refused_files(CleanText(from.refused_files));
+  for (const TlsFacts::RevocationList& each : from.lists) {
+    v1::TlsFacts::RevocationList* const list = facts->add_lists();
+    list->set_issuer(CleanText(each.issuer));
+    list->set_issued(each.issued);
+    if (each.due) list->set_due(*each.due);
+    list->set_revoked(each.revoked);
+  }
+}
+
 }  // namespace
 
 void FillDaemonFacts(TlsContext* tls, v1::DaemonFacts* facts) {
@@ -54,6 +68,7 @@ void FillDaemonFacts(TlsContext* tls, v1::DaemonFacts* facts) {
   if (tls != nullptr) {
     tls->LookAtFiles();
     facts->set_certificate_end(tls->ExpiryUnixSeconds());
+    FillTlsFacts(tls->Facts(), facts->mutable_tls());
   }
   facts->set_unix_micros(std::chrono::duration_cast<std::chrono::microseconds>(
                              std::chrono::system_clock::now().time_since_epoch())

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/examine/handshake_check.h"
+
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/bytes/utf8_text.h"
+#include "base/simulator.h"
+#include "net/dialler.h"
+#include "net/tcp_socket.h"
+
+namespace ecpipe {
+namespace {
+
+std::string TextOf(const absl::Status& status) { return CleanText(std::string(status.message())); }
+
+// False: nothing came by then.
+bool Await(int fd, short events, TimePoint end) {
+  const Duration left = end - Clock::System().Now();
+  std::vector<pollfd> polled = {{fd, events, 0}};
+  return left > Duration(0) && Poll(polled, left) > 0;
+}
+
+// The dialling end is done before the other has looked at its certificate. A server that accepts it
+// begins to speak at once.
+std::string RefusalOfPeer(int fd, TlsSession* session, TimePoint end) {
+  std::array<uint8_t, 1> byte{};
+  ssize_t got = session->Read(byte);
+  while (got < 0 && errno == EAGAIN) {
+    if (!Await(fd, POLLIN, end)) return "";
+    got = session->Read(byte);
+  }
+  if (got > 0) return "";
+  return got == 0 ? "it closes the connection" : TextOf(session->error());
+}
+
+}  // namespace
+
+v1::HandshakeFacts CheckHandshake(const std::string& address, const std::string& node,
+                                  TlsContext* tls, Duration timeout) {
+  v1::HandshakeFacts facts;
+  facts.set_node_id(node);
+  const TimePoint end = Clock::System().Now() + timeout;
+  const absl::StatusOr<HostPort> host_port = ParseHostPort(address);
+  if (!host_port.ok()) return facts;
+  const absl::StatusOr<UniqueFd> fd = Dialler::Connect(*host_port, end);
+  if (!fd.ok()) return facts;  // what the check of ports tells
+  const std::unique_ptr<TlsSession> session = tls->DialControl(fd->get(), node);
+  absl::StatusOr<bool> done = session->Handshake();
+  while (done.ok() && !*done) {
+    if (!Await(fd->get(), session->wanted_events(), end)) return facts;
+    done = session->Handshake();
+  }
+  if (done.ok()) {
+    facts.set_helper_refuses(RefusalOfPeer(fd->get(), session.get(), end));
+  } else if (absl::IsUnauthenticated(done.status())) {
+    facts.set_coordinator_refuses(TextOf(done.status()));
+  } else {
+    facts.set_helper_refuses(TextOf(done.status()));  // its own files may not be usable
+  }
+  return facts;
+}
+
+}  // namespace ecpipe

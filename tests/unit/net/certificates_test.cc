@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/tls/certificates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "unit/net/test_certificates.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+TlsFacts FactsOf(const TlsFiles& files) { return TlsContext::Create(files).value()->Facts(); }
+
+absl::Status Accepts(const TlsFacts& judge, const TlsFacts& peer, TlsEnds ends = TlsEnds::kBoth) {
+  return CheckChain(peer.chain, judge.trusted, ends);
+}
+
+TEST(Certificates, OfOneCaAreAcceptedByEachOther) {
+  const TestCertificates& shared = TestCertificates::Shared();
+  const TlsFacts head = FactsOf(shared.Files("head"));
+  const TlsFacts node = FactsOf(shared.Files("node-2"));
+  EXPECT_TRUE(Accepts(head, node).ok());
+  EXPECT_TRUE(Accepts(node, head).ok());
+  EXPECT_EQ(head.trusted_count, 1u);
+  EXPECT_TRUE(head.lists.empty());
+  EXPECT_EQ(head.refused_files, "");
+  const CertificateWords words = ReadCertificate(node.chain.front()).value();
+  EXPECT_EQ(words.identity.node, "node-2");
+  EXPECT_EQ(words.identity.roles, std::set<Role>{Role::kHelper});
+  EXPECT_EQ(words.issuer, "CN=ECPipe CA");
+  EXPECT_GT(words.begin, 1'700'000'000);
+}
+
+TEST(Certificates, OfAnotherCaAreNotAccepted) {
+  const TestCertificates foreign("node-2=helper");
+  const TlsFacts own = FactsOf(TestCertificates::Shared().Files("head"));
+  const TlsFacts other = FactsOf(foreign.Files("node-2"));
+  EXPECT_TRUE(absl::IsUnauthenticated(Accepts(own, other)));
+  EXPECT_TRUE(absl::IsUnauthenticated(Accepts(other, own)));
+  TlsFacts both = own;
+  both.trusted.push_back(other.trusted.front());
+  EXPECT_TRUE(Accepts(both, other).ok()) << Accepts(both, other);
+  EXPECT_TRUE(Accepts(both, own).ok()) << Accepts(both, own);
+}
+
+// While a CA is replaced: a process may believe one and show a certificate of the other.
+TEST(Certificates, AFileOfCasWithoutTheIssuerOfTheOwnCertificate) {
+  const TestCertificates foreign("node-2=helper");
+  TlsFiles files = TestCertificates::Shared().Files("node-2");
+  files.ca = foreign.Path("ca.pem");
+  const TlsFacts facts = FactsOf(files);
+  EXPECT_FALSE(Accepts(facts, facts).ok());
+}
+
+// The certificate of a CA is fit for no end of a connection.
+TEST(Certificates, WhatIsNoCertificateIsNotAccepted) {
+  const TlsFacts head = FactsOf(TestCertificates::Shared().Files("head"));
+  EXPECT_FALSE(CheckChain({}, head.trusted, TlsEnds::kBoth).ok());
+  EXPECT_FALSE(CheckChain({"no DER"}, head.trusted, TlsEnds::kBoth).ok());
+  EXPECT_FALSE(CheckChain(head.chain, {"no DER"}, TlsEnds::kBoth).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadCertificate("no DER").status()));
+}
+
+TEST(Certificates, DatesAreNotLookedAt) {
+  const TestCertificates mine("fresh=helper");
+  mine.Make("old=helper", "--days -1");
+  EXPECT_TRUE(Accepts(FactsOf(mine.Files("fresh")), FactsOf(mine.Files("old"))).ok());
+}
+
+TEST(Certificates, OnlyTheFirstCasAreToldAndAllAreCounted) {
+  const TestCertificates mine("node=helper");
+  std::string all;
+  for (size_t i = 0; i <= TlsFacts::kMostTrusted; ++i) {
+    const TestCertificates other("x=helper");
+    std::ifstream file(other.Path("ca.pem"));
+    all.append(std::istreambuf_iterator<char>(file), {});
+  }
+  TlsFiles files = mine.Files("node");
+  files.ca = mine.Path("many.pem");
+  std::ofstream(files.ca) << all;
+  const TlsFacts facts = FactsOf(files);
+  EXPECT_EQ(facts.trusted.size(), TlsFacts::kMostTrusted);
+  EXPECT_EQ(facts.trusted_count, TlsFacts::kMostTrusted + 1);
+}
+
+TEST(Certificates, ListsAreDescribed) {
+  const TestCertificates mine("node=helper stolen=requestor lost=requestor");
+  mine.Revoke("stolen lost");
+  TlsFiles files = mine.Files("node");
+  files.crl = mine.Path("crl.pem");
+  const TlsFacts facts = FactsOf(files);
+  ASSERT_EQ(facts.lists.size(), 1u);
+  EXPECT_EQ(facts.lists[0].issuer, "CN=ECPipe CA");
+  EXPECT_EQ(facts.lists[0].revoked, 2u);
+  EXPECT_GT(facts.lists[0].due.value(), facts.lists[0].issued);
+}
+
+TEST(Certificates, FilesThatAreRefusedAreToldUntilTheyAreMended) {
+  const TestCertificates mine("node=helper");
+  const auto context = mine.Context("node");
+  const std::string chain = context->Facts().chain.front();
+  std::ofstream(mine.Path("node.pem"), std::ios::trunc) << "no certificate\n";
+  const TimePoint patience = Clock::System().Now() + std::chrono::seconds(20);
+  while (context->Facts().refused_files.empty() && Clock::System().Now() < patience) {
+  }
+  EXPECT_THAT(context->Facts().refused_files, HasSubstr(mine.Path("node.pem")));
+  EXPECT_EQ(context->Facts().chain.front(), chain);
+  mine.Make("node=helper");
+  while (!context->Facts().refused_files.empty() && Clock::System().Now() < patience) {
+  }
+  EXPECT_EQ(context->Facts().refused_files, "");
+  EXPECT_NE(context->Facts().chain.front(), chain);
+}
+
+}  // namespace
+}  // namespace ecpipe
