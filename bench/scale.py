@@ -27,7 +27,8 @@ from typing import Any, Callable
 from experiments.results import print_table
 from labkit.cluster import COORDINATOR, Cluster
 from labkit.command_line import add_bin_dir_argument, check_programs, print_error
-from labkit.process import LabError, die_with_parent, interruptible, run, wait_until
+from labkit.process import (LabError, cpu_seconds, die_with_parent, interruptible, run,
+                            wait_until)
 
 PROGRAMS = ("catalog_load", "stand_in_helpers")
 LOAD_SECONDS = 7200.0     # of ten million stripes on a busy machine
@@ -71,6 +72,9 @@ class StandIns:
 
     def counts(self) -> dict[str, int]:
         return self.ask("count")
+
+    def cpu_seconds(self) -> float:
+        return cpu_seconds(self.process.pid)
 
 
 class Watched:
@@ -164,13 +168,19 @@ def recover(cluster: Cluster, watched: Watched, stand_ins: StandIns, node: str,
     blocks, began = stand_ins.counts()["blocks"], time.monotonic()
     plans = "ecpipe_plan_seconds"
     planned, planning = (watched.metric(f"{plans}_{of}") for of in ("count", "sum"))
+    stand_in_cpu = stand_ins.cpu_seconds()
     cores = watched.cpu_share(seconds)
-    rate = (stand_ins.counts()["blocks"] - blocks) / (time.monotonic() - began)
+    stand_in_cpu = stand_ins.cpu_seconds() - stand_in_cpu
+    begun = stand_ins.counts()["blocks"] - blocks
+    rate = begun / (time.monotonic() - began)
     planned = watched.metric(f"{plans}_count") - planned
     planning = watched.metric(f"{plans}_sum") - planning
     figures = {"first_block_seconds": first, "block_starts_per_second": rate, "plans": planned,
                "plan_ms": planning / planned * 1000 if planned else 0.0,
-               "recovery_cores": cores, "scrape_ms_in_recovery": watched.scrape_ms()}
+               "recovery_cores": cores,
+               "coordinator_ms_per_start": cores / rate * 1000 if begun else 0.0,
+               "stand_in_ms_per_start": stand_in_cpu / begun * 1000 if begun else 0.0,
+               "scrape_ms_in_recovery": watched.scrape_ms()}
     def show() -> dict[str, Any]:
         return cluster.cli_json("recovery", "show", str(recovery))
     wait_until(lambda: show()["done_blocks"] > 0, STEP_SECONDS, "the first block to be there")

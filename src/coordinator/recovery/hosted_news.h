@@ -53,8 +53,8 @@ class HostedNews : public RepairListener {
   Mutex mutex_;
   CondVar wake_;
   // For each repair of a recovery that has run since the latest Drain: one end a block, and one
-  // part end a node and attempt. The thread of the recoveries begins at most one repair between two
-  // calls, so this is bounded by the repairs that may run.
+  // part end a node and attempt. Between two calls the thread of the recoveries has at most one
+  // repair begin for each recovery, so this is bounded by the repairs that may run.
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -15,7 +15,7 @@
 
 namespace ecpipe {
 
-// Used by one thread.
+// Thread-safe.
 class LossFinder {
  public:
   // How long a helper may take to say what it has of a page.

@@ -28,19 +28,14 @@ void RecoveryManager::Hear(const HostedPartEnd& end) {
   if (recovery == recoveries_.end()) return;
   const auto in_flight = recovery->second->in_flight.find(end.block_id);
   if (in_flight == recovery->second->in_flight.end()) return;
-  std::vector<NodeLoad>& loads = in_flight->second.loads;
-  const auto done = std::find_if(loads.begin(), loads.end(),
-                                 [&](const NodeLoad& load) { return load.node == end.node; });
-  if (done == loads.end()) return;
-  loads_.End({*done});
-  loads.erase(done);
+  in_flight->second.EndPart(end.node, &loads_);
 }
 
 void RecoveryManager::RecordEnd(Recovery* recovery, const std::string& block_id,
                                 const absl::Status& status, RepairStage stage) {
   const auto in_flight = recovery->in_flight.find(block_id);
   if (in_flight == recovery->in_flight.end()) return;
-  loads_.End(in_flight->second.loads);
+  in_flight->second.EndLoads(&loads_);
   const TimePoint now = clock_->Now();
   const bool limited = stage == RepairStage::kPlanned && KindOf(status) == WaitKind::kLimit;
   if (!limited) recovery->not_copied.erase(block_id);

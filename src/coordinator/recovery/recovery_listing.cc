@@ -125,7 +125,7 @@ void RecoveryManager::Take(Recovery* recovery, LossFinder::Page page,
         recovery->adopted.erase(block_id) > 0 || in_flight != recovery->in_flight.end();
     if (runs) unneeded->insert(block_id);
     if (in_flight == recovery->in_flight.end()) continue;
-    loads_.End(in_flight->second.loads);
+    in_flight->second.EndLoads(&loads_);
     recovery->in_flight.erase(in_flight);
   }
   for (LostBlock& block : page.lost) {

@@ -10,11 +10,8 @@ namespace ecpipe {
 namespace {
 
 constexpr int kKeptRecoveries = 100;  // that have ended
-constexpr size_t kWindow = 32;        // blocks that a policy chooses among
 constexpr Duration kNodesAge = std::chrono::milliseconds(100);
 constexpr Duration kListAgain = std::chrono::seconds(5);  // after the catalog could not be read
-// A node that does not answer holds up all recoveries for so long at most a time.
-constexpr Duration kQuestionsRest = std::chrono::seconds(10);
 
 // A bug on demand, for the simulation to find; see tests/sim.
 #ifdef ECPIPE_CANARY
@@ -24,18 +21,6 @@ constexpr bool kForgetPauses = false;
 #endif
 
 std::string IdText(RecoveryId id) { return std::to_string(id); }
-
-RepairCause CauseOf(RecoveryKind kind) {
-  switch (kind) {
-    case RecoveryKind::kRebuild:
-      return RepairCause::kNodeLoss;
-    case RecoveryKind::kMove:
-      return RepairCause::kDrain;
-    case RecoveryKind::kMaintenance:
-      return RepairCause::kMaintenance;
-  }
-  return RepairCause::kNodeLoss;
-}
 
 }  // namespace
 
@@ -49,7 +34,8 @@ RecoveryManager::RecoveryManager(Catalog* catalog, Journal* journal, RepairCoord
       clock_(clock),
       options_(options),
       finder_(catalog, helpers, &repairs->nodes()),
-      started_(clock->Now()) {}
+      started_(clock->Now()),
+      threads_for_starts_([news] { news->Wake(); }) {}
 
 RecoveryManager::~RecoveryManager() {
   {
@@ -86,6 +72,18 @@ absl::Status RecoveryManager::Open(std::vector<RepairRecord> interrupted) {
   repairs_->Adopt(interrupted);
   thread_ = Thread([this] { Run(); });
   return absl::OkStatus();
+}
+
+RepairCause RecoveryManager::CauseOf(RecoveryKind kind) {
+  switch (kind) {
+    case RecoveryKind::kRebuild:
+      return RepairCause::kNodeLoss;
+    case RecoveryKind::kMove:
+      return RepairCause::kDrain;
+    case RecoveryKind::kMaintenance:
+      return RepairCause::kMaintenance;
+  }
+  return RepairCause::kNodeLoss;
 }
 
 RepairCause RecoveryManager::CauseOfAdopted(const RepairRecord& adopted) {
@@ -250,6 +248,7 @@ void RecoveryManager::Run() {
     worked = Turn();
     SyncIfNeeded(clock_->Now());
   }
+  threads_for_starts_.Stop();
   SyncIfNeeded(TimePoint::max());
 }
 
@@ -284,14 +283,7 @@ bool RecoveryManager::Turn() {
       recoveries_.at(id)->ask_again = clock_->Now() + kListAgain;
     }
   }
-  for (const RecoveryId id : running) {
-    if (const std::optional<Choice> choice = Choose(id)) {
-      if (const std::optional<Start> start = Prepare(id, *choice)) BeginRepair(*start);
-      worked = true;
-    }
-    // A repair may take seconds to begin. What ends meanwhile does not wait for all recoveries.
-    worked |= RecordNews();
-  }
+  worked |= StartSome(running);
   return worked;
 }
 
@@ -332,112 +324,6 @@ const RecoveryManager::Nodes& RecoveryManager::LookUpNodes(Recovery* recovery) {
     recovery->queue.SetUsable(nodes->usable);
   }
   return *nodes;
-}
-
-std::optional<RecoveryManager::Choice> RecoveryManager::Choose(RecoveryId id) {
-  MutexLock lock(&mutex_);
-  Recovery& recovery = *recoveries_.at(id);
-  if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
-  const TimePoint now = clock_->Now();
-  const size_t cleared =
-      std::erase_if(recovery.suspects, [&](const auto& suspect) { return suspect.second <= now; });
-  if (cleared > 0) recovery.nodes.reset();
-  const Nodes& nodes = LookUpNodes(&recovery);
-  const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
-  const PolicyInput input{window, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams};
-  const RecoveryRequest& request = recovery.record.request;
-  std::optional<Placement> placement = request.kind == RecoveryKind::kMove
-                                           ? PlaceMove(recovery, input)
-                                           : Place(request.policy, input, loads_);
-  if (!placement) return std::nullopt;
-  const auto chosen = std::find_if(window.begin(), window.end(), [&](const LostBlock* block) {
-    return block->block_id == placement->block_id;
-  });
-  return Choice{*std::move(placement), (*chosen)->needed, (*chosen)->uncertain};
-}
-
-std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
-                                                               const Choice& choice) {
-  const Placement& placement = choice.placement;
-  const std::string& block_id = placement.block_id;
-  const absl::StatusOr<BlockLocation> location = catalog_->FindBlock(block_id);
-  MutexLock lock(&mutex_);
-  Recovery& recovery = *recoveries_.at(id);
-  const RecoveryRequest& request = recovery.record.request;
-  if (Ended(recovery.record.state) || WhyIdle(recovery)) return std::nullopt;
-  // Other blocks of the stripe may have been repaired since the listing: their nodes are not what
-  // the choice took them for.
-  if (location.ok() &&
-      recovery.queue.SetHolders(block_id, LossFinder::HoldersOf(location->stripe, block_id))) {
-    return std::nullopt;
-  }
-  loads_.Selected(placement, choice.needed);
-  recovery.queue.Start(block_id);
-  recovery.in_flight[block_id] = {placement.host, placement.copy, {}};
-  // The listing may be older than the end of a repair that was under way at the time.
-  if (location.ok() &&
-      location->stripe.blocks[static_cast<size_t>(location->block_index)].node != request.node) {
-    RecordEnd(&recovery, block_id, absl::OkStatus(), RepairStage::kPlanned);
-    return std::nullopt;
-  }
-  if (placement.host.empty()) {
-    recovery.in_flight.erase(block_id);
-    recovery.queue.Wait(block_id, WaitKind::kTarget,
-                        absl::FailedPreconditionError(placement.impossible), clock_->Now());
-    return std::nullopt;
-  }
-  Start start{id, {}};
-  if (request.kind == RecoveryKind::kMove) start.own_node = LossFinder::OwnNode::kIsAsked;
-  start.request.block_ids = {block_id};
-  start.request.scheme = placement.copy ? kDirectScheme : request.scheme;
-  // A drain that copies rebuilds what it cannot copy.
-  if (!placement.copy && request.scheme == kDirectScheme) start.request.scheme = "";
-  start.request.copy = placement.copy;
-  start.request.slice_bytes = request.slice_bytes;
-  start.request.transport = request.transport.value_or(TransportKind::kTcp);
-  start.request.requestor = "recovery " + IdText(id);
-  start.request.hosts = {placement.host};
-  start.request.helper_order = placement.helpers;
-  std::vector<std::string> at_work = placement.helpers;
-  at_work.push_back(placement.host);
-  if (placement.copy) at_work.push_back(request.node);
-  start.request.link_shares = loads_.LeftOfLinks(at_work);
-  start.request.background = true;
-  start.request.cause = CauseOf(request.kind);
-  if (choice.uncertain && !placement.copy) start.request.verify = Verification::kLocate;
-  return start;
-}
-
-void RecoveryManager::BeginRepair(const Start& start) {
-  const std::string& block_id = start.request.block_ids[0];
-  const absl::StatusOr<RepairGrant> grant = repairs_->BeginRepair(start.request, start.id);
-  const absl::Status failure = grant.ok() ? absl::OkStatus() : AskIfLost(start, grant.status());
-  bool cancelled = false;
-  {
-    MutexLock lock(&mutex_);
-    Recovery& recovery = *recoveries_.at(start.id);
-    if (!grant.ok()) return RecordEnd(&recovery, block_id, failure, RepairStage::kPlanned);
-    // If it has ended already, that is still to be heard.
-    Recovery::InFlight& repair = recovery.in_flight.at(block_id);
-    repair.loads = grant->cost.loads;
-    loads_.Begin(repair.loads);
-    cancelled = recovery.record.state == RecoveryState::kCancelled;
-  }
-  // Cancel() came while this repair was not there yet.
-  if (cancelled) repairs_->CancelHosted(start.id);
-}
-
-absl::Status RecoveryManager::AskIfLost(const Start& start, const absl::Status& why) {
-  const bool survivors =
-      absl::IsFailedPrecondition(why) && KindOf(why) == WaitKind::kSurvivors && !start.request.copy;
-  const TimePoint asked = clock_->Now();
-  if (!survivors || asked < questions_rest_till_) return why;
-  const std::optional<std::string> lost =
-      finder_.LostForGood(start.request.block_ids[0], start.own_node);
-  if (clock_->Now() - asked > LossFinder::kPatience / 2) {
-    questions_rest_till_ = clock_->Now() + kQuestionsRest;
-  }
-  return lost ? absl::NotFoundError(*lost) : why;
 }
 
 }  // namespace ecpipe

@@ -22,6 +22,7 @@
 #include "coordinator/recovery/recovery_policy.h"
 #include "coordinator/recovery/recovery_queue.h"
 #include "coordinator/recovery/recovery_waits.h"
+#include "coordinator/recovery/start_threads.h"
 #include "coordinator/repairs/repair_coordinator.h"
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
@@ -152,9 +153,17 @@ class RecoveryManager {
     // them were done.
     std::optional<uint64_t> all_moved;
     struct InFlight {
+      // The repair has begun: what it was expected to be becomes what was planned.
+      void EndStart(const std::vector<NodeLoad>& planned, RecoveryLoads* all);
+      void EndPart(const std::string& node, RecoveryLoads* all);
+      void EndLoads(RecoveryLoads* all) const;
+
       std::string host;
       bool copy = false;
-      std::vector<NodeLoad> loads;  // loads of the nodes whose parts still run
+      uint64_t starting = 0;  // the number of its Start, until that is done; 0: it runs
+      // Of the nodes whose parts still run; while it starts, what is expected.
+      std::vector<NodeLoad> loads = {};
+      std::set<std::string> ended_parts = {};  // while it starts
     };
     std::map<std::string, InFlight> in_flight;  // by block id
     // Hosts of repairs that failed, and until when other hosts are preferred: that a node is dead
@@ -166,13 +175,15 @@ class RecoveryManager {
   };
   struct Choice {
     Placement placement;
-    int needed = 0;  // as in LostBlock
+    int needed = 0;  // this and the others as in LostBlock
+    uint64_t bytes = 0;
     bool uncertain = false;
   };
   // A repair that is about to begin.
   struct Start {
     RecoveryId id = 0;
-    RepairRequest request;
+    uint64_t number = 0;  // of all starts of this coordinator, from 1 on
+    RepairRequest request = {};
     LossFinder::OwnNode own_node = LossFinder::OwnNode::kHasLostIt;
   };
 
@@ -190,6 +201,9 @@ class RecoveryManager {
   bool Compare(RecoveryId id, const std::string& node, LossFinder::Page* page);
   void Take(Recovery* recovery, LossFinder::Page page, std::set<std::string>* unneeded)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // recovery_starts.cc. Has at most one repair of each recovery begin, as long as there are threads
+  // for it. False when there was nothing to do.
+  bool StartSome(const std::vector<RecoveryId>& running);
   // The block that should be repaired next, and its nodes, by what is known of its stripe.
   std::optional<Choice> Choose(RecoveryId id);
   // The same of a move: copied, while the node's uplink has room, or rebuilt by the others.
@@ -210,7 +224,12 @@ class RecoveryManager {
   // Looks up where the stripe's blocks are now. Nothing to begin: they are elsewhere, and the next
   // choice goes by that; or the block has to wait, or is done.
   std::optional<Start> Prepare(RecoveryId id, const Choice& choice);
+  // On a thread for starts: waits for the helpers of this repair.
   void BeginRepair(const Start& start);
+  // False: the recovery was paused or has ended since it was chosen, or its node has the block.
+  bool MayBegin(const Start& start);
+  // Null: it has ended already, or the node has the block again.
+  static Recovery::InFlight* FindStarting(Recovery* recovery, const Start& start);
   void Hear(const HostedEnd& end);
   void Hear(const HostedPartEnd& end);
   // Records how the repair of a block that was started has ended.
@@ -246,6 +265,7 @@ class RecoveryManager {
   void SyncIfNeeded(TimePoint now);
   Recovery& Add(const RecoveryRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of a repair that an earlier coordinator began: the journal does not keep it.
+  static RepairCause CauseOf(RecoveryKind kind);
   RepairCause CauseOfAdopted(const RepairRecord& adopted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Change(RecoveryId id, RecoveryState to);
   RecoveryView ViewOf(const Recovery& recovery) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -265,8 +285,7 @@ class RecoveryManager {
   HostedNews* const news_;
   const Clock* const clock_;
   const Options options_;
-  LossFinder finder_;                // used by the thread
-  TimePoint questions_rest_till_{};  // the same
+  LossFinder finder_;
   const TimePoint started_;
 
   Mutex mutex_;
@@ -280,7 +299,12 @@ class RecoveryManager {
   bool unsynced_ ABSL_GUARDED_BY(mutex_) = false;          // StoreIfPossible has stored something
   std::set<RecoveryId> unstored_ ABSL_GUARDED_BY(mutex_);  // whose record it could not store
   static constexpr Duration kSyncAgain = std::chrono::seconds(1);
-  TimePoint sync_again_at_{};  // used by the thread
+  TimePoint questions_rest_till_ ABSL_GUARDED_BY(mutex_){};
+  uint64_t last_start_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Used by the thread.
+  TimePoint sync_again_at_{};
+  RecoveryId began_last_ = 0;
+  StartThreads threads_for_starts_;
   Thread thread_;
 };
 

@@ -47,6 +47,11 @@ void RecoveryLoads::End(const std::vector<NodeLoad>& loads) {
   }
 }
 
+void RecoveryLoads::Withdraw(const std::vector<NodeLoad>& loads) {
+  End(loads);
+  for (const NodeLoad& load : loads) nodes_[load.node].carried -= load.up_bytes + load.down_bytes;
+}
+
 std::map<std::string, LinkShares> RecoveryLoads::LeftOfLinks(
     std::span<const std::string> nodes) const {
   std::map<std::string, LinkShares> left;
@@ -75,41 +80,61 @@ bool Holds(const LostBlock& block, const std::string& node) {
 // thousand of them, and a stripe's nodes are a few.
 class Hosts {
  public:
+  // A host with room, by how busy it is: what it receives, has carried and sends, and its index in
+  // Group::open.
+  using Ranked = std::tuple<uint64_t, uint64_t, uint64_t, size_t>;
   // Hosts that are suspected, or those that are not.
   struct Group {
     size_t count = 0;
     std::vector<const std::string*> open;  // with room for one more repair, in the input's order
-    std::vector<size_t> ranked;            // indices into `open`, the least busy first; if wanted
+    std::vector<Ranked> ranked;            // if wanted: the least busy kInOrder first, in order
   };
+  // To sort a thousand takes longer than all else, and the nodes of a stripe, which are passed
+  // over, are a few.
+  static constexpr size_t kInOrder = 32;
   enum class Rank { kNone, kLeastBusyFirst };
 
   Hosts(const PolicyInput& input, const RecoveryLoads& loads, Rank rank) {
+    places_.reserve(input.hosts.size());
     for (const std::string& host : input.hosts) {
-      const bool suspected = input.suspects.contains(host);
+      const bool suspected = !input.suspects.empty() && input.suspects.contains(host);
       Group& group = groups_[suspected];
       ++group.count;
-      const bool open = loads.Streams(host) < input.streams_per_node;
+      const RecoveryLoads::Node& load = loads.Of(host);
+      const bool open = load.streams < input.streams_per_node;
       places_.emplace(host, Place{suspected, open ? group.open.size() : kBusy});
-      if (open) group.open.push_back(&host);
+      if (!open) continue;
+      if (rank == Rank::kLeastBusyFirst) {
+        group.ranked.emplace_back(load.down, load.carried, load.up, group.open.size());
+      }
+      group.open.push_back(&host);
     }
-    if (rank == Rank::kNone) return;
-    for (Group& group : groups_) RankHosts(loads, &group);
+    for (Group& group : groups_) {
+      const size_t sorted = std::min(kInOrder, group.ranked.size());
+      std::partial_sort(group.ranked.begin(),
+                        group.ranked.begin() + static_cast<std::ptrdiff_t>(sorted),
+                        group.ranked.end());
+    }
   }
 
   const Group& Of(bool suspected) const { return groups_[suspected]; }
 
   // Counts the nodes that are hosts of the group, and returns the indices of those with room, in
   // order.
-  std::vector<size_t> Find(std::vector<std::string> nodes, bool suspected, size_t* count) const {
-    std::sort(nodes.begin(), nodes.end());
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    std::vector<size_t> found;
-    *count = 0;
+  std::vector<size_t> Find(const std::vector<std::string>& nodes, bool suspected,
+                           size_t* count) const {
+    std::vector<const Place*> places;
     for (const std::string& node : nodes) {
       const auto place = places_.find(node);
       if (place == places_.end() || place->second.suspected != suspected) continue;
-      ++*count;
-      if (place->second.index != kBusy) found.push_back(place->second.index);
+      places.push_back(&place->second);
+    }
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    *count = places.size();
+    std::vector<size_t> found;
+    for (const Place* place : places) {
+      if (place->index != kBusy) found.push_back(place->index);
     }
     std::sort(found.begin(), found.end());
     return found;
@@ -121,17 +146,6 @@ class Hosts {
     bool suspected = false;
     size_t index = kBusy;
   };
-
-  static void RankHosts(const RecoveryLoads& loads, Group* group) {
-    std::vector<std::tuple<uint64_t, uint64_t, uint64_t, size_t>> keys;
-    keys.reserve(group->open.size());
-    for (size_t i = 0; i < group->open.size(); ++i) {
-      const std::string& host = *group->open[i];
-      keys.emplace_back(loads.Down(host), loads.Carried(host), loads.Up(host), i);
-    }
-    std::sort(keys.begin(), keys.end());
-    for (const auto& key : keys) group->ranked.push_back(std::get<3>(key));
-  }
 
   Group groups_[2];
   std::unordered_map<std::string_view, Place> places_;
@@ -155,10 +169,18 @@ struct Choice {
   }
   // There must be one, and hosts must be ranked.
   const std::string& LeastBusyHost() const {
-    const auto free = std::find_if(hosts->ranked.begin(), hosts->ranked.end(), [&](size_t index) {
-      return !std::binary_search(held.begin(), held.end(), index);
-    });
-    return *hosts->open[*free];
+    const auto free = [&](const Hosts::Ranked& host) {
+      return !std::binary_search(held.begin(), held.end(), std::get<3>(host));
+    };
+    const std::vector<Hosts::Ranked>& ranked = hosts->ranked;
+    const auto rest =
+        ranked.begin() + static_cast<std::ptrdiff_t>(std::min(Hosts::kInOrder, ranked.size()));
+    auto best = ranked.end();
+    for (auto host = ranked.begin(); host != ranked.end(); ++host) {
+      if (host >= rest && best < rest) break;  // the others are busier
+      if (free(*host) && (best == ranked.end() || *host < *best)) best = host;
+    }
+    return *hosts->open[std::get<3>(*best)];
   }
 };
 
@@ -192,15 +214,19 @@ size_t HelperCount(const LostBlock& block, const Choice& choice) {
   return std::min(choice.open.size(), static_cast<size_t>(block.needed));
 }
 
-// Puts the `count` smallest first, in order; the rest follows in any order.
+// Puts the `count` with the smallest keys first, in order; the rest follows.
 template <typename Key>
-void SelectSmallest(std::vector<std::string>* nodes, size_t count, Key key) {
-  const auto less = [&](const std::string& a, const std::string& b) {
-    return std::tuple(key(a), a) < std::tuple(key(b), b);
-  };
-  const auto middle = nodes->begin() + static_cast<std::ptrdiff_t>(count);
-  if (middle != nodes->end()) std::nth_element(nodes->begin(), middle, nodes->end(), less);
-  std::sort(nodes->begin(), middle, less);
+void SelectSmallest(std::vector<std::string>* nodes, size_t count, const RecoveryLoads& loads,
+                    Key key) {
+  using Keyed = std::pair<decltype(key(RecoveryLoads::Node())), std::string>;
+  std::vector<Keyed> keyed;
+  keyed.reserve(nodes->size());
+  for (std::string& node : *nodes) {
+    const auto own = key(loads.Of(node));
+    keyed.emplace_back(own, std::move(node));
+  }
+  std::partial_sort(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(count), keyed.end());
+  for (size_t i = 0; i < keyed.size(); ++i) (*nodes)[i] = std::move(keyed[i].second);
 }
 
 Placement PlacementOf(const LostBlock& block, std::string host, Choice choice) {
@@ -230,23 +256,21 @@ struct Weighed {
 Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loads) {
   const std::string host = choice.LeastBusyHost();
   const size_t count = HelperCount(block, choice);
-  SelectSmallest(&choice.open, count, [&](const std::string& node) {
-    const uint64_t up = loads.Up(node);
-    const uint64_t down = loads.Down(node);
-    return std::tuple(std::max(up, down), up + down, loads.Carried(node));
+  SelectSmallest(&choice.open, count, loads, [](const RecoveryLoads::Node& node) {
+    return std::tuple(std::max(node.up, node.down), node.up + node.down, node.carried);
   });
   const auto end = choice.open.begin() + static_cast<std::ptrdiff_t>(count);
   // The first hop of a path receives nothing.
   const auto first = std::max_element(choice.open.begin(), end, [&](const auto& a, const auto& b) {
-    return loads.Down(a) < loads.Down(b);
+    return loads.Of(a).down < loads.Of(b).down;
   });
   if (first != end) std::rotate(choice.open.begin(), first, first + 1);
   Weighed weighed;
-  weighed.busiest = loads.Down(host) + block.bytes;
+  weighed.busiest = loads.Of(host).down + block.bytes;
   for (size_t i = 0; i < count; ++i) {
-    const std::string& node = choice.open[i];
-    weighed.busiest = std::max(weighed.busiest, loads.Up(node) + block.bytes);
-    if (i > 0) weighed.busiest = std::max(weighed.busiest, loads.Down(node) + block.bytes);
+    const RecoveryLoads::Node& node = loads.Of(choice.open[i]);
+    weighed.busiest = std::max(weighed.busiest, node.up + block.bytes);
+    if (i > 0) weighed.busiest = std::max(weighed.busiest, node.down + block.bytes);
   }
   weighed.placement = PlacementOf(block, host, std::move(choice));
   return weighed;
@@ -304,8 +328,8 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
       continue;
     }
     if (policy == RecoveryPolicy::kLeastRecent) {
-      SelectSmallest(&choice.open, HelperCount(*block, choice),
-                     [&](const std::string& node) { return loads.LastSelected(node); });
+      SelectSmallest(&choice.open, HelperCount(*block, choice), loads,
+                     [](const RecoveryLoads::Node& node) { return node.last_selected; });
     }
     const std::string host = choice.Host(loads.turn() % choice.host_count());
     return PlacementOf(*block, host, std::move(choice));
@@ -329,6 +353,19 @@ std::optional<Placement> PlaceCopy(RecoveryPolicy policy, const PolicyInput& inp
     return placement;
   }
   return std::nullopt;
+}
+
+std::vector<NodeLoad> ExpectedLoads(const Placement& placement, const std::string& source,
+                                    int needed, uint64_t bytes) {
+  std::vector<NodeLoad> loads;
+  if (placement.copy) loads.push_back({source, bytes, 0});
+  for (size_t i = 0; i < placement.helpers.size(); ++i) {
+    // A path of the best of them, as most schemes take.
+    const bool helps = i < static_cast<size_t>(std::max(0, needed));
+    loads.push_back({placement.helpers[i], helps ? bytes : 0, helps && i > 0 ? bytes : 0});
+  }
+  loads.push_back({placement.host, 0, bytes});
+  return loads;
 }
 
 }  // namespace ecpipe

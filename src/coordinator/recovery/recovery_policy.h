@@ -32,36 +32,31 @@ class RecoveryLoads {
  public:
   void Begin(const std::vector<NodeLoad>& loads);
   void End(const std::vector<NodeLoad>& loads);
+  // As if they had never begun.
+  void Withdraw(const std::vector<NodeLoad>& loads);
   // A policy has chosen this placement; the loads of its plan follow once there is a plan.
   void Selected(const Placement& placement, int helper_count);
 
-  // Repairs in flight in which the node takes part.
+  struct Node {
+    uint32_t streams = 0;    // repairs in flight in which it takes part
+    uint32_t senders = 0;    // of these, those in which it sends
+    uint32_t receivers = 0;  // and those in which it receives
+    uint64_t up = 0;         // bytes of plans in flight
+    uint64_t down = 0;
+    uint64_t carried = 0;  // bytes of all plans so far
+    // When it was last selected as a helper: a number that grows with each selection; 0: never.
+    uint64_t last_selected = 0;
+  };
+  // Valid as long as the loads.
+  const Node& Of(const std::string& node) const;
   uint32_t Streams(const std::string& node) const { return Of(node).streams; }
-  // Bytes of plans in flight.
-  uint64_t Up(const std::string& node) const { return Of(node).up; }
-  uint64_t Down(const std::string& node) const { return Of(node).down; }
-  // Bytes of all plans so far.
-  uint64_t Carried(const std::string& node) const { return Of(node).carried; }
   // What the repairs in flight leave of these nodes' links: they are as many as share each of them
   // with one more. Nodes that none of them uses are not named.
   std::map<std::string, LinkShares> LeftOfLinks(std::span<const std::string> nodes) const;
-  // When the node was last selected as a helper: a number that grows with each selection; 0: never.
-  uint64_t LastSelected(const std::string& node) const { return Of(node).last_selected; }
   // The host whose turn comes next, for policies that take them in turn.
   uint64_t turn() const { return turn_; }
 
  private:
-  struct Node {
-    uint32_t streams = 0;
-    uint32_t senders = 0;  // of these, those in which it sends
-    uint32_t receivers = 0;
-    uint64_t up = 0;
-    uint64_t down = 0;
-    uint64_t carried = 0;
-    uint64_t last_selected = 0;
-  };
-  const Node& Of(const std::string& node) const;
-
   std::unordered_map<std::string, Node> nodes_;
   uint64_t turn_ = 0;
   uint64_t selections_ = 0;
@@ -104,5 +99,11 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
 // chooses hosts. The source is not looked at.
 std::optional<Placement> PlaceCopy(RecoveryPolicy policy, const PolicyInput& input,
                                    const RecoveryLoads& loads);
+
+// What a repair is expected to put on the nodes until its plan is known: no later choice is to take
+// room that it may need. `source` has the block of a copy. All that can help count as at work, for
+// nobody knows yet which of them will.
+std::vector<NodeLoad> ExpectedLoads(const Placement& placement, const std::string& source,
+                                    int needed, uint64_t bytes);
 
 }  // namespace ecpipe

@@ -180,6 +180,7 @@ class FakeHelpers : public HelperGateway {
       const std::vector<Handout>& handouts, Duration timeout,
       std::optional<Duration> straggler_after) override {
     if (on_start) on_start();
+    if (on_handouts) on_handouts(handouts);
     MutexLock lock(&mutex);
     timeouts.push_back(timeout);
     std::vector<absl::StatusOr<Started>> statuses;
@@ -281,7 +282,8 @@ class FakeHelpers : public HelperGateway {
   std::vector<std::string> waited_for;  // silent nodes that were told to end a part
   std::vector<Duration> timeouts;       // of handouts
   std::function<void()> on_start;
-  std::map<std::string, PartProgress> answers;  // by node
+  std::function<void(const std::vector<Handout>&)> on_handouts;  // set before use
+  std::map<std::string, PartProgress> answers;                   // by node
   std::set<std::string> asked;
   std::function<void()> on_ask;
   std::function<void()> on_end;          // of an attempt that another one follows; locked

@@ -60,6 +60,11 @@ class RecoveryManagerTest : public testing::Test {
   }
   RecoveryView View(RecoveryId id) { return manager_->Get(id).value(); }
 
+  // All that nobody refused.
+  std::vector<std::vector<HelperGateway::Handout>> AllHandouts() {
+    MutexLock lock(&helpers_.mutex);
+    return helpers_.all;
+  }
   // The parts of hosts that nobody has answered for yet.
   std::vector<std::pair<std::string, RepairPart>> NewHosts() {
     MutexLock lock(&helpers_.mutex);

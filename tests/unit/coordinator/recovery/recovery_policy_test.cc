@@ -197,10 +197,53 @@ TEST_F(RecoveryPolicyTest, TheHostIsTheOneThatALookAtEachOfThemFinds) {
     EXPECT_EQ(in_turn->host, fit[loads_.turn() % fit.size()]);
     EXPECT_EQ(balanced->host,
               *std::min_element(fit.begin(), fit.end(), [&](const auto& a, const auto& b) {
-                return std::tuple(loads_.Down(a), loads_.Carried(a), loads_.Up(a)) <
-                       std::tuple(loads_.Down(b), loads_.Carried(b), loads_.Up(b));
+                const auto key = [&](const std::string& node) {
+                  const RecoveryLoads::Node& load = loads_.Of(node);
+                  return std::tuple(load.down, load.carried, load.up);
+                };
+                return key(a) < key(b);
               }));
   }
+}
+
+// Forty hosts, the least busy of which have blocks of the stripe.
+TEST_F(RecoveryPolicyTest, AFreeHostIsFoundBehindManyThatHaveBlocks) {
+  targets_.clear();
+  blocks_ = {{"x", 100, 0, {}}};
+  for (int i = 0; i < 40; ++i) {
+    targets_.push_back("host" + std::to_string(i));
+    loads_.Begin({{targets_.back(), 0, static_cast<uint64_t>(100 + i * 7 % 40)}});
+    if (i * 7 % 40 != 39 && i * 7 % 40 != 37) blocks_[0].holders.push_back(targets_.back());
+  }
+  const auto placement = PlaceAll(RecoveryPolicy::kBalanced);
+  ASSERT_TRUE(placement);
+  EXPECT_EQ(loads_.Of(placement->host).down, 137u);
+}
+
+// Until its plan is known, what a repair may need is taken; then it is as if that had never been.
+TEST_F(RecoveryPolicyTest, WhatIsExpectedOfARepairTakesRoom) {
+  streams_ = 1;
+  targets_ = {"e", "f"};
+  const Placement first = *PlaceAll(RecoveryPolicy::kBalanced);
+  const std::vector<NodeLoad> expected = ExpectedLoads(first, "", 2, 100);
+  loads_.Begin(expected);
+  EXPECT_EQ(loads_.Of(first.host).down, 100u);
+  EXPECT_EQ(loads_.Of(first.helpers[0]).up, 100u);
+  EXPECT_EQ(loads_.Of(first.helpers[1]).down, 100u);
+  EXPECT_EQ(loads_.Of(first.helpers[3]).up, 0u);
+  EXPECT_FALSE(PlaceAll(RecoveryPolicy::kBalanced)) << "each of a, b, c and d may be needed";
+  loads_.Withdraw(expected);
+  const Placement again = *PlaceAll(RecoveryPolicy::kBalanced);
+  EXPECT_EQ(again.host, first.host);
+  EXPECT_EQ(again.helpers, first.helpers);
+
+  Placement copy = *PlaceCopy(
+      RecoveryPolicy::kBalanced,
+      {std::vector<const LostBlock*>{&blocks_[0]}, usable_, targets_, suspects_, streams_}, loads_);
+  loads_.Begin(ExpectedLoads(copy, "source", 2, 100));
+  EXPECT_EQ(loads_.Of("source").streams, 1u);
+  EXPECT_EQ(loads_.Of("source").up, 100u);
+  EXPECT_EQ(loads_.Of(copy.host).down, 100u);
 }
 
 // 200 stripes of (14, 10) on 15 nodes: the bytes on the busiest link, over the least possible.
