@@ -8,7 +8,7 @@ Three phases, so that two cores are busy and nothing that fills the machine is d
      quickstart) run beside the builds of asan and tsan, which give way to them. As soon as one of
      these stands, its tests (unit, script, sim, fuzz, libfuzzer) run.
   3. What fills the machine runs alone: host tests.
-The test `walk` takes a quarter of an hour, and runs only when its label is named.
+The test `walk` takes more than a quarter of an hour, and runs only when its label is named.
 
 A test that starts programs runs once more, alone, if it fails, unless more than
 four of its label have failed. When it passes then it counts as passed and is listed as "flaky:
