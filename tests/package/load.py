@@ -42,9 +42,9 @@ class Load:
         self._threads = [threading.Thread(target=self._run, args=(seed,))
                          for seed in range(READERS)]
 
-    def await_more(self, reads: int, seconds: float = PATIENCE) -> None:
+    def await_more(self, reads: int) -> None:
         wanted = self.reads + reads
-        wait_until(lambda: self.reads >= wanted, seconds, f"{reads} more reads")
+        wait_until(lambda: self.reads >= wanted, PATIENCE, f"{reads} more reads")
 
     def _run(self, seed: int) -> None:
         chance = random.Random(seed)

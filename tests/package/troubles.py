@@ -100,7 +100,7 @@ class Aside:
         self._machine, self._blocks = machine, blocks
 
     def take(self) -> None:
-        self._machine.run("sh", "-ec", "mkdir /root/aside\n" + "\n".join(
+        self._machine.run("sh", "-ec", "mkdir -p /root/aside\n" + "\n".join(
             f"mv /{STORE}/blocks-{node}/{block} /root/aside/"
             for block, node in self._blocks.items()))
 
