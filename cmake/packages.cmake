@@ -68,7 +68,7 @@ ecpipe_program(command ecpipe)
 ecpipe_daemon(coordinator ecpipe-coordinator.service)
 ecpipe_daemon(helper "ecpipe-helper.service;ecpipe-helper@.service" hdfs-datanode.conf)
 install(FILES deploy/prometheus/ecpipe-alerts.yml deploy/prometheus/scrape.yml
-              deploy/grafana/ecpipe.json docs/runbook.md
+              deploy/grafana/ecpipe.json docs/runbook.md docs/operations.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ecpipe-coordinator/examples COMPONENT coordinator)
 install(PROGRAMS deploy/make-certs.sh
   DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME ecpipe-make-certs COMPONENT command)

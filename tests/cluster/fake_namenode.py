@@ -24,7 +24,7 @@ class FakeNameNode:
     `standby` it says what one of an HA pair says that is not the active one. `contacts` are the
     seconds since DataNodes were heard of, by UUID; those in `dead` count as dead."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1", port: int = 0) -> None:
         self.groups: list[Group] = []
         self.contacts: dict[str, int] = {}
         self.dead: set[str] = set()
@@ -54,7 +54,7 @@ class FakeNameNode:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer((address, port), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def beans(self) -> str:
@@ -70,7 +70,8 @@ class FakeNameNode:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        address, port = self._server.server_address[:2]
+        return f"http://{address!s}:{port}"
 
     def __enter__(self) -> FakeNameNode:
         self._thread.start()

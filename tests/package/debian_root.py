@@ -146,6 +146,11 @@ class Booted:
         return run(["nsenter", "--target", str(self._init), "--all", *command], timeout=seconds,
                    check=check, environment={"PATH": PATH, "HOME": "/root", "LC_ALL": "C"})
 
+    def command_outside(self, network: str) -> list[str]:
+        """What goes before a command of the caller's system that shall run in a network namespace
+        of the machine, given by its path there."""
+        return ["nsenter", f"--net=/proc/{self._init}/root{network}"]
+
     def apt(self, *arguments: str) -> str:
         return self.run(*APT, *arguments, seconds=APT_SECONDS).stdout
 

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an operator does with the packages and the documents, from the first evening on.
 
-A coordinator and 15 helpers run under a real systemd, with TLS, each at an address of its own, and
-Debian's Prometheus watches them with the packaged rules. They are installed, loaded, upgraded one
-after the other under load, get new certificates, lose the coordinator's disk and have it restored,
-lose a node's disk, and have another node drained. No read fails, and no byte is wrong; those that
-begin while the coordinator is away are told so, and tried again. Alerts fire and end at the times
-of their rules.
+A coordinator and 15 helpers run under a real systemd, with TLS, each on a host of its own, and
+Debian's Prometheus watches them with the packaged rules. Hosts are network namespaces. The daemons
+are installed, loaded, upgraded one after the other under load, get new certificates, meet many
+troubles at once, lose the coordinator's disk and have it restored, lose a node's disk, and have
+another node drained. No read fails, and no byte is wrong; those that begin while the coordinator is
+away are told so, and tried again. Each alert fires and ends at the times of its rule.
 """
 
 from __future__ import annotations
@@ -20,31 +20,45 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from typing import Iterable, Sequence
 
 import debian_root
 import package_test
 from debian_root import Booted, DebianRoot, Unavailable
+from hosts import Hosts
 from labkit.process import interruptible, wait_until
 from load import Load
+from troubles import NAMENODE_PORT, Aside, Disk, FewDescriptors, NameNode, rot
 from watcher import Watcher
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SKIPPED = 77
-COORDINATOR = "10.7.0.1"
+COORDINATOR, OPERATOR, NAMENODE = "10.7.0.1", "10.7.0.2", "10.7.0.3"
 NODES = {f"node-{number}": f"10.7.0.{10 + number}" for number in range(1, 16)}
 CODE = "rs(9,6)"
 PATIENCE = 60.0
-# What fires in the course of the walk, and nothing else does.
-ALERTS = {"EcpipeCertificateEndsSoon", "EcpipeCoordinatorDown", "EcpipeHelperNotRegistered",
-          "EcpipeHelperDown", "EcpipeNodeDead"}
+FAILING_REPAIRS = 15
+# Who has which trouble. encode puts the stripes' blocks on node-1 to node-12.
+ENDS_FIRST, CUT_OFF, TWO_DISKS, FEW_DESCRIPTORS = "node-15", "node-12", "node-14", "node-10"
+LOSES_ITS_DISK, DRAINED = "node-4", "node-7"
+ROTTEN = ("node-5", "mine-s00000-b04")
+# A stripe of one file, whose first block is on the node that is cut off.
+POOR_NODES = (CUT_OFF, "node-13", "node-14", "node-15", "node-1", "node-2", "node-3", "node-5",
+              "node-6")
+POOR = "poor-s00000-b00"
 TLS = [f"--tls-{option}=/root/certs/{file}" for option, file in
        (("ca", "ca.pem"), ("cert", "ann.pem"), ("key", "ann.key"))]
 
 
 class Walk(unittest.TestCase):
     machine: Booted
-    sums: dict[str, str]  # SHA-256 of each block
-    lost: list[str]       # blocks whose files are gone
+    hosts: Hosts
+    namenode: NameNode
+    second_disk: Disk
+    few_descriptors: FewDescriptors
+    sums: dict[str, str]   # SHA-256 of each block
+    homes: dict[str, str]  # the node of each block at first
+    lost: list[str]        # blocks whose files are gone
 
     def test_walk(self) -> None:
         with DebianRoot(package_test.SCRATCH / "walk") as root:
@@ -53,19 +67,23 @@ class Walk(unittest.TestCase):
                 folder = root.folder / "debs" / revision
                 folder.mkdir(parents=True)
                 for deb in package_test.packages(revision, "--fast").glob("*.deb"):
-                    if deb.name.split("_")[0] in (*package_test.DAEMONS, "ecpipe"):
+                    if deb.name.split("_")[0] in package_test.PACKAGES:
                         (folder / deb.name).write_bytes(deb.read_bytes())
             root.apt("install", "iproute2", "openssl", "prometheus", *self.debs("1"))
             with root.booted() as self.machine:
+                self.hosts = Hosts(self.machine, OPERATOR, {"head": COORDINATOR, **NODES,
+                                                            "namenode": NAMENODE})
+                self.namenode = self.enterContext(NameNode(self.hosts, "namenode", NAMENODE))
                 self.watcher = Watcher(self.machine, root.folder)
-                for step in (self.bring_up, self.load_blocks, self.upgrade_under_load,
-                             self.renew_certificates, self.restore_a_backup, self.lose_a_node,
-                             self.drain_a_node):
+                for step in (self.bring_up, self.load_blocks, self.fail_repairs,
+                             self.upgrade_under_load, self.renew_certificates,
+                             self.have_troubles_at_once, self.restore_a_backup,
+                             self.lose_a_node, self.drain_a_node):
                     began = time.monotonic()
                     done = step()
                     print(f"{step.__name__.replace('_', ' ')}: {done} "
                           f"({time.monotonic() - began:.0f} s)", flush=True)
-                self.assertEqual(self.watcher.fired(), ALERTS)
+                self.assertEqual(self.watcher.fired(), self.watcher.alerts())
 
     def debs(self, revision: str, *names: str) -> list[str]:
         """Of these packages; no names: of all."""
@@ -77,12 +95,23 @@ class Walk(unittest.TestCase):
         return self.machine.run("ecpipe", *TLS, "--coordinator", f"{COORDINATOR}:7700", *words,
                                 seconds=seconds).stdout
 
-    def load(self) -> Load:
+    def fails(self, *words: str, seconds: float = PATIENCE) -> None:
+        """ecpipe ends by itself, with an exit code that is not 0."""
+        done = self.machine.run("ecpipe", *TLS, "--coordinator", f"{COORDINATOR}:7700", *words,
+                                seconds=seconds, check=False)
+        self.assertGreater(done.returncode, 0, done.stdout)
+
+    def load(self, blocks: Sequence[str] = ()) -> Load:
+        """Of these blocks; none: of all."""
         return Load(self.machine, self.root.folder, ("ecpipe", *TLS, "--coordinator",
-                    f"{COORDINATOR}:7700"), f"{COORDINATOR}:7700", self.sums)
+                    f"{COORDINATOR}:7700"), f"{COORDINATOR}:7700",
+                    {block: self.sums[block] for block in blocks or self.sums})
 
     def expect_no_trouble(self, load: Load) -> None:
         self.assertEqual((load.wrong, load.failures), ([], []))
+
+    def expect_quiet(self) -> None:
+        self.assertEqual(self.watcher.firing(), set())
 
     def await_live(self, nodes: set[str]) -> None:
         self.await_state("live", nodes)
@@ -100,20 +129,24 @@ class Walk(unittest.TestCase):
 
     def bring_up(self) -> str:
         etc = self.root.folder / "etc" / "ecpipe"
-        for address in (COORDINATOR, *NODES.values()):
-            self.machine.run("ip", "address", "add", f"{address}/24", "dev", "lo")
+        self.place_units()
         self.machine.run("ecpipe-make-certs", "--days", "20", "/root/certs", "head=coordinator",
                          "ann=operator", "prometheus=requestor",
                          *(f"{node}=helper" for node in NODES))
+        self.machine.run("ecpipe-make-certs", "--days", "5", "/root/certs", f"{ENDS_FIRST}=helper")
         self.copy_certificates()
         (etc / "coordinator.toml").write_text(
-            f'[coordinator]\nlisten = "{COORDINATOR}:7700"\nnode_addresses = ["10.7.0.0/24"]\n'
+            f'[coordinator]\nlisten = "{COORDINATOR}:7700"\n'
             'data_directory = "/var/lib/ecpipe/coordinator"\n'
+            f'[hdfs]\nnamenodes = ["http://{NAMENODE}:{NAMENODE_PORT}"]\nrefresh_seconds = 10\n'
             + self.pages(f"{COORDINATOR}:9700") + self.tls("head"))
         for node, address in NODES.items():
+            roots = [f"/var/lib/ecpipe/blocks-{node}"]
+            if node == TWO_DISKS:
+                roots.append(self.second_disk.path)
             (etc / f"helper-{node}.toml").write_text(
                 f'[helper]\nnode_id = "{node}"\ncoordinator = "{COORDINATOR}:7700"\n'
-                f'roots = ["/var/lib/ecpipe/blocks-{node}"]\nrack = "/rack-{address[-1]}"\n'
+                f'roots = {json.dumps(roots)}\nrack = "/rack-{address[-1]}"\n'
                 f'[listen]\ncontrol = "{address}:7711"\ndata = "{address}:7712"\n'
                 + self.pages(f"{address}:9711") + self.tls(node))
         self.machine.run("systemctl", "enable", "--now", "ecpipe-coordinator",
@@ -121,18 +154,33 @@ class Walk(unittest.TestCase):
         self.await_live(set(NODES))
         self.watcher.start("/root/certs", f"{COORDINATOR}:9700",
                            [f"{address}:9711" for address in NODES.values()])
-        self.watcher.await_firing("EcpipeCertificateEndsSoon")
+        self.watcher.await_firing("EcpipeCertificateEndsSoon", "EcpipeCertificateEnds")
         return (f"{len(NODES)} helpers live, with TLS, and a Prometheus that scrapes all; "
-                + self.examine(("certificates",)))
+                + self.examine({"certificates"}) + "; two alerts fired")
 
-    def examine(self, troubles: tuple[str, ...]) -> str:
-        """`ecpipe doctor` finds these troubles, and no other but a full disk of the test's host."""
+    def place_units(self) -> None:
+        """Each on its host, and the second disk for who writes to it."""
+        self.second_disk = Disk(self.machine, TWO_DISKS)
+        units = self.root.folder / "etc" / "systemd" / "system"
+        for name, text in (
+                ("ecpipe-coordinator.service.d/host.conf", self.hosts.drop_in("head")),
+                ("ecpipe-helper@.service.d/host.conf", self.hosts.drop_in("%i")),
+                (f"ecpipe-helper@{TWO_DISKS}.service.d/block-roots.conf",
+                 "[Service]\nReadWritePaths=-/data\n")):
+            (units / name).parent.mkdir(parents=True)
+            (units / name).write_text(text)
+        self.machine.run("systemctl", "daemon-reload")
+
+    def examine(self, troubles: set[str]) -> str:
+        """`ecpipe doctor` finds these troubles, and no other but a full disk of the test's host
+        and that no helper is beside a DataNode of the stand-in for HDFS."""
         found = json.loads(self.machine.run(
             "sh", "-c", f"ecpipe {' '.join(TLS)} --coordinator {COORDINATOR}:7700 doctor --json "
             "|| test $? = 1", seconds=PATIENCE).stdout)["findings"]
         wrong = [each for each in found if each["severity"] in ("error", "warning")
-                 and each["check"] != "disk room"]
-        self.assertEqual({each["check"] for each in wrong}, set(troubles), wrong)
+                 and each["check"] != "disk room"
+                 and not each["what"].startswith("it serves no DataNode's blocks")]
+        self.assertEqual({each["check"] for each in wrong}, troubles, wrong)
         return f"the doctor made {len(found)} findings, of which {len(wrong)} are troubles"
 
     def pages(self, address: str) -> str:
@@ -144,57 +192,80 @@ class Walk(unittest.TestCase):
 
     def copy_certificates(self) -> None:
         self.machine.run("sh", "-ec", "cd /root/certs; for file in ca.pem head.* node-*; do "
-                         "install -o root -g ecpipe -m 0640 $file /etc/ecpipe/; done")
+                         "install -o root -g ecpipe -m 0640 $file /etc/ecpipe/$file.new; "
+                         "mv /etc/ecpipe/$file.new /etc/ecpipe/$file; done")
 
     def load_blocks(self) -> str:
+        self.sums, self.homes = {}, {}
+        self.encode("mine", 24_000_000, NODES)
+        self.lost = sorted(self.sums)[::9]  # one of each stripe
+        for block in self.lost:
+            (self.root.folder / "var/lib/ecpipe" / f"blocks-{self.homes[block]}" / block).unlink()
+        return f"{len(self.sums)} blocks, of which {len(self.lost)} are lost"
+
+    def encode(self, name: str, size: int, nodes: Iterable[str]) -> None:
         self.machine.run("sh", "-ec", f"""
-            head -c 24000000 /dev/urandom >/root/mine
-            ecpipe encode /root/mine --out /root/blocks --code '{CODE}' --block-size 1MiB \
-                --name mine --nodes {','.join(NODES)}
-            for node in {' '.join(NODES)}; do
-                cp -a /root/blocks/$node/. /var/lib/ecpipe/blocks-$node/
+            head -c {size} /dev/urandom >/root/{name}
+            ecpipe encode /root/{name} --out /root/blocks-{name} --code '{CODE}' \
+                --block-size 1MiB --name {name} --nodes {','.join(nodes)}
+            for node in $(ls -d /root/blocks-{name}/node-* | xargs -n 1 basename); do
+                cp -a /root/blocks-{name}/$node/. /var/lib/ecpipe/blocks-$node/
                 chown -R ecpipe: /var/lib/ecpipe/blocks-$node
             done
         """)
-        self.ecpipe("catalog", "load", "/root/blocks/mine.manifest.json")
-        blocks = self.root.folder / "root" / "blocks"
-        files = [path for path in blocks.glob("node-*/*") if path.name.startswith("mine-")]
-        self.sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-        self.lost = sorted(self.sums)[::9]  # one of each stripe
-        for path in files:
-            if path.name in self.lost:
-                (self.root.folder / "var/lib/ecpipe" / f"blocks-{path.parent.name}"
-                 / path.name).unlink()
-        return f"{len(self.sums)} blocks, of which {len(self.lost)} are lost"
+        self.ecpipe("catalog", "load", f"/root/blocks-{name}/{name}.manifest.json")
+        for path in (self.root.folder / "root" / f"blocks-{name}").glob(f"node-*/{name}-*"):
+            self.sums[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+            self.homes[path.name] = path.parent.name
+
+    def fail_repairs(self) -> str:
+        """Most of all, since none were made before. The reads of the next step make them few."""
+        self.encode("poor", 6 << 20, POOR_NODES)
+        files = self.poor_files(0, 1, 2, 3)
+        files.take()
+        for _ in range(FAILING_REPAIRS):
+            self.fails("repair", POOR, "--output", "/root/poor-block")
+        self.watcher.await_firing("EcpipeRepairsFail")
+        files.put_back()
+        return f"an alert fired after {FAILING_REPAIRS} failed repairs"
+
+    def poor_files(self, *indexes: int) -> Aside:
+        return Aside(self.machine, {f"poor-s00000-b0{index}": POOR_NODES[index]
+                                    for index in indexes})
 
     def upgrade_under_load(self) -> str:
-        """In the order of docs/operations.md."""
+        """In the order of docs/operations.md. Reads go on between any two of its steps."""
         helpers = [f"ecpipe-helper@{node}" for node in NODES]
         before = {unit: self.process_of(unit) for unit in ("ecpipe-coordinator", *helpers)}
         self.ecpipe("backup", "/root/before-upgrade.tar")
         began = time.monotonic()
         with self.load() as load:
             load.await_more(10)
-            self.upgrade("ecpipe-coordinator", before)
+            self.upgrade(before, "ecpipe-coordinator")
+            load.await_more(10)
             self.restart("ecpipe-coordinator", before)
             load.await_more(10)
             refused = load.refused
-            self.upgrade("ecpipe-helper", before)
+            self.upgrade(before, "ecpipe-helper")
             for unit in helpers:
                 self.restart(unit, before)
-            self.upgrade("ecpipe", before)
-            load.await_more(20)
+                load.await_more(5)
+            for packages in (["ecpipe"], ["libecpipe0", "libecpipe-dev"], ["ecpipe-qfs"]):
+                self.upgrade(before, *packages)
+                load.await_more(10)
         self.expect_no_trouble(load)
         self.assertEqual(load.refused, refused, "the coordinator was not away any more")
+        self.watcher.await_end("EcpipeRepairsFail")
         return (f"{load.reads} reads in {time.monotonic() - began:.0f} s, none failed, none wrong; "
                 f"while the coordinator restarted, {load.refused} calls were refused and tried "
                 f"again, until the read went through after {load.longest_wait:.1f} s at most")
 
-    def upgrade(self, package: str, processes: dict[str, str]) -> None:
+    def upgrade(self, processes: dict[str, str], *packages: str) -> None:
         """Restarts nothing; `processes` has that of each unit."""
-        self.machine.apt("install", *self.debs("2", package))
-        self.assertTrue(self.machine.run("dpkg-query", "--show", "--showformat=${Version}",
-                                         package).stdout.endswith("-2"))
+        self.machine.apt("install", *self.debs("2", *packages))
+        for package in packages:
+            self.assertTrue(self.machine.run("dpkg-query", "--show", "--showformat=${Version}",
+                                             package).stdout.endswith("-2"))
         self.assertEqual({unit: self.process_of(unit) for unit in processes}, processes)
 
     def restart(self, unit: str, processes: dict[str, str]) -> None:
@@ -215,11 +286,11 @@ class Walk(unittest.TestCase):
             load.await_more(20)
         self.expect_no_trouble(load)
         self.assertEqual(load.refused, 0)
-        self.watcher.await_end("EcpipeCertificateEndsSoon")
+        self.watcher.await_end("EcpipeCertificateEndsSoon", "EcpipeCertificateEnds")
         self.assertEqual({node: self.process_of(f"ecpipe-helper@{node}") for node in NODES},
                          processes)
         return (f"{len(renewed)} renewed, nothing restarted, {load.reads} reads went on; "
-                + self.examine(()))
+                + self.examine(set()) + "; both alerts ended")
 
     def days_left(self) -> int:
         """Of the certificate that node-1 shows to who connects."""
@@ -229,6 +300,72 @@ class Walk(unittest.TestCase):
             "</dev/null 2>/dev/null | openssl x509 -noout -enddate | cut -d= -f2 | "
             "date -f - +%s").stdout
         return int((int(ends) - time.time()) / 86400)
+
+    def have_troubles_at_once(self) -> str:
+        self.expect_quiet()
+        reads = self.begin_troubles()
+        self.watcher.await_firing("EcpipeRootFailed", "EcpipeBlockCorrupt",
+                                  "EcpipeDescriptorsShort")
+        self.mend_a_node_each()
+        self.watcher.await_firing("EcpipeHelperDown", "EcpipeNodeDead", "EcpipeRecoveryStuck",
+                                  "EcpipeSourceDown")
+        self.namenode.start(groups=1)  # of which no node has a block
+        files = self.poor_files(1, 2, 3)
+        self.give_a_block_up(files)
+        self.watcher.await_end("EcpipeRecoveryStuck", "EcpipeSourceDown")
+        self.watcher.await_firing("EcpipeStripesLost")
+        self.namenode.start()  # its file was deleted
+        files.put_back()
+        self.assertRegex(self.ecpipe("recover-node", CUT_OFF, "--delay", "0", seconds=300),
+                         r"(\d+) of \1 blocks verified")
+        with self.load(self.lost) as load:
+            self.watcher.await_end("EcpipeBlocksGivenUp", "EcpipeStripesLost")
+            load.await_more(50)
+        self.expect_no_trouble(load)
+        self.hosts.join(CUT_OFF)
+        self.await_live(set(NODES))
+        self.watcher.await_end("EcpipeHelperDown", "EcpipeNodeDead")
+        self.expect_quiet()
+        return (f"nine alerts fired, and ended; {reads} reads while they began and {load.reads} of "
+                "lost blocks while they ended, none failed, none wrong; " + self.examine(set()))
+
+    def begin_troubles(self) -> int:
+        """How many reads went on meanwhile."""
+        self.machine.run("systemctl", "stop", f"ecpipe-helper@{TWO_DISKS}", seconds=PATIENCE)
+        self.second_disk.unmount()
+        self.machine.run("systemctl", "start", f"ecpipe-helper@{TWO_DISKS}", seconds=PATIENCE)
+        self.await_live(set(NODES))
+        with self.load() as load:
+            load.await_more(5)
+            self.hosts.cut(CUT_OFF)
+            self.namenode.stop()
+            rot(self.root.folder, *ROTTEN)
+            self.fails("corrupt", "check", ROTTEN[1])
+            self.await_state("dead", {CUT_OFF})
+            load.await_more(50)
+        self.expect_no_trouble(load)
+        self.assertEqual(load.refused, 0)
+        self.ecpipe("recover-node", CUT_OFF, "--delay", "7200", "--detach")
+        self.few_descriptors = FewDescriptors(self.machine,
+                                              self.process_of(f"ecpipe-helper@{FEW_DESCRIPTORS}"))
+        self.few_descriptors.begin()
+        return load.reads
+
+    def mend_a_node_each(self) -> None:
+        self.few_descriptors.end()  # before the doctor, whose calls take the last ones
+        self.examine({"helpers", "roots", "storage systems"})
+        self.second_disk.mount()
+        [corrupt] = json.loads(self.ecpipe("status", "--json"))["corrupt_blocks"]
+        self.ecpipe(*corrupt["repair"].split()[1:])
+        self.watcher.await_end("EcpipeRootFailed", "EcpipeBlockCorrupt", "EcpipeDescriptorsShort")
+
+    def give_a_block_up(self, files: Aside) -> None:
+        """The node that is cut off has it, and too few others have theirs."""
+        files.take()
+        [waiting] = json.loads(self.ecpipe("recovery", "list", "--json"))
+        self.ecpipe("recovery", "cancel", str(waiting["recovery_id"]))
+        self.fails("recover-node", CUT_OFF, "--delay", "0", seconds=300)
+        self.watcher.await_firing("EcpipeBlocksGivenUp")
 
     def restore_a_backup(self) -> str:
         self.ecpipe("backup", "/root/coordinator.tar")
@@ -253,23 +390,22 @@ class Walk(unittest.TestCase):
 
     def lose_a_node(self) -> str:
         """It comes back with a new disk."""
-        gone = "node-4"
+        gone = LOSES_ITS_DISK
         self.machine.run("systemctl", "stop", f"ecpipe-helper@{gone}", seconds=PATIENCE)
         self.machine.run("find", f"/var/lib/ecpipe/blocks-{gone}", "-mindepth", "1", "-delete")
         self.await_state("dead", {gone})
         said = self.ecpipe("recover-node", gone, "--delay", "0", seconds=300)
         self.assertRegex(said, r"(\d+) of \1 blocks verified")
         self.read_all()
-        self.watcher.await_firing("EcpipeHelperDown", "EcpipeNodeDead")
         self.machine.run("systemctl", "start", f"ecpipe-helper@{gone}", seconds=PATIENCE)
         self.await_live(set(NODES))
-        self.watcher.await_end("EcpipeHelperDown", "EcpipeNodeDead")
-        return f"{said.splitlines()[-1].strip()}; two alerts fired, and ended when it was back"
+        return f"{said.splitlines()[-1].strip()}, and all {len(self.sums)} read"
 
     def drain_a_node(self) -> str:
-        leaves = "node-7"
+        leaves = DRAINED
         with self.load() as load:
             said = self.ecpipe("drain", leaves, seconds=300)
+            load.await_more(20)
         self.assertRegex(said, r"([1-9]\d*) of \1 blocks verified")
         self.expect_no_trouble(load)
         self.assertEqual(load.refused, 0)

@@ -63,6 +63,11 @@ class Watcher:
     def await_end(self, *alerts: str) -> None:
         self._await(lambda: not self.firing() & set(alerts), ALERT_SECONDS, f"the end of {alerts}")
 
+    def alerts(self) -> set[str]:
+        """All that there are."""
+        rules = (self._root / SETTINGS / "ecpipe-alerts.yml").read_text()
+        return set(re.findall(r"- alert: (\w+)", rules))
+
     def firing(self) -> set[str]:
         return self._names('ALERTS{alertstate="firing"}', "alertname")
 
