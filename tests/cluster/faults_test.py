@@ -98,6 +98,43 @@ class MidRepair(ClusterCase):
         self.cluster.wait_live(self.cluster.node_ids)
         self.assert_nothing_left()
 
+    def limit_rates(self, mbit: float) -> None:
+        """Of what helpers that run send; 0: no limit."""
+        names = [name for name, helper in self.cluster.helpers.items() if helper is not self.paused]
+        action = ("set", "--repair-mbit", str(mbit)) if mbit else ("reset",)
+        self.cluster.cli("limits", action[0], "--node", ",".join(names), *action[1:])
+
+        def hold() -> bool:
+            nodes = {node["node"]: node for node in self.cluster.cli_json("limits")["nodes"]}
+            return all(nodes[name]["repair_mbit"] == mbit for name in names)
+        wait_until(hold, HANG, f"the limit {mbit}")
+
+    def test_helper_stopped_during_a_small_read(self) -> None:
+        """The other helpers, who only wait, are not called silent."""
+        self.paused = None
+        self.limit_rates(1)  # 8 s for the range, so that it is under way when the helper stops
+        process = subprocess.Popen(
+            self.cluster.command("-q", "read", self.lost["block_id"], "--scheme", "rp",
+                                 "--offset", "12345", "--length", "1MiB"),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        wait_until(lambda: len(self.helpers_at_work()) == 4, HANG, "the read to run")
+        self.paused = self.victim()
+        self.paused.pause()
+        self.limit_rates(0)
+        taken, said = process.communicate(timeout=HANG)
+        self.assertEqual(process.returncode, 0, said.decode())
+        self.assertEqual(taken, self.content[12345:12345 + (1 << 20)])
+        newest = json.loads(self.cluster.cli("status", "--json").stdout)["repairs"][0]
+        self.assertEqual(newest["state"], "done")
+        self.assertGreaterEqual(newest["attempt"], 1)  # a busy machine's helper may be late as well
+        silent = [name for name, node in self.cluster.node_status().items()
+                  if node.get("silent_because") and self.cluster.helpers[name] is not self.paused]
+        self.assertEqual(silent, [])
+        self.paused.resume()
+        self.cluster.wait_live(self.cluster.node_ids)
+        self.assert_nothing_left()
+
     def test_helper_restarted(self) -> None:
         def fault() -> None:
             victim = self.victim()

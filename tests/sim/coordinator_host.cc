@@ -52,7 +52,8 @@ class CoordinatorHost::Helpers : public HelperGateway {
 
   std::vector<absl::StatusOr<PartProgress>> AskParts(RepairId repair_id, uint32_t attempt,
                                                      const std::vector<HelperAddress>& helpers,
-                                                     Duration timeout) override {
+                                                     Duration timeout,
+                                                     std::optional<Duration>) override {
     std::vector<absl::StatusOr<PartProgress>> answers(helpers.size());
     CallAll(helpers.size(), [&](size_t i) -> absl::Status {
       answers[i] = network_->Call<PartProgress>(

@@ -74,7 +74,8 @@ class RequestorHost::Api : public CoordinatorApi {
   }
 
   absl::StatusOr<ProgressAdvice> CheckProgress(RepairId repair_id, uint32_t attempt,
-                                               uint64_t missing_bytes, bool quiet) override {
+                                               uint64_t missing_bytes, bool quiet,
+                                               const std::stop_token&) override {
     return network_->Call<ProgressAdvice>(
         *host_, kCoordinatorNode, kCheckProgressTimeout, [=](Host* host) {
           return static_cast<CoordinatorHost*>(host)->repairs().CheckProgress(repair_id, attempt,

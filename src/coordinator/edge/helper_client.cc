@@ -35,8 +35,12 @@ void AwaitAll(grpc::CompletionQueue* queue, size_t count) {
 // The same, but when only one is left it is not waited for much longer than for the others. Returns
 // that one if it was cancelled.
 template <typename Calls>
-const void* AwaitAllButStraggler(grpc::CompletionQueue* queue, Duration straggler_after,
-                                 Calls* calls) {
+const void* AwaitAllButStraggler(grpc::CompletionQueue* queue,
+                                 std::optional<Duration> straggler_after, Calls* calls) {
+  if (!straggler_after || calls->size() < 2) {
+    AwaitAll(queue, calls->size());
+    return nullptr;
+  }
   constexpr int kAsLongAsOthers = 3;
   const Clock& clock = Clock::System();
   const TimePoint begun = clock.Now();
@@ -46,7 +50,7 @@ const void* AwaitAllButStraggler(grpc::CompletionQueue* queue, Duration straggle
   for (const auto& call : *calls) left.insert(&call);
   while (left.size() > 1 && queue->Next(&tag, &ok)) left.erase(tag);
   const TimePoint others = clock.Now();
-  const Duration wait = std::max(straggler_after, kAsLongAsOthers * (others - begun));
+  const Duration wait = std::max(*straggler_after, kAsLongAsOthers * (others - begun));
   const std::chrono::system_clock::time_point until =
       std::chrono::system_clock::now() + (begun + wait - others);
   const bool late = queue->AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::TIMEOUT;
@@ -87,12 +91,7 @@ std::vector<absl::StatusOr<HelperGateway::Started>> HelperClient::StartParts(
     calls[i].reader = stubs[i]->AsyncStartPart(&calls[i].context, calls[i].request, &queue);
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
-  const void* straggler = nullptr;
-  if (straggler_after && calls.size() > 1) {
-    straggler = AwaitAllButStraggler(&queue, *straggler_after, &calls);
-  } else {
-    AwaitAll(&queue, calls.size());
-  }
+  const void* const straggler = AwaitAllButStraggler(&queue, straggler_after, &calls);
   std::vector<absl::StatusOr<Started>> answers;
   for (size_t i = 0; i < calls.size(); ++i) {
     if (calls[i].status.ok()) {
@@ -112,7 +111,7 @@ std::vector<absl::StatusOr<HelperGateway::Started>> HelperClient::StartParts(
 
 std::vector<absl::StatusOr<PartProgress>> HelperClient::AskParts(
     RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
-    Duration timeout) {
+    Duration timeout, std::optional<Duration> straggler_after) {
   std::vector<Call<v1::GetPartRequest, v1::PartProgress>> calls(helpers.size());
   std::vector<Stub> stubs;
   grpc::CompletionQueue queue;
@@ -124,11 +123,14 @@ std::vector<absl::StatusOr<PartProgress>> HelperClient::AskParts(
     calls[i].reader = stubs[i]->AsyncGetPart(&calls[i].context, calls[i].request, &queue);
     calls[i].reader->Finish(&calls[i].response, &calls[i].status, &calls[i]);
   }
-  AwaitAll(&queue, calls.size());
+  const void* const straggler = AwaitAllButStraggler(&queue, straggler_after, &calls);
   std::vector<absl::StatusOr<PartProgress>> answers;
   for (size_t i = 0; i < calls.size(); ++i) {
     if (calls[i].status.ok()) {
       answers.emplace_back(ProgressFromProto(calls[i].response));
+    } else if (&calls[i] == straggler) {
+      answers.emplace_back(absl::DeadlineExceededError(
+          "node " + helpers[i].node + ": its answer came much later than the others'"));
     } else {
       answers.emplace_back(FromGrpc(calls[i].status, "node " + helpers[i].node));
     }

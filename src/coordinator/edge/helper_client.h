@@ -29,9 +29,9 @@ class HelperClient : public HelperGateway {
   std::vector<absl::StatusOr<Started>> StartParts(const std::vector<Handout>& handouts,
                                                   Duration timeout,
                                                   std::optional<Duration> straggler_after) override;
-  std::vector<absl::StatusOr<PartProgress>> AskParts(RepairId repair_id, uint32_t attempt,
-                                                     const std::vector<HelperAddress>& helpers,
-                                                     Duration timeout) override;
+  std::vector<absl::StatusOr<PartProgress>> AskParts(
+      RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
+      Duration timeout, std::optional<Duration> straggler_after) override;
   std::vector<absl::Status> CancelRepair(RepairId repair_id, uint32_t attempt,
                                          const std::vector<HelperAddress>& helpers) override;
   std::vector<absl::Status> EndAttempt(RepairId repair_id, uint32_t attempt,

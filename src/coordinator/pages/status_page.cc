@@ -127,8 +127,9 @@ PartAnswers StatusPage::Ask(const RunningRepair& repair,
     return helper.control_address.empty() || silent.contains(helper.node);
   });
   if (helpers.empty()) return {};
-  std::vector<absl::StatusOr<PartProgress>> told = view_.helpers->AskParts(
-      repair.record.repair_id, repair.record.attempt, helpers, std::min(left, kAskingOne));
+  std::vector<absl::StatusOr<PartProgress>> told =
+      view_.helpers->AskParts(repair.record.repair_id, repair.record.attempt, helpers,
+                              std::min(left, kAskingOne), std::nullopt);
   PartAnswers answers;
   for (size_t i = 0; i < helpers.size(); ++i) {
     answers.emplace(helpers[i].node, std::move(told[i]));

@@ -175,6 +175,17 @@ Suspects WhoIsStuck(const PartAnswers& answers, const PartAnswers* before) {
   return suspects;
 }
 
+uint64_t BytesFrom(const std::string& node, const PartAnswers& answers) {
+  uint64_t bytes = 0;
+  for (const auto& [receiver, answer] : answers) {
+    if (!answer.ok()) continue;
+    for (const HopProgress& hop : answer->hops) {
+      for (const StreamProgress& input : hop.inputs) bytes += input.node == node ? input.bytes : 0;
+    }
+  }
+  return bytes;
+}
+
 Sent SentBy(const PartAnswers& answers) {
   constexpr double kLongestSeconds = 1e6;
   Sent sent;

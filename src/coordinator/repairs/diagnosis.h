@@ -40,6 +40,9 @@ Suspects WhoFailed(const PartAnswers& answers, const absl::Status& failure,
 // bytes come in anywhere.
 Suspects WhoIsStuck(const PartAnswers& answers, const PartAnswers* before);
 
+// What has come from a node over the streams that have not ended, as their receivers tell.
+uint64_t BytesFrom(const std::string& node, const PartAnswers& answers);
+
 // What senders report of their streams, by sender, lane, hop and receiver.
 struct Passed {
   uint64_t bytes = 0;

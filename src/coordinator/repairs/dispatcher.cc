@@ -22,8 +22,6 @@ namespace {
 // Helpers answer within milliseconds. Who asks has waited already.
 constexpr Duration kAskTimeout = std::chrono::milliseconds(500);
 constexpr Duration kShortestHandout = std::chrono::milliseconds(200);
-// A helper takes a part within a millisecond or two. Beginning again costs less than this.
-constexpr Duration kStragglerAfter = std::chrono::milliseconds(20);
 // They wait nearly all of their time.
 constexpr size_t kRepairsAtOnce = 8;
 
@@ -207,8 +205,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Star
   const Duration left = reply->caller.answer_by - clock_->Now();
   const Duration timeout =
       std::min(options_.handout_timeout, std::max<Duration>(left / 2, kShortestHandout));
-  const auto outcomes = helpers_->StartParts(
-      start.handouts, timeout, start.may_lack_one ? std::optional(kStragglerAfter) : std::nullopt);
+  const auto outcomes = helpers_->StartParts(start.handouts, timeout, start.straggler_after);
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i].ok()) {
       if (!started.checksum) started.checksum = outcomes[i]->checksum;
@@ -216,7 +213,7 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::Star
     }
     const absl::Status& status = outcomes[i].status();
     if (started.failure.ok()) started.failure = status;
-    if (start.may_lack_one && absl::IsCancelled(status)) {
+    if (start.straggler_after && absl::IsCancelled(status)) {
       started.late.insert(nodes[i]);
       Log(LogLevel::kInfo, "repair.helper_late",
           {{"repair", RepairIdText(repair_id)}, {"node", nodes[i]}});
@@ -278,7 +275,8 @@ std::optional<Event> RepairCoordinator::Perform(RepairId repair_id, action::AskP
     }
   }
   if (helpers.empty()) return answered;
-  auto answers = helpers_->AskParts(repair_id, ask.attempt, helpers, kAskTimeout);
+  auto answers =
+      helpers_->AskParts(repair_id, ask.attempt, helpers, kAskTimeout, ask.straggler_after);
   for (size_t i = 0; i < answers.size(); ++i) {
     // Only those are asked this that have not reported.
     if (ask.question == Question::kStillThere && answers[i].ok() && !answers[i]->running) {
@@ -380,7 +378,7 @@ void RepairCoordinator::ProbeSilent() {
   silent = Addressed(std::move(silent));
   if (silent.empty()) return;
   // No repair has this id, so whoever answers says that.
-  const auto answers = helpers_->AskParts(0, 0, silent, kAskTimeout);
+  const auto answers = helpers_->AskParts(0, 0, silent, kAskTimeout, std::nullopt);
   for (size_t i = 0; i < answers.size(); ++i) {
     const absl::Status& status = answers[i].status();
     const bool reached = !absl::IsDeadlineExceeded(status) && !absl::IsUnavailable(status);

@@ -48,10 +48,11 @@ class HelperGateway {
 
   // Asks all helpers at the same time how far their parts of an attempt have come. Returns one
   // answer for each, in order. UNAVAILABLE, DEADLINE_EXCEEDED: the helper does not answer.
-  // NOT_FOUND: it does not know the part.
+  // NOT_FOUND: it does not know the part. With `straggler_after`, as above, but the answer of the
+  // one that is not waited for is DEADLINE_EXCEEDED.
   virtual std::vector<absl::StatusOr<PartProgress>> AskParts(
       RepairId repair_id, uint32_t attempt, const std::vector<HelperAddress>& helpers,
-      Duration timeout) = 0;
+      Duration timeout, std::optional<Duration> straggler_after) = 0;
 
   // Asks all helpers at the same time to end their parts of a repair, in attempts up to this one,
   // and waits at most a second. They discard slices that they have stored. A part that is not

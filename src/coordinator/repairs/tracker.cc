@@ -99,8 +99,8 @@ void RepairTracker::Hear(event::Journaled& journaled) {
   awaiting_ = false;
   HandingOut& handing_out = PhaseAs<HandingOut>();
   if (!journaled.status.ok()) return EndFailed(Annotate(journaled.status, "journal"));
-  const bool may_lack_one = MayLackOne(handing_out);
-  Await(action::StartParts{std::exchange(handing_out.plan.handouts, {}), may_lack_one});
+  const auto patience = PatienceWithOne(handing_out);
+  Await(action::StartParts{std::exchange(handing_out.plan.handouts, {}), patience});
 }
 
 void RepairTracker::Hear(event::Reported& reported) {

@@ -157,7 +157,10 @@ class RepairTracker {
     TimePoint heard_at{};
     uint64_t missing_bytes = 0;
     std::optional<Milestone> milestone;  // from the latest check that showed speeds of links
-    std::optional<PartAnswers> quiet;    // answers at the latest check, if no bytes came then
+    // Answers at the latest check, if no bytes came then, or at one a moment before it.
+    std::optional<PartAnswers> quiet;
+    TimePoint quiet_at{};
+    bool small_read = false;  // somebody waits for a small range, and little is lost by a new plan
     WatchedLanes lanes;
   };
   // The helpers of an attempt: hosts that still have a row to store, and the others.
@@ -209,8 +212,11 @@ class RepairTracker {
   void PlanNextAttempt(RepairRequest request, const Suspects& suspects,
                        const absl::Status& failure);
   void BeginAttempt(const PlannedAttempt& plan, RepairRequest request);
-  // Whether a handout that lacks one late helper is better planned without it than waited for.
-  bool MayLackOne(const HandingOut& handing_out) const;
+  bool IsSmallRead(const PlannedRepair& planned, const RepairRequest& request) const;
+  // How long a handout waits for a helper that is later than all others; nothing: as for all.
+  std::optional<Duration> PatienceWithOne(const HandingOut& handing_out) const;
+  // The same for the answers about the attempt's parts.
+  std::optional<Duration> PatienceWithAnAnswer() const;
   void HearRefused(const std::map<std::string, absl::Status>& refused);
   void HearLate(const std::set<std::string>& late);
   // No plan, or no attempt more.
@@ -241,6 +247,8 @@ class RepairTracker {
   // tracker_progress.cc
   void NoteMissing(uint64_t bytes);
   void HearCheck(ProgressCheck check, PartAnswers answers);
+  // Of a small read, where one helper is late to answer.
+  void LookAgain(ProgressCheck check, PartAnswers answers);
   void FindSuspects(ProgressCheck check, PartAnswers answers);
   // Of an attempt whose lanes are watched.
   void LookForSlowerLinks(ProgressCheck check, const PartAnswers& answers);

@@ -14,6 +14,10 @@ constexpr uint32_t kMaxHandouts = 5;
 
 // A longer range takes so long that it is not worth while to begin again for a late helper.
 constexpr uint64_t kSmallReadBytes = 1 << 20;
+// A helper takes a part, or tells of it, within a millisecond or two. Beginning again costs less.
+constexpr Duration kStragglerAfter = std::chrono::milliseconds(20);
+// Later ones wait for answers: where several helpers in turn are late, the cluster is busy.
+constexpr uint32_t kImpatientAttempts = 3;
 
 }  // namespace
 
@@ -70,6 +74,7 @@ void RepairTracker::BeginAttempt(const PlannedAttempt& plan, RepairRequest reque
   attempt_.begin.missing_bytes =
       request.left ? request.left->bytes() * planned.plan.layout.sub_blocks : attempt_.whole_bytes;
   attempt_.missing_bytes = attempt_.begin.missing_bytes;
+  attempt_.small_read = IsSmallRead(planned, request);
   attempt_.request = std::move(request);
   attempt_.lanes = LanesToWatch(planned.plan, planned.cost.seconds);
   last_news_ = now_;
@@ -80,15 +85,24 @@ void RepairTracker::BeginAttempt(const PlannedAttempt& plan, RepairRequest reque
   }
 }
 
-bool RepairTracker::MayLackOne(const HandingOut& handing_out) const {
-  const PlannedRepair& planned = handing_out.plan.planned;
+bool RepairTracker::IsSmallRead(const PlannedRepair& planned, const RepairRequest& request) const {
   const auto longest = std::max_element(planned.block_lengths.begin(), planned.block_lengths.end());
-  const bool small = longest != planned.block_lengths.end() && planned.bytes < *longest &&
-                     planned.bytes <= kSmallReadBytes;
+  return longest != planned.block_lengths.end() && planned.bytes < *longest &&
+         planned.bytes <= kSmallReadBytes && !hosted() && !request.background &&
+         request.transport == TransportKind::kTcp;
+}
+
+std::optional<Duration> RepairTracker::PatienceWithOne(const HandingOut& handing_out) const {
   const bool next = record_.attempt + 1 < handing_out.end;
   // One is enough: each costs a handout, and refusals need the others.
-  return small && next && !had_late_ && !hosted() && !background() && attempt_.helpers.size() > 1 &&
-         attempt_.request.transport == TransportKind::kTcp;
+  const bool may_lack_one =
+      attempt_.small_read && next && !had_late_ && attempt_.helpers.size() > 1;
+  return may_lack_one ? std::optional(kStragglerAfter) : std::nullopt;
+}
+
+std::optional<Duration> RepairTracker::PatienceWithAnAnswer() const {
+  const bool may_lack_one = attempt_.small_read && record_.attempt < kImpatientAttempts;
+  return may_lack_one ? std::optional(kStragglerAfter) : std::nullopt;
 }
 
 void RepairTracker::HearRefused(const std::map<std::string, absl::Status>& refused) {
@@ -184,7 +198,11 @@ void RepairTracker::Hear(event::Resume& resume) {
   const uint32_t asked = record_.attempt;
   record_.attempt = std::max(record_.attempt, resume.from.attempt);
   phase_ = Resuming{std::move(resume.request), resume.from.failure, {}};
-  Await(action::AskParts{Question::kWhoFailed, asked, attempt_.helpers, {}});
+  // Whoever is left out by now may be one who does not answer.
+  std::vector<HelperAddress> helpers = attempt_.helpers;
+  std::erase_if(helpers, [&](const HelperAddress& helper) { return left_out_.Has(helper.node); });
+  Await(action::AskParts{
+      Question::kWhoFailed, asked, std::move(helpers), {}, PatienceWithAnAnswer()});
 }
 
 void RepairTracker::PlanNextAttempt(RepairRequest request, const Suspects& suspects,

@@ -74,6 +74,8 @@ struct ProgressCheck {
   std::vector<HelperAddress> hosts;
   std::vector<HelperAddress> others;
   PartAnswers from_hosts;
+  // For a requestor's small read: what all answered, when one of them was late.
+  PartAnswers first_look;
   // The nodes that the next attempt would leave out, and the history that it would have.
   LeftOut left_out;
   SpeedHistory speed;
@@ -177,8 +179,7 @@ struct Journal {
 // Answered by Started.
 struct StartParts {
   std::vector<HelperGateway::Handout> handouts;
-  // A helper that is much later than all others is not waited for.
-  bool may_lack_one = false;
+  std::optional<Duration> straggler_after = std::nullopt;  // as in HelperGateway
 };
 // Answered by Answered. A helper without an address is asked where it is now.
 struct AskParts {
@@ -186,6 +187,7 @@ struct AskParts {
   uint32_t attempt = 0;
   std::vector<HelperAddress> helpers;
   ProgressCheck check;
+  std::optional<Duration> straggler_after = std::nullopt;
 };
 // Has helpers end their parts and keep what they have stored, for the next attempt.
 struct EndParts {

@@ -16,6 +16,9 @@ constexpr uint32_t kAttemptsAtOnce = 4;
 constexpr uint32_t kAttemptsChecked = 8;
 // Of a hosted repair to which bytes come: its hosts alone tell whether they do.
 constexpr Duration kAskAllEvery = std::chrono::seconds(1);
+// What has not moved for so long is stuck. The first checks of a small read follow each other
+// faster; they find out who does not answer.
+constexpr Duration kStuckAfter = std::chrono::milliseconds(200);
 
 std::vector<StreamPassed> PassedSince(const Sent& before, const Sent& now) {
   std::vector<StreamPassed> streams;
@@ -31,6 +34,17 @@ std::vector<StreamPassed> PassedSince(const Sent& before, const Sent& now) {
                        .held_seconds = sent.network_seconds - earlier.network_seconds});
   }
   return streams;
+}
+
+// The only one that has not answered in time; empty if there is none, or if there are several.
+std::string LateOne(const PartAnswers& answers) {
+  std::string late;
+  for (const auto& [node, answer] : answers) {
+    if (!absl::IsDeadlineExceeded(answer.status())) continue;
+    if (!late.empty()) return "";
+    late = node;
+  }
+  return late;
 }
 
 std::string InWords(const SeenLinks& seen) {
@@ -67,7 +81,8 @@ void RepairTracker::Hear(event::CheckProgress& asked) {
   check.now = {.at = now_, .missing_bytes = asked.missing_bytes, .sent = {}};
   if (hosted() || !IsOf(check)) return Emit(action::Advise{});
   NoteMissing(asked.missing_bytes);
-  Emit(action::AskParts{Question::kAnyProgress, asked.attempt, attempt_.helpers, std::move(check)});
+  Emit(action::AskParts{Question::kAnyProgress, asked.attempt, attempt_.helpers, std::move(check),
+                        asked.quiet ? PatienceWithAnAnswer() : std::nullopt});
 }
 
 bool RepairTracker::IsCheckDue(TimePoint now) const {
@@ -107,6 +122,9 @@ void RepairTracker::Hear(event::CheckHostedProgress&) {
 void RepairTracker::HearCheck(ProgressCheck check, PartAnswers answers) {
   if (!IsOf(check)) return Advise({});
   ForHosts* const hosted = hosts();
+  if (hosted == nullptr && check.quiet && PatienceWithAnAnswer()) {
+    return LookAgain(std::move(check), std::move(answers));
+  }
   if (hosted == nullptr) return FindSuspects(std::move(check), std::move(answers));
   if (!check.from_hosts.empty()) {
     answers.merge(check.from_hosts);
@@ -129,19 +147,41 @@ void RepairTracker::HearCheck(ProgressCheck check, PartAnswers answers) {
       action::AskParts{Question::kAnyProgress, check.attempt, std::move(others), std::move(check)});
 }
 
+// Its answer may be behind its own bytes on a slow link. Then these go on while it is waited for.
+void RepairTracker::LookAgain(ProgressCheck check, PartAnswers answers) {
+  const bool again = !check.first_look.empty();
+  const std::string late = LateOne(again ? check.first_look : answers);
+  if (late.empty()) return FindSuspects(std::move(check), std::move(answers));
+  if (again) {
+    const bool moves = BytesFrom(late, answers) != BytesFrom(late, check.first_look);
+    if (moves) return Advise({});
+    answers.emplace(late, check.first_look.at(late));
+    return FindSuspects(std::move(check), std::move(answers));
+  }
+  check.first_look = std::move(answers);
+  std::vector<HelperAddress> others = attempt_.helpers;
+  std::erase_if(others, [&](const HelperAddress& helper) { return helper.node == late; });
+  Emit(action::AskParts{Question::kAnyProgress, check.attempt, std::move(others), std::move(check),
+                        PatienceWithAnAnswer()});
+}
+
 void RepairTracker::FindSuspects(ProgressCheck check, PartAnswers answers) {
   check.now.sent = SentBy(answers);
   if (!check.quiet && !attempt_.lanes.lanes.empty()) {
     return LookForSlowerLinks(std::move(check), answers);
   }
   check.speed = speed_;
-  const Suspects suspects =
-      check.quiet
-          ? WhoIsStuck(answers, attempt_.quiet ? &*attempt_.quiet : nullptr)
-          : check.speed.WhoIsTooSlow(answers, attempt_.begin, check.now, &attempt_.milestone);
+  const bool second = attempt_.quiet && now_ - attempt_.quiet_at >= kStuckAfter;
+  const Suspects suspects = check.quiet ? WhoIsStuck(answers, second ? &*attempt_.quiet : nullptr)
+                                        : check.speed.WhoIsTooSlow(answers, attempt_.begin,
+                                                                   check.now, &attempt_.milestone);
   speed_.TakePace(check.speed);
-  attempt_.quiet.reset();
-  if (check.quiet) attempt_.quiet = std::move(answers);
+  if (!check.quiet) {
+    attempt_.quiet.reset();
+  } else if (!attempt_.quiet || second) {
+    attempt_.quiet = std::move(answers);
+    attempt_.quiet_at = now_;
+  }
   if (suspects.empty()) return Advise({});
   check.left_out = left_out_;
   check.left_out.Suspect(suspects, HostsAtWork());

@@ -236,9 +236,10 @@ class CoordinatorApi {
                                                    const ResumePoint& from,
                                                    const std::stop_token& stop) = 0;
   // Asks whether to go on with an attempt. `quiet`: no bytes have come for a while. Answers within
-  // two seconds.
+  // two seconds, and when `stop` is asked to stop.
   virtual absl::StatusOr<ProgressAdvice> CheckProgress(RepairId repair_id, uint32_t attempt,
-                                                       uint64_t missing_bytes, bool quiet) = 0;
+                                                       uint64_t missing_bytes, bool quiet,
+                                                       const std::stop_token& stop) = 0;
   // Reports how the repair ended. If the status names a corrupt block (corrupt_block.h), the
   // coordinator learns of it. A CANCELLED repair, or one for which `stop` was asked to stop before,
   // is reported within a second or not at all, and the token does not end the call. Returns the

@@ -147,14 +147,16 @@ class CoordinatorGrpcClient : public CoordinatorApi {
   }
 
   absl::StatusOr<ProgressAdvice> CheckProgress(RepairId repair_id, uint32_t attempt,
-                                               uint64_t missing_bytes, bool quiet) override {
+                                               uint64_t missing_bytes, bool quiet,
+                                               const std::stop_token& stop) override {
     v1::CheckProgressRequest request;
     request.set_repair_id(repair_id);
     request.set_attempt(attempt);
     request.set_missing_bytes(missing_bytes);
     request.set_quiet(quiet);
     v1::CheckProgressResponse response;
-    ECPIPE_RETURN_IF_ERROR(Call(&Stub::CheckProgress, request, &response, kCheckProgressTimeout));
+    ECPIPE_RETURN_IF_ERROR(
+        Call(&Stub::CheckProgress, request, &response, kCheckProgressTimeout, stop));
     return ProgressAdvice{response.replan(), response.reason()};
   }
 

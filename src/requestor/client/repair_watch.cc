@@ -9,6 +9,12 @@
 #include "model/fault.h"
 
 namespace ecpipe {
+namespace {
+
+// More than this is no small read: the time until a fault is noticed hardly counts.
+constexpr uint64_t kLittleBytes = 1 << 20;
+
+}  // namespace
 
 RepairWatch::RepairWatch(CoordinatorApi* coordinator, PartRunner* runner,
                          std::function<uint64_t()> missing_bytes, const Options& options)
@@ -26,37 +32,45 @@ RepairWatch::RepairWatch(CoordinatorApi* coordinator, PartRunner* runner,
       }) {}
 
 RepairWatch::~RepairWatch() {
+  stopping_.request_stop();
+  // Whoever has looked just before waits by now.
   {
-    MutexLock lock(&mutex_);
-    stopping_ = true;
+    const MutexLock lock(&mutex_);
   }
   stop_.NotifyAll();
   thread_.join();
 }
 
+bool RepairWatch::BringsLittle() const {
+  const RepairPart& part = runner_->part();
+  return part.grid.bytes * part.layout.sub_blocks <= kLittleBytes && !part.background;
+}
+
 void RepairWatch::Run() {
   const Clock& clock = Clock::System();
-  const Duration poll_every = options_.quiet_after / 2;
+  Duration quiet_after = options_.quiet_after;
+  if (BringsLittle()) quiet_after = std::min(quiet_after, options_.little_quiet_after);
   uint64_t bytes = 0;
   TimePoint moved = clock.Now();
   TimePoint next_check = clock.Now() + options_.check_every;
-  while (WaitUntil(clock.Now() + poll_every)) {
+  while (WaitUntil(clock.Now() + quiet_after / 2)) {
     const TimePoint now = clock.Now();
     const uint64_t bytes_now = runner_->traffic().bytes_received;
     if (bytes_now != bytes) moved = now;
     bytes = bytes_now;
-    const bool quiet = now - moved >= options_.quiet_after && WaitsForHelpers();
+    const bool quiet = now - moved >= quiet_after && WaitsForHelpers();
     if (!quiet && now < next_check) continue;
     CheckProgress(quiet);
+    if (quiet) quiet_after = std::min(2 * quiet_after, options_.quiet_after);
     next_check = clock.Now() + options_.check_every;
   }
 }
 
 bool RepairWatch::WaitUntil(TimePoint next) {
   MutexLock lock(&mutex_);
-  while (!stopping_ && stop_.WaitUntil(lock, next)) {
+  while (!stopping_.stop_requested() && stop_.WaitUntil(lock, next)) {
   }
-  return !stopping_;
+  return !stopping_.stop_requested();
 }
 
 // Nothing comes, either, while the caller takes its time with what came.
@@ -75,8 +89,8 @@ bool RepairWatch::WaitsForHelpers() {
 void RepairWatch::CheckProgress(bool quiet) {
   const RepairPart& part = runner_->part();
   // A coordinator that does not answer has no advice; the attempt may go on without it.
-  const absl::StatusOr<ProgressAdvice> advice =
-      coordinator_->CheckProgress(part.repair_id, part.attempt, missing_bytes_(), quiet);
+  const absl::StatusOr<ProgressAdvice> advice = coordinator_->CheckProgress(
+      part.repair_id, part.attempt, missing_bytes_(), quiet, stopping_.get_token());
   if (!advice.ok() || !advice->replan) return;
   runner_->Cancel(WithFault(absl::UnavailableError(advice->reason), kFaultUnknown));
 }

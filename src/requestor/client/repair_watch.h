@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <stop_token>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -13,12 +14,15 @@
 
 namespace ecpipe {
 
-// Watches one attempt from construction to destruction, on a thread of its own. Destruction may
-// wait for a running call to the coordinator.
+// Watches one attempt from construction to destruction, on a thread of its own. Destruction ends a
+// running call to the coordinator.
 class RepairWatch {
  public:
   struct Options {
-    Duration quiet_after = std::chrono::milliseconds(500);   // without a byte
+    Duration quiet_after = std::chrono::milliseconds(500);  // without a byte
+    // The same where little is left to come, so that somebody waits for just that: first so long,
+    // and after each check that finds nothing twice as long, up to `quiet_after`.
+    Duration little_quiet_after = std::chrono::milliseconds(30);
     Duration check_every = std::chrono::milliseconds(1000);  // while bytes come
   };
 
@@ -33,6 +37,7 @@ class RepairWatch {
   bool WaitUntil(TimePoint next);
   bool WaitsForHelpers();
   void CheckProgress(bool quiet);
+  bool BringsLittle() const;
 
   CoordinatorApi* const coordinator_;
   PartRunner* const runner_;
@@ -40,7 +45,7 @@ class RepairWatch {
   const Options options_;
   Mutex mutex_;
   CondVar stop_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::stop_source stopping_;
   Thread thread_;
 };
 

@@ -214,14 +214,15 @@ class FakeHelpers : public HelperGateway {
   // Those on `down` do not answer, and the others' parts run, unless `answers` says otherwise.
   std::vector<absl::StatusOr<PartProgress>> AskParts(RepairId, uint32_t,
                                                      const std::vector<HelperAddress>& helpers,
-                                                     Duration) override {
+                                                     Duration,
+                                                     std::optional<Duration> straggler) override {
     if (on_ask) on_ask();
     MutexLock lock(&mutex);
     std::vector<absl::StatusOr<PartProgress>> given;
     for (const HelperAddress& helper : helpers) {
       asked.insert(helper.node);
       const auto answer = answers.find(helper.node);
-      if (silent.contains(helper.node)) {
+      if (silent.contains(helper.node) || (straggler && late.contains(helper.node))) {
         given.emplace_back(absl::DeadlineExceededError("no answer"));
       } else if (down.contains(helper.node)) {
         given.emplace_back(absl::UnavailableError("connection refused"));

@@ -212,6 +212,44 @@ TEST_F(Engines, ASilentPeerIsNamedWhenTimeIsUp) {
       << status;
 }
 
+// A block on a disk, which tells when it is read.
+class NotedBlock : public BlockReader {
+ public:
+  explicit NotedBlock(std::shared_ptr<Wakeup> read) : read_(std::move(read)) {}
+  uint64_t bytes() const override { return kBlockBytes; }
+  absl::Status ReadAt(uint64_t, std::span<uint8_t>) override {
+    read_->Signal();
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<Wakeup> read_;
+};
+
+// Else the disks of a path would seek one after the other.
+TEST_F(Engines, AHopAsksItsDiskBeforeAnythingComesFromTheHopsBeforeIt) {
+  RepairPlan plan = Plan("rp", {0}, {0, 1000, 1000});
+  PartContext context;
+  context.repair_id = 98;
+  context.stripe = &stripe_;
+  context.new_token = [] { return EdgeToken{}; };
+  for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
+  const RepairPart part = BuildParts(plan, context)->at(plan.lanes[0].hops[1].node);
+  ASSERT_EQ(part.hops[0].inputs.size(), 1u);
+  const auto read = std::make_shared<Wakeup>();
+  PartRunner::Blocks blocks;
+  blocks[0] = std::make_unique<NotedBlock>(read);
+  const auto runner =
+      PartRunner::Create(part, std::move(blocks), transport_.get(), nullptr, options_);
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  std::thread thread([&] { EXPECT_TRUE(absl::IsCancelled((*runner)->Run())); });
+  pollfd polled{read->fd(), POLLIN, 0};
+  constexpr int kPatienceMillis = 10'000;  // less than a part's with the hop before it
+  EXPECT_EQ(::poll(&polled, 1, kPatienceMillis), 1);
+  (*runner)->Cancel(absl::CancelledError("seen"));
+  thread.join();
+}
+
 TEST_F(Engines, CancelEndsARunThatWaits) {
   RepairPlan plan = Plan("rp", {0}, {0, kBlockBytes, 1000});
   PartContext context;

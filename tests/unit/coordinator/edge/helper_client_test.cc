@@ -23,18 +23,26 @@ class FakeHelper : public v1::HelperService::Service {
   }
   grpc::Status StartPart(grpc::ServerContext* context, const v1::StartPartRequest*,
                          v1::StartPartResponse*) override {
+    return Answers(*context);
+  }
+  grpc::Status GetPart(grpc::ServerContext* context, const v1::GetPartRequest*,
+                       v1::PartProgress* progress) override {
+    progress->set_running(true);
+    return Answers(*context);
+  }
+  HelperGateway::Handout Handout(const std::string& node) const { return {Address(node), {}}; }
+  HelperAddress Address(const std::string& node) const { return {node, server_->address()}; }
+
+ private:
+  grpc::Status Answers(const grpc::ServerContext& context) const {
     const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(60);
-    while (answer_ == Answer::kNone && !context->IsCancelled() && Clock::System().Now() < give_up) {
+    while (answer_ == Answer::kNone && !context.IsCancelled() && Clock::System().Now() < give_up) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));  // sleep-ok: a peer's progress
     }
     if (answer_ == Answer::kOk) return grpc::Status::OK;
     return {grpc::StatusCode::CANCELLED, "the server is shutting down"};
   }
-  HelperGateway::Handout Handout(const std::string& node) const {
-    return {{node, server_->address()}, {}};
-  }
 
- private:
   const Answer answer_;
   std::unique_ptr<RpcServer> server_;
 };
@@ -57,6 +65,20 @@ TEST(HelperClient, AHelperThatShutsDownIsNotLate) {
   ASSERT_EQ(all.size(), 3u);
   EXPECT_TRUE(absl::IsUnavailable(all[1].status())) << all[1].status();
   EXPECT_TRUE(absl::IsCancelled(all[2].status())) << "it was not waited for: " << all[2].status();
+}
+
+TEST(HelperClient, WhoTellsMuchLaterThanTheOthersIsNotWaitedFor) {
+  const FakeHelper good(Answer::kOk);
+  const FakeHelper slow(Answer::kNone);
+  HelperClient client(nullptr);
+  const auto answers =
+      client.AskParts(1, 0, {slow.Address("n1"), good.Address("n2")}, std::chrono::seconds(30),
+                      /*straggler_after=*/std::chrono::milliseconds(1));
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answers[0].status())) << answers[0].status();
+  EXPECT_NE(answers[0].status().message().find("later than the others"), std::string::npos);
+  ASSERT_TRUE(answers[1].ok()) << answers[1].status();
+  EXPECT_TRUE(answers[1]->running);
 }
 
 TEST(HelperClient, ABoundedNumberOfConnectionsIsKept) {

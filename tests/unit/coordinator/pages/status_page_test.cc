@@ -24,10 +24,11 @@ class SlowHelpers : public FakeHelpers {
 
   std::vector<absl::StatusOr<PartProgress>> AskParts(RepairId repair_id, uint32_t attempt,
                                                      const std::vector<HelperAddress>& helpers,
-                                                     Duration timeout) override {
+                                                     Duration timeout,
+                                                     std::optional<Duration> straggler) override {
     asked_for.push_back(timeout);
     if (hang) clock_->Advance(timeout);
-    return FakeHelpers::AskParts(repair_id, attempt, helpers, timeout);
+    return FakeHelpers::AskParts(repair_id, attempt, helpers, timeout, straggler);
   }
 
   bool hang = false;

@@ -301,12 +301,15 @@ TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
     const bool last = !Helpers().contains(hop.outputs[0].node);
     part.hops[0].outputs = {{.node = hop.outputs[0].node, .waiting = last}};
   }
-  const auto replans = [&] {
+  const auto replans_after = [&](Duration pause) {
+    clock_.Advance(pause);
     return coordinator_.CheckProgress(grant.repair_id, grant.part.attempt, 400, true)->replan;
   };
-  EXPECT_FALSE(replans()) << "something may move";
-  EXPECT_FALSE(replans()) << "the one that is left out failed twice";
-  EXPECT_TRUE(replans());
+  constexpr Duration kLong = std::chrono::milliseconds(250);
+  EXPECT_FALSE(replans_after(kLong)) << "something may move";
+  EXPECT_FALSE(replans_after(kLong / 5)) << "nothing has had the time to move";
+  EXPECT_FALSE(replans_after(kLong)) << "the one that is left out failed twice";
+  EXPECT_TRUE(replans_after(kLong));
 }
 
 // A repair of which bytes pass, and one node can be slow: the first of the path.

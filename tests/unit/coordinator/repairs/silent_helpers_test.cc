@@ -174,6 +174,55 @@ TEST_F(LateHelpers, AreWaitedForWhereNoOtherCanHelp) {
   Finish(grant);
 }
 
+TEST_F(LateHelpers, AreLeftOutWhenTheyAreAskedAboutASmallReadToWhichNothingComes) {
+  const RepairRequest request = SmallRead();
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  const std::string victim = LastNodes()[0];
+  helpers_.late = {victim};
+  EXPECT_FALSE(coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/false)->replan)
+      << "bytes come, so it is waited for";
+  const auto advice = coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true);
+  ASSERT_TRUE(advice->replan);
+  const ResumePoint from{grant->repair_id,
+                         0,
+                         {grant->part.grid, {{0, grant->part.grid.slice_count(), 1}}},
+                         grant->scheme,
+                         WithFault(absl::UnavailableError(advice->reason), kFaultUnknown)};
+  const auto next = coordinator_.ResumeRepair(request, from);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_THAT(LastNodes(), Not(Contains(victim)));
+  EXPECT_EQ(coordinator_.nodes().Find(victim)->silent_because, "") << "others may wait for it";
+  Finish(next);
+}
+
+// Its answer queues behind its bytes, on a slow link.
+TEST_F(LateHelpers, AreNotLeftOutWhileTheirBytesCome) {
+  const auto grant = coordinator_.BeginRepair(SmallRead());
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  const std::string victim = LastNodes()[0];
+  const std::string receiver = helpers_.last[0].part.hops[0].outputs[0].node;
+  ASSERT_NE(receiver, LastNodes()[0]);
+  helpers_.late = {victim};
+  PartProgress& part = helpers_.answers[receiver];
+  part.running = true;
+  part.hops = {HopProgress{}};
+  part.hops[0].inputs = {{.node = victim, .bytes = 100, .waiting = true}};
+  helpers_.on_ask = [&] { part.hops[0].inputs[0].bytes += 100; };
+  EXPECT_FALSE(coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true)->replan);
+  helpers_.on_ask = nullptr;
+  EXPECT_TRUE(coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true)->replan);
+  Finish(grant);
+}
+
+TEST_F(LateHelpers, AreWaitedForWhenTheyAreAskedAboutAnyOtherRepair) {
+  const auto grant = coordinator_.BeginRepair(Request("b0"));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  helpers_.late = {LastNodes()[0]};
+  EXPECT_FALSE(coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true)->replan);
+  Finish(grant);
+}
+
 TEST_F(LateHelpers, AreWaitedForInAllOtherRepairs) {
   helpers_.late = {"n2"};
   RepairRequest background = SmallRead();

@@ -31,6 +31,7 @@ struct TrackerPeek {
     names(repair.attempt_.unreported);
     reasons(repair.left_out_);
     key << age(repair.last_news_) << repair.attempt_.quiet.has_value();
+    key << std::min(0.5, Seconds(now - repair.attempt_.quiet_at));
     for (const HelperAddress& helper : repair.attempt_.helpers) key << helper.node;
     for (const auto& [node, start] : repair.attempt_.incarnations) key << start;
     if (const auto* hosts = repair.hosts()) {

@@ -14,7 +14,8 @@ class FakeCoordinator : public CoordinatorApi {
   std::function<absl::StatusOr<RepairGrant>(const RepairTarget& target)> begin;
   std::function<absl::StatusOr<RepairGrant>(const ResumePoint& failed)> resume =
       [](const ResumePoint&) { return NotFaked(); };
-  std::function<absl::StatusOr<ProgressAdvice>()> check = [] { return ProgressAdvice{}; };
+  std::function<absl::StatusOr<ProgressAdvice>(const std::stop_token& stop)> check =
+      [](const std::stop_token&) { return ProgressAdvice{}; };
   std::function<absl::Status(const RepairVerdict& verdict, const std::stop_token& stop)> finish =
       [](const RepairVerdict&, const std::stop_token&) { return absl::OkStatus(); };
 
@@ -30,8 +31,9 @@ class FakeCoordinator : public CoordinatorApi {
                                            const std::stop_token&) override {
     return resume(failed);
   }
-  absl::StatusOr<ProgressAdvice> CheckProgress(RepairId, uint32_t, uint64_t, bool) override {
-    return check();
+  absl::StatusOr<ProgressAdvice> CheckProgress(RepairId, uint32_t, uint64_t, bool,
+                                               const std::stop_token& stop) override {
+    return check(stop);
   }
   absl::StatusOr<std::vector<StripeFacts::Source>> FinishRepair(
       RepairId, uint32_t, const RepairVerdict& verdict, const std::stop_token& stop) override {

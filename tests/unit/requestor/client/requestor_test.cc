@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <new>
 #include <thread>
@@ -292,11 +293,50 @@ TEST_F(RequestorTest, AnAttemptGoesOnWithoutAdviceWhenTheWatchFails) {
   options_.watch = {.quiet_after = std::chrono::milliseconds(2),
                     .check_every = std::chrono::milliseconds(2)};
   helpers_->may_send.Drain();
-  coordinator_->check = [this]() -> absl::StatusOr<ProgressAdvice> {
+  coordinator_->check = [this](const std::stop_token&) -> absl::StatusOr<ProgressAdvice> {
     helpers_->may_send.Signal();
     throw std::bad_alloc();
   };
   EXPECT_TRUE(Read().ok());
+}
+
+// The usual time without bytes is not over within this test.
+TEST_F(RequestorTest, ASmallReadAsksSoonWhyNothingComes) {
+  constexpr auto kNever = std::chrono::hours(1);
+  options_.watch = {.quiet_after = kNever,
+                    .little_quiet_after = std::chrono::milliseconds(2),
+                    .check_every = kNever};
+  helpers_->may_send.Drain();
+  coordinator_->check = [this](const std::stop_token&) {
+    helpers_->may_send.Signal();
+    return ProgressAdvice{};
+  };
+  EXPECT_TRUE(Read().ok());
+}
+
+TEST_F(RequestorTest, ReadsDoNotWaitForAdviceOnceAllHasCome) {
+  options_.watch.quiet_after = std::chrono::milliseconds(2);
+  helpers_->may_send.Drain();
+  std::atomic<bool> told_to_stop = false;
+  coordinator_->check = [&](const std::stop_token& stop) {
+    helpers_->may_send.Signal();
+    Mutex mutex;
+    CondVar changed;
+    const std::stop_callback wake(stop, [&] {
+      {
+        const MutexLock lock(&mutex);
+      }
+      changed.NotifyAll();
+    });
+    MutexLock lock(&mutex);
+    const TimePoint give_up = Clock::System().Now() + std::chrono::seconds(60);
+    while (!stop.stop_requested() && changed.WaitUntil(lock, give_up)) {
+    }
+    told_to_stop = stop.stop_requested();
+    return ProgressAdvice{};
+  };
+  EXPECT_TRUE(Read().ok());
+  EXPECT_TRUE(told_to_stop);
 }
 
 TEST_F(RequestorTest, ALimitThatSlicesAreTooLargeForIsRefused) {
