@@ -17,7 +17,8 @@ TEST_F(RecoveryManagerTest, PauseResumeCancel) {
   RecoveryRequest request = Request();
   request.streams_per_node = 1;
   const RecoveryId id = Begin(request);
-  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
+  // What is not handed out yet does not begin any more.
+  ASSERT_TRUE(WaitFor([&] { return !AllHandouts().empty(); }));
   ASSERT_TRUE(manager_->Pause(id).ok());
   ASSERT_TRUE(AnswerUntil([&] { return View(id).running_blocks == 0; }));
   const uint64_t done = View(id).record.done_blocks;
@@ -25,7 +26,7 @@ TEST_F(RecoveryManagerTest, PauseResumeCancel) {
   EXPECT_TRUE(NewHosts().empty());
   EXPECT_EQ(View(id).record.state, RecoveryState::kPaused);
   ASSERT_TRUE(manager_->Resume(id).ok());
-  ASSERT_TRUE(WaitFor([&] { return View(id).running_blocks >= 1; }));
+  ASSERT_TRUE(WaitFor([&] { return AllHandouts().size() > done; }));
   ASSERT_TRUE(manager_->Cancel(id).ok());
   // A repair that was being handed out is cancelled once that is over.
   EXPECT_TRUE(WaitFor([&] {
