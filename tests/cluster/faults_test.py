@@ -133,6 +133,8 @@ class MidRepair(ClusterCase):
         self.assertEqual(silent, [])
         self.paused.resume()
         self.cluster.wait_live(self.cluster.node_ids)
+        self.paused = None
+        self.limit_rates(0)  # for the tests that follow
         self.assert_nothing_left()
 
     def test_helper_restarted(self) -> None:
