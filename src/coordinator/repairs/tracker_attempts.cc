@@ -199,10 +199,14 @@ void RepairTracker::Hear(event::Resume& resume) {
   record_.attempt = std::max(record_.attempt, resume.from.attempt);
   phase_ = Resuming{std::move(resume.request), resume.from.failure, {}};
   // Whoever is left out by now may be one who does not answer.
-  std::vector<HelperAddress> helpers = attempt_.helpers;
-  std::erase_if(helpers, [&](const HelperAddress& helper) { return left_out_.Has(helper.node); });
-  Await(action::AskParts{
-      Question::kWhoFailed, asked, std::move(helpers), {}, PatienceWithAnAnswer()});
+  action::AskParts ask{.question = Question::kWhoFailed,
+                       .attempt = asked,
+                       .helpers = attempt_.helpers,
+                       .check = {},
+                       .straggler_after = PatienceWithAnAnswer()};
+  std::erase_if(ask.helpers,
+                [&](const HelperAddress& helper) { return left_out_.Has(helper.node); });
+  Await(std::move(ask));
 }
 
 void RepairTracker::PlanNextAttempt(RepairRequest request, const Suspects& suspects,
