@@ -199,11 +199,11 @@ void RepairTracker::Hear(event::Resume& resume) {
   record_.attempt = std::max(record_.attempt, resume.from.attempt);
   phase_ = Resuming{std::move(resume.request), resume.from.failure, {}};
   // Whoever is left out by now may be one who does not answer.
-  action::AskParts ask{.question = Question::kWhoFailed,
-                       .attempt = asked,
-                       .helpers = attempt_.helpers,
-                       .check = {},
-                       .straggler_after = PatienceWithAnAnswer()};
+  action::AskParts ask;
+  ask.question = Question::kWhoFailed;
+  ask.attempt = asked;
+  ask.helpers = attempt_.helpers;
+  ask.straggler_after = PatienceWithAnAnswer();
   std::erase_if(ask.helpers,
                 [&](const HelperAddress& helper) { return left_out_.Has(helper.node); });
   Await(std::move(ask));

@@ -15,7 +15,8 @@ class BlockPresenceTest : public testing::Test {
  protected:
   void SetUp() override {
     for (int i = 0; i < 6; ++i) {
-      if (i != 5) ASSERT_TRUE(nodes_.Register(FakeNode("n" + std::to_string(i))).ok());
+      if (i == 5) continue;
+      ASSERT_TRUE(nodes_.Register(FakeNode("n" + std::to_string(i))).ok());
     }
   }
 
