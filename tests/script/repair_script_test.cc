@@ -10,7 +10,7 @@
 //   planned SLICES of h1 h2, SLICES of h3 h4 in SECONDS
 //   no plan [too early]
 //   journaled | journal is full
-//   started [but h2 refuses | but h2 is at its limit]
+//   started [but h2 refuses]
 //   moved | catalog is full
 //   NODE ended: HOW
 //   next attempt
@@ -335,9 +335,7 @@ class Story {
     event::Started started;
     const std::string node = After(line, "but ");
     if (node.empty()) return started;
-    started.failure = Says(line, "at its limit")
-                          ? absl::ResourceExhaustedError("node " + node + ": at its limit")
-                          : absl::UnavailableError("node " + node + ": connection refused");
+    started.failure = absl::UnavailableError("node " + node + ": connection refused");
     started.refused[node] = started.failure;
     return started;
   }

@@ -118,7 +118,7 @@ absl::StatusOr<RecoveryId> RecoveryManager::Begin(RecoveryRecord record) {
     if (record.keeps_out) TellKeptOut();
     std::erase_if(recoveries_, [&](const auto& kept) {
       const RecoveryRecord& old = kept.second->record;
-      return Ended(old.state) && !old.keeps_out &&
+      return Ended(old.state) && !old.keeps_out && kept.second->in_flight.empty() &&
              kept.first + kKeptRecoveries <= record.recovery_id;
     });
   }

@@ -116,6 +116,7 @@ void RecoveryManager::BeginRepair(const Start& start) {
   const absl::StatusOr<RepairGrant> grant = repairs_->BeginRepair(start.request, start.id);
   const absl::Status failure = grant.ok() ? absl::OkStatus() : AskIfLost(start, grant.status());
   bool cancelled = false;
+  bool unwanted = false;
   {
     MutexLock lock(&mutex_);
     Recovery& recovery = *recoveries_.at(start.id);
@@ -123,12 +124,14 @@ void RecoveryManager::BeginRepair(const Start& start) {
       if (!grant.ok()) return RecordEnd(&recovery, block_id, failure, RepairStage::kPlanned);
       repair->EndStart(grant->cost.loads, &loads_);
     }
-    // Cancel() came while this repair was not there yet, or the node has the block again. Or it has
+    if (!grant.ok()) return;
+    // While this repair was not there yet Cancel() came, or the node has the block again. Or it has
     // ended already: then there is nothing to cancel.
-    cancelled = grant.ok() && (recovery.record.state == RecoveryState::kCancelled ||
-                               !recovery.in_flight.contains(block_id));
+    cancelled = recovery.record.state == RecoveryState::kCancelled;
+    unwanted = !recovery.in_flight.contains(block_id);
   }
-  if (cancelled) repairs_->CancelHosted(start.id, {block_id});
+  if (cancelled) return repairs_->CancelHosted(start.id);
+  if (unwanted) repairs_->CancelHosted(start.id, {block_id});
 }
 
 bool RecoveryManager::MayBegin(const Start& start) {
@@ -136,7 +139,7 @@ bool RecoveryManager::MayBegin(const Start& start) {
   Recovery& recovery = *recoveries_.at(start.id);
   Recovery::InFlight* const repair = FindStarting(&recovery, start);
   if (repair == nullptr) return false;
-  if (!Ended(recovery.record.state) && !WhyIdle(recovery)) return true;
+  if (!stopping_ && !Ended(recovery.record.state) && !WhyIdle(recovery)) return true;
   const std::string& block_id = start.request.block_ids[0];
   repair->EndLoads(&loads_);
   recovery.queue.NotBegun(block_id);

@@ -13,27 +13,36 @@ void StartThreads::Run(std::function<void()> work) {
     work_.push_back(std::move(work));
     busy = ++busy_;
   }
-  if (busy > threads_.size()) threads_.emplace_back([this] { Work(); });
+  if (busy > threads_.size()) {
+    absl::StatusOr<Thread> thread = Thread::Start([this] { Work(); });
+    if (thread.ok()) threads_.push_back(*std::move(thread));
+    // Where the system has no thread to give, those that are there take the work one by one.
+    if (threads_.empty()) DoOne();
+  }
   changed_.NotifyOne();
 }
 
 void StartThreads::Work() {
-  while (true) {
-    std::function<void()> work;
-    {
-      MutexLock lock(&mutex_);
-      while (work_.empty() && !stopping_) changed_.Wait(lock);
-      if (work_.empty()) return;
-      work = std::move(work_.back());
-      work_.pop_back();
-    }
-    work();
-    {
-      MutexLock lock(&mutex_);
-      --busy_;
-    }
-    on_free_();
+  while (DoOne()) {
   }
+}
+
+bool StartThreads::DoOne() {
+  std::function<void()> work;
+  {
+    MutexLock lock(&mutex_);
+    while (work_.empty() && !stopping_) changed_.Wait(lock);
+    if (work_.empty()) return false;
+    work = std::move(work_.back());
+    work_.pop_back();
+  }
+  work();
+  {
+    MutexLock lock(&mutex_);
+    --busy_;
+  }
+  on_free_();
+  return true;
 }
 
 void StartThreads::Stop() {

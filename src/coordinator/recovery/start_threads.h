@@ -29,7 +29,8 @@ class StartThreads {
     return busy_ < kMost;
   }
 
-  // There must be room, so that nothing waits to begin.
+  // There must be room, so that nothing waits to begin. Returns at once, unless the system has not
+  // one thread to give.
   void Run(std::function<void()> work);
 
   // Waits for what was begun. The last call.
@@ -37,12 +38,14 @@ class StartThreads {
 
  private:
   void Work();
+  // Waits for work and does it. Returns false at the end.
+  bool DoOne();
 
   const std::function<void()> on_free_;
   std::vector<Thread> threads_;  // as many as there was work for at once
   Mutex mutex_;
   CondVar changed_;
-  std::vector<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);  // as many as idle threads
+  std::vector<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);  // not taken up yet
   size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };

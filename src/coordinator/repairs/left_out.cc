@@ -14,6 +14,12 @@ void LeftOut::RefuseAtLimit(const std::string& node, const std::string& reason) 
   at_limit_.insert(node);
 }
 
+LeftOut::Reasons LeftOut::WithRoomAgain() const {
+  Reasons left = reasons_;
+  for (const std::string& node : at_limit_) left.erase(node);
+  return left;
+}
+
 void LeftOut::Suspect(const Suspects& suspects, const std::set<std::string>& needed) {
   for (const auto& [suspect, why] : suspects) {
     if (why.certain) {

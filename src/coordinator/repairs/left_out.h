@@ -32,8 +32,8 @@ class LeftOut {
   bool ReadmitSlow();
 
   bool Has(const std::string& node) const { return reasons_.contains(node); }
-  // Whether a node is left out only because it had no room.
-  bool AnyAtLimit() const { return !at_limit_.empty(); }
+  // What is left of the reasons when each node at its limit has room again.
+  Reasons WithRoomAgain() const;
   // The reason for each node that is left out.
   const Reasons& reasons() const { return reasons_; }
 

@@ -10,7 +10,7 @@
 #include "base/process/log.h"
 #include "base/status.h"
 #include "coordinator/repairs/part_builder.h"
-#include "coordinator/repairs/random_ids.h"
+#include "model/plan/random_ids.h"
 
 namespace ecpipe {
 namespace {

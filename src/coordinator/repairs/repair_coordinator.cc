@@ -8,8 +8,8 @@
 #include "absl/algorithm/container.h"
 #include "base/process/log.h"
 #include "base/status.h"
-#include "coordinator/repairs/random_ids.h"
 #include "model/fault.h"
+#include "model/plan/random_ids.h"
 
 namespace ecpipe {
 namespace {

@@ -282,6 +282,10 @@ class RepairCoordinator {
   absl::StatusOr<PlannedRepair> PlanWithout(const RepairRequest& request,
                                             const WantedBlocks& wanted,
                                             const LeftOut::Reasons& left_out);
+  // Whether a requestor's repair that has no plan would have one if all helpers that are at a limit
+  // had room.
+  bool IsForWantOfRoom(const absl::Status& why, const RepairRequest& request,
+                       const WantedBlocks& wanted, const LeftOut& left_out);
   // Takes the silent ones out of `helpers`: a call would only wait for them.
   using SilentOnes = std::map<std::string, std::string>;
   static std::vector<HelperAddress> TakeSilent(const SilentOnes& silent,

@@ -171,10 +171,6 @@ void RepairTracker::Hear(event::Started& started) {
 void RepairTracker::GiveUp(const absl::Status& status, bool gathered,
                            const RepairRequest& request) {
   const bool resumed = request.left && !hosted();
-  // Helpers that are busy are no lost blocks, and have room again soon.
-  if (absl::IsFailedPrecondition(status) && left_out_.AnyAtLimit()) {
-    return EndFailed(absl::ResourceExhaustedError(status.message()));
-  }
   if (!resumed || gathered || !absl::IsFailedPrecondition(status)) return EndFailed(status);
   // Helpers that have not registered yet may help when the requestor asks again.
   attempt_.helpers.clear();
@@ -199,14 +195,9 @@ void RepairTracker::Hear(event::Resume& resume) {
   record_.attempt = std::max(record_.attempt, resume.from.attempt);
   phase_ = Resuming{std::move(resume.request), resume.from.failure, {}};
   // Whoever is left out by now may be one who does not answer.
-  action::AskParts ask;
-  ask.question = Question::kWhoFailed;
-  ask.attempt = asked;
-  ask.helpers = attempt_.helpers;
-  ask.straggler_after = PatienceWithAnAnswer();
-  std::erase_if(ask.helpers,
-                [&](const HelperAddress& helper) { return left_out_.Has(helper.node); });
-  Await(std::move(ask));
+  std::vector<HelperAddress> helpers = attempt_.helpers;
+  std::erase_if(helpers, [&](const HelperAddress& helper) { return left_out_.Has(helper.node); });
+  Await(action::AskParts{Question::kWhoFailed, asked, std::move(helpers), {}});
 }
 
 void RepairTracker::PlanNextAttempt(RepairRequest request, const Suspects& suspects,

@@ -183,7 +183,7 @@ struct StartParts {
 };
 // Answered by Answered. A helper without an address is asked where it is now.
 struct AskParts {
-  Question question = Question::kWhoFailed;
+  Question question;
   uint32_t attempt = 0;
   std::vector<HelperAddress> helpers;
   ProgressCheck check;

@@ -154,7 +154,8 @@ void RepairTracker::LookAgain(ProgressCheck check, PartAnswers answers) {
   if (late.empty()) return FindSuspects(std::move(check), std::move(answers));
   if (again) {
     const bool moves = BytesFrom(late, answers) != BytesFrom(late, check.first_look);
-    if (moves) return Advise({});
+    // Several that are late are waited for: the cluster is busy.
+    if (moves || !LateOne(answers).empty()) return Advise({});
     answers.emplace(late, check.first_look.at(late));
     return FindSuspects(std::move(check), std::move(answers));
   }

@@ -60,7 +60,7 @@ void RepairWatch::Run() {
     bytes = bytes_now;
     const bool quiet = now - moved >= quiet_after && WaitsForHelpers();
     if (!quiet && now < next_check) continue;
-    CheckProgress(quiet);
+    CheckProgress(quiet, bytes);
     if (quiet) quiet_after = std::min(2 * quiet_after, options_.quiet_after);
     next_check = clock.Now() + options_.check_every;
   }
@@ -86,12 +86,14 @@ bool RepairWatch::WaitsForHelpers() {
   return false;
 }
 
-void RepairWatch::CheckProgress(bool quiet) {
+void RepairWatch::CheckProgress(bool quiet, uint64_t received_bytes) {
   const RepairPart& part = runner_->part();
   // A coordinator that does not answer has no advice; the attempt may go on without it.
   const absl::StatusOr<ProgressAdvice> advice = coordinator_->CheckProgress(
       part.repair_id, part.attempt, missing_bytes_(), quiet, stopping_.get_token());
   if (!advice.ok() || !advice->replan) return;
+  // Nobody but us sees what comes here. It may come now, where the coordinator saw nothing move.
+  if (quiet && runner_->traffic().bytes_received != received_bytes) return;
   runner_->Cancel(WithFault(absl::UnavailableError(advice->reason), kFaultUnknown));
 }
 

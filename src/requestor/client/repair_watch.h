@@ -20,8 +20,8 @@ class RepairWatch {
  public:
   struct Options {
     Duration quiet_after = std::chrono::milliseconds(500);  // without a byte
-    // The same where little is left to come, so that somebody waits for just that: first so long,
-    // and after each check that finds nothing twice as long, up to `quiet_after`.
+    // The same for a part of at most 1 MiB, since somebody waits for just that: first so long, and
+    // after each check that finds nothing twice as long, up to `quiet_after`.
     Duration little_quiet_after = std::chrono::milliseconds(30);
     Duration check_every = std::chrono::milliseconds(1000);  // while bytes come
   };
@@ -36,7 +36,7 @@ class RepairWatch {
   // Returns false when it is time to stop.
   bool WaitUntil(TimePoint next);
   bool WaitsForHelpers();
-  void CheckProgress(bool quiet);
+  void CheckProgress(bool quiet, uint64_t received_bytes);
   bool BringsLittle() const;
 
   CoordinatorApi* const coordinator_;

@@ -190,7 +190,9 @@ class FakeHelpers : public HelperGateway {
           handout.part.hops.begin(), handout.part.hops.end(),
           [&](const HopSpec& hop) { return hop.block && missing.contains(hop.block->block_id); });
       EXPECT_TRUE(ValidatePart(handout.part).ok()) << ValidatePart(handout.part);
-      if (wrong.contains(handout.helper.node)) {
+      if (busy.contains(handout.helper.node)) {
+        statuses.emplace_back(absl::ResourceExhaustedError(handout.helper.node + ": at its limit"));
+      } else if (wrong.contains(handout.helper.node)) {
         statuses.emplace_back(absl::OutOfRangeError(handout.helper.node + ": another length"));
       } else if (silent.contains(handout.helper.node)) {
         statuses.emplace_back(absl::DeadlineExceededError("no answer"));
@@ -218,6 +220,7 @@ class FakeHelpers : public HelperGateway {
                                                      std::optional<Duration> straggler) override {
     if (on_ask) on_ask();
     MutexLock lock(&mutex);
+    straggler_of_ask = straggler;
     std::vector<absl::StatusOr<PartProgress>> given;
     for (const HelperAddress& helper : helpers) {
       asked.insert(helper.node);
@@ -278,6 +281,7 @@ class FakeHelpers : public HelperGateway {
   std::map<std::string, absl::StatusOr<uint64_t>>
       missing;                  // what is found of these; no part can read them
   std::set<std::string> wrong;  // have a block of another length
+  std::set<std::string> busy;   // at a limit of their own
   std::set<std::string> silent;
   std::set<std::string> late;
   std::vector<std::string> waited_for;  // silent nodes that were told to end a part
@@ -286,6 +290,7 @@ class FakeHelpers : public HelperGateway {
   std::function<void(const std::vector<Handout>&)> on_handouts;  // set before use
   std::map<std::string, PartProgress> answers;                   // by node
   std::set<std::string> asked;
+  std::optional<Duration> straggler_of_ask;  // what the last one said
   std::function<void()> on_ask;
   std::function<void()> on_end;          // of an attempt that another one follows; locked
   std::optional<ChecksumKind> checksum;  // that all say

@@ -131,6 +131,25 @@ TEST_F(RecoveryManagerTest, AHostThatRefusesIsPassedOver) {
   EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
 }
 
+// Its limit is no limit of the coordinator, for which all recoveries would wait.
+TEST_F(RecoveryManagerTest, AHostAtItsLimitIsPassedOverLikeAnyThatRefuses) {
+  const auto set_busy = [&](std::set<std::string> busy) {
+    MutexLock lock(&helpers_.mutex);
+    helpers_.busy = std::move(busy);
+  };
+  set_busy({"spare"});
+  const RecoveryId id = Begin(Request({"spare"}));
+  ASSERT_TRUE(WaitFor([&] {
+    const RecoveryView view = View(id);
+    return !view.blocked.empty() && view.blocked[0].attempts > 1;
+  })) << "an attempt counts, and its block pauses";
+  EXPECT_EQ(View(id).blocked[0].kind, WaitKind::kTarget);
+  EXPECT_THAT(View(id).blocked[0].reason, HasSubstr("spare: at its limit"));
+  set_busy({});
+  ASSERT_TRUE(RunToEnd(id));
+  EXPECT_EQ(View(id).record.state, RecoveryState::kDone);
+}
+
 TEST_F(RecoveryManagerTest, TooFewSurvivorsAreWaitedForUnlessTheirNodesDenyTheirBlocks) {
   {
     MutexLock lock(&helpers_.mutex);

@@ -101,6 +101,21 @@ TEST_F(Attempts, TooFewAreNamedWithTheirReasons) {
       << "it has ended, which is not too few survivors";
 }
 
+TEST_F(Attempts, ForWantOfRoomAreNoLossOfBlocks) {
+  helpers_.busy = {"n1", "n2"};
+  const absl::Status busy = coordinator_.BeginRepair(Request("b0")).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(busy)) << busy;
+  for (const char* part : {"b0", "k = 4", "b1 on n1", "n2: at its limit"}) {
+    EXPECT_TRUE(Says(busy, part)) << part << ": " << busy;
+  }
+  helpers_.down = {"n3", "n4"};
+  const absl::Status lost = coordinator_.BeginRepair(Request("b0")).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(lost)) << "room would not be enough: " << lost;
+  helpers_.down.clear();
+  helpers_.busy = {"n1"};
+  EXPECT_TRUE(coordinator_.BeginRepair(Request("b0")).ok()) << "four others have room";
+}
+
 TEST_F(Attempts, AreBounded) {
   RepairGrant grant = Begin();
   absl::Status status;

@@ -215,6 +215,29 @@ TEST_F(LateHelpers, AreNotLeftOutWhileTheirBytesCome) {
   Finish(grant);
 }
 
+TEST_F(LateHelpers, AreWaitedForWhereTheSecondLookFindsAnother) {
+  const auto grant = coordinator_.BeginRepair(SmallRead());
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  const std::string first = LastNodes()[0];
+  const std::string second = LastNodes()[1];
+  int looks = 0;
+  helpers_.on_ask = [&] { helpers_.late = {++looks == 1 ? first : second}; };
+  EXPECT_FALSE(coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true)->replan);
+  EXPECT_EQ(looks, 2);
+  Finish(grant);
+}
+
+TEST_F(LateHelpers, AreWaitedForAsUsualBesideASilentOne) {
+  const auto grant = coordinator_.BeginRepair(SmallRead());
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true);
+  EXPECT_TRUE(helpers_.straggler_of_ask);
+  coordinator_.nodes().NoAnswer(LastNodes()[0], "it hangs");
+  coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true);
+  EXPECT_FALSE(helpers_.straggler_of_ask) << "of two that do not answer neither is a straggler";
+  Finish(grant);
+}
+
 TEST_F(LateHelpers, AreWaitedForWhenTheyAreAskedAboutAnyOtherRepair) {
   const auto grant = coordinator_.BeginRepair(Request("b0"));
   ASSERT_TRUE(grant.ok()) << grant.status();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <new>
 #include <thread>
 
@@ -312,6 +313,34 @@ TEST_F(RequestorTest, ASmallReadAsksSoonWhyNothingComes) {
     return ProgressAdvice{};
   };
   EXPECT_TRUE(Read().ok());
+}
+
+// The coordinator does not see what comes to the requestor.
+TEST_F(RequestorTest, AnAttemptGoesOnIfBytesComeWhileItsEndIsAdvised) {
+  constexpr auto kLong = std::chrono::seconds(60);
+  options_.watch.quiet_after = std::chrono::milliseconds(2);
+  helpers_->may_send.Drain();
+  std::promise<void> came;
+  std::promise<void> answered;
+  bool first = true;
+  coordinator_->check = [&](const std::stop_token&) {
+    ProgressAdvice advice;
+    if (!std::exchange(first, false)) return advice;
+    helpers_->may_send.Signal();
+    EXPECT_EQ(came.get_future().wait_for(kLong), std::future_status::ready);
+    advice.replan = true;
+    answered.set_value();
+    return advice;
+  };
+  bool waited = false;
+  const auto take = [&](std::span<const uint8_t>) {
+    if (std::exchange(waited, true)) return absl::OkStatus();
+    came.set_value();
+    EXPECT_EQ(answered.get_future().wait_for(kLong), std::future_status::ready);
+    return absl::OkStatus();
+  };
+  const RepairTarget target{.block_ids = {"b"}};
+  EXPECT_TRUE(requestor().Read(target, take, nullptr, nullptr, stop_.get_token()).ok());
 }
 
 TEST_F(RequestorTest, ReadsDoNotWaitForAdviceOnceAllHasCome) {
