@@ -232,6 +232,9 @@ class RepairTracker {
   // tracker_hosts.cc
   // The row that the node still has to store, if it is a host.
   std::optional<Row> RowToStore(const std::string& node) const;
+  // Whether all hosts have reported that their blocks are stored. One may do so before its answer
+  // to the handout comes.
+  bool AllAreStored() const;
   std::set<std::string> HostsAtWork() const;
   Sides SidesOf(const std::vector<HelperAddress>& helpers) const;
   // Acts on the reports of a hosted repair: moves stored blocks, ends the attempt or the repair.

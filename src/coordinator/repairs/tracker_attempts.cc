@@ -134,7 +134,7 @@ void RepairTracker::HearLate(const std::set<std::string>& late) {
 void RepairTracker::Hear(event::Started& started) {
   awaiting_ = false;
   auto handed = std::move(PhaseAs<HandingOut>());
-  if (!started.failure.ok()) {
+  if (!started.failure.ok() && !AllAreStored()) {
     HearRefused(started.refused);
     HearLate(started.late);
     if (hosted()) {

@@ -34,6 +34,10 @@ std::optional<Row> RepairTracker::RowToStore(const std::string& node) const {
   return HasRow(record_.moved, row) ? std::nullopt : std::optional(row);
 }
 
+bool RepairTracker::AllAreStored() const {
+  return hosted() && record_.moved.size() + hosts()->to_move.size() == record_.hosts.size();
+}
+
 std::set<std::string> RepairTracker::HostsAtWork() const {
   std::set<std::string> at_work;
   for (const std::string& host : record_.hosts) {
