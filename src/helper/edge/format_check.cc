@@ -34,7 +34,6 @@ constexpr size_t kMostNamed = 3;  // for people
 // Of Hadoop 2.8 and later: 32 x 32 directories of blocks. The one before has 256 x 256.
 constexpr const char* kHdfsLayout = "-57";
 constexpr int kHdfsFanOut = 32;
-constexpr const char* kChecksumBegin = ".crc32c.";
 constexpr const char* kVersionFile = "current/VERSION";
 
 // Opens a regular file; NOT_FOUND also where it is something else.
@@ -144,9 +143,8 @@ void Look::AtPlainName(int parent, const std::string& name, const struct stat& i
     Note(name, S_ISDIR(info.st_mode) ? "a directory" : "no regular file", &look_.foreign);
     return;
   }
-  if (name.starts_with(kChecksumBegin)) {
-    const std::string block = name.substr(std::string(kChecksumBegin).size());
-    Check(block, [&] { return CheckChecksumFile(parent, name, block); });
+  if (const std::optional<std::string> block = BlockOfChecksumFile(name)) {
+    Check(*block, [&] { return CheckChecksumFile(parent, name, *block); });
     return;
   }
   if (!ValidateBlockId(name).ok()) {
@@ -179,7 +177,7 @@ absl::Status Look::AtQfs() {
     const std::optional<QfsChunkId> chunk = QfsChunkOfFile(name);
     if (chunk && chunk->version > 0 && S_ISREG(info.st_mode)) {
       Check(name, [&] { return CheckChunk(parent, name, *chunk); });
-    } else if (name.starts_with(kChecksumBegin) && look_.wrong.empty()) {
+    } else if (BlockOfChecksumFile(name) && look_.wrong.empty()) {
       look_.wrong = "it has checksum files of a plain store: " + name;
     }
   });
