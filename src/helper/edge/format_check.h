@@ -24,14 +24,14 @@ struct FormatLook {
   uint32_t names = 0;    // that were looked at
   bool more = false;     // there are others
   uint32_t headers = 0;  // files of which the header was read
-  Misfits unreadable;    // of this kind of store, and not readable by this version
+  Misfits unreadable;    // of this kind of store: files, and directories that cannot be listed
   Misfits foreign;       // names that this kind of store does not have
   std::string wrong;     // why the root as a whole is not of this kind; empty: it is
 };
 
 // The look ends after some thousand names, some dozen headers, or half a second, whichever comes
-// first; a disk that hangs may hang it. What vanishes meanwhile does not count. The error says what
-// of the root could not be listed.
+// first; a disk that hangs may hang it. What vanishes meanwhile does not count. The error says why
+// the root could not be listed.
 absl::StatusOr<FormatLook> LookAtFormat(const std::string& path, StoreKind store);
 
 }  // namespace ecpipe

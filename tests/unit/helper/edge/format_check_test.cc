@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -18,6 +19,19 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+// Root may do all things. The files of this thread are then opened as by nobody.
+class NotRoot {
+ public:
+  NotRoot() {
+    if (::geteuid() == 0) ::setfsuid(kNobody);
+  }
+  ~NotRoot() { ::setfsuid(::geteuid()); }
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+};
 
 class FormatCheck : public ::testing::Test {
  protected:
@@ -102,6 +116,14 @@ TEST_F(FormatCheck, TheLookIsBounded) {
   EXPECT_TRUE(look.more);
 }
 
+TEST_F(FormatCheck, HeadersOfChunksInAPlainRootCount) {
+  for (int i = 1; i <= 100; ++i) Write("5." + std::to_string(i) + ".1", "no chunk");
+  const FormatLook look = LookAs(StoreKind::kPlain);
+  EXPECT_GT(look.headers, 0u);
+  EXPECT_LT(look.headers, 100u);
+  EXPECT_TRUE(look.more);
+}
+
 TEST_F(FormatCheck, RootsOfOtherKinds) {
   PutChunk("5.65539.1", 5, 65539);
   EXPECT_THAT(LookAs(StoreKind::kPlain).wrong, HasSubstr("5.65539.1 is a chunk"));
@@ -164,6 +186,47 @@ TEST_F(FormatCheck, VolumesOfAnotherLayout) {
   }
   HdfsVolumeFixture::Write(root_ / "current" / "VERSION", "layoutVersion=-57\r\n");
   EXPECT_EQ(LookAs(StoreKind::kHdfs).unreadable.count, 0u);
+}
+
+TEST_F(FormatCheck, DirectoriesThatCannotBeListed) {
+  const HdfsVolumeFixture volume(root_);
+  volume.Put({"BP-1", 70000, 1001}, "bytes");
+  Write("current/BP-1/current/finalized/subdir30", "no directory");
+  Write("current/BP-1/current/finalized/subdir1/subdir31", "no directory");
+  fs::create_directories(root_ / "current/BP-2/current");
+  Write("current/BP-2/current/finalized", "no directory");
+  fs::create_directories(root_ / "current/BP-3/current");  // without blocks
+  const FormatLook look = LookAs(StoreKind::kHdfs);
+  EXPECT_EQ(look.headers, 2u);
+  std::vector<std::string> names;
+  for (const FormatLook::Misfit& misfit : look.unreadable.first) names.push_back(misfit.name);
+  EXPECT_THAT(names, UnorderedElementsAre("BP-1/subdir30", "BP-1/subdir1/subdir31", "BP-2"));
+  EXPECT_EQ(look.foreign.count, 0u);
+}
+
+// A directory that tells names and nothing of them.
+TEST_F(FormatCheck, FilesThatCannotBeLookedAt) {
+  const HdfsVolumeFixture volume(root_);
+  const HdfsBlock block{"BP-1", 70000, 1001};
+  volume.Put(block, "bytes");
+  fs::permissions(volume.Directory(block), fs::perms(0444));
+  FormatLook look;
+  {
+    const NotRoot not_root;
+    look = LookAs(StoreKind::kHdfs);
+  }
+  fs::permissions(volume.Directory(block), fs::perms(0755));
+  EXPECT_EQ(look.unreadable.count, 2u);
+  ASSERT_FALSE(look.unreadable.first.empty());
+  EXPECT_THAT(look.unreadable.first[0].what, HasSubstr("Permission denied"));
+}
+
+TEST_F(FormatCheck, WhetherItIsAVolumeIsNotKnown) {
+  fs::create_symlink("current", root_ / "current");
+  for (const StoreKind store : {StoreKind::kPlain, StoreKind::kQfs, StoreKind::kHdfs}) {
+    const absl::Status looked = LookAtFormat(root_, store).status();
+    EXPECT_THAT(std::string(looked.message()), HasSubstr("look for current/VERSION"));
+  }
 }
 
 TEST_F(FormatCheck, ARootThatIsGone) {
