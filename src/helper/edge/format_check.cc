@@ -10,7 +10,6 @@
 #include <functional>
 #include <optional>
 
-#include "base/clock.h"
 #include "base/file_io.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -31,6 +30,8 @@ constexpr uint32_t kMostNames = 4096;
 constexpr uint32_t kMostHeaders = 64;
 constexpr auto kPatience = std::chrono::milliseconds(500);
 constexpr size_t kMostNamed = 3;  // for people
+// A block gets its name after its checksum file, as soon as the disk has its bytes.
+constexpr auto kMostBetweenNames = std::chrono::minutes(1);
 // Of Hadoop 2.8 and later: 32 x 32 directories of blocks. The one before has 256 x 256.
 constexpr const char* kHdfsLayout = "-57";
 constexpr int kHdfsFanOut = 32;
@@ -48,7 +49,7 @@ absl::StatusOr<UniqueFd> OpenFile(int parent, const std::string& name) {
 
 class Look {
  public:
-  explicit Look(int root) : root_(root) {}
+  Look(int root, const Clock& clock) : root_(root), clock_(clock), end_(clock.Now() + kPatience) {}
 
   absl::Status AtPlain();
   absl::Status AtHdfs();
@@ -60,7 +61,7 @@ class Look {
 
   // Calls `each` with the names of a directory, and what they are, until the look ends.
   absl::Status ForEach(int parent, const std::string& name, const Each& each);
-  bool Ended() const { return look_.names >= kMostNames || Clock::System().Now() >= end_; }
+  bool Ended() const { return look_.names >= kMostNames || clock_.Now() >= end_; }
   // Whether one more header may be read; if not, there is more to look at.
   bool MayReadHeader();
   // Checks a header, twice if it does not fit: its file may be in the midst of being replaced.
@@ -77,7 +78,8 @@ class Look {
   absl::StatusOr<bool> HasVersionFile() const;
 
   const int root_;
-  const TimePoint end_ = Clock::System().Now() + kPatience;
+  const Clock& clock_;
+  const TimePoint end_;
   FormatLook look_;
 };
 
@@ -123,7 +125,11 @@ void Look::Check(const std::string& name, const std::function<absl::Status()>& h
   if (!read.ok()) read = header();
   if (absl::IsNotFound(read)) return;
   ++look_.headers;
-  NoteFailure(name, read);
+  if (absl::IsAborted(read)) {
+    look_.more = true;
+  } else {
+    NoteFailure(name, read);
+  }
 }
 
 void Look::Note(const std::string& name, const std::string& what, FormatLook::Misfits* misfits) {
@@ -135,14 +141,25 @@ void Look::NoteFailure(const std::string& name, const absl::Status& status) {
   Note(name, std::string(status.message()), &look_.unreadable);
 }
 
-absl::Status CheckChecksumFile(int parent, const std::string& name, const std::string& block) {
+// ABORTED: it may be ahead of its block.
+absl::Status CheckChecksumFile(int parent, const std::string& name, const std::string& block,
+                               std::chrono::seconds unix_now) {
   struct stat info{};
   // A helper that was killed between its two steps leaves the file of checksums alone: NOT_FOUND.
   if (::fstatat(parent, block.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
     return ErrnoStatus(errno, "look at its block");
   }
   ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(parent, name));
-  return ChecksumFile::Open(std::move(fd), static_cast<uint64_t>(info.st_size)).status();
+  struct stat own{};
+  if (::fstat(fd.get(), &own) != 0) return ErrnoStatus(errno, "look at it");
+  const absl::Status fits =
+      ChecksumFile::Open(std::move(fd), static_cast<uint64_t>(info.st_size)).status();
+  const std::chrono::seconds written(own.st_mtim.tv_sec);
+  // The file system's clock may be another one.
+  if (absl::IsDataLoss(fits) && std::chrono::abs(unix_now - written) < kMostBetweenNames) {
+    return absl::AbortedError("it was written just now");
+  }
+  return fits;
 }
 
 absl::Status CheckChunk(int parent, const std::string& name, const QfsChunkId& id) {
@@ -173,7 +190,8 @@ void Look::AtPlainName(int parent, const std::string& name, const struct stat& i
     return;
   }
   if (const std::optional<std::string> block = BlockOfChecksumFile(name)) {
-    Check(*block, [&] { return CheckChecksumFile(parent, name, *block); });
+    const std::chrono::seconds unix_now(clock_.UnixMillis() / 1000);
+    Check(*block, [&] { return CheckChecksumFile(parent, name, *block, unix_now); });
     return;
   }
   if (!ValidateBlockId(name).ok()) {
@@ -273,11 +291,12 @@ absl::Status Look::AtHdfs() {
 
 }  // namespace
 
-absl::StatusOr<FormatLook> LookAtFormat(const std::string& path, StoreKind store) {
+absl::StatusOr<FormatLook> LookAtFormat(const std::string& path, StoreKind store,
+                                        const Clock& clock) {
   // The root itself may be a link.
   const UniqueFd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return ErrnoStatus(errno, "open the directory");
-  Look look(root.get());
+  Look look(root.get(), clock);
   const absl::Status looked = store == StoreKind::kHdfs  ? look.AtHdfs()
                               : store == StoreKind::kQfs ? look.AtQfs()
                                                          : look.AtPlain();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "helper/edge/helper_config.h"
 
 namespace ecpipe {
@@ -30,8 +31,11 @@ struct FormatLook {
 };
 
 // The look ends after some thousand names, some dozen headers, or half a second, whichever comes
-// first; a disk that hangs may hang it. What vanishes meanwhile does not count. The error says why
-// the root could not be listed.
-absl::StatusOr<FormatLook> LookAtFormat(const std::string& path, StoreKind store);
+// first; a disk that hangs may hang it. What vanishes meanwhile does not count. A checksum file of
+// the last minute that does not fit its block is no misfit, since the block may be about to be
+// replaced; there is more to look at then. The error says why the root could not be listed. The
+// clock must live until then.
+absl::StatusOr<FormatLook> LookAtFormat(const std::string& path, StoreKind store,
+                                        const Clock& clock);
 
 }  // namespace ecpipe

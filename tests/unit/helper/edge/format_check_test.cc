@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/edge/format_check.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/fsuid.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -39,6 +42,8 @@ class FormatCheck : public ::testing::Test {
     root_ = fs::path(::testing::TempDir()) / ("format_check_" + std::to_string(::getpid()));
     fs::remove_all(root_);
     fs::create_directories(root_);
+    // Far from the times of the files.
+    clock_.Advance(std::chrono::hours(1000));
   }
   void TearDown() override { fs::remove_all(root_); }
 
@@ -63,12 +68,31 @@ class FormatCheck : public ::testing::Test {
     Write(name, {header.begin(), header.end()});
   }
   FormatLook LookAs(StoreKind store) const {
-    const absl::StatusOr<FormatLook> look = LookAtFormat(root_, store);
+    const absl::StatusOr<FormatLook> look = LookAtFormat(root_, store, clock_);
     EXPECT_TRUE(look.ok()) << look.status();
     return look.value_or(FormatLook());
   }
 
+  // When it was written, by the clock.
+  void SetAge(const std::string& name, Duration age) const {
+    const int64_t at = (clock_.Now() - age).time_since_epoch().count();
+    const timespec time{at / 1'000'000'000, at % 1'000'000'000};
+    const timespec times[] = {time, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, (root_ / name).c_str(), times, 0), 0);
+  }
+
   fs::path root_;
+  FakeClock clock_;  // stands still, so no look ends by it
+};
+
+// Each look at it takes a tenth of a second.
+class SlowClock : public Clock {
+ public:
+  TimePoint Now() const override { return TimePoint(std::chrono::milliseconds(100 * ++looks_)); }
+  int64_t UnixMillis() const override { return 0; }
+
+ private:
+  mutable int looks_ = 0;
 };
 
 TEST_F(FormatCheck, AGoodPlainRoot) {
@@ -114,6 +138,29 @@ TEST_F(FormatCheck, TheLookIsBounded) {
   const FormatLook look = LookAs(StoreKind::kPlain);
   EXPECT_LT(look.headers, 100u);
   EXPECT_TRUE(look.more);
+}
+
+TEST_F(FormatCheck, TheLookEndsAfterHalfASecond) {
+  for (int i = 0; i < 10; ++i) PutBlock("b" + std::to_string(i), "x");
+  const FormatLook look = LookAtFormat(root_, StoreKind::kPlain, SlowClock()).value();
+  EXPECT_EQ(look.names, 4u);
+  EXPECT_TRUE(look.more);
+}
+
+// A helper that replaces a block has just named the new one's checksum file.
+TEST_F(FormatCheck, AChecksumFileMayBeAheadOfItsBlock) {
+  PutBlock("a", "bytes");
+  Write("a", "of another length");
+  for (const Duration age : {std::chrono::seconds(59), std::chrono::seconds(-59)}) {
+    SetAge(".crc32c.a", age);
+    const FormatLook look = LookAs(StoreKind::kPlain);
+    EXPECT_EQ(look.unreadable.count, 0u);
+    EXPECT_TRUE(look.more);
+  }
+  SetAge(".crc32c.a", std::chrono::minutes(1));
+  const FormatLook look = LookAs(StoreKind::kPlain);
+  EXPECT_EQ(look.unreadable.count, 1u);
+  EXPECT_FALSE(look.more);
 }
 
 TEST_F(FormatCheck, HeadersOfChunksInAPlainRootCount) {
@@ -224,14 +271,14 @@ TEST_F(FormatCheck, FilesThatCannotBeLookedAt) {
 TEST_F(FormatCheck, WhetherItIsAVolumeIsNotKnown) {
   fs::create_symlink("current", root_ / "current");
   for (const StoreKind store : {StoreKind::kPlain, StoreKind::kQfs, StoreKind::kHdfs}) {
-    const absl::Status looked = LookAtFormat(root_, store).status();
+    const absl::Status looked = LookAtFormat(root_, store, clock_).status();
     EXPECT_THAT(std::string(looked.message()), HasSubstr("look for current/VERSION"));
   }
 }
 
 TEST_F(FormatCheck, ARootThatIsGone) {
   fs::remove_all(root_);
-  EXPECT_FALSE(LookAtFormat(root_, StoreKind::kPlain).ok());
+  EXPECT_FALSE(LookAtFormat(root_, StoreKind::kPlain, clock_).ok());
 }
 
 }  // namespace
