@@ -38,6 +38,11 @@ Header MakeHeader(uint64_t block_bytes) {
 
 std::string ChecksumFileName(const std::string& block_id) { return kPrefix + block_id; }
 
+std::optional<std::string> BlockOfChecksumFile(const std::string& file_name) {
+  if (!file_name.starts_with(kPrefix)) return std::nullopt;
+  return file_name.substr(sizeof kPrefix - 1);
+}
+
 bool CanHaveChecksumFile(const std::string& block_id) {
   return ChecksumFileName(block_id).size() <= NAME_MAX;
 }

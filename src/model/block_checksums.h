@@ -34,6 +34,8 @@ inline constexpr uint32_t kChecksumChunkBytes = 4096;
 
 // The file name of a block's checksum file. Not a block id, since it begins with '.'.
 std::string ChecksumFileName(const std::string& block_id);
+// The block whose checksum file has this name; nullopt: it is no checksum file's.
+std::optional<std::string> BlockOfChecksumFile(const std::string& file_name);
 // Whether that is short enough for a file name; blocks with the longest ids have no checksum file.
 bool CanHaveChecksumFile(const std::string& block_id);
 

@@ -327,6 +327,15 @@ class TheRules(unittest.TestCase):
         runbook = (prometheus.REPOSITORY / "docs/runbook.md").read_text()
         self.assertEqual(re.findall(r"^## (Ecpipe\w+)$", runbook, re.MULTILINE), names)
 
+    def test_the_runbook_raises_both_limits_of_descriptors(self) -> None:
+        """A daemon's soft limit is its hard one already, and that is 65536 by the units."""
+        runbook = (prometheus.REPOSITORY / "docs/runbook.md").read_text()
+        limits = re.findall(r"sudo prlimit .* --nofile=([0-9]*):([0-9]*)`", runbook)
+        self.assertEqual(len(limits), 1)
+        soft, hard = limits[0]
+        self.assertEqual(soft, hard)
+        self.assertGreater(int(hard), 65536)
+
     def test_each_alert_waits_fires_and_ends_at_its_own_times(self) -> None:
         prometheus.promtool("test", "rules", prometheus.CASES)
         cases = prometheus.alert_cases()

@@ -95,7 +95,9 @@ class Doctor(DoctorCase):
         self.assertIn(f"all {6 * 2 + 6 * (5 * 2 + 1)} ways", said["ports"]["what"])
         self.assertIn("all 7 daemons run", said["versions"]["what"])
         blocks = [Path(name) for name in before if Path(name).is_file()]
-        self.assertIn(f"{len(blocks)} names were looked at", said["store format"]["what"])
+        # On a busy machine half a second may be too short for all.
+        said["store format"] = self.wait_found("ok", "store format", "",
+                                               f" {len(blocks)} names were looked at")
         self.assertRegex(said["store format"]["what"], "[1-9][0-9]* headers read")
         for check in ("certificates", "tls chain", "storage systems"):
             self.assertEqual(said[check]["severity"], "not checked")
@@ -152,6 +154,7 @@ class Doctor(DoctorCase):
         sums = block.with_name(f".crc32c.{block.name}")
         before = sums.read_bytes()
         sums.write_bytes(before[:4] + b"\x02" + before[5:])
+        os.utime(sums, (0, 0))  # one of the last minute may be ahead of its block
         try:
             found = self.wait_found("error", "store format", block.parent.name, block.name)
             self.assertIn("damaged or of an unknown format", found["what"])
@@ -234,8 +237,8 @@ class WithVolumes(DoctorCase):
         return cls.work / "data" / node
 
     def test_volumes_of_their_layout(self) -> None:
-        said = self.wait_found("ok", "store format", "", "the 5 roots")
-        self.assertIn("10 headers read, which is all of them", said["what"])
+        # On a busy machine half a second may be too short for all.
+        self.wait_found("ok", "store format", "", "10 headers read, which is all of them")
 
     def test_another_layout(self) -> None:
         version = self.volume("node-2") / "current" / "VERSION"

@@ -133,7 +133,7 @@ void HelperDoctor::LookAtFormats(v1::NodeExamination* response) {
     }
     const Root& root = roots_[static_cast<size_t>(i)];
     pending[i] = root.calls->Begin<FormatLook>(
-        [path = root.path, store = store_] { return LookAtFormat(path, store); });
+        [path = root.path, store = store_] { return LookAtFormat(path, store, Clock::System()); });
   }
   const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
   for (auto& [i, call] : pending) {

@@ -10,7 +10,6 @@
 #include <functional>
 #include <optional>
 
-#include "base/clock.h"
 #include "base/file_io.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -31,10 +30,11 @@ constexpr uint32_t kMostNames = 4096;
 constexpr uint32_t kMostHeaders = 64;
 constexpr auto kPatience = std::chrono::milliseconds(500);
 constexpr size_t kMostNamed = 3;  // for people
+// A block gets its name after its checksum file, as soon as the disk has its bytes.
+constexpr auto kMostBetweenNames = std::chrono::minutes(1);
 // Of Hadoop 2.8 and later: 32 x 32 directories of blocks. The one before has 256 x 256.
 constexpr const char* kHdfsLayout = "-57";
 constexpr int kHdfsFanOut = 32;
-constexpr const char* kChecksumBegin = ".crc32c.";
 constexpr const char* kVersionFile = "current/VERSION";
 
 // Opens a regular file; NOT_FOUND also where it is something else.
@@ -49,7 +49,7 @@ absl::StatusOr<UniqueFd> OpenFile(int parent, const std::string& name) {
 
 class Look {
  public:
-  explicit Look(int root) : root_(root) {}
+  Look(int root, const Clock& clock) : root_(root), clock_(clock), end_(clock.Now() + kPatience) {}
 
   absl::Status AtPlain();
   absl::Status AtHdfs();
@@ -57,33 +57,46 @@ class Look {
   FormatLook Take() { return std::move(look_); }
 
  private:
+  using Each = std::function<void(int parent, const std::string& name, const struct stat& info)>;
+
   // Calls `each` with the names of a directory, and what they are, until the look ends.
-  absl::Status ForEach(
-      int parent, const char* name,
-      const std::function<void(int, const std::string&, const struct stat&)>& each);
-  bool Ended() const { return look_.names >= kMostNames || Clock::System().Now() >= end_; }
+  absl::Status ForEach(int parent, const std::string& name, const Each& each);
+  bool Ended() const { return look_.names >= kMostNames || clock_.Now() >= end_; }
+  // Whether one more header may be read; if not, there is more to look at.
+  bool MayReadHeader();
   // Checks a header, twice if it does not fit: its file may be in the midst of being replaced.
   void Check(const std::string& name, const std::function<absl::Status()>& header);
   static void Note(const std::string& name, const std::string& what, FormatLook::Misfits* misfits);
+  // What cannot be read; what has gone since it was listed is none.
+  void NoteFailure(const std::string& name, const absl::Status& status);
   void AtPlainName(int parent, const std::string& name, const struct stat& info);
   void AtPool(int pools, const std::string& pool);
-  bool HasVersionFile() const { return ::faccessat(root_, kVersionFile, F_OK, 0) == 0; }
+  // A directory that has so many levels of directories below it, of which the last have replicas.
+  void AtSubdirectory(int parent, const std::string& above, const std::string& name, int levels);
+  void AtReplica(int parent, const std::string& name);
+  // Whether it is a volume of a DataNode.
+  absl::StatusOr<bool> HasVersionFile() const;
 
   const int root_;
-  const TimePoint end_ = Clock::System().Now() + kPatience;
+  const Clock& clock_;
+  const TimePoint end_;
   FormatLook look_;
 };
 
-absl::Status Look::ForEach(
-    int parent, const char* name,
-    const std::function<void(int, const std::string&, const struct stat&)>& each) {
-  const Directory directory = OpenDirectory(parent, name);
-  if (directory == nullptr) return ErrnoStatus(errno, std::string("list ") + name);
+absl::StatusOr<bool> Look::HasVersionFile() const {
+  if (::faccessat(root_, kVersionFile, F_OK, 0) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return ErrnoStatus(errno, std::string("look for ") + kVersionFile);
+}
+
+absl::Status Look::ForEach(int parent, const std::string& name, const Each& each) {
+  const Directory directory = OpenDirectory(parent, name.c_str());
+  if (directory == nullptr) return ErrnoStatus(errno, "list " + name);
   const int here = ::dirfd(directory.get());
   while (true) {
     errno = 0;
     const dirent* const entry = ::readdir(directory.get());
-    if (entry == nullptr && errno != 0) return ErrnoStatus(errno, std::string("list ") + name);
+    if (entry == nullptr && errno != 0) return ErrnoStatus(errno, "list " + name);
     if (entry == nullptr) return absl::OkStatus();
     const std::string found = entry->d_name;
     if (found == "." || found == "..") continue;
@@ -92,36 +105,61 @@ absl::Status Look::ForEach(
       return absl::OkStatus();
     }
     struct stat info{};
-    if (::fstatat(here, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const bool seen = ::fstatat(here, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!seen && errno == ENOENT) continue;
+    if (!seen) NoteFailure(found, ErrnoStatus(errno, "look at it"));
     ++look_.names;
-    each(here, found, info);
+    if (seen) each(here, found, info);
   }
 }
 
+bool Look::MayReadHeader() {
+  if (look_.headers < kMostHeaders) return true;
+  look_.more = true;
+  return false;
+}
+
 void Look::Check(const std::string& name, const std::function<absl::Status()>& header) {
-  if (look_.headers >= kMostHeaders) {
-    look_.more = true;
-    return;
-  }
+  if (!MayReadHeader()) return;
   absl::Status read = header();
   if (!read.ok()) read = header();
   if (absl::IsNotFound(read)) return;
   ++look_.headers;
-  if (!read.ok()) Note(name, std::string(read.message()), &look_.unreadable);
+  if (absl::IsAborted(read)) {
+    look_.more = true;
+  } else {
+    NoteFailure(name, read);
+  }
 }
 
 void Look::Note(const std::string& name, const std::string& what, FormatLook::Misfits* misfits) {
   if (misfits->count++ < kMostNamed) misfits->first.push_back({name, what});
 }
 
-absl::Status CheckChecksumFile(int parent, const std::string& name, const std::string& block) {
+void Look::NoteFailure(const std::string& name, const absl::Status& status) {
+  if (status.ok() || absl::IsNotFound(status)) return;
+  Note(name, std::string(status.message()), &look_.unreadable);
+}
+
+// ABORTED: it may be ahead of its block.
+absl::Status CheckChecksumFile(int parent, const std::string& name, const std::string& block,
+                               std::chrono::seconds unix_now) {
   struct stat info{};
-  // A helper that was killed between its two steps leaves the file of checksums alone.
+  // A helper that was killed between its two steps leaves the file of checksums alone: NOT_FOUND.
   if (::fstatat(parent, block.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return absl::NotFoundError("there is no such block");
+    return ErrnoStatus(errno, "look at its block");
   }
   ECPIPE_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(parent, name));
-  return ChecksumFile::Open(std::move(fd), static_cast<uint64_t>(info.st_size)).status();
+  struct stat own{};
+  if (::fstat(fd.get(), &own) != 0) return ErrnoStatus(errno, "look at it");
+  const absl::Status fits =
+      ChecksumFile::Open(std::move(fd), static_cast<uint64_t>(info.st_size)).status();
+  const std::chrono::seconds written(own.st_mtim.tv_sec);
+  // The file system's clock may be another one.
+  if (absl::IsDataLoss(fits) && std::chrono::abs(unix_now - written) < kMostBetweenNames) {
+    return absl::AbortedError("it was written just now");
+  }
+  return fits;
 }
 
 absl::Status CheckChunk(int parent, const std::string& name, const QfsChunkId& id) {
@@ -138,15 +176,22 @@ absl::Status CheckMeta(int parent, const std::string& name) {
   return ParseHdfsMetaHeader(header).status();
 }
 
+bool IsOfLayout(const std::string& name) {
+  for (int i = 0; i < kHdfsFanOut; ++i) {
+    if (name == "subdir" + std::to_string(i)) return true;
+  }
+  return false;
+}
+
 void Look::AtPlainName(int parent, const std::string& name, const struct stat& info) {
   if (name.starts_with(".ecpipe-") || name == "lost+found") return;
   if (!S_ISREG(info.st_mode)) {
     Note(name, S_ISDIR(info.st_mode) ? "a directory" : "no regular file", &look_.foreign);
     return;
   }
-  if (name.starts_with(kChecksumBegin)) {
-    const std::string block = name.substr(std::string(kChecksumBegin).size());
-    Check(block, [&] { return CheckChecksumFile(parent, name, block); });
+  if (const std::optional<std::string> block = BlockOfChecksumFile(name)) {
+    const std::chrono::seconds unix_now(clock_.UnixMillis() / 1000);
+    Check(*block, [&] { return CheckChecksumFile(parent, name, *block, unix_now); });
     return;
   }
   if (!ValidateBlockId(name).ok()) {
@@ -154,13 +199,16 @@ void Look::AtPlainName(int parent, const std::string& name, const struct stat& i
     return;
   }
   const std::optional<QfsChunkId> chunk = QfsChunkOfFile(name);
-  if (chunk && look_.wrong.empty() && CheckChunk(parent, name, *chunk).ok()) {
+  if (!chunk || !look_.wrong.empty() || !MayReadHeader()) return;
+  ++look_.headers;
+  if (CheckChunk(parent, name, *chunk).ok()) {
     look_.wrong = "it is a chunk directory of a QFS chunkserver: " + name + " is a chunk";
   }
 }
 
 absl::Status Look::AtPlain() {
-  if (HasVersionFile()) {
+  ECPIPE_ASSIGN_OR_RETURN(const bool is_volume, HasVersionFile());
+  if (is_volume) {
     look_.wrong = std::string("it is a volume of an HDFS DataNode: it has ") + kVersionFile;
     return absl::OkStatus();
   }
@@ -170,7 +218,8 @@ absl::Status Look::AtPlain() {
 }
 
 absl::Status Look::AtQfs() {
-  if (HasVersionFile()) {
+  ECPIPE_ASSIGN_OR_RETURN(const bool is_volume, HasVersionFile());
+  if (is_volume) {
     look_.wrong = std::string("it is a volume of an HDFS DataNode: it has ") + kVersionFile;
     return absl::OkStatus();
   }
@@ -179,43 +228,48 @@ absl::Status Look::AtQfs() {
     const std::optional<QfsChunkId> chunk = QfsChunkOfFile(name);
     if (chunk && chunk->version > 0 && S_ISREG(info.st_mode)) {
       Check(name, [&] { return CheckChunk(parent, name, *chunk); });
-    } else if (name.starts_with(kChecksumBegin) && look_.wrong.empty()) {
+    } else if (BlockOfChecksumFile(name) && look_.wrong.empty()) {
       look_.wrong = "it has checksum files of a plain store: " + name;
     }
   });
 }
 
-// The names of directories tell where blocks are looked for, so they must be those of the layout.
 void Look::AtPool(int pools, const std::string& pool) {
   const auto finalized = OpenBelow(pools, {pool, "current", "finalized"});
-  if (!finalized.ok()) return;  // another directory, or a pool without blocks
-  const auto leaf = [this](int parent, const std::string& name, const struct stat&) {
-    if (IdOfMeta(name)) {
-      Check(name, [&] { return CheckMeta(parent, name); });
-    } else if (!IdOfReplica(name)) {
-      Note(name, "neither a replica nor its checksums", &look_.foreign);
-    }
-  };
-  const auto is_of_layout = [](const std::string& name) {
-    for (int i = 0; i < kHdfsFanOut; ++i) {
-      if (name == "subdir" + std::to_string(i)) return true;
-    }
-    return false;
-  };
-  const auto inner = [&](int parent, const std::string& name, const struct stat&) {
-    // It may have gone since it was listed.
-    if (is_of_layout(name)) return ForEach(parent, name.c_str(), leaf).IgnoreError();
-    Note(pool + "/" + name, "no directory of layout " + std::string(kHdfsLayout), &look_.foreign);
-  };
-  const auto outer = [&](int parent, const std::string& name, const struct stat& info) {
-    if (is_of_layout(name)) return ForEach(parent, name.c_str(), inner).IgnoreError();
-    inner(parent, name, info);
-  };
-  ForEach(finalized->get(), ".", outer).IgnoreError();
+  // NOT_FOUND: another directory, or a pool without blocks.
+  if (!finalized.ok()) return NoteFailure(pool, finalized.status());
+  NoteFailure(pool, ForEach(finalized->get(), ".",
+                            [&](int parent, const std::string& name, const struct stat&) {
+                              AtSubdirectory(parent, pool, name, 1);
+                            }));
+}
+
+// The names of directories tell where blocks are looked for, so they must be those of the layout.
+void Look::AtSubdirectory(int parent, const std::string& above, const std::string& name,
+                          int levels) {
+  const std::string path = above + "/" + name;
+  if (!IsOfLayout(name)) {
+    Note(path, "no directory of layout " + std::string(kHdfsLayout), &look_.foreign);
+    return;
+  }
+  NoteFailure(path,
+              ForEach(parent, name, [&](int here, const std::string& below, const struct stat&) {
+                if (levels == 0) return AtReplica(here, below);
+                AtSubdirectory(here, path, below, levels - 1);
+              }));
+}
+
+void Look::AtReplica(int parent, const std::string& name) {
+  if (IdOfMeta(name)) {
+    Check(name, [&] { return CheckMeta(parent, name); });
+  } else if (!IdOfReplica(name)) {
+    Note(name, "neither a replica nor its checksums", &look_.foreign);
+  }
 }
 
 absl::Status Look::AtHdfs() {
-  if (!HasVersionFile()) {
+  ECPIPE_ASSIGN_OR_RETURN(const bool is_volume, HasVersionFile());
+  if (!is_volume) {
     look_.wrong = std::string("it has no ") + kVersionFile + ", as each volume of a DataNode has";
     return absl::OkStatus();
   }
@@ -237,11 +291,12 @@ absl::Status Look::AtHdfs() {
 
 }  // namespace
 
-absl::StatusOr<FormatLook> LookAtFormat(const std::string& path, StoreKind store) {
+absl::StatusOr<FormatLook> LookAtFormat(const std::string& path, StoreKind store,
+                                        const Clock& clock) {
   // The root itself may be a link.
   const UniqueFd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return ErrnoStatus(errno, "open the directory");
-  Look look(root.get());
+  Look look(root.get(), clock);
   const absl::Status looked = store == StoreKind::kHdfs  ? look.AtHdfs()
                               : store == StoreKind::kQfs ? look.AtQfs()
                                                          : look.AtPlain();

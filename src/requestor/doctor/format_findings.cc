@@ -37,15 +37,16 @@ void JudgeRoot(const NodeFacts& node, const DirectoryFacts& root, CheckReport* r
   }
   if (format.unreadable_count > 0) {
     report->Add(Severity::kError, node.node,
-                absl::StrFormat("%s: of %d headers %d cannot be read: %s", root.path,
-                                format.headers, format.unreadable_count,
+                absl::StrFormat("%s: of %d headers, and the directories that they lie in, %d "
+                                "cannot be read: %s",
+                                root.path, format.headers, format.unreadable_count,
                                 MisfitsText(format.unreadable, format.unreadable_count)),
                 node.store == "plain"
                     ? "repairs leave these blocks out: see whether a newer version has written "
                       "them, and upgrade this helper; else repair the blocks, or remove checksum "
                       "files that do not belong to them"
-                    : "repairs leave these blocks out: see what the storage system's own check of "
-                      "this node says");
+                    : "repairs leave these blocks out: see whether the helper's user may read "
+                      "them, and what the storage system's own check of this node says");
   }
   if (format.foreign_count > 0) {
     report->Add(Severity::kWarning, node.node,

@@ -111,6 +111,12 @@ std::string RateText(double bytes_per_second) {
   return FormatSize(static_cast<uint64_t>(bytes_per_second)) + "/s";
 }
 
+std::string HeartbeatOf(const NodeStatus& node) {
+  const double seconds = node.seconds_since_heartbeat;
+  if (!node.heartbeat_unknown) return absl::StrFormat("%.1f s ago", seconds);
+  return absl::StrFormat("none for %.1f s, since the start", seconds);
+}
+
 // What a node sends and receives; without rates what it has sent and received. What is not known
 // is a dash.
 std::pair<std::string, std::string> TrafficOf(const NodeStatus& node, const LinkUses& uses) {
@@ -191,9 +197,7 @@ Table NodesTable(const std::vector<NodeStatus>& nodes, const LinkUses& uses) {
                {traffic.first},
                {traffic.second},
                {node.answers ? std::to_string(node.counters.active_sessions) : "-"},
-               {(node.heartbeat_unknown ? "not since the start, " : "") +
-                    absl::StrFormat("%.1f s ago", node.seconds_since_heartbeat),
-                late ? Tint::kBad : Tint::kPlain},
+               {HeartbeatOf(node), late ? Tint::kBad : Tint::kPlain},
                {node.counters.version.empty() ? "-" : node.counters.version}});
   }
   return table;

@@ -41,6 +41,12 @@ class BlockChecksumsTest : public testing::Test {
   const ScratchDirectory scratch_;
 };
 
+TEST_F(BlockChecksumsTest, ItsNameTellsTheBlock) {
+  EXPECT_EQ(BlockOfChecksumFile(ChecksumFileName("b")), "b");
+  EXPECT_EQ(BlockOfChecksumFile("b"), std::nullopt);
+  EXPECT_EQ(BlockOfChecksumFile(".crc32b.b"), std::nullopt);
+}
+
 TEST_F(BlockChecksumsTest, HasTheChecksumOfEveryChunk) {
   // One window of entries and a bit, with a last chunk that is short, and sizes around a chunk.
   for (const size_t bytes :

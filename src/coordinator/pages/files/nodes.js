@@ -36,6 +36,12 @@ function free(node) {
   return `${bytes(node.free_bytes)}${of}`;
 }
 
+function heartbeat(node) {
+  const age = duration(node.heartbeat_seconds_ago);
+  if (!node.heartbeat_unknown) return age;
+  return el('span', {class: 'words'}, `none for ${age}, since the start`);
+}
+
 function row(node, fastest, place) {
   const most = node.limit_bytes_per_second || fastest;
   return {key: node.node, cells: [
@@ -46,8 +52,7 @@ function row(node, fastest, place) {
     `${node.blocks.toLocaleString('en')}${node.counting ? ' so far' : ''}, ${
       bytes(node.block_bytes)}`,
     free(node),
-    node.heartbeat_unknown ? `not since the start, ${duration(node.heartbeat_seconds_ago)} ago`
-                           : duration(node.heartbeat_seconds_ago),
+    heartbeat(node),
   ]};
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/edge/format_check.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -18,6 +22,19 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+// Root may do all things. The files of this thread are then opened as by nobody.
+class NotRoot {
+ public:
+  NotRoot() {
+    if (::geteuid() == 0) ::setfsuid(kNobody);
+  }
+  ~NotRoot() { ::setfsuid(::geteuid()); }
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+};
 
 class FormatCheck : public ::testing::Test {
  protected:
@@ -25,6 +42,8 @@ class FormatCheck : public ::testing::Test {
     root_ = fs::path(::testing::TempDir()) / ("format_check_" + std::to_string(::getpid()));
     fs::remove_all(root_);
     fs::create_directories(root_);
+    // Far from the times of the files.
+    clock_.Advance(std::chrono::hours(1000));
   }
   void TearDown() override { fs::remove_all(root_); }
 
@@ -49,12 +68,31 @@ class FormatCheck : public ::testing::Test {
     Write(name, {header.begin(), header.end()});
   }
   FormatLook LookAs(StoreKind store) const {
-    const absl::StatusOr<FormatLook> look = LookAtFormat(root_, store);
+    const absl::StatusOr<FormatLook> look = LookAtFormat(root_, store, clock_);
     EXPECT_TRUE(look.ok()) << look.status();
     return look.value_or(FormatLook());
   }
 
+  // When it was written, by the clock.
+  void SetAge(const std::string& name, Duration age) const {
+    const int64_t at = (clock_.Now() - age).time_since_epoch().count();
+    const timespec time{at / 1'000'000'000, at % 1'000'000'000};
+    const timespec times[] = {time, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, (root_ / name).c_str(), times, 0), 0);
+  }
+
   fs::path root_;
+  FakeClock clock_;  // stands still, so no look ends by it
+};
+
+// Each look at it takes a tenth of a second.
+class SlowClock : public Clock {
+ public:
+  TimePoint Now() const override { return TimePoint(std::chrono::milliseconds(100 * ++looks_)); }
+  int64_t UnixMillis() const override { return 0; }
+
+ private:
+  mutable int looks_ = 0;
 };
 
 TEST_F(FormatCheck, AGoodPlainRoot) {
@@ -98,6 +136,37 @@ TEST_F(FormatCheck, NamesThatNoPlainStoreHas) {
 TEST_F(FormatCheck, TheLookIsBounded) {
   for (int i = 0; i < 100; ++i) PutBlock("b" + std::to_string(i), "x");
   const FormatLook look = LookAs(StoreKind::kPlain);
+  EXPECT_LT(look.headers, 100u);
+  EXPECT_TRUE(look.more);
+}
+
+TEST_F(FormatCheck, TheLookEndsAfterHalfASecond) {
+  for (int i = 0; i < 10; ++i) PutBlock("b" + std::to_string(i), "x");
+  const FormatLook look = LookAtFormat(root_, StoreKind::kPlain, SlowClock()).value();
+  EXPECT_EQ(look.names, 4u);
+  EXPECT_TRUE(look.more);
+}
+
+// A helper that replaces a block has just named the new one's checksum file.
+TEST_F(FormatCheck, AChecksumFileMayBeAheadOfItsBlock) {
+  PutBlock("a", "bytes");
+  Write("a", "of another length");
+  for (const Duration age : {std::chrono::seconds(59), std::chrono::seconds(-59)}) {
+    SetAge(".crc32c.a", age);
+    const FormatLook look = LookAs(StoreKind::kPlain);
+    EXPECT_EQ(look.unreadable.count, 0u);
+    EXPECT_TRUE(look.more);
+  }
+  SetAge(".crc32c.a", std::chrono::minutes(1));
+  const FormatLook look = LookAs(StoreKind::kPlain);
+  EXPECT_EQ(look.unreadable.count, 1u);
+  EXPECT_FALSE(look.more);
+}
+
+TEST_F(FormatCheck, HeadersOfChunksInAPlainRootCount) {
+  for (int i = 1; i <= 100; ++i) Write("5." + std::to_string(i) + ".1", "no chunk");
+  const FormatLook look = LookAs(StoreKind::kPlain);
+  EXPECT_GT(look.headers, 0u);
   EXPECT_LT(look.headers, 100u);
   EXPECT_TRUE(look.more);
 }
@@ -166,9 +235,50 @@ TEST_F(FormatCheck, VolumesOfAnotherLayout) {
   EXPECT_EQ(LookAs(StoreKind::kHdfs).unreadable.count, 0u);
 }
 
+TEST_F(FormatCheck, DirectoriesThatCannotBeListed) {
+  const HdfsVolumeFixture volume(root_);
+  volume.Put({"BP-1", 70000, 1001}, "bytes");
+  Write("current/BP-1/current/finalized/subdir30", "no directory");
+  Write("current/BP-1/current/finalized/subdir1/subdir31", "no directory");
+  fs::create_directories(root_ / "current/BP-2/current");
+  Write("current/BP-2/current/finalized", "no directory");
+  fs::create_directories(root_ / "current/BP-3/current");  // without blocks
+  const FormatLook look = LookAs(StoreKind::kHdfs);
+  EXPECT_EQ(look.headers, 2u);
+  std::vector<std::string> names;
+  for (const FormatLook::Misfit& misfit : look.unreadable.first) names.push_back(misfit.name);
+  EXPECT_THAT(names, UnorderedElementsAre("BP-1/subdir30", "BP-1/subdir1/subdir31", "BP-2"));
+  EXPECT_EQ(look.foreign.count, 0u);
+}
+
+// A directory that tells names and nothing of them.
+TEST_F(FormatCheck, FilesThatCannotBeLookedAt) {
+  const HdfsVolumeFixture volume(root_);
+  const HdfsBlock block{"BP-1", 70000, 1001};
+  volume.Put(block, "bytes");
+  fs::permissions(volume.Directory(block), fs::perms(0444));
+  FormatLook look;
+  {
+    const NotRoot not_root;
+    look = LookAs(StoreKind::kHdfs);
+  }
+  fs::permissions(volume.Directory(block), fs::perms(0755));
+  EXPECT_EQ(look.unreadable.count, 2u);
+  ASSERT_FALSE(look.unreadable.first.empty());
+  EXPECT_THAT(look.unreadable.first[0].what, HasSubstr("Permission denied"));
+}
+
+TEST_F(FormatCheck, WhetherItIsAVolumeIsNotKnown) {
+  fs::create_symlink("current", root_ / "current");
+  for (const StoreKind store : {StoreKind::kPlain, StoreKind::kQfs, StoreKind::kHdfs}) {
+    const absl::Status looked = LookAtFormat(root_, store, clock_).status();
+    EXPECT_THAT(std::string(looked.message()), HasSubstr("look for current/VERSION"));
+  }
+}
+
 TEST_F(FormatCheck, ARootThatIsGone) {
   fs::remove_all(root_);
-  EXPECT_FALSE(LookAtFormat(root_, StoreKind::kPlain).ok());
+  EXPECT_FALSE(LookAtFormat(root_, StoreKind::kPlain, clock_).ok());
 }
 
 }  // namespace

@@ -235,8 +235,8 @@ TEST(Findings, WhatLiesInRootsIsOfTheirKind) {
   format.unreadable = {{"b1", "its header is damaged"}};
   format.unreadable_count = 3;
   EXPECT_EQ(The(facts, "store format"),
-            "error node-2: /blocks: of 10 headers 3 cannot be read: b1: its header is damaged; and "
-            "2 others");
+            "error node-2: /blocks: of 10 headers, and the directories that they lie in, 3 cannot "
+            "be read: b1: its header is damaged; and 2 others");
   format.unreadable_count = 0;
   format.foreign = {{"x y", "no block's name"}};
   format.foreign_count = 1;

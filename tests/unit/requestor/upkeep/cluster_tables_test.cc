@@ -74,7 +74,7 @@ TEST(ClusterTables, AHeartbeatThatNobodyKnowsIsNoHeartbeat) {
   EXPECT_THAT(NodesTable({node}, {}).Text({}), HasSubstr(" 12.0 s ago"));
   EXPECT_THAT(NodesTable({node}, {}).Text({}), Not(HasSubstr("start")));
   node.heartbeat_unknown = true;
-  EXPECT_THAT(NodesTable({node}, {}).Text({}), HasSubstr("not since the start, 12.0 s ago"));
+  EXPECT_THAT(NodesTable({node}, {}).Text({}), HasSubstr("none for 12.0 s, since the start"));
 }
 
 TEST(ClusterTables, RunningRepairsComeFirst) {
