@@ -13,23 +13,17 @@
 #include <new>
 
 #include "base/process/log.h"
+#include "net/tls/free_with.h"
 
 namespace ecpipe {
 namespace {
 
-template <auto kFree>
-struct FreeObject {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
 void FreeStack(STACK_OF(X509) * stack) { sk_X509_free(stack); }
-using BioPtr = std::unique_ptr<BIO, FreeObject<BIO_free>>;
-using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeObject<GENERAL_NAMES_free>>;
-using StorePtr = std::unique_ptr<X509_STORE, FreeObject<X509_STORE_free>>;
-using VerifyPtr = std::unique_ptr<X509_STORE_CTX, FreeObject<X509_STORE_CTX_free>>;
-using StackPtr = std::unique_ptr<STACK_OF(X509), FreeObject<FreeStack>>;
+using BioPtr = std::unique_ptr<BIO, FreeWith<BIO_free>>;
+using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
+using StorePtr = std::unique_ptr<X509_STORE, FreeWith<X509_STORE_free>>;
+using VerifyPtr = std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX_free>>;
+using StackPtr = std::unique_ptr<STACK_OF(X509), FreeWith<FreeStack>>;
 
 int64_t UnixSeconds(const ASN1_TIME* time) {
   std::tm utc{};

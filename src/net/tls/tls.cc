@@ -17,17 +17,11 @@
 
 #include "base/process/log.h"
 #include "base/status.h"
+#include "net/tls/free_with.h"
 
 namespace ecpipe {
 namespace {
 
-template <auto kFree>
-struct FreeWith {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
 using SslPtr = std::unique_ptr<SSL, FreeWith<SSL_free>>;
 using SslContextPtr = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
 
