@@ -356,6 +356,8 @@ class WithTls(DoctorCase):
             found = self.wait_found("error", "tls chain", "node-5", "cannot be used")
             self.assertIn("chmod 640", found["what"])
             self.assertIn("would not start again", found["advice"])
+            own["key"].chmod(0o640)
+            self.wait_well()
             replace(own["ca"], b"no certificate")
             found = self.wait_found("error", "tls chain", "node-5", REFUSES)
             self.assertIn("see whether the files", found["advice"])

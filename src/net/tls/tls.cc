@@ -362,17 +362,16 @@ std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
 
 void TlsContext::TakeUpNewFiles() {
   const std::string stamp = StampOf(files_);
-  if (stamp == loaded_->stamp) refused_why_.clear();
-  if (stamp == loaded_->stamp || stamp == refused_stamp_) return;
+  if (stamp == loaded_->stamp) refused_ = {};
+  if (stamp == loaded_->stamp || stamp == refused_.stamp) return;
   ConfigTroubles troubles;
   absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_, &troubles);
   if (loaded.ok()) {
     loaded_ = *std::move(loaded);
-    refused_why_.clear();
+    refused_ = {};
     Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});
   } else {
-    refused_stamp_ = stamp;
-    refused_why_ = std::string(loaded.status().message());
+    refused_ = {stamp, std::string(loaded.status().message())};
     Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});
   }
 }
@@ -412,7 +411,7 @@ TlsFacts TlsContext::Facts() {
   NoteTrusted(SSL_CTX_get_cert_store(loaded->ssl.get()), &facts);
   facts.lists = ListsOf(loaded->crls);
   MutexLock lock(&mutex_);
-  facts.refused_files = refused_why_;
+  facts.refused_files = refused_.why;
   return facts;
 }
 

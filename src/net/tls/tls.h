@@ -115,8 +115,12 @@ class TlsContext {
   Mutex mutex_;
   // Shared: sessions go on with what they began with.
   std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(mutex_);
-  std::string refused_stamp_ ABSL_GUARDED_BY(mutex_);  // of files that could not be used
-  std::string refused_why_ ABSL_GUARDED_BY(mutex_);
+  // Of files that could not be used; empty: those that are there are in use.
+  struct Refused {
+    std::string stamp;
+    std::string why;
+  };
+  Refused refused_ ABSL_GUARDED_BY(mutex_);
   TimePoint next_look_ ABSL_GUARDED_BY(mutex_){};
   ExpiryWarnings warnings_ ABSL_GUARDED_BY(mutex_);
 };

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "unit/net/test_certificates.h"
@@ -99,20 +101,63 @@ TEST(Certificates, ListsAreDescribed) {
   EXPECT_GT(facts.lists[0].due.value(), facts.lists[0].issued);
 }
 
+// Facts() looks at the files, at most once a second: nobody else does.
+bool WaitForRefusal(TlsContext* context, bool refused) {
+  const TimePoint patience = Clock::System().Now() + std::chrono::seconds(20);
+  while (Clock::System().Now() < patience) {
+    if (context->Facts().refused_files.empty() != refused) return true;
+  }
+  return false;
+}
+
+TEST(Certificates, AKeyThatIsRefusedForItsModeIsUsedOnceThatIsMended) {
+  const TestCertificates mine("node=helper");
+  const auto context = mine.Context("node");
+  const std::string chain = context->Facts().chain.front();
+  const std::string key = mine.Path("node.key");
+  mine.Make("node=helper");
+  ASSERT_EQ(::chmod(key.c_str(), 0644), 0);
+  ASSERT_TRUE(WaitForRefusal(context.get(), true));
+  EXPECT_THAT(context->Facts().refused_files, HasSubstr("chmod 640"));
+  ASSERT_EQ(::chmod(key.c_str(), 0640), 0);
+  EXPECT_TRUE(WaitForRefusal(context.get(), false));
+  EXPECT_NE(context->Facts().chain.front(), chain);
+  ASSERT_EQ(::chmod(key.c_str(), 0644), 0);
+  EXPECT_TRUE(WaitForRefusal(context.get(), true)) << "others may open the key that is in use";
+}
+
+// As where files are links into a folder of each version.
+TEST(Certificates, FilesThatWereRefusedBeforeAreRefusedAgain) {
+  const TestCertificates mine("node=helper");
+  const std::string bad = mine.Path("bad.pem");
+  std::ofstream(bad) << "no certificate\n";
+  TlsFiles files = mine.Files("node");
+  const std::string good = files.certificate;
+  files.certificate = mine.Path("link.pem");
+  const auto lead_to = [&](const std::string& file) {
+    std::filesystem::create_symlink(file, mine.Path("new.pem"));
+    std::filesystem::rename(mine.Path("new.pem"), files.certificate);
+  };
+  lead_to(good);
+  const auto context = TlsContext::Create(files).value();
+  for (int i = 0; i < 2; ++i) {
+    lead_to(bad);
+    ASSERT_TRUE(WaitForRefusal(context.get(), true)) << i;
+    lead_to(good);
+    ASSERT_TRUE(WaitForRefusal(context.get(), false)) << i;
+  }
+}
+
 TEST(Certificates, FilesThatAreRefusedAreToldUntilTheyAreMended) {
   const TestCertificates mine("node=helper");
   const auto context = mine.Context("node");
   const std::string chain = context->Facts().chain.front();
   std::ofstream(mine.Path("node.pem"), std::ios::trunc) << "no certificate\n";
-  const TimePoint patience = Clock::System().Now() + std::chrono::seconds(20);
-  while (context->Facts().refused_files.empty() && Clock::System().Now() < patience) {
-  }
+  ASSERT_TRUE(WaitForRefusal(context.get(), true));
   EXPECT_THAT(context->Facts().refused_files, HasSubstr(mine.Path("node.pem")));
   EXPECT_EQ(context->Facts().chain.front(), chain);
   mine.Make("node=helper");
-  while (!context->Facts().refused_files.empty() && Clock::System().Now() < patience) {
-  }
-  EXPECT_EQ(context->Facts().refused_files, "");
+  EXPECT_TRUE(WaitForRefusal(context.get(), false));
   EXPECT_NE(context->Facts().chain.front(), chain);
 }
 
