@@ -373,14 +373,15 @@ void JudgeExamination(const DoctorFacts& facts, Findings* findings) {
 void NoteUnexamined(const DoctorFacts& facts, Findings* findings) {
   const absl::Status& why = facts.examination.status();
   const bool old = absl::IsUnimplemented(why);
-  findings->push_back({old ? Severity::kWarning : Severity::kError, "versions", kCoordinator,
-                       old ? "version " + facts.status.version + " is too old to be examined"
-                           : "it examined nothing: " + StatusText(why),
-                       old ? "upgrade it (docs/operations.md, Packages)"
-                           : "do what the message says, then ask again"});
+  CheckReport("versions", findings)
+      .Add(old ? Severity::kWarning : Severity::kError, kCoordinator,
+           old ? "version " + facts.status.version + " is too old to be examined"
+               : "it examined nothing: " + StatusText(why),
+           old ? "upgrade it (docs/operations.md, Packages)"
+               : "do what the message says, then ask again");
   for (const char* check :
        {"ports", "roots", "stores", "store format", "disk room", "descriptors", "clocks"}) {
-    findings->push_back({Severity::kNotChecked, check, "", "the coordinator examined nothing", ""});
+    CheckReport(check, findings).EndUnchecked("the coordinator examined nothing");
   }
 }
 
