@@ -174,6 +174,7 @@ absl::StatusOr<bool> TlsSession::Handshake() {
              : state_->error;
 }
 
+bool TlsSession::refused_peer() const { return !state_->refusal.empty(); }
 const std::string& TlsSession::peer_node() const { return state_->peer_node; }
 short TlsSession::wanted_events() const { return state_->wanted; }
 

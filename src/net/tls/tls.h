@@ -36,9 +36,11 @@ class TlsSession {
 
   // Continues the handshake. True: the peer has proven its identity and is accepted; whether the
   // peer accepts us, the dialling side learns with its first read. False: poll for wanted_events(),
-  // then call again. UNAUTHENTICATED: the peer is refused, with the reason. UNAVAILABLE: it has
-  // gone.
+  // then call again. UNAUTHENTICATED: the peer has not proven its identity, with the reason.
+  // UNAVAILABLE: it has gone.
   absl::StatusOr<bool> Handshake();
+  // Whether this end has refused the peer's certificate; not, if there was no TLS to begin with.
+  bool refused_peer() const;
   // The node that the peer's certificate names, after the handshake.
   const std::string& peer_node() const;
   // The event that the handshake waits for: POLLIN or POLLOUT.

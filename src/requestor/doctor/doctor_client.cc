@@ -121,7 +121,8 @@ absl::StatusOr<Examination> ExamineCluster(const std::string& coordinator,
   for (const auto& node : response.nodes()) examination.nodes.push_back(NodeOf(node));
   for (const v1::HandshakeFacts& handshake : response.handshakes()) {
     examination.handshakes.push_back(
-        {handshake.node_id(), handshake.coordinator_refuses(), handshake.helper_refuses()});
+        {handshake.node_id(), handshake.coordinator_refuses(), handshake.helper_refuses(),
+         handshake.no_handshake()});
   }
   return examination;
 }

@@ -47,11 +47,12 @@ struct DirectoryFacts {
   std::optional<FormatFacts> format;  // none: the helper is too old to tell it
 };
 
-// Which end refuses the other's certificate, and why.
+// Which end refuses the other's certificate, and why. One of the three is set.
 struct HandshakeFacts {
   std::string node;
   std::string coordinator_refuses;
   std::string helper_refuses;
+  std::string no_handshake;  // why neither end saw a certificate
 };
 
 struct DialFacts {

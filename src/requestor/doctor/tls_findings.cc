@@ -133,7 +133,8 @@ void JudgePairs(const std::vector<Party>& parties, CheckReport* report) {
     std::sort(bundle.begin(), bundle.end());
     if (!by_bundle.contains(bundle) && by_bundle.size() >= kMostBundles) {
       report->Add(Severity::kNotChecked, party.name,
-                  absl::StrFormat("%d others believe each another set of CAs", kMostBundles),
+                  absl::StrFormat("%d sets of CAs were compared already, and its is another",
+                                  kMostBundles),
                   "give all the same file of CAs, then ask again");
       continue;
     }
@@ -203,6 +204,11 @@ size_t JudgeHandshakes(const DoctorFacts& facts, CheckReport* report) {
                   "the coordinator refuses its certificate: " + handshake.coordinator_refuses,
                   "give it a certificate of this name with the role helper, of a CA that is in the "
                   "file that [tls] ca of coordinator.toml names");
+    } else if (!handshake.no_handshake.empty()) {
+      report->Add(Severity::kError, handshake.node,
+                  "there is no TLS handshake with it: " + handshake.no_handshake,
+                  "see whether its helper.toml has a [tls] whose files can be used, and whether "
+                  "its control address leads to this helper");
     } else {
       report->Add(Severity::kError, handshake.node,
                   "it refuses the coordinator's TLS connections: " + handshake.helper_refuses,

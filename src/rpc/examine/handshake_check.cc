@@ -55,10 +55,12 @@ v1::HandshakeFacts CheckHandshake(const std::string& address, const std::string&
   }
   if (done.ok()) {
     facts.set_helper_refuses(RefusalOfPeer(fd->get(), session.get(), end));
-  } else if (absl::IsUnauthenticated(done.status())) {
+  } else if (session->refused_peer()) {
     facts.set_coordinator_refuses(TextOf(done.status()));
-  } else {
+  } else if (absl::IsUnavailable(done.status())) {
     facts.set_helper_refuses(TextOf(done.status()));  // its own files may not be usable
+  } else {
+    facts.set_no_handshake(TextOf(done.status()));
   }
   return facts;
 }

@@ -313,7 +313,7 @@ TEST(Findings, WhatDaemonsSayIsCleaned) {
   facts.status.nodes[0].node = dirty;
   facts.status.nodes[0].state = "dead";
   Node(&facts, 1)->status = absl::UnavailableError(dirty);
-  facts.examination->handshakes = {{"node-3", dirty, ""}};
+  facts.examination->handshakes = {{"node-3", dirty, "", ""}};
   DoctorFacts unexamined = GoodCluster();
   unexamined.examination = absl::InternalError(dirty);
   for (const DoctorFacts& each : {facts, unexamined}) {

@@ -136,6 +136,19 @@ TEST_F(TlsFindings, MoreCasThanAreToldAreNotChecked) {
                                   "at"));
 }
 
+TEST_F(TlsFindings, ManySetsOfCasAreNotAllCompared) {
+  for (int i = 0; i < 20; ++i) {
+    NodeFacts& node = facts_.examination->nodes.emplace_back(facts_.examination->nodes[0]);
+    node.daemon.tls->trusted.push_back("another " + std::to_string(i));
+    node.daemon.tls->trusted_count = 2;
+  }
+  const std::vector<std::string> said = Said();
+  ASSERT_EQ(said.size(), 5u);  // 15 sets beside that of the first
+  for (const std::string& each : said) {
+    EXPECT_EQ(each, "not checked node-1: 16 sets of CAs were compared already, and its is another");
+  }
+}
+
 TEST_F(TlsFindings, ListsOfRevokedCertificates) {
   const TlsFacts::RevocationList list{
       .issuer = "CN=ECPipe CA", .issued = 1'800'000'000, .due = 1'900'000'000, .revoked = 1};
@@ -162,12 +175,15 @@ TEST_F(TlsFindings, ListsOfRevokedCertificates) {
 }
 
 TEST_F(TlsFindings, HandshakesThatFail) {
-  facts_.examination->handshakes = {{"node-4", "TLS: it is of node 'x'", ""},
-                                    {"node-5", "", "TLS: alert unknown ca"}};
+  facts_.examination->handshakes = {{"node-4", "TLS: it is of node 'x'", "", ""},
+                                    {"node-5", "", "TLS: alert unknown ca", ""},
+                                    {"node-6", "", "", "TLS: wrong version number"}};
   EXPECT_THAT(Said(), ElementsAre("error node-4: the coordinator refuses its certificate: TLS: it "
                                   "is of node 'x'",
                                   "error node-5: it refuses the coordinator's TLS connections: "
-                                  "TLS: alert unknown ca"));
+                                  "TLS: alert unknown ca",
+                                  "error node-6: there is no TLS handshake with it: TLS: wrong "
+                                  "version number"));
   DoctorFacts whole = facts_;
   whole.status.nodes.resize(1);
   whole.status.nodes[0].node = "node-5";

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/examine/handshake_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rpc/rpc_server.h"
+#include "unit/net/test_certificates.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr auto kPatience = std::chrono::seconds(20);
+
+const TestCertificates& Shared() { return TestCertificates::Shared(); }
+
+// A helper's control port, which needs no services here.
+std::unique_ptr<RpcServer> Serve(const std::shared_ptr<TlsContext>& tls) {
+  return RpcServer::Start("127.0.0.1:0", RpcSecurity(tls), {}).value();
+}
+
+v1::HandshakeFacts Check(const RpcServer& server, const std::string& node) {
+  return CheckHandshake(server.address(), node, Shared().Context("head").get(), kPatience);
+}
+
+TEST(HandshakeCheck, AHelperOfThisNameIsTaken) {
+  const auto server = Serve(Shared().Context("node-2"));
+  const v1::HandshakeFacts facts = Check(*server, "node-2");
+  EXPECT_EQ(facts.coordinator_refuses() + facts.helper_refuses() + facts.no_handshake(), "");
+}
+
+TEST(HandshakeCheck, ACertificateOfAnotherNameIsRefused) {
+  const auto server = Serve(Shared().Context("node-2"));
+  const v1::HandshakeFacts facts = Check(*server, "node-3");
+  EXPECT_THAT(facts.coordinator_refuses(), HasSubstr("names node 'node-2'"));
+  EXPECT_EQ(facts.helper_refuses() + facts.no_handshake(), "");
+}
+
+TEST(HandshakeCheck, AHelperOfAnotherCaRefuses) {
+  const TestCertificates foreign("head=coordinator");
+  TlsFiles files = Shared().Files("node-2");
+  files.ca = foreign.Path("ca.pem");
+  const auto server = Serve(TlsContext::Create(files).value());
+  const v1::HandshakeFacts facts = Check(*server, "node-2");
+  EXPECT_NE(facts.helper_refuses(), "");
+  EXPECT_EQ(facts.coordinator_refuses() + facts.no_handshake(), "");
+}
+
+TEST(HandshakeCheck, APeerWithoutTlsHasNoCertificateThatCouldBeRefused) {
+  const auto server = Serve(nullptr);
+  const v1::HandshakeFacts facts = Check(*server, "node-2");
+  EXPECT_THAT(facts.no_handshake(), HasSubstr("wrong version number"));
+  EXPECT_EQ(facts.coordinator_refuses() + facts.helper_refuses(), "");
+}
+
+}  // namespace
+}  // namespace ecpipe
