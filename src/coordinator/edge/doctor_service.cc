@@ -32,10 +32,26 @@ int64_t NowMicros() {
       .count();
 }
 
-std::vector<NodeRecord> NodesThatAre(NodeState state, NodeRegistry* nodes) {
+std::vector<NodeRecord> LiveNodes(NodeRegistry* nodes) {
   std::vector<NodeRecord> records;
   for (NodeView& view : nodes->All()) {
-    if (view.state == state) records.push_back(std::move(view.record));
+    if (view.state == NodeState::kLive) records.push_back(std::move(view.record));
+  }
+  return records;
+}
+
+// One that cannot register, because a certificate does not fit, counts as dead. But what answers at
+// a dead node's address may be another node, to which the port was given.
+std::vector<NodeRecord> DeadOnesThatMayAnswer(NodeRegistry* nodes) {
+  const std::vector<NodeView> all = nodes->All();
+  std::set<std::string> taken;
+  for (const NodeView& view : all) {
+    if (view.state != NodeState::kDead) taken.insert(view.record.control_address);
+  }
+  std::vector<NodeRecord> records;
+  for (const NodeView& view : all) {
+    if (view.state != NodeState::kDead || taken.contains(view.record.control_address)) continue;
+    records.push_back(view.record);
   }
   return records;
 }
@@ -95,7 +111,7 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
                                      v1::ExamineClusterResponse* response) {
   const TimePoint end = Clock::System().Now() + kAllPatience;
   // Others have given up their ports, or will soon.
-  const std::vector<NodeRecord> records = NodesThatAre(NodeState::kLive, nodes_);
+  const std::vector<NodeRecord> records = LiveNodes(nodes_);
   std::vector<DialTarget> targets;
   for (const NodeRecord& record : records) {
     targets.push_back({record.node_id, "control", record.control_address});
@@ -121,8 +137,7 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
       ExamineOne(records[i], RequestOf(records, records[i].node_id), nodes[i]);
     }
   });
-  // One that cannot register, because a certificate does not fit, counts as dead.
-  std::vector<NodeRecord> unheard = NodesThatAre(NodeState::kDead, nodes_);
+  std::vector<NodeRecord> unheard = DeadOnesThatMayAnswer(nodes_);
   for (size_t i = 0; i < records.size(); ++i) {
     if (MayBeRefused(*nodes[i])) unheard.push_back(records[i]);
   }

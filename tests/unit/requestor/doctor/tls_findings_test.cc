@@ -192,6 +192,7 @@ TEST_F(TlsFindings, HandshakesThatFail) {
   for (const Finding& finding : Judge(whole)) {
     if (finding.check == "helpers") advice += finding.advice;
   }
+  EXPECT_THAT(advice, HasSubstr("`ecpipe recover-node node-5`; but something answers"));
   EXPECT_THAT(advice, HasSubstr("see `tls chain`"));
 }
 
