@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes/utf8_text.h"
+#include "base/clock.h"
 #include "base/side_by_side.h"
 #include "rpc/channel.h"
 #include "rpc/examine/handshake_check.h"
@@ -137,26 +138,17 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
       ExamineOne(records[i], RequestOf(records, records[i].node_id), nodes[i]);
     }
   });
-  std::vector<NodeRecord> unheard = DeadOnesThatMayAnswer(nodes_);
-  for (size_t i = 0; i < records.size(); ++i) {
-    if (MayBeRefused(*nodes[i])) unheard.push_back(records[i]);
-  }
-  CheckHandshakes(unheard, end, response);
-}
-
-void CoordinatorDoctor::CheckHandshakes(const std::vector<NodeRecord>& records, TimePoint end,
-                                        v1::ExamineClusterResponse* response) {
   if (tls_ == nullptr) return;
-  std::vector<v1::HandshakeFacts> answers(records.size());
-  SideBySide(records.size(), kHelpersAtOnce, [&](size_t i) {
-    if (Clock::System().Now() >= end) return;
-    answers[i] = CheckHandshake(records[i].control_address, records[i].node_id, tls_.get(),
-                                kHandshakePatience);
-  });
-  for (const v1::HandshakeFacts& answer : answers) {
-    if (answer.coordinator_refuses().empty() && answer.helper_refuses().empty()) continue;
-    *response->add_handshakes() = answer;
+  std::vector<DialTarget> unheard;
+  for (const NodeRecord& record : DeadOnesThatMayAnswer(nodes_)) {
+    unheard.push_back({record.node_id, "control", record.control_address});
   }
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (!MayBeRefused(*nodes[i])) continue;
+    unheard.push_back({records[i].node_id, "control", records[i].control_address});
+  }
+  const auto stop = [&] { return context->IsCancelled() || Clock::System().Now() >= end; };
+  CheckHandshakes(unheard, kHandshakePatience, stop, tls_.get(), response);
 }
 
 void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,

@@ -117,7 +117,8 @@ absl::StatusOr<Examination> ExamineCluster(const std::string& coordinator,
                           .data_directory = DirectoryOf(response.data_directory()),
                           .dials = DialsOf(response.dials()),
                           .nodes = {},
-                          .handshakes = {}};
+                          .handshakes = {},
+                          .handshakes_unknown = response.handshakes_unknown()};
   for (const auto& node : response.nodes()) examination.nodes.push_back(NodeOf(node));
   for (const v1::HandshakeFacts& handshake : response.handshakes()) {
     examination.handshakes.push_back(

@@ -87,6 +87,7 @@ struct Examination {
   DialFacts dials;
   std::vector<NodeFacts> nodes;  // the live ones
   std::vector<HandshakeFacts> handshakes;
+  uint32_t handshakes_unknown = 0;  // not tried, or not answered in time
 };
 
 struct DoctorFacts {

@@ -216,6 +216,13 @@ size_t JudgeHandshakes(const DoctorFacts& facts, CheckReport* report) {
                   "has the CA of the coordinator's certificate; its log says more (tls.)");
     }
   }
+  if (facts.examination->handshakes_unknown > 0) {
+    report->Add(Severity::kNotChecked, "",
+                absl::StrFormat("TLS with %d helpers that tell nothing is unknown: they did not "
+                                "answer in time, or there was none left",
+                                facts.examination->handshakes_unknown),
+                "mend what is above, then ask again");
+  }
   return facts.examination->handshakes.size();
 }
 

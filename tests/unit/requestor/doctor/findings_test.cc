@@ -58,7 +58,8 @@ DoctorFacts GoodCluster() {
                           .data_directory = GoodRoot(),
                           .dials = {.dialled = 6, .failed = 0, .not_dialled = 0, .failures = {}},
                           .nodes = {},
-                          .handshakes = {}};
+                          .handshakes = {},
+                          .handshakes_unknown = 0};
   for (const char* name : {"node-1", "node-2", "node-3"}) {
     NodeStatus node;
     node.node = name;

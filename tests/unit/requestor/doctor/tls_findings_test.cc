@@ -174,6 +174,11 @@ TEST_F(TlsFindings, ListsOfRevokedCertificates) {
                                     "due on 2028-04-22")));
 }
 
+TEST_F(TlsFindings, HandshakesOfWhichNothingIsKnownAreSaid) {
+  facts_.examination->handshakes_unknown = 3;
+  EXPECT_THAT(Said(), ElementsAre(HasSubstr("not checked : TLS with 3 helpers")));
+}
+
 TEST_F(TlsFindings, HandshakesThatFail) {
   facts_.examination->handshakes = {{"node-4", "TLS: it is of node 'x'", "", ""},
                                     {"node-5", "", "TLS: alert unknown ca", ""},
