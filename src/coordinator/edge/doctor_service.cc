@@ -25,6 +25,10 @@ constexpr auto kHelperPatience = std::chrono::seconds(4);
 // After this no further helper is called, so that 500 which hang end as well.
 constexpr auto kAllPatience = std::chrono::seconds(60);
 constexpr auto kHandshakePatience = std::chrono::seconds(2);
+// Of one helper: far more than one with dozens of roots has to tell.
+constexpr size_t kMostBytes = 256 << 10;
+// Of all: the command takes 64 MiB.
+constexpr size_t kMostBytesOfAll = 48 << 20;
 constexpr double kMicro = 1e-6;
 
 int64_t NowMicros() {
@@ -128,6 +132,8 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
     nodes.push_back(response->add_nodes());
     nodes.back()->set_node_id(record.node_id);
   }
+  const size_t most_bytes =
+      std::min(kMostBytes, kMostBytesOfAll / std::max<size_t>(records.size(), 1));
   SideBySide(records.size(), kHelpersAtOnce, [&](size_t i) {
     if (context->IsCancelled()) return;
     if (unreached.contains(records[i].node_id)) {
@@ -135,7 +141,7 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
     } else if (Clock::System().Now() >= end) {
       SetStatus(absl::CancelledError("other helpers took all of the time"), nodes[i]);
     } else {
-      ExamineOne(records[i], RequestOf(records, records[i].node_id), nodes[i]);
+      ExamineOne(records[i], RequestOf(records, records[i].node_id), most_bytes, nodes[i]);
     }
   });
   if (tls_ == nullptr) return;
@@ -152,7 +158,7 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
 }
 
 void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,
-                                   v1::ExamineClusterResponse::Node* node) {
+                                   size_t most_bytes, v1::ExamineClusterResponse::Node* node) {
   const auto stub = v1::DoctorService::NewStub(
       MakeChannel(record.control_address, security_, Role::kHelper, record.node_id));
   grpc::ClientContext context;
@@ -167,6 +173,14 @@ void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNo
   }
   SetStatus(FromGrpc(status, record.control_address), node);
   if (!status.ok()) return;
+  if (const size_t bytes = node->examination().ByteSizeLong(); bytes > most_bytes) {
+    node->clear_examination();
+    SetStatus(absl::ResourceExhaustedError(
+                  "its answer has " + std::to_string(bytes) + " bytes, and " +
+                  std::to_string(most_bytes) + " are taken at most; look at its log"),
+              node);
+    return;
+  }
   // The helper read its clock when its own work was done; what is left of the time went to the
   // connection and to both ways, and in which of these is not known.
   const v1::NodeExamination& examined = node->examination();

@@ -28,8 +28,9 @@ class CoordinatorDoctor final : public v1::DoctorService::Service {
 
  private:
   void ExamineNodes(grpc::ServerContext* context, v1::ExamineClusterResponse* response);
+  // An answer of more than `most_bytes` is dropped.
   void ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,
-                  v1::ExamineClusterResponse::Node* node);
+                  size_t most_bytes, v1::ExamineClusterResponse::Node* node);
 
   NodeRegistry* const nodes_;
   const std::shared_ptr<TlsContext> tls_;

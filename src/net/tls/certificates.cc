@@ -110,6 +110,11 @@ absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_pat
   while (file != nullptr && ca != nullptr) {
     Crls::value_type crl(PEM_read_bio_X509_CRL(file.get(), nullptr, nullptr, nullptr));
     if (crl == nullptr) break;
+    if (crls.size() >= TlsFacts::kMostLists) {
+      return absl::InvalidArgumentError("TLS: " + path + " has more than " +
+                                        std::to_string(TlsFacts::kMostLists) +
+                                        " lists of revoked certificates; the newest is enough");
+    }
     if (X509_CRL_verify(crl.get(), X509_get0_pubkey(ca.get())) != 1) {
       return absl::InvalidArgumentError("TLS: a list of revoked certificates in " + path +
                                         " is not signed by the first CA in " + ca_path);

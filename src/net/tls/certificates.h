@@ -38,8 +38,9 @@ int64_t ExpiryOf(const x509_st* certificate);
 // Null: this is no certificate.
 CertificatePtr CertificateOfPem(const std::string& pem);
 
-// The lists in the file `path`, none if that is empty. INVALID_ARGUMENT: it has none, or one that
-// the first CA in `ca_path` has not signed. One that is due is logged, and used.
+// The lists in the file `path`, none if that is empty. INVALID_ARGUMENT: it has none, more than
+// TlsFacts::kMostLists, or one that the first CA in `ca_path` has not signed. One that is due is
+// logged, and used.
 absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_path);
 bool IsRevoked(const Crls& crls, x509_st* certificate);
 
@@ -47,6 +48,9 @@ bool IsRevoked(const Crls& crls, x509_st* certificate);
 struct TlsFacts {
   // So many CAs are told: a private cluster has one, and two while it goes over to another.
   static constexpr size_t kMostTrusted = 32;
+  // What is more than these nobody needs: a chain has one or two, and a CA one list.
+  static constexpr size_t kMostChain = 10;
+  static constexpr size_t kMostLists = 32;
 
   struct RevocationList {
     std::string issuer;

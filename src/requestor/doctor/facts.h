@@ -23,6 +23,8 @@ struct DaemonFacts {
 };
 
 struct FormatFacts {
+  static constexpr size_t kMostNamed = 3;  // of each sort, for people
+
   struct Misfit {
     std::string name;
     std::string what;

@@ -9,6 +9,7 @@
 
 #include <fstream>
 #include <future>
+#include <sstream>
 
 #include "unit/net/tcp_fixture.h"
 #include "unit/net/test_certificates.h"
@@ -133,6 +134,23 @@ TEST(TlsContext, ListsThatCannotBeUsedAreRefused) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(crl));
   }
   EXPECT_FALSE(CheckComplete({.ca = "", .certificate = "", .key = "", .crl = "x"}).ok());
+}
+
+TEST(TlsContext, AFileOfTooManyListsIsRefused) {
+  const TestCertificates mine("node=helper stolen=requestor");
+  mine.Revoke("stolen");
+  std::ostringstream list;
+  list << std::ifstream(mine.Path("crl.pem")).rdbuf();
+  TlsFiles files = mine.Files("node");
+  files.crl = mine.Path("many.pem");
+  for (size_t i = 0; i < TlsFacts::kMostLists; ++i) {
+    std::ofstream(files.crl, std::ios::app) << list.str();
+  }
+  EXPECT_TRUE(TlsContext::Create(files).ok());
+  std::ofstream(files.crl, std::ios::app) << list.str();
+  const absl::Status status = TlsContext::Create(files).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("more than 32 lists"));
 }
 
 TEST_F(TlsTest, TheSenderMustBeAHelper) {

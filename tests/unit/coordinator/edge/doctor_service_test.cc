@@ -19,14 +19,15 @@ namespace {
 // A helper whose clock is ahead by so much.
 class FakeDoctor : public v1::DoctorService::Service {
  public:
-  explicit FakeDoctor(std::chrono::seconds ahead) : ahead_(ahead) {}
+  explicit FakeDoctor(std::chrono::seconds ahead, std::string store = "plain")
+      : ahead_(ahead), store_(std::move(store)) {}
   grpc::Status ExamineNode(grpc::ServerContext*, const v1::ExamineNodeRequest* request,
                            v1::NodeExamination* response) override {
     {
       MutexLock lock(&mutex_);
       request_ = *request;
     }
-    response->set_store("plain");
+    response->set_store(store_);
     const auto now = std::chrono::system_clock::now().time_since_epoch() + ahead_;
     response->mutable_daemon()->set_unix_micros(
         std::chrono::duration_cast<std::chrono::microseconds>(now).count());
@@ -39,6 +40,7 @@ class FakeDoctor : public v1::DoctorService::Service {
 
  private:
   const std::chrono::seconds ahead_;
+  const std::string store_;
   Mutex mutex_;
   v1::ExamineNodeRequest request_ ABSL_GUARDED_BY(mutex_);
 };
@@ -118,6 +120,23 @@ TEST_F(Doctor, AHelperThatIsNotReachedIsNotCalled) {
   ASSERT_EQ(said.nodes_size(), 1);
   EXPECT_EQ(said.nodes(0).status_code(), static_cast<int>(absl::StatusCode::kCancelled));
   EXPECT_EQ(said.dials().failed(), 2u);
+}
+
+TEST_F(Doctor, AnAnswerThatIsFarTooLargeIsNotPassedOn) {
+  FakeDoctor good(std::chrono::seconds(0));
+  FakeDoctor large(std::chrono::seconds(0), std::string(1 << 20, 'x'));
+  const auto first = Serve(&good);
+  const auto second = Serve(&large);
+  AddNode("a", first->address());
+  AddNode("b", second->address());
+  const v1::ExamineClusterResponse said = Examine();
+  ASSERT_EQ(said.nodes_size(), 2);
+  for (const auto& node : said.nodes()) {
+    EXPECT_EQ(node.has_examination(), node.node_id() == "a");
+    EXPECT_EQ(node.status_code(),
+              static_cast<int>(node.node_id() == "a" ? absl::StatusCode::kOk
+                                                     : absl::StatusCode::kResourceExhausted));
+  }
 }
 
 TEST_F(Doctor, ADeadNodeWhoseAddressAnotherHasTakenIsNotAsked) {
