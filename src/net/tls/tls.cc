@@ -229,6 +229,7 @@ const absl::Status& TlsSession::error() const { return state_->error; }
 struct TlsContext::Loaded {
   SslContextPtr ssl;
   Crls crls;
+  CertificatePtr first_ca;
   std::string stamp;
   int64_t expiry_unix_seconds = 0;
 };
@@ -323,6 +324,8 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(
     bad("tls.key", "the key " + files.key + " with the certificate " + files.certificate);
   }
   if (!troubles->ok()) return troubles->First();
+  loaded->first_ca = FirstCertificateIn(files.ca);
+  ERR_clear_error();
   loaded->expiry_unix_seconds = FirstExpiry(ssl);
   return loaded;
 }
@@ -409,7 +412,7 @@ TlsFacts TlsContext::Facts() {
   for (int i = 0; sent != nullptr && i < sk_X509_num(sent); ++i) {
     facts.chain.push_back(DerOf(sk_X509_value(sent, i)));
   }
-  NoteTrusted(SSL_CTX_get_cert_store(loaded->ssl.get()), &facts);
+  NoteTrusted(SSL_CTX_get_cert_store(loaded->ssl.get()), loaded->first_ca.get(), &facts);
   facts.lists = ListsOf(loaded->crls);
   MutexLock lock(&mutex_);
   facts.refused_files = refused_.why;

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "unit/net/test_certificates.h"
 
@@ -34,6 +35,8 @@ TEST(Certificates, OfOneCaAreAcceptedByEachOther) {
   EXPECT_EQ(words.identity.node, "node-2");
   EXPECT_EQ(words.identity.roles, std::set<Role>{Role::kHelper});
   EXPECT_EQ(words.issuer, "CN=ECPipe CA");
+  EXPECT_THAT(words.issuer_key, ::testing::MatchesRegex("[0-9A-F:]{11}"));
+  EXPECT_NE(words.public_key, ReadCertificate(node.trusted.front())->public_key);
   EXPECT_GT(words.begin, 1'700'000'000);
 }
 
@@ -87,6 +90,31 @@ TEST(Certificates, OnlyTheFirstCasAreToldAndAllAreCounted) {
   const TlsFacts facts = FactsOf(files);
   EXPECT_EQ(facts.trusted.size(), TlsFacts::kMostTrusted);
   EXPECT_EQ(facts.trusted_count, TlsFacts::kMostTrusted + 1);
+}
+
+// OpenSSL keeps them in an order of its own, by their names.
+TEST(Certificates, TheFirstCaInTheFileIsToldFirst) {
+  const TestCertificates mine("node=helper");
+  const std::string own = FactsOf(mine.Files("node")).trusted.at(0);
+  const auto text = [&](const std::string& file) {
+    std::ifstream stream(mine.Path(file));
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  std::string all = text("ca.pem");
+  for (const std::string name : {"A", "B"}) {
+    const std::string command = "openssl req -x509 -new -key " + mine.Path("ca.key") +
+                                " -subj /CN=" + name + " -out " + mine.Path("other.pem");
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    all += text("other.pem");
+  }
+  TlsFiles files = mine.Files("node");
+  files.ca = mine.Path("all.pem");
+  std::ofstream(files.ca) << all;
+  const TlsFacts facts = FactsOf(files);
+  EXPECT_EQ(facts.trusted_count, 3u);
+  ASSERT_EQ(facts.trusted.size(), 3u);
+  EXPECT_EQ(facts.trusted[0], own);
+  EXPECT_EQ(std::set<std::string>(facts.trusted.begin(), facts.trusted.end()).size(), 3u);
 }
 
 TEST(Certificates, ListsAreDescribed) {

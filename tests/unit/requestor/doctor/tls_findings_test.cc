@@ -94,8 +94,12 @@ TEST_F(TlsFindings, OneThatBelievesAnotherCaIsAtFault) {
 TEST_F(TlsFindings, OneWithACertificateOfAnotherCaIsAtFault) {
   Tls(2).chain = FactsOf(Others(), "node-3").chain;
   EXPECT_THAT(Said(), ElementsAre(HasSubstr(
-                          "error node-3: its certificate (issued by CN=ECPipe CA) is not accepted "
-                          "by coordinator, node-1, node-2, itself, this command: ")));
+                          "error node-3: its certificate (issued by CN=ECPipe CA, key " +
+                          ReadCertificate(Tls(2).chain.front())->issuer_key +
+                          ") is not accepted by coordinator, node-1, node-2, itself, this "
+                          "command: ")));
+  EXPECT_NE(ReadCertificate(Tls(2).chain.front())->issuer_key,
+            ReadCertificate(Tls(1).chain.front())->issuer_key);
 }
 
 TEST_F(TlsFindings, BothCasInAllFilesAreWell) {
@@ -172,6 +176,30 @@ TEST_F(TlsFindings, ListsOfRevokedCertificates) {
               ElementsAre(HasSubstr("warning node-3: its list of revoked certificates of "
                                     "CN=ECPipe CA is of 2027-01-15 08:00 UTC, and a newer one was "
                                     "due on 2028-04-22")));
+}
+
+// Both CAs have the same name. Who has the old one first in its file can use its list alone.
+TEST_F(TlsFindings, ListsOfTwoCasAreNotCompared) {
+  facts_.now_unix_seconds = 1'850'000'000;
+  const TlsFacts::RevocationList old_list{
+      .issuer = "CN=ECPipe CA", .issued = 1'800'000'000, .due = 1'900'000'000, .revoked = 1};
+  TlsFacts::RevocationList new_list = old_list;
+  new_list.issued += 30 * kDay;
+  const std::string other = FactsOf(Others(), "node-3").trusted.front();
+  for (TlsFacts* tls : {&*Coordinator().tls, &Tls(0), &Tls(1), &Tls(2)}) {
+    tls->trusted.push_back(other);
+    tls->trusted_count = 2;
+    tls->lists = {old_list};
+  }
+  std::swap(Tls(2).trusted[0], Tls(2).trusted[1]);
+  Tls(2).lists = {new_list};
+  EXPECT_THAT(Said(), ElementsAre(HasSubstr("ok ")));
+  Tls(1).lists.clear();
+  EXPECT_THAT(Said(), ElementsAre("warning node-2: it has no list of revoked certificates of "
+                                  "CN=ECPipe CA, and others have one of 2027-01-15 08:00 UTC"));
+  Tls(2).lists.clear();
+  Tls(1).lists = {old_list};
+  EXPECT_THAT(Said(), ElementsAre(HasSubstr("ok "))) << "nobody has a list that it could use";
 }
 
 TEST_F(TlsFindings, HandshakesOfWhichNothingIsKnownAreSaid) {
