@@ -175,9 +175,9 @@ void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNo
   if (!status.ok()) return;
   if (const size_t bytes = node->examination().ByteSizeLong(); bytes > most_bytes) {
     node->clear_examination();
-    SetStatus(absl::ResourceExhaustedError(
-                  "its answer has " + std::to_string(bytes) + " bytes, and " +
-                  std::to_string(most_bytes) + " are taken at most; look at its log"),
+    SetStatus(absl::ResourceExhaustedError("its answer has " + std::to_string(bytes) +
+                                           " bytes, and " + std::to_string(most_bytes) +
+                                           " are taken at most; look at its log"),
               node);
     return;
   }

@@ -13,8 +13,6 @@
 #include <ctime>
 #include <new>
 
-#include "base/process/log.h"
-#include "net/tls/free_with.h"
 #include "net/tls/free_with.h"
 
 namespace ecpipe {
@@ -123,8 +121,8 @@ CertificatePtr CertificateOfPem(const std::string& pem) {
 
 CertificatePtr FirstCertificateIn(const std::string& path) {
   const BioPtr file(BIO_new_file(path.c_str(), "r"));
-  return CertificatePtr(
-      file == nullptr ? nullptr : PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
+  return CertificatePtr(file == nullptr ? nullptr
+                                        : PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
 }
 
 absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_path) {
@@ -143,10 +141,6 @@ absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_pat
     if (X509_CRL_verify(crl.get(), X509_get0_pubkey(ca.get())) != 1) {
       return absl::InvalidArgumentError("TLS: a list of revoked certificates in " + path +
                                         " is not signed by the first CA in " + ca_path);
-    }
-    const ASN1_TIME* const next = X509_CRL_get0_nextUpdate(crl.get());
-    if (next != nullptr && X509_cmp_current_time(next) < 0) {
-      Log(LogLevel::kWarning, "tls.crl_old", {{"crl", path}, {"hint", "a newer one is due"}});
     }
     crls.push_back(std::move(crl));
   }
@@ -168,6 +162,13 @@ bool IsRevoked(const Crls& crls, x509_st* certificate) {
     }
   }
   return false;
+}
+
+bool IsOneDue(const Crls& crls) {
+  return std::any_of(crls.begin(), crls.end(), [](const auto& crl) {
+    const ASN1_TIME* const next = X509_CRL_get0_nextUpdate(crl.get());
+    return next != nullptr && X509_cmp_current_time(next) < 0;
+  });
 }
 
 std::string DerOf(const x509_st* certificate) {

@@ -41,10 +41,11 @@ CertificatePtr CertificateOfPem(const std::string& pem);
 CertificatePtr FirstCertificateIn(const std::string& path);
 
 // The lists in the file `path`, none if that is empty. INVALID_ARGUMENT: it has none, more than
-// TlsFacts::kMostLists, or one that the first CA in `ca_path` has not signed. One that is due is
-// logged, and used.
+// TlsFacts::kMostLists, or one that the first CA in `ca_path` has not signed.
 absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_path);
 bool IsRevoked(const Crls& crls, x509_st* certificate);
+// Whether a newer one than one of these is due. They are used nevertheless.
+bool IsOneDue(const Crls& crls);
 
 // What a process with TLS shows to others, and whom it believes. Certificates are in DER.
 struct TlsFacts {

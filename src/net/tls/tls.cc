@@ -247,6 +247,12 @@ int64_t FirstExpiry(SSL_CTX* context) {
   return first;
 }
 
+// Of files that are taken up: those that are only checked are read again for that.
+void LogIfDue(const TlsFiles& files, const Crls& crls) {
+  if (!IsOneDue(crls)) return;
+  Log(LogLevel::kWarning, "tls.crl_old", {{"crl", files.crl}, {"hint", "a newer one is due"}});
+}
+
 // Without a node it is the accepting end. `protocol`: as TLS names those that are spoken inside.
 std::unique_ptr<TlsSession> MakeSession(SSL_CTX* context, const Crls* crls,
                                         std::shared_ptr<const void> owner, int fd,
@@ -333,6 +339,7 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(
 absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& files) {
   ConfigTroubles troubles;
   ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const Loaded> loaded, Load(files, &troubles));
+  LogIfDue(files, loaded->crls);
   return std::shared_ptr<TlsContext>(new TlsContext(files, std::move(loaded)));
 }
 
@@ -374,6 +381,7 @@ void TlsContext::TakeUpNewFiles() {
     loaded_ = *std::move(loaded);
     refused_ = {};
     Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});
+    LogIfDue(files_, loaded_->crls);
   } else {
     refused_ = {stamp, std::string(loaded.status().message())};
     Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});

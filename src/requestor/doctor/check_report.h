@@ -22,8 +22,7 @@ class CheckReport {
   // Whatever daemons say, and certificates that strangers made, may be part of these texts.
   void Add(Severity severity, const std::string& where, const std::string& what,
            const std::string& advice) {
-    findings_->push_back(
-        {severity, check_, CleanText(where), CleanText(what), CleanText(advice)});
+    findings_->push_back({severity, check_, CleanText(where), CleanText(what), CleanText(advice)});
     ++added_;
   }
   // If nothing was added.

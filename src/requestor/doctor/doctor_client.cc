@@ -133,9 +133,8 @@ absl::StatusOr<Examination> ExamineCluster(const std::string& coordinator,
                           .handshakes_unknown = response.handshakes_unknown()};
   for (const auto& node : response.nodes()) examination.nodes.push_back(NodeOf(node));
   for (const v1::HandshakeFacts& handshake : response.handshakes()) {
-    examination.handshakes.push_back(
-        {handshake.node_id(), handshake.coordinator_refuses(), handshake.helper_refuses(),
-         handshake.no_handshake()});
+    examination.handshakes.push_back({handshake.node_id(), handshake.coordinator_refuses(),
+                                      handshake.helper_refuses(), handshake.no_handshake()});
   }
   return examination;
 }

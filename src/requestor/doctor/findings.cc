@@ -53,10 +53,9 @@ std::string VersionInStatus(const ClusterStatus& status, const std::string& name
 
 // What else may be wrong with a node that is not heard of.
 std::string TlsHint(const DoctorFacts& facts, const std::string& node) {
-  const bool fails =
-      facts.examination.ok() &&
-      absl::c_any_of(facts.examination->handshakes,
-                     [&](const HandshakeFacts& each) { return each.node == node; });
+  const bool fails = facts.examination.ok() &&
+                     absl::c_any_of(facts.examination->handshakes,
+                                    [&](const HandshakeFacts& each) { return each.node == node; });
   return fails ? "; but something answers at its address, and TLS with it fails: see `tls chain`"
                : "";
 }

@@ -134,10 +134,10 @@ void JudgePairs(const std::vector<Party>& parties, CheckReport* report) {
     std::vector<std::string> bundle = party.tls->trusted;
     std::sort(bundle.begin(), bundle.end());
     if (!by_bundle.contains(bundle) && by_bundle.size() >= kMostBundles) {
-      report->Add(Severity::kNotChecked, party.name,
-                  absl::StrFormat("%d sets of CAs were compared already, and its is another",
-                                  kMostBundles),
-                  "give all the same file of CAs, then ask again");
+      report->Add(
+          Severity::kNotChecked, party.name,
+          absl::StrFormat("%d sets of CAs were compared already, and its is another", kMostBundles),
+          "give all the same file of CAs, then ask again");
       continue;
     }
     const auto [known, is_new] = by_bundle.try_emplace(bundle);

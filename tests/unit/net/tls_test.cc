@@ -136,6 +136,28 @@ TEST(TlsContext, ListsThatCannotBeUsedAreRefused) {
   EXPECT_FALSE(CheckComplete({.ca = "", .certificate = "", .key = "", .crl = "x"}).ok());
 }
 
+// A daemon checks its configuration, and then takes it.
+TEST(TlsContext, AListThatIsDueIsLoggedOnce) {
+  const TestCertificates mine("node=helper stolen=requestor");
+  mine.Revoke("stolen");
+  const std::string book = mine.Path("book.cnf");
+  std::ofstream(book) << "[ca]\ndefault_ca=own\n[own]\ndefault_md=sha256\ndatabase="
+                      << mine.Path("revoked.txt") << "\n";
+  TlsFiles files = mine.Files("node");
+  files.crl = mine.Path("old.pem");
+  const std::string command = "openssl ca -config " + book + " -cert " + mine.Path("ca.pem") +
+                              " -keyfile " + mine.Path("ca.key") +
+                              " -gencrl -crl_lastupdate 20250101000000Z -crl_nextupdate "
+                              "20250201000000Z -out " +
+                              files.crl + " 2>/dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(TlsContext::Check(files).ok());
+  EXPECT_TRUE(TlsContext::Create(files).ok());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              MatchesRegex("[^\n]* WARNING tls.crl_old crl=[^\n]*old.pem[^\n]*\n"));
+}
+
 TEST(TlsContext, AFileOfTooManyListsIsRefused) {
   const TestCertificates mine("node=helper stolen=requestor");
   mine.Revoke("stolen");

@@ -30,8 +30,7 @@ class FakeDoctor : public v1::DoctorService::Service {
 
 TEST(DoctorClient, NoMoreIsTakenThanASoundDaemonHas) {
   FakeDoctor service;
-  const auto server =
-      RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), {&service}).value();
+  const auto server = RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), {&service}).value();
   const Examination examination = ExamineCluster(server->address(), nullptr).value();
   ASSERT_EQ(examination.nodes.size(), 1u);
   const TlsFacts& tls = examination.nodes[0].daemon.tls.value();

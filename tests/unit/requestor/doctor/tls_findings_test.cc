@@ -93,11 +93,12 @@ TEST_F(TlsFindings, OneThatBelievesAnotherCaIsAtFault) {
 
 TEST_F(TlsFindings, OneWithACertificateOfAnotherCaIsAtFault) {
   Tls(2).chain = FactsOf(Others(), "node-3").chain;
-  EXPECT_THAT(Said(), ElementsAre(HasSubstr(
-                          "error node-3: its certificate (issued by CN=ECPipe CA, key " +
-                          ReadCertificate(Tls(2).chain.front())->issuer_key +
-                          ") is not accepted by coordinator, node-1, node-2, itself, this "
-                          "command: ")));
+  EXPECT_THAT(
+      Said(),
+      ElementsAre(HasSubstr("error node-3: its certificate (issued by CN=ECPipe CA, key " +
+                            ReadCertificate(Tls(2).chain.front())->issuer_key +
+                            ") is not accepted by coordinator, node-1, node-2, itself, this "
+                            "command: ")));
   EXPECT_NE(ReadCertificate(Tls(2).chain.front())->issuer_key,
             ReadCertificate(Tls(1).chain.front())->issuer_key);
 }
