@@ -308,7 +308,9 @@ TEST(TlsContext, RefusesAKeyThatOthersMayOpen) {
     ASSERT_EQ(::chmod(files.key.c_str(), static_cast<mode_t>(mode)), 0);
     const absl::Status status = TlsContext::Create(files).status();
     EXPECT_EQ(status.ok(), good) << std::oct << mode << " " << status;
-    if (!good) EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 640"));
+    if (!good) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 640"));
+    }
   }
 }
 
