@@ -305,6 +305,23 @@ class WithTls(DoctorCase):
         other.make([*pairs, "nobody=requestor"])
         return other
 
+    @contextlib.contextmanager
+    def restarted_in_vain(self, helper: EcpipeDaemon) -> Iterator[None]:
+        """It cannot register, and is not ready. At the end it is killed."""
+        # Where it listened: the coordinator knows no other port.
+        [node] = [each for each in json.loads(self.cluster.cli("nodes", "--json").stdout)
+                  if each["node_id"] == helper.name]
+        listen = helper.settings["listen"]
+        before = dict(listen)
+        listen["control"] = node["control_address"]
+        helper.stop()
+        helper.launch()
+        try:
+            yield
+        finally:
+            helper.kill()
+            listen.update(before)
+
     def test_a_helper_that_believes_another_ca(self) -> None:
         """Its heartbeats go on over the connection that it has; when it begins anew it counts as
         dead, and runs."""
@@ -315,19 +332,22 @@ class WithTls(DoctorCase):
             found = self.wait_found("error", "tls chain", "node-2",
                                     REFUSES)
             self.assertIn("the CA of the coordinator's certificate", found["advice"])
-            # Where it listened: the coordinator knows no other port.
-            [node] = [each for each in json.loads(self.cluster.cli("nodes", "--json").stdout)
-                      if each["node_id"] == "node-2"]
-            listen = helper.settings["listen"]
-            before = dict(listen)
-            listen["control"] = node["control_address"]
-            helper.stop()
-            helper.launch()  # it will not be ready
-            self.wait_found("error", "helpers", "node-2", "no heartbeat")
-            found = self.wait_found("error", "tls chain", "node-2",
-                                    REFUSES)
-            helper.kill()
-            listen.update(before)
+            with self.restarted_in_vain(helper):
+                found = self.wait_found("error", "helpers", "node-2", "no heartbeat")
+                self.assertIn("recover-node node-2", found["advice"])
+                self.assertIn("see `tls chain`", found["advice"])
+                self.wait_found("error", "tls chain", "node-2", REFUSES)
+
+    def test_a_helper_without_tls(self) -> None:
+        helper = self.cluster.helpers["node-1"]
+        tls = helper.settings.pop("tls")
+        with self.restarted_in_vain(helper):
+            found = self.wait_found("error", "tls chain", "node-1", "there is no TLS handshake")
+            self.assertIn("has a [tls]", found["advice"])
+        helper.settings["tls"] = tls
+        helper.restart()
+        self.cluster.wait_live(["node-1"])
+        self.wait_well()
 
     def test_a_certificate_of_a_ca_that_only_the_coordinator_believes(self) -> None:
         other = self.other_ca("node-3=helper")
@@ -359,6 +379,8 @@ class WithTls(DoctorCase):
             found = self.wait_found("error", "tls chain", "node-5", "cannot be used")
             self.assertIn("chmod 640", found["what"])
             self.assertIn("would not start again", found["advice"])
+            own["key"].chmod(0o640)
+            self.wait_well()
             replace(own["ca"], b"no certificate")
             found = self.wait_found("error", "tls chain", "node-5", REFUSES)
             self.assertIn("see whether the files", found["advice"])

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes/utf8_text.h"
+#include "base/clock.h"
 #include "base/side_by_side.h"
 #include "rpc/channel.h"
 #include "rpc/examine/handshake_check.h"
@@ -24,6 +25,10 @@ constexpr auto kHelperPatience = std::chrono::seconds(4);
 // After this no further helper is called, so that 500 which hang end as well.
 constexpr auto kAllPatience = std::chrono::seconds(60);
 constexpr auto kHandshakePatience = std::chrono::seconds(2);
+// Of one helper: far more than one with dozens of roots has to tell.
+constexpr size_t kMostBytes = 256 << 10;
+// Of all: the command takes 64 MiB.
+constexpr size_t kMostBytesOfAll = 48 << 20;
 constexpr double kMicro = 1e-6;
 
 int64_t NowMicros() {
@@ -32,10 +37,26 @@ int64_t NowMicros() {
       .count();
 }
 
-std::vector<NodeRecord> NodesThatAre(NodeState state, NodeRegistry* nodes) {
+std::vector<NodeRecord> LiveNodes(NodeRegistry* nodes) {
   std::vector<NodeRecord> records;
   for (NodeView& view : nodes->All()) {
-    if (view.state == state) records.push_back(std::move(view.record));
+    if (view.state == NodeState::kLive) records.push_back(std::move(view.record));
+  }
+  return records;
+}
+
+// One that cannot register, because a certificate does not fit, counts as dead. But what answers at
+// a dead node's address may be another node, to which the port was given.
+std::vector<NodeRecord> DeadOnesThatMayAnswer(NodeRegistry* nodes) {
+  const std::vector<NodeView> all = nodes->All();
+  std::set<std::string> taken;
+  for (const NodeView& view : all) {
+    if (view.state != NodeState::kDead) taken.insert(view.record.control_address);
+  }
+  std::vector<NodeRecord> records;
+  for (const NodeView& view : all) {
+    if (view.state != NodeState::kDead || taken.contains(view.record.control_address)) continue;
+    records.push_back(view.record);
   }
   return records;
 }
@@ -95,7 +116,7 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
                                      v1::ExamineClusterResponse* response) {
   const TimePoint end = Clock::System().Now() + kAllPatience;
   // Others have given up their ports, or will soon.
-  const std::vector<NodeRecord> records = NodesThatAre(NodeState::kLive, nodes_);
+  const std::vector<NodeRecord> records = LiveNodes(nodes_);
   std::vector<DialTarget> targets;
   for (const NodeRecord& record : records) {
     targets.push_back({record.node_id, "control", record.control_address});
@@ -111,6 +132,8 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
     nodes.push_back(response->add_nodes());
     nodes.back()->set_node_id(record.node_id);
   }
+  const size_t most_bytes =
+      std::min(kMostBytes, kMostBytesOfAll / std::max<size_t>(records.size(), 1));
   SideBySide(records.size(), kHelpersAtOnce, [&](size_t i) {
     if (context->IsCancelled()) return;
     if (unreached.contains(records[i].node_id)) {
@@ -118,34 +141,24 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
     } else if (Clock::System().Now() >= end) {
       SetStatus(absl::CancelledError("other helpers took all of the time"), nodes[i]);
     } else {
-      ExamineOne(records[i], RequestOf(records, records[i].node_id), nodes[i]);
+      ExamineOne(records[i], RequestOf(records, records[i].node_id), most_bytes, nodes[i]);
     }
   });
-  // One that cannot register, because a certificate does not fit, counts as dead.
-  std::vector<NodeRecord> unheard = NodesThatAre(NodeState::kDead, nodes_);
-  for (size_t i = 0; i < records.size(); ++i) {
-    if (MayBeRefused(*nodes[i])) unheard.push_back(records[i]);
-  }
-  CheckHandshakes(unheard, end, response);
-}
-
-void CoordinatorDoctor::CheckHandshakes(const std::vector<NodeRecord>& records, TimePoint end,
-                                        v1::ExamineClusterResponse* response) {
   if (tls_ == nullptr) return;
-  std::vector<v1::HandshakeFacts> answers(records.size());
-  SideBySide(records.size(), kHelpersAtOnce, [&](size_t i) {
-    if (Clock::System().Now() >= end) return;
-    answers[i] = CheckHandshake(records[i].control_address, records[i].node_id, tls_.get(),
-                                kHandshakePatience);
-  });
-  for (const v1::HandshakeFacts& answer : answers) {
-    if (answer.coordinator_refuses().empty() && answer.helper_refuses().empty()) continue;
-    *response->add_handshakes() = answer;
+  std::vector<DialTarget> unheard;
+  for (const NodeRecord& record : DeadOnesThatMayAnswer(nodes_)) {
+    unheard.push_back({record.node_id, "control", record.control_address});
   }
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (!MayBeRefused(*nodes[i])) continue;
+    unheard.push_back({records[i].node_id, "control", records[i].control_address});
+  }
+  const auto stop = [&] { return context->IsCancelled() || Clock::System().Now() >= end; };
+  CheckHandshakes(unheard, kHandshakePatience, stop, tls_.get(), response);
 }
 
 void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,
-                                   v1::ExamineClusterResponse::Node* node) {
+                                   size_t most_bytes, v1::ExamineClusterResponse::Node* node) {
   const auto stub = v1::DoctorService::NewStub(
       MakeChannel(record.control_address, security_, Role::kHelper, record.node_id));
   grpc::ClientContext context;
@@ -160,6 +173,14 @@ void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNo
   }
   SetStatus(FromGrpc(status, record.control_address), node);
   if (!status.ok()) return;
+  if (const size_t bytes = node->examination().ByteSizeLong(); bytes > most_bytes) {
+    node->clear_examination();
+    SetStatus(absl::ResourceExhaustedError("its answer has " + std::to_string(bytes) +
+                                           " bytes, and " + std::to_string(most_bytes) +
+                                           " are taken at most; look at its log"),
+              node);
+    return;
+  }
   // The helper read its clock when its own work was done; what is left of the time went to the
   // connection and to both ways, and in which of these is not known.
   const v1::NodeExamination& examined = node->examination();

@@ -4,9 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "base/clock.h"
 #include "coordinator/cluster/node_registry.h"
 #include "ecpipe/v1/doctor.grpc.pb.h"
 #include "net/tls/tls.h"
@@ -30,11 +28,9 @@ class CoordinatorDoctor final : public v1::DoctorService::Service {
 
  private:
   void ExamineNodes(grpc::ServerContext* context, v1::ExamineClusterResponse* response);
+  // An answer of more than `most_bytes` is dropped.
   void ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,
-                  v1::ExamineClusterResponse::Node* node);
-
-  void CheckHandshakes(const std::vector<NodeRecord>& records, TimePoint end,
-                       v1::ExamineClusterResponse* response);
+                  size_t most_bytes, v1::ExamineClusterResponse::Node* node);
 
   NodeRegistry* const nodes_;
   const std::shared_ptr<TlsContext> tls_;

@@ -2,6 +2,7 @@
 #include "net/tls/certificates.h"
 
 #include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
@@ -12,24 +13,17 @@
 #include <ctime>
 #include <new>
 
-#include "base/process/log.h"
+#include "net/tls/free_with.h"
 
 namespace ecpipe {
 namespace {
 
-template <auto kFree>
-struct FreeObject {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
 void FreeStack(STACK_OF(X509) * stack) { sk_X509_free(stack); }
-using BioPtr = std::unique_ptr<BIO, FreeObject<BIO_free>>;
-using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeObject<GENERAL_NAMES_free>>;
-using StorePtr = std::unique_ptr<X509_STORE, FreeObject<X509_STORE_free>>;
-using VerifyPtr = std::unique_ptr<X509_STORE_CTX, FreeObject<X509_STORE_CTX_free>>;
-using StackPtr = std::unique_ptr<STACK_OF(X509), FreeObject<FreeStack>>;
+using BioPtr = std::unique_ptr<BIO, FreeWith<BIO_free>>;
+using NamesPtr = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
+using StorePtr = std::unique_ptr<X509_STORE, FreeWith<X509_STORE_free>>;
+using VerifyPtr = std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX_free>>;
+using StackPtr = std::unique_ptr<STACK_OF(X509), FreeWith<FreeStack>>;
 
 int64_t UnixSeconds(const ASN1_TIME* time) {
   std::tm utc{};
@@ -43,6 +37,25 @@ std::string NameText(const X509_NAME* name) {
   const char* bytes = nullptr;
   const long count = BIO_get_mem_data(text.get(), &bytes);
   return {bytes, static_cast<size_t>(count)};
+}
+
+void FreeText(char* text) { OPENSSL_free(text); }
+
+std::string IssuerKeyOf(X509* certificate) {
+  constexpr int kShown = 4;  // bytes, of which `openssl x509 -text` shows all
+  const ASN1_OCTET_STRING* const id = X509_get0_authority_key_id(certificate);
+  if (id == nullptr) return "";
+  const std::unique_ptr<char, FreeWith<FreeText>> text(
+      OPENSSL_buf2hexstr(ASN1_STRING_get0_data(id), std::min(ASN1_STRING_length(id), kShown)));
+  return text == nullptr ? "" : text.get();
+}
+
+std::string PublicKeyOf(const X509* certificate) {
+  X509_PUBKEY* const key = X509_get_X509_PUBKEY(certificate);
+  std::string der(static_cast<size_t>(std::max(i2d_X509_PUBKEY(key, nullptr), 0)), '\0');
+  auto* bytes = reinterpret_cast<unsigned char*>(der.data());
+  i2d_X509_PUBKEY(key, &bytes);
+  return der;
 }
 
 CertificatePtr CertificateOfDer(const std::string& der) {
@@ -106,23 +119,28 @@ CertificatePtr CertificateOfPem(const std::string& pem) {
   return certificate;
 }
 
+CertificatePtr FirstCertificateIn(const std::string& path) {
+  const BioPtr file(BIO_new_file(path.c_str(), "r"));
+  return CertificatePtr(file == nullptr ? nullptr
+                                        : PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
+}
+
 absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_path) {
   Crls crls;
   if (path.empty()) return crls;
-  const BioPtr ca_file(BIO_new_file(ca_path.c_str(), "r"));
-  const CertificatePtr ca(
-      ca_file == nullptr ? nullptr : PEM_read_bio_X509(ca_file.get(), nullptr, nullptr, nullptr));
+  const CertificatePtr ca = FirstCertificateIn(ca_path);
   const BioPtr file(BIO_new_file(path.c_str(), "r"));
   while (file != nullptr && ca != nullptr) {
     Crls::value_type crl(PEM_read_bio_X509_CRL(file.get(), nullptr, nullptr, nullptr));
     if (crl == nullptr) break;
+    if (crls.size() >= TlsFacts::kMostLists) {
+      return absl::InvalidArgumentError("TLS: " + path + " has more than " +
+                                        std::to_string(TlsFacts::kMostLists) +
+                                        " lists of revoked certificates; the newest is enough");
+    }
     if (X509_CRL_verify(crl.get(), X509_get0_pubkey(ca.get())) != 1) {
       return absl::InvalidArgumentError("TLS: a list of revoked certificates in " + path +
                                         " is not signed by the first CA in " + ca_path);
-    }
-    const ASN1_TIME* const next = X509_CRL_get0_nextUpdate(crl.get());
-    if (next != nullptr && X509_cmp_current_time(next) < 0) {
-      Log(LogLevel::kWarning, "tls.crl_old", {{"crl", path}, {"hint", "a newer one is due"}});
     }
     crls.push_back(std::move(crl));
   }
@@ -146,6 +164,13 @@ bool IsRevoked(const Crls& crls, x509_st* certificate) {
   return false;
 }
 
+bool IsOneDue(const Crls& crls) {
+  return std::any_of(crls.begin(), crls.end(), [](const auto& crl) {
+    const ASN1_TIME* const next = X509_CRL_get0_nextUpdate(crl.get());
+    return next != nullptr && X509_cmp_current_time(next) < 0;
+  });
+}
+
 std::string DerOf(const x509_st* certificate) {
   std::string der(static_cast<size_t>(std::max(i2d_X509(certificate, nullptr), 0)), '\0');
   auto* bytes = reinterpret_cast<unsigned char*>(der.data());
@@ -153,12 +178,15 @@ std::string DerOf(const x509_st* certificate) {
   return der;
 }
 
-void NoteTrusted(x509_store_st* store, TlsFacts* facts) {
+void NoteTrusted(x509_store_st* store, const x509_st* first, TlsFacts* facts) {
+  if (first != nullptr) facts->trusted.push_back(DerOf(first));
   const STACK_OF(X509_OBJECT)* trusted = X509_STORE_get0_objects(store);
   for (int i = 0; i < sk_X509_OBJECT_num(trusted); ++i) {
     const X509* ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(trusted, i));
     if (ca == nullptr) continue;
-    if (facts->trusted_count++ < TlsFacts::kMostTrusted) facts->trusted.push_back(DerOf(ca));
+    ++facts->trusted_count;
+    if (first != nullptr && X509_cmp(ca, first) == 0) continue;
+    if (facts->trusted.size() < TlsFacts::kMostTrusted) facts->trusted.push_back(DerOf(ca));
   }
 }
 
@@ -181,6 +209,8 @@ absl::StatusOr<CertificateWords> ReadCertificate(const std::string& der) {
   if (certificate == nullptr) return absl::InvalidArgumentError("this is no certificate");
   return CertificateWords{.identity = IdentityOf(certificate.get()),
                           .issuer = NameText(X509_get_issuer_name(certificate.get())),
+                          .issuer_key = IssuerKeyOf(certificate.get()),
+                          .public_key = PublicKeyOf(certificate.get()),
                           .begin = UnixSeconds(X509_get0_notBefore(certificate.get()))};
 }
 

@@ -37,16 +37,23 @@ PeerIdentity IdentityOf(const x509_st* certificate);
 int64_t ExpiryOf(const x509_st* certificate);
 // Null: this is no certificate.
 CertificatePtr CertificateOfPem(const std::string& pem);
+// The first in a file of PEM; null: it has none.
+CertificatePtr FirstCertificateIn(const std::string& path);
 
-// The lists in the file `path`, none if that is empty. INVALID_ARGUMENT: it has none, or one that
-// the first CA in `ca_path` has not signed. One that is due is logged, and used.
+// The lists in the file `path`, none if that is empty. INVALID_ARGUMENT: it has none, more than
+// TlsFacts::kMostLists, or one that the first CA in `ca_path` has not signed.
 absl::StatusOr<Crls> LoadCrls(const std::string& path, const std::string& ca_path);
 bool IsRevoked(const Crls& crls, x509_st* certificate);
+// Whether a newer one than one of these is due. They are used nevertheless.
+bool IsOneDue(const Crls& crls);
 
 // What a process with TLS shows to others, and whom it believes. Certificates are in DER.
 struct TlsFacts {
   // So many CAs are told: a private cluster has one, and two while it goes over to another.
   static constexpr size_t kMostTrusted = 32;
+  // What is more than these nobody needs: a chain has one or two, and a CA one list.
+  static constexpr size_t kMostChain = 10;
+  static constexpr size_t kMostLists = 32;
 
   struct RevocationList {
     std::string issuer;
@@ -55,6 +62,7 @@ struct TlsFacts {
     uint32_t revoked = 0;        // certificates on it
   };
   std::vector<std::string> chain;  // its own certificate, then what it sends with it
+  // The first CA in the file comes first: it is the one that has signed the lists.
   std::vector<std::string> trusted;
   uint32_t trusted_count = 0;  // all of them
   std::vector<RevocationList> lists;
@@ -62,14 +70,17 @@ struct TlsFacts {
 };
 
 std::string DerOf(const x509_st* certificate);
-// The CAs in an OpenSSL store, into `trusted` and `trusted_count`.
-void NoteTrusted(x509_store_st* store, TlsFacts* facts);
+// The CAs in an OpenSSL store, into `trusted` and `trusted_count`. `first`: that comes first; null:
+// none of them.
+void NoteTrusted(x509_store_st* store, const x509_st* first, TlsFacts* facts);
 std::vector<TlsFacts::RevocationList> ListsOf(const Crls& crls);
 
 struct CertificateWords {
   PeerIdentity identity;
-  std::string issuer;  // "CN=ECPipe CA"
-  int64_t begin = 0;   // Unix seconds
+  std::string issuer;      // "CN=ECPipe CA"
+  std::string issuer_key;  // tells issuers of one name apart: "B0:9A:E3:D2"; empty: it is not said
+  std::string public_key;  // its own, in DER
+  int64_t begin = 0;       // Unix seconds
 };
 // INVALID_ARGUMENT: this is no certificate.
 absl::StatusOr<CertificateWords> ReadCertificate(const std::string& der);

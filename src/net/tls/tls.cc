@@ -17,17 +17,11 @@
 
 #include "base/process/log.h"
 #include "base/status.h"
+#include "net/tls/free_with.h"
 
 namespace ecpipe {
 namespace {
 
-template <auto kFree>
-struct FreeWith {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
 using SslPtr = std::unique_ptr<SSL, FreeWith<SSL_free>>;
 using SslContextPtr = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
 
@@ -180,6 +174,7 @@ absl::StatusOr<bool> TlsSession::Handshake() {
              : state_->error;
 }
 
+bool TlsSession::refused_peer() const { return !state_->refusal.empty(); }
 const std::string& TlsSession::peer_node() const { return state_->peer_node; }
 short TlsSession::wanted_events() const { return state_->wanted; }
 
@@ -234,6 +229,7 @@ const absl::Status& TlsSession::error() const { return state_->error; }
 struct TlsContext::Loaded {
   SslContextPtr ssl;
   Crls crls;
+  CertificatePtr first_ca;
   std::string stamp;
   int64_t expiry_unix_seconds = 0;
 };
@@ -249,6 +245,12 @@ int64_t FirstExpiry(SSL_CTX* context) {
     if (ca != nullptr) first = std::min(first, ExpiryOf(ca));
   }
   return first;
+}
+
+// Of files that are taken up: those that are only checked are read again for that.
+void LogIfDue(const TlsFiles& files, const Crls& crls) {
+  if (!IsOneDue(crls)) return;
+  Log(LogLevel::kWarning, "tls.crl_old", {{"crl", files.crl}, {"hint", "a newer one is due"}});
 }
 
 // Without a node it is the accepting end. `protocol`: as TLS names those that are spoken inside.
@@ -328,6 +330,8 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(
     bad("tls.key", "the key " + files.key + " with the certificate " + files.certificate);
   }
   if (!troubles->ok()) return troubles->First();
+  loaded->first_ca = FirstCertificateIn(files.ca);
+  ERR_clear_error();
   loaded->expiry_unix_seconds = FirstExpiry(ssl);
   return loaded;
 }
@@ -335,6 +339,7 @@ absl::StatusOr<std::shared_ptr<const TlsContext::Loaded>> TlsContext::Load(
 absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& files) {
   ConfigTroubles troubles;
   ECPIPE_ASSIGN_OR_RETURN(std::shared_ptr<const Loaded> loaded, Load(files, &troubles));
+  LogIfDue(files, loaded->crls);
   return std::shared_ptr<TlsContext>(new TlsContext(files, std::move(loaded)));
 }
 
@@ -368,17 +373,17 @@ std::shared_ptr<const TlsContext::Loaded> TlsContext::Current() {
 
 void TlsContext::TakeUpNewFiles() {
   const std::string stamp = StampOf(files_);
-  if (stamp == loaded_->stamp) refused_why_.clear();
-  if (stamp == loaded_->stamp || stamp == refused_stamp_) return;
+  if (stamp == loaded_->stamp) refused_ = {};
+  if (stamp == loaded_->stamp || stamp == refused_.stamp) return;
   ConfigTroubles troubles;
   absl::StatusOr<std::shared_ptr<const Loaded>> loaded = Load(files_, &troubles);
   if (loaded.ok()) {
     loaded_ = *std::move(loaded);
-    refused_why_.clear();
+    refused_ = {};
     Log(LogLevel::kInfo, "tls.reloaded", {{"certificate", files_.certificate}});
+    LogIfDue(files_, loaded_->crls);
   } else {
-    refused_stamp_ = stamp;
-    refused_why_ = std::string(loaded.status().message());
+    refused_ = {stamp, std::string(loaded.status().message())};
     Log(LogLevel::kWarning, "tls.reload_failed", {{"status", StatusText(loaded.status())}});
   }
 }
@@ -415,10 +420,10 @@ TlsFacts TlsContext::Facts() {
   for (int i = 0; sent != nullptr && i < sk_X509_num(sent); ++i) {
     facts.chain.push_back(DerOf(sk_X509_value(sent, i)));
   }
-  NoteTrusted(SSL_CTX_get_cert_store(loaded->ssl.get()), &facts);
+  NoteTrusted(SSL_CTX_get_cert_store(loaded->ssl.get()), loaded->first_ca.get(), &facts);
   facts.lists = ListsOf(loaded->crls);
   MutexLock lock(&mutex_);
-  facts.refused_files = refused_why_;
+  facts.refused_files = refused_.why;
   return facts;
 }
 

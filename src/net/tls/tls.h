@@ -36,9 +36,11 @@ class TlsSession {
 
   // Continues the handshake. True: the peer has proven its identity and is accepted; whether the
   // peer accepts us, the dialling side learns with its first read. False: poll for wanted_events(),
-  // then call again. UNAUTHENTICATED: the peer is refused, with the reason. UNAVAILABLE: it has
-  // gone.
+  // then call again. UNAUTHENTICATED: the peer has not proven its identity, with the reason.
+  // UNAVAILABLE: it has gone.
   absl::StatusOr<bool> Handshake();
+  // Whether this end has refused the peer's certificate; not, if there was no TLS to begin with.
+  bool refused_peer() const;
   // The node that the peer's certificate names, after the handshake.
   const std::string& peer_node() const;
   // The event that the handshake waits for: POLLIN or POLLOUT.
@@ -115,8 +117,12 @@ class TlsContext {
   Mutex mutex_;
   // Shared: sessions go on with what they began with.
   std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(mutex_);
-  std::string refused_stamp_ ABSL_GUARDED_BY(mutex_);  // of files that could not be used
-  std::string refused_why_ ABSL_GUARDED_BY(mutex_);
+  // Of files that could not be used; empty: those that are there are in use.
+  struct Refused {
+    std::string stamp;
+    std::string why;
+  };
+  Refused refused_ ABSL_GUARDED_BY(mutex_);
   TimePoint next_look_ ABSL_GUARDED_BY(mutex_){};
   ExpiryWarnings warnings_ ABSL_GUARDED_BY(mutex_);
 };

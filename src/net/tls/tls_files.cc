@@ -25,7 +25,8 @@ std::string StampOf(const TlsFiles& files) {
     struct stat info{};
     if (::stat(path.c_str(), &info) != 0) info = {};
     for (const int64_t part : {static_cast<int64_t>(info.st_ino), int64_t{info.st_size},
-                               int64_t{info.st_mtim.tv_sec}, int64_t{info.st_mtim.tv_nsec}}) {
+                               int64_t{info.st_mtim.tv_sec}, int64_t{info.st_mtim.tv_nsec},
+                               int64_t{info.st_ctim.tv_sec}, int64_t{info.st_ctim.tv_nsec}}) {
       stamp += std::to_string(part) + " ";
     }
   }

@@ -22,7 +22,7 @@ struct TlsFiles {
 // INVALID_ARGUMENT when one or two of the three are set.
 absl::Status CheckComplete(const TlsFiles& files);
 
-// Changes when one of the files is written or replaced.
+// Changes when one of the files is written or replaced, or gets another mode or owner.
 std::string StampOf(const TlsFiles& files);
 
 // INVALID_ARGUMENT when others than the owner and the group may open the key, or the group may

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes/utf8_text.h"
 #include "requestor/doctor/findings.h"
 
 namespace ecpipe {
@@ -18,9 +19,10 @@ class CheckReport {
   CheckReport(std::string check, std::vector<Finding>* findings)
       : check_(std::move(check)), findings_(findings) {}
 
+  // Whatever daemons say, and certificates that strangers made, may be part of these texts.
   void Add(Severity severity, const std::string& where, const std::string& what,
            const std::string& advice) {
-    findings_->push_back({severity, check_, where, what, advice});
+    findings_->push_back({severity, check_, CleanText(where), CleanText(what), CleanText(advice)});
     ++added_;
   }
   // If nothing was added.

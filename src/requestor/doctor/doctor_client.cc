@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "requestor/doctor/doctor_client.h"
 
+#include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "ecpipe/v1/doctor.grpc.pb.h"
 #include "rpc/channel.h"
@@ -13,13 +15,23 @@ namespace {
 // Longer than the coordinator takes.
 constexpr auto kExaminePatience = std::chrono::seconds(120);
 
+// What a daemon tells is judged with what all others tell: no more is taken than a sound one has.
+template <typename T>
+std::span<const T* const> First(const google::protobuf::RepeatedPtrField<T>& all, size_t most) {
+  return {all.data(), std::min(static_cast<size_t>(all.size()), most)};
+}
+
 TlsFacts TlsOf(const v1::TlsFacts& proto) {
   TlsFacts facts;
-  facts.chain = {proto.chain().begin(), proto.chain().end()};
-  facts.trusted = {proto.trusted().begin(), proto.trusted().end()};
-  facts.trusted_count = proto.trusted_count();
+  for (const auto* der : First(proto.chain(), TlsFacts::kMostChain)) facts.chain.push_back(*der);
+  for (const auto* ca : First(proto.trusted(), TlsFacts::kMostTrusted)) {
+    facts.trusted.push_back(*ca);
+  }
+  facts.trusted_count =
+      std::max(proto.trusted_count(), static_cast<uint32_t>(proto.trusted_size()));
   facts.refused_files = proto.refused_files();
-  for (const v1::TlsFacts::RevocationList& each : proto.lists()) {
+  for (const auto* told : First(proto.lists(), TlsFacts::kMostLists)) {
+    const v1::TlsFacts::RevocationList& each = *told;
     TlsFacts::RevocationList& list = facts.lists.emplace_back();
     list = {.issuer = each.issuer(), .issued = each.issued(), .due = {}, .revoked = each.revoked()};
     if (each.has_due()) list.due = each.due();
@@ -37,11 +49,11 @@ FormatFacts FormatOf(const v1::FormatFacts& proto) {
                     .foreign_count = proto.foreign_count(),
                     .wrong = proto.wrong(),
                     .error = proto.error()};
-  for (const auto& misfit : proto.unreadable()) {
-    facts.unreadable.push_back({misfit.name(), misfit.what()});
+  for (const auto* misfit : First(proto.unreadable(), FormatFacts::kMostNamed)) {
+    facts.unreadable.push_back({misfit->name(), misfit->what()});
   }
-  for (const auto& misfit : proto.foreign()) {
-    facts.foreign.push_back({misfit.name(), misfit.what()});
+  for (const auto* misfit : First(proto.foreign(), FormatFacts::kMostNamed)) {
+    facts.foreign.push_back({misfit->name(), misfit->what()});
   }
   return facts;
 }
@@ -117,11 +129,12 @@ absl::StatusOr<Examination> ExamineCluster(const std::string& coordinator,
                           .data_directory = DirectoryOf(response.data_directory()),
                           .dials = DialsOf(response.dials()),
                           .nodes = {},
-                          .handshakes = {}};
+                          .handshakes = {},
+                          .handshakes_unknown = response.handshakes_unknown()};
   for (const auto& node : response.nodes()) examination.nodes.push_back(NodeOf(node));
   for (const v1::HandshakeFacts& handshake : response.handshakes()) {
-    examination.handshakes.push_back(
-        {handshake.node_id(), handshake.coordinator_refuses(), handshake.helper_refuses()});
+    examination.handshakes.push_back({handshake.node_id(), handshake.coordinator_refuses(),
+                                      handshake.helper_refuses(), handshake.no_handshake()});
   }
   return examination;
 }

@@ -23,6 +23,8 @@ struct DaemonFacts {
 };
 
 struct FormatFacts {
+  static constexpr size_t kMostNamed = 3;  // of each sort, for people
+
   struct Misfit {
     std::string name;
     std::string what;
@@ -47,11 +49,12 @@ struct DirectoryFacts {
   std::optional<FormatFacts> format;  // none: the helper is too old to tell it
 };
 
-// Which end refuses the other's certificate, and why.
+// Which end refuses the other's certificate, and why. One of the three is set.
 struct HandshakeFacts {
   std::string node;
   std::string coordinator_refuses;
   std::string helper_refuses;
+  std::string no_handshake;  // why neither end saw a certificate
 };
 
 struct DialFacts {
@@ -86,6 +89,7 @@ struct Examination {
   DialFacts dials;
   std::vector<NodeFacts> nodes;  // the live ones
   std::vector<HandshakeFacts> handshakes;
+  uint32_t handshakes_unknown = 0;  // not tried, or not answered in time
 };
 
 struct DoctorFacts {

@@ -51,14 +51,14 @@ std::string VersionInStatus(const ClusterStatus& status, const std::string& name
   return "";
 }
 
-// The coordinator's connections to it fail by a certificate.
-bool IsRefused(const DoctorFacts& facts, const std::string& node) {
-  return facts.examination.ok() &&
-         absl::c_any_of(facts.examination->handshakes,
-                        [&](const HandshakeFacts& each) { return each.node == node; });
+// What else may be wrong with a node that is not heard of.
+std::string TlsHint(const DoctorFacts& facts, const std::string& node) {
+  const bool fails = facts.examination.ok() &&
+                     absl::c_any_of(facts.examination->handshakes,
+                                    [&](const HandshakeFacts& each) { return each.node == node; });
+  return fails ? "; but something answers at its address, and TLS with it fails: see `tls chain`"
+               : "";
 }
-
-constexpr const char* kSeeTlsChain = "its certificates do not fit: see `tls chain`";
 
 void JudgeHelpers(const DoctorFacts& facts, Findings* findings) {
   CheckReport report("helpers", findings);
@@ -73,12 +73,12 @@ void JudgeHelpers(const DoctorFacts& facts, Findings* findings) {
     const bool bad = node.state == "dead" || !node.silent_because.empty();
     for (const std::string& trouble : TroublesOf(node, HasHdfs(facts.status))) {
       report.Add(bad ? Severity::kError : Severity::kWarning, node.node, trouble,
-                 IsRefused(facts, node.node) ? kSeeTlsChain
-                 : node.state == "dead"
-                     ? "start it again (systemctl start ecpipe-helper), or, if the host is lost, "
-                       "`ecpipe recover-node " +
-                           node.node + "`"
-                     : "the helper's log on that host says why; `ecpipe status` shows its state");
+                 (node.state == "dead"
+                      ? "start it again (systemctl start ecpipe-helper), or, if the host is lost, "
+                        "`ecpipe recover-node " +
+                            node.node + "`"
+                      : "the helper's log on that host says why; `ecpipe status` shows its state") +
+                     TlsHint(facts, node.node));
     }
   }
   if (facts.status.nodes.empty()) {
@@ -93,11 +93,11 @@ void JudgeHelpers(const DoctorFacts& facts, Findings* findings) {
       report.Add(not_called ? Severity::kNotChecked : Severity::kError, node.node,
                  (not_called ? "it was not examined: " : "it does not answer the coordinator: ") +
                      StatusText(node.status),
-                 IsRefused(facts, node.node) ? kSeeTlsChain
-                 : not_called                ? "mend what is above, then ask again"
-                              : "its process hangs or is stopped: look at its log and at "
-                                "`systemctl status ecpipe-helper` on that host, restart it if need "
-                                "be");
+                 (not_called ? "mend what is above, then ask again"
+                             : "its process hangs or is stopped: look at its log and at "
+                               "`systemctl status ecpipe-helper` on that host, restart it if need "
+                               "be") +
+                     TlsHint(facts, node.node));
     }
   }
   const auto away = std::count_if(facts.status.nodes.begin(), facts.status.nodes.end(),
@@ -373,14 +373,15 @@ void JudgeExamination(const DoctorFacts& facts, Findings* findings) {
 void NoteUnexamined(const DoctorFacts& facts, Findings* findings) {
   const absl::Status& why = facts.examination.status();
   const bool old = absl::IsUnimplemented(why);
-  findings->push_back({old ? Severity::kWarning : Severity::kError, "versions", kCoordinator,
-                       old ? "version " + facts.status.version + " is too old to be examined"
-                           : "it examined nothing: " + StatusText(why),
-                       old ? "upgrade it (docs/operations.md, Packages)"
-                           : "do what the message says, then ask again"});
+  CheckReport("versions", findings)
+      .Add(old ? Severity::kWarning : Severity::kError, kCoordinator,
+           old ? "version " + facts.status.version + " is too old to be examined"
+               : "it examined nothing: " + StatusText(why),
+           old ? "upgrade it (docs/operations.md, Packages)"
+               : "do what the message says, then ask again");
   for (const char* check :
        {"ports", "roots", "stores", "store format", "disk room", "descriptors", "clocks"}) {
-    findings->push_back({Severity::kNotChecked, check, "", "the coordinator examined nothing", ""});
+    CheckReport(check, findings).EndUnchecked("the coordinator examined nothing");
   }
 }
 

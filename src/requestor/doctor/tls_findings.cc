@@ -100,7 +100,9 @@ Refusals RefusalsOf(const std::vector<std::string>& trusted, const std::vector<P
 
 std::string IssuerOf(const Party& party) {
   const auto words = ReadCertificate(party.tls->chain.empty() ? "" : party.tls->chain.front());
-  return words.ok() ? " (issued by " + words->issuer + ")" : "";
+  if (!words.ok()) return "";
+  return " (issued by " + words->issuer +
+         (words->issuer_key.empty() ? "" : ", key " + words->issuer_key) + ")";
 }
 
 // The CA file of one that refuses most others is at fault.
@@ -132,9 +134,10 @@ void JudgePairs(const std::vector<Party>& parties, CheckReport* report) {
     std::vector<std::string> bundle = party.tls->trusted;
     std::sort(bundle.begin(), bundle.end());
     if (!by_bundle.contains(bundle) && by_bundle.size() >= kMostBundles) {
-      report->Add(Severity::kNotChecked, party.name,
-                  absl::StrFormat("%d others believe each another set of CAs", kMostBundles),
-                  "give all the same file of CAs, then ask again");
+      report->Add(
+          Severity::kNotChecked, party.name,
+          absl::StrFormat("%d sets of CAs were compared already, and its is another", kMostBundles),
+          "give all the same file of CAs, then ask again");
       continue;
     }
     const auto [known, is_new] = by_bundle.try_emplace(bundle);
@@ -161,19 +164,34 @@ void JudgePairs(const std::vector<Party>& parties, CheckReport* report) {
   }
 }
 
-// The newest of each issuer counts; the command dials, and may go without.
+// The key of the CA that must have signed a party's lists. Names do not tell CAs apart: before and
+// after a change they have the same one.
+std::string ListKeyOf(const Party& party) {
+  const std::vector<std::string>& trusted = party.tls->trusted;
+  const auto words = ReadCertificate(trusted.empty() ? "" : trusted.front());
+  return words.ok() ? words->public_key : "";
+}
+
+const TlsFacts::RevocationList* NewestOf(const Party& party) {
+  const auto& lists = party.tls->lists;
+  const auto newest = std::max_element(
+      lists.begin(), lists.end(), [](const auto& a, const auto& b) { return a.issued < b.issued; });
+  return newest == lists.end() ? nullptr : &*newest;
+}
+
+// The newest of each CA counts; the command dials, and may go without. Who has another CA first
+// could not use that list, and would refuse its whole [tls] with it.
 void JudgeLists(const std::vector<Party>& parties, int64_t now, CheckReport* report) {
-  std::map<std::string, int64_t> newest;
+  std::map<std::string, const TlsFacts::RevocationList*> newest_of;
   for (const Party& party : parties) {
-    for (const TlsFacts::RevocationList& list : party.tls->lists) {
-      newest[list.issuer] = std::max(newest[list.issuer], list.issued);
-    }
+    const TlsFacts::RevocationList* const list = NewestOf(party);
+    if (list == nullptr) continue;
+    const TlsFacts::RevocationList*& newest = newest_of[ListKeyOf(party)];
+    if (newest == nullptr || newest->issued < list->issued) newest = list;
   }
   for (const Party& party : parties) {
     if (party.role == Role::kOperator) continue;
-    std::map<std::string, int64_t> own;
     for (const TlsFacts::RevocationList& list : party.tls->lists) {
-      own[list.issuer] = std::max(own[list.issuer], list.issued);
       if (!list.due || *list.due >= now) continue;
       report->Add(Severity::kWarning, party.name,
                   "its list of revoked certificates of " + list.issuer + " is of " +
@@ -181,17 +199,18 @@ void JudgeLists(const std::vector<Party>& parties, int64_t now, CheckReport* rep
                   "copy the newest list to it, into the file that its [tls] crl names; until then "
                   "it goes by the old one");
     }
-    for (const auto& [issuer, issued] : newest) {
-      const auto has = own.find(issuer);
-      if (has != own.end() && has->second == issued) continue;
-      report->Add(Severity::kWarning, party.name,
-                  (has == own.end() ? "it has no list of revoked certificates of " + issuer
-                                    : "its list of revoked certificates of " + issuer + " is of " +
-                                          DateText(has->second)) +
-                      ", and others have one of " + DateText(issued),
-                  "copy that list to it, into the file that its [tls] crl names: whom it revokes "
-                  "this one still lets in");
-    }
+    const auto found = newest_of.find(ListKeyOf(party));
+    if (found == newest_of.end()) continue;
+    const TlsFacts::RevocationList& newest = *found->second;
+    const TlsFacts::RevocationList* const own = NewestOf(party);
+    if (own != nullptr && own->issued == newest.issued) continue;
+    report->Add(Severity::kWarning, party.name,
+                (own == nullptr ? "it has no list of revoked certificates of " + newest.issuer
+                                : "its list of revoked certificates of " + newest.issuer +
+                                      " is of " + DateText(own->issued)) +
+                    ", and others have one of " + DateText(newest.issued),
+                "copy that list to it, into the file that its [tls] crl names: whom it revokes "
+                "this one still lets in");
   }
 }
 
@@ -203,12 +222,24 @@ size_t JudgeHandshakes(const DoctorFacts& facts, CheckReport* report) {
                   "the coordinator refuses its certificate: " + handshake.coordinator_refuses,
                   "give it a certificate of this name with the role helper, of a CA that is in the "
                   "file that [tls] ca of coordinator.toml names");
+    } else if (!handshake.no_handshake.empty()) {
+      report->Add(Severity::kError, handshake.node,
+                  "there is no TLS handshake with it: " + handshake.no_handshake,
+                  "see whether its helper.toml has a [tls] whose files can be used, and whether "
+                  "its control address leads to this helper");
     } else {
       report->Add(Severity::kError, handshake.node,
                   "it refuses the coordinator's TLS connections: " + handshake.helper_refuses,
                   "see whether the files that its [tls] names can be used, and whether that of ca "
                   "has the CA of the coordinator's certificate; its log says more (tls.)");
     }
+  }
+  if (facts.examination->handshakes_unknown > 0) {
+    report->Add(Severity::kNotChecked, "",
+                absl::StrFormat("TLS with %d helpers that tell nothing is unknown: they did not "
+                                "answer in time, or there was none left",
+                                facts.examination->handshakes_unknown),
+                "mend what is above, then ask again");
   }
   return facts.examination->handshakes.size();
 }

@@ -7,12 +7,15 @@
 #include <cerrno>
 
 #include "base/bytes/utf8_text.h"
+#include "base/side_by_side.h"
 #include "base/simulator.h"
 #include "net/dialler.h"
 #include "net/tcp_socket.h"
 
 namespace ecpipe {
 namespace {
+
+constexpr size_t kHandshakesAtOnce = 32;
 
 std::string TextOf(const absl::Status& status) { return CleanText(std::string(status.message())); }
 
@@ -24,12 +27,12 @@ bool Await(int fd, short events, TimePoint end) {
 }
 
 // The dialling end is done before the other has looked at its certificate. A server that accepts it
-// begins to speak at once.
-std::string RefusalOfPeer(int fd, TlsSession* session, TimePoint end) {
+// begins to speak at once. Nothing: it did not say by then.
+std::optional<std::string> RefusalOfPeer(int fd, TlsSession* session, TimePoint end) {
   std::array<uint8_t, 1> byte{};
   ssize_t got = session->Read(byte);
   while (got < 0 && errno == EAGAIN) {
-    if (!Await(fd, POLLIN, end)) return "";
+    if (!Await(fd, POLLIN, end)) return std::nullopt;
     got = session->Read(byte);
   }
   if (got > 0) return "";
@@ -38,8 +41,9 @@ std::string RefusalOfPeer(int fd, TlsSession* session, TimePoint end) {
 
 }  // namespace
 
-v1::HandshakeFacts CheckHandshake(const std::string& address, const std::string& node,
-                                  TlsContext* tls, Duration timeout) {
+std::optional<v1::HandshakeFacts> CheckHandshake(const std::string& address,
+                                                 const std::string& node, TlsContext* tls,
+                                                 Duration timeout) {
   v1::HandshakeFacts facts;
   facts.set_node_id(node);
   const TimePoint end = Clock::System().Now() + timeout;
@@ -50,17 +54,39 @@ v1::HandshakeFacts CheckHandshake(const std::string& address, const std::string&
   const std::unique_ptr<TlsSession> session = tls->DialControl(fd->get(), node);
   absl::StatusOr<bool> done = session->Handshake();
   while (done.ok() && !*done) {
-    if (!Await(fd->get(), session->wanted_events(), end)) return facts;
+    if (!Await(fd->get(), session->wanted_events(), end)) return std::nullopt;
     done = session->Handshake();
   }
   if (done.ok()) {
-    facts.set_helper_refuses(RefusalOfPeer(fd->get(), session.get(), end));
-  } else if (absl::IsUnauthenticated(done.status())) {
+    const std::optional<std::string> refusal = RefusalOfPeer(fd->get(), session.get(), end);
+    if (!refusal) return std::nullopt;
+    facts.set_helper_refuses(*refusal);
+  } else if (session->refused_peer()) {
     facts.set_coordinator_refuses(TextOf(done.status()));
-  } else {
+  } else if (absl::IsUnavailable(done.status())) {
     facts.set_helper_refuses(TextOf(done.status()));  // its own files may not be usable
+  } else {
+    facts.set_no_handshake(TextOf(done.status()));
   }
   return facts;
+}
+
+void CheckHandshakes(const std::vector<DialTarget>& helpers, Duration timeout,
+                     const std::function<bool()>& stop, TlsContext* tls,
+                     v1::ExamineClusterResponse* response) {
+  std::vector<std::optional<v1::HandshakeFacts>> answers(helpers.size());
+  SideBySide(helpers.size(), kHandshakesAtOnce, [&](size_t i) {
+    if (stop()) return;
+    answers[i] = CheckHandshake(helpers[i].address, helpers[i].node, tls, timeout);
+  });
+  for (const std::optional<v1::HandshakeFacts>& answer : answers) {
+    if (!answer) {
+      response->set_handshakes_unknown(response->handshakes_unknown() + 1);
+    } else if (!answer->coordinator_refuses().empty() || !answer->helper_refuses().empty() ||
+               !answer->no_handshake().empty()) {
+      *response->add_handshakes() = *answer;
+    }
+  }
 }
 
 }  // namespace ecpipe

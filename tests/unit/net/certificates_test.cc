@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "unit/net/test_certificates.h"
 
@@ -32,6 +35,8 @@ TEST(Certificates, OfOneCaAreAcceptedByEachOther) {
   EXPECT_EQ(words.identity.node, "node-2");
   EXPECT_EQ(words.identity.roles, std::set<Role>{Role::kHelper});
   EXPECT_EQ(words.issuer, "CN=ECPipe CA");
+  EXPECT_THAT(words.issuer_key, ::testing::MatchesRegex("[0-9A-F:]{11}"));
+  EXPECT_NE(words.public_key, ReadCertificate(node.trusted.front())->public_key);
   EXPECT_GT(words.begin, 1'700'000'000);
 }
 
@@ -87,6 +92,31 @@ TEST(Certificates, OnlyTheFirstCasAreToldAndAllAreCounted) {
   EXPECT_EQ(facts.trusted_count, TlsFacts::kMostTrusted + 1);
 }
 
+// OpenSSL keeps them in an order of its own, by their names.
+TEST(Certificates, TheFirstCaInTheFileIsToldFirst) {
+  const TestCertificates mine("node=helper");
+  const std::string own = FactsOf(mine.Files("node")).trusted.at(0);
+  const auto text = [&](const std::string& file) {
+    std::ifstream stream(mine.Path(file));
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  std::string all = text("ca.pem");
+  for (const std::string name : {"A", "B"}) {
+    const std::string command = "openssl req -x509 -new -key " + mine.Path("ca.key") +
+                                " -subj /CN=" + name + " -out " + mine.Path("other.pem");
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    all += text("other.pem");
+  }
+  TlsFiles files = mine.Files("node");
+  files.ca = mine.Path("all.pem");
+  std::ofstream(files.ca) << all;
+  const TlsFacts facts = FactsOf(files);
+  EXPECT_EQ(facts.trusted_count, 3u);
+  ASSERT_EQ(facts.trusted.size(), 3u);
+  EXPECT_EQ(facts.trusted[0], own);
+  EXPECT_EQ(std::set<std::string>(facts.trusted.begin(), facts.trusted.end()).size(), 3u);
+}
+
 TEST(Certificates, ListsAreDescribed) {
   const TestCertificates mine("node=helper stolen=requestor lost=requestor");
   mine.Revoke("stolen lost");
@@ -99,20 +129,63 @@ TEST(Certificates, ListsAreDescribed) {
   EXPECT_GT(facts.lists[0].due.value(), facts.lists[0].issued);
 }
 
+// Facts() looks at the files, at most once a second: nobody else does.
+bool WaitForRefusal(TlsContext* context, bool refused) {
+  const TimePoint patience = Clock::System().Now() + std::chrono::seconds(20);
+  while (Clock::System().Now() < patience) {
+    if (context->Facts().refused_files.empty() != refused) return true;
+  }
+  return false;
+}
+
+TEST(Certificates, AKeyThatIsRefusedForItsModeIsUsedOnceThatIsMended) {
+  const TestCertificates mine("node=helper");
+  const auto context = mine.Context("node");
+  const std::string chain = context->Facts().chain.front();
+  const std::string key = mine.Path("node.key");
+  mine.Make("node=helper");
+  ASSERT_EQ(::chmod(key.c_str(), 0644), 0);
+  ASSERT_TRUE(WaitForRefusal(context.get(), true));
+  EXPECT_THAT(context->Facts().refused_files, HasSubstr("chmod 640"));
+  ASSERT_EQ(::chmod(key.c_str(), 0640), 0);
+  EXPECT_TRUE(WaitForRefusal(context.get(), false));
+  EXPECT_NE(context->Facts().chain.front(), chain);
+  ASSERT_EQ(::chmod(key.c_str(), 0644), 0);
+  EXPECT_TRUE(WaitForRefusal(context.get(), true)) << "others may open the key that is in use";
+}
+
+// As where files are links into a folder of each version.
+TEST(Certificates, FilesThatWereRefusedBeforeAreRefusedAgain) {
+  const TestCertificates mine("node=helper");
+  const std::string bad = mine.Path("bad.pem");
+  std::ofstream(bad) << "no certificate\n";
+  TlsFiles files = mine.Files("node");
+  const std::string good = files.certificate;
+  files.certificate = mine.Path("link.pem");
+  const auto lead_to = [&](const std::string& file) {
+    std::filesystem::create_symlink(file, mine.Path("new.pem"));
+    std::filesystem::rename(mine.Path("new.pem"), files.certificate);
+  };
+  lead_to(good);
+  const auto context = TlsContext::Create(files).value();
+  for (int i = 0; i < 2; ++i) {
+    lead_to(bad);
+    ASSERT_TRUE(WaitForRefusal(context.get(), true)) << i;
+    lead_to(good);
+    ASSERT_TRUE(WaitForRefusal(context.get(), false)) << i;
+  }
+}
+
 TEST(Certificates, FilesThatAreRefusedAreToldUntilTheyAreMended) {
   const TestCertificates mine("node=helper");
   const auto context = mine.Context("node");
   const std::string chain = context->Facts().chain.front();
   std::ofstream(mine.Path("node.pem"), std::ios::trunc) << "no certificate\n";
-  const TimePoint patience = Clock::System().Now() + std::chrono::seconds(20);
-  while (context->Facts().refused_files.empty() && Clock::System().Now() < patience) {
-  }
+  ASSERT_TRUE(WaitForRefusal(context.get(), true));
   EXPECT_THAT(context->Facts().refused_files, HasSubstr(mine.Path("node.pem")));
   EXPECT_EQ(context->Facts().chain.front(), chain);
   mine.Make("node=helper");
-  while (!context->Facts().refused_files.empty() && Clock::System().Now() < patience) {
-  }
-  EXPECT_EQ(context->Facts().refused_files, "");
+  EXPECT_TRUE(WaitForRefusal(context.get(), false));
   EXPECT_NE(context->Facts().chain.front(), chain);
 }
 

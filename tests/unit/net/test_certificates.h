@@ -34,8 +34,8 @@ class TestCertificates {
 
   // More of them, or new ones for names that are there; `options` as the script's.
   void Make(const std::string& names, const std::string& options = "") const {
-    const std::string command =
-        std::string(ECPIPE_MAKE_CERTS) + " " + options + " " + directory_ + " " + names;
+    std::string command = ECPIPE_MAKE_CERTS " ";
+    command += options + " " + directory_ + " " + names;
     ECPIPE_CHECK(std::system(command.c_str()) == 0);
   }
 

@@ -9,6 +9,7 @@
 
 #include <fstream>
 #include <future>
+#include <sstream>
 
 #include "unit/net/tcp_fixture.h"
 #include "unit/net/test_certificates.h"
@@ -133,6 +134,45 @@ TEST(TlsContext, ListsThatCannotBeUsedAreRefused) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(crl));
   }
   EXPECT_FALSE(CheckComplete({.ca = "", .certificate = "", .key = "", .crl = "x"}).ok());
+}
+
+// A daemon checks its configuration, and then takes it.
+TEST(TlsContext, AListThatIsDueIsLoggedOnce) {
+  const TestCertificates mine("node=helper stolen=requestor");
+  mine.Revoke("stolen");
+  const std::string book = mine.Path("book.cnf");
+  std::ofstream(book) << "[ca]\ndefault_ca=own\n[own]\ndefault_md=sha256\ndatabase="
+                      << mine.Path("revoked.txt") << "\n";
+  TlsFiles files = mine.Files("node");
+  files.crl = mine.Path("old.pem");
+  const std::string command = "openssl ca -config " + book + " -cert " + mine.Path("ca.pem") +
+                              " -keyfile " + mine.Path("ca.key") +
+                              " -gencrl -crl_lastupdate 20250101000000Z -crl_nextupdate "
+                              "20250201000000Z -out " +
+                              files.crl + " 2>/dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(TlsContext::Check(files).ok());
+  EXPECT_TRUE(TlsContext::Create(files).ok());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              MatchesRegex("[^\n]* WARNING tls.crl_old crl=[^\n]*old.pem[^\n]*\n"));
+}
+
+TEST(TlsContext, AFileOfTooManyListsIsRefused) {
+  const TestCertificates mine("node=helper stolen=requestor");
+  mine.Revoke("stolen");
+  std::ostringstream list;
+  list << std::ifstream(mine.Path("crl.pem")).rdbuf();
+  TlsFiles files = mine.Files("node");
+  files.crl = mine.Path("many.pem");
+  for (size_t i = 0; i < TlsFacts::kMostLists; ++i) {
+    std::ofstream(files.crl, std::ios::app) << list.str();
+  }
+  EXPECT_TRUE(TlsContext::Create(files).ok());
+  std::ofstream(files.crl, std::ios::app) << list.str();
+  const absl::Status status = TlsContext::Create(files).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("more than 32 lists"));
 }
 
 TEST_F(TlsTest, TheSenderMustBeAHelper) {
@@ -268,7 +308,9 @@ TEST(TlsContext, RefusesAKeyThatOthersMayOpen) {
     ASSERT_EQ(::chmod(files.key.c_str(), static_cast<mode_t>(mode)), 0);
     const absl::Status status = TlsContext::Create(files).status();
     EXPECT_EQ(status.ok(), good) << std::oct << mode << " " << status;
-    if (!good) EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 640"));
+    if (!good) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 640"));
+    }
   }
 }
 

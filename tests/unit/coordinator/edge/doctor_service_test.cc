@@ -11,6 +11,7 @@
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "net/tcp_socket.h"
 #include "rpc/rpc_server.h"
+#include "unit/net/test_certificates.h"
 
 namespace ecpipe {
 namespace {
@@ -18,14 +19,15 @@ namespace {
 // A helper whose clock is ahead by so much.
 class FakeDoctor : public v1::DoctorService::Service {
  public:
-  explicit FakeDoctor(std::chrono::seconds ahead) : ahead_(ahead) {}
+  explicit FakeDoctor(std::chrono::seconds ahead, std::string store = "plain")
+      : ahead_(ahead), store_(std::move(store)) {}
   grpc::Status ExamineNode(grpc::ServerContext*, const v1::ExamineNodeRequest* request,
                            v1::NodeExamination* response) override {
     {
       MutexLock lock(&mutex_);
       request_ = *request;
     }
-    response->set_store("plain");
+    response->set_store(store_);
     const auto now = std::chrono::system_clock::now().time_since_epoch() + ahead_;
     response->mutable_daemon()->set_unix_micros(
         std::chrono::duration_cast<std::chrono::microseconds>(now).count());
@@ -38,14 +40,16 @@ class FakeDoctor : public v1::DoctorService::Service {
 
  private:
   const std::chrono::seconds ahead_;
+  const std::string store_;
   Mutex mutex_;
   v1::ExamineNodeRequest request_ ABSL_GUARDED_BY(mutex_);
 };
 
 class Doctor : public ::testing::Test {
  protected:
-  std::unique_ptr<RpcServer> Serve(grpc::Service* service) {
-    return RpcServer::Start("127.0.0.1:0", RpcSecurity(nullptr), {service}).value();
+  std::unique_ptr<RpcServer> Serve(grpc::Service* service,
+                                   const std::shared_ptr<TlsContext>& tls = nullptr) {
+    return RpcServer::Start("127.0.0.1:0", RpcSecurity(tls), {service}).value();
   }
   void AddNode(const std::string& name, const std::string& control_address,
                const std::string& data_address) {
@@ -62,8 +66,8 @@ class Doctor : public ::testing::Test {
     data_ports_.push_back(Listen({"127.0.0.1", 0}).value());
     AddNode(name, control_address, FormatHostPort(BoundAddress(data_ports_.back().get()).value()));
   }
-  v1::ExamineClusterResponse Examine() {
-    CoordinatorDoctor doctor(&nodes_, nullptr, "/");
+  v1::ExamineClusterResponse Examine(const std::shared_ptr<TlsContext>& tls = nullptr) {
+    CoordinatorDoctor doctor(&nodes_, tls, "/");
     const auto server = Serve(&doctor);
     const auto stub = v1::DoctorService::NewStub(
         grpc::CreateChannel(server->address(), grpc::InsecureChannelCredentials()));
@@ -116,6 +120,46 @@ TEST_F(Doctor, AHelperThatIsNotReachedIsNotCalled) {
   ASSERT_EQ(said.nodes_size(), 1);
   EXPECT_EQ(said.nodes(0).status_code(), static_cast<int>(absl::StatusCode::kCancelled));
   EXPECT_EQ(said.dials().failed(), 2u);
+}
+
+TEST_F(Doctor, AnAnswerThatIsFarTooLargeIsNotPassedOn) {
+  FakeDoctor good(std::chrono::seconds(0));
+  FakeDoctor large(std::chrono::seconds(0), std::string(1 << 20, 'x'));
+  const auto first = Serve(&good);
+  const auto second = Serve(&large);
+  AddNode("a", first->address());
+  AddNode("b", second->address());
+  const v1::ExamineClusterResponse said = Examine();
+  ASSERT_EQ(said.nodes_size(), 2);
+  for (const auto& node : said.nodes()) {
+    EXPECT_EQ(node.has_examination(), node.node_id() == "a");
+    EXPECT_EQ(node.status_code(),
+              static_cast<int>(node.node_id() == "a" ? absl::StatusCode::kOk
+                                                     : absl::StatusCode::kResourceExhausted));
+  }
+}
+
+TEST_F(Doctor, ADeadNodeWhoseAddressAnotherHasTakenIsNotAsked) {
+  const TestCertificates& shared = TestCertificates::Shared();
+  FakeDoctor good(std::chrono::seconds(0));
+  const auto server = Serve(&good, shared.Context("node-2"));
+  NodeRecord dead;
+  dead.node_id = "before";
+  dead.control_address = server->address();
+  dead.data_address = "127.0.0.1:1";
+  ASSERT_TRUE(nodes_.AddDead(dead, std::chrono::hours(1)).ok());
+  v1::ExamineClusterResponse alone;
+  const TimePoint patience = Clock::System().Now() + std::chrono::seconds(20);
+  while (alone.handshakes_size() == 0 && Clock::System().Now() < patience) {
+    alone = Examine(shared.Context("head"));  // a busy host may not answer in time
+  }
+  ASSERT_EQ(alone.handshakes_size(), 1);
+  EXPECT_NE(alone.handshakes(0).coordinator_refuses(), "");
+  AddNode("node-2", server->address());
+  const v1::ExamineClusterResponse said = Examine(shared.Context("head"));
+  ASSERT_EQ(said.nodes_size(), 1);
+  EXPECT_EQ(said.nodes(0).status_code(), 0) << said.nodes(0).status_message();
+  EXPECT_EQ(said.handshakes_size(), 0) << said.handshakes(0).coordinator_refuses();
 }
 
 }  // namespace

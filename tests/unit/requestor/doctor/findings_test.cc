@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/bytes/utf8_text.h"
+
 namespace ecpipe {
 namespace {
 
@@ -56,7 +58,8 @@ DoctorFacts GoodCluster() {
                           .data_directory = GoodRoot(),
                           .dials = {.dialled = 6, .failed = 0, .not_dialled = 0, .failures = {}},
                           .nodes = {},
-                          .handshakes = {}};
+                          .handshakes = {},
+                          .handshakes_unknown = 0};
   for (const char* name : {"node-1", "node-2", "node-3"}) {
     NodeStatus node;
     node.node = name;
@@ -302,6 +305,27 @@ TEST(Findings, WhatWasNotDialledIsSaid) {
   Node(&facts, 1)->dials.not_dialled = 7;
   EXPECT_EQ(The(facts, "ports"),
             "not checked : 7 ways between nodes were not tried for want of time");
+}
+
+// JSON takes no other text, and a terminal obeys some of it.
+TEST(Findings, WhatDaemonsSayIsCleaned) {
+  const std::string dirty = "\x1b]0;\xff";
+  DoctorFacts facts = GoodCluster();
+  facts.status.nodes[0].node = dirty;
+  facts.status.nodes[0].state = "dead";
+  Node(&facts, 1)->status = absl::UnavailableError(dirty);
+  facts.examination->handshakes = {{"node-3", dirty, "", ""}};
+  DoctorFacts unexamined = GoodCluster();
+  unexamined.examination = absl::InternalError(dirty);
+  for (const DoctorFacts& each : {facts, unexamined}) {
+    size_t cleaned = 0;
+    for (const Finding& finding : Judge(each)) {
+      const std::string text = finding.where + finding.what + finding.advice;
+      EXPECT_TRUE(IsCleanText(text)) << text;
+      cleaned += text.find("?]0;?") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_GT(cleaned, 0u);
+  }
 }
 
 TEST(Findings, TheWorstComesFirst) {

@@ -93,9 +93,14 @@ TEST_F(TlsFindings, OneThatBelievesAnotherCaIsAtFault) {
 
 TEST_F(TlsFindings, OneWithACertificateOfAnotherCaIsAtFault) {
   Tls(2).chain = FactsOf(Others(), "node-3").chain;
-  EXPECT_THAT(Said(), ElementsAre(HasSubstr(
-                          "error node-3: its certificate (issued by CN=ECPipe CA) is not accepted "
-                          "by coordinator, node-1, node-2, itself, this command: ")));
+  EXPECT_THAT(
+      Said(),
+      ElementsAre(HasSubstr("error node-3: its certificate (issued by CN=ECPipe CA, key " +
+                            ReadCertificate(Tls(2).chain.front())->issuer_key +
+                            ") is not accepted by coordinator, node-1, node-2, itself, this "
+                            "command: ")));
+  EXPECT_NE(ReadCertificate(Tls(2).chain.front())->issuer_key,
+            ReadCertificate(Tls(1).chain.front())->issuer_key);
 }
 
 TEST_F(TlsFindings, BothCasInAllFilesAreWell) {
@@ -136,6 +141,19 @@ TEST_F(TlsFindings, MoreCasThanAreToldAreNotChecked) {
                                   "at"));
 }
 
+TEST_F(TlsFindings, ManySetsOfCasAreNotAllCompared) {
+  for (int i = 0; i < 20; ++i) {
+    NodeFacts& node = facts_.examination->nodes.emplace_back(facts_.examination->nodes[0]);
+    node.daemon.tls->trusted.push_back("another " + std::to_string(i));
+    node.daemon.tls->trusted_count = 2;
+  }
+  const std::vector<std::string> said = Said();
+  ASSERT_EQ(said.size(), 5u);  // 15 sets beside that of the first
+  for (const std::string& each : said) {
+    EXPECT_EQ(each, "not checked node-1: 16 sets of CAs were compared already, and its is another");
+  }
+}
+
 TEST_F(TlsFindings, ListsOfRevokedCertificates) {
   const TlsFacts::RevocationList list{
       .issuer = "CN=ECPipe CA", .issued = 1'800'000'000, .due = 1'900'000'000, .revoked = 1};
@@ -161,13 +179,45 @@ TEST_F(TlsFindings, ListsOfRevokedCertificates) {
                                     "due on 2028-04-22")));
 }
 
+// Both CAs have the same name. Who has the old one first in its file can use its list alone.
+TEST_F(TlsFindings, ListsOfTwoCasAreNotCompared) {
+  facts_.now_unix_seconds = 1'850'000'000;
+  const TlsFacts::RevocationList old_list{
+      .issuer = "CN=ECPipe CA", .issued = 1'800'000'000, .due = 1'900'000'000, .revoked = 1};
+  TlsFacts::RevocationList new_list = old_list;
+  new_list.issued += 30 * kDay;
+  const std::string other = FactsOf(Others(), "node-3").trusted.front();
+  for (TlsFacts* tls : {&*Coordinator().tls, &Tls(0), &Tls(1), &Tls(2)}) {
+    tls->trusted.push_back(other);
+    tls->trusted_count = 2;
+    tls->lists = {old_list};
+  }
+  std::swap(Tls(2).trusted[0], Tls(2).trusted[1]);
+  Tls(2).lists = {new_list};
+  EXPECT_THAT(Said(), ElementsAre(HasSubstr("ok ")));
+  Tls(1).lists.clear();
+  EXPECT_THAT(Said(), ElementsAre("warning node-2: it has no list of revoked certificates of "
+                                  "CN=ECPipe CA, and others have one of 2027-01-15 08:00 UTC"));
+  Tls(2).lists.clear();
+  Tls(1).lists = {old_list};
+  EXPECT_THAT(Said(), ElementsAre(HasSubstr("ok "))) << "nobody has a list that it could use";
+}
+
+TEST_F(TlsFindings, HandshakesOfWhichNothingIsKnownAreSaid) {
+  facts_.examination->handshakes_unknown = 3;
+  EXPECT_THAT(Said(), ElementsAre(HasSubstr("not checked : TLS with 3 helpers")));
+}
+
 TEST_F(TlsFindings, HandshakesThatFail) {
-  facts_.examination->handshakes = {{"node-4", "TLS: it is of node 'x'", ""},
-                                    {"node-5", "", "TLS: alert unknown ca"}};
+  facts_.examination->handshakes = {{"node-4", "TLS: it is of node 'x'", "", ""},
+                                    {"node-5", "", "TLS: alert unknown ca", ""},
+                                    {"node-6", "", "", "TLS: wrong version number"}};
   EXPECT_THAT(Said(), ElementsAre("error node-4: the coordinator refuses its certificate: TLS: it "
                                   "is of node 'x'",
                                   "error node-5: it refuses the coordinator's TLS connections: "
-                                  "TLS: alert unknown ca"));
+                                  "TLS: alert unknown ca",
+                                  "error node-6: there is no TLS handshake with it: TLS: wrong "
+                                  "version number"));
   DoctorFacts whole = facts_;
   whole.status.nodes.resize(1);
   whole.status.nodes[0].node = "node-5";
@@ -176,6 +226,7 @@ TEST_F(TlsFindings, HandshakesThatFail) {
   for (const Finding& finding : Judge(whole)) {
     if (finding.check == "helpers") advice += finding.advice;
   }
+  EXPECT_THAT(advice, HasSubstr("`ecpipe recover-node node-5`; but something answers"));
   EXPECT_THAT(advice, HasSubstr("see `tls chain`"));
 }
 
