@@ -28,7 +28,7 @@ namespace {
 // What a disk lists and reads in about half a second, as it has little else to do.
 constexpr uint32_t kMostNames = 4096;
 constexpr uint32_t kMostHeaders = 64;
-constexpr auto kPatience = std::chrono::milliseconds(500);
+constexpr auto kLookFor = std::chrono::milliseconds(500);
 constexpr size_t kMostNamed = 3;  // for people
 // A block gets its name after its checksum file, as soon as the disk has its bytes.
 constexpr auto kMostBetweenNames = std::chrono::minutes(1);
@@ -49,7 +49,7 @@ absl::StatusOr<UniqueFd> OpenFile(int parent, const std::string& name) {
 
 class Look {
  public:
-  Look(int root, const Clock& clock) : root_(root), clock_(clock), end_(clock.Now() + kPatience) {}
+  Look(int root, const Clock& clock) : root_(root), clock_(clock), end_(clock.Now() + kLookFor) {}
 
   absl::Status AtPlain();
   absl::Status AtHdfs();

@@ -230,10 +230,10 @@ TEST_F(LateHelpers, AreWaitedForWhereTheSecondLookFindsAnother) {
 TEST_F(LateHelpers, AreWaitedForAsUsualBesideASilentOne) {
   const auto grant = coordinator_.BeginRepair(SmallRead());
   ASSERT_TRUE(grant.ok()) << grant.status();
-  coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true);
+  EXPECT_TRUE(coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true).ok());
   EXPECT_TRUE(helpers_.straggler_of_ask);
   coordinator_.nodes().NoAnswer(LastNodes()[0], "it hangs");
-  coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true);
+  EXPECT_TRUE(coordinator_.CheckProgress(grant->repair_id, 0, 500, /*quiet=*/true).ok());
   EXPECT_FALSE(helpers_.straggler_of_ask) << "of two that do not answer neither is a straggler";
   Finish(grant);
 }
