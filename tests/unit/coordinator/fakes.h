@@ -220,7 +220,7 @@ class FakeHelpers : public HelperGateway {
                                                      std::optional<Duration> straggler) override {
     if (on_ask) on_ask();
     MutexLock lock(&mutex);
-    straggler_of_ask = straggler;
+    stragglers_of_asks.push_back(straggler);
     std::vector<absl::StatusOr<PartProgress>> given;
     for (const HelperAddress& helper : helpers) {
       asked.insert(helper.node);
@@ -290,7 +290,7 @@ class FakeHelpers : public HelperGateway {
   std::function<void(const std::vector<Handout>&)> on_handouts;  // set before use
   std::map<std::string, PartProgress> answers;                   // by node
   std::set<std::string> asked;
-  std::optional<Duration> straggler_of_ask;  // what the last one said
+  std::vector<std::optional<Duration>> stragglers_of_asks;
   std::function<void()> on_ask;
   std::function<void()> on_end;          // of an attempt that another one follows; locked
   std::optional<ChecksumKind> checksum;  // that all say

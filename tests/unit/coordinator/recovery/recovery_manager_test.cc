@@ -143,7 +143,7 @@ TEST_F(RecoveryManagerTest, AHostAtItsLimitIsPassedOverLikeAnyThatRefuses) {
     const RecoveryView view = View(id);
     return !view.blocked.empty() && view.blocked[0].attempts > 1;
   })) << "an attempt counts, and its block pauses";
-  EXPECT_EQ(View(id).blocked[0].kind, WaitKind::kTarget);
+  EXPECT_EQ(View(id).blocked[0].kind, WaitKind::kHelper);
   EXPECT_THAT(View(id).blocked[0].reason, HasSubstr("spare: at its limit"));
   set_busy({});
   ASSERT_TRUE(RunToEnd(id));
