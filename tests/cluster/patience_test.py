@@ -5,6 +5,7 @@ callers in a hurry while a host dies, and readers that pause."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
 import time
@@ -49,10 +50,14 @@ class SilentControlPort(RecoveryCase):
         self.lose("node-1")
         self.relay.set_silent(True)
         begun = time.monotonic()
-        report = self.recover("node-1")
+        report = json.loads(self.cluster.cli("recover-node", "node-1", "--delay", "0", "--json",
+                                             check=False).stdout)
         seconds = time.monotonic() - begun
         print(f"{len(lost)} blocks in {seconds:.1f} s", flush=True)
         self.assertEqual((report["state"], report["done_blocks"]), ("done", len(lost)))
+        # What it stored before it was known to be silent, it cannot be asked for now.
+        self.assertEqual({block["node"] for block in report["not_verified"]} - {SILENT}, set())
+        self.assertEqual(report["verified_blocks"] + len(report["not_verified"]), len(lost))
         # Two seconds of patience a block, or even in each of four blocks, would take longer.
         self.assertLess(seconds, 60)
         self.assertIn(SILENT, self.silence())
