@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "helper/store/plain_store.h"
+#include "helper/store/plain/plain_store.h"
 
 namespace ecpipe {
 namespace {

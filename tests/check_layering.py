@@ -27,7 +27,7 @@ NET = BASE | MODEL | {"net", "net/tls"}
 ENGINE = NET | {"codec", "pipeline"}
 PLANNING = BASE | MODEL | {"codec", "coordinator/cluster", "coordinator/store"}
 REPAIRS = PLANNING | {"coordinator/planning"}
-HELPER = ENGINE | {"helper/store", "helper/store/qfs"}
+HELPER = ENGINE | {"helper/store", "helper/store/plain", "helper/store/qfs"}
 CLIENT = ENGINE
 ROOMS: dict[str, frozenset[str]] = {
     "base": frozenset({"base/bytes"}),
@@ -44,16 +44,16 @@ ROOMS: dict[str, frozenset[str]] = {
     "coordinator/planning": PLANNING,
     "coordinator/planning/schemes": REPAIRS | {"coordinator/planning/trees"},
     "coordinator/planning/trees": BASE,
-    "coordinator/repairs": REPAIRS,
-    "coordinator/recovery": REPAIRS | {"coordinator/repairs"},
+    "coordinator/repairs": REPAIRS, "coordinator/recovery": REPAIRS | {"coordinator/repairs"},
     "coordinator/pages": REPAIRS | {"coordinator/repairs", "coordinator/recovery", "web"},
+    "coordinator/upkeep": REPAIRS | {"coordinator/repairs", "coordinator/recovery"},
     "coordinator/sources": PLANNING | {"net"},
     "coordinator/sources/qfs": PLANNING | {"net", "coordinator/sources"},
     "coordinator/edge": REPAIRS | NET | {
         "coordinator/pages", "coordinator/repairs", "coordinator/recovery", "coordinator/sources",
-        "coordinator/sources/qfs", "web"},
+        "coordinator/sources/qfs", "coordinator/upkeep", "web"},
     "helper/store": ENGINE,
-    "helper/store/qfs": ENGINE | {"helper/store"},
+    **dict.fromkeys(("helper/store/plain", "helper/store/qfs"), ENGINE | {"helper/store"}),
     "helper/sessions": HELPER,
     "helper/edge": HELPER | {"helper/sessions", "web"},
     "requestor/client": CLIENT, "requestor/files": MODEL | {"codec"},

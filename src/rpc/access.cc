@@ -68,6 +68,8 @@ const std::map<std::string, Roles>& Table() {
         {coordinator_service + "CheckBlocks", operators},
         {coordinator_service + "RemoveStripes", operators},
         {coordinator_service + "ForgetNode", operators},
+        {coordinator_service + "ListExtraCopies", operators},
+        {coordinator_service + "RemoveExtraCopies", operators},
         {coordinator_service + "DryRun", operators},
         {helper_service + "CheckBlock", coordinator},
         {helper_service + "StartPart", coordinator},
@@ -75,6 +77,8 @@ const std::map<std::string, Roles>& Table() {
         {helper_service + "GetPart", coordinator},
         {helper_service + "GetHelperStatus", operators},
         {helper_service + "FindBlocks", coordinator},
+        {helper_service + "ListBlockFiles", coordinator},
+        {helper_service + "RemoveBlockFiles", coordinator},
         {daemon_service + "GetConfig", operators},
         {doctor_service + "ExamineCluster", operators},
         // A helper dials what this call names, so it is the coordinator's alone.

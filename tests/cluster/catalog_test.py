@@ -243,6 +243,50 @@ class Forget(CatalogCase):
         self.cluster.wait_live(self.cluster.node_ids)
 
 
+class Clean(CatalogCase):
+    nodes = 8
+
+    def outcomes(self, *arguments: str) -> dict[str, str]:
+        said = self.cluster.cli_json("nodes", "clean", *arguments)
+        return {each["block_id"]: each["kept_because"] for each in said["copies"]}
+
+    def test_a_node_that_came_back(self) -> None:
+        node = self.block(0, 1)["node"]
+        lost = self.blocks_on(node)
+        self.kill(node)
+        self.cluster.cli("recover-node", node, "--delay", "0")
+        self.assertIn("start its helper", self.fails(NO_SURVIVORS, "nodes", "clean", node))
+        self.cluster.helpers[node].restart()
+        self.cluster.wait_live(self.cluster.node_ids)
+        stranger = self.cluster.block_path(node, "stranger")
+        stranger.write_bytes(b"of something else")
+        # The holder of one of them has lost it: this copy may be the last.
+        only = lost[0]["block_id"]
+        holder = next(block["node"] for stripe in self.stripes() for block in stripe["blocks"]
+                      if block["block_id"] == only)
+        at_holder = self.cluster.block_path(holder, only)
+        content = at_holder.read_bytes()
+        at_holder.unlink()
+        expected = {block["block_id"]: "" for block in lost}
+        expected["stranger"] = "the catalog does not have it"
+        for dry in (["--dry-run"], []):
+            found = self.outcomes(node, *dry)
+            self.assertIn(f"{holder} does not have it", found[only])
+            self.assertEqual(found, {**expected, only: found[only]})
+        gone = [block["block_id"] for block in lost if block["block_id"] != only]
+        for block_id in gone:
+            self.assertFalse(self.cluster.block_path(node, block_id).exists())
+        self.assertTrue(self.cluster.block_path(node, only).exists())
+        at_holder.write_bytes(content)
+        said = self.cluster.cli("nodes", "clean", node).stdout
+        self.assertIn("1 copy, 98 KiB removed of", said)
+        self.assertIn("1 copy, 17 bytes stay", said)
+        stranger.unlink()
+        self.assertEqual(sorted(path.name for path in stranger.parent.iterdir()), [])
+        self.wait_check({})
+        self.assertEqual(self.outcomes(node), {})
+
+
 class Recover(CatalogCase):
     nodes = 8
 

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/process/log.h"
-#include "coordinator/edge/block_checker.h"
+#include "coordinator/upkeep/block_checker.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "coordinator/sources/hdfs_source.h"
 #include "fuzz_input.h"

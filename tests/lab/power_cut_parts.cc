@@ -15,7 +15,7 @@
 #include "coordinator/store/sqlite_catalog.h"
 #include "coordinator/store/sqlite_journal.h"
 #include "coordinator/store/sqlite_marks.h"
-#include "helper/store/plain_store.h"
+#include "helper/store/plain/plain_store.h"
 #include "model/block_id.h"
 
 namespace ecpipe {

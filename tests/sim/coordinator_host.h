@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "coordinator/edge/block_checker.h"
+#include "coordinator/upkeep/block_checker.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/hosted_watch.h"
 #include "coordinator/repairs/repair_coordinator.h"

@@ -82,6 +82,14 @@ v1::CheckBlocksResponse::Verdict VerdictOf(Presence presence) {
   return v1::CheckBlocksResponse::VERDICT_UNSPECIFIED;
 }
 
+void ToProto(const ExtraCopy& copy, v1::ExtraCopy* proto) {
+  proto->set_block_id(copy.file.block_id);
+  proto->set_bytes(copy.file.bytes);
+  proto->set_version(CleanText(copy.file.version));
+  proto->set_holder(copy.holder);
+  proto->set_kept_because(CleanText(copy.kept_because));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Stripe>> CoordinatorServiceImpl::StripesToPut(
@@ -307,6 +315,43 @@ grpc::Status CoordinatorServiceImpl::ForgetNode(grpc::ServerContext* context,
   repairs_->nodes().Forget(node);
   Log(LogLevel::kWarning, "node.forgotten",
       {{"node", node}, {"caller", CallerText(CallerOf(context))}});
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::ListExtraCopies(grpc::ServerContext*,
+                                                     const v1::ListExtraCopiesRequest* request,
+                                                     v1::ListExtraCopiesResponse* response) {
+  const absl::StatusOr<ExtraCopies::Page> page =
+      extra_copies_->List(request->node_id(), request->page());
+  if (!page.ok()) return ToGrpc(page.status());
+  for (const ExtraCopy& copy : page->copies) ToProto(copy, response->add_copies());
+  response->set_next(page->next);
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorServiceImpl::RemoveExtraCopies(grpc::ServerContext* context,
+                                                       const v1::RemoveExtraCopiesRequest* request,
+                                                       v1::RemoveExtraCopiesResponse* response) {
+  if (request->copies_size() > static_cast<int>(ExtraCopies::kMaxCopies)) {
+    return ToGrpc(absl::InvalidArgumentError("at most " + std::to_string(ExtraCopies::kMaxCopies) +
+                                             " copies in one call"));
+  }
+  std::vector<BlockFile> files;
+  for (const v1::ExtraCopy& copy : request->copies()) {
+    files.push_back({copy.block_id(), copy.bytes(), copy.version()});
+  }
+  const absl::StatusOr<std::vector<ExtraCopy>> copies =
+      extra_copies_->Remove(request->node_id(), files);
+  if (!copies.ok()) return ToGrpc(copies.status());
+  size_t removed = 0;
+  for (const ExtraCopy& copy : *copies) {
+    removed += copy.kept_because.empty() ? 1 : 0;
+    ToProto(copy, response->add_copies());
+  }
+  Log(LogLevel::kWarning, "node.cleaned",
+      {{"node", request->node_id()},
+       {"caller", CallerText(CallerOf(context))},
+       {"removed_copies", std::to_string(removed)}});
   return grpc::Status::OK;
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "coordinator/edge/address_rule.h"
-#include "coordinator/edge/block_checker.h"
 #include "coordinator/recovery/recovery_manager.h"
 #include "coordinator/repairs/link_prober.h"
 #include "coordinator/repairs/repair_coordinator.h"
@@ -13,6 +12,8 @@
 #include "coordinator/store/catalog.h"
 #include "coordinator/store/journal.h"
 #include "coordinator/store/limit_book.h"
+#include "coordinator/upkeep/block_checker.h"
+#include "coordinator/upkeep/extra_copies.h"
 #include "ecpipe/v1/coordinator.grpc.pb.h"
 
 namespace ecpipe {
@@ -37,9 +38,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   CoordinatorServiceImpl(RepairCoordinator* repairs, RecoveryManager* recoveries,
                          LinkProber* prober, Catalog* catalog, StripeSources sources,
                          Journal* journal, LimitBook* limits, BlockChecker* checker,
-                         HelperGateway* helpers, const DefaultLimits& defaults,
-                         const Transports& transports, AddressRule addresses,
-                         std::string data_directory)
+                         HelperGateway* helpers, ExtraCopies* extra_copies,
+                         const DefaultLimits& defaults, const Transports& transports,
+                         AddressRule addresses, std::string data_directory)
       : repairs_(repairs),
         recoveries_(recoveries),
         prober_(prober),
@@ -49,6 +50,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         limits_(limits),
         checker_(checker),
         helpers_(helpers),
+        extra_copies_(extra_copies),
         defaults_(defaults),
         transports_(transports),
         addresses_(std::move(addresses)),
@@ -119,6 +121,11 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                              v1::RemoveStripesResponse* response) override;
   grpc::Status ForgetNode(grpc::ServerContext* context, const v1::ForgetNodeRequest* request,
                           v1::ForgetNodeResponse* response) override;
+  grpc::Status ListExtraCopies(grpc::ServerContext*, const v1::ListExtraCopiesRequest* request,
+                               v1::ListExtraCopiesResponse* response) override;
+  grpc::Status RemoveExtraCopies(grpc::ServerContext* context,
+                                 const v1::RemoveExtraCopiesRequest* request,
+                                 v1::RemoveExtraCopiesResponse* response) override;
   // In dry_run_service.cc.
   grpc::Status DryRun(grpc::ServerContext*, const v1::DryRunRequest* request,
                       v1::DryRunResponse* response) override;
@@ -194,6 +201,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   LimitBook* const limits_;
   BlockChecker* const checker_;
   HelperGateway* const helpers_;
+  ExtraCopies* const extra_copies_;
   const DefaultLimits defaults_;
   const Transports transports_;
   Mutex addresses_mutex_;

@@ -5,8 +5,11 @@
 #include <chrono>
 #include <set>
 
+#include "base/status.h"
 #include "coordinator/cluster/node_table.h"
+#include "model/block_id.h"
 #include "rpc/channel.h"
+#include "rpc/convert/block_file_proto.h"
 #include "rpc/convert/part_proto.h"
 #include "rpc/convert/progress_proto.h"
 #include "rpc/rpc_status.h"
@@ -221,6 +224,48 @@ absl::StatusOr<WholeBlock> HelperClient::CheckBlock(const HelperAddress& helper,
   const grpc::Status status = StubFor(helper)->CheckBlock(&context, request, &response);
   if (!status.ok()) return FromGrpc(status, "node " + helper.node);
   return WholeBlock{response.bytes(), response.sha256(), response.has_checksums()};
+}
+
+absl::StatusOr<BlockFileGateway::Files> HelperClient::ListBlockFiles(const HelperAddress& helper,
+                                                                     const std::string& after) {
+  // The helper answers within five seconds.
+  constexpr auto kTimeout = std::chrono::seconds(8);
+  grpc::ClientContext context;
+  SetTimeout(&context, kTimeout);
+  v1::ListBlockFilesRequest request;
+  request.set_after(after);
+  v1::ListBlockFilesResponse response;
+  const grpc::Status status = StubFor(helper)->ListBlockFiles(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status, "node " + helper.node);
+  Files listed;
+  for (const v1::BlockFile& file : response.files()) {
+    listed.files.push_back(BlockFileFromProto(file));
+    // An id that is none cannot be looked for, and a list that goes back would not end.
+    ECPIPE_RETURN_IF_ERROR(ValidateBlockId(file.block_id()));
+    if (file.block_id() <= after) {
+      return absl::InternalError("node " + helper.node + " lists its blocks in another order");
+    }
+  }
+  listed.more = response.more();
+  return listed;
+}
+
+absl::StatusOr<std::vector<absl::Status>> HelperClient::RemoveBlockFiles(
+    const HelperAddress& helper, const std::vector<BlockFile>& files) {
+  constexpr auto kTimeout = std::chrono::seconds(5);  // the helper begins no removal after one
+  grpc::ClientContext context;
+  SetTimeout(&context, kTimeout);
+  v1::RemoveBlockFilesRequest request;
+  for (const BlockFile& file : files) *request.add_files() = BlockFileToProto(file);
+  v1::RemoveBlockFilesResponse response;
+  const grpc::Status status = StubFor(helper)->RemoveBlockFiles(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status, "node " + helper.node);
+  std::vector<absl::Status> removals;
+  for (const auto& removal : response.removals()) {
+    removals.emplace_back(static_cast<absl::StatusCode>(removal.status_code()),
+                          removal.status_message());
+  }
+  return removals;
 }
 
 size_t HelperClient::connections() {

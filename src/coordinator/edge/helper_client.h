@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "coordinator/cluster/node_table.h"
 #include "coordinator/repairs/helper_gateway.h"
+#include "coordinator/upkeep/extra_copies.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "model/corrupt_block.h"
 #include "rpc/rpc_security.h"
@@ -16,7 +17,7 @@
 namespace ecpipe {
 
 // Keeps a channel to every helper, so that handing out a part costs one round trip.
-class HelperClient : public HelperGateway {
+class HelperClient : public HelperGateway, public BlockFileGateway {
  public:
   // Twice as many as nodes can be registered: nodes move, and are forgotten.
   static constexpr size_t kMaxConnections = 2 * NodeTable::kMaxNodes;
@@ -38,6 +39,10 @@ class HelperClient : public HelperGateway {
                                        const std::vector<HelperAddress>& helpers) override;
   std::vector<absl::StatusOr<FoundBlocks>> FindBlocks(const std::vector<BlockQuestion>& questions,
                                                       Duration timeout) override;
+  absl::StatusOr<Files> ListBlockFiles(const HelperAddress& helper,
+                                       const std::string& after) override;
+  absl::StatusOr<std::vector<absl::Status>> RemoveBlockFiles(
+      const HelperAddress& helper, const std::vector<BlockFile>& files) override;
   void ForgetConnection(const std::string& control_address) override;
   size_t connections();  // that are kept
 

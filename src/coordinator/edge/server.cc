@@ -100,11 +100,12 @@ absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
       std::make_unique<LossKeeper>(server->qfs_losses_.get(), &server->repairs_->nodes(),
                                    server->qfs_->reported(), &Clock::System());
   server->qfs_loss_keeper_->Restore();
-  server->MakeChecker();
+  server->MakeCheckerAndExtraCopies();
   server->service_ = std::make_unique<CoordinatorServiceImpl>(
       server->repairs_.get(), server->recoveries_.get(), server->prober_.get(),
       server->catalog_.get(), StripeSources({server->qfs_.get(), server->hdfs_.get()}),
       server->journal_.get(), server->limits_.get(), server->checker_.get(), server->helpers_.get(),
+      server->extra_copies_.get(),
       CoordinatorServiceImpl::DefaultLimits{config.repair_bytes_per_second,
                                             config.repairs.max_running},
       CoordinatorServiceImpl::Transports{config.default_transport,
@@ -182,13 +183,15 @@ absl::Status CoordinatorServer::MakeRepairs(RepairCoordinator::Options options) 
   return absl::OkStatus();
 }
 
-void CoordinatorServer::MakeChecker() {
+void CoordinatorServer::MakeCheckerAndExtraCopies() {
   checker_ = std::make_unique<BlockChecker>(
       &repairs_->corrupt(), &repairs_->nodes(), catalog_.get(), &Clock::System(),
       [helpers = helpers_.get()](const HelperAddress& helper, const std::string& block_id,
                                  const std::stop_token& stop) {
         return helpers->CheckBlock(helper, block_id, stop);
       });
+  extra_copies_ =
+      std::make_unique<ExtraCopies>(catalog_.get(), repairs_.get(), helpers_.get(), helpers_.get());
 }
 
 absl::Status CoordinatorServer::TakeUpInterrupted() {

@@ -13,7 +13,6 @@
 #include "base/process/running_config.h"
 #include "base/thread.h"
 #include "coordinator/cluster/mark_keeper.h"
-#include "coordinator/edge/block_checker.h"
 #include "coordinator/edge/coordinator_config.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "coordinator/edge/doctor_service.h"
@@ -32,6 +31,7 @@
 #include "coordinator/store/journal.h"
 #include "coordinator/store/limit_book.h"
 #include "coordinator/store/sqlite_marks.h"
+#include "coordinator/upkeep/block_checker.h"
 #include "rpc/config_service.h"
 #include "rpc/rpc_server.h"
 #include "web/daemon_pages.h"
@@ -59,7 +59,7 @@ class CoordinatorServer {
       : running_(config.values, ReloadableCoordinatorKeys()) {}
   absl::Status OpenState(const CoordinatorConfig& config);
   absl::Status MakeRepairs(RepairCoordinator::Options options);
-  void MakeChecker();
+  void MakeCheckerAndExtraCopies();
   absl::Status TakeUpInterrupted();
   absl::Status ServePages(const CoordinatorConfig& config, std::shared_ptr<TlsContext> tls);
   void StartLoops();
@@ -88,6 +88,7 @@ class CoordinatorServer {
   std::unique_ptr<LossKeeper> loss_keeper_;
   std::unique_ptr<LossKeeper> qfs_loss_keeper_;
   std::unique_ptr<BlockChecker> checker_;
+  std::unique_ptr<ExtraCopies> extra_copies_;
   std::unique_ptr<CoordinatorServiceImpl> service_;
   std::unique_ptr<CoordinatorDoctor> doctor_;
   std::unique_ptr<RpcServer> rpc_;

@@ -11,7 +11,7 @@
 #include "base/process/log.h"
 #include "helper/edge/endpoint_config.h"
 #include "helper/sessions/session_manager.h"
-#include "helper/store/plain_store.h"
+#include "helper/store/plain/plain_store.h"
 #include "net/tls/tls_files.h"
 #include "web/web_options.h"
 

@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper/edge/helper_service.h"
 
+#include <algorithm>
+
 #include "base/bytes/utf8_text.h"
 #include "base/clock.h"
+#include "base/process/log.h"
 #include "base/process/process_stats.h"
 #include "base/process/version.h"
 #include "base/status.h"
+#include "rpc/convert/block_file_proto.h"
 #include "rpc/convert/part_proto.h"
 #include "rpc/convert/progress_proto.h"
 #include "rpc/rpc_status.h"
 
 namespace ecpipe {
+namespace {
+
+constexpr int kMaxBlocksNamed = 1000;  // in one question
+// For all blocks of a question: one on a directory that hangs takes a second. Who asks waits twice
+// as long as this.
+constexpr Duration kAnswerWithin = std::chrono::seconds(1);
+
+absl::Status CheckCount(int blocks) {
+  if (blocks <= kMaxBlocksNamed) return absl::OkStatus();
+  return absl::InvalidArgumentError("a question names at most " + std::to_string(kMaxBlocksNamed) +
+                                    " blocks");
+}
+
+}  // namespace
 
 grpc::Status HelperServiceImpl::StartPart(grpc::ServerContext*, const v1::StartPartRequest* request,
                                           v1::StartPartResponse* response) {
@@ -77,14 +95,9 @@ grpc::Status HelperServiceImpl::GetHelperStatus(grpc::ServerContext*,
 grpc::Status HelperServiceImpl::FindBlocks(grpc::ServerContext*,
                                            const v1::FindBlocksRequest* request,
                                            v1::FindBlocksResponse* response) {
-  constexpr int kMaxBlocks = 1000;
-  // A block on a directory that hangs takes a second. Who asks waits twice as long as this.
-  constexpr Duration kPatience = std::chrono::seconds(1);
-  if (request->block_ids_size() > kMaxBlocks) {
-    return ToGrpc(absl::InvalidArgumentError("a question names at most " +
-                                             std::to_string(kMaxBlocks) + " blocks"));
-  }
-  const TimePoint enough = Clock::System().Now() + kPatience;
+  const absl::Status few = CheckCount(request->block_ids_size());
+  if (!few.ok()) return ToGrpc(few);
+  const TimePoint enough = Clock::System().Now() + kAnswerWithin;
   for (const std::string& block_id : request->block_ids()) {
     v1::FindBlocksResponse::Block* const answer = response->add_blocks();
     const absl::StatusOr<std::unique_ptr<BlockReader>> opened = store_->Open(block_id);
@@ -94,6 +107,38 @@ grpc::Status HelperServiceImpl::FindBlocks(grpc::ServerContext*,
       answer->set_status_code(static_cast<int>(opened.status().code()));
       answer->set_status_message(CleanText(std::string(opened.status().message())));
     }
+    if (Clock::System().Now() >= enough) break;
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status HelperServiceImpl::ListBlockFiles(grpc::ServerContext*,
+                                               const v1::ListBlockFilesRequest* request,
+                                               v1::ListBlockFilesResponse* response) {
+  const size_t most =
+      request->most() == 0 ? kMaxBlocksNamed : std::min<size_t>(request->most(), kMaxBlocksNamed);
+  const absl::StatusOr<std::vector<BlockFile>> files = store_->ListFiles(request->after(), most);
+  if (!files.ok()) return ToGrpc(files.status());
+  for (const BlockFile& file : *files) *response->add_files() = BlockFileToProto(file);
+  response->set_more(files->size() >= most);
+  return grpc::Status::OK;
+}
+
+grpc::Status HelperServiceImpl::RemoveBlockFiles(grpc::ServerContext*,
+                                                 const v1::RemoveBlockFilesRequest* request,
+                                                 v1::RemoveBlockFilesResponse* response) {
+  const absl::Status few = CheckCount(request->files_size());
+  if (!few.ok()) return ToGrpc(few);
+  const TimePoint enough = Clock::System().Now() + kAnswerWithin;
+  for (const v1::BlockFile& file : request->files()) {
+    const absl::Status removed = store_->Remove(BlockFileFromProto(file));
+    Log(LogLevel::kInfo, "block.removed",
+        {{"block", file.block_id()},
+         {"bytes", std::to_string(file.bytes())},
+         {"status", removed.ok() ? "OK" : StatusText(removed)}});
+    v1::RemoveBlockFilesResponse::Removal* const answer = response->add_removals();
+    answer->set_status_code(static_cast<int>(removed.code()));
+    answer->set_status_message(CleanText(std::string(removed.message())));
     if (Clock::System().Now() >= enough) break;
   }
   return grpc::Status::OK;

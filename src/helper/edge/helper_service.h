@@ -37,6 +37,12 @@ class HelperServiceImpl final : public v1::HelperService::Service {
                                v1::HelperStatus* response) override;
   grpc::Status FindBlocks(grpc::ServerContext* context, const v1::FindBlocksRequest* request,
                           v1::FindBlocksResponse* response) override;
+  grpc::Status ListBlockFiles(grpc::ServerContext* context,
+                              const v1::ListBlockFilesRequest* request,
+                              v1::ListBlockFilesResponse* response) override;
+  grpc::Status RemoveBlockFiles(grpc::ServerContext* context,
+                                const v1::RemoveBlockFilesRequest* request,
+                                v1::RemoveBlockFilesResponse* response) override;
 
  private:
   const std::string node_id_;

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "helper/edge/helper_metrics.h"
 #include "helper/store/hdfs_store.h"
-#include "helper/store/plain_store.h"
+#include "helper/store/plain/plain_store.h"
 #include "helper/store/qfs/qfs_store.h"
 #include "model/plan/features.h"
 #include "net/endpoint_address.h"

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "helper/store/block_listing.h"
+#include "model/block_file.h"
 #include "pipeline/block_reader.h"
 
 namespace ecpipe {
@@ -59,6 +60,20 @@ class BlockStore {
 
   // Counts the blocks. May take long on large stores; called from a background thread.
   virtual absl::StatusOr<StoreInventory> TakeInventory() = 0;
+
+  // The files of the first `most` or so blocks with an id after `after`, in the order of ids: all
+  // files of a block, or none. Waits a few seconds at most. UNAVAILABLE: a root does not answer.
+  // UNIMPLEMENTED: the storage system alone removes its blocks.
+  virtual absl::StatusOr<std::vector<BlockFile>> ListFiles(const std::string& after, size_t most) {
+    (void)after, (void)most;
+    return absl::UnimplementedError("the storage system of this store removes its blocks itself");
+  }
+  // Removes a file that was listed; readers that are open go on. NOT_FOUND: it is another file by
+  // now, or gone. FAILED_PRECONDITION: the block is being stored.
+  virtual absl::Status Remove(const BlockFile& file) {
+    (void)file;
+    return absl::UnimplementedError("the storage system of this store removes its blocks itself");
+  }
 
   // The list of all blocks, for stores whose blocks are reported to the coordinator one by one.
   // Returns at once.

@@ -107,6 +107,36 @@ class CatalogClient : public CatalogApi {
     return Call(&Stub::ForgetNode, ForgettingOf(node, force), &response);
   }
 
+  absl::StatusOr<ExtraCopyPage> ExtraCopies(const std::string& node,
+                                            const std::string& page) override {
+    v1::ListExtraCopiesRequest request;
+    request.set_node_id(node);
+    request.set_page(page);
+    v1::ListExtraCopiesResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::ListExtraCopies, request, &response));
+    if (!page.empty() && response.next() == page) {
+      return absl::InternalError("the coordinator's list of the node's copies does not end");
+    }
+    return ExtraCopyPage{ViewsOf(response.copies()), response.next()};
+  }
+
+  absl::StatusOr<std::vector<ExtraCopyView>> RemoveExtraCopies(
+      const std::string& node, const std::vector<ExtraCopyView>& copies) override {
+    v1::RemoveExtraCopiesRequest request;
+    request.set_node_id(node);
+    for (const ExtraCopyView& copy : copies) {
+      v1::ExtraCopy* const added = request.add_copies();
+      added->set_block_id(copy.block_id);
+      added->set_bytes(copy.bytes);
+      added->set_version(copy.version);
+    }
+    v1::RemoveExtraCopiesResponse response;
+    ECPIPE_RETURN_IF_ERROR(Call(&Stub::RemoveExtraCopies, request, &response));
+    std::vector<ExtraCopyView> views = ViewsOf(response.copies());
+    if (views.size() == copies.size()) return views;
+    return absl::InternalError("the coordinator's answer has another number of copies");
+  }
+
   absl::StatusOr<uint64_t> DrainNode(const RecoveryRequest& wanted) override {
     v1::DrainNodeRequest request;
     *request.mutable_request() = RecoveryRequestToProto(wanted);
@@ -218,6 +248,16 @@ class CatalogClient : public CatalogApi {
     request.set_node_id(node);
     request.set_force(force);
     return request;
+  }
+
+  static std::vector<ExtraCopyView> ViewsOf(
+      const google::protobuf::RepeatedPtrField<v1::ExtraCopy>& copies) {
+    std::vector<ExtraCopyView> views;
+    for (const v1::ExtraCopy& copy : copies) {
+      views.push_back(
+          {copy.block_id(), copy.bytes(), copy.version(), copy.holder(), copy.kept_because()});
+    }
+    return views;
   }
 
   Effects DryRun(const v1::DryRunRequest& request) {

@@ -37,6 +37,15 @@ struct BlockCheck {
   std::string detail;  // why, in words; empty: the verdict says it
 };
 
+// A file on a node that has a block of which the catalog says that it is elsewhere.
+struct ExtraCopyView {
+  std::string block_id;
+  uint64_t bytes = 0;
+  std::string version;       // tells one file of the block from another
+  std::string holder;        // by the catalog; empty: it does not have the block
+  std::string kept_because;  // empty: it may be removed, or has been
+};
+
 // Thread-safe. Each call has a deadline. UNIMPLEMENTED: the coordinator is too old; it has done
 // nothing. Other errors are those of the calls in coordinator.proto.
 class CatalogApi {
@@ -66,6 +75,16 @@ class CatalogApi {
   virtual absl::Status RemoveStripes(const std::vector<std::string>& stripe_ids) = 0;
   // `force`: also a node that lives, or on which there are blocks.
   virtual absl::Status ForgetNode(const std::string& node, bool force) = 0;
+  struct ExtraCopyPage {
+    std::vector<ExtraCopyView> copies;
+    std::string next;  // the page after this one; empty: there is none
+  };
+  virtual absl::StatusOr<ExtraCopyPage> ExtraCopies(const std::string& node,
+                                                    const std::string& page) = 0;
+  // Of copies that were listed, at most kMaxBlocksInCheck, removes those that are extra still. One
+  // answer for each, in order.
+  virtual absl::StatusOr<std::vector<ExtraCopyView>> RemoveExtraCopies(
+      const std::string& node, const std::vector<ExtraCopyView>& copies) = 0;
   // Begins a drain, and returns the id of the recovery that it is.
   virtual absl::StatusOr<uint64_t> DrainNode(const RecoveryRequest& request) = 0;
   // Returns the id of the recovery that the maintenance is.

@@ -187,13 +187,6 @@ absl::Status RunCatalogRemove(const CommonArguments& common,
 // UNAVAILABLE: of some nobody knows.
 absl::Status RunCatalogCheck(const CommonArguments& common);
 
-struct ForgetNodeArguments {
-  std::string node;
-  bool force = false;
-  bool dry_run = false;
-};
-absl::Status RunForgetNode(const CommonArguments& common, const ForgetNodeArguments& arguments);
-
 absl::Status RunStatus(const CommonArguments& common);
 
 absl::Status RunEncode(const CommonArguments& common, const EncodeArguments& arguments);

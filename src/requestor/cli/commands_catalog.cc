@@ -309,18 +309,4 @@ absl::Status RunCatalogCheck(const CommonArguments& common) {
       absl::StrFormat("of %d blocks nobody knows; see `ecpipe nodes`", check.not_asked));
 }
 
-absl::Status RunForgetNode(const CommonArguments& common, const ForgetNodeArguments& arguments) {
-  ECPIPE_ASSIGN_OR_RETURN(const auto catalog, ConnectCatalog(common));
-  if (arguments.dry_run) {
-    return PrintEffects(common, catalog->WouldForget(arguments.node, arguments.force));
-  }
-  ECPIPE_RETURN_IF_ERROR(catalog->ForgetNode(arguments.node, arguments.force));
-  if (common.json) {
-    std::printf("%s\n", Json{{"node_id", arguments.node}, {"forgotten", true}}.dump().c_str());
-  } else {
-    std::printf("%s is forgotten\n", arguments.node.c_str());
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace ecpipe

@@ -14,8 +14,8 @@
 #include "requestor/upkeep/config_command.h"
 #include "requestor/upkeep/corrupt_command.h"
 #include "requestor/upkeep/drain_command.h"
-#include "requestor/upkeep/kept_out_commands.h"
 #include "requestor/upkeep/list_commands.h"
+#include "requestor/upkeep/node_commands.h"
 #include "requestor/upkeep/watch_command.h"
 
 namespace ecpipe {
@@ -166,6 +166,13 @@ class Adder {
                      "Also if it lives (its helper registers again), or\n"
                      "if the catalog has blocks on it");
     AddDryRun(forget, &forgotten->dry_run);
+    const auto [clean, cleaned] =
+        Add<CleanArguments>(nodes, "clean",
+                            "Remove a node's copies of blocks that are on other\n"
+                            "nodes by the catalog, if those live and have them",
+                            RunClean);
+    clean->add_option("NODE", cleaned->node, "Id of the node")->type_name("ID")->required();
+    AddDryRun(clean, &cleaned->dry_run);
     AddKeptOut(nodes);
     const auto [repairs, arguments] =
         Add<RepairsArguments>(app_, "repairs",

@@ -49,15 +49,16 @@ TEST(Access, HelpersReportAndNothingElse) {
   for (const char* call :
        {"BeginRecovery", "ChangeRecovery", "GetNodeLoss", "PutStripes", "ProbeLinks", "GetLimits",
         "SetLimits", "ListNodeBlocks", "CheckBlocks", "RemoveStripes", "ForgetNode", "DrainNode",
-        "MaintainNode", "ReadmitNode", "DryRun"}) {
+        "MaintainNode", "ReadmitNode", "DryRun", "ListExtraCopies", "RemoveExtraCopies"}) {
     EXPECT_EQ(Coordinator(call), "o") << call;
   }
 }
 
 TEST(Access, WhatTheClusterLivesByIsOfDaemons) {
-  for (const char* call : {"CoordinatorService/Register", "CoordinatorService/Heartbeat",
-                           "CoordinatorService/ReportPart", "HelperService/StartPart",
-                           "HelperService/FindBlocks", "DoctorService/ExamineNode"}) {
+  for (const char* call :
+       {"CoordinatorService/Register", "CoordinatorService/Heartbeat",
+        "CoordinatorService/ReportPart", "HelperService/StartPart", "HelperService/FindBlocks",
+        "HelperService/RemoveBlockFiles", "DoctorService/ExamineNode"}) {
     EXPECT_TRUE(IsOfDaemons(std::string("/ecpipe.v1.") + call)) << call;
   }
   for (const char* call :

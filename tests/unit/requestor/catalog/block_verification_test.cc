@@ -38,6 +38,13 @@ class FewAtATime : public CatalogApi {
   }
   absl::StatusOr<PutCounts> TryPut(const std::vector<Stripe>&) override { return None(); }
   absl::Status RemoveStripes(const std::vector<std::string>&) override { return None(); }
+  absl::StatusOr<ExtraCopyPage> ExtraCopies(const std::string&, const std::string&) override {
+    return None();
+  }
+  absl::StatusOr<std::vector<ExtraCopyView>> RemoveExtraCopies(
+      const std::string&, const std::vector<ExtraCopyView>&) override {
+    return None();
+  }
   absl::Status ForgetNode(const std::string&, bool) override { return None(); }
   absl::StatusOr<uint64_t> DrainNode(const RecoveryRequest&) override { return None(); }
   absl::StatusOr<uint64_t> MaintainNode(const std::string&, double) override { return None(); }

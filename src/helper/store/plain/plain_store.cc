@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "helper/store/plain_store.h"
+#include "helper/store/plain/plain_store.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <functional>
 #include <map>
 #include <optional>
@@ -16,14 +12,11 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/fault_points.h"
 #include "base/file_io.h"
 #include "base/mutex.h"
-#include "base/process/log.h"
 #include "base/status.h"
-#include "base/unique_fd.h"
-#include "helper/store/directory.h"
-#include "helper/store/plain_block.h"
+#include "helper/store/plain/block_claims.h"
+#include "helper/store/plain/plain_root.h"
 #include "helper/store/root_calls.h"
 #include "model/block_checksums.h"
 #include "model/block_id.h"
@@ -31,87 +24,16 @@
 namespace ecpipe {
 namespace {
 
-// A fault of one root, for tests; 0 is the first.
-absl::Status RootFault(const std::string& call, size_t number) {
-  return FaultPoint(("plain_store." + call + std::to_string(number)).c_str());
-}
-
-// Thread-safe. All calls block on its disk.
-class Root {
- public:
-  Root(std::string the_path, size_t the_number) : path(std::move(the_path)), number(the_number) {}
-
-  // All that is read or stored lies below this descriptor, wherever the path leads by then. It is
-  // opened by the first call that can. UNAVAILABLE: it cannot be opened, so what it has is unknown.
-  absl::StatusOr<int> Fd() const {
-    const absl::Status opened = Open();
-    if (!opened.ok()) return absl::UnavailableError(std::string(opened.message()));
-    MutexLock lock(&mutex_);
-    return fd_.get();
-  }
-
-  // The error of the system.
-  absl::Status Open() const {
-    {
-      MutexLock lock(&mutex_);
-      if (fd_.valid()) return absl::OkStatus();
-    }
-    ECPIPE_RETURN_IF_ERROR(RootFault("root", number));
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    // A mistake in the configuration, which no disk that comes back mends.
-    if (!fd.valid() && errno == ENOTDIR) {
-      return absl::InvalidArgumentError("block root " + path + " is not a directory");
-    }
-    if (!fd.valid()) return ErrnoStatus(errno, "open block root " + path);
-    bool is_back = false;
-    {
-      MutexLock lock(&mutex_);
-      if (fd_.valid()) return absl::OkStatus();
-      fd_ = std::move(fd);
-      is_back = std::exchange(told_, false);
-    }
-    if (is_back) Log(LogLevel::kInfo, "store.root_back", {{"root", path}});
-    return absl::OkStatus();
-  }
-
-  // That it could not be opened at the start.
-  void TellFailed(const absl::Status& why) const {
-    {
-      MutexLock lock(&mutex_);
-      if (fd_.valid()) return;  // by now
-      told_ = true;
-    }
-    Log(LogLevel::kWarning, "store.root_failed", {{"root", path}, {"status", StatusText(why)}});
-  }
-
-  // Removes, once, what helpers that were killed have left there.
-  void Clean() const {
-    if (cleaned_.exchange(true)) return;
-    // A root that cannot be cleaned can still be read.
-    const absl::StatusOr<int> removed = RemoveAbandonedFiles(path);
-    if (removed.value_or(0) == 0) return;
-    Log(LogLevel::kInfo, "store.cleaned", {{"root", path}, {"files", std::to_string(*removed)}});
-  }
-
-  const std::string path;
-  const size_t number;
-
- private:
-  mutable Mutex mutex_;
-  mutable UniqueFd fd_ ABSL_GUARDED_BY(mutex_);  // stays, once it is valid
-  mutable bool told_ ABSL_GUARDED_BY(mutex_) = false;
-  mutable std::atomic<bool> cleaned_{false};
-};
-
 constexpr AtomicFile::Options kOwnFile = {.access = AtomicFile::Access::kService,
                                           .cache = AtomicFile::Cache::kDrop};
 
 class PlainBlockWriter : public BlockWriter {
  public:
   // No checksum file is written without an id.
-  PlainBlockWriter(std::shared_ptr<const Root> root, AtomicFile file, uint64_t bytes,
-                   std::string block_id)
+  PlainBlockWriter(std::shared_ptr<const PlainRoot> root, BlockClaims::Claim claim, AtomicFile file,
+                   uint64_t bytes, std::string block_id)
       : root_(std::move(root)),
+        claim_(std::move(claim)),
         file_(std::move(file)),
         bytes_(bytes),
         block_id_(std::move(block_id)) {}
@@ -146,69 +68,15 @@ class PlainBlockWriter : public BlockWriter {
     return checksums.Commit();
   }
 
-  const std::shared_ptr<const Root> root_;  // shared with the store
+  const std::shared_ptr<const PlainRoot> root_;  // shared with the store
+  const BlockClaims::Claim claim_;
   AtomicFile file_;
   const uint64_t bytes_;
   const std::string block_id_;
 };
 
-struct FoundBlock {
-  std::unique_ptr<BlockReader> reader;
-  timespec modified;
-};
-
-// NOT_FOUND: the root does not have it.
-absl::StatusOr<FoundBlock> OpenIn(const Root& root, const std::string& block_id) {
-  ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root.Fd());
-  // O_NONBLOCK: a FIFO under this name must not hang the open; it is refused below.
-  UniqueFd fd(::openat(root_fd, block_id.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.valid()) return ErrnoStatus(errno, "open block " + block_id + " in " + root.path);
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat block " + block_id);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::PermissionDeniedError("block " + block_id + " is not a regular file");
-  }
-  ECPIPE_ASSIGN_OR_RETURN(
-      std::unique_ptr<BlockReader> reader,
-      OpenPlainBlock(root_fd, block_id, std::move(fd), static_cast<uint64_t>(info.st_size)));
-  return FoundBlock{std::move(reader), info.st_mtim};
-}
-
-// What a root says of the disk that it is on.
-struct DiskRoom {
-  dev_t device = 0;
-  uint64_t free_bytes = 0;
-  uint64_t all_bytes = 0;
-};
-
-absl::StatusOr<DiskRoom> DiskOf(const Root& root) {
-  ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root.Fd());
-  struct stat info{};
-  if (::fstat(root_fd, &info) != 0) return ErrnoStatus(errno, "stat " + root.path);
-  struct statvfs space{};
-  if (::fstatvfs(root_fd, &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
-  return DiskRoom{info.st_dev, uint64_t{space.f_bavail} * space.f_frsize,
-                  uint64_t{space.f_blocks} * space.f_frsize};
-}
-
-struct RoomForBlock {
-  bool has_block = false;
-  uint64_t free_bytes = 0;
-};
-
-absl::StatusOr<RoomForBlock> RoomIn(const Root& root, const std::string& block_id) {
-  ECPIPE_RETURN_IF_ERROR(RootFault("open", root.number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root.Fd());
-  struct stat info{};
-  const bool has = ::fstatat(root_fd, block_id.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
-  struct statvfs space{};
-  if (::fstatvfs(root_fd, &space) != 0) return ErrnoStatus(errno, "statvfs " + root.path);
-  return RoomForBlock{has, uint64_t{space.f_bavail} * space.f_frsize};
-}
-
-absl::StatusOr<std::unique_ptr<BlockWriter>> CreateIn(const std::shared_ptr<const Root>& root,
+absl::StatusOr<std::unique_ptr<BlockWriter>> CreateIn(const std::shared_ptr<const PlainRoot>& root,
+                                                      BlockClaims::Claim claim,
                                                       const std::string& block_id, uint64_t bytes,
                                                       StoredChecksums stored) {
   ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root->Fd());
@@ -218,31 +86,8 @@ absl::StatusOr<std::unique_ptr<BlockWriter>> CreateIn(const std::shared_ptr<cons
   const bool known =
       ::faccessat(root_fd, ChecksumFileName(block_id).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   const bool write = known || (stored == StoredChecksums::kWrite && CanHaveChecksumFile(block_id));
-  return std::make_unique<PlainBlockWriter>(root, std::move(file), bytes, write ? block_id : "");
-}
-
-absl::StatusOr<StoreInventory> CountIn(const Root& root) {
-  ECPIPE_RETURN_IF_ERROR(RootFault("count", root.number));
-  ECPIPE_ASSIGN_OR_RETURN(const int root_fd, root.Fd());
-  root.Clean();
-  // A descriptor of its own: the directory position is shared between duplicates.
-  const Directory directory = OpenDirectory(root_fd, ".");
-  if (directory == nullptr) return ErrnoStatus(errno, "list " + root.path);
-  const int directory_fd = ::dirfd(directory.get());
-  StoreInventory inventory;
-  errno = 0;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    struct stat info{};
-    const bool block = ValidateBlockId(entry->d_name).ok() &&
-                       ::fstatat(directory_fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                       S_ISREG(info.st_mode);
-    errno = 0;
-    if (!block) continue;
-    ++inventory.block_count;
-    inventory.block_bytes += static_cast<uint64_t>(info.st_size);
-  }
-  if (errno != 0) return ErrnoStatus(errno, "list " + root.path);
-  return inventory;
+  return std::make_unique<PlainBlockWriter>(root, std::move(claim), std::move(file), bytes,
+                                            write ? block_id : "");
 }
 
 // The latest count of a root. A count that takes longer than anybody waits ends here all the same.
@@ -255,12 +100,12 @@ struct LatestCount {
 // A root with all that is needed to use it though it may hang.
 struct Place {
   Place(const std::string& path, size_t number)
-      : root(std::make_shared<const Root>(path, number)),
+      : root(std::make_shared<const PlainRoot>(path, number)),
         calls(path),
         counting(path, {.max_threads = 1, .long_calls = true}),
         latest(std::make_shared<LatestCount>()) {}
 
-  const std::shared_ptr<const Root> root;  // shared with calls and writers
+  const std::shared_ptr<const PlainRoot> root;  // shared with calls and writers
   RootCalls calls;
   RootCalls counting;                         // takes as long as the directory is large
   const std::shared_ptr<LatestCount> latest;  // shared with the count under way
@@ -334,8 +179,8 @@ class PlainStore : public BlockStore {
 
   absl::StatusOr<std::unique_ptr<BlockReader>> Open(const std::string& block_id) override {
     ECPIPE_RETURN_IF_ERROR(ValidateBlockId(block_id));
-    std::vector<absl::StatusOr<FoundBlock>> copies =
-        InEach<FoundBlock>([block_id](const Root& root) { return OpenIn(root, block_id); });
+    std::vector<absl::StatusOr<PlainRoot::FoundBlock>> copies = InEach<PlainRoot::FoundBlock>(
+        [block_id](const PlainRoot& root) { return root.OpenBlock(block_id); });
     const std::optional<size_t> noted = newest_.RootOf(block_id);
     std::optional<size_t> best;
     size_t count = 0;
@@ -365,30 +210,34 @@ class PlainStore : public BlockStore {
   absl::StatusOr<std::unique_ptr<BlockWriter>> Create(const std::string& block_id,
                                                       uint64_t bytes) override {
     ECPIPE_RETURN_IF_ERROR(ValidateBlockId(block_id));
+    BlockClaims::Claim claim = claims_.ToStore(block_id);
+    if (claim == nullptr) {
+      return absl::UnavailableError("an older copy of block " + block_id + " is being removed");
+    }
     ECPIPE_ASSIGN_OR_RETURN(Place * place, PlaceFor(block_id, bytes));
     return place->calls
         .Begin<std::unique_ptr<BlockWriter>>(
-            [root = place->root, block_id, bytes, checksums = checksums_] {
-              return CreateIn(root, block_id, bytes, checksums);
+            [root = place->root, claim, block_id, bytes, checksums = checksums_] {
+              return CreateIn(root, claim, block_id, bytes, checksums);
             })
         .Await(Clock::System().Now() + RootCalls::kPatience);
   }
 
   // Of a root that cannot be counted now the latest count goes on counting.
   absl::StatusOr<StoreInventory> TakeInventory() override {
-    constexpr Duration kCountPatience = std::chrono::seconds(5);
     std::vector<RootCalls::Pending<bool>> counts;
     for (const auto& place : places_) {
       counts.push_back(place->counting.Begin<bool>(
           [root = place->root, latest = place->latest]() -> absl::StatusOr<bool> {
-            ECPIPE_ASSIGN_OR_RETURN(StoreInventory counted, CountIn(*root));
+            ECPIPE_ASSIGN_OR_RETURN(StoreInventory counted, root->Count());
             MutexLock lock(&latest->mutex);
             latest->inventory = std::move(counted);
             latest->counted = true;
             return true;
           }));
     }
-    const std::vector<absl::StatusOr<DiskRoom>> looked = InEach<DiskRoom>(DiskOf);
+    const std::vector<absl::StatusOr<PlainRoot::DiskRoom>> looked =
+        InEach<PlainRoot::DiskRoom>([](const PlainRoot& root) { return root.Disk(); });
     const TimePoint deadline = Clock::System().Now() + kCountPatience;
     StoreInventory inventory;
     std::set<dev_t> disks;
@@ -414,10 +263,56 @@ class PlainStore : public BlockStore {
     return inventory;
   }
 
+  absl::StatusOr<std::vector<BlockFile>> ListFiles(const std::string& after, size_t most) override {
+    std::vector<RootCalls::Pending<std::vector<BlockFile>>> lists;
+    for (const auto& place : places_) {
+      lists.push_back(place->counting.Begin<std::vector<BlockFile>>(
+          [root = place->root, after, most] { return root->List(after, most); }));
+    }
+    const TimePoint deadline = Clock::System().Now() + kCountPatience;
+    std::vector<BlockFile> files;
+    for (auto& list : lists) {
+      ECPIPE_ASSIGN_OR_RETURN(const std::vector<BlockFile> listed, list.Await(deadline));
+      files.insert(files.end(), listed.begin(), listed.end());
+    }
+    const auto by_id = [](const BlockFile& a, const BlockFile& b) {
+      return a.block_id < b.block_id;
+    };
+    std::stable_sort(files.begin(), files.end(), by_id);
+    if (files.size() <= most) return files;
+    // All files of a block, or none.
+    files.erase(std::upper_bound(files.begin(), files.end(), files[most - 1], by_id), files.end());
+    return files;
+  }
+
+  absl::Status Remove(const BlockFile& file) override {
+    ECPIPE_RETURN_IF_ERROR(ValidateBlockId(file.block_id));
+    const BlockClaims::Claim claim = claims_.ToRemove(file.block_id);
+    if (claim == nullptr) {
+      return absl::FailedPreconditionError("block " + file.block_id +
+                                           " is being stored or removed");
+    }
+    const std::vector<absl::StatusOr<bool>> removed =
+        InEach<bool>([file, claim](const PlainRoot& root) -> absl::StatusOr<bool> {
+          ECPIPE_RETURN_IF_ERROR(root.Remove(file));
+          return true;
+        });
+    absl::Status failure;
+    for (const absl::StatusOr<bool>& each : removed) {
+      if (each.ok()) return absl::OkStatus();
+      if (failure.ok() || !absl::IsNotFound(each.status())) failure = each.status();
+    }
+    return failure;
+  }
+
  private:
+  // With a root that is listed whole.
+  static constexpr Duration kCountPatience = std::chrono::seconds(5);
+
   // What the call returns for each root, in order. UNAVAILABLE for one that does not answer.
   template <typename T>
-  std::vector<absl::StatusOr<T>> InEach(const std::function<absl::StatusOr<T>(const Root&)>& call) {
+  std::vector<absl::StatusOr<T>> InEach(
+      const std::function<absl::StatusOr<T>(const PlainRoot&)>& call) {
     const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
     std::vector<RootCalls::Pending<T>> pending;
     for (const auto& place : places_) {
@@ -430,8 +325,9 @@ class PlainStore : public BlockStore {
 
   // The root that has the block already, so that no second copy comes about; else the emptiest.
   absl::StatusOr<Place*> PlaceFor(const std::string& block_id, uint64_t bytes) {
-    const std::vector<absl::StatusOr<RoomForBlock>> rooms =
-        InEach<RoomForBlock>([block_id](const Root& root) { return RoomIn(root, block_id); });
+    const std::vector<absl::StatusOr<PlainRoot::RoomForBlock>> rooms =
+        InEach<PlainRoot::RoomForBlock>(
+            [block_id](const PlainRoot& root) { return root.RoomFor(block_id); });
     Place* best = nullptr;
     uint64_t best_free = 0;
     absl::Status failure;
@@ -458,6 +354,7 @@ class PlainStore : public BlockStore {
 
   const StoredChecksums checksums_;
   NewestCopies newest_;
+  BlockClaims claims_;
   std::vector<std::unique_ptr<Place>> places_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks with checksum files, as the store opens them.
-#include "helper/store/plain_block.h"
+#include "helper/store/plain/plain_block.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <vector>
 
-#include "helper/store/plain_store.h"
+#include "helper/store/plain/plain_store.h"
 #include "model/block_checksums.h"
 #include "model/corrupt_block.h"
 #include "unit/coordinator/store/scratch_directory.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands for nodes that take no blocks for a while.
+// `ecpipe nodes`: what is done with a node that goes, stays away or has come back.
 #pragma once
 
 #include <string>
@@ -8,6 +8,21 @@
 #include "requestor/cli/commands.h"
 
 namespace ecpipe {
+
+struct ForgetNodeArguments {
+  std::string node;
+  bool force = false;
+  bool dry_run = false;
+};
+absl::Status RunForgetNode(const CommonArguments& common, const ForgetNodeArguments& arguments);
+
+struct CleanArguments {
+  std::string node;
+  bool dry_run = false;
+};
+// Removes copies of blocks that the catalog has on other nodes, if these live and have them. What
+// stays is no error.
+absl::Status RunClean(const CommonArguments& common, const CleanArguments& arguments);
 
 struct MaintainArguments {
   std::string node;

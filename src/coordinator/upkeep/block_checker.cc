@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/edge/block_checker.h"
+#include "coordinator/upkeep/block_checker.h"
 
 #include "base/process/log.h"
 #include "base/status.h"

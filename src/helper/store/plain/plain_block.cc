@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "helper/store/plain_block.h"
+#include "helper/store/plain/plain_block.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/upkeep/extra_copies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "unit/coordinator/repairs/hosted_fixture.h"
+
+namespace ecpipe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// The files of one node.
+class FakeFiles : public BlockFileGateway {
+ public:
+  absl::StatusOr<Files> ListBlockFiles(const HelperAddress& helper,
+                                       const std::string& after) override {
+    EXPECT_EQ(helper.node, "spare");
+    if (!error.ok()) return error;
+    Files listed;
+    for (const BlockFile& file : files) {
+      if (file.block_id <= after) continue;
+      listed.more = listed.files.size() == most;
+      if (listed.more) break;
+      listed.files.push_back(file);
+    }
+    return listed;
+  }
+
+  absl::StatusOr<std::vector<absl::Status>> RemoveBlockFiles(
+      const HelperAddress&, const std::vector<BlockFile>& asked) override {
+    if (!error.ok()) return error;
+    std::vector<absl::Status> answers;
+    for (const BlockFile& file : asked) {
+      if (answers.size() == most) break;
+      answers.push_back(std::erase(files, file) > 0 ? absl::OkStatus()
+                                                    : absl::NotFoundError("another file by now"));
+    }
+    return answers;
+  }
+
+  std::vector<BlockFile> files;
+  size_t most = 100;
+  absl::Status error;
+};
+
+class ExtraCopiesTest : public HostedRepairs {
+ protected:
+  // What the cluster would remove of the files that "spare" has, and what not, with the reason.
+  std::vector<ExtraCopy> List(const std::string& page = "") {
+    const auto listed = copies_.List("spare", page);
+    EXPECT_TRUE(listed.ok()) << listed.status();
+    return listed.ok() ? listed->copies : std::vector<ExtraCopy>();
+  }
+  std::string WhyKept(const std::string& block_id) {
+    for (const ExtraCopy& copy : List()) {
+      if (copy.file.block_id == block_id) return copy.kept_because;
+    }
+    return "it is not extra";
+  }
+  std::vector<std::string> Remove() {
+    std::vector<BlockFile> files;
+    for (const ExtraCopy& copy : List()) files.push_back(copy.file);
+    return Remove(files);
+  }
+  std::vector<std::string> Remove(const std::vector<BlockFile>& files) {
+    const auto removed = copies_.Remove("spare", files);
+    EXPECT_TRUE(removed.ok()) << removed.status();
+    std::vector<std::string> reasons;
+    for (const ExtraCopy& copy : *removed) reasons.push_back(copy.kept_because);
+    return reasons;
+  }
+
+  FakeFiles files_;
+  ExtraCopies copies_{&catalog_, &coordinator_, &helpers_, &files_};
+};
+
+TEST_F(ExtraCopiesTest, ACopyOfABlockThatIsElsewhereGoes) {
+  files_.files = {{"b0", 1000, "v1"}, {"b1", 1000, "v2"}};
+  ASSERT_EQ(List().size(), 2u);
+  EXPECT_EQ(List()[0].holder, "n0");
+  EXPECT_THAT(Remove(), ElementsAre("", ""));
+  EXPECT_THAT(files_.files, IsEmpty());
+}
+
+TEST_F(ExtraCopiesTest, WhatTheCatalogDoesNotHaveStays) {
+  files_.files = {{"stranger", 1000, "v1"}};
+  EXPECT_EQ(List()[0].holder, "");
+  EXPECT_THAT(Remove(), ElementsAre(HasSubstr("catalog does not have it")));
+  EXPECT_EQ(files_.files.size(), 1u);
+}
+
+TEST_F(ExtraCopiesTest, ABlockInItsPlaceIsNotExtra) {
+  files_.files = {{"b0", 1000, "v1"}};
+  catalog_.stripes[0].blocks[0].node = "spare";
+  EXPECT_THAT(List(), IsEmpty());
+  EXPECT_THAT(Remove(files_.files), ElementsAre(HasSubstr("in its place")));
+  EXPECT_EQ(files_.files.size(), 1u);
+}
+
+TEST_F(ExtraCopiesTest, TheOnlyCopyStays) {
+  files_.files = {{"b0", 1000, "v1"}};
+  helpers_.missing.emplace("b0", absl::NotFoundError("no root has b0"));
+  EXPECT_THAT(WhyKept("b0"), HasSubstr("n0 does not have it"));
+  helpers_.missing.clear();
+  helpers_.missing.emplace("b0", uint64_t{999});
+  EXPECT_THAT(WhyKept("b0"), HasSubstr("another length"));
+  helpers_.missing.clear();
+  helpers_.down.insert("n0");
+  EXPECT_THAT(WhyKept("b0"), HasSubstr("does not say"));
+  helpers_.down.clear();
+  coordinator_.corrupt().Add(
+      {.block_id = "b0", .node = "n0", .reason = "its checksum", .found_unix_ms = 1});
+  EXPECT_THAT(WhyKept("b0"), HasSubstr("corrupt on n0"));
+  EXPECT_THAT(Remove(files_.files), ElementsAre(HasSubstr("corrupt on n0")));
+  EXPECT_EQ(files_.files.size(), 1u);
+}
+
+// Its host may have stored it, and the catalog may hear of that only now.
+TEST_F(ExtraCopiesTest, ABlockThatIsBeingRepairedStays) {
+  files_.files = {{"b0", 1000, "v1"}};
+  const RepairId id = Begin("spare");
+  EXPECT_EQ(WhyKept("b0"), "it is being repaired");
+  EXPECT_THAT(Remove(files_.files), ElementsAre("it is being repaired"));
+  coordinator_.ReportPart("spare", id, 0, absl::OkStatus());
+  EXPECT_EQ(WhyKept("b0"), "it is not extra");
+  EXPECT_EQ(files_.files.size(), 1u);
+}
+
+TEST_F(ExtraCopiesTest, AFileThatIsNewSinceItWasListedStays) {
+  files_.files = {{"b0", 1000, "v1"}};
+  const std::vector<BlockFile> listed = files_.files;
+  files_.files[0].version = "v2";
+  EXPECT_THAT(Remove(listed), ElementsAre("another file by now"));
+  EXPECT_EQ(files_.files.size(), 1u);
+}
+
+TEST_F(ExtraCopiesTest, WhatTheHelperHasNoTimeForIsSaid) {
+  files_.files = {{"b0", 1000, "v1"}, {"b1", 1000, "v2"}};
+  const std::vector<BlockFile> listed = files_.files;
+  files_.most = 1;
+  EXPECT_THAT(Remove(listed), ElementsAre("", HasSubstr("no time")));
+}
+
+TEST_F(ExtraCopiesTest, PagesGoOn) {
+  files_.files = {{"b0", 1000, "v1"}, {"b1", 1000, "v2"}, {"b2", 1000, "v3"}};
+  files_.most = 2;
+  const auto first = copies_.List("spare", "");
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(first->next, "b1");
+  const auto last = copies_.List("spare", first->next);
+  ASSERT_TRUE(last.ok());
+  EXPECT_EQ(last->copies.size(), 1u);
+  EXPECT_EQ(last->next, "");
+}
+
+TEST_F(ExtraCopiesTest, NodesThatCannotBeCleaned) {
+  EXPECT_TRUE(absl::IsNotFound(copies_.List("nobody", "").status()));
+  NodeRecord of_hdfs = FakeNode("hdfs");
+  of_hdfs.storage_id = "some-uuid";
+  ASSERT_TRUE(coordinator_.Register(of_hdfs).ok());
+  EXPECT_THAT(std::string(copies_.List("hdfs", "").status().message()),
+              HasSubstr("belongs to a storage system"));
+  files_.error = absl::UnimplementedError("");
+  EXPECT_TRUE(absl::IsFailedPrecondition(copies_.List("spare", "").status()));
+  clock_.Advance(std::chrono::hours(1));
+  EXPECT_THAT(std::string(copies_.List("spare", "").status().message()), HasSubstr("dead"));
+}
+
+}  // namespace
+}  // namespace ecpipe
