@@ -283,14 +283,15 @@ absl::Status HopRunner::TakeLocalSlices() {
 absl::StatusOr<bool> HopRunner::CombineSome() {
   bool moved = false;
   if (local_ != nullptr) local_->Allow(pipeline_.ReadLimit());
-  if (local_ != nullptr && local_seen_ == 0 && !pipeline_.WaitsForLocal()) {
-    // The first one is read before, so that the disks of all hops seek together and not in turn. An
-    // error shows again when the slice is needed.
-    [[maybe_unused]] const absl::Status early = TakeLocalSlices();
-  }
+  // The first one is read before it is needed, so that the disks of all hops seek together and not
+  // in turn. Once: a disk that fails may take its time to say so.
+  if (local_ != nullptr && !first_read_) first_read_ = TakeLocalSlices();
   while (true) {
     // A local slice is read when the streams have brought theirs: its bytes are used at once.
-    if (pipeline_.WaitsForLocal()) ECPIPE_RETURN_IF_ERROR(TakeLocalSlices());
+    if (pipeline_.WaitsForLocal()) {
+      ECPIPE_RETURN_IF_ERROR(*first_read_);
+      ECPIPE_RETURN_IF_ERROR(TakeLocalSlices());
+    }
     const auto ordinal = pipeline_.NextCombine();
     if (!ordinal) return moved;
     Combine(*ordinal);

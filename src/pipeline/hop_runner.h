@@ -153,6 +153,7 @@ class HopRunner {
   std::unique_ptr<LocalReader> local_;
   std::vector<CoefficientColumn> local_columns_;  // of each sub-block that is read
   uint32_t local_seen_ = 0;
+  std::optional<absl::Status> first_read_;  // what asking for the first local slice came to
   uint32_t send_limit_ = 0;
   uint64_t block_bytes_read_ = 0;
   std::vector<LinkTiming> link_timings_;

@@ -3,6 +3,7 @@
 // plain computation.
 #include "unit/pipeline/engines.h"
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -246,6 +247,46 @@ TEST_F(Engines, AHopAsksItsDiskBeforeAnythingComesFromTheHopsBeforeIt) {
   pollfd polled{read->fd(), POLLIN, 0};
   constexpr int kPatienceMillis = 10'000;  // less than a part's with the hop before it
   EXPECT_EQ(::poll(&polled, 1, kPatienceMillis), 1);
+  (*runner)->Cancel(absl::CancelledError("seen"));
+  thread.join();
+}
+
+// A block that cannot be read, which counts how often somebody tries.
+class BadBlock : public BlockReader {
+ public:
+  explicit BadBlock(std::atomic<int>* reads) : reads_(reads) {}
+  uint64_t bytes() const override { return kBlockBytes; }
+  absl::Status ReadAt(uint64_t, std::span<uint8_t>) override { return absl::DataLossError("bad"); }
+  absl::StatusOr<bool> TryReadAt(uint64_t, std::span<uint8_t>) override {
+    ++*reads_;
+    return absl::DataLossError("bad");
+  }
+
+ private:
+  std::atomic<int>* const reads_;
+};
+
+TEST_F(Engines, ADiskThatFailsIsAskedOnce) {
+  RepairPlan plan = Plan("rp", {0}, {0, 1000, 1000});
+  PartContext context;
+  context.repair_id = 97;
+  context.stripe = &stripe_;
+  context.new_token = [] { return EdgeToken{}; };
+  for (const PlanHop& hop : plan.lanes[0].hops) context.addresses[hop.node] = server_->address();
+  const RepairPart part = BuildParts(plan, context)->at(plan.lanes[0].hops[1].node);
+  std::atomic<int> reads{0};
+  PartRunner::Blocks blocks;
+  blocks[0] = std::make_unique<BadBlock>(&reads);
+  const auto runner =
+      PartRunner::Create(part, std::move(blocks), transport_.get(), nullptr, options_);
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  std::thread thread([&] { EXPECT_TRUE(absl::IsCancelled((*runner)->Run())); });
+  // Each answer is a turn of the part's loop, which waits for the hop before it.
+  std::vector<HopProgress> progress;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE((*runner)->Progress(std::chrono::seconds(10), &progress));
+  }
+  EXPECT_EQ(reads, 1);
   (*runner)->Cancel(absl::CancelledError("seen"));
   thread.join();
 }
