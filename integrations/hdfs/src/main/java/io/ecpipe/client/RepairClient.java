@@ -75,10 +75,11 @@ public final class RepairClient {
     }
     Deadline deadline = Deadline.after(options.timeoutMillis);
     try {
+      byte[] encoded = request.encode(options, Cookie.read(options.cookieFile));
       Connection connection = dialer.open(deadline);
       RepairStream stream = new RepairStream(
           connection, request, options.timeoutMillis, deadline, failures);
-      stream.send(request.encode(options, Cookie.read(options.cookieFile)));
+      stream.send(encoded);
       return stream;
     } catch (IOException | RuntimeException e) {
       failures.failed();

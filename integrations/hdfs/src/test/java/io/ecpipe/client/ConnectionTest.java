@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package io.ecpipe.client;
 
+import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertThrows;
 import static org.junit.Assert.assertTrue;
@@ -12,6 +13,7 @@ import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.After;
@@ -81,6 +83,25 @@ public class ConnectionTest extends EachWay {
           () -> connection.write(ByteBuffer.allocate(16 << 20), deadline));
     }
     slow.join();
+  }
+
+  /** By an endpoint that reads no request first, and has gone when the request is sent. */
+  @Test
+  public void whoMayNotAskIsToldSo() throws IOException {
+    Connection connection = connect(address, Deadline.after(LONG_MILLIS));
+    try (SocketChannel channel = server.accept()) {
+      channel.write(Frame.encode(Frame.ERROR,
+          "code PERMISSION_DENIED\nmessage user 7\n".getBytes(StandardCharsets.US_ASCII)));
+    }
+    FailureCache failures = new FailureCache(LONG_MILLIS);
+    RepairRequest request = RepairClientTest.facts().target(0, 0, 1).build();
+    try (RepairStream stream = new RepairStream(
+        connection, request, LONG_MILLIS, Deadline.after(LONG_MILLIS), failures)) {
+      stream.send(new byte[1]);
+      RepairException error = assertThrows(RepairException.class, stream::awaitHeader);
+      assertEquals("PERMISSION_DENIED: user 7", error.getMessage());
+    }
+    assertFalse("nor are others tried soon", failures.looksAlive());
   }
 
   @Test

@@ -141,6 +141,21 @@ public class RepairClientTest extends EachWay {
     }
   }
 
+  @Test
+  public void aCookieThatCannotBeReadLeavesNoDescriptor() throws Exception {
+    try (FakeEndpoint endpoint = new FakeEndpoint((peer, text) -> sendAll(peer))) {
+      int before = descriptorsAfterOne(client(endpoint, 5000), request());
+      RepairClient.Options options = new RepairClient.Options();
+      options.cookieFile = "/absent/cookie";
+      options.retryMillis = 0;
+      RepairClient client = client(endpoint, options);
+      for (int i = 0; i < 20; i++) {
+        assertThrows(NoSuchFileException.class, () -> client.open(request()));
+      }
+      awaitDescriptors(before);
+    }
+  }
+
   /** With what a first repair leaves open for good. */
   private static int descriptorsAfterOne(RepairClient client, RepairRequest request)
       throws IOException {
