@@ -11,7 +11,7 @@ from labkit.hdfs.toolchain import Unavailable, maven, require_tools
 def main() -> int:
     try:
         require_tools()
-        maven("package")
+        maven("-Plibhadoop", "package")
     except Unavailable as error:
         print(f"SKIP: {error}")
         return 77

@@ -2,106 +2,17 @@
 package io.ecpipe.client;
 
 import java.io.Closeable;
-import java.io.EOFException;
 import java.io.IOException;
-import java.io.InterruptedIOException;
-import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
-import java.nio.channels.CancelledKeyException;
-import java.nio.channels.ClosedSelectorException;
-import java.nio.channels.SelectionKey;
-import java.nio.channels.Selector;
-import java.nio.channels.SocketChannel;
 
 /**
- * A connection whose every wait ends at a deadline; Unix sockets have no other way to time out than
- * a selector. One thread uses it; close() may come from any thread and ends a wait at once.
+ * A connection whose every wait ends at a deadline, with a SocketTimeoutException. One thread uses
+ * it, and an interrupt of that thread ends its wait; close() may come from any thread and ends a
+ * wait at once.
  */
-final class Connection implements Closeable {
-  private final EndpointAddress address;
-  private final SocketChannel channel;
-  private final Selector selector;
-  private SelectionKey key;
-
-  private Connection(EndpointAddress address, SocketChannel channel, Selector selector) {
-    this.address = address;
-    this.channel = channel;
-    this.selector = selector;
-  }
-
-  static Connection open(EndpointAddress address, Deadline deadline) throws IOException {
-    SocketChannel channel = address.openChannel();
-    Connection connection = null;
-    try {
-      channel.configureBlocking(false);
-      connection = new Connection(address, channel, Selector.open());
-      connection.connect(deadline);
-      return connection;
-    } catch (IOException | RuntimeException e) {
-      if (connection == null) {
-        channel.close();
-      } else {
-        connection.close();
-      }
-      throw e;
-    }
-  }
-
-  private void connect(Deadline deadline) throws IOException {
-    key = channel.register(selector, 0);
-    if (channel.connect(address.socketAddress())) {
-      return;
-    }
-    do {
-      await(SelectionKey.OP_CONNECT, deadline);
-    } while (!channel.finishConnect());
-  }
-
-  void write(ByteBuffer bytes, Deadline deadline) throws IOException {
-    while (bytes.hasRemaining()) {
-      if (channel.write(bytes) == 0) {
-        await(SelectionKey.OP_WRITE, deadline);
-      }
-    }
-  }
+interface Connection extends Closeable {
+  void write(ByteBuffer bytes, Deadline deadline) throws IOException;
 
   /** Fills the buffer. EOFException when the peer closes before. */
-  void read(ByteBuffer bytes, Deadline deadline) throws IOException {
-    while (bytes.hasRemaining()) {
-      int count = channel.read(bytes);
-      if (count < 0) {
-        throw new EOFException(address + " closed the connection within a repair");
-      }
-      if (count == 0) {
-        await(SelectionKey.OP_READ, deadline);
-      }
-    }
-  }
-
-  private void await(int operation, Deadline deadline) throws IOException {
-    long millis = deadline.remainingMillis();
-    if (millis == 0) {
-      throw new SocketTimeoutException(address + " did not answer in time");
-    }
-    try {
-      key.interestOps(operation);
-      selector.select(millis);
-      selector.selectedKeys().clear();
-    } catch (ClosedSelectorException | CancelledKeyException e) {
-      throw new IOException("the repair was cancelled", e);
-    }
-    if (Thread.currentThread().isInterrupted()) {
-      throw new InterruptedIOException("interrupted while a repair ran");
-    }
-  }
-
-  @Override
-  public void close() throws IOException {
-    // Closing the selector wakes up who waits in it.
-    try {
-      selector.close();
-    } finally {
-      channel.close();
-    }
-  }
+  void read(ByteBuffer bytes, Deadline deadline) throws IOException;
 }

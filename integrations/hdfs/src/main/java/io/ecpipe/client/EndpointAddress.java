@@ -10,12 +10,15 @@ import java.net.StandardProtocolFamily;
 import java.nio.channels.SocketChannel;
 
 /**
- * Where a requestor endpoint listens: `unix:/path` (JDK 16 and newer) or `tcp:host:port`. TCP is
- * plain, so only loopback addresses are taken. Immutable.
+ * Where a requestor endpoint listens: `unix:/path` or `tcp:host:port`. TCP is plain, so only
+ * loopback addresses are taken. Immutable.
  */
 public final class EndpointAddress {
   private static final String UNIX = "unix:";
   private static final String TCP = "tcp:";
+
+  /** JDK 16 and newer. */
+  static final boolean JDK_HAS_UNIX_SOCKETS = hasClass("java.net.UnixDomainSocketAddress");
 
   private final String text;
 
@@ -43,28 +46,46 @@ public final class EndpointAddress {
         "endpoint address '" + text + "' is neither unix:/path nor tcp:host:port");
   }
 
+  private static boolean hasClass(String name) {
+    try {
+      Class.forName(name);
+      return true;
+    } catch (ClassNotFoundException e) {
+      return false;
+    }
+  }
+
+  boolean isUnix() {
+    return text.startsWith(UNIX);
+  }
+
+  /** Of the socket; only when isUnix(). */
+  String path() {
+    return text.substring(UNIX.length());
+  }
+
   /** Opens an unconnected channel of the right family. */
   SocketChannel openChannel() throws IOException {
-    if (text.startsWith(TCP)) {
+    if (!isUnix()) {
       return SocketChannel.open();
     }
     try {
       return (SocketChannel) SocketChannel.class.getMethod("open", ProtocolFamily.class)
           .invoke(null, StandardProtocolFamily.valueOf("UNIX"));
     } catch (ReflectiveOperationException | IllegalArgumentException e) {
-      throw new IOException(text + " needs JDK 16 or newer; use tcp:host:port", e);
+      throw new IOException("this JDK has no Unix sockets for " + text, e);
     }
   }
 
   SocketAddress socketAddress() throws IOException {
-    if (text.startsWith(TCP)) {
+    if (!isUnix()) {
       return tcpAddress();
     }
     try {
       return (SocketAddress) Class.forName("java.net.UnixDomainSocketAddress")
-          .getMethod("of", String.class).invoke(null, text.substring(UNIX.length()));
+          .getMethod("of", String.class).invoke(null, path());
     } catch (ReflectiveOperationException e) {
-      throw new IOException(text + " needs JDK 16 or newer; use tcp:host:port", e);
+      throw new IOException("this JDK has no Unix sockets for " + text, e);
     }
   }
 

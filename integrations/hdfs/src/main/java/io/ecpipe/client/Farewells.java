@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package io.ecpipe.client;
 
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
-import java.util.concurrent.TimeUnit;
 
 /**
  * Hears the endpoint's last word on repairs whose readers have all their bytes and have left: it
@@ -16,16 +14,7 @@ final class Farewells {
    * 64. Beyond these they are closed at once.
    */
   private static final int MOST = 16;
-  private static final ThreadPoolExecutor THREAD = new ThreadPoolExecutor(1, 1, 1,
-      TimeUnit.SECONDS, new LinkedBlockingQueue<>(MOST), task -> {
-        Thread thread = new Thread(task, "ecpipe-farewells");
-        thread.setDaemon(true);
-        return thread;
-      });
-
-  static {
-    THREAD.allowCoreThreadTimeOut(true);
-  }
+  private static final ThreadPoolExecutor THREAD = Daemons.pool("ecpipe-farewells", 1, MOST);
 
   private Farewells() {}
 

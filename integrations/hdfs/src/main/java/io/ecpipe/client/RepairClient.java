@@ -13,6 +13,7 @@ import java.io.IOException;
 public final class RepairClient {
   private final EndpointAddress address;
   private final Options options;
+  private final Dialer dialer;
   private final FailureCache failures;
 
   /** How a client waits and what it calls itself. */
@@ -27,13 +28,22 @@ public final class RepairClient {
     public String cookieFile = "";
     /** A scheme's name; empty: the coordinator's default. */
     public String scheme = "";
+    /** For a `unix:` address where the JDK has no Unix sockets (before 16); null: none. */
+    public UnixSockets unixSockets = null;
     /** Nobody waits for the bytes: reads that somebody waits for go before. */
     public boolean background = false;
   }
 
+  /** IllegalArgumentException, which says what to do, where nothing can reach a `unix:` address. */
   public RepairClient(EndpointAddress address, Options options) {
+    this(address, options, EndpointAddress.JDK_HAS_UNIX_SOCKETS);
+  }
+
+  /** For tests on a JDK that has what an older one lacks. */
+  RepairClient(EndpointAddress address, Options options, boolean jdkHasUnixSockets) {
     this.address = address;
     this.options = options;
+    dialer = Dialer.of(address, options.unixSockets, jdkHasUnixSockets);
     failures = new FailureCache(options.retryMillis);
   }
 
@@ -65,10 +75,11 @@ public final class RepairClient {
     }
     Deadline deadline = Deadline.after(options.timeoutMillis);
     try {
-      Connection connection = Connection.open(address, deadline);
+      byte[] encoded = request.encode(options, Cookie.read(options.cookieFile));
+      Connection connection = dialer.open(deadline);
       RepairStream stream = new RepairStream(
           connection, request, options.timeoutMillis, deadline, failures);
-      stream.send(request.encode(options, Cookie.read(options.cookieFile)));
+      stream.send(encoded);
       return stream;
     } catch (IOException | RuntimeException e) {
       failures.failed();

@@ -19,8 +19,11 @@ public final class RepairException extends IOException {
     return code;
   }
 
-  /** The endpoint cannot reach its coordinator, or is about to end. */
-  boolean isUnavailable() {
-    return code.equals("UNAVAILABLE");
+  /**
+   * Whether other repairs would be refused as well: the endpoint cannot reach its coordinator or is
+   * about to end, or this user may not ask.
+   */
+  boolean concernsAll() {
+    return code.equals("UNAVAILABLE") || code.equals("PERMISSION_DENIED");
   }
 }

@@ -77,12 +77,18 @@ public final class RepairStream extends InputStream {
     this.failures = failures;
   }
 
+  /**
+   * An endpoint that has closed already is no error here: who may not ask is told so before the
+   * request is read, and awaitHeader() hears it.
+   */
   void send(byte[] encodedRequest) throws IOException {
     try {
       connection.write(Frame.encode(Frame.REPAIR, encodedRequest), headerDeadline);
-    } catch (IOException e) {
+    } catch (InterruptedIOException e) {  // or a SocketTimeoutException
       connection.close();
       throw e;
+    } catch (IOException e) {
+      return;
     }
   }
 
@@ -102,11 +108,12 @@ public final class RepairStream extends InputStream {
 
   /**
    * Who refuses at once lives. Who needs most of the timeout to do so costs as much as a dead one,
-   * and is treated as such; so is one whose coordinator is away, since the next repairs will fare
-   * no better. That the caller gives up says nothing about the endpoint.
+   * and is treated as such; so is one whose coordinator is away, or that does not let this user
+   * ask, since the next repairs will fare no better. That the caller gives up says nothing about
+   * the endpoint.
    */
   private void report(IOException error, boolean quick) {
-    if (error instanceof RepairException && quick && !((RepairException) error).isUnavailable()) {
+    if (error instanceof RepairException && quick && !((RepairException) error).concernsAll()) {
       failures.succeeded();
     } else if (!closed && !(error instanceof InterruptedIOException
         && !(error instanceof SocketTimeoutException))) {

@@ -30,7 +30,8 @@ public final class Settings {
 
   /**
    * With `background` reads that somebody waits for go before what it asks for.
-   * IllegalArgumentException when the address or a number is not valid.
+   * IllegalArgumentException when the address or a number is not valid, or nothing in this JVM can
+   * reach such an address.
    */
   public static RepairClient client(Configuration conf, String name, boolean background) {
     RepairClient.Options options = new RepairClient.Options();
@@ -40,6 +41,7 @@ public final class Settings {
     options.cookieFile = conf.getTrimmed(COOKIE, options.cookieFile);
     options.clientName = name;
     options.background = background;
+    options.unixSockets = new DomainSockets();
     return new RepairClient(
         EndpointAddress.parse(conf.getTrimmed(ENDPOINT, ENDPOINT_DEFAULT)), options);
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package io.ecpipe.client;
 
-import static io.ecpipe.client.RepairClientTest.client;
 import static io.ecpipe.client.RepairClientTest.facts;
 import static org.junit.Assert.assertArrayEquals;
 import static org.junit.Assert.assertThrows;
@@ -13,7 +12,7 @@ import java.util.Arrays;
 import java.util.Random;
 import org.junit.Test;
 
-public class SeveralBlocksTest {
+public class SeveralBlocksTest extends EachWay {
   private static final int BYTES = 3_000_001;
   private static final byte[] CONTENT = new byte[BYTES];
 

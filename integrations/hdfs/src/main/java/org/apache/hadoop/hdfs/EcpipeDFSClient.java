@@ -22,11 +22,18 @@ public final class EcpipeDFSClient extends DFSClient {
   private final RepairClient repairs;
   private final long lookAheadBytes;
 
+  /** IllegalArgumentException where ECPipe cannot be set up; then there is no client to close. */
   public EcpipeDFSClient(URI nameNode, Configuration conf, FileSystem.Statistics statistics)
       throws IOException {
+    this(nameNode, conf, statistics, Settings.client(conf, "hdfs-client", false),
+        Settings.positive(conf, Settings.LOOK_AHEAD, Settings.LOOK_AHEAD_DEFAULT));
+  }
+
+  private EcpipeDFSClient(URI nameNode, Configuration conf, FileSystem.Statistics statistics,
+      RepairClient repairs, long lookAheadBytes) throws IOException {
     super(nameNode, conf, statistics);
-    repairs = Settings.client(conf, "hdfs-client", false);
-    lookAheadBytes = Settings.positive(conf, Settings.LOOK_AHEAD, Settings.LOOK_AHEAD_DEFAULT);
+    this.repairs = repairs;
+    this.lookAheadBytes = lookAheadBytes;
   }
 
   /** Gives an initialised file system such a client instead of its own, which is closed. */
