@@ -279,8 +279,8 @@ class Clean(CatalogCase):
         self.assertTrue(self.cluster.block_path(node, only).exists())
         at_holder.write_bytes(content)
         said = self.cluster.cli("nodes", "clean", node).stdout
-        self.assertIn("1 copy, 98 KiB removed of", said)
-        self.assertIn("1 copy, 17 bytes stay", said)
+        self.assertIn("1 copy, 97.7 KiB removed of", said)
+        self.assertIn("1 copy, 17 B stay", said)
         stranger.unlink()
         self.assertEqual(sorted(path.name for path in stranger.parent.iterdir()), [])
         self.wait_check({})

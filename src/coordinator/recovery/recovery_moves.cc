@@ -10,7 +10,7 @@ namespace {
 
 // Enough to keep the uplink full while one copy ends and the next begins, and while one target has
 // more to receive than the others.
-constexpr uint32_t kCopiesAtOnce = 4;
+constexpr uint64_t kCopiesAtOnce = 8;
 
 bool OthersCanRebuild(const LostBlock& block, const std::set<std::string>& usable) {
   const auto survivors = std::count_if(block.holders.begin(), block.holders.end(),
@@ -36,7 +36,11 @@ std::optional<Placement> RecoveryManager::PlaceMove(const Recovery& recovery,
   const auto of = [&](std::span<const LostBlock* const> blocks) {
     return PolicyInput{blocks, input.usable, input.hosts, input.suspects, input.streams_per_node};
   };
-  if (loads_.Streams(request.node) < std::min(kCopiesAtOnce, input.streams_per_node)) {
+  // Of the last ones the others rebuild half, or they would wait for the uplink.
+  const RecoveryQueue::Counts counts = recovery.queue.counts();
+  const uint64_t half = std::max<uint64_t>((counts.waiting + counts.running) / 2, 1);
+  const uint64_t at_once = std::min<uint64_t>({kCopiesAtOnce, half, input.streams_per_node});
+  if (loads_.Streams(request.node) < at_once) {
     std::optional<Placement> copy = PlaceCopy(request.policy, of(copied), loads_);
     if (copy) return copy;
   }

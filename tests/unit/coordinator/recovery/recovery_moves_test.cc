@@ -76,6 +76,18 @@ TEST_F(RecoveryMovesTest, BlocksAreCopiedAndRebuiltAtOnceAndEachIsMovedOnce) {
   EXPECT_EQ(KeptOutOf("n0"), KeptOut::kDrained);
 }
 
+// Else the last ones would wait for the uplink, one behind the other, and for nobody else.
+TEST_F(RecoveryMovesTest, OfFewBlocksHalfAreRebuilt) {
+  catalog_.stripes.resize(2);
+  ASSERT_EQ(BlocksOf("n0"), 2u);
+  const RecoveryId id = Begin(Drain());
+  ASSERT_TRUE(WaitFor([&] {
+    const Seen seen = SeenSoFar();
+    return seen.copied.size() == 1 && seen.rebuilt.size() == 1;
+  }));
+  EXPECT_TRUE(RunToEnd(id));
+}
+
 TEST_F(RecoveryMovesTest, OneStreamANodeMeansOneCopy) {
   RecoveryRequest request = Drain();
   request.streams_per_node = 1;
