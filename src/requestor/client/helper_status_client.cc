@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "requestor/client/helper_status_client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "rpc/channel.h"
@@ -12,8 +15,48 @@
 namespace ecpipe {
 namespace {
 
-// A helper that is slow to answer must not hold up the status of the others for long.
-constexpr auto kHelperTimeout = std::chrono::seconds(1);
+// A helper that is slow to answer must not hold up the status of the others for long. On a machine
+// so busy that all are slow, each is waited for as long as that takes: a second was less than
+// connecting to 12 helpers took on two cores with 200 other programs.
+constexpr Duration kStragglerPatience = std::chrono::seconds(1);
+constexpr int kAsLongAsHalf = 3;  // times the time in which half of them answered
+constexpr Duration kLongestWait = std::chrono::seconds(6);
+
+struct Question {
+  explicit Question(NodeStatus* the_node) : node(the_node) {}
+
+  NodeStatus* const node;
+  std::unique_ptr<v1::HelperService::Stub> stub;
+  grpc::ClientContext context;
+  v1::HelperStatus response;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::HelperStatus>> reader;
+  bool given_up = false;
+};
+
+// Each call has a deadline, so this ends.
+void AwaitAnswers(grpc::CompletionQueue* queue, std::vector<std::unique_ptr<Question>>* questions) {
+  using SystemClock = std::chrono::system_clock;  // gRPC's
+  const SystemClock::time_point begun = SystemClock::now();
+  SystemClock::time_point until = begun + kLongestWait;
+  std::set<void*> open;
+  for (const auto& question : *questions) open.insert(question.get());
+  void* tag = nullptr;
+  bool ok = false;
+  while (!open.empty() && queue->AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT) {
+    open.erase(tag);
+    if (2 * open.size() > questions->size() || until < begun + kLongestWait) continue;
+    const SystemClock::duration half = SystemClock::now() - begun;
+    until = begun + std::max<SystemClock::duration>(kStragglerPatience, kAsLongAsHalf * half);
+  }
+  for (const auto& question : *questions) {
+    if (!open.contains(question.get())) continue;
+    question->given_up = true;
+    question->context.TryCancel();
+  }
+  while (!open.empty() && queue->Next(&tag, &ok)) open.erase(tag);
+  queue->Shutdown();
+}
 
 HelperCounters CountersOf(const v1::HelperStatus& proto) {
   return {.active_sessions = proto.active_sessions(),
@@ -30,41 +73,30 @@ HelperCounters CountersOf(const v1::HelperStatus& proto) {
 
 }  // namespace
 
-// Each call gets a queue of its own, and the slowest decides.
 void AskHelpers(const RpcSecurity& security, std::vector<NodeStatus>* nodes) {
-  struct Question {
-    std::unique_ptr<v1::HelperService::Stub> stub;
-    grpc::ClientContext context;
-    grpc::CompletionQueue queue;
-    v1::HelperStatus response;
-    grpc::Status status;
-    std::unique_ptr<grpc::ClientAsyncResponseReader<v1::HelperStatus>> reader;
-  };
   std::vector<std::unique_ptr<Question>> questions;
-  for (const NodeStatus& node : *nodes) {
-    auto question = std::make_unique<Question>();
-    if (node.state != "dead") {
-      question->stub = v1::HelperService::NewStub(
-          MakeChannel(node.control_address, security, Role::kHelper, node.node));
-      SetTimeout(&question->context, kHelperTimeout);
-      question->reader = question->stub->AsyncGetHelperStatus(
-          &question->context, v1::GetHelperStatusRequest(), &question->queue);
-      question->reader->Finish(&question->response, &question->status, nullptr);
-    }
-    questions.push_back(std::move(question));
+  grpc::CompletionQueue queue;
+  for (NodeStatus& node : *nodes) {
+    if (node.state == "dead") continue;
+    Question& question = *questions.emplace_back(std::make_unique<Question>(&node));
+    question.stub = v1::HelperService::NewStub(
+        MakeChannel(node.control_address, security, Role::kHelper, node.node));
+    SetTimeout(&question.context, kLongestWait);
+    question.reader = question.stub->AsyncGetHelperStatus(&question.context,
+                                                          v1::GetHelperStatusRequest(), &queue);
+    question.reader->Finish(&question.response, &question.status, &question);
   }
-  for (size_t i = 0; i < questions.size(); ++i) {
-    Question& question = *questions[i];
-    if (question.reader == nullptr) continue;
-    void* tag = nullptr;
-    bool ok = false;
-    question.queue.Next(&tag, &ok);
-    (*nodes)[i].answers = ok && question.status.ok();
-    if (!(*nodes)[i].answers) {
-      (*nodes)[i].answer_error = StatusText(FromGrpc(question.status, (*nodes)[i].control_address));
+  AwaitAnswers(&queue, &questions);
+  for (const auto& question : questions) {
+    NodeStatus& node = *question->node;
+    node.answers = question->status.ok();
+    if (node.answers) {
+      node.counters = CountersOf(question->response);
+    } else if (question->given_up) {
+      node.answer_error = node.control_address + ": it has not answered in time";
+    } else {
+      node.answer_error = StatusText(FromGrpc(question->status, node.control_address));
     }
-    if ((*nodes)[i].answers) (*nodes)[i].counters = CountersOf(question.response);
-    question.queue.Shutdown();
   }
 }
 

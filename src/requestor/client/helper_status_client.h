@@ -9,7 +9,8 @@
 namespace ecpipe {
 
 // Asks all helpers that are not dead for their counters, at once, and sets `answers` and `counters`
-// of their nodes. It takes a second at most.
+// of their nodes. Stragglers are waited for a second, or longer where all are slow; never more than
+// six.
 void AskHelpers(const RpcSecurity& security, std::vector<NodeStatus>* nodes);
 
 }  // namespace ecpipe
