@@ -15,8 +15,8 @@ build_packages=(
 )
 # What the daemons, the quickstart, make-certs.sh and the tests run. iproute2: links with a rate.
 run_packages=(redis-server python3 procps openssl iproute2)
-# Plots for bench/lab.py; ssh for bench/cluster.py; disks that hang for bench/lab.py chaos.
-lab_packages=(python3-matplotlib openssh-client bindfs)
+# Plots for bench/lab.py, disks that hang for its chaos; ssh for bench/cluster.py; XFS to cut off.
+lab_packages=(python3-matplotlib openssh-client bindfs xfsprogs)
 # What only tests need: an sshd of their own; clang for all presets but `release`, with libFuzzer,
 # a symbolizer for `asan`, and clang-tidy; Jerasure, whose parities ECPipe's are compared with;
 # SciPy, whose linear programs say how good a plan can be; a Prometheus for the alerts; abidiff.
