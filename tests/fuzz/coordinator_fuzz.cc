@@ -9,9 +9,9 @@
 
 #include "base/check.h"
 #include "base/process/log.h"
-#include "coordinator/upkeep/block_checker.h"
 #include "coordinator/edge/coordinator_service.h"
 #include "coordinator/sources/hdfs_source.h"
+#include "coordinator/upkeep/block_checker.h"
 #include "fuzz_input.h"
 #include "model/block_id.h"
 #include "net/tcp_socket.h"
@@ -68,6 +68,19 @@ class ProbedHelpers : public FakeHelpers {
 
 double TakeDouble(FuzzInput* input) { return std::bit_cast<double>(input->Take<uint64_t>()); }
 
+// Each node has a file of block b0, which the catalog has on n0.
+class FilesOfB0 : public BlockFileGateway {
+ public:
+  absl::StatusOr<Files> ListBlockFiles(const HelperAddress&, const std::string& after) override {
+    if (after >= "b0") return Files{};
+    return Files{{{"b0", 1000, "v"}}, /*more=*/false};
+  }
+  absl::StatusOr<std::vector<absl::Status>> RemoveBlockFiles(
+      const HelperAddress&, const std::vector<BlockFile>& files) override {
+    return std::vector<absl::Status>(files.size());
+  }
+};
+
 // A coordinator over six nodes in memory, new for each input.
 class World {
  public:
@@ -80,7 +93,7 @@ class World {
 
   void Call(FuzzInput* input) {
     using Service = CoordinatorServiceImpl;
-    switch (input->Take<uint8_t>() % 17) {
+    switch (input->Take<uint8_t>() % 19) {
       case 0:
         return CallRegister(input);
       case 1:
@@ -123,6 +136,12 @@ class World {
         return;
       case 16:
         Do(&Service::DryRun, input);
+        return;
+      case 17:
+        Do(&Service::ListExtraCopies, input);
+        return;
+      case 18:
+        Do(&Service::RemoveExtraCopies, input);
         return;
       default:
         return CallStatus();
@@ -247,6 +266,8 @@ class World {
                         [](const HelperAddress&, const std::string&, const std::stop_token&) {
                           return absl::UnavailableError("nobody is there");
                         }};
+  FilesOfB0 files_;
+  ExtraCopies extra_copies_{&catalog_, &repairs_, &helpers_, &files_};
   CoordinatorServiceImpl service_{&repairs_,
                                   &recoveries_,
                                   &prober_,
@@ -256,6 +277,7 @@ class World {
                                   limits_.get(),
                                   &checker_,
                                   &helpers_,
+                                  &extra_copies_,
                                   {},
                                   {},
                                   AddressRule::Create({}).value(),
