@@ -88,6 +88,8 @@ void ToProto(const ExtraCopy& copy, v1::ExtraCopy* proto) {
   proto->set_version(CleanText(copy.file.version));
   proto->set_holder(copy.holder);
   proto->set_kept_because(CleanText(copy.kept_because));
+  proto->set_ask_again(copy.ask_again);
+  proto->set_age_seconds(copy.file.age_seconds);
 }
 
 }  // namespace
@@ -127,6 +129,7 @@ grpc::Status CoordinatorServiceImpl::PutStripes(grpc::ServerContext*,
   const absl::StatusOr<std::vector<Stripe>> stripes = StripesToPut(*request);
   if (!stripes.ok()) return ToGrpc(stripes.status());
   if (absl::Status may = CheckMayReplace(*stripes); !may.ok()) return ToGrpc(may);
+  MutexLock lock(&places_mutex_);
   const absl::Status stored = catalog_->Put(*stripes);
   for (const Stripe& stripe : *stripes) {
     if (!stored.ok()) break;
@@ -338,21 +341,25 @@ grpc::Status CoordinatorServiceImpl::RemoveExtraCopies(grpc::ServerContext* cont
   }
   std::vector<BlockFile> files;
   for (const v1::ExtraCopy& copy : request->copies()) {
-    files.push_back({copy.block_id(), copy.bytes(), copy.version()});
+    files.push_back({copy.block_id(), copy.bytes(), copy.version(), copy.age_seconds()});
   }
-  const absl::StatusOr<std::vector<ExtraCopy>> copies =
-      extra_copies_->Remove(request->node_id(), files);
-  if (!copies.ok()) return ToGrpc(copies.status());
+  const absl::StatusOr<std::vector<ExtraCopy>> copies = [&] {
+    MutexLock lock(&places_mutex_);
+    return extra_copies_->Remove(request->node_id(), files);
+  }();
   size_t removed = 0;
-  for (const ExtraCopy& copy : *copies) {
-    removed += copy.kept_because.empty() ? 1 : 0;
-    ToProto(copy, response->add_copies());
+  if (copies.ok()) {
+    for (const ExtraCopy& copy : *copies) {
+      removed += copy.kept_because.empty() ? 1 : 0;
+      ToProto(copy, response->add_copies());
+    }
   }
-  Log(LogLevel::kWarning, "node.cleaned",
+  Log(LogLevel::kWarning, "copies.removed",
       {{"node", request->node_id()},
        {"caller", CallerText(CallerOf(context))},
-       {"removed_copies", std::to_string(removed)}});
-  return grpc::Status::OK;
+       {"copies", std::to_string(removed)},
+       {"status", copies.ok() ? "OK" : StatusText(copies.status())}});
+  return ToGrpc(copies.status());
 }
 
 }  // namespace ecpipe

@@ -208,6 +208,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   AddressRule addresses_ ABSL_GUARDED_BY(addresses_mutex_);
   const std::string data_directory_;
   std::atomic<bool> backing_up_{false};
+  // Held while an operator changes where blocks are, or removes copies by where the others are.
+  Mutex places_mutex_;
   CodeCache codes_;
 };
 

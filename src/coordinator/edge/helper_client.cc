@@ -182,6 +182,7 @@ std::vector<absl::StatusOr<HelperGateway::FoundBlocks>> HelperClient::FindBlocks
   grpc::CompletionQueue queue;
   for (size_t i = 0; i < questions.size(); ++i) {
     for (const std::string& id : questions[i].block_ids) calls[i].request.add_block_ids(id);
+    calls[i].request.set_node_id(questions[i].helper.node);
     SetTimeout(&calls[i].context, timeout);
     stubs.push_back(StubFor(questions[i].helper));
     calls[i].reader = stubs[i]->AsyncFindBlocks(&calls[i].context, calls[i].request, &queue);
@@ -233,6 +234,7 @@ absl::StatusOr<BlockFileGateway::Files> HelperClient::ListBlockFiles(const Helpe
   grpc::ClientContext context;
   SetTimeout(&context, kTimeout);
   v1::ListBlockFilesRequest request;
+  request.set_node_id(helper.node);
   request.set_after(after);
   v1::ListBlockFilesResponse response;
   const grpc::Status status = StubFor(helper)->ListBlockFiles(&context, request, &response);
@@ -256,6 +258,7 @@ absl::StatusOr<std::vector<absl::Status>> HelperClient::RemoveBlockFiles(
   grpc::ClientContext context;
   SetTimeout(&context, kTimeout);
   v1::RemoveBlockFilesRequest request;
+  request.set_node_id(helper.node);
   for (const BlockFile& file : files) *request.add_files() = BlockFileToProto(file);
   v1::RemoveBlockFilesResponse response;
   const grpc::Status status = StubFor(helper)->RemoveBlockFiles(&context, request, &response);

@@ -36,10 +36,12 @@ std::optional<Placement> RecoveryManager::PlaceMove(const Recovery& recovery,
   const auto of = [&](std::span<const LostBlock* const> blocks) {
     return PolicyInput{blocks, input.usable, input.hosts, input.suspects, input.streams_per_node};
   };
-  // Of the last ones the others rebuild half, or they would wait for the uplink.
-  const RecoveryQueue::Counts counts = recovery.queue.counts();
-  const uint64_t half = std::max<uint64_t>((counts.waiting + counts.running) / 2, 1);
-  const uint64_t at_once = std::min<uint64_t>({kCopiesAtOnce, half, input.streams_per_node});
+  uint64_t at_once = std::min<uint64_t>(kCopiesAtOnce, input.streams_per_node);
+  if (!rebuilt.empty()) {
+    // Of the last ones the others rebuild half, or they would wait for the uplink.
+    const RecoveryQueue::Counts counts = recovery.queue.counts();
+    at_once = std::clamp<uint64_t>((counts.waiting + counts.running) / 2, 1, at_once);
+  }
   if (loads_.Streams(request.node) < at_once) {
     std::optional<Placement> copy = PlaceCopy(request.policy, of(copied), loads_);
     if (copy) return copy;

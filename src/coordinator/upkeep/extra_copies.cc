@@ -13,6 +13,7 @@ namespace {
 // With the helpers of holders.
 constexpr Duration kFindPatience = std::chrono::seconds(3);
 
+// Why the copy of the block's holder does not count; empty: it does.
 std::string WhyNotThere(const CheckedBlock& block) {
   const std::string detail = block.detail.empty() ? "" : ": " + block.detail;
   switch (block.presence) {
@@ -61,9 +62,10 @@ std::vector<ExtraCopies::Judged> ExtraCopies::Judge(const std::string& node,
   for (size_t i = 0; i < files.size(); ++i) {
     const std::string& block_id = files[i].block_id;
     const absl::StatusOr<BlockLocation> place = catalog_->FindBlock(block_id);
-    ExtraCopy copy{files[i], "", ""};
-    if (place.ok())
+    ExtraCopy copy{.file = files[i]};
+    if (place.ok()) {
       copy.holder = place->stripe.blocks[static_cast<size_t>(place->block_index)].node;
+    }
     if (copy.holder == node) continue;
     if (absl::IsNotFound(place.status())) {
       copy.kept_because = "the catalog does not have it";
@@ -71,6 +73,9 @@ std::vector<ExtraCopies::Judged> ExtraCopies::Judge(const std::string& node,
       copy.kept_because = std::string(place.status().message());
     } else if (repaired.contains(block_id)) {
       copy.kept_because = "it is being repaired";
+    } else if (const std::string doubt = repairs_->corrupt().Suspicion(block_id, copy.holder);
+               !doubt.empty()) {
+      copy.kept_because = "on " + copy.holder + " it is suspect: " + doubt;
     } else {
       asked.push_back(extra.size());
       wanted.push_back(block_id);
@@ -85,9 +90,11 @@ std::vector<ExtraCopies::Judged> ExtraCopies::Judge(const std::string& node,
          wanted.begin() + static_cast<ptrdiff_t>(end)},
         {catalog_, &repairs_->nodes(), &repairs_->corrupt(), helpers_, kFindPatience});
     for (size_t i = begin; i < end; ++i) {
+      const CheckedBlock& block = checked[i - begin];
       ExtraCopy& copy = extra[asked[i]].copy;
-      copy.kept_because = checked[i - begin].node == copy.holder ? WhyNotThere(checked[i - begin])
-                                                                 : "it was moved just now";
+      copy.ask_again = block.presence == Presence::kNotAsked;
+      copy.kept_because =
+          block.node == copy.holder ? WhyNotThere(block) : "the catalog has changed just now";
     }
   }
   return extra;
@@ -97,9 +104,11 @@ absl::StatusOr<ExtraCopies::Page> ExtraCopies::List(const std::string& node,
                                                     const std::string& page) {
   ECPIPE_ASSIGN_OR_RETURN(const HelperAddress helper, HelperOf(node));
   const absl::StatusOr<BlockFileGateway::Files> answer = files_->ListBlockFiles(helper, page);
-  if (absl::IsUnimplemented(answer.status()) || absl::IsPermissionDenied(answer.status())) {
-    return absl::FailedPreconditionError("the helper of node " + node + " lists no files; it is " +
-                                         "too old: " + std::string(answer.status().message()));
+  // Not to be taken for the coordinator's own.
+  if (absl::IsUnimplemented(answer.status())) {
+    return absl::FailedPreconditionError("node " + node +
+                                         " lists no files, perhaps since its helper is too old: " +
+                                         std::string(answer.status().message()));
   }
   ECPIPE_ASSIGN_OR_RETURN(const BlockFileGateway::Files listed, answer);
   Page result;
@@ -113,26 +122,28 @@ absl::StatusOr<std::vector<ExtraCopy>> ExtraCopies::Remove(const std::string& no
   ECPIPE_ASSIGN_OR_RETURN(const HelperAddress helper, HelperOf(node));
   std::vector<ExtraCopy> answers;
   for (const BlockFile& file : files) {
-    answers.push_back({file, node, "by the catalog it is in its place"});
+    answers.push_back(
+        {.file = file, .holder = node, .kept_because = "by the catalog it is in its place"});
   }
-  std::vector<BlockFile> removed;
+  std::vector<BlockFile> chosen;
   std::vector<size_t> numbers;
   for (Judged& judged : Judge(node, files)) {
     if (judged.copy.kept_because.empty()) {
-      removed.push_back(judged.copy.file);
+      chosen.push_back(judged.copy.file);
       numbers.push_back(judged.number);
     }
     answers[judged.number] = std::move(judged.copy);
   }
-  if (removed.empty()) return answers;
+  if (chosen.empty()) return answers;
   ECPIPE_ASSIGN_OR_RETURN(const std::vector<absl::Status> outcomes,
-                          files_->RemoveBlockFiles(helper, removed));
+                          files_->RemoveBlockFiles(helper, chosen));
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (i >= outcomes.size()) {
-      answers[numbers[i]].kept_because = "the helper has had no time for it; ask again";
-    } else if (!outcomes[i].ok()) {
-      answers[numbers[i]].kept_because = std::string(outcomes[i].message());
-    }
+    ExtraCopy& answer = answers[numbers[i]];
+    const absl::Status outcome =
+        i < outcomes.size() ? outcomes[i] : absl::UnavailableError("the helper has had no time");
+    answer.kept_because = outcome.ok() ? "" : std::string(outcome.message());
+    answer.ask_again =
+        !outcome.ok() && !absl::IsNotFound(outcome) && !absl::IsFailedPrecondition(outcome);
   }
   return answers;
 }

@@ -21,6 +21,7 @@ struct ExtraCopy {
   BlockFile file;
   std::string holder;  // the node that has the block by the catalog; empty: it has no such block
   std::string kept_because;  // empty: it may be removed, or has been
+  bool ask_again = false;    // nothing speaks against its removal but that a helper said nothing
 };
 
 // Calls to a helper about the files of its store. Thread-safe. HelperClient implements it.
@@ -35,7 +36,7 @@ class BlockFileGateway {
   // UNIMPLEMENTED: the helper is too old, or its storage system keeps its blocks itself.
   virtual absl::StatusOr<Files> ListBlockFiles(const HelperAddress& helper,
                                                const std::string& after) = 0;
-  // One answer for each, in order.
+  // One answer for each, in order; of the first ones only if more would take too long.
   virtual absl::StatusOr<std::vector<absl::Status>> RemoveBlockFiles(
       const HelperAddress& helper, const std::vector<BlockFile>& files) = 0;
 };
@@ -59,7 +60,8 @@ class ExtraCopies {
   absl::StatusOr<Page> List(const std::string& node, const std::string& page);
 
   // Removes those files that are extra now, as List() says. At most kMaxCopies, which were listed
-  // before. One answer for each, in order.
+  // before. One answer for each, in order. Nobody else may change meanwhile where the catalog has
+  // blocks, but repairs.
   absl::StatusOr<std::vector<ExtraCopy>> Remove(const std::string& node,
                                                 const std::vector<BlockFile>& files);
 

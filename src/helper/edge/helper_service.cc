@@ -28,6 +28,11 @@ absl::Status CheckCount(int blocks) {
                                     " blocks");
 }
 
+absl::Status CheckNode(const std::string& asked, const std::string& node_id) {
+  if (asked.empty() || asked == node_id) return absl::OkStatus();
+  return absl::FailedPreconditionError("this is node " + node_id + ", not " + asked);
+}
+
 }  // namespace
 
 grpc::Status HelperServiceImpl::StartPart(grpc::ServerContext*, const v1::StartPartRequest* request,
@@ -95,8 +100,9 @@ grpc::Status HelperServiceImpl::GetHelperStatus(grpc::ServerContext*,
 grpc::Status HelperServiceImpl::FindBlocks(grpc::ServerContext*,
                                            const v1::FindBlocksRequest* request,
                                            v1::FindBlocksResponse* response) {
-  const absl::Status few = CheckCount(request->block_ids_size());
-  if (!few.ok()) return ToGrpc(few);
+  absl::Status may = CheckCount(request->block_ids_size());
+  if (may.ok()) may = CheckNode(request->node_id(), node_id_);
+  if (!may.ok()) return ToGrpc(may);
   const TimePoint enough = Clock::System().Now() + kAnswerWithin;
   for (const std::string& block_id : request->block_ids()) {
     v1::FindBlocksResponse::Block* const answer = response->add_blocks();
@@ -117,6 +123,8 @@ grpc::Status HelperServiceImpl::ListBlockFiles(grpc::ServerContext*,
                                                v1::ListBlockFilesResponse* response) {
   const size_t most =
       request->most() == 0 ? kMaxBlocksNamed : std::min<size_t>(request->most(), kMaxBlocksNamed);
+  const absl::Status may = CheckNode(request->node_id(), node_id_);
+  if (!may.ok()) return ToGrpc(may);
   const absl::StatusOr<std::vector<BlockFile>> files = store_->ListFiles(request->after(), most);
   if (!files.ok()) return ToGrpc(files.status());
   for (const BlockFile& file : *files) *response->add_files() = BlockFileToProto(file);
@@ -124,13 +132,16 @@ grpc::Status HelperServiceImpl::ListBlockFiles(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status HelperServiceImpl::RemoveBlockFiles(grpc::ServerContext*,
+grpc::Status HelperServiceImpl::RemoveBlockFiles(grpc::ServerContext* context,
                                                  const v1::RemoveBlockFilesRequest* request,
                                                  v1::RemoveBlockFilesResponse* response) {
-  const absl::Status few = CheckCount(request->files_size());
-  if (!few.ok()) return ToGrpc(few);
+  absl::Status may = CheckCount(request->files_size());
+  if (may.ok()) may = CheckNode(request->node_id(), node_id_);
+  if (!may.ok()) return ToGrpc(may);
   const TimePoint enough = Clock::System().Now() + kAnswerWithin;
   for (const v1::BlockFile& file : request->files()) {
+    // This process may have stood still meanwhile.
+    if (context->IsCancelled() || std::chrono::system_clock::now() >= context->deadline()) break;
     const absl::Status removed = store_->Remove(BlockFileFromProto(file));
     Log(LogLevel::kInfo, "block.removed",
         {{"block", file.block_id()},

@@ -69,7 +69,9 @@ class BlockStore {
     return absl::UnimplementedError("the storage system of this store removes its blocks itself");
   }
   // Removes a file that was listed; readers that are open go on. NOT_FOUND: it is another file by
-  // now, or gone. FAILED_PRECONDITION: the block is being stored.
+  // now, or gone. FAILED_PRECONDITION: the block is being stored or removed, or another process
+  // uses its directory. UNAVAILABLE: the directory does not answer; after a few seconds it is not
+  // removed any more.
   virtual absl::Status Remove(const BlockFile& file) {
     (void)file;
     return absl::UnimplementedError("the storage system of this store removes its blocks itself");

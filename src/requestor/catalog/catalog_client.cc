@@ -254,8 +254,8 @@ class CatalogClient : public CatalogApi {
       const google::protobuf::RepeatedPtrField<v1::ExtraCopy>& copies) {
     std::vector<ExtraCopyView> views;
     for (const v1::ExtraCopy& copy : copies) {
-      views.push_back(
-          {copy.block_id(), copy.bytes(), copy.version(), copy.holder(), copy.kept_because()});
+      views.push_back({copy.block_id(), copy.bytes(), copy.version(), copy.holder(),
+                       copy.kept_because(), copy.ask_again(), copy.age_seconds()});
     }
     return views;
   }

@@ -44,6 +44,8 @@ struct ExtraCopyView {
   std::string version;       // tells one file of the block from another
   std::string holder;        // by the catalog; empty: it does not have the block
   std::string kept_because;  // empty: it may be removed, or has been
+  bool ask_again = false;    // a helper has not answered, or has failed; nothing else keeps it
+  double age_seconds = 0;    // since the file was changed in any way
 };
 
 // Thread-safe. Each call has a deadline. UNIMPLEMENTED: the coordinator is too old; it has done

@@ -36,24 +36,34 @@ struct Question {
 
 // Each call has a deadline, so this ends.
 void AwaitAnswers(grpc::CompletionQueue* queue, std::vector<std::unique_ptr<Question>>* questions) {
-  using SystemClock = std::chrono::system_clock;  // gRPC's
-  const SystemClock::time_point begun = SystemClock::now();
-  SystemClock::time_point until = begun + kLongestWait;
+  const Clock& clock = Clock::System();
+  const TimePoint begun = clock.Now();
+  TimePoint until = begun + kLongestWait;
   std::set<void*> open;
   for (const auto& question : *questions) open.insert(question.get());
-  void* tag = nullptr;
-  bool ok = false;
-  while (!open.empty() && queue->AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT) {
-    open.erase(tag);
-    if (2 * open.size() > questions->size() || until < begun + kLongestWait) continue;
-    const SystemClock::duration half = SystemClock::now() - begun;
-    until = begun + std::max<SystemClock::duration>(kStragglerPatience, kAsLongAsHalf * half);
+  const auto next = [&](TimePoint by) {
+    void* tag = nullptr;
+    bool ok = false;
+    const auto event =
+        queue->AsyncNext(&tag, &ok, std::chrono::system_clock::now() + (by - clock.Now()));
+    return event == grpc::CompletionQueue::GOT_EVENT ? static_cast<Question*>(tag) : nullptr;
+  };
+  size_t answers = 0;
+  while (!open.empty()) {
+    Question* const question = next(until);
+    if (question == nullptr) break;
+    open.erase(question);
+    if (!question->status.ok() || ++answers != (questions->size() + 1) / 2) continue;
+    until = begun + std::clamp<Duration>(kAsLongAsHalf * (clock.Now() - begun), kStragglerPatience,
+                                         kLongestWait);
   }
   for (const auto& question : *questions) {
     if (!open.contains(question.get())) continue;
     question->given_up = true;
     question->context.TryCancel();
   }
+  void* tag = nullptr;
+  bool ok = false;
   while (!open.empty() && queue->Next(&tag, &ok)) open.erase(tag);
   queue->Shutdown();
 }

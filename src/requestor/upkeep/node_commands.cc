@@ -39,31 +39,55 @@ struct Count {
 struct Cleaning {
   Count removed;  // or those that would be
   Count kept;
+  uint64_t undecided = 0;            // of those kept: a helper did not answer, or failed
   std::vector<ExtraCopyView> named;  // the first kMostNamed
 };
 
 void AddTo(Cleaning* cleaning, std::vector<ExtraCopyView> copies) {
   for (ExtraCopyView& copy : copies) {
     (copy.kept_because.empty() ? cleaning->removed : cleaning->kept).Add(copy);
+    cleaning->undecided += copy.ask_again ? 1 : 0;
     if (cleaning->named.size() < kMostNamed) cleaning->named.push_back(std::move(copy));
   }
 }
 
-// Those of a page that may be removed, and then what became of them.
+void KeepYoungOnes(double least_age_seconds, std::vector<ExtraCopyView>* copies) {
+  for (ExtraCopyView& copy : *copies) {
+    const bool may_go = copy.kept_because.empty() || copy.ask_again;
+    if (!may_go || copy.age_seconds >= least_age_seconds) continue;
+    copy.kept_because = "it is only " + DurationText(copy.age_seconds) + " old; --older-than 0s";
+    copy.ask_again = false;
+  }
+}
+
+// Removes those of a page that may be removed. A helper does in a second what it can, so the others
+// are asked for again while that gets on.
 absl::Status RemovePage(CatalogApi* catalog, const std::string& node,
                         std::vector<ExtraCopyView> page, Cleaning* cleaning) {
-  const auto removable = [](const ExtraCopyView& copy) { return copy.kept_because.empty(); };
-  const auto kept = std::stable_partition(page.begin(), page.end(), removable);
+  const auto may_go = [](const ExtraCopyView& copy) {
+    return copy.kept_because.empty() || copy.ask_again;
+  };
+  const auto kept = std::stable_partition(page.begin(), page.end(), may_go);
   AddTo(cleaning, {kept, page.end()});
   page.erase(kept, page.end());
-  for (size_t begin = 0; begin < page.size(); begin += CatalogApi::kMaxBlocksInCheck) {
-    const size_t end = std::min(page.size(), begin + CatalogApi::kMaxBlocksInCheck);
-    ECPIPE_ASSIGN_OR_RETURN(
-        std::vector<ExtraCopyView> answers,
-        catalog->RemoveExtraCopies(node, {page.begin() + static_cast<ptrdiff_t>(begin),
-                                          page.begin() + static_cast<ptrdiff_t>(end)}));
-    AddTo(cleaning, std::move(answers));
+  while (!page.empty()) {
+    std::vector<ExtraCopyView> open;
+    for (size_t begin = 0; begin < page.size(); begin += CatalogApi::kMaxBlocksInCheck) {
+      const size_t end = std::min(page.size(), begin + CatalogApi::kMaxBlocksInCheck);
+      ECPIPE_ASSIGN_OR_RETURN(
+          std::vector<ExtraCopyView> answers,
+          catalog->RemoveExtraCopies(node, {page.begin() + static_cast<ptrdiff_t>(begin),
+                                            page.begin() + static_cast<ptrdiff_t>(end)}));
+      const auto decided = std::stable_partition(answers.begin(), answers.end(),
+                                                 [](const auto& copy) { return copy.ask_again; });
+      open.insert(open.end(), answers.begin(), decided);
+      AddTo(cleaning, {decided, answers.end()});
+    }
+    const bool stuck = open.size() == page.size();
+    page = std::move(open);
+    if (stuck) break;
   }
+  AddTo(cleaning, std::move(page));
   return absl::OkStatus();
 }
 
@@ -80,6 +104,7 @@ void Print(const CommonArguments& common, const CleanArguments& arguments,
       copies.push_back({{"block_id", copy.block_id},
                         {"bytes", copy.bytes},
                         {"holder", copy.holder},
+                        {"age_seconds", copy.age_seconds},
                         {"kept_because", copy.kept_because}});
     }
     const Json json{{"node_id", arguments.node},
@@ -88,6 +113,7 @@ void Print(const CommonArguments& common, const CleanArguments& arguments,
                     {"removed_bytes", cleaning.removed.bytes},
                     {"kept", cleaning.kept.copies},
                     {"kept_bytes", cleaning.kept.bytes},
+                    {"undecided", cleaning.undecided},
                     {"copies", copies},
                     {"copies_beyond_these",
                      cleaning.removed.copies + cleaning.kept.copies - cleaning.named.size()}};
@@ -96,7 +122,7 @@ void Print(const CommonArguments& common, const CleanArguments& arguments,
   }
   Table table({{"block", Table::Align::kLeft, /*shrinks=*/true},
                {"size", Table::Align::kRight},
-               {"of node", Table::Align::kLeft, /*shrinks=*/true},
+               {"is on", Table::Align::kLeft, /*shrinks=*/true},
                {"outcome", Table::Align::kLeft, /*shrinks=*/true, 1}});
   for (const ExtraCopyView& copy : cleaning.named) {
     table.Add({{copy.block_id},
@@ -105,9 +131,10 @@ void Print(const CommonArguments& common, const CleanArguments& arguments,
                {Outcome(copy, arguments.dry_run)}});
   }
   if (!cleaning.named.empty()) PrintTable(table);
-  std::printf("%s %s of %s; %s\n", cleaning.removed.Text().c_str(),
-              arguments.dry_run ? "would be removed" : "removed", arguments.node.c_str(),
-              cleaning.kept.copies == 0 ? "none stays" : (cleaning.kept.Text() + " stay").c_str());
+  std::printf("%s: %s %s; %s\n", arguments.node.c_str(), cleaning.removed.Text().c_str(),
+              arguments.dry_run ? "would be removed" : "removed",
+              cleaning.kept.copies == 0 ? "nothing else is extra"
+                                        : ("kept " + cleaning.kept.Text()).c_str());
 }
 
 }  // namespace
@@ -133,6 +160,7 @@ absl::Status RunClean(const CommonArguments& common, const CleanArguments& argum
   do {
     ECPIPE_ASSIGN_OR_RETURN(CatalogApi::ExtraCopyPage listed,
                             catalog->ExtraCopies(arguments.node, page));
+    KeepYoungOnes(arguments.least_age_seconds, &listed.copies);
     if (arguments.dry_run) {
       AddTo(&cleaning, std::move(listed.copies));
     } else {
@@ -145,7 +173,11 @@ absl::Status RunClean(const CommonArguments& common, const CleanArguments& argum
     page = listed.next;
   } while (!page.empty());
   Print(common, arguments, cleaning);
-  return absl::OkStatus();
+  if (cleaning.undecided == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrFormat(
+      "of %d copies it is not known whether they may go, or they could not be removed; call "
+      "this again, or see `ecpipe nodes`",
+      cleaning.undecided));
 }
 
 absl::Status RunMaintain(const CommonArguments& common, const MaintainArguments& arguments) {

@@ -18,10 +18,11 @@ absl::Status RunForgetNode(const CommonArguments& common, const ForgetNodeArgume
 
 struct CleanArguments {
   std::string node;
+  double least_age_seconds = 3600;
   bool dry_run = false;
 };
 // Removes copies of blocks that the catalog has on other nodes, if these live and have them. What
-// stays is no error.
+// stays for a reason is no error. UNAVAILABLE: of some copies no helper has said anything.
 absl::Status RunClean(const CommonArguments& common, const CleanArguments& arguments);
 
 struct MaintainArguments {

@@ -172,6 +172,13 @@ class Adder {
                             "nodes by the catalog, if those live and have them",
                             RunClean);
     clean->add_option("NODE", cleaned->node, "Id of the node")->type_name("ID")->required();
+    clean
+        ->add_option("--older-than", cleaned->least_age_seconds,
+                     "Only files that were not changed for so long: 0s, 45m,\n"
+                     "2h, 1d; default: 1h")
+        ->option_text("TIME")
+        ->transform(TimeInSeconds())
+        ->check(CLI::NonNegativeNumber);
     AddDryRun(clean, &cleaned->dry_run);
     AddKeptOut(nodes);
     const auto [repairs, arguments] =
@@ -181,6 +188,12 @@ class Adder {
                               RunRepairs);
     AddSort(repairs, RepairSortKeys(), "", &arguments->order);
     repairs->add_flag("--running", arguments->running, "Only those that run");
+  }
+
+  static CLI::AsNumberWithUnit TimeInSeconds() {
+    return CLI::AsNumberWithUnit(
+        std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
+        CLI::AsNumberWithUnit::UNIT_REQUIRED);
   }
 
   void AddKeptOut(CLI::App* nodes) {
@@ -195,9 +208,7 @@ class Adder {
     maintain->add_option("--for", maintained->seconds, "For so long: 90s, 45m, 2h, 1d; at most 7d")
         ->option_text("TIME")
         ->required()
-        ->transform(CLI::AsNumberWithUnit(
-            std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
-            CLI::AsNumberWithUnit::UNIT_REQUIRED))
+        ->transform(TimeInSeconds())
         ->check(CLI::Range(1.0, 604800.0));
     AddDryRun(maintain, &maintained->dry_run);
     const auto [readmit, readmitted] =

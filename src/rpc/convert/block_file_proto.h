@@ -11,11 +11,12 @@ inline v1::BlockFile BlockFileToProto(const BlockFile& file) {
   proto.set_block_id(file.block_id);
   proto.set_bytes(file.bytes);
   proto.set_version(file.version);
+  proto.set_age_seconds(file.age_seconds);
   return proto;
 }
 
 inline BlockFile BlockFileFromProto(const v1::BlockFile& proto) {
-  return {proto.block_id(), proto.bytes(), proto.version()};
+  return {proto.block_id(), proto.bytes(), proto.version(), proto.age_seconds()};
 }
 
 }  // namespace ecpipe

@@ -2,6 +2,7 @@
 #include "helper/store/plain/plain_root.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -47,6 +48,21 @@ bool IsFile(int directory, const char* name, struct stat* info) {
   return ::fstatat(directory, name, info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info->st_mode);
 }
 
+// While it is ok(), no other process has the directory open as a root. The shared lock comes back
+// at its end.
+class OnlyUser {
+ public:
+  explicit OnlyUser(int root) : root_(root), ok_(::flock(root, LOCK_EX | LOCK_NB) == 0) {}
+  ~OnlyUser() { ::flock(root_, LOCK_SH); }
+  OnlyUser(const OnlyUser&) = delete;
+  OnlyUser& operator=(const OnlyUser&) = delete;
+  bool ok() const { return ok_; }
+
+ private:
+  const int root_;
+  const bool ok_;
+};
+
 }  // namespace
 
 absl::StatusOr<int> PlainRoot::Fd() const {
@@ -68,6 +84,10 @@ absl::Status PlainRoot::Open() const {
     return absl::InvalidArgumentError("block root " + path + " is not a directory");
   }
   if (!fd.valid()) return ErrnoStatus(errno, "open block root " + path);
+  // Where there are no locks, nothing is removed either.
+  if (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return absl::UnavailableError("another process removes blocks in block root " + path);
+  }
   bool is_back = false;
   {
     MutexLock lock(&mutex_);
@@ -99,18 +119,28 @@ void PlainRoot::Clean() const {
 absl::StatusOr<PlainRoot::FoundBlock> PlainRoot::OpenBlock(const std::string& block_id) const {
   ECPIPE_RETURN_IF_ERROR(RootFault("open", number));
   ECPIPE_ASSIGN_OR_RETURN(const int root_fd, Fd());
-  // O_NONBLOCK: a FIFO under this name must not hang the open; it is refused below.
-  UniqueFd fd(::openat(root_fd, block_id.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.valid()) return ErrnoStatus(errno, "open block " + block_id + " in " + path);
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat block " + block_id);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::PermissionDeniedError("block " + block_id + " is not a regular file");
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) {
+    // O_NONBLOCK: a FIFO under this name must not hang the open; it is refused below.
+    UniqueFd fd(
+        ::openat(root_fd, block_id.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!fd.valid()) return ErrnoStatus(errno, "open block " + block_id + " in " + path);
+    struct stat info{};
+    if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat block " + block_id);
+    if (!S_ISREG(info.st_mode)) {
+      return absl::PermissionDeniedError("block " + block_id + " is not a regular file");
+    }
+    const int opened = fd.get();
+    ECPIPE_ASSIGN_OR_RETURN(
+        std::unique_ptr<BlockReader> reader,
+        OpenPlainBlock(root_fd, block_id, std::move(fd), static_cast<uint64_t>(info.st_size)));
+    const timespec modified = info.st_mtim;
+    // If it was removed or replaced meanwhile, its checksum file may have gone just before that was
+    // looked for.
+    const bool named = ::fstat(opened, &info) == 0 && info.st_nlink > 0;
+    if (named || reader->has_checksums()) return FoundBlock{std::move(reader), modified};
   }
-  ECPIPE_ASSIGN_OR_RETURN(
-      std::unique_ptr<BlockReader> reader,
-      OpenPlainBlock(root_fd, block_id, std::move(fd), static_cast<uint64_t>(info.st_size)));
-  return FoundBlock{std::move(reader), info.st_mtim};
+  return absl::UnavailableError("block " + block_id + " is being replaced again and again");
 }
 
 absl::StatusOr<PlainRoot::DiskRoom> PlainRoot::Disk() const {
@@ -166,13 +196,23 @@ absl::StatusOr<std::vector<BlockFile>> PlainRoot::List(const std::string& after,
   return files;
 }
 
-absl::Status PlainRoot::Remove(const BlockFile& file) const {
+absl::Status PlainRoot::Remove(const BlockFile& file, TimePoint deadline) const {
   ECPIPE_RETURN_IF_ERROR(RootFault("open", number));
   ECPIPE_ASSIGN_OR_RETURN(const int root_fd, Fd());
+  const OnlyUser only(root_fd);
+  if (!only.ok()) {
+    return absl::FailedPreconditionError("block root " + path +
+                                         " may be another process's as well: nothing is removed");
+  }
   const char* const name = file.block_id.c_str();
   struct stat info{};
-  if (!IsFile(root_fd, name, &info) || FileOf(file.block_id, info) != file) {
+  if (!IsFile(root_fd, name, &info) || !IsSameFile(FileOf(file.block_id, info), file)) {
     return absl::NotFoundError("block " + file.block_id + " is another file by now, or gone");
+  }
+  // Who waited for this may have been told that it is not removed, and have begun something else.
+  if (Clock::System().Now() >= deadline) {
+    return absl::UnavailableError("block root " + path + " is slow; block " + file.block_id +
+                                  " stays");
   }
   if (::unlinkat(root_fd, name, 0) != 0) return ErrnoStatus(errno, "remove block " + file.block_id);
   // After the block: without it nobody reads the block unchecked, whenever the helper ends.
@@ -187,8 +227,10 @@ absl::Status PlainRoot::Remove(const BlockFile& file) const {
 BlockFile PlainRoot::FileOf(const std::string& block_id, const struct stat& info) const {
   const int64_t changed_ns =
       int64_t{info.st_ctim.tv_sec} * 1'000'000'000 + int64_t{info.st_ctim.tv_nsec};
+  const int64_t now_ns = Clock::System().UnixMillis() * 1'000'000;
   return {block_id, static_cast<uint64_t>(info.st_size),
-          absl::StrFormat("%d-%d-%d", number, info.st_ino, changed_ns)};
+          absl::StrFormat("%d-%d-%d", number, info.st_ino, changed_ns),
+          std::max(0.0, 1e-9 * static_cast<double>(now_ns - changed_ns))};
 }
 
 }  // namespace ecpipe

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "helper/store/block_store.h"
@@ -24,7 +25,8 @@ namespace ecpipe {
 
 // Thread-safe. All calls block on its disk. All that is read, stored or removed lies below one
 // descriptor, wherever the path leads by then; it is opened by the first call that can. UNAVAILABLE
-// from the calls that use it: it cannot be opened, so what it has is unknown.
+// from the calls that use it: it cannot be opened, so what it has is unknown. The descriptor has a
+// shared lock (flock) as long as it is open.
 class PlainRoot {
  public:
   PlainRoot(std::string the_path, size_t the_number)
@@ -65,8 +67,9 @@ class PlainRoot {
   // The first `most` blocks with an id after `after`, in the order of ids.
   absl::StatusOr<std::vector<BlockFile>> List(const std::string& after, size_t most) const;
   // Removes the block, and its checksum file after it. NOT_FOUND: it has no such block, or another
-  // file of it than this.
-  absl::Status Remove(const BlockFile& file) const;
+  // file of it than this. FAILED_PRECONDITION: another process uses the directory, or nobody can
+  // say. UNAVAILABLE: this comes to it only after `deadline`.
+  absl::Status Remove(const BlockFile& file, TimePoint deadline) const;
 
   const std::string path;
   const size_t number;

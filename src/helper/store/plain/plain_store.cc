@@ -292,9 +292,10 @@ class PlainStore : public BlockStore {
       return absl::FailedPreconditionError("block " + file.block_id +
                                            " is being stored or removed");
     }
+    const TimePoint deadline = Clock::System().Now() + RootCalls::kPatience;
     const std::vector<absl::StatusOr<bool>> removed =
-        InEach<bool>([file, claim](const PlainRoot& root) -> absl::StatusOr<bool> {
-          ECPIPE_RETURN_IF_ERROR(root.Remove(file));
+        InEach<bool>([file, claim, deadline](const PlainRoot& root) -> absl::StatusOr<bool> {
+          ECPIPE_RETURN_IF_ERROR(root.Remove(file, deadline));
           return true;
         });
     absl::Status failure;

@@ -39,8 +39,9 @@ class FakeFiles : public BlockFileGateway {
     std::vector<absl::Status> answers;
     for (const BlockFile& file : asked) {
       if (answers.size() == most) break;
-      answers.push_back(std::erase(files, file) > 0 ? absl::OkStatus()
-                                                    : absl::NotFoundError("another file by now"));
+      const auto gone =
+          std::erase_if(files, [&](const BlockFile& each) { return IsSameFile(each, file); });
+      answers.push_back(gone > 0 ? absl::OkStatus() : absl::NotFoundError("another file by now"));
     }
     return answers;
   }
@@ -114,7 +115,15 @@ TEST_F(ExtraCopiesTest, TheOnlyCopyStays) {
   helpers_.missing.clear();
   helpers_.down.insert("n0");
   EXPECT_THAT(WhyKept("b0"), HasSubstr("does not say"));
+  EXPECT_TRUE(List()[0].ask_again);
   helpers_.down.clear();
+  coordinator_.corrupt().Add({.block_id = "b0",
+                              .node = "n0",
+                              .reason = "somebody says so",
+                              .found_unix_ms = 1,
+                              .suspect = true});
+  EXPECT_THAT(WhyKept("b0"), HasSubstr("on n0 it is suspect"));
+  EXPECT_FALSE(List()[0].ask_again);
   coordinator_.corrupt().Add(
       {.block_id = "b0", .node = "n0", .reason = "its checksum", .found_unix_ms = 1});
   EXPECT_THAT(WhyKept("b0"), HasSubstr("corrupt on n0"));

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/fault_points.h"
 #include "helper/store/plain/block_claims.h"
+#include "helper/store/plain/plain_root.h"
 #include "unit/helper/store/plain/plain_store_fixture.h"
 
 namespace ecpipe {
@@ -76,6 +79,33 @@ TEST_F(PlainStoreTest, RemovesOneOfTwoFilesOfABlock) {
   ASSERT_EQ(files.size(), 2u);
   EXPECT_TRUE(store_->Remove(files[1]).ok());
   EXPECT_EQ(ReadAll("block").value(), "1111");
+}
+
+// Both would take the file for a copy of the other's.
+TEST_F(PlainStoreTest, RemovesNothingFromADirectoryThatAnotherHelperUses) {
+  Put(first_ + "/block", "1111");
+  const BlockFile file = store_->ListFiles("", 10).value().at(0);
+  auto other = OpenPlainStore({first_}).value();
+  EXPECT_TRUE(absl::IsFailedPrecondition(store_->Remove(file)));
+  EXPECT_EQ(ReadAll("block").value(), "1111");
+  other.reset();
+  absl::Status removed;
+  for (int i = 0; i < 1000; ++i) {
+    removed = store_->Remove(file);
+    if (removed.ok()) break;
+    // sleep-ok: a thread of the other store may hold its directory for a moment more
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(removed.ok()) << removed;
+}
+
+TEST_F(PlainStoreTest, RemovesNothingOnceNobodyWaitsForIt) {
+  Put(first_ + "/block", "1111");
+  const PlainRoot root(first_, 0);
+  const BlockFile file = root.List("", 10).value().at(0);
+  store_.reset();  // it has the directory open as well
+  EXPECT_FALSE(root.Remove(file, Clock::System().Now()).ok());
+  EXPECT_TRUE(std::filesystem::exists(first_ + "/block"));
 }
 
 TEST_F(PlainStoreTest, RemovesNothingByAPath) {
