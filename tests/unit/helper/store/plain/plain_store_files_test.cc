@@ -93,19 +93,22 @@ TEST_F(PlainStoreTest, RemovesNothingFromADirectoryThatAnotherHelperUses) {
   for (int i = 0; i < 1000; ++i) {
     removed = store_->Remove(file);
     if (removed.ok()) break;
-    // sleep-ok: a thread of the other store may hold its directory for a moment more
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // sleep-ok: the other's threads
   }
   EXPECT_TRUE(removed.ok()) << removed;
 }
 
 TEST_F(PlainStoreTest, RemovesNothingOnceNobodyWaitsForIt) {
-  Put(first_ + "/block", "1111");
-  const PlainRoot root(first_, 0);
+  const std::string directory = scratch_.File("third");
+  std::filesystem::create_directories(directory);
+  Put(directory + "/block", "1111");
+  const PlainRoot root(directory, 0);
   const BlockFile file = root.List("", 10).value().at(0);
-  store_.reset();  // it has the directory open as well
-  EXPECT_FALSE(root.Remove(file, Clock::System().Now()).ok());
-  EXPECT_TRUE(std::filesystem::exists(first_ + "/block"));
+  const TimePoint now = Clock::System().Now();
+  EXPECT_TRUE(absl::IsUnavailable(root.Remove(file, now)));
+  EXPECT_TRUE(std::filesystem::exists(directory + "/block"));
+  EXPECT_TRUE(root.Remove(file, now + std::chrono::hours(1)).ok());
+  EXPECT_FALSE(std::filesystem::exists(directory + "/block"));
 }
 
 TEST_F(PlainStoreTest, RemovesNothingByAPath) {
