@@ -264,8 +264,10 @@ void JudgeDescriptors(const DoctorFacts& facts, Findings* findings) {
     report.Add(
         used >= kMostOfDescriptors ? Severity::kError : Severity::kWarning, name,
         absl::StrFormat("%d of %d are in use", daemon->open_descriptors, daemon->max_descriptors),
-        "raise its limit: LimitNOFILE=65536 in its unit (systemctl edit), or ulimit -n, "
-        "then restart it; without descriptors it refuses connections");
+        absl::StrFormat(
+            "raise its limit: LimitNOFILE=%d in its unit (systemctl edit), or ulimit -n, "
+            "then restart it; without descriptors it refuses connections",
+            std::max<uint64_t>(kUsualDescriptors, 2 * daemon->max_descriptors)));
   }
   report.End(absl::StrFormat("each daemon may have %d or more, and has less than half in use",
                              kFewDescriptors));

@@ -32,8 +32,9 @@ std::string FindingsText(const std::vector<Finding>& findings, bool colours);
 inline constexpr double kMostClockSeconds = 1;  // what logs can still be read side by side with
 inline constexpr int kWarnDays = 30;            // of a certificate, as daemons log it
 inline constexpr int kErrorDays = 7;
-inline constexpr uint64_t kFewDescriptors = 4096;  // the units of deploy/systemd allow 65536
-inline constexpr double kMuchOfDescriptors = 0.5;  // of the limit
+inline constexpr uint64_t kFewDescriptors = 4096;
+inline constexpr uint64_t kUsualDescriptors = 65536;  // what the units of deploy/systemd allow
+inline constexpr double kMuchOfDescriptors = 0.5;     // of the limit
 inline constexpr double kMostOfDescriptors = 0.9;
 inline constexpr double kLittleRoom = 0.10;          // of a disk, free
 inline constexpr uint64_t kNoRoomBytes = 256 << 20;  // less than an HDFS block with its checksums

@@ -204,6 +204,10 @@ TEST(Findings, Descriptors) {
   EXPECT_EQ(The(facts, "descriptors"), "warning node-3: 33000 of 65536 are in use");
   Node(&facts, 2)->daemon.open_descriptors = 65'000;
   EXPECT_EQ(The(facts, "descriptors"), "error node-3: 65000 of 65536 are in use");
+  for (const Finding& finding : Judge(facts)) {
+    if (finding.check != "descriptors") continue;
+    EXPECT_THAT(finding.advice, HasSubstr("LimitNOFILE=131072")) << "more than it has";
+  }
 }
 
 TEST(Findings, CertificatesNearTheirEnd) {
