@@ -53,7 +53,7 @@ public class DialerTest {
     }
 
     @Override
-    public void write(byte[] bytes, int offset, int length, int millis) {
+    public boolean write(byte[] bytes, int offset, int length, int millis) {
       throw new AssertionError();
     }
 
