@@ -103,6 +103,7 @@ public class ConnectionTest extends EachWay {
       stream.send(new byte[1]);
       RepairException error = assertThrows(RepairException.class, stream::awaitHeader);
       assertEquals("PERMISSION_DENIED: user 7", error.getMessage());
+      assertEquals("what the write met is kept", 1, error.getSuppressed().length);
     }
     assertFalse("nor are others tried soon", failures.looksAlive());
   }
