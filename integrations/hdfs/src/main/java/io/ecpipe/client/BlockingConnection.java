@@ -54,8 +54,8 @@ final class BlockingConnection implements Connection {
       abandon(connect, opened);
       throw late(address);
     } catch (InterruptedException e) {
-      abandon(connect, opened);
       Thread.currentThread().interrupt();
+      abandon(connect, opened);
       throw interrupted();
     }
   }
@@ -76,11 +76,15 @@ final class BlockingConnection implements Connection {
   }
 
   /** Whichever thread comes second closes the socket: this one, or the one that connects. */
-  private static void abandon(Runnable connect, CompletableFuture<UnixSockets.Socket> opened)
-      throws IOException {
+  private static void abandon(Runnable connect, CompletableFuture<UnixSockets.Socket> opened) {
     CONNECTS.remove(connect);
-    if (!opened.cancel(false) && !opened.isCompletedExceptionally()) {
+    if (opened.cancel(false) || opened.isCompletedExceptionally()) {
+      return;
+    }
+    try {
       opened.join().close();
+    } catch (IOException e) {
+      return;  // the caller hears why it gave up
     }
   }
 
