@@ -83,7 +83,8 @@ public class DialerTest {
       String message = assertThrows(IllegalArgumentException.class,
           () -> Dialer.of(UNIX, others, false)).getMessage();
       assertTrue(message, message.startsWith(UNIX + " needs JDK 16 or newer"));
-      assertTrue(message, message.contains("tcp:host:port with a cookie file"));
+      assertTrue(message, message.contains(
+          "Without either, let the endpoint listen on tcp:host:port with a cookie file"));
       assertEquals(message, others != null, message.contains("libx"));
       Dialer.of(TCP, others, false);
     }
