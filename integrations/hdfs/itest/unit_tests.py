@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Java module's own tests, through Maven. Exit code 77 with "SKIP: reason" without Maven."""
+"""The Java module's own tests, through Maven. Exit code 77 with "SKIP: reason" without Maven. Where
+only the native library of Hadoop's Unix sockets cannot be had, all others run."""
 
 from __future__ import annotations
 
@@ -8,10 +9,18 @@ import sys
 from labkit.hdfs.toolchain import Unavailable, maven, require_tools
 
 
+def run_tests() -> None:
+    try:
+        maven("-Plibhadoop", "package")
+    except Unavailable as error:
+        maven("package")
+        print(f"LEFT OUT: the tests of Hadoop's Unix sockets: {error}")
+
+
 def main() -> int:
     try:
         require_tools()
-        maven("-Plibhadoop", "package")
+        run_tests()
     except Unavailable as error:
         print(f"SKIP: {error}")
         return 77

@@ -47,6 +47,13 @@ std::vector<StripeFacts::Source> NamedIn(const EndpointRequest& request,
   return named;
 }
 
+// As PERMISSION_DENIED a client hears only that its user may not ask at all. Here it may: this is
+// about the file of a block, say, and other repairs do not need that one.
+absl::Status AsToldToTheClient(const absl::Status& status) {
+  return absl::IsPermissionDenied(status) ? absl::FailedPreconditionError(status.message())
+                                          : status;
+}
+
 }  // namespace
 
 EndpointSession::EndpointSession(StreamSocket socket, const Options& options,
@@ -257,7 +264,7 @@ void EndpointSession::SendError(const absl::Status& status) {
   }
   // A client that does not take it loses nothing: it knows that nothing has come.
   [[maybe_unused]] const absl::Status sent =
-      SendText(EndpointFrame::kError, EndpointErrorText(status));
+      SendText(EndpointFrame::kError, EndpointErrorText(AsToldToTheClient(status)));
 }
 
 void EndpointSession::EndNow(const absl::Status& why, bool tell) {

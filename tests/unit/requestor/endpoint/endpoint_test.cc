@@ -79,6 +79,16 @@ TEST_F(EndpointTest, AnErrorBeforeTheFirstByteIsTold) {
   EXPECT_EQ(Settled().repairs_failed, 1u);
 }
 
+TEST_F(EndpointTest, ABlockThatAHelperMayNotReadIsNoRefusalOfTheUser) {
+  Start();
+  script_.bytes = 0;
+  script_.end = absl::PermissionDeniedError("node-1: block b0: Permission denied");
+  EndpointClient client(endpoint_->address());
+  ASSERT_TRUE(client.Send(Request(1000)));
+  EXPECT_EQ(ErrorOf(&client),
+            "code FAILED_PRECONDITION\nmessage node-1: block b0: Permission denied\n");
+}
+
 TEST_F(EndpointTest, AnErrorAfterSomeBytesIsToldInPlaceOfTheEnd) {
   Start();
   script_.bytes = 300;

@@ -16,10 +16,8 @@ import java.util.concurrent.TimeoutException;
 
 /** A connection by sockets with calls that block. */
 final class BlockingConnection implements Connection {
-  /** How long a read waits in one call: an interrupt is heard between two of them. */
-  private static final int READ_MILLIS = 100;
-  /** What a write hands over in one call: the kernel takes so much as one piece, or nothing. */
-  private static final int WRITE_BYTES = 8 << 10;
+  /** How long one call waits: an interrupt is heard between two of them. */
+  private static final int TURN_MILLIS = 100;
   /**
    * connect() waits for as long as the endpoint's queue is full, whatever the deadline, and nothing
    * ends it. So threads of ours wait in it. An endpoint that has stopped takes all of them; then
@@ -56,8 +54,8 @@ final class BlockingConnection implements Connection {
       abandon(connect, opened);
       throw late(address);
     } catch (InterruptedException e) {
-      abandon(connect, opened);
       Thread.currentThread().interrupt();
+      abandon(connect, opened);
       throw interrupted();
     }
   }
@@ -78,27 +76,30 @@ final class BlockingConnection implements Connection {
   }
 
   /** Whichever thread comes second closes the socket: this one, or the one that connects. */
-  private static void abandon(Runnable connect, CompletableFuture<UnixSockets.Socket> opened)
-      throws IOException {
+  private static void abandon(Runnable connect, CompletableFuture<UnixSockets.Socket> opened) {
     CONNECTS.remove(connect);
-    if (!opened.cancel(false) && !opened.isCompletedExceptionally()) {
+    if (opened.cancel(false) || opened.isCompletedExceptionally()) {
+      return;
+    }
+    try {
       opened.join().close();
+    } catch (IOException e) {
+      return;  // the caller hears why it gave up
     }
   }
 
   @Override
   public void write(ByteBuffer bytes, Deadline deadline) throws IOException {
     while (bytes.hasRemaining()) {
-      int count = Math.min(bytes.remaining(), WRITE_BYTES);
-      int millis = (int) Math.min(remainingMillis(deadline), Integer.MAX_VALUE);
+      int count = Math.min(bytes.remaining(), UnixSockets.MAX_WRITE_BYTES);
+      int from = bytes.arrayOffset() + bytes.position();
       try {
-        socket.write(bytes.array(), bytes.arrayOffset() + bytes.position(), count, millis);
-      } catch (SocketTimeoutException e) {
-        throw late(address);
+        if (socket.write(bytes.array(), from, count, turnMillis(deadline))) {
+          bytes.position(bytes.position() + count);
+        }
       } catch (ClosedChannelException e) {
         throw cancelled(e);
       }
-      bytes.position(bytes.position() + count);
     }
   }
 
@@ -107,7 +108,7 @@ final class BlockingConnection implements Connection {
     while (bytes.hasRemaining()) {
       int count;
       try {
-        count = socket.read(bytes, (int) Math.min(remainingMillis(deadline), READ_MILLIS));
+        count = socket.read(bytes, turnMillis(deadline));
       } catch (ClosedChannelException e) {
         throw cancelled(e);
       }
@@ -118,7 +119,7 @@ final class BlockingConnection implements Connection {
   }
 
   /** At least 1. */
-  private long remainingMillis(Deadline deadline) throws IOException {
+  private int turnMillis(Deadline deadline) throws IOException {
     if (Thread.currentThread().isInterrupted()) {
       throw interrupted();
     }
@@ -126,7 +127,7 @@ final class BlockingConnection implements Connection {
     if (millis == 0) {
       throw late(address);
     }
-    return millis;
+    return (int) Math.min(millis, TURN_MILLIS);
   }
 
   private static SocketTimeoutException late(EndpointAddress address) {

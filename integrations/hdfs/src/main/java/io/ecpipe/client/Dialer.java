@@ -22,8 +22,8 @@ interface Dialer {
     String missing = others == null ? "other Unix sockets" : others.missing();
     if (missing != null) {
       throw new IllegalArgumentException(address + " needs JDK 16 or newer, or " + missing
-          + ". Without both let the endpoint listen on tcp:host:port with a cookie file, and name"
-          + " that file to the client");
+          + ". Without either, let the endpoint listen on tcp:host:port with a cookie file, and"
+          + " name that file to the client");
     }
     return deadline -> BlockingConnection.open(address, others, deadline);
   }

@@ -21,7 +21,7 @@ public final class RepairException extends IOException {
 
   /**
    * Whether other repairs would be refused as well: the endpoint cannot reach its coordinator or is
-   * about to end, or this user may not ask.
+   * about to end, or this user may not ask. An endpoint says PERMISSION_DENIED of nothing else.
    */
   boolean concernsAll() {
     return code.equals("UNAVAILABLE") || code.equals("PERMISSION_DENIED");

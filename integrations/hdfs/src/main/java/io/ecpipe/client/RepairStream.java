@@ -37,6 +37,7 @@ public final class RepairStream extends InputStream {
   private int textBytes;  // of the frame that is in `text`
   private boolean ended;
   private volatile boolean closed;
+  private IOException sendFailure;  // null: the request was written
   private final Semaphore connectionInUse = new Semaphore(1);
   private String checksumType;
   private int bytesPerChecksum;
@@ -79,7 +80,7 @@ public final class RepairStream extends InputStream {
 
   /**
    * An endpoint that has closed already is no error here: who may not ask is told so before the
-   * request is read, and awaitHeader() hears it.
+   * request is read, and awaitHeader() hears it. If it hears nothing, its error has this one.
    */
   void send(byte[] encodedRequest) throws IOException {
     try {
@@ -88,7 +89,7 @@ public final class RepairStream extends InputStream {
       connection.close();
       throw e;
     } catch (IOException e) {
-      return;
+      sendFailure = e;
     }
   }
 
@@ -101,6 +102,9 @@ public final class RepairStream extends InputStream {
     } catch (IOException e) {
       boolean quick = headerDeadline.remainingMillis() > timeoutMillis / 2;
       report(e, quick);
+      if (sendFailure != null) {
+        e.addSuppressed(sendFailure);
+      }
       throw e;
     }
     tellOfCorrupt();

@@ -13,6 +13,13 @@ public interface UnixSockets {
   /** Connects to the socket at an absolute path, however long that takes. */
   Socket connect(String path) throws IOException;
 
+  /**
+   * What a write may hand over at once. Linux puts so much into a Unix socket as one piece or not
+   * at all: it divides only what is longer than half of the send buffer less 64 bytes, and the
+   * smallest buffer that it allows is 4,608 bytes.
+   */
+  int MAX_WRITE_BYTES = 2 << 10;
+
   /** One thread reads and writes; close() may come from any thread. */
   interface Socket extends Closeable {
     /**
@@ -22,10 +29,10 @@ public interface UnixSockets {
     int read(ByteBuffer bytes, int millis) throws IOException;
 
     /**
-     * Writes all. SocketTimeoutException when the peer takes nothing for `millis`, at least 1; how
-     * much it took before is unknown then. ClosedChannelException as from read().
+     * Writes all, at most MAX_WRITE_BYTES, and waits for room up to `millis`, at least 1. False
+     * when none came in time: then nothing was written. ClosedChannelException as from read().
      */
-    void write(byte[] bytes, int offset, int length, int millis) throws IOException;
+    boolean write(byte[] bytes, int offset, int length, int millis) throws IOException;
 
     /** Ends a wait of another thread at once. A second call does nothing. */
     @Override

@@ -49,12 +49,17 @@ public final class DomainSockets implements UnixSockets {
     }
 
     @Override
-    public void write(byte[] bytes, int offset, int length, int millis) throws IOException {
+    public boolean write(byte[] bytes, int offset, int length, int millis) throws IOException {
       if (millis != writeMillis) {
         socket.setAttribute(DomainSocket.SEND_TIMEOUT, millis);
         writeMillis = millis;
       }
-      out.write(bytes, offset, length);
+      try {
+        out.write(bytes, offset, length);
+        return true;
+      } catch (SocketTimeoutException e) {
+        return false;
+      }
     }
 
     @Override

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package io.ecpipe.client;
 
+import static org.junit.Assert.assertArrayEquals;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertThrows;
@@ -16,6 +17,8 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Random;
 import org.junit.After;
 import org.junit.Before;
 import org.junit.Test;
@@ -100,34 +103,78 @@ public class ConnectionTest extends EachWay {
       stream.send(new byte[1]);
       RepairException error = assertThrows(RepairException.class, stream::awaitHeader);
       assertEquals("PERMISSION_DENIED: user 7", error.getMessage());
+      assertEquals("what the write met is kept", 1, error.getSuppressed().length);
     }
     assertFalse("nor are others tried soon", failures.looksAlive());
+  }
+
+  /** Where the reader lets it wait in vain several times. */
+  @Test
+  public void aWriteThatWaitsSendsEachByteOnce() throws Exception {
+    byte[] sent = new byte[1 << 20];
+    new Random(7).nextBytes(sent);
+    ByteBuffer received = ByteBuffer.allocate(sent.length);
+    Thread late = new Thread(() -> {
+      try (SocketChannel channel = server.accept()) {
+        for (int half = 1; half <= 2; half++) {
+          Thread.sleep(300);
+          received.limit(half * sent.length / 2);
+          while (received.hasRemaining() && channel.read(received) >= 0) {
+          }
+        }
+      } catch (IOException | InterruptedException e) {
+        return;
+      }
+    });
+    late.start();
+    try (Connection connection = connect(address, Deadline.after(LONG_MILLIS))) {
+      connection.write(ByteBuffer.wrap(sent), Deadline.after(LONG_MILLIS));
+    }
+    late.join();
+    assertArrayEquals(sent, received.array());
   }
 
   @Test
   public void anInterruptEndsARead() throws Exception {
     try (Connection connection = connect(address, Deadline.after(LONG_MILLIS))) {
-      Deadline deadline = Deadline.after(LONG_MILLIS);
-      Thread reader = Thread.currentThread();
-      Thread other = new Thread(() -> {
-        while (!waits(reader) && deadline.remainingMillis() > 0) {
-          Thread.yield();
-        }
-        reader.interrupt();
-      });
-      other.start();
-      IOException error = assertThrows(IOException.class,
-          () -> connection.read(ByteBuffer.allocate(1), deadline));
-      assertTrue("the interrupt is kept for the caller", Thread.interrupted());
-      assertFalse(error.toString(), error instanceof SocketTimeoutException);
-      assertTrue("long before the deadline", deadline.remainingMillis() > 0);
-      other.join();
+      anInterruptEnds(deadline -> connection.read(ByteBuffer.allocate(1), deadline));
     }
+  }
+
+  @Test
+  public void anInterruptEndsAWrite() throws Exception {
+    try (Connection connection = connect(address, Deadline.after(LONG_MILLIS))) {
+      ByteBuffer bytes = ByteBuffer.allocate(16 << 20);
+      assertThrows("the socket is full", SocketTimeoutException.class,
+          () -> connection.write(bytes, Deadline.after(100)));
+      anInterruptEnds(deadline -> connection.write(bytes, deadline));
+    }
+  }
+
+  private interface Wait {
+    void until(Deadline deadline) throws IOException;
+  }
+
+  private static void anInterruptEnds(Wait wait) throws Exception {
+    Deadline deadline = Deadline.after(LONG_MILLIS);
+    Thread waiter = Thread.currentThread();
+    Thread other = new Thread(() -> {
+      while (!waits(waiter) && deadline.remainingMillis() > 0) {
+        Thread.yield();
+      }
+      waiter.interrupt();
+    });
+    other.start();
+    IOException error = assertThrows(IOException.class, () -> wait.until(deadline));
+    assertTrue("the interrupt is kept for the caller", Thread.interrupted());
+    assertFalse(error.toString(), error instanceof SocketTimeoutException);
+    assertTrue("long before the deadline", deadline.remainingMillis() > 0);
+    other.join();
   }
 
   /** Whether the thread is in the kernel: of a selector, or of Hadoop. */
   private static boolean waits(Thread thread) {
     String method = thread.getStackTrace()[0].getMethodName();
-    return method.equals("wait") || method.equals("readArray0");
+    return Arrays.asList("wait", "readArray0", "writeArray0").contains(method);
   }
 }

@@ -24,7 +24,7 @@ public class DialerTest {
   private static final EndpointAddress TCP = EndpointAddress.parse("tcp:127.0.0.1:1");
 
   /** Its connect() comes back when the test says so. */
-  private static final class Stuck implements UnixSockets, UnixSockets.Socket {
+  private static class Stuck implements UnixSockets, UnixSockets.Socket {
     final CountDownLatch mayGo = new CountDownLatch(1);
     final Semaphore begun = new Semaphore(0);
     final AtomicInteger begunEver = new AtomicInteger();
@@ -53,12 +53,12 @@ public class DialerTest {
     }
 
     @Override
-    public void write(byte[] bytes, int offset, int length, int millis) {
+    public boolean write(byte[] bytes, int offset, int length, int millis) {
       throw new AssertionError();
     }
 
     @Override
-    public void close() {
+    public void close() throws IOException {
       closed.release();
     }
   }
@@ -83,7 +83,8 @@ public class DialerTest {
       String message = assertThrows(IllegalArgumentException.class,
           () -> Dialer.of(UNIX, others, false)).getMessage();
       assertTrue(message, message.startsWith(UNIX + " needs JDK 16 or newer"));
-      assertTrue(message, message.contains("tcp:host:port with a cookie file"));
+      assertTrue(message, message.contains(
+          "Without either, let the endpoint listen on tcp:host:port with a cookie file"));
       assertEquals(message, others != null, message.contains("libx"));
       Dialer.of(TCP, others, false);
     }
@@ -137,5 +138,30 @@ public class DialerTest {
     assertEquals(null, errors.get(1));
     others.mayGo.countDown();
     assertTrue(others.closed.tryAcquire(10, TimeUnit.SECONDS));
+  }
+
+  /** Also of a connection that comes at the same time, and cannot be closed. */
+  @Test(timeout = 60_000)
+  public void anInterruptIsKeptWhateverCloseSays() throws Exception {
+    Thread caller = Thread.currentThread();
+    Dialer dialer = Dialer.of(UNIX, new Stuck() {
+      @Override
+      public Socket connect(String path) {
+        while (caller.getState() != Thread.State.TIMED_WAITING) {
+          Thread.yield();
+        }
+        caller.interrupt();
+        return this;
+      }
+
+      @Override
+      public void close() throws IOException {
+        throw new IOException("cannot be closed");
+      }
+    }, false);
+    for (int round = 0; round < 20; round++) {  // in some of them the connection comes first
+      assertThrows(InterruptedIOException.class, () -> dialer.open(Deadline.after(600_000)));
+      assertTrue("the interrupt is kept for the caller", Thread.interrupted());
+    }
   }
 }
