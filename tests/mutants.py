@@ -33,19 +33,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-# Several times what any of the tests takes: of a core, and on a busy machine.
+# Several times what any of the tests takes: of a core, of memory, and on a busy machine.
 TEST_CORE_SECONDS = 20
+TEST_BYTES = 4 << 30
 TEST_SECONDS = 900
 
-# Which tests cover a file: the fastest first. Program and filter.
+# Which tests cover a file: those first that find the most. Program and filter.
 Tests = list[tuple[str, str]]
 # What waits for time to pass, or writes to disk, finds little that the others do not.
 SLOW = "-*Sqlite*:*Qfs*:RecoveryManager*:RepairsAtOnce*:*TrackerSearch*:*AThreadOfItsOwnChecks"
 PLANNERS: Tests = [
     ("planner_script_test", "*"),
     ("planning_unit_test", "*"),
-    ("coordinator_unit_test", "*Facts*:*Versions*:*Attempt*:*Repair*" + SLOW),
 ]
+# What becomes of a request before a scheme has it.
+REQUESTS: Tests = [
+    ("coordinator_unit_test",
+     "*Facts*:*Versions*:*Attempt*:*Host*:*Repair*:CorruptReports*:Verification*" + SLOW),
+    ("planning_unit_test", "*"),
+]  # fmt: skip
 TRACKER: Tests = [
     ("repairs_script_test", "*"),
     ("coordinator_unit_test",
@@ -62,6 +68,7 @@ COVERED_BY: list[tuple[str, Tests]] = [
     ("src/net/frame.cc", [("net_unit_test", "*Frame*:*Hello*:*Hostile*:*Token*")]),
     ("src/coordinator/repairs/left_out.cc", TRACKER),
     ("src/coordinator/repairs/tracker*.cc", TRACKER),
+    ("src/coordinator/planning/[rw]*.cc", REQUESTS),  # repair_planner and wanted_blocks
     ("src/coordinator/planning/*.cc", PLANNERS),
     ("src/coordinator/planning/schemes/*.cc", PLANNERS),
 ]
@@ -73,7 +80,7 @@ SWAPS = [
     ("std::min", "std::max"), ("std::max", "std::min"),
     ("true", "false"), ("false", "true"),
 ]  # fmt: skip
-NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.'])")
+NUMBER = re.compile(r"(?<![\w.'])(?<!\de-)\d+(?![\w.'])")  # whole, of one digit group
 STATEMENT = re.compile(
     r"^\s+(?!return|using|const|auto|break|continue|else|case|static|for|if|while)"
     r"[\w:.>()\-\[\]*+]+(\(.*\)| [-+^|&]?= .*|)(\+\+|--)?;$")  # fmt: skip
@@ -113,7 +120,9 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
         code = without_text(line)
         if code.startswith("#"):
             left_out = code.startswith("#if")
-        if left_out or code.startswith(("#", "template")):
+        # One more changes no order, and the order has a test.
+        is_rank = code.lstrip().startswith(".rank = ")
+        if left_out or is_rank or code.startswith(("#", "template")):
             continue
         for old, new in SWAPS:
             for found in re.finditer(re.escape(old), code):
@@ -201,7 +210,7 @@ class Build:
 
 def fails(program: Path, tests: str, folder: Path) -> str:
     """Why; empty if all tests pass."""
-    words = ["prlimit", f"--cpu={TEST_CORE_SECONDS}", str(program),
+    words = ["prlimit", f"--cpu={TEST_CORE_SECONDS}", f"--as={TEST_BYTES}", str(program),
              f"--gtest_filter={tests}", "--gtest_brief=1", "--gtest_fail_fast"]  # fmt: skip
     try:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True,
@@ -229,12 +238,12 @@ def judge(mutant: Mutant, tests: Tests, build: Build) -> str:
 
 
 def all_mutants(only: str) -> list[tuple[Mutant, Tests]]:
-    chosen = []
+    tests_of: dict[Path, Tests] = {}
     for pattern, tests in COVERED_BY:
         for path in sorted(REPOSITORY.glob(pattern)):
-            if only in str(path):
-                chosen += [(mutant, tests) for mutant in mutants_of(path)]
-    return chosen
+            if re.search(only, str(path)):
+                tests_of.setdefault(path, tests)
+    return [(mutant, tests) for path, tests in tests_of.items() for mutant in mutants_of(path)]
 
 
 def check_tests(chosen: list[tuple[Mutant, Tests]], build: Build) -> None:
@@ -261,7 +270,7 @@ def main() -> int:
     parser.add_argument("--build-dir", type=Path, default=REPOSITORY / "build" / "dev")
     parser.add_argument("--sample", type=int, default=0, help="so many mutants; 0: all")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
-    parser.add_argument("--only", default="", help="part of the names of the files")
+    parser.add_argument("--only", default="", help="part of the files' names, a regular expression")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="mutants judged side by side")
     parser.add_argument("--list", action="store_true", help="print the mutants, and end")
     arguments = parser.parse_args()
