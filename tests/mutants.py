@@ -36,7 +36,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # Several times what any of the tests takes: of a core, of memory, and on a busy machine.
 TEST_CORE_SECONDS = 20
 TEST_BYTES = 4 << 30
-TEST_SECONDS = 900
+TEST_SECONDS = 300
 
 # Which tests cover a file: those first that find the most. Program and filter.
 Tests = list[tuple[str, str]]
@@ -65,7 +65,8 @@ TRACKER: Tests = [
 COVERED_BY: list[tuple[str, Tests]] = [
     ("src/pipeline/slice_pipeline.cc", [
         ("pipeline_unit_test", "SlicePipeline*"), ("pipeline_unit_test", "*")]),
-    ("src/net/frame.cc", [("net_unit_test", "*Frame*:*Hello*:*Hostile*:*Token*")]),
+    ("src/net/frame.cc", [
+        ("net_unit_test", "Frame*:Hello*:Token*"), ("net_unit_test", "*Hostile*")]),
     ("src/coordinator/repairs/left_out.cc", TRACKER),
     ("src/coordinator/repairs/tracker*.cc", TRACKER),
     ("src/coordinator/planning/[rw]*.cc", REQUESTS),  # repair_planner and wanted_blocks

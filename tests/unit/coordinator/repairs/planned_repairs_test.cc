@@ -68,18 +68,6 @@ TEST_F(PlannedRepairs, ANodeTakesNoSecondBlockOfItsStripe) {
   EXPECT_TRUE(Says(Refusal(request), "it already has a block of the stripe")) << Refusal(request);
 }
 
-TEST_F(PlannedRepairs, TheLinksOfRacksAreAsFastAsTheOperatorSays) {
-  RepairPlanner::Options options;
-  options.rack_bytes_per_second = 1;
-  RepairCoordinator coordinator(&catalog_, &journal_, &helpers_, &clock_, {.planner = options});
-  for (int i = 0; i < 6; ++i) {
-    NodeRecord node = FakeNode("n" + std::to_string(i));
-    node.rack = "rack-" + std::to_string(i);
-    ASSERT_TRUE(coordinator.Register(node).ok());
-  }
-  EXPECT_GE(coordinator.Explain(Request("b0"))->cost.seconds, 1000);
-}
-
 TEST(Verification, HasThreeNames) {
   EXPECT_EQ(*VerificationNamed("none"), Verification::kNone);
   EXPECT_EQ(*VerificationNamed("parity"), Verification::kParity);
