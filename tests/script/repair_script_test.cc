@@ -7,24 +7,25 @@
 //   resume after ATTEMPT from SLICE: FAULT            its requestor has all slices before SLICE
 //   take up after ATTEMPT from SLICE: FAULT           the same after a restart
 //   planned h1 h2 h3 [too early]
+//   planned a read of BYTES at h1 h2 h3               of a block of 4 MiB
 //   planned SLICES of h1 h2, SLICES of h3 h4 in SECONDS
 //   no plan [too early]
 //   journaled | journal is full
-//   started [but h2 refuses]
+//   started [but h2 refuses | but h2 is late]
 //   moved | catalog is full
 //   NODE ended: HOW
 //   next attempt
 //   answers NODE HOW, NODE HOW, ...                   all others that are asked run, and wait
 //   check [quiet] [missing BYTES] | check hosts
 //   tried [in vain | in SECONDS]
-//   tick [NODE died | NODE restarted]
+//   tick [NODE died | NODE restarted | NODE has not registered]
 //   finish ok | finish half | finish cancelled
 //   cancel the recovery
-// HOW is stored, runs, passed BYTES (to it), sent BYTES in SECONDS (of the network), sent
-// LANE:RECEIVER:BYTES:SECONDS [LANE:...] (from the lane's hop 0), unreachable,
-// silent, forgot, lost NODE, keeps from SLICE, broke, corrupt or failed. FAULT is lost NODE or
-// nobody. An event may begin with +SECONDS: time passes.
-// ECPIPE_UPDATE_SCRIPTS=1 writes what came out back into the files, for a person to read and judge.
+// HOW is stored, runs, stuck (it runs and tells nothing), passed BYTES (to it), sent BYTES in
+// SECONDS (of the network), sent LANE:RECEIVER:BYTES:SECONDS [LANE:...] (from the lane's hop 0),
+// unreachable, silent, forgot, lost NODE, keeps from SLICE, broke, corrupt or failed. FAULT is lost
+// NODE or nobody. An event may begin with +SECONDS: time passes. ECPIPE_UPDATE_SCRIPTS=1 writes
+// what came out back into the files, for a person to read and judge.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -107,6 +108,7 @@ absl::StatusOr<PartProgress> HowNamed(const std::string& node, const std::string
   if (how == "unreachable") return absl::UnavailableError("connection refused");
   if (how == "silent") return absl::DeadlineExceededError("no answer");
   if (how == "forgot") return absl::NotFoundError("no such part");
+  if (how == "stuck") return PartProgress{.running = true, .ended = {}, .hops = {}};
   if (how == "failed") return EndedWith(absl::UnavailableError("its receiver left"));
   if (how == "broke") {
     return EndedWith(WithFault(absl::ResourceExhaustedError("disk full"), kFaultSelf));
@@ -166,6 +168,9 @@ std::string Text(const action::Plan& plan) {
     text += " for slices " + std::to_string(run.first) + ".." +
             std::to_string(run.first + run.count - 1);
   }
+  // Of a hosted repair, which goes on as it began.
+  if (!plan.request.scheme.empty()) text += " by " + plan.request.scheme;
+  if (plan.request.slice_bytes > 0) text += " of " + std::to_string(plan.request.slice_bytes);
   return text;
 }
 std::string Text(const action::Journal& journal) {
@@ -174,16 +179,20 @@ std::string Text(const action::Journal& journal) {
     text += ", " + journal.record.block_ids[row] + " stored";
   return text;
 }
+std::string Patience(const std::optional<Duration>& with_one) {
+  if (!with_one) return "";
+  return ", the last within " + std::to_string(std::lround(Seconds(*with_one) * 1e3)) + " ms";
+}
 std::string Text(const action::StartParts& start) {
   std::string text = "start";
   for (const auto& handout : start.handouts) text += " " + handout.helper.node;
-  return text;
+  return text + Patience(start.straggler_after);
 }
 std::string Text(const action::AskParts& ask) {
   static constexpr const char* kQuestions[] = {"who failed", "what is left", "still there",
                                                "any progress"};
   return std::string("ask ") + kQuestions[static_cast<int>(ask.question)] + " " +
-         std::to_string(ask.attempt) + ":" + Names(ask.helpers);
+         std::to_string(ask.attempt) + ":" + Names(ask.helpers) + Patience(ask.straggler_after);
 }
 std::string Text(const action::EndParts& end) {
   return "end parts of " + std::to_string(end.attempt) + ", kept, at" + Names(end.helpers);
@@ -313,7 +322,8 @@ class Story {
     event::Planned planned{absl::FailedPreconditionError("too few survivors"), plan_.left_out,
                            !Says(line, "too early")};
     if (line.starts_with("no plan")) return planned;
-    if (Says(line, " of ")) {
+    const std::string read_bytes = After(line, "a read of ");
+    if (read_bytes.empty() && Says(line, " of ")) {
       grid_ = kLanesGrid;
       PathLanes lanes{.lanes = {}, .seconds = std::stod(After(line, " in "))};
       for (const std::string& lane : Split(line.substr(8, line.find(" in ") - 8), ',')) {
@@ -322,12 +332,18 @@ class Story {
       planned.plan = PlannedLanes(kRepair, plan_, lanes);
       return planned;
     }
-    std::vector<std::string> nodes = Split(line.substr(8, line.find(" too early") - 8), ' ');
+    const size_t named = read_bytes.empty() ? 8 : line.find(" at ") + 4;
+    std::vector<std::string> nodes =
+        Split(line.substr(named, line.find(" too early") - named), ' ');
     // As the planner does, the plan takes back those that it needs.
     const auto left_out = [&](const std::string& node) { return planned.left_out.Has(node); };
     while (std::any_of(nodes.begin(), nodes.end(), left_out) && planned.left_out.ReadmitOne()) {
     }
     planned.plan = PlannedPath(kRepair, plan_, std::move(nodes));
+    if (!read_bytes.empty()) {
+      planned.plan->planned.bytes = std::stoull(read_bytes);
+      planned.plan->planned.block_lengths = {4 << 20};
+    }
     return planned;
   }
 
@@ -335,6 +351,11 @@ class Story {
     event::Started started;
     const std::string node = After(line, "but ");
     if (node.empty()) return started;
+    if (Says(line, " is late")) {
+      started.failure = absl::DeadlineExceededError("node " + node + " is late");
+      started.late = {node};
+      return started;
+    }
     started.failure = absl::UnavailableError("node " + node + ": connection refused");
     started.refused[node] = started.failure;
     return started;
@@ -367,8 +388,9 @@ class Story {
   Event TickOf(const std::string& line) {
     lives_.clear();
     for (const std::string node : {"h1", "h2", "h3", "h4", "h5", "s", "t"}) {
-      lives_[node] = {.registered_here = true,
-                      .dead = Says(line, node + " died"),
+      const bool away = Says(line, node + " has not registered");
+      lives_[node] = {.registered_here = !away,
+                      .dead = away || Says(line, node + " died"),
                       .incarnation = Says(line, node + " restarted") ? 2u : 1u};
     }
     return event::Tick{&lives_};

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import unittest
@@ -11,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mutants import Mutant, fails, mutants_of, without_text  # noqa: E402
+from mutants import Build, Mutant, all_mutants, fails, mutants_of, without_text  # noqa: E402
 
 
 class Mutants(unittest.TestCase):
@@ -45,6 +46,24 @@ class Mutants(unittest.TestCase):
     def test_what_is_not_compiled_is_left_alone(self) -> None:
         text = "#ifdef ECPIPE_CANARY\nint a = 1;\n#else\nint a = 2;\n#endif\n"
         self.assertEqual(self.changes(text), {("2", "3")})
+
+    def test_numbers_are_changed_as_a_whole(self) -> None:
+        self.assertEqual(self.changes("  double a = 50e-6 * 23'000;"), set())
+        self.assertEqual(self.changes("    .rank = 60,"), set(), "of an order")
+
+    def test_each_mutant_is_made_once(self) -> None:
+        made = [str(mutant) for mutant, _ in all_mutants("planning/.*er.cc")]
+        self.assertEqual(len(made), len(set(made)))
+        self.assertTrue(any("planning/planner.cc:" in name for name in made))
+
+    def test_a_file_is_compiled_as_the_library_has_it(self) -> None:
+        entries = [
+            {"file": "/a.cc", "command": f"/usr/bin/ccache c++ -D{name} -Werror -o {into} -c /a.cc"}
+            for name, into in (("LIBRARY", "src/a.o"), ("CANARY", "tests/sim/a.o"))
+        ]
+        (self.folder / "compile_commands.json").write_text(json.dumps(entries))
+        flags = Build(self.folder, self.folder).flags(Path("/a.cc"))
+        self.assertEqual(flags[:3], ["c++", "-DLIBRARY", "-w"])
 
     def test_a_mutant_changes_one_place(self) -> None:
         (first, second) = self.made_of("x = a + b + c\n")

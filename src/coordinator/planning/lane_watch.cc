@@ -15,9 +15,7 @@ constexpr double kHeldShare = 0.3;
 constexpr double kTimesBehindPlan = 1.5;
 // It tells if so much of it was to pass since the look before: sockets take less than that ahead.
 constexpr double kLeastPlannedBytes = 256u << 10;
-// Nothing passed, though the link was in use for so much of the time: it is dead.
-constexpr double kDeadShare = 0.9;
-// Of a dead link: no lane of use has it.
+// Of a link that passes nothing: no lane of use has it.
 constexpr double kDeadBytesPerSecond = 1;
 
 using NodePair = std::pair<std::string, std::string>;
@@ -38,14 +36,12 @@ struct Flow {
   bool Tells() const { return held_share >= kHeldShare && planned >= kLeastPlannedBytes; }
   bool IsSlow() const { return Tells() && passed / held_share * kTimesBehindPlan < planned; }
   double Rate(double seconds) const {
-    if (passed == 0 && held_share >= kDeadShare) return kDeadBytesPerSecond;
     return std::max(passed / (held_share * seconds), kDeadBytesPerSecond);
   }
 };
 
 double SecondsLeft(const WatchedLanes::Lane& lane, double done, double done_before,
                    double seconds) {
-  if (done >= 1) return 0;
   // Of a lane on which nothing came, a slice may be about to.
   const double least = 1.0 / std::max(1u, lane.slices);
   const double gained = done > done_before ? done - done_before : least;

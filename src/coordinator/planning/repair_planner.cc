@@ -54,11 +54,11 @@ std::string Unfit(const std::string& node, const std::optional<NodeView>& view,
 
 // A survivor that can be used.
 struct Candidate {
-  int block_index = 0;
-  bool suspect = false;
-  bool second = false;  // its node gives another block as well
-  size_t wish = 0;      // place in the request's order
-  uint32_t load = 0;    // sessions that its helper runs
+  int block_index;
+  bool suspect;
+  bool second;    // its node gives another block as well
+  size_t wish;    // place in the request's order
+  uint32_t load;  // sessions that its helper runs
 };
 
 // "block b1" or "blocks b1, b2".
@@ -79,7 +79,7 @@ SliceGrid OverSubBlocks(const SliceGrid& range, const BlockLayout& layout) {
   SliceGrid grid;
   grid.offset = first * unit;
   grid.bytes = (end - first) * unit;
-  const uint64_t units = std::min<uint64_t>(range.slice_bytes, kMaxSliceBytes) / unit;
+  const uint64_t units = range.slice_bytes / unit;
   grid.slice_bytes = static_cast<uint32_t>(std::max<uint64_t>(1, units) * unit);
   return grid;
 }

@@ -6,7 +6,6 @@ namespace ecpipe {
 void LeftOut::Refuse(const std::string& node, const std::string& reason) {
   reasons_.emplace(node, reason);
   std::erase(uncertain_, node);
-  slow_.erase(node);
 }
 
 void LeftOut::RefuseAtLimit(const std::string& node, const std::string& reason) {
@@ -56,7 +55,6 @@ bool LeftOut::Readmit(bool only_slow) {
   }
   if (least == uncertain_.end()) return false;
   reasons_.erase(*least);
-  slow_.erase(*least);
   uncertain_.erase(least);
   return true;
 }

@@ -43,7 +43,7 @@ class LeftOut {
   Reasons reasons_;
   std::set<std::string> at_limit_;
   std::vector<std::string> uncertain_;   // nodes that may not be at fault; the latest at the end
-  std::set<std::string> slow_;           // uncertain nodes that were left out only for slow links
+  std::set<std::string> slow_;           // nodes that were last left out only for slow links
   std::map<std::string, int> troubles_;  // for each node: the number of failed links it was at
 };
 

@@ -140,7 +140,6 @@ void RepairTracker::HearCheck(ProgressCheck check, PartAnswers answers) {
   NoteMissing(coming.missing_bytes);
   if (check.all_asked) return FindSuspects(std::move(check), std::move(answers));
   if (!check.quiet) return;
-  check.now.at = now_;
   check.from_hosts = std::move(answers);
   std::vector<HelperAddress> others = check.others;
   Emit(

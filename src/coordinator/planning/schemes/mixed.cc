@@ -18,11 +18,10 @@ double PathShare(const PlanRequest& request, const std::vector<Taker>& takers) {
   const auto k = static_cast<double>(request.equation.terms.size());
   const auto f = static_cast<double>(request.equation.rows() / request.equation.layout.sub_blocks);
   const auto g = static_cast<double>(takers.size());
-  double m = 0;  // blocks of the requestor that takes the most
-  const size_t rows_of_block = request.equation.layout.sub_blocks;
-  for (const Taker& taker : takers) {
-    m = std::max(m, static_cast<double>(taker.rows.size() / rows_of_block));
-  }
+  // Blocks of the requestor that takes the most.
+  const auto fewer = [](const Taker& a, const Taker& b) { return a.rows.size() < b.rows.size(); };
+  const Taker& most = *std::max_element(takers.begin(), takers.end(), fewer);
+  const auto m = static_cast<double>(most.rows.size() / request.equation.layout.sub_blocks);
   const double as_centre = (k + m * (g - 1)) / g;
   return as_centre <= 1 ? 1 : (as_centre - 1) / (as_centre - 1 + f - m);
 }

@@ -136,7 +136,7 @@ class ProblemMaker {
 
   void Use(int from, int to, const char* kind, const std::string& name, double limit,
            Problem* problem) {
-    const auto [found, added] = limits_.try_emplace({kind, name}, 0);
+    const auto [found, added] = limits_.try_emplace({kind, name});
     if (added) found->second = problem->network.AddLimit(limit);
     problem->network.Use(from, to, found->second);
   }
@@ -174,19 +174,19 @@ void DropSlowOnes(const PlanRequest& request, const Problem& problem,
   }
   std::stable_sort(by_latency.begin(), by_latency.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  size_t kept = 0;
+  std::vector<double> seconds;  // with the trees up to each one
   double rate = 0;
-  double least = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < by_latency.size(); ++i) {
-    rate += by_latency[i].second.rate;
-    const double time = static_cast<double>(request.grid.bytes) / rate +
-                        request.grid.slice_bytes * by_latency[i].first;
-    if (time >= least) continue;
-    least = time;
-    kept = i + 1;
+  for (const auto& [latency, tree] : by_latency) {
+    rate += tree.rate;
+    seconds.push_back(static_cast<double>(request.grid.bytes) / rate +
+                      request.grid.slice_bytes * latency);
   }
+  const auto best = std::min_element(seconds.begin(), seconds.end()) - seconds.begin();
   trees->clear();
-  for (size_t i = 0; i < kept; ++i) trees->push_back(std::move(by_latency[i].second));
+  for (auto& [latency, tree] : by_latency) {
+    trees->push_back(std::move(tree));
+    if (std::cmp_greater(trees->size(), best)) break;
+  }
 }
 
 // Appends the helper after all that send to it. Returns its hop.

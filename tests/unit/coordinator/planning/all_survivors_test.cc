@@ -114,5 +114,11 @@ TEST(ShareSlices, BeatsOnePathWhenTheRequestorIsFast) {
   EXPECT_LE(EstimateCost(best, request.cluster).timeslots, all);
 }
 
+TEST(ShareSlicesDeathTest, HasBounds) {
+  EXPECT_DEATH(ShareSlices({1, 1}, 0, 5), "broken invariant");
+  EXPECT_DEATH(ShareSlices({1, 1}, 3, 5), "broken invariant");
+  EXPECT_DEATH(ShareSlices({1, 1}, 1, 0), "broken invariant");
+}
+
 }  // namespace
 }  // namespace ecpipe

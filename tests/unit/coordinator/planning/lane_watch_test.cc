@@ -144,6 +144,31 @@ TEST_F(LaneLooks, AllThatANodeSends) {
   EXPECT_TRUE(look.slower.pairs.empty());
 }
 
+TEST_F(LaneLooks, EachStreamOfATreeForItself) {
+  const WatchedLanes tree{{{10, {{"a", "r", 100'000'000}, {"b", "r", 100'000'000}}}}, 10};
+  const LaneLook look = LookAtLanes(
+      tree, {{0, "a", "r", 4'000'000, 4'000'000, 1}, {0, "b", "r", 10'000'000, 10'000'000, 0.1}},
+      1);
+  EXPECT_EQ(look.slower.pairs, (LinkTable{{{"a", "r"}, 4e6}}));
+  WatchedLanes empty = tree;
+  for (WatchedLanes::Stream& stream : empty.lanes[0].streams) stream.bytes = 0;
+  EXPECT_TRUE(LookAtLanes(empty, {{0, "a", "r", 4, 4, 1}}, 1).slower.empty());
+}
+
+TEST_F(LaneLooks, WhatTellsEnough) {
+  const LinkTable held{{{"b", "r"}, 1e6 / 0.3}};
+  EXPECT_EQ(Look(1'000'000, 10'000'000, 0.3).slower.pairs, held);
+  EXPECT_TRUE(Look(1'000'000, 10'000'000, 0.29).slower.pairs.empty());
+  WatchedLanes plan = plan_;
+  const StreamPassed little{0, "b", "r", 10, 10, 1};
+  plan.seconds = 100'000'000.0 / (256 << 10);
+  EXPECT_EQ(LookAtLanes(plan, {little}, 1).slower.pairs.size(), 1u);
+  plan.seconds += 1;
+  EXPECT_TRUE(LookAtLanes(plan, {little}, 1).slower.pairs.empty());
+  plan.seconds = 1;
+  EXPECT_EQ(LookAtLanes(plan, {little}, 1).slower.pairs.size(), 1u) << "a short plan";
+}
+
 TEST_F(LaneLooks, NothingToJudge) {
   EXPECT_EQ(LookAtLanes(plan_, {}, 1).seconds_left, 0) << "all lanes have ended";
   EXPECT_TRUE(LookAtLanes(plan_, {{7, "a", "b", 1, 1, 1}}, 1).slower.empty()) << "no such lane";

@@ -205,8 +205,36 @@ TEST(PathSearch, ALimitEndsItWithAPathAndABound) {
       EXPECT_LE(found.steps, limit + 64) << "each question may pass its share by one";
       EXPECT_GE(found.speed, speed) << "more steps found less";
       speed = found.speed;
+      if (limit == 0) EXPECT_GT(found.bound, found.speed) << "nothing has been tried";
     }
   }
+}
+
+TEST(PathSearch, TakesAsManyCandidatesAsItSays) {
+  const LinkSpeeds most(LinkSpeeds::kMaxCandidates);
+  EXPECT_EQ(FindWidestPath(most, 255, 1).helpers.size(), 255u);
+  const RackRule one_rack{.rack_of = std::vector<int>(255, 0), .home = 0, .most_remote = 0};
+  EXPECT_EQ(FindWidestPath(most, one_rack, 255, 1).helpers.size(), 255u);
+}
+
+TEST(PathSearchDeathTest, HasBounds) {
+  const char* const broken = "broken invariant";
+  const LinkSpeeds two(2);
+  const LinkSpeeds too_many(LinkSpeeds::kMaxCandidates + 1);
+  const RackRule racks{.rack_of = {0, 1}, .home = -1, .most_remote = 2};
+  EXPECT_DEATH(FindWidestPath(two, 0), broken);
+  EXPECT_DEATH(FindWidestPath(two, 3), broken);
+  EXPECT_DEATH(FindWidestPath(too_many, 1), broken);
+  EXPECT_DEATH(FindWidestPath(two, racks, 0), broken);
+  EXPECT_DEATH(FindWidestPath(two, racks, 3), broken);
+  const RackRule long_rule{.rack_of = std::vector<int>(256, 0), .home = 0, .most_remote = 0};
+  EXPECT_DEATH(FindWidestPath(too_many, long_rule, 1), broken);
+  RackRule bad = racks;
+  bad.most_remote = 1;
+  EXPECT_DEATH(FindWidestPath(two, bad, 2), broken) << "they are in two racks";
+  bad.rack_of = {0};
+  EXPECT_DEATH(FindWidestPath(two, bad, 1), broken) << "nobody knows where the second one is";
+  EXPECT_DEATH(FewestRemoteRacks(racks, 3), broken);
 }
 
 }  // namespace

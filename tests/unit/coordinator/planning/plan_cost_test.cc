@@ -210,6 +210,15 @@ TEST(PlanCost, ASliceMayBeLargerThanTheRange) {
   EXPECT_NEAR(CostOf(request).timeslots, 4, 1e-9);
 }
 
+TEST(PredictAll, SaysWhatEachSchemeTakes) {
+  const auto predictions = PredictAll(RequestFor({4, 1, 6}, "auto"));
+  ASSERT_TRUE(predictions.ok()) << predictions.status();
+  EXPECT_EQ(predictions->size(), SchemesThatRepair().size());
+  for (const auto& [scheme, cost] : *predictions) {
+    EXPECT_DOUBLE_EQ(cost.seconds, CostOf(RequestFor({4, 1, 6}, scheme)).seconds) << scheme;
+  }
+}
+
 TEST(ChoosePlan, PipelinesWhenThereAreManySlices) {
   for (const char* name : {"auto", ""}) {
     EXPECT_EQ(ChoosePlan(RequestFor({10, 1, 1000}, name))->scheme, "rp");

@@ -82,6 +82,7 @@ TEST(Schemes, AreDescribed) {
   EXPECT_EQ(found("direct").most_failed, 1u);
   EXPECT_EQ(found("rp-rack").source, "§4.2");
   EXPECT_THAT(found("rp-rack").looks_at, ElementsAre("racks"));
+  EXPECT_THAT(found("rp-all-rack").looks_at, ElementsAre("links", "racks"));
 }
 
 }  // namespace

@@ -107,6 +107,18 @@ TEST_F(FactsRepairs, BlocksThatDoNotExistAreZero) {
   EXPECT_TRUE(absl::IsInvalidArgument(coordinator_.BeginRepair(RequestOf(facts, 2)).status()));
 }
 
+TEST_F(FactsRepairs, TheShortestBlockCanBeRepaired) {
+  EXPECT_EQ(coordinator_.BeginRepair(RequestOf(Facts(101), 1))->part.grid.bytes, 1u);
+}
+
+TEST_F(FactsRepairs, AnyBlockMayEndBeforeTheRange) {
+  RepairRequest request = RequestOf(Facts(), 3);
+  request.facts->blocks[0].bytes = 100;
+  request.offset = 150;
+  ASSERT_TRUE(coordinator_.BeginRepair(request).ok());
+  EXPECT_FALSE(Reads().contains("n0"));
+}
+
 TEST_F(FactsRepairs, ADatanodeWithoutHelperIsNamed) {
   StripeFacts facts = Facts();
   facts.sources = {{1, "dn1"}, {2, "dn2"}, {3, "stranger"}};
@@ -148,6 +160,16 @@ TEST_F(FactsRepairs, AnyReplicaThatIsLiveWillDo) {
   ASSERT_TRUE(grant.ok()) << grant.status();
   EXPECT_EQ(grant->part.attempt, 1u);
   EXPECT_EQ(Reads().at("n6").first, "BP-1.blk_-31_7");
+}
+
+TEST_F(FactsRepairs, ABlockThatIsReadDirectlyComesFromALiveReplicaToo) {
+  StripeFacts facts = Facts();
+  facts.sources = {{0, "stranger"}, {0, "dn5"}, {1, "dn1"}, {2, "dn2"}};
+  RepairRequest request = RequestOf(facts, 0);
+  request.scheme = "direct";
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(Reads().begin()->first, "n5");
 }
 
 TEST_F(FactsRepairs, ANodeIsReadForTwoBlocksOnlyIfNoOtherOneWillDo) {

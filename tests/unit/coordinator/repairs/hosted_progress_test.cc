@@ -89,6 +89,7 @@ TEST_F(HostedProgress, WhoDoesNotAnswerIsLeftOutOnceNothingComes) {
     EXPECT_TRUE(Check());
     EXPECT_EQ(AttemptOf(id), 0u) << "bytes come";
   }
+  EXPECT_EQ(coordinator_.ShowRunning(1).shown.at(0).heard_at, clock_.Now());
   EXPECT_TRUE(Check());
   EXPECT_EQ(AttemptOf(id), 1u);
   EXPECT_FALSE(AtWork().contains("n3"));
@@ -131,6 +132,19 @@ TEST_F(HostedProgress, ALinkThatPassesNothingIsLeftOut) {
   EXPECT_TRUE(Check());
   EXPECT_EQ(AttemptOf(id), 1u);
   EXPECT_FALSE(AtWork().contains(first_));
+}
+
+TEST_F(HostedProgress, WhatTheSocketsOfAHostsSenderTakeDoesNotMoveIt) {
+  const RepairId id = Begin();
+  Watch();
+  helpers_.answers[first_].hops[0].outputs[0].waiting = true;
+  const std::string& last = PartOf("spare").hops[0].inputs[0].node;
+  ASSERT_NE(last, first_);
+  for (int i = 0; i < 3; ++i) {
+    helpers_.answers[last].hops[0].outputs[0].bytes += 100;
+    EXPECT_TRUE(Check());
+  }
+  EXPECT_EQ(AttemptOf(id), 1u);
 }
 
 TEST_F(HostedProgress, AStragglerIsLeftOutUnlessOtherRepairsMayBeInItsWay) {

@@ -155,6 +155,18 @@ TEST_F(HostedRepairs, ANewCoordinatorTakesUpWhatWasUnderWay) {
   EXPECT_EQ(catalog_.stripes[0].blocks[0].node, "spare");
 }
 
+TEST_F(HostedRepairs, OnlyWhatARecoveryOrderedIsInTheBackgroundAfterARestart) {
+  Begin();
+  std::vector<RepairRecord> interrupted = *journal_.ClaimInterrupted(0);
+  for (const uint64_t recovery : {0u, 7u}) {
+    interrupted[0].recovery_id = recovery;
+    RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {});
+    next.Adopt(interrupted);
+    ASSERT_EQ(next.ShowRunning(1).shown.size(), 1u);
+    EXPECT_EQ(next.ShowRunning(1).shown[0].background, recovery == 7);
+  }
+}
+
 TEST_F(HostedRepairs, WhatWasUnderWayAndIsNeverHeardOfFails) {
   Begin();
   RepairCoordinator next(&catalog_, &journal_, &helpers_, &clock_, {}, &listener_);

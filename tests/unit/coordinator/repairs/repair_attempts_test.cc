@@ -199,6 +199,7 @@ TEST_F(Attempts, AResumedRepairWaitsForHelpersThatMayRegisterYet) {
     EXPECT_TRUE(Says(status, "n2")) << status;
   }
   EXPECT_EQ(helpers_.rounds, 1) << "n2 has refused once";
+  EXPECT_TRUE(next.ShowRunning(1).shown.at(0).receivers.empty()) << "no part runs";
   EXPECT_EQ(journal_.records.at(first.repair_id).state, RepairState::kRunning);
   ASSERT_TRUE(next.Register(FakeNode("n5")).ok());
   const auto resumed = next.ResumeRepair(request_, point);

@@ -148,6 +148,25 @@ TEST_F(Repairs, ThoseThatSomebodyWaitsForAreShownFirstThenTheOldest) {
   EXPECT_TRUE(all.shown[2].background);
 }
 
+TEST_F(Repairs, AreShownWithWhatWasLastHeardOfThem) {
+  const auto shown = [&] { return coordinator_.ShowRunning(1).shown.at(0); };
+  clock_.Advance(std::chrono::seconds(1));
+  RepairRequest request = Request("b0");
+  request.offset = 200;
+  const auto grant = coordinator_.BeginRepair(request);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(shown().record.offset, 200u);
+  EXPECT_EQ(shown().whole_bytes, 800u);
+  EXPECT_EQ(shown().missing_bytes, 800u);
+  EXPECT_EQ(shown().heard_at, clock_.Now());
+  for (const uint64_t told : {300u, 5000u}) {
+    clock_.Advance(std::chrono::seconds(1));
+    ASSERT_TRUE(coordinator_.CheckProgress(grant->repair_id, 0, told, /*quiet=*/false).ok());
+    EXPECT_EQ(shown().missing_bytes, std::min<uint64_t>(told, 800)) << "of 800";
+    EXPECT_EQ(shown().heard_at, clock_.Now());
+  }
+}
+
 TEST_F(Repairs, WhichBlocksMakeARequest) {
   MemoryCatalog two_stripes(2);
   RepairCoordinator coordinator(&two_stripes, &journal_, &helpers_, &clock_, {});

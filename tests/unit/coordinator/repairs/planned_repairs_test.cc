@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the planner makes of a request: its range, its hosts, and what it refuses.
+#include "unit/coordinator/repairs/repairs_fixture.h"
+
+namespace ecpipe {
+namespace {
+
+class PlannedRepairs : public Repairs {
+ protected:
+  absl::Status Refusal(const RepairRequest& request) {
+    return coordinator_.Explain(request).status();
+  }
+};
+
+// Sub-blocks of b0 have 500 bytes in units of 10, so 20 bytes of the block are one unit of each.
+TEST_F(PlannedRepairs, ARangeCoversWholeUnitsOfSubBlocks) {
+  catalog_.stripes[0].code = "rotated-rs(6,4,2,10)";
+  const auto grid = [&](uint64_t offset, uint64_t bytes, uint32_t slice_bytes) {
+    RepairRequest request = Request("b0");
+    request.offset = offset;
+    request.bytes = bytes;
+    request.slice_bytes = slice_bytes;
+    return coordinator_.Explain(request)->plan.grid;
+  };
+  EXPECT_EQ(grid(20, 20, 10), (SliceGrid{10, 10, 10}));
+  EXPECT_EQ(grid(20, 21, 10), (SliceGrid{10, 20, 10}));
+  EXPECT_EQ(grid(39, 1, 10), (SliceGrid{10, 10, 10}));
+  EXPECT_EQ(grid(0, 1000, 29), (SliceGrid{0, 500, 20}));
+  EXPECT_EQ(grid(0, 1000, 9), (SliceGrid{0, 500, 10})) << "a slice has one unit at least";
+  RepairRequest request = Request("b0");
+  request.slice_bytes = kMaxSliceBytes + 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(Refusal(request)));
+}
+
+TEST_F(PlannedRepairs, ARangeIsWithinItsBlock) {
+  const auto refusal = [&](uint64_t offset, uint64_t bytes) {
+    RepairRequest request = Request("b0");
+    request.offset = offset;
+    request.bytes = bytes;
+    return Refusal(request);
+  };
+  EXPECT_TRUE(refusal(500, 500).ok());
+  EXPECT_EQ(refusal(500, 501).message(),
+            "the range of 501 bytes from byte 500 is not within the block's 1000 bytes");
+  EXPECT_EQ(refusal(1000, 0).message(),
+            "the range from byte 1000 is not within the block's 1000 bytes");
+}
+
+TEST_F(PlannedRepairs, WhatCannotBeRepairedIsNamed) {
+  for (const char* node : {"n2", "n3", "n4"}) coordinator_.nodes().NoAnswer(node, "it hangs");
+  catalog_.stripes[0].code = "rs(6,5)";
+  RepairRequest request = Request("b0");
+  catalog_.stripes[0].blocks[1].node = "";
+  EXPECT_TRUE(Says(Refusal(request), "block b0 cannot be repaired now")) << Refusal(request);
+  request.block_ids = {"b0", "b5"};
+  EXPECT_TRUE(Says(Refusal(request), "blocks b0, b5 cannot be repaired now")) << Refusal(request);
+}
+
+TEST_F(PlannedRepairs, ADirectReadTakesTheBytesAsTheyAre) {
+  const auto planned = coordinator_.Explain(Request("b5", "direct"));
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_EQ(planned->plan.lanes[0].hops[0].coefficients, std::vector<uint8_t>{1});
+}
+
+TEST_F(PlannedRepairs, ANodeTakesNoSecondBlockOfItsStripe) {
+  RepairRequest request = Request("b3");
+  request.hosts = {"n0"};
+  EXPECT_TRUE(Says(Refusal(request), "it already has a block of the stripe")) << Refusal(request);
+}
+
+TEST(Verification, HasThreeNames) {
+  EXPECT_EQ(*VerificationNamed("none"), Verification::kNone);
+  EXPECT_EQ(*VerificationNamed("parity"), Verification::kParity);
+  EXPECT_EQ(*VerificationNamed("locate"), Verification::kLocate);
+}
+
+}  // namespace
+}  // namespace ecpipe
