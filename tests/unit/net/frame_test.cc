@@ -170,7 +170,8 @@ TEST(Hello, GoldenBytes) {
   Hello hello;
   hello.edge = {0x00c0ffee12345678, 1, 2, 3, 4};
   for (size_t i = 0; i < hello.token.size(); ++i) hello.token[i] = static_cast<uint8_t>(0xa0 + i);
-  std::array<uint8_t, kHelloBytes> bytes{};
+  std::array<uint8_t, kHelloBytes> bytes;
+  bytes.fill(0xff);  // what is not used becomes 0
   EncodeHello(hello, bytes);
   const std::array<uint8_t, kHelloBytes> expected = {
       0x45, 0x43, 0x50, 0x48, 0x01, 0x00, 0x00, 0x00, 0x78, 0x56, 0x34, 0x12, 0xee,
