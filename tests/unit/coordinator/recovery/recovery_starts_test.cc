@@ -57,7 +57,11 @@ TEST(StartThreads, WorkAtOnceAndAsManyAsTheyMay) {
 
 class RecoveryStartsTest : public RecoveryManagerTest {
  protected:
-  ~RecoveryStartsTest() override { gate_.Open(); }
+  // The recoveries' threads use the gate: they end before it.
+  ~RecoveryStartsTest() override {
+    gate_.Open();
+    manager_.reset();
+  }
 
   Gate gate_;
 };
