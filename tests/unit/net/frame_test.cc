@@ -100,6 +100,8 @@ TEST(Frame, ErrorFramesCarryCodeTextAndFault) {
   FrameHeader forged = *header;
   forged.row = 0;
   EXPECT_FALSE(ErrorFromFrame(forged, text).ok());
+  forged.row = 17;  // gRPC has none beyond 16
+  EXPECT_TRUE(absl::IsUnknown(ErrorFromFrame(forged, text)));
   const std::string long_text(5000, 'x');
   EXPECT_EQ(EncodeErrorFrame(Sample(), absl::InternalError(long_text)).size(),
             kFrameHeaderBytes + kMaxErrorTextBytes);
