@@ -117,7 +117,7 @@ class OnNodes(SeveralCase):
     def test_two_restarts_of_the_coordinator_forget_nothing(self) -> None:
         # Back to their own nodes: that the catalog names these proves nothing.
         home = [self.places()[index] for index in (2, 5)]
-        process = self.begin(home, self.lose(2, 5), slice_bytes=2)
+        process = self.begin(home, self.lose(2, 5))
         for end in (self.cluster.coordinator.stop, self.cluster.coordinator.kill):
             end()
             self.cluster.coordinator.restart()
@@ -133,11 +133,11 @@ class OnNodes(SeveralCase):
         self.assertIn("stores block 1", text)
         self.assertIn("stores block 4", text)
 
-    def begin(self, to: list[str], lost: list[str], slice_bytes: int = 4) -> subprocess.Popen:
-        """Begins a repair that takes some seconds, through very small slices."""
+    def begin(self, to: list[str], lost: list[str]) -> subprocess.Popen:
+        """Begins a repair that takes some seconds, through the smallest slices."""
         process = subprocess.Popen(
             self.cluster.command("repair", *lost, "--to", ",".join(to), "--scheme", "rp",
-                                 "--slice-size", str(slice_bytes)),
+                                 "--slice-size", "1"),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: process.poll() is None and process.kill())
         wait_until(lambda: set(to) <= set(self.helpers_at_work()), HANG, "the hosts to run")

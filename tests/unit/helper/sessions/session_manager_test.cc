@@ -255,6 +255,11 @@ TEST_F(SessionManagerTest, AProbeNeedsNoBlockAndReportsItsLink) {
   probe.hops[0].block->block_id = "no such block";
   probe.hops[0].outputs[0].measured = true;
   ExpectRefused(probe, absl::StatusCode::kNotFound, "no such block");
+  RepairPart receiver = Part(2);
+  receiver.hops[0].outputs.clear();
+  receiver.hops[0].stored_rows = {0};
+  ExpectRefused(receiver, absl::StatusCode::kInvalidArgument, "names no block to store");
+
   probe.probe = true;
   ASSERT_TRUE(manager_->Start(probe).ok());
   const PartReport sender = WaitForReports(1)[0];
@@ -262,10 +267,6 @@ TEST_F(SessionManagerTest, AProbeNeedsNoBlockAndReportsItsLink) {
   ASSERT_EQ(sender.links.size(), 1u);
   EXPECT_EQ(sender.links[0].to, "next");
 
-  RepairPart receiver = Part(2);
-  receiver.hops[0].outputs.clear();
-  receiver.hops[0].stored_rows = {0};
-  ExpectRefused(receiver, absl::StatusCode::kInvalidArgument, "names no block to store");
   receiver.probe = true;
   ASSERT_TRUE(manager_->Start(receiver).ok());
   EXPECT_TRUE(WaitForReports(2)[1].status.ok());
