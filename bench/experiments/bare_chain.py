@@ -14,11 +14,13 @@ from labkit.process import LabError
 from labkit.stripes import Block
 
 BARE_CHAIN = "bare-chain"
+BARE_CHAIN_CRC = "bare-chain-crc"  # the same, with checksums as the engine has them
+BARE_CHAINS = (BARE_CHAIN, BARE_CHAIN_CRC)
 PROGRAM = "bare_chain"
 CHAIN_SECONDS = 150.0  # more than the programs allow themselves
 
 
-def measure_bare_chain(cluster: Cluster, lost: Block, slice_bytes: int) -> Sample:
+def measure_bare_chain(cluster: Cluster, lost: Block, slice_bytes: int, scheme: str) -> Sample:
     """Repairs the block over the helpers, in the order and with the coefficients of an RP plan."""
     plan = cluster.cli_json("plan", lost.block_id, "--scheme", "rp", "--slice-size",
                             str(slice_bytes))
@@ -30,8 +32,9 @@ def measure_bare_chain(cluster: Cluster, lost: Block, slice_bytes: int) -> Sampl
         log = cluster.base(node) / "logs" / f"bare-chain-{node}.log"
         host.remove(log)
         processes.append(Daemon(f"{node} of the bare chain", [
-            host.program(cluster.bin_dir / PROGRAM), str(plan["bytes"]), str(slice_bytes),
-            *arguments], log, host=host))
+            host.program(cluster.bin_dir / PROGRAM),
+            *(["--checksums"] if scheme == BARE_CHAIN_CRC else []),
+            str(plan["bytes"]), str(slice_bytes), *arguments], log, host=host))
         processes[-1].start()
         return processes[-1]
 
@@ -53,6 +56,6 @@ def measure_bare_chain(cluster: Cluster, lost: Block, slice_bytes: int) -> Sampl
                for process in processes]
     right = cluster.requestor.sha256(output) == lost.sha256
     cluster.requestor.remove(output)
-    return Sample(BARE_CHAIN, "tcp", reports[-1]["seconds"],
+    return Sample(scheme, "tcp", reports[-1]["seconds"],
                   sum(report["cpu_seconds"] for report in reports),
                   busiest(meter.links), total(meter.links), right, {}, meter.cores_busy)

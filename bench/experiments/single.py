@@ -17,7 +17,7 @@ from labkit.process import LabError
 from labkit.stripes import (
     MIB, add_code_arguments, add_runs_argument, add_size_arguments, check_arguments, rs)
 from . import bare_chain
-from .bare_chain import BARE_CHAIN, measure_bare_chain
+from .bare_chain import BARE_CHAINS, measure_bare_chain
 from .one_block import VERIFICATIONS, OneBlock, add_scheme_arguments, transports
 from .recorder import Recorder
 from .testbed import Testbed
@@ -43,11 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checksums", action="store_true",
                         help="write checksum files, so that helpers check the blocks they read")
     parser.epilog = ("Further schemes: engine-direct reads a healthy block through ECPipe, "
-                     "bare-chain is the least that RP's path costs on this machine.")
+                     "bare-chain is the least that RP's path costs on this machine, and "
+                     "bare-chain-crc the least with the checksums that the engine makes.")
 
 
 def programs(arguments: argparse.Namespace) -> tuple[str, ...]:
-    return (bare_chain.PROGRAM,) if BARE_CHAIN in arguments.schemes.split(",") else ()
+    chains = set(BARE_CHAINS) & set(arguments.schemes.split(","))
+    return (bare_chain.PROGRAM,) if chains else ()
 
 
 def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]:
@@ -56,7 +58,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     if min(arguments.rate_mbit, arguments.requestor_mbit or 0) < 0:
         raise LabError("--rate-mbit and --requestor-mbit must not be negative")
     chosen = transports(arguments)
-    special = [scheme for scheme in (BARE_CHAIN, ENGINE_DIRECT)
+    special = [scheme for scheme in (*BARE_CHAINS, ENGINE_DIRECT)
                if scheme in arguments.schemes.split(",")]
     schemes = [scheme for scheme in arguments.schemes.split(",")
                if scheme not in (DIRECT, *special)]
@@ -87,9 +89,11 @@ def measure_special(recorder: Recorder, one: OneBlock, special: list[str],
     fields = one.link_fields(direct)
     recorder.add_direct(direct, parameters=parameters, **fields)
     parameters["slice_bytes"] = slice_bytes
-    if BARE_CHAIN in special:
-        recorder.add(BARE_CHAIN, measure_bare_chain(one.cluster, one.lost, slice_bytes), direct,
-                     theory=one.theory("rp", slice_bytes), parameters=parameters, **fields)
+    for chain in BARE_CHAINS:
+        if chain in special:
+            recorder.add(chain, measure_bare_chain(one.cluster, one.lost, slice_bytes, chain),
+                         direct, theory=one.theory("rp", slice_bytes), parameters=parameters,
+                         **fields)
     if ENGINE_DIRECT in special:
         recorder.add(ENGINE_DIRECT, one.repair(DIRECT, slice_bytes, block=one.healthy), direct,
                      theory=None, parameters=parameters, **fields)
