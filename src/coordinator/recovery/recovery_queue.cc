@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/bytes/crc32c.h"
+
 namespace ecpipe {
 
 int RecoveryQueue::SpareOf(const Item& item) const {
@@ -242,12 +244,19 @@ void RecoveryQueue::NoteFailure(Item* item, WaitKind kind, const absl::Status& w
   item->block.uncertain = wrong;
 }
 
-void RecoveryQueue::Pause(const std::string& block_id, Item* item, TimePoint now) {
-  const int doublings = std::min(item->attempts - 1, 20);
-  const Duration pause =
+Duration RecoveryQueue::PauseAfter(const std::string& block_id, int attempts) const {
+  const int doublings = std::min(attempts - 1, 20);
+  const Duration longest =
       std::min(options_.longest_pause, options_.first_pause * (int64_t{1} << doublings));
+  if (attempts == 1) return longest;
+  const std::string draw = block_id + "/" + std::to_string(attempts);
+  const uint32_t number = Crc32c({reinterpret_cast<const uint8_t*>(draw.data()), draw.size()});
+  return longest / 2 + longest / 2 * (number % 1024) / 1024;
+}
+
+void RecoveryQueue::Pause(const std::string& block_id, Item* item, TimePoint now) {
   item->state = State::kPausing;
-  item->until = now + pause;
+  item->until = now + PauseAfter(block_id, item->attempts);
   pausing_.emplace(item->until, block_id);
   ++pausing_by_kind_[item->kind];
   --counts_.running;

@@ -38,7 +38,9 @@ CoordinatorClient::~CoordinatorClient() {
       if (call != nullptr) call->TryCancel();
     }
   }
-  turn_.NotifyAll();
+  heartbeat_turn_.NotifyOne();
+  report_turn_.NotifyOne();
+  count_turn_.NotifyOne();
   heartbeats_.join();
   sender_.join();
   counter_.join();
@@ -50,7 +52,7 @@ void CoordinatorClient::Report(const PartReport& report) {
     if (reports_.size() == kMaxReports) reports_.pop_front();
     reports_.push_back(report);
   }
-  turn_.NotifyAll();
+  report_turn_.NotifyOne();
 }
 
 void CoordinatorClient::HeartbeatNow() {
@@ -58,7 +60,7 @@ void CoordinatorClient::HeartbeatNow() {
     MutexLock lock(&mutex_);
     hurry_ = true;
   }
-  turn_.NotifyAll();
+  heartbeat_turn_.NotifyOne();
 }
 
 void CoordinatorClient::Leave() {
@@ -67,7 +69,8 @@ void CoordinatorClient::Leave() {
     leaving_ = true;
     hurry_ = true;
   }
-  turn_.NotifyAll();
+  heartbeat_turn_.NotifyOne();
+  report_turn_.NotifyOne();  // reports no longer wait for a registration
 }
 
 void CoordinatorClient::SendHeartbeats() {
@@ -75,7 +78,7 @@ void CoordinatorClient::SendHeartbeats() {
     // A small store is counted by then, and its first registration tells of it.
     const TimePoint patience = Clock::System().Now() + kRetryInterval;
     MutexLock lock(&mutex_);
-    while (!stopping_ && !counted_ && turn_.WaitUntil(lock, patience)) {
+    while (!stopping_ && !counted_ && heartbeat_turn_.WaitUntil(lock, patience)) {
     }
   }
   bool may_register = false;
@@ -102,7 +105,7 @@ bool CoordinatorClient::WaitForNextTurn(Duration interval) {
   MutexLock lock(&mutex_);
   const TimePoint next =
       Clock::System().Now() + (registered_ ? interval : Duration(kRetryInterval));
-  while (!stopping_ && !hurry_ && turn_.WaitUntil(lock, next)) {
+  while (!stopping_ && !hurry_ && heartbeat_turn_.WaitUntil(lock, next)) {
   }
   hurry_ = false;
   return !stopping_;
@@ -113,7 +116,7 @@ void CoordinatorClient::CountSoon() {
     MutexLock lock(&mutex_);
     recount_ = true;
   }
-  turn_.NotifyAll();
+  count_turn_.NotifyOne();
 }
 
 void CoordinatorClient::CountBlocks() {
@@ -134,9 +137,9 @@ void CoordinatorClient::CountBlocks() {
       inventory_ = std::move(taken);
       counted_ = true;
     }
-    turn_.NotifyAll();
+    heartbeat_turn_.NotifyOne();
     MutexLock lock(&mutex_);
-    while (!stopping_ && turn_.WaitUntil(lock, recount_ ? std::min(soon, next) : next)) {
+    while (!stopping_ && count_turn_.WaitUntil(lock, recount_ ? std::min(soon, next) : next)) {
     }
     if (stopping_) return;
   }
@@ -192,7 +195,7 @@ void CoordinatorClient::Register() {
     MutexLock lock(&mutex_);
     registered_ = true;
   }
-  turn_.NotifyAll();  // reports wait for it
+  report_turn_.NotifyOne();  // reports wait for it
   options_.registered();
   heartbeat_interval_ =
       std::chrono::milliseconds(std::clamp(response.heartbeat_interval_ms(), 10u, 60'000u));
@@ -229,7 +232,8 @@ void CoordinatorClient::SendReports() {
     PartReport report;
     {
       MutexLock lock(&mutex_);
-      while (!stopping_ && (reports_.empty() || !(registered_ || leaving_))) turn_.Wait(lock);
+      while (!stopping_ && (reports_.empty() || !(registered_ || leaving_)))
+        report_turn_.Wait(lock);
       if (stopping_) return;
       report = reports_.front();
       reports_.pop_front();
@@ -245,9 +249,9 @@ void CoordinatorClient::SendReports() {
     if (!absl::IsDeadlineExceeded(sent) && !leaving_) {
       registered_ = false;
       hurry_ = true;
-      turn_.NotifyAll();
+      heartbeat_turn_.NotifyOne();
     }
-    while (!stopping_ && turn_.WaitUntil(lock, next)) {
+    while (!stopping_ && report_turn_.WaitUntil(lock, next)) {
     }
   }
 }

@@ -75,7 +75,10 @@ class CoordinatorClient {
   const std::unique_ptr<v1::CoordinatorService::Stub> stub_;
 
   Mutex mutex_;
-  CondVar turn_;  // of whatever is guarded
+  // One for each thread: a report must not wake all three.
+  CondVar heartbeat_turn_;
+  CondVar report_turn_;
+  CondVar count_turn_;
   std::deque<PartReport> reports_ ABSL_GUARDED_BY(mutex_);
   bool hurry_ ABSL_GUARDED_BY(mutex_) = false;
   bool leaving_ ABSL_GUARDED_BY(mutex_) = false;

@@ -17,6 +17,7 @@ struct RootCalls::Call {
   bool Ended() const { return phase == Phase::kDone || phase == Phase::kGivenUp; }
 
   std::function<void()> body;
+  CondVar ended;                // for the one thread that awaits it
   Phase phase = Phase::kWaits;  // guarded by the state's mutex, as what follows
   absl::Status refusal;         // why it was given up before it ran
 };
@@ -29,17 +30,32 @@ struct RootCalls::State {
     if (!options.long_calls) Log(level, event, {{"root", path}});
   }
   absl::Status Hangs() const { return absl::UnavailableError(path + " does not answer"); }
+  // Starts one for a call that is about to wait, unless there are enough.
+  absl::Status ProvideThread(const std::shared_ptr<State>& self)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   const std::string path;
   const Options options;
   Mutex mutex;
-  CondVar changed;
+  CondVar work;  // for idle threads: each call wakes one of them
+  CondVar left;  // for the destructor: threads have ended
   std::deque<std::shared_ptr<Call>> waiting ABSL_GUARDED_BY(mutex);
   size_t threads ABSL_GUARDED_BY(mutex) = 0;
   size_t idle ABSL_GUARDED_BY(mutex) = 0;
   size_t hung ABSL_GUARDED_BY(mutex) = 0;  // threads whose call was given up
   bool stopping ABSL_GUARDED_BY(mutex) = false;
 };
+
+absl::Status RootCalls::State::ProvideThread(const std::shared_ptr<State>& self) {
+  // Another one would hang as well, and whoever asks would wait for nothing.
+  if (hung > 0 && threads == hung) return Hangs();
+  if (idle > waiting.size() || threads >= options.max_threads) return absl::OkStatus();
+  absl::StatusOr<Thread> thread = Thread::Start([self] { MakeCalls(self); });
+  if (!thread.ok()) return threads == 0 ? thread.status() : absl::OkStatus();
+  thread->detach();
+  ++threads;
+  return absl::OkStatus();
+}
 
 RootCalls::RootCalls(const std::string& path, const Options& options)
     : state_(std::make_shared<State>(path, options)) {}
@@ -49,8 +65,8 @@ RootCalls::~RootCalls() {
   State& state = *state_;
   MutexLock lock(&state.mutex);
   state.stopping = true;
-  state.changed.NotifyAll();
-  while (state.threads > state.hung && state.changed.WaitUntil(lock, deadline)) {
+  state.work.NotifyAll();
+  while (state.threads > state.hung && state.left.WaitUntil(lock, deadline)) {
   }
 }
 
@@ -58,31 +74,22 @@ std::shared_ptr<RootCalls::Call> RootCalls::Queue(std::function<void()> body) {
   auto call = std::make_shared<Call>();
   call->body = std::move(body);
   State& state = *state_;
-  MutexLock lock(&state.mutex);
-  const auto refuse = [&](absl::Status why) {
-    call->phase = Call::Phase::kGivenUp;
-    call->refusal = std::move(why);
-    return call;
-  };
-  // Another thread would hang as well, and whoever asks would wait for nothing.
-  if (state.hung > 0 && state.threads == state.hung) return refuse(state.Hangs());
-  if (state.idle <= state.waiting.size() && state.threads < state.options.max_threads) {
-    absl::StatusOr<Thread> thread = Thread::Start([shared = state_] { MakeCalls(shared); });
-    if (thread.ok()) {
-      thread->detach();
-      ++state.threads;
-    } else if (state.threads == 0) {
-      return refuse(thread.status());
+  {
+    MutexLock lock(&state.mutex);
+    call->refusal = state.ProvideThread(state_);
+    if (!call->refusal.ok()) {
+      call->phase = Call::Phase::kGivenUp;
+      return call;
     }
+    state.waiting.push_back(call);
   }
-  state.waiting.push_back(call);
-  state.changed.NotifyAll();
+  state.work.NotifyOne();
   return call;
 }
 
 bool RootCalls::AwaitEnd(State* state, Call* call, TimePoint time) {
   MutexLock lock(&state->mutex);
-  while (!call->Ended() && state->changed.WaitUntil(lock, time)) {
+  while (!call->Ended() && call->ended.WaitUntil(lock, time)) {
   }
   return call->Ended();
 }
@@ -91,7 +98,7 @@ absl::Status RootCalls::AwaitCall(State* state, Call* call, TimePoint deadline) 
   bool first_to_hang = false;
   {
     MutexLock lock(&state->mutex);
-    while (!call->Ended() && state->changed.WaitUntil(lock, deadline)) {
+    while (!call->Ended() && call->ended.WaitUntil(lock, deadline)) {
     }
     if (call->phase == Call::Phase::kDone) return absl::OkStatus();
     if (!call->refusal.ok()) return call->refusal;
@@ -113,11 +120,11 @@ void RootCalls::MakeCalls(const std::shared_ptr<State>& shared) {
     {
       MutexLock lock(&state.mutex);
       ++state.idle;
-      while (state.waiting.empty() && !state.stopping) state.changed.Wait(lock);
+      while (state.waiting.empty() && !state.stopping) state.work.Wait(lock);
       --state.idle;
       if (state.stopping) {
         --state.threads;
-        state.changed.NotifyAll();
+        state.left.NotifyOne();
         return;
       }
       call = std::move(state.waiting.front());
@@ -132,8 +139,8 @@ void RootCalls::MakeCalls(const std::shared_ptr<State>& shared) {
       MutexLock lock(&state.mutex);
       answers_again = call->phase == Call::Phase::kGivenUp && --state.hung == 0;
       if (call->phase == Call::Phase::kRuns) call->phase = Call::Phase::kDone;
-      state.changed.NotifyAll();
     }
+    call->ended.NotifyOne();
     if (answers_again) state.Tell(LogLevel::kInfo, "store.root_answers");
   }
 }

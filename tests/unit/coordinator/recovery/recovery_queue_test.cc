@@ -27,6 +27,13 @@ class RecoveryQueueTest : public testing::Test {
     queue_.Fail(block_id, absl::UnavailableError("why"), now_);
   }
 
+  double PauseOf(const std::string& block_id) const {
+    for (const BlockedBlock& block : queue_.Blocked(10, now_)) {
+      if (block.block_id == block_id) return block.next_try_in_seconds;
+    }
+    return 0;
+  }
+
   TimePoint now_{seconds(1000)};
   RecoveryQueue queue_{{.ageing = seconds(10),
                         .first_pause = seconds(1),
@@ -96,17 +103,35 @@ TEST_F(RecoveryQueueTest, WrongBytesMakeTheNextAttemptDoubtful) {
   EXPECT_EQ(queue_.Blocked(1, now_).at(0).reason, "wrong; then why");
 }
 
+// Each took what the other needed, and so it would go on.
+TEST_F(RecoveryQueueTest, BlocksThatFailTogetherDoNotGoOnMeeting) {
+  queue_.SetUsable({"a"});
+  Add("one", {"a"});
+  Add("two", {"a"});
+  Fail("one");
+  Fail("two");
+  EXPECT_EQ(PauseOf("one"), PauseOf("two"));
+  now_ += seconds(3);
+  EXPECT_THAT(Next(), ElementsAre("one", "two"));
+  Fail("one");
+  Fail("two");
+  EXPECT_NE(PauseOf("one"), PauseOf("two"));
+}
+
 TEST_F(RecoveryQueueTest, WhatFailsWaitsLongerEachTimeAndIsGivenUp) {
   queue_.SetUsable({"a", "b"});
   Add("bad", {"a"});
   Add("good", {"a", "b"});
   EXPECT_THAT(Next(), ElementsAre("bad", "good"));
-  for (const seconds pause : {seconds(1), seconds(2), seconds(3)}) {
+  const std::pair<milliseconds, milliseconds> pauses[] = {{milliseconds(1000), milliseconds(1000)},
+                                                          {milliseconds(1000), milliseconds(2000)},
+                                                          {milliseconds(1500), milliseconds(3000)}};
+  for (const auto& [least, most] : pauses) {
     Fail("bad");
     EXPECT_THAT(Next(), ElementsAre("good"));
-    now_ += pause - milliseconds(1);
+    now_ += least - milliseconds(1);
     EXPECT_THAT(Next(), ElementsAre("good"));
-    now_ += milliseconds(1);
+    now_ += most - least + milliseconds(1);
     EXPECT_EQ(Next().size(), 2u);
     EXPECT_EQ(queue_.counts().waiting, 2u);
   }
