@@ -7,6 +7,8 @@ of them may take a block of any stripe; `all` stands for the surviving storage n
 sends one block directly first. The bound is what the links allow: all that a policy sends, over the
 uplinks of all survivors, and all that its requestors receive, over their downlinks. It is the
 theory, too, but of paths that forward whole blocks: those are played through (whole_blocks.py).
+With --slow-nodes some bring less, no node sends more than it has, and the coordinator is told what
+each link has.
 
 `drain` and `copy` are of a node that lives: all blocks are moved off it, copied and rebuilt at once
 (docs/design/023-drain.md), or only copied. Their rows in one run say what the others' help brings.
@@ -79,6 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"policies to measure, separated by commas: {', '.join(POLICIES)}; "
                              "pipe-rep and rp-single have one requestor; pipe-sur, rp-all, "
                              "drain and copy have all (default %(default)s)")
+    parser.add_argument("--slow-nodes", type=int, default=0,
+                        help="so many of the storage nodes have slower links (default 0)")
+    parser.add_argument("--slow-mbit", type=float, default=0,
+                        help="rate of their up- and downlinks in Mb/s (default: half)")
     parser.add_argument("--streams", type=int, default=0,
                         help="most repairs in which a node takes part at once; 0: the "
                              "coordinator's default")
@@ -99,6 +105,13 @@ def check(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     if arguments.nodes < arguments.n or arguments.stripes < 1:
         raise LabError(f"--nodes {arguments.nodes} --stripes {arguments.stripes}: there must be "
                        f"at least {arguments.n} nodes and one stripe")
+    slow = arguments.slow_nodes
+    if slow and (not arguments.rate_mbit or not 0 < slow < arguments.nodes - 2
+                 or any(count != ALL or POLICIES[name].moves or POLICIES[name].scheme != "rp"
+                        for name, count in chosen)):
+        raise LabError(f"--slow-nodes {slow}: at least the lost node, the sender and the receiver "
+                       "of the direct send are fast, links have a rate, and all policies are of "
+                       "rp and rebuild blocks on all survivors")
     if arguments.nodes == arguments.n and any(count == ALL for _, count in chosen):
         raise LabError(f"--nodes {arguments.nodes}: a lost block needs a node beside the "
                        f"{arguments.n} of its stripe, or requestors of their own")
@@ -111,12 +124,19 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     storage = node_names(arguments.nodes)
     spares = [f"spare-{i + 1}" for i in range(
         max((int(count) for _, count in chosen if count != ALL), default=0))]
-    with testbed.cluster([*storage, *spares], Links(arguments.rate_mbit or None)) as cluster:
+    slow_mbit = arguments.slow_mbit or arguments.rate_mbit / 2
+    links = Links(arguments.rate_mbit or None, node_mbit={
+        node: (slow_mbit, slow_mbit) for node in storage[len(storage) - arguments.slow_nodes:]})
+    with testbed.cluster([*storage, *spares], links,
+                         links_table=told(links, storage) if arguments.slow_nodes else None,
+                         ) as cluster:
         lost = LostNode(cluster, arguments, storage, spares)
         rate = cluster.network.links.rate_mbit
         recorder = Recorder(EXPERIMENT, {
             **code_parameters(arguments), "nodes": arguments.nodes, "stripes": arguments.stripes,
             "lost_blocks": len(lost.sha256), "rate_mbit": rate or 0,
+            **({"slow_nodes": arguments.slow_nodes, "slow_mbit": slow_mbit}
+               if arguments.slow_nodes else {}),
             "streams": arguments.streams,
             "congestion_control": cluster.network.congestion_control})
         for _ in range(arguments.runs):
@@ -136,6 +156,12 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
         return [with_rates(row, lost) for row in recorder.rows()]
 
 
+def told(links: Links, nodes: list[str]) -> str:
+    """What an operator would write of them: the coordinator's topology.links."""
+    return "".join(f"{sender} {receiver} {links.mbit(sender, receiver):g}\n"
+                   for sender in nodes for receiver in nodes if sender != receiver)
+
+
 def with_rates(row: dict[str, Any], lost: LostNode) -> dict[str, Any]:
     if "requestors" in row["parameters"]:
         row["mib_per_s"] = len(lost.sha256) * lost.block_bytes / MIB / statistics.median(
@@ -143,6 +169,16 @@ def with_rates(row: dict[str, Any], lost: LostNode) -> dict[str, Any]:
         if "bound_s" in row:
             row["of_bound"] = row["bound_s"] / row["median_s"]
     return row
+
+
+def rebuilt_mbit(uplinks: list[float], held: list[float], k: int) -> float:
+    """The rate of blocks of k reads each, if no uplink rests that has anything to send. A node
+    sends one block for each that is rebuilt, at most, and `held` of them can be read from it."""
+    rest = sorted(zip(uplinks, held), key=lambda node: node[0] / node[1])
+    full = 0.0  # of the reads: what nodes bring whose uplinks rest at times
+    while (rate := sum(up for up, _ in rest) / (k - full)) * rest[-1][1] < rest[-1][0]:
+        full += rest.pop()[1]
+    return rate
 
 
 class LostNode:
@@ -180,7 +216,10 @@ class LostNode:
             return lost_s / (1 + helped * (len(self.survivors) - 1) / self.arguments.k)
         k, targets = self.arguments.k, len(self.targets(count))
         received = {"conventional": k, "ppr": math.ceil(math.log2(k + 1))}.get(policy.scheme, 1)
-        return lost_s * max(k / len(self.survivors), received / targets)
+        uplinks = [self.cluster.network.links.up(node) or rate_mbit for node in self.survivors]
+        held = [sum(node in stripe for stripe in self.holders) / len(self.holders)
+                for node in self.survivors]
+        return lost_s * max(rate_mbit / rebuilt_mbit(uplinks, held, k), received / targets)
 
     def theory_fields(self, policy: Policy, count: str) -> dict[str, float]:
         """Of paths that forward whole blocks: the timeslots that they take, and the least and the

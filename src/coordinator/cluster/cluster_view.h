@@ -16,6 +16,13 @@ struct LinkShares {
   double down = 1;
 };
 
+// The speed of a node's own links, of the usual ones'.
+struct NodeSpeed {
+  double up = 1;
+  double down = 1;
+};
+using NodeSpeeds = std::map<std::string, NodeSpeed>;
+
 // What the coordinator knows of a node that may take part.
 struct PlanNode {
   std::string node;

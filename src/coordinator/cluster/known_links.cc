@@ -27,6 +27,30 @@ bool Sane(const LinkTiming& timing) {
          static_cast<double>(timing.bytes) / timing.seconds < kFastest;
 }
 
+// In bytes a second; 0 where too few links show what the node has.
+NodeSpeeds FastestByNode(const LinkTable& links) {
+  struct Seen {
+    int links_up = 0;
+    int links_down = 0;
+    NodeSpeed fastest{0, 0};
+  };
+  std::map<std::string, Seen> seen;
+  for (const auto& [pair, speed] : links) {
+    Seen& from = seen[pair.first];
+    Seen& to = seen[pair.second];
+    ++from.links_up;
+    ++to.links_down;
+    from.fastest.up = std::max(from.fastest.up, speed);
+    to.fastest.down = std::max(to.fastest.down, speed);
+  }
+  NodeSpeeds nodes;
+  for (const auto& [name, of] : seen) {
+    nodes[name] = {of.links_up >= kLinksThatShowANode ? of.fastest.up : 0,
+                   of.links_down >= kLinksThatShowANode ? of.fastest.down : 0};
+  }
+  return nodes;
+}
+
 }  // namespace
 
 void KnownLinks::Record(const std::string& from, const LinkTiming& timing, bool alone) {
@@ -101,8 +125,30 @@ std::shared_ptr<const LinkTable> KnownLinks::configured() {
 }
 
 void KnownLinks::SetConfigured(std::shared_ptr<const LinkTable> configured) {
+  NodeSpeeds nodes = configured == nullptr ? NodeSpeeds() : FastestByNode(*configured);
   MutexLock lock(&mutex_);
   configured_ = std::move(configured);
+  configured_nodes_ = std::move(nodes);
+}
+
+NodeSpeeds KnownLinks::SpeedsOf(const std::vector<std::string>& nodes, double usual) {
+  ClusterView view;
+  view.default_bytes_per_second = usual;
+  for (const std::string& node : nodes) view.nodes.push_back({.node = node, .rack = ""});
+  FillIn(&view);
+  NodeSpeeds speeds;
+  MutexLock lock(&mutex_);
+  for (const PlanNode& node : view.nodes) {
+    NodeSpeed bytes_per_second{node.up_bytes_per_second, node.down_bytes_per_second};
+    if (const auto file = configured_nodes_.find(node.node); file != configured_nodes_.end()) {
+      if (bytes_per_second.up <= 0) bytes_per_second.up = file->second.up;
+      if (bytes_per_second.down <= 0) bytes_per_second.down = file->second.down;
+    }
+    const auto of_usual = [usual](double speed) { return speed > 0 ? speed / usual : 1; };
+    if (bytes_per_second.up <= 0 && bytes_per_second.down <= 0) continue;
+    speeds[node.node] = {of_usual(bytes_per_second.up), of_usual(bytes_per_second.down)};
+  }
+  return speeds;
 }
 
 void KnownLinks::FillIn(ClusterView* cluster) {

@@ -20,8 +20,9 @@ namespace ecpipe {
 class KnownLinks {
  public:
   // `configured` may be null. `clock` outlives the object.
-  KnownLinks(const Clock* clock, std::shared_ptr<const LinkTable> configured)
-      : clock_(clock), configured_(std::move(configured)) {}
+  KnownLinks(const Clock* clock, std::shared_ptr<const LinkTable> configured) : clock_(clock) {
+    SetConfigured(std::move(configured));
+  }
 
   // Takes the timing of a stream of a repair. `alone`: the stream had the links of both nodes to
   // itself. Impossible values are ignored.
@@ -40,6 +41,10 @@ class KnownLinks {
 
   // Adds the known speeds to a view that already has its nodes.
   void FillIn(ClusterView* cluster);
+  // Of the own links of these nodes, where `usual` is what an unknown one has, in bytes a second:
+  // as measured, or else what the fastest of at least three links in the operator's file has. Nodes
+  // of which neither is known are left out.
+  NodeSpeeds SpeedsOf(const std::vector<std::string>& nodes, double usual);
   // In the order of their nodes; then what streams share.
   std::vector<LinkEstimate> Measured();
   std::shared_ptr<const LinkTable> configured();
@@ -50,6 +55,8 @@ class KnownLinks {
   const Clock* const clock_;
   Mutex mutex_;
   std::shared_ptr<const LinkTable> configured_ ABSL_GUARDED_BY(mutex_);
+  // In bytes a second, by names in that table that have enough links in it; 0: too few that way.
+  NodeSpeeds configured_nodes_ ABSL_GUARDED_BY(mutex_);
   LinkHistory history_ ABSL_GUARDED_BY(mutex_);
   // The copy of the history that planners see. It is renewed when the history has changed; the copy
   // of a large history at most once a second.

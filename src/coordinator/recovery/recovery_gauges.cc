@@ -15,7 +15,7 @@ std::map<WaitKind, uint64_t> RecoveryManager::WaitingByKind() {
       continue;
     }
     const Nodes& nodes = LookUpNodes(recovery.get());
-    const PolicyInput input{{}, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams};
+    const PolicyInput input = nodes.InputFor({});
     for (const auto& [kind, count] : WaitKindsOf(recovery->queue, input, loads_)) {
       blocks[kind] += count;
     }

@@ -306,6 +306,7 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery,
     if (till > clock_->Now()) nodes.suspects.insert(node);
   }
   nodes.streams = StreamsOf(request);
+  nodes.speeds = repairs_->SpeedsOf({nodes.usable.begin(), nodes.usable.end()});
   return nodes;
 }
 

@@ -131,8 +131,14 @@ class RecoveryManager {
     std::vector<std::string> hosts;
     std::set<std::string> suspects;
     uint32_t streams = 0;
+    NodeSpeeds speeds;
     uint64_t changes = 0;  // of the registry
     TimePoint looked_up{};
+
+    // Valid as long as the nodes and the blocks.
+    PolicyInput InputFor(std::span<const LostBlock* const> blocks) const {
+      return {blocks, usable, hosts, suspects, streams, speeds};
+    }
   };
   struct Recovery {
     explicit Recovery(const RecoveryQueue::Options& options) : queue(options) {}

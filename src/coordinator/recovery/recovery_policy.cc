@@ -76,13 +76,41 @@ bool Holds(const LostBlock& block, const std::string& node) {
 
 }  // namespace
 
+// What a node's links have to carry, and one block more, in bytes of a usual link: of a link of
+// half the speed twice as much. So slow nodes take part in fewer repairs.
+struct Burden {
+  double up = 0;
+  double down = 0;
+  double carried = 0;
+};
+
+class Burdens {
+ public:
+  Burdens(const PolicyInput& input, const RecoveryLoads& loads, uint64_t block_bytes)
+      : speeds_(input.speeds), loads_(loads), block_bytes_(static_cast<double>(block_bytes)) {}
+
+  Burden Of(const std::string& node) const {
+    const RecoveryLoads::Node& load = loads_.Of(node);
+    const auto known = speeds_.find(node);
+    const NodeSpeed speed = known == speeds_.end() ? NodeSpeed() : known->second;
+    return {(static_cast<double>(load.up) + block_bytes_) / speed.up,
+            (static_cast<double>(load.down) + block_bytes_) / speed.down,
+            static_cast<double>(load.carried) / (speed.up + speed.down)};
+  }
+
+ private:
+  const NodeSpeeds& speeds_;
+  const RecoveryLoads& loads_;
+  const double block_bytes_;
+};
+
 // What all blocks have in common that are chosen among: the hosts, looked up once. A cluster has a
 // thousand of them, and a stripe's nodes are a few.
 class Hosts {
  public:
   // A host with room, by how busy it is: what it receives, has carried and sends, and its index in
   // Group::open.
-  using Ranked = std::tuple<uint64_t, uint64_t, uint64_t, size_t>;
+  using Ranked = std::tuple<double, double, double, size_t>;
   // Hosts that are suspected, or those that are not.
   struct Group {
     size_t count = 0;
@@ -96,16 +124,17 @@ class Hosts {
 
   Hosts(const PolicyInput& input, const RecoveryLoads& loads, Rank rank) {
     places_.reserve(input.hosts.size());
+    const Burdens burdens(input, loads, input.blocks.empty() ? 0 : input.blocks.front()->bytes);
     for (const std::string& host : input.hosts) {
       const bool suspected = !input.suspects.empty() && input.suspects.contains(host);
       Group& group = groups_[suspected];
       ++group.count;
-      const RecoveryLoads::Node& load = loads.Of(host);
-      const bool open = load.streams < input.streams_per_node;
+      const bool open = loads.Streams(host) < input.streams_per_node;
       places_.emplace(host, Place{suspected, open ? group.open.size() : kBusy});
       if (!open) continue;
       if (rank == Rank::kLeastBusyFirst) {
-        group.ranked.emplace_back(load.down, load.carried, load.up, group.open.size());
+        const Burden burden = burdens.Of(host);
+        group.ranked.emplace_back(burden.down, burden.carried, burden.up, group.open.size());
       }
       group.open.push_back(&host);
     }
@@ -216,13 +245,12 @@ size_t HelperCount(const LostBlock& block, const Choice& choice) {
 
 // Puts the `count` with the smallest keys first, in order; the rest follows.
 template <typename Key>
-void SelectSmallest(std::vector<std::string>* nodes, size_t count, const RecoveryLoads& loads,
-                    Key key) {
-  using Keyed = std::pair<decltype(key(RecoveryLoads::Node())), std::string>;
+void SelectSmallest(std::vector<std::string>* nodes, size_t count, Key key) {
+  using Keyed = std::pair<decltype(key(std::string())), std::string>;
   std::vector<Keyed> keyed;
   keyed.reserve(nodes->size());
   for (std::string& node : *nodes) {
-    const auto own = key(loads.Of(node));
+    const auto own = key(node);
     keyed.emplace_back(own, std::move(node));
   }
   std::partial_sort(keyed.begin(), keyed.begin() + static_cast<std::ptrdiff_t>(count), keyed.end());
@@ -250,27 +278,28 @@ std::string Some(const std::vector<std::string>& nodes) {
 
 struct Weighed {
   Placement placement;
-  uint64_t busiest = 0;  // bytes on the fullest link that the repair would use
+  double busiest = 0;  // what the fullest link has to carry that the repair would use
 };
 
-Weighed Balanced(const LostBlock& block, Choice choice, const RecoveryLoads& loads) {
+Weighed Balanced(const LostBlock& block, Choice choice, const Burdens& burdens) {
   const std::string host = choice.LeastBusyHost();
   const size_t count = HelperCount(block, choice);
-  SelectSmallest(&choice.open, count, loads, [](const RecoveryLoads::Node& node) {
-    return std::tuple(std::max(node.up, node.down), node.up + node.down, node.carried);
+  SelectSmallest(&choice.open, count, [&](const std::string& node) {
+    const Burden burden = burdens.Of(node);
+    return std::tuple(std::max(burden.up, burden.down), burden.up + burden.down, burden.carried);
   });
   const auto end = choice.open.begin() + static_cast<std::ptrdiff_t>(count);
   // The first hop of a path receives nothing.
   const auto first = std::max_element(choice.open.begin(), end, [&](const auto& a, const auto& b) {
-    return loads.Of(a).down < loads.Of(b).down;
+    return burdens.Of(a).down < burdens.Of(b).down;
   });
   if (first != end) std::rotate(choice.open.begin(), first, first + 1);
   Weighed weighed;
-  weighed.busiest = loads.Of(host).down + block.bytes;
+  weighed.busiest = burdens.Of(host).down;
   for (size_t i = 0; i < count; ++i) {
-    const RecoveryLoads::Node& node = loads.Of(choice.open[i]);
-    weighed.busiest = std::max(weighed.busiest, node.up + block.bytes);
-    if (i > 0) weighed.busiest = std::max(weighed.busiest, node.down + block.bytes);
+    const Burden burden = burdens.Of(choice.open[i]);
+    weighed.busiest = std::max(weighed.busiest, burden.up);
+    if (i > 0) weighed.busiest = std::max(weighed.busiest, burden.down);
   }
   weighed.placement = PlacementOf(block, host, std::move(choice));
   return weighed;
@@ -323,13 +352,13 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
     if (!choice.anybody) return Impossible(*block);
     if (choice.host_count() == 0 || !EnoughHelpers(*block, choice)) continue;
     if (balanced) {
-      Weighed weighed = Balanced(*block, std::move(choice), loads);
+      Weighed weighed = Balanced(*block, std::move(choice), Burdens(input, loads, block->bytes));
       if (!best || weighed.busiest < best->busiest) best = std::move(weighed);
       continue;
     }
     if (policy == RecoveryPolicy::kLeastRecent) {
-      SelectSmallest(&choice.open, HelperCount(*block, choice), loads,
-                     [](const RecoveryLoads::Node& node) { return node.last_selected; });
+      SelectSmallest(&choice.open, HelperCount(*block, choice),
+                     [&](const std::string& node) { return loads.Of(node).last_selected; });
     }
     const std::string host = choice.Host(loads.turn() % choice.host_count());
     return PlacementOf(*block, host, std::move(choice));

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "coordinator/cluster/cluster_view.h"
 #include "coordinator/planning/plan_cost.h"
 #include "coordinator/recovery/recovery_queue.h"
 #include "model/recovery.h"
@@ -68,6 +69,7 @@ struct PolicyInput {
   const std::vector<std::string>& hosts;     // nodes that can take blocks
   const std::set<std::string>& suspects;     // hosts that are used only if no other can be
   uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
+  const NodeSpeeds& speeds;                  // of nodes that differ from the usual, if known
 };
 
 // Why blocks that could be tried wait, if they do. What it is made with outlives it, and stays as

@@ -42,7 +42,7 @@ std::optional<RecoveryManager::Choice> RecoveryManager::Choose(RecoveryId id) {
   if (cleared > 0) recovery.nodes.reset();
   const Nodes& nodes = LookUpNodes(&recovery);
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
-  const PolicyInput input{window, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams};
+  const PolicyInput input = nodes.InputFor(window);
   const RecoveryRequest& request = recovery.record.request;
   std::optional<Placement> placement = request.kind == RecoveryKind::kMove
                                            ? PlaceMove(recovery, input)

@@ -120,9 +120,7 @@ std::vector<RecoveryWait> RecoveryManager::WaitsOf(const Recovery& recovery,
   if (recovery.queue.counts().waiting == 0 && !comparing) return {};
   if (std::optional<RecoveryWait> idle = WhyIdle(recovery)) return {*std::move(idle)};
   const Nodes nodes = NodesFor(recovery, all);
-  return ecpipe::WaitsOf(recovery.queue,
-                         {{}, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams}, loads_,
-                         StreamsLimitOf(recovery));
+  return ecpipe::WaitsOf(recovery.queue, nodes.InputFor({}), loads_, StreamsLimitOf(recovery));
 }
 
 std::string RecoveryManager::StreamsLimitOf(const Recovery& recovery) {
@@ -138,8 +136,8 @@ std::vector<WaitingBlock> RecoveryManager::Waiting(size_t most) {
     // A recovery that has not begun has not looked for its blocks' survivors yet.
     const Nodes& nodes = LookUpNodes(recovery.get());
     for (WaitingBlock& block :
-         WaitingOf(recovery->queue, {{}, nodes.usable, nodes.hosts, nodes.suspects, nodes.streams},
-                   loads_, StreamsLimitOf(*recovery), WhyIdle(*recovery), most, clock_->Now())) {
+         WaitingOf(recovery->queue, nodes.InputFor({}), loads_, StreamsLimitOf(*recovery),
+                   WhyIdle(*recovery), most, clock_->Now())) {
       block.recovery_id = id;
       block.node = recovery->record.request.node;
       all.push_back(std::move(block));

@@ -259,6 +259,27 @@ TEST_F(KnownLinksTest, TwoStreamsShowWhatTheyShare) {
   EXPECT_EQ(Links(view).At("a").up(), 1000) << "what the stream to e has alone is not known";
 }
 
+TEST_F(KnownLinksTest, ANodesOwnLinksAreAsFastAsItsFastestPair) {
+  KnownLinks speeds(&clock_, std::make_shared<const LinkTable>(LinkTable{{{"a", "b"}, 10},
+                                                                         {{"a", "c"}, 50},
+                                                                         {{"a", "d"}, 20},
+                                                                         {{"b", "a"}, 10},
+                                                                         {{"b", "c"}, 10},
+                                                                         {{"d", "c"}, 40}}));
+  NodeSpeeds of = speeds.SpeedsOf({"a", "b", "c", "x"}, 100);
+  ASSERT_EQ(of.size(), 2u) << "two links, of b, show nothing";
+  EXPECT_EQ(of.at("a").up, 0.5);
+  EXPECT_EQ(of.at("a").down, 1) << "unknown";
+  EXPECT_EQ(of.at("c").up, 1);
+  EXPECT_EQ(of.at("c").down, 0.5);
+  for (const char* to : {"b", "c", "d"}) speeds.RecordProbe("a", {to, 30, 1, 0}, true);
+  EXPECT_EQ(speeds.SpeedsOf({"a"}, 100).at("a").up, 0.3) << "as measured";
+  speeds.SetConfigured(nullptr);
+  of = speeds.SpeedsOf({"a", "c"}, 100);
+  EXPECT_EQ(of.size(), 1u);
+  EXPECT_EQ(of.at("a").up, 0.3);
+}
+
 TEST_F(KnownLinksTest, ALargeTableIsCopiedOnceASecond) {
   for (int i = 0; i < 1000; ++i) speeds_.RecordProbe("a", {std::to_string(i), 1000, 1, 0}, true);
   EXPECT_EQ(Measured("a", "999"), 1000);

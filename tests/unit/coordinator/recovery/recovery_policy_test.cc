@@ -29,7 +29,11 @@ class RecoveryPolicyTest : public testing::Test {
   std::optional<Placement> PlaceAll(RecoveryPolicy policy) {
     std::vector<const LostBlock*> window;
     for (const LostBlock& block : blocks_) window.push_back(&block);
-    return Place(policy, {window, usable_, targets_, suspects_, streams_}, loads_);
+    return Place(policy, Input(window), loads_);
+  }
+
+  PolicyInput Input(std::span<const LostBlock* const> window) const {
+    return {window, usable_, targets_, suspects_, streams_, speeds_};
   }
 
   std::vector<LostBlock> blocks_{{"x", 100, 2, {"a", "b", "c", "d"}}};
@@ -37,6 +41,7 @@ class RecoveryPolicyTest : public testing::Test {
   std::vector<std::string> targets_{"d", "e", "f"};
   std::set<std::string> suspects_;
   uint32_t streams_ = 2;
+  NodeSpeeds speeds_;
   RecoveryLoads loads_;
 };
 
@@ -118,9 +123,7 @@ TEST_F(RecoveryPolicyTest, SuspectsTakeABlockOnlyIfNobodyElseCan) {
 
 TEST_F(RecoveryPolicyTest, ACopyNeedsAHostAndNobodyElse) {
   const LostBlock* const window[] = {&blocks_[0]};
-  const auto copy = [&](RecoveryPolicy policy) {
-    return PlaceCopy(policy, {window, usable_, targets_, suspects_, streams_}, loads_);
-  };
+  const auto copy = [&](RecoveryPolicy policy) { return PlaceCopy(policy, Input(window), loads_); };
   for (int i = 0; i < 2; ++i) {
     for (const char* node : {"a", "b", "c", "d"}) loads_.Begin({{node, 1, 0}});
   }
@@ -146,6 +149,21 @@ TEST_F(RecoveryPolicyTest, BalancedAvoidsFullLinks) {
   EXPECT_EQ(placement->host, "f");
   EXPECT_THAT(placement->helpers[0], AnyOf("c", "d"));
   EXPECT_THAT(placement->helpers[1], AnyOf("c", "d"));
+}
+
+TEST_F(RecoveryPolicyTest, OfASlowLinkLessIsAsked) {
+  speeds_ = {{"a", {.up = 0.25, .down = 1}}, {"b", {.up = 1, .down = 0.25}}, {"e", {1, 0.5}}};
+  for (const char* node : {"c", "d", "f"}) loads_.Begin({{node, 90, 90}});
+  Placement placement = *PlaceAll(RecoveryPolicy::kBalanced);
+  EXPECT_EQ(placement.host, "f") << "190 bytes take as long as e takes for 95";
+  EXPECT_EQ(placement.helpers[0], "c");
+  EXPECT_EQ(placement.helpers[1], "d");
+  for (const char* node : {"c", "d", "f"}) loads_.Begin({{node, 300, 300}});
+  streams_ = 3;
+  placement = *PlaceAll(RecoveryPolicy::kBalanced);
+  EXPECT_EQ(placement.host, "e");
+  EXPECT_EQ(placement.helpers[0], "b") << "the slow downlink goes first";
+  EXPECT_EQ(placement.helpers[1], "a");
 }
 
 TEST_F(RecoveryPolicyTest, TheFullestDownlinkGoesFirst) {
@@ -237,20 +255,24 @@ TEST_F(RecoveryPolicyTest, WhatIsExpectedOfARepairTakesRoom) {
   EXPECT_EQ(again.host, first.host);
   EXPECT_EQ(again.helpers, first.helpers);
 
-  Placement copy = *PlaceCopy(
-      RecoveryPolicy::kBalanced,
-      {std::vector<const LostBlock*>{&blocks_[0]}, usable_, targets_, suspects_, streams_}, loads_);
+  Placement copy = *PlaceCopy(RecoveryPolicy::kBalanced,
+                              Input(std::vector<const LostBlock*>{&blocks_[0]}), loads_);
   loads_.Begin(ExpectedLoads(copy, "source", 2, 100));
   EXPECT_EQ(loads_.Of("source").streams, 1u);
   EXPECT_EQ(loads_.Of("source").up, 100u);
   EXPECT_EQ(loads_.Of(copy.host).down, 100u);
 }
 
-// 200 stripes of (14, 10) on 15 nodes: the bytes on the busiest link, over the least possible.
-double Imbalance(RecoveryPolicy policy, uint32_t in_flight) {
+// 200 stripes of (14, 10) on 15 nodes: how long the busiest link is busy, over the least possible
+// if all were as fast. `slow` of them have half of the others' speed, of which the policy knows or
+// not.
+double Imbalance(RecoveryPolicy policy, uint32_t in_flight, int slow = 0, bool known = false) {
   std::mt19937 random(3);
   std::vector<std::string> nodes;
   for (int i = 0; i < 15; ++i) nodes.push_back("n" + std::to_string(i));
+  NodeSpeeds speeds;
+  for (int i = 0; i < slow; ++i) speeds[nodes[static_cast<size_t>(i)]] = {0.5, 0.5};
+  const NodeSpeeds told = known ? speeds : NodeSpeeds();
   std::vector<LostBlock> lost;
   for (int i = 0; i < 200; ++i) {
     std::vector<std::string> holders = nodes;
@@ -268,7 +290,7 @@ double Imbalance(RecoveryPolicy policy, uint32_t in_flight) {
     for (const LostBlock& block : lost) {
       if (window.size() < 32) window.push_back(&block);
     }
-    const auto placement = Place(policy, {window, usable, nodes, {}, 1000}, loads);
+    const auto placement = Place(policy, {window, usable, nodes, {}, 1000, told}, loads);
     loads.Selected(*placement, 10);
     running.push_back(PathLoads(*placement, 10, 1));
     loads.Begin(running.back());
@@ -282,9 +304,12 @@ double Imbalance(RecoveryPolicy policy, uint32_t in_flight) {
       running.erase(running.begin());
     }
   }
-  uint64_t busiest = 0;
-  for (const std::string& node : nodes) busiest = std::max({busiest, up[node], down[node]});
-  return static_cast<double>(busiest) / (200.0 * 10 / 15);
+  double busiest = 0;
+  for (const std::string& node : nodes) {
+    const double speed = speeds.contains(node) ? 0.5 : 1;
+    busiest = std::max(busiest, static_cast<double>(std::max(up[node], down[node])) / speed);
+  }
+  return busiest / (200.0 * 10 / 15);
 }
 
 TEST(RecoveryPolicyBalance, BalancedNearlyReachesTheBound) {
@@ -297,6 +322,13 @@ TEST(RecoveryPolicyBalance, BalancedNearlyReachesTheBound) {
   EXPECT_LT(balanced, 1.03);
   EXPECT_LT(balanced, least_recent);
   EXPECT_LT(least_recent, in_order);
+}
+
+// Half of the nodes are half as fast. The least possible is 1.47, since each other node can send no
+// more than it has: 13 of 15 blocks.
+TEST(RecoveryPolicyBalance, SlowNodesThatAreKnownAreAskedForLess) {
+  EXPECT_GT(Imbalance(RecoveryPolicy::kBalanced, 12, 8, /*known=*/false), 1.95);
+  EXPECT_LT(Imbalance(RecoveryPolicy::kBalanced, 12, 8, /*known=*/true), 1.6);
 }
 
 }  // namespace
