@@ -106,6 +106,9 @@ def check(arguments: argparse.Namespace) -> list[tuple[str, str]]:
         raise LabError(f"--nodes {arguments.nodes} --stripes {arguments.stripes}: there must be "
                        f"at least {arguments.n} nodes and one stripe")
     slow = arguments.slow_nodes
+    if arguments.slow_mbit < 0 or (arguments.slow_mbit and not slow):
+        raise LabError(f"--slow-mbit {arguments.slow_mbit:g}: it must not be negative, and needs "
+                       "--slow-nodes")
     if slow and (not arguments.rate_mbit or not 0 < slow < arguments.nodes - 2
                  or any(count != ALL or POLICIES[name].moves or POLICIES[name].scheme != "rp"
                         for name, count in chosen)):
@@ -128,7 +131,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     links = Links(arguments.rate_mbit or None, node_mbit={
         node: (slow_mbit, slow_mbit) for node in storage[len(storage) - arguments.slow_nodes:]})
     with testbed.cluster([*storage, *spares], links,
-                         links_table=told(links, storage) if arguments.slow_nodes else None,
+                         links_table=links_table(links, storage) if arguments.slow_nodes else None,
                          ) as cluster:
         lost = LostNode(cluster, arguments, storage, spares)
         rate = cluster.network.links.rate_mbit
@@ -156,7 +159,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
         return [with_rates(row, lost) for row in recorder.rows()]
 
 
-def told(links: Links, nodes: list[str]) -> str:
+def links_table(links: Links, nodes: list[str]) -> str:
     """What an operator would write of them: the coordinator's topology.links."""
     return "".join(f"{sender} {receiver} {links.mbit(sender, receiver):g}\n"
                    for sender in nodes for receiver in nodes if sender != receiver)
@@ -172,13 +175,17 @@ def with_rates(row: dict[str, Any], lost: LostNode) -> dict[str, Any]:
 
 
 def rebuilt_mbit(uplinks: list[float], held: list[float], k: int) -> float:
-    """The rate of blocks of k reads each, if no uplink rests that has anything to send. A node
-    sends one block for each that is rebuilt, at most, and `held` of them can be read from it."""
-    rest = sorted(zip(uplinks, held), key=lambda node: node[0] / node[1])
-    full = 0.0  # of the reads: what nodes bring whose uplinks rest at times
-    while (rate := sum(up for up, _ in rest) / (k - full)) * rest[-1][1] < rest[-1][0]:
-        full += rest.pop()[1]
-    return rate
+    """The most that uplinks allow: the rate r of rebuilt blocks at which the nodes, each of which
+    sends min(its uplink, r * the share of lost blocks that it can help with), bring k * r."""
+    limited = sorted(((up, share) for up, share in zip(uplinks, held) if share),
+                     key=lambda node: node[0] / node[1])
+    free = 0.0  # shares of the nodes whose uplinks are faster than they need to be
+    while True:
+        rate = sum(up for up, _ in limited) / (k - free)
+        up, share = limited[-1]
+        if up <= rate * share * (1 + 1e-9):  # a tie is no reason to go on
+            return rate
+        free += limited.pop()[1]
 
 
 class LostNode:

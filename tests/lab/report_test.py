@@ -19,6 +19,7 @@ sys.path.insert(0, str(REPOSITORY / "bench"))
 from experiments import EXPERIMENTS, report, suite  # noqa: E402
 from experiments.explain import UNEXPLAINED, misses, why  # noqa: E402
 from experiments.matrix import BUILT_IN, rack_name, read_matrix  # noqa: E402
+from experiments.node import rebuilt_mbit  # noqa: E402
 from experiments.paper import FIGURES  # noqa: E402
 from experiments.views import VIEWS, series_of  # noqa: E402
 from experiments.whole_blocks import fair_rates, timeslots  # noqa: E402
@@ -181,6 +182,16 @@ class Theory(unittest.TestCase):
                          [("b", []), ("a", [0]), ("requestor:x", [1])])
         self.assertAlmostEqual(links.plan_seconds(ring, "r"), 1.0, delta=0.02)
         self.assertAlmostEqual(links.bound_seconds(1_000_000, "r", ["a", "b"]), 8 / 12)
+
+    def test_what_uplinks_can_rebuild(self) -> None:
+        held = [13 / 15] * 15
+        self.assertAlmostEqual(rebuilt_mbit([50.0] * 15, held, 10), 75.0)
+        uneven = [50.0] * 7 + [25.0] * 8
+        rate = rebuilt_mbit(uneven, held, 10)
+        self.assertAlmostEqual(sum(min(up, rate * 13 / 15) for up in uneven), 10 * rate)
+        self.assertLess(rate, sum(uneven) / 10)
+        self.assertAlmostEqual(rebuilt_mbit([50.0] * 15, [1.0] * 13 + [0.0] * 2, 10), 65.0)
+        self.assertAlmostEqual(rebuilt_mbit([10.0, 10.0, 5.0], [2 / 3] * 3, 2), 7.5)
 
     def test_table_1(self) -> None:
         for name in BUILT_IN:

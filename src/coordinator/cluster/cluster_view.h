@@ -16,7 +16,7 @@ struct LinkShares {
   double down = 1;
 };
 
-// The speed of a node's own links, of the usual ones'.
+// The speed of a node's own links, of what most known nodes have.
 struct NodeSpeed {
   double up = 1;
   double down = 1;

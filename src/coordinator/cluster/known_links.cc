@@ -51,6 +51,38 @@ NodeSpeeds FastestByNode(const LinkTable& links) {
   return nodes;
 }
 
+// What a node's own link has, by the links that leave or enter it: the fastest of them, or at least
+// `free` if it is faster than all of them. 0: not known.
+double OwnLink(int links, SpeedTable::Sharing sharing, double fastest, double free) {
+  using enum SpeedTable::Sharing;
+  if (sharing == kFree) return std::max(fastest, free);
+  return sharing == kShared || links >= kLinksThatShowANode ? fastest : 0;
+}
+
+// Where nothing is known yet.
+void FillInMeasured(const SpeedTable& table, const std::string& node, NodeSpeed* speed) {
+  const auto known = table.nodes.find(node);
+  if (known == table.nodes.end()) return;
+  const SpeedTable::Node& of = known->second;
+  const double up = of.up_bytes_per_second;
+  const double down = of.down_bytes_per_second;
+  // A free link had two streams at once, each as fast as alone.
+  if (speed->up <= 0) speed->up = OwnLink(of.links_up, of.up_sharing, up, 2 * up);
+  if (speed->down <= 0) speed->down = OwnLink(of.links_down, of.down_sharing, down, 2 * down);
+}
+
+// To the median of those that are known. What is unknown becomes 1: as most others have.
+void MakeRelative(double NodeSpeed::* way, NodeSpeeds* speeds) {
+  std::vector<double> known;
+  for (const auto& [node, speed] : *speeds) {
+    if (speed.*way > 0) known.push_back(speed.*way);
+  }
+  if (known.empty()) known.push_back(1);
+  const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
+  std::nth_element(known.begin(), middle, known.end());
+  for (auto& [node, speed] : *speeds) speed.*way = speed.*way > 0 ? speed.*way / *middle : 1;
+}
+
 }  // namespace
 
 void KnownLinks::Record(const std::string& from, const LinkTiming& timing, bool alone) {
@@ -131,23 +163,19 @@ void KnownLinks::SetConfigured(std::shared_ptr<const LinkTable> configured) {
   configured_nodes_ = std::move(nodes);
 }
 
-NodeSpeeds KnownLinks::SpeedsOf(const std::vector<std::string>& nodes, double usual) {
-  ClusterView view;
-  view.default_bytes_per_second = usual;
-  for (const std::string& node : nodes) view.nodes.push_back({.node = node, .rack = ""});
-  FillIn(&view);
+NodeSpeeds KnownLinks::SpeedsOf(const std::vector<std::string>& nodes) {
   NodeSpeeds speeds;
-  MutexLock lock(&mutex_);
-  for (const PlanNode& node : view.nodes) {
-    NodeSpeed bytes_per_second{node.up_bytes_per_second, node.down_bytes_per_second};
-    if (const auto file = configured_nodes_.find(node.node); file != configured_nodes_.end()) {
-      if (bytes_per_second.up <= 0) bytes_per_second.up = file->second.up;
-      if (bytes_per_second.down <= 0) bytes_per_second.down = file->second.down;
+  {
+    MutexLock lock(&mutex_);
+    for (const std::string& node : nodes) {
+      const auto file = configured_nodes_.find(node);
+      NodeSpeed speed = file == configured_nodes_.end() ? NodeSpeed{0, 0} : file->second;
+      if (table_ != nullptr) FillInMeasured(*table_, node, &speed);
+      if (speed.up > 0 || speed.down > 0) speeds.emplace(node, speed);
     }
-    const auto of_usual = [usual](double speed) { return speed > 0 ? speed / usual : 1; };
-    if (bytes_per_second.up <= 0 && bytes_per_second.down <= 0) continue;
-    speeds[node.node] = {of_usual(bytes_per_second.up), of_usual(bytes_per_second.down)};
   }
+  for (double NodeSpeed::* const way : {&NodeSpeed::up, &NodeSpeed::down})
+    MakeRelative(way, &speeds);
   return speeds;
 }
 
@@ -170,16 +198,11 @@ void KnownLinks::FillIn(ClusterView* cluster) {
     const auto known = table_->nodes.find(node.node);
     if (known == table_->nodes.end()) continue;
     const SpeedTable::Node& of = known->second;
-    const auto fill = [&](int links, SpeedTable::Sharing sharing, double fastest, double* speed) {
-      using enum SpeedTable::Sharing;
-      if (sharing == kFree) {
-        *speed = std::max(fastest, cluster->default_bytes_per_second);
-      } else if (sharing == kShared || links >= kLinksThatShowANode) {
-        *speed = fastest;
-      }
-    };
-    fill(of.links_up, of.up_sharing, of.up_bytes_per_second, &node.up_bytes_per_second);
-    fill(of.links_down, of.down_sharing, of.down_bytes_per_second, &node.down_bytes_per_second);
+    const double free = cluster->default_bytes_per_second;
+    const double up = OwnLink(of.links_up, of.up_sharing, of.up_bytes_per_second, free);
+    const double down = OwnLink(of.links_down, of.down_sharing, of.down_bytes_per_second, free);
+    if (up > 0) node.up_bytes_per_second = up;
+    if (down > 0) node.down_bytes_per_second = down;
   }
   cluster->shared_by_racks =
       table_->racks.empty() ? nullptr : std::shared_ptr<const LinkTable>(table_, &table_->racks);

@@ -41,10 +41,10 @@ class KnownLinks {
 
   // Adds the known speeds to a view that already has its nodes.
   void FillIn(ClusterView* cluster);
-  // Of the own links of these nodes, where `usual` is what an unknown one has, in bytes a second:
-  // as measured, or else what the fastest of at least three links in the operator's file has. Nodes
-  // of which neither is known are left out.
-  NodeSpeeds SpeedsOf(const std::vector<std::string>& nodes, double usual);
+  // Of the own links of these nodes, of the median of those that are known: what the fastest of at
+  // least three links in the operator's file has, or else as last measured for a planner. Nodes of
+  // which neither is known are left out.
+  NodeSpeeds SpeedsOf(const std::vector<std::string>& nodes);
   // In the order of their nodes; then what streams share.
   std::vector<LinkEstimate> Measured();
   std::shared_ptr<const LinkTable> configured();
@@ -55,7 +55,7 @@ class KnownLinks {
   const Clock* const clock_;
   Mutex mutex_;
   std::shared_ptr<const LinkTable> configured_ ABSL_GUARDED_BY(mutex_);
-  // In bytes a second, by names in that table that have enough links in it; 0: too few that way.
+  // In bytes a second, by names in that table; 0: too few of its links show what a node has.
   NodeSpeeds configured_nodes_ ABSL_GUARDED_BY(mutex_);
   LinkHistory history_ ABSL_GUARDED_BY(mutex_);
   // The copy of the history that planners see. It is renewed when the history has changed; the copy

@@ -306,7 +306,6 @@ RecoveryManager::Nodes RecoveryManager::NodesFor(const Recovery& recovery,
     if (till > clock_->Now()) nodes.suspects.insert(node);
   }
   nodes.streams = StreamsOf(request);
-  nodes.speeds = repairs_->SpeedsOf({nodes.usable.begin(), nodes.usable.end()});
   return nodes;
 }
 
@@ -322,6 +321,9 @@ const RecoveryManager::Nodes& RecoveryManager::LookUpNodes(Recovery* recovery) {
     nodes = NodesFor(*recovery, repairs_->nodes().All());
     nodes->changes = changes;
     nodes->looked_up = now;
+    if (recovery->record.request.policy == RecoveryPolicy::kBalanced) {
+      nodes->speeds = repairs_->links().SpeedsOf({nodes->usable.begin(), nodes->usable.end()});
+    }
     recovery->queue.SetUsable(nodes->usable);
   }
   return *nodes;

@@ -131,7 +131,7 @@ class RecoveryManager {
     std::vector<std::string> hosts;
     std::set<std::string> suspects;
     uint32_t streams = 0;
-    NodeSpeeds speeds;
+    NodeSpeeds speeds;     // if the policy asks for them
     uint64_t changes = 0;  // of the registry
     TimePoint looked_up{};
 

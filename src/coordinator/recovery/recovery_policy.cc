@@ -16,6 +16,39 @@ constexpr bool kSeeNoHolders = true;
 constexpr bool kSeeNoHolders = false;
 #endif
 
+// What a node has to do for one block more, by time: bytes over the speed of its own links.
+struct Burden {
+  double up = 0;       // in flight, and the block
+  double down = 0;     // the same
+  double carried = 0;  // all so far, both ways; where the others are equal
+};
+
+class Burdens {
+ public:
+  Burdens(const PolicyInput& input, const RecoveryLoads& loads, uint64_t block_bytes)
+      : speeds_(input.speeds), loads_(loads), block_bytes_(static_cast<double>(block_bytes)) {}
+
+  Burden Of(const std::string& node) const {
+    const RecoveryLoads::Node& load = loads_.Of(node);
+    const auto known = speeds_.find(node);
+    const NodeSpeed speed = known == speeds_.end() ? NodeSpeed() : known->second;
+    return {(static_cast<double>(load.up) + block_bytes_) / speed.up,
+            (static_cast<double>(load.down) + block_bytes_) / speed.down,
+            static_cast<double>(load.carried) / (speed.up + speed.down)};
+  }
+
+ private:
+  const NodeSpeeds& speeds_;
+  const RecoveryLoads& loads_;
+  const double block_bytes_;
+};
+
+uint64_t LargestOf(std::span<const LostBlock* const> blocks) {
+  uint64_t bytes = 0;
+  for (const LostBlock* block : blocks) bytes = std::max(bytes, block->bytes);
+  return bytes;
+}
+
 }  // namespace
 
 const RecoveryLoads::Node& RecoveryLoads::Of(const std::string& node) const {
@@ -76,34 +109,6 @@ bool Holds(const LostBlock& block, const std::string& node) {
 
 }  // namespace
 
-// What a node's links have to carry, and one block more, in bytes of a usual link: of a link of
-// half the speed twice as much. So slow nodes take part in fewer repairs.
-struct Burden {
-  double up = 0;
-  double down = 0;
-  double carried = 0;
-};
-
-class Burdens {
- public:
-  Burdens(const PolicyInput& input, const RecoveryLoads& loads, uint64_t block_bytes)
-      : speeds_(input.speeds), loads_(loads), block_bytes_(static_cast<double>(block_bytes)) {}
-
-  Burden Of(const std::string& node) const {
-    const RecoveryLoads::Node& load = loads_.Of(node);
-    const auto known = speeds_.find(node);
-    const NodeSpeed speed = known == speeds_.end() ? NodeSpeed() : known->second;
-    return {(static_cast<double>(load.up) + block_bytes_) / speed.up,
-            (static_cast<double>(load.down) + block_bytes_) / speed.down,
-            static_cast<double>(load.carried) / (speed.up + speed.down)};
-  }
-
- private:
-  const NodeSpeeds& speeds_;
-  const RecoveryLoads& loads_;
-  const double block_bytes_;
-};
-
 // What all blocks have in common that are chosen among: the hosts, looked up once. A cluster has a
 // thousand of them, and a stripe's nodes are a few.
 class Hosts {
@@ -124,7 +129,7 @@ class Hosts {
 
   Hosts(const PolicyInput& input, const RecoveryLoads& loads, Rank rank) {
     places_.reserve(input.hosts.size());
-    const Burdens burdens(input, loads, input.blocks.empty() ? 0 : input.blocks.front()->bytes);
+    const Burdens burdens(input, loads, LargestOf(input.blocks));
     for (const std::string& host : input.hosts) {
       const bool suspected = !input.suspects.empty() && input.suspects.contains(host);
       Group& group = groups_[suspected];
@@ -288,18 +293,20 @@ Weighed Balanced(const LostBlock& block, Choice choice, const Burdens& burdens) 
     const Burden burden = burdens.Of(node);
     return std::tuple(std::max(burden.up, burden.down), burden.up + burden.down, burden.carried);
   });
-  const auto end = choice.open.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<Burden> of(count);
+  for (size_t i = 0; i < count; ++i) of[i] = burdens.Of(choice.open[i]);
   // The first hop of a path receives nothing.
-  const auto first = std::max_element(choice.open.begin(), end, [&](const auto& a, const auto& b) {
-    return burdens.Of(a).down < burdens.Of(b).down;
-  });
-  if (first != end) std::rotate(choice.open.begin(), first, first + 1);
+  const auto first = std::max_element(
+      of.begin(), of.end(), [](const Burden& a, const Burden& b) { return a.down < b.down; });
   Weighed weighed;
   weighed.busiest = burdens.Of(host).down;
-  for (size_t i = 0; i < count; ++i) {
-    const Burden burden = burdens.Of(choice.open[i]);
+  for (const Burden& burden : of) {
     weighed.busiest = std::max(weighed.busiest, burden.up);
-    if (i > 0) weighed.busiest = std::max(weighed.busiest, burden.down);
+    if (&burden != &*first) weighed.busiest = std::max(weighed.busiest, burden.down);
+  }
+  if (first != of.end()) {
+    const auto at = choice.open.begin() + (first - of.begin());
+    std::rotate(choice.open.begin(), at, at + 1);
   }
   weighed.placement = PlacementOf(block, host, std::move(choice));
   return weighed;

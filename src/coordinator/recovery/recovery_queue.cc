@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
-
-#include "base/bytes/crc32c.h"
+#include <random>
 
 namespace ecpipe {
 
@@ -249,9 +248,10 @@ Duration RecoveryQueue::PauseAfter(const std::string& block_id, int attempts) co
   const Duration longest =
       std::min(options_.longest_pause, options_.first_pause * (int64_t{1} << doublings));
   if (attempts == 1) return longest;
-  const std::string draw = block_id + "/" + std::to_string(attempts);
-  const uint32_t number = Crc32c({reinterpret_cast<const uint8_t*>(draw.data()), draw.size()});
-  return longest / 2 + longest / 2 * (number % 1024) / 1024;
+  std::seed_seq seed(block_id.begin(), block_id.end());
+  std::mt19937 draws(seed);
+  draws.discard(static_cast<unsigned>(attempts));
+  return longest / 2 + longest / 2 * (draws() % 1024) / 1024;
 }
 
 void RecoveryQueue::Pause(const std::string& block_id, Item* item, TimePoint now) {

@@ -38,7 +38,8 @@ class RecoveryQueue {
  public:
   struct Options {
     Duration ageing = std::chrono::seconds(10);
-    // After a failure. The longest that a block may pause doubles with each, and the least is half.
+    // After a failure. Each later pause is between a half and the whole of a time that doubles, and
+    // differs from block to block.
     Duration first_pause = std::chrono::seconds(1);
     Duration longest_pause = std::chrono::seconds(60);
     int max_attempts = 6;  // that proved something; then the block is given up
@@ -147,8 +148,7 @@ class RecoveryQueue {
   void MakeReady(Items::iterator item);
   Item* Running(const std::string& block_id);
   void NoteFailure(Item* item, WaitKind kind, const absl::Status& why);
-  // From the second failure on some of it is drawn by the block's id: blocks that were in each
-  // other's way must not meet again each time.
+  // Blocks that were in each other's way must not meet again each time.
   Duration PauseAfter(const std::string& block_id, int attempts) const;
   void Pause(const std::string& block_id, Item* item, TimePoint now);
   // Takes the item out of the state that it is in, and out of its count.

@@ -162,10 +162,6 @@ class RepairCoordinator {
 
   NodeRegistry& nodes() { return nodes_; }
   KnownLinks& links() { return links_; }
-  // Of the own links of these nodes, as far as they are known.
-  NodeSpeeds SpeedsOf(const std::vector<std::string>& nodes) {
-    return links_.SpeedsOf(nodes, options_.planner.link_bytes_per_second);
-  }
   BusyNodes& busy() { return busy_; }
   CorruptBlocks& corrupt() { return corrupt_; }
   // Replaces Options::max_running. Repairs beyond the new limit go on to their end.

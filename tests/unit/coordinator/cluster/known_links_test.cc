@@ -266,18 +266,26 @@ TEST_F(KnownLinksTest, ANodesOwnLinksAreAsFastAsItsFastestPair) {
                                                                          {{"b", "a"}, 10},
                                                                          {{"b", "c"}, 10},
                                                                          {{"d", "c"}, 40}}));
-  NodeSpeeds of = speeds.SpeedsOf({"a", "b", "c", "x"}, 100);
+  NodeSpeeds of = speeds.SpeedsOf({"a", "b", "c", "x"});
   ASSERT_EQ(of.size(), 2u) << "two links, of b, show nothing";
-  EXPECT_EQ(of.at("a").up, 0.5);
-  EXPECT_EQ(of.at("a").down, 1) << "unknown";
-  EXPECT_EQ(of.at("c").up, 1);
-  EXPECT_EQ(of.at("c").down, 0.5);
-  for (const char* to : {"b", "c", "d"}) speeds.RecordProbe("a", {to, 30, 1, 0}, true);
-  EXPECT_EQ(speeds.SpeedsOf({"a"}, 100).at("a").up, 0.3) << "as measured";
+  EXPECT_EQ(of.at("a").up, 1) << "nobody else's is known";
+  EXPECT_EQ(of.at("c").down, 1);
+  for (const char* from : {"a", "b", "e"}) {
+    for (const char* to : {"c", "d", "f"}) {
+      speeds.RecordProbe(from, {to, *from == 'b' ? 100u : 200u, 1, 0}, true);
+    }
+  }
+  ClusterView planned;
+  speeds.FillIn(&planned);
+  of = speeds.SpeedsOf({"a", "b", "e"});
+  EXPECT_EQ(of.at("a").up, 0.5) << "as in the file; the median is b's";
+  EXPECT_EQ(of.at("b").up, 1);
+  EXPECT_EQ(of.at("e").up, 2);
+  EXPECT_EQ(of.at("e").down, 1) << "unknown";
   speeds.SetConfigured(nullptr);
-  of = speeds.SpeedsOf({"a", "c"}, 100);
-  EXPECT_EQ(of.size(), 1u);
-  EXPECT_EQ(of.at("a").up, 0.3);
+  of = speeds.SpeedsOf({"a", "b", "e"});
+  EXPECT_EQ(of.at("a").up, 1);
+  EXPECT_EQ(of.at("b").up, 0.5);
 }
 
 TEST_F(KnownLinksTest, ALargeTableIsCopiedOnceASecond) {

@@ -23,6 +23,21 @@ TEST_F(RecoveryManagerTest, MovesEveryBlockOnce) {
   EXPECT_EQ(journal_.recoveries.at(id), view.record);
 }
 
+TEST_F(RecoveryManagerTest, ANodeThatIsKnownToBeSlowTakesNoBlockWhileOthersCan) {
+  LinkTable links;
+  for (int from = 1; from < 9; ++from) {
+    for (int to = 1; to < 9; ++to) {
+      const bool slow = from == 1 || to == 1;
+      links[{"n" + std::to_string(from), "n" + std::to_string(to)}] = slow ? 1 : 100;
+    }
+  }
+  repairs_->links().SetConfigured(std::make_shared<const LinkTable>(links));
+  const uint64_t had = BlocksOf("n1");
+  ASSERT_TRUE(RunToEnd(Begin(Request())));
+  EXPECT_EQ(BlocksOf("n0"), 0u);
+  EXPECT_EQ(BlocksOf("n1"), had);
+}
+
 TEST_F(RecoveryManagerTest, RespectsTheStreamsOfANode) {
   RecoveryRequest request = Request({"spare"});
   request.streams_per_node = 2;
