@@ -7,8 +7,8 @@ of them may take a block of any stripe; `all` stands for the surviving storage n
 sends one block directly first. The bound is what the links allow: all that a policy sends, over the
 uplinks of all survivors, and all that its requestors receive, over their downlinks. It is the
 theory, too, but of paths that forward whole blocks: those are played through (whole_blocks.py).
-With --slow-nodes some bring less, no node sends more than it has, and the coordinator is told what
-each link has.
+With --slow-nodes some of these links are slower, no node sends more than it has, and the
+coordinator is told how fast each is.
 
 `drain` and `copy` are of a node that lives: all blocks are moved off it, copied and rebuilt at once
 (docs/design/023-drain.md), or only copied. Their rows in one run say what the others' help brings.

@@ -16,7 +16,7 @@ struct LinkShares {
   double down = 1;
 };
 
-// The speed of a node's own links, of what most known nodes have.
+// How fast a node's own links are, where 1 is usual.
 struct NodeSpeed {
   double up = 1;
   double down = 1;

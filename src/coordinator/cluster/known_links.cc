@@ -174,8 +174,8 @@ NodeSpeeds KnownLinks::SpeedsOf(const std::vector<std::string>& nodes) {
       if (speed.up > 0 || speed.down > 0) speeds.emplace(node, speed);
     }
   }
-  for (double NodeSpeed::* const way : {&NodeSpeed::up, &NodeSpeed::down})
-    MakeRelative(way, &speeds);
+  MakeRelative(&NodeSpeed::up, &speeds);
+  MakeRelative(&NodeSpeed::down, &speeds);
   return speeds;
 }
 

@@ -41,9 +41,9 @@ class KnownLinks {
 
   // Adds the known speeds to a view that already has its nodes.
   void FillIn(ClusterView* cluster);
-  // Of the own links of these nodes, of the median of those that are known: what the fastest of at
-  // least three links in the operator's file has, or else as last measured for a planner. Nodes of
-  // which neither is known are left out.
+  // How fast the own links of these nodes are, relative to the median of those that are known. A
+  // node's is as fast as the fastest of its links in the operator's file, if it has three there, or
+  // else as it was when FillIn() last took over what is measured. Other nodes are left out.
   NodeSpeeds SpeedsOf(const std::vector<std::string>& nodes);
   // In the order of their nodes; then what streams share.
   std::vector<LinkEstimate> Measured();

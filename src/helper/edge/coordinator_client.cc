@@ -232,8 +232,9 @@ void CoordinatorClient::SendReports() {
     PartReport report;
     {
       MutexLock lock(&mutex_);
-      while (!stopping_ && (reports_.empty() || !(registered_ || leaving_)))
+      while (!stopping_ && (reports_.empty() || !(registered_ || leaving_))) {
         report_turn_.Wait(lock);
+      }
       if (stopping_) return;
       report = reports_.front();
       reports_.pop_front();
