@@ -95,23 +95,16 @@ PlanLanes LanesOverAllSurvivors(const PlanRequest& request, const OrderHelpers& 
     const Links::End node = links.At(request.block_nodes[static_cast<size_t>(block)]);
     speeds.push_back(std::min(node.up(), node.down()));
   }
-  const uint32_t slices = request.grid.slice_count();
-  std::vector<uint32_t> counts;
-  PlanLanes lanes;
-  for (const SharedLane& shared : ShareSlices(speeds, k, slices)) {
-    std::vector<int> helpers;
+  std::vector<LaneOverBlocks> lanes;
+  for (const SharedLane& shared : ShareSlices(speeds, k, request.grid.slice_count())) {
+    LaneOverBlocks lane{{}, shared.slices};
     for (const int helper : shared.helpers) {
-      helpers.push_back(request.survivors[static_cast<size_t>(helper)]);
+      lane.blocks.push_back(request.survivors[static_cast<size_t>(helper)]);
     }
-    order(lanes.size(), &helpers);
-    const absl::StatusOr<RepairEquation> equation = request.code->Equation(base.failed, helpers);
-    if (!equation.ok() || equation->terms.size() != base.terms.size()) return {};
-    lanes.push_back(PathLane(request, equation->terms));
-    counts.push_back(shared.slices);
+    order(lanes.size(), &lane.blocks);
+    lanes.push_back(std::move(lane));
   }
-  const std::vector<LaneSlices> whose = Interleaved(counts, slices);
-  for (size_t i = 0; i < lanes.size(); ++i) lanes[i].slices = whose[i];
-  return lanes;
+  return LanesOverBlocks(request, lanes);
 }
 
 }  // namespace ecpipe

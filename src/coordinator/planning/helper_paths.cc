@@ -116,4 +116,19 @@ std::vector<EquationTerm> WeightedPath(const PlanRequest& request) {
   return TermsOf(request, AnyPath);
 }
 
+std::vector<std::vector<int>> PathsThrough(const std::vector<std::vector<std::string>>& nodes,
+                                           const PlanRequest& request) {
+  std::vector<std::vector<int>> paths;
+  for (const std::vector<std::string>& names : nodes) {
+    std::vector<int>& path = paths.emplace_back();
+    for (const std::string& name : names) {
+      const auto found = std::find_if(request.survivors.begin(), request.survivors.end(),
+                                      [&](int block) { return NodeOf(request, block) == name; });
+      if (found == request.survivors.end()) return {};
+      path.push_back(*found);
+    }
+  }
+  return paths;
+}
+
 }  // namespace ecpipe

@@ -118,6 +118,23 @@ PlanLane StarLane(const PlanRequest& request, const Taker& taker) {
   return lane;
 }
 
+PlanLanes LanesOverBlocks(const PlanRequest& request, const std::vector<LaneOverBlocks>& lanes) {
+  const RepairEquation& base = request.equation;
+  if (request.code == nullptr) return {};
+  PlanLanes planned;
+  std::vector<uint32_t> counts;
+  for (const LaneOverBlocks& lane : lanes) {
+    const absl::StatusOr<RepairEquation> equation =
+        request.code->Equation(base.failed, lane.blocks);
+    if (!equation.ok() || equation->terms.size() != base.terms.size()) return {};
+    planned.push_back(PathLane(request, equation->terms));
+    counts.push_back(lane.slices);
+  }
+  const std::vector<LaneSlices> whose = Interleaved(counts, request.grid.slice_count());
+  for (size_t i = 0; i < planned.size(); ++i) planned[i].slices = whose[i];
+  return planned;
+}
+
 absl::StatusOr<PlanLanes> PlanPath(const PlanRequest& request) {
   return PlanLanes{PathLane(request, request.equation.terms)};
 }

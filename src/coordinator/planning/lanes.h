@@ -3,6 +3,7 @@
 // MakePlan's checks.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,16 @@ PlanLane PathLane(const PlanRequest& request, const std::vector<EquationTerm>& p
 // weighted block, and the requestor adds up; with several they send their bytes as they are, and
 // the requestor computes all rows. All slices.
 PlanLane StarLane(const PlanRequest& request, const Taker& taker);
+
+// A path over the helpers with these blocks, in this order, for so many of the slices.
+struct LaneOverBlocks {
+  std::vector<int> blocks;
+  uint32_t slices = 0;
+};
+
+// These lanes, whose slices take turns. Empty: the code cannot use the blocks of one of them, or
+// wants other numbers of helpers.
+PlanLanes LanesOverBlocks(const PlanRequest& request, const std::vector<LaneOverBlocks>& lanes);
 
 // Repair pipelining (§3.2, §4.4): the path through all helpers in the order of the equation. f (1 +
 // (k - 1) / s) timeslots for f failed blocks in s slices.

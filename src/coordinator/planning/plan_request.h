@@ -22,6 +22,8 @@ struct PlanRequest {
   // works. Without a code, or where it cannot use their choice, they use the equation's own terms.
   std::vector<int> survivors;
   std::shared_ptr<const ErasureCode> code;
+  // For rp: block indices of paths, each for an equal part of the slices. Empty: one path.
+  std::vector<std::vector<int>> paths;
   std::vector<std::string> block_nodes;  // node id of each block of the stripe, by block index
   std::vector<std::string> requestors;   // where each failed block is wanted, one for each
   ClusterView cluster;

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "codec/check_rows.h"
 #include "codec/shortened_code.h"
+#include "coordinator/planning/helper_paths.h"
 
 namespace ecpipe {
 namespace {
@@ -243,6 +244,7 @@ absl::Status RepairPlanner::FindSurvivors(const RepairRequest& request, const Wa
   }
   ECPIPE_ASSIGN_OR_RETURN(plan_request->equation, std::move(equation));
   plan_request->survivors = std::move(survivors);
+  plan_request->paths = PathsThrough(request.paths, *plan_request);
   const absl::Status verified = AddVerification(
       request, suspects == Suspects::kRead ? Verification::kParity : Verification::kNone,
       plan_request);

@@ -50,6 +50,9 @@ struct RepairRequest {
   // Nodes in the order in which they should help; nodes that are not named come after them. Nodes
   // with the fewest sessions come first among equals.
   std::vector<std::string> helper_order;
+  // Scheme rp: paths over these nodes, each for an equal part of the slices, if all of them can
+  // help.
+  std::vector<std::vector<std::string>> paths;
   // What repairs in flight leave of the links of nodes; nodes that are not named have all of them.
   std::map<std::string, LinkShares> link_shares;
   SeenLinks seen;                      // what earlier attempts saw of links

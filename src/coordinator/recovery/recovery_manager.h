@@ -19,7 +19,7 @@
 #include "base/thread.h"
 #include "coordinator/recovery/hosted_news.h"
 #include "coordinator/recovery/loss_finder.h"
-#include "coordinator/recovery/recovery_policy.h"
+#include "coordinator/recovery/placement/recovery_policy.h"
 #include "coordinator/recovery/recovery_queue.h"
 #include "coordinator/recovery/recovery_waits.h"
 #include "coordinator/recovery/start_threads.h"

@@ -13,18 +13,10 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "coordinator/recovery/placement/lost_block.h"
 #include "model/recovery.h"
 
 namespace ecpipe {
-
-struct LostBlock {
-  std::string block_id;
-  uint64_t bytes = 0;
-  int needed = 0;                    // survivors that an MDS code of this k needs
-  std::vector<std::string> holders;  // nodes of the stripe's other blocks, as last looked up
-  // The last attempt brought wrong bytes: the next one should locate the survivor they come from.
-  bool uncertain = false;
-};
 
 // Blocks with the fewest usable survivors go first, with ageing: a block that joined `ageing` later
 // than another goes before it only if it has at least one usable survivor fewer. A block whose

@@ -11,6 +11,11 @@ constexpr size_t kWindow = 32;  // blocks that a policy chooses among
 // Nodes that do not answer such questions hold starts up for so long at most a time.
 constexpr Duration kQuestionsRest = std::chrono::seconds(10);
 
+// Other schemes choose their own.
+bool MayTakePaths(const std::string& scheme) {
+  return scheme.empty() || scheme == "auto" || scheme == "rp";
+}
+
 }  // namespace
 
 bool RecoveryManager::StartSome(const std::vector<RecoveryId>& running) {
@@ -42,8 +47,12 @@ std::optional<RecoveryManager::Choice> RecoveryManager::Choose(RecoveryId id) {
   if (cleared > 0) recovery.nodes.reset();
   const Nodes& nodes = LookUpNodes(&recovery);
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
-  const PolicyInput input = nodes.InputFor(window);
+  PolicyInput input = nodes.InputFor(window);
   const RecoveryRequest& request = recovery.record.request;
+  if (!recovery.list_after && MayTakePaths(request.scheme)) {
+    const RecoveryQueue::Counts counts = recovery.queue.counts();
+    input.blocks_left = counts.waiting + counts.running;
+  }
   std::optional<Placement> placement = request.kind == RecoveryKind::kMove
                                            ? PlaceMove(recovery, input)
                                            : Place(request.policy, input, loads_);
@@ -97,6 +106,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
   start.request.requestor = "recovery " + std::to_string(id);
   start.request.hosts = {placement.host};
   start.request.helper_order = placement.helpers;
+  start.request.paths = placement.paths;
   std::vector<std::string> at_work = placement.helpers;
   at_work.push_back(placement.host);
   if (placement.copy) at_work.push_back(request.node);

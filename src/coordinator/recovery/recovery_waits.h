@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "coordinator/recovery/recovery_policy.h"
+#include "coordinator/recovery/placement/recovery_policy.h"
 #include "coordinator/recovery/recovery_queue.h"
 #include "model/recovery.h"
 

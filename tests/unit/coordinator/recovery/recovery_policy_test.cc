@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/recovery/recovery_policy.h"
+#include "coordinator/recovery/placement/recovery_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,10 @@ namespace ecpipe {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 std::vector<NodeLoad> PathLoads(const Placement& placement, int k, uint64_t bytes) {
   std::vector<NodeLoad> loads;
@@ -33,7 +35,7 @@ class RecoveryPolicyTest : public testing::Test {
   }
 
   PolicyInput Input(std::span<const LostBlock* const> window) const {
-    return {window, usable_, targets_, suspects_, streams_, speeds_};
+    return {window, usable_, targets_, suspects_, streams_, speeds_, left_};
   }
 
   std::vector<LostBlock> blocks_{{"x", 100, 2, {"a", "b", "c", "d"}}};
@@ -42,6 +44,7 @@ class RecoveryPolicyTest : public testing::Test {
   std::set<std::string> suspects_;
   uint32_t streams_ = 2;
   NodeSpeeds speeds_;
+  uint64_t left_ = 0;  // blocks
   RecoveryLoads loads_;
 };
 
@@ -263,6 +266,72 @@ TEST_F(RecoveryPolicyTest, WhatIsExpectedOfARepairTakesRoom) {
   EXPECT_EQ(loads_.Of(copy.host).down, 100u);
 }
 
+class FewBlocksLeft : public RecoveryPolicyTest {
+ protected:
+  FewBlocksLeft() {
+    blocks_.push_back({"y", 100, 2, {"b", "c", "d"}});
+    left_ = 2;
+  }
+};
+
+TEST_F(FewBlocksLeft, HaveSeveralPathsEach) {
+  const Placement placement = *PlaceAll(RecoveryPolicy::kBalanced);
+  EXPECT_EQ(placement.block_id, "x");
+  ASSERT_EQ(placement.paths.size(), 4u);
+  for (const std::vector<std::string>& path : placement.paths) {
+    EXPECT_EQ(path.size(), 2u);
+    EXPECT_NE(path[0], path[1]);
+    for (const std::string& node : path) EXPECT_THAT(placement.helpers, Contains(node));
+  }
+  EXPECT_THAT(placement.paths[0], UnorderedElementsAre(placement.helpers[0], placement.helpers[1]));
+  EXPECT_EQ(placement.helpers.size(), 4u);
+  EXPECT_TRUE(PlaceAll(RecoveryPolicy::kInOrder)->paths.empty());
+}
+
+TEST_F(FewBlocksLeft, AreFewOnlyIfAllMayBeginAtOnce) {
+  left_ = 3;
+  EXPECT_TRUE(PlaceAll(RecoveryPolicy::kBalanced)->paths.empty()) << "two streams a node";
+  streams_ = 3;
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->paths.size(), 4u);
+  left_ = 1;
+  EXPECT_TRUE(PlaceAll(RecoveryPolicy::kBalanced)->paths.empty()) << "its host's link is busiest";
+  left_ = streams_ = 18;
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->paths.size(), 2u) << "24 streams a node";
+  left_ = streams_ = 19;
+  EXPECT_TRUE(PlaceAll(RecoveryPolicy::kBalanced)->paths.empty());
+}
+
+TEST_F(FewBlocksLeft, ThatHaveTooFewSurvivorsArePlacedToLearnWhy) {
+  usable_ = {"a", "f"};
+  const Placement placement = *PlaceAll(RecoveryPolicy::kBalanced);
+  EXPECT_EQ(placement.block_id, "x");
+  EXPECT_THAT(placement.helpers, ElementsAre("a"));
+  EXPECT_TRUE(placement.paths.empty());
+  targets_ = {"d"};
+  EXPECT_THAT(PlaceAll(RecoveryPolicy::kBalanced)->impossible, HasSubstr("every live node"));
+}
+
+TEST_F(FewBlocksLeft, WaitForBusyNodes) {
+  for (int i = 0; i < 2; ++i) loads_.Begin({{"a", 0, 0}, {"b", 0, 0}, {"c", 0, 0}});
+  EXPECT_FALSE(PlaceAll(RecoveryPolicy::kBalanced));
+  loads_.End({{"c", 0, 0}});
+  const Placement placement = *PlaceAll(RecoveryPolicy::kBalanced);
+  EXPECT_THAT(placement.paths[3], UnorderedElementsAre("c", "d"));
+  EXPECT_THAT(placement.helpers, ElementsAre(AnyOf("c", "d"), AnyOf("c", "d"), "a", "b"));
+}
+
+TEST_F(FewBlocksLeft, AreExpectedToUseTheirPaths) {
+  const Placement placement{"x", "e", {"a", "b", "c"}, "", false, {{"a", "b"}, {"a", "c"}}};
+  const std::vector<NodeLoad> expected = ExpectedLoads(placement, "", 2, 100);
+  loads_.Begin(expected);
+  EXPECT_EQ(loads_.Of("a").up, 100u);
+  EXPECT_EQ(loads_.Of("a").down, 0u);
+  EXPECT_EQ(loads_.Of("b").up, 50u);
+  EXPECT_EQ(loads_.Of("c").down, 50u);
+  EXPECT_EQ(loads_.Of("e").down, 100u);
+  EXPECT_EQ(loads_.Of("b").streams, 1u);
+}
+
 // 200 stripes of (14, 10) on 15 nodes: how long the busiest link is busy, over the least possible
 // if all were as fast. `slow` of them have half of the others' speed, of which the policy knows or
 // not.
@@ -290,7 +359,7 @@ double Imbalance(RecoveryPolicy policy, uint32_t in_flight, int slow = 0, bool k
     for (const LostBlock& block : lost) {
       if (window.size() < 32) window.push_back(&block);
     }
-    const auto placement = Place(policy, {window, usable, nodes, {}, 1000, told}, loads);
+    const auto placement = Place(policy, {window, usable, nodes, {}, 1000, told, 0}, loads);
     loads.Selected(*placement, 10);
     running.push_back(PathLoads(*placement, 10, 1));
     loads.Begin(running.back());

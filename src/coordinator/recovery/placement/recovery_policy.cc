@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/recovery/recovery_policy.h"
+#include "coordinator/recovery/placement/recovery_policy.h"
 
 #include <algorithm>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+
+#include "coordinator/recovery/placement/several_paths.h"
 
 namespace ecpipe {
 namespace {
@@ -23,6 +26,11 @@ struct Burden {
   double carried = 0;  // all so far, both ways; where the others are equal
 };
 
+NodeSpeed SpeedOf(const std::string& node, const NodeSpeeds& speeds) {
+  const auto known = speeds.find(node);
+  return known == speeds.end() ? NodeSpeed() : known->second;
+}
+
 class Burdens {
  public:
   Burdens(const PolicyInput& input, const RecoveryLoads& loads, uint64_t block_bytes)
@@ -30,8 +38,7 @@ class Burdens {
 
   Burden Of(const std::string& node) const {
     const RecoveryLoads::Node& load = loads_.Of(node);
-    const auto known = speeds_.find(node);
-    const NodeSpeed speed = known == speeds_.end() ? NodeSpeed() : known->second;
+    const NodeSpeed speed = SpeedOf(node, speeds_);
     return {(static_cast<double>(load.up) + block_bytes_) / speed.up,
             (static_cast<double>(load.down) + block_bytes_) / speed.down,
             static_cast<double>(load.carried) / (speed.up + speed.down)};
@@ -48,60 +55,6 @@ uint64_t LargestOf(std::span<const LostBlock* const> blocks) {
   for (const LostBlock* block : blocks) bytes = std::max(bytes, block->bytes);
   return bytes;
 }
-
-}  // namespace
-
-const RecoveryLoads::Node& RecoveryLoads::Of(const std::string& node) const {
-  static const Node kIdle;
-  const auto found = nodes_.find(node);
-  return found == nodes_.end() ? kIdle : found->second;
-}
-
-void RecoveryLoads::Begin(const std::vector<NodeLoad>& loads) {
-  for (const NodeLoad& load : loads) {
-    Node& node = nodes_[load.node];
-    ++node.streams;
-    if (load.up_bytes > 0) ++node.senders;
-    if (load.down_bytes > 0) ++node.receivers;
-    node.up += load.up_bytes;
-    node.down += load.down_bytes;
-    node.carried += load.up_bytes + load.down_bytes;
-  }
-}
-
-void RecoveryLoads::End(const std::vector<NodeLoad>& loads) {
-  for (const NodeLoad& load : loads) {
-    Node& node = nodes_[load.node];
-    --node.streams;
-    if (load.up_bytes > 0) --node.senders;
-    if (load.down_bytes > 0) --node.receivers;
-    node.up -= load.up_bytes;
-    node.down -= load.down_bytes;
-  }
-}
-
-void RecoveryLoads::Withdraw(const std::vector<NodeLoad>& loads) {
-  End(loads);
-  for (const NodeLoad& load : loads) nodes_[load.node].carried -= load.up_bytes + load.down_bytes;
-}
-
-std::map<std::string, LinkShares> RecoveryLoads::LeftOfLinks(
-    std::span<const std::string> nodes) const {
-  std::map<std::string, LinkShares> left;
-  for (const std::string& name : nodes) {
-    const Node& node = Of(name);
-    if (node.streams > 0) left[name] = {1.0 / (1 + node.senders), 1.0 / (1 + node.receivers)};
-  }
-  return left;
-}
-
-void RecoveryLoads::Selected(const Placement& placement, int helper_count) {
-  ++turn_;
-  const auto count = std::min(placement.helpers.size(), static_cast<size_t>(helper_count));
-  for (size_t i = 0; i < count; ++i) nodes_[placement.helpers[i]].last_selected = ++selections_;
-}
-
-namespace {
 
 bool Holds(const LostBlock& block, const std::string& node) {
   return std::find(block.holders.begin(), block.holders.end(), node) != block.holders.end();
@@ -201,20 +154,26 @@ struct Choice {
     for (const size_t index : held) n += index <= n ? 1 : 0;
     return *hosts->open[n];
   }
-  // There must be one, and hosts must be ranked.
-  const std::string& LeastBusyHost() const {
-    const auto free = [&](const Hosts::Ranked& host) {
-      return !std::binary_search(held.begin(), held.end(), std::get<3>(host));
-    };
+  // The least busy first, some of them. There must be one, and hosts must be ranked.
+  std::vector<const std::string*> LeastBusyHosts() const {
     const std::vector<Hosts::Ranked>& ranked = hosts->ranked;
     const auto rest =
         ranked.begin() + static_cast<std::ptrdiff_t>(std::min(Hosts::kInOrder, ranked.size()));
-    auto best = ranked.end();
-    for (auto host = ranked.begin(); host != ranked.end(); ++host) {
-      if (host >= rest && best < rest) break;  // the others are busier
-      if (free(*host) && (best == ranked.end() || *host < *best)) best = host;
+    std::vector<const std::string*> found;
+    for (auto host = ranked.begin(); host != rest; ++host) {
+      if (Free(*host)) found.push_back(hosts->open[std::get<3>(*host)]);
     }
-    return *hosts->open[std::get<3>(*best)];
+    if (!found.empty()) return found;
+    auto best = ranked.end();
+    for (auto host = rest; host != ranked.end(); ++host) {
+      if (Free(*host) && (best == ranked.end() || *host < *best)) best = host;
+    }
+    return {hosts->open[std::get<3>(*best)]};
+  }
+
+ private:
+  bool Free(const Hosts::Ranked& host) const {
+    return !std::binary_search(held.begin(), held.end(), std::get<3>(host));
   }
 };
 
@@ -287,7 +246,7 @@ struct Weighed {
 };
 
 Weighed Balanced(const LostBlock& block, Choice choice, const Burdens& burdens) {
-  const std::string host = choice.LeastBusyHost();
+  const std::string host = *choice.LeastBusyHosts()[0];
   const size_t count = HelperCount(block, choice);
   SelectSmallest(&choice.open, count, [&](const std::string& node) {
     const Burden burden = burdens.Of(node);
@@ -310,6 +269,88 @@ Weighed Balanced(const LostBlock& block, Choice choice, const Burdens& burdens) 
   }
   weighed.placement = PlacementOf(block, host, std::move(choice));
   return weighed;
+}
+
+// More streams at once than this lose packets where they meet in front of a node's link.
+constexpr uint64_t kMostStreamsOfNode = 24;
+constexpr uint64_t kMostPaths = 4;
+
+// How many paths each block that is left is divided among. Several only where all that are left may
+// be in flight at once, as each of them keeps all of its survivors' nodes busy; the last one alone
+// takes no less than its host's link does.
+size_t PathsOfEach(const PolicyInput& input) {
+  if (input.blocks_left < 2 || input.blocks_left > input.streams_per_node) return 1;
+  const auto needed = static_cast<uint64_t>(std::max(1, input.blocks[0]->needed));
+  return std::clamp(kMostStreamsOfNode * input.hosts.size() / (input.blocks_left * needed),
+                    uint64_t{1}, kMostPaths);
+}
+
+// The numbers of nodes, and what their links carry.
+class NumberedNodes {
+ public:
+  NumberedNodes(const PolicyInput& input, const RecoveryLoads& loads)
+      : speeds_(input.speeds), loads_(loads) {}
+
+  size_t Of(const std::string& node) {
+    const auto [known, added] = numbers_.try_emplace(node, names_.size());
+    if (!added) return known->second;
+    const RecoveryLoads::Node& load = loads_.Of(node);
+    names_.push_back(node);
+    links_.push_back(
+        {static_cast<double>(load.up), static_cast<double>(load.down), SpeedOf(node, speeds_)});
+    return known->second;
+  }
+
+  const std::string& Name(size_t number) const { return names_[number]; }
+  const std::vector<NodeLinks>& links() const { return links_; }
+
+ private:
+  const NodeSpeeds& speeds_;
+  const RecoveryLoads& loads_;
+  std::unordered_map<std::string, size_t> numbers_;
+  std::vector<std::string> names_;
+  std::vector<NodeLinks> links_;
+};
+
+// The first block that can go, placed together with those after it. A block with too few survivors
+// has one path.
+std::optional<Placement> PlaceOverPaths(const PolicyInput& input, const Hosts& hosts,
+                                        const RecoveryLoads& loads, size_t path_count) {
+  NumberedNodes nodes(input, loads);
+  const LostBlock* first = nullptr;
+  Choice choice_of_first;
+  std::vector<BlockToPlace> together;
+  for (const LostBlock* block : input.blocks) {
+    Choice choice = ChoiceFor(*block, input, hosts, loads);
+    if (first == nullptr && !choice.anybody) return Impossible(*block);
+    if (choice.host_count() == 0 || !EnoughHelpers(*block, choice)) continue;
+    const size_t needed = HelperCount(*block, choice);
+    if (std::cmp_less(needed, std::max(1, block->needed))) {
+      if (first != nullptr) continue;
+      const std::string host = *choice.LeastBusyHosts()[0];
+      return PlacementOf(*block, host, std::move(choice));
+    }
+    BlockToPlace& placed = together.emplace_back(static_cast<double>(block->bytes), needed);
+    for (const std::string& node : choice.open) placed.helpers.push_back(nodes.Of(node));
+    for (const std::string* host : choice.LeastBusyHosts()) placed.hosts.push_back(nodes.Of(*host));
+    if (first != nullptr) continue;
+    first = block;
+    choice_of_first = std::move(choice);
+  }
+  if (first == nullptr) return std::nullopt;
+  const SeveralPaths several = PlaceFirst(together, nodes.links(), path_count);
+  Placement placement = PlacementOf(*first, nodes.Name(several.host), std::move(choice_of_first));
+  // Should the code not be able to use these paths: those of the first one make one path.
+  const std::vector<size_t>& best = several.paths[0];
+  std::stable_partition(
+      placement.helpers.begin(), placement.helpers.end(), [&](const std::string& helper) {
+        return std::find(best.begin(), best.end(), nodes.Of(helper)) != best.end();
+      });
+  for (const std::vector<size_t>& path : several.paths) {
+    std::vector<std::string>& names = placement.paths.emplace_back();
+    for (const size_t node : path) names.push_back(nodes.Name(node));
+  }
+  return placement;
 }
 
 }  // namespace
@@ -353,6 +394,8 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
   if (input.blocks.empty()) return std::nullopt;
   const bool balanced = policy == RecoveryPolicy::kBalanced;
   const Hosts hosts(input, loads, balanced ? Hosts::Rank::kLeastBusyFirst : Hosts::Rank::kNone);
+  const size_t paths = balanced ? PathsOfEach(input) : 1;
+  if (paths > 1) return PlaceOverPaths(input, hosts, loads, paths);
   std::optional<Weighed> best;
   for (const LostBlock* block : input.blocks) {
     Choice choice = ChoiceFor(*block, input, hosts, loads);
@@ -385,23 +428,10 @@ std::optional<Placement> PlaceCopy(RecoveryPolicy policy, const PolicyInput& inp
     if (choice.host_count() == 0) continue;
     Placement placement{block->block_id, "", {}, "", /*copy=*/true};
     placement.host =
-        balanced ? choice.LeastBusyHost() : choice.Host(loads.turn() % choice.host_count());
+        balanced ? *choice.LeastBusyHosts()[0] : choice.Host(loads.turn() % choice.host_count());
     return placement;
   }
   return std::nullopt;
-}
-
-std::vector<NodeLoad> ExpectedLoads(const Placement& placement, const std::string& source,
-                                    int needed, uint64_t bytes) {
-  std::vector<NodeLoad> loads;
-  if (placement.copy) loads.push_back({source, bytes, 0});
-  for (size_t i = 0; i < placement.helpers.size(); ++i) {
-    // A path of the best of them, as most schemes take.
-    const bool helps = i < static_cast<size_t>(std::max(0, needed));
-    loads.push_back({placement.helpers[i], helps ? bytes : 0, helps && i > 0 ? bytes : 0});
-  }
-  loads.push_back({placement.host, 0, bytes});
-  return loads;
 }
 
 }  // namespace ecpipe

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the nodes that help to rebuild a block, and the node that stores it. Pure: the same state
-// gives the same choice.
+// Where a block is to be rebuilt, and what running and earlier repairs put on the nodes. Pure.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "coordinator/cluster/cluster_view.h"
-#include "coordinator/planning/plan_cost.h"
-#include "coordinator/recovery/recovery_queue.h"
-#include "model/recovery.h"
+#include "model/plan/cost.h"
 
 namespace ecpipe {
 
@@ -26,6 +20,8 @@ struct Placement {
   std::vector<std::string> helpers;  // all that can help, the best first
   std::string impossible;
   bool copy = false;  // the block is there, and is copied to the host; nobody helps
+  // Paths of helpers, each for an equal part of the block. Empty: one path, of the best helpers.
+  std::vector<std::vector<std::string>> paths = {};
 };
 
 // The load that running and earlier repairs put on the nodes.
@@ -62,45 +58,6 @@ class RecoveryLoads {
   uint64_t turn_ = 0;
   uint64_t selections_ = 0;
 };
-
-struct PolicyInput {
-  std::span<const LostBlock* const> blocks;  // in the queue's order
-  const std::set<std::string>& usable;       // nodes whose blocks can be read
-  const std::vector<std::string>& hosts;     // nodes that can take blocks
-  const std::set<std::string>& suspects;     // hosts that are used only if no other can be
-  uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
-  const NodeSpeeds& speeds;                  // of nodes that differ from the usual, if known
-};
-
-// Why blocks that could be tried wait, if they do. What it is made with outlives it, and stays as
-// it is meanwhile.
-class WaitReasons {
- public:
-  // `input.blocks` is not looked at; `limit` says whose streams_per_node is.
-  WaitReasons(const PolicyInput& input, const RecoveryLoads& loads, std::string limit);
-  ~WaitReasons();
-  RecoveryWait Of(const LostBlock& block) const;
-
- private:
-  class Hosts;
-  const PolicyInput input_;
-  const RecoveryLoads& loads_;
-  const std::string limit_;
-  const std::unique_ptr<const Hosts> hosts_;
-};
-
-// The next block to repair, and its nodes; nothing if every block has to wait for busy nodes. A
-// block with too few survivors is placed as well: the planner then says what is missing.
-//   in-order      the first block that can go; helpers as the stripe has them, hosts in turn
-//   least-recent  the same with the helpers that were selected longest ago (§3.3)
-//   balanced      see docs/design/003-recovery.md
-std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
-                               const RecoveryLoads& loads);
-
-// The next block to copy, and its host: the first that some host with room may take, as Place
-// chooses hosts. The source is not looked at.
-std::optional<Placement> PlaceCopy(RecoveryPolicy policy, const PolicyInput& input,
-                                   const RecoveryLoads& loads);
 
 // What a repair is expected to put on the nodes until its plan is known: no later choice is to take
 // room that it may need. `source` has the block of a copy. All that can help count as at work, for
