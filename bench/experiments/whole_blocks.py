@@ -34,8 +34,9 @@ class Path:
 
 @dataclass
 class Recovery:
-    """The coordinator's policy `in-order` (src/coordinator/recovery/placement/recovery_policy.h): helpers as
-    the stripe has them, requestors in turn, no node in more repairs at once than `streams`."""
+    """The coordinator's policy `in-order` (src/coordinator/recovery/placement/recovery_policy.h):
+    helpers as the stripe has them, requestors in turn, no node in more repairs at once than
+    `streams`."""
 
     k: int
     targets: Sequence[str]

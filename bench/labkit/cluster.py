@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from .certificates import Certificates
+from .clock import JumpingClocks
 from .daemon import Daemon, stop_all
 from .host import Host, LocalHost
 from .links import LinkBytes, Links
@@ -159,7 +160,8 @@ class Cluster:
     configs, section by section; `links_table` is topology.links' text; `environment` is added
     to that of each program. `certificates`: TLS for all programs, each with that of its name.
     `endpoints`: a requestor endpoint in each helper, and one on REQUESTOR, at socket_of(node).
-    `logs_stay`: if nobody can read them after a failure, the ends of them all are printed."""
+    `clocks`: of all its daemons. `logs_stay`: if nobody can read them after a failure, the ends of
+    them all are printed."""
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int | Sequence[str] = 15, *,
                  redis: bool = False, network: Network | None = None,
@@ -168,13 +170,14 @@ class Cluster:
                  links_table: str | None = None,
                  environment: dict[str, str] | None = None,
                  certificates: Certificates | None = None, endpoints: bool = False,
-                 logs_stay: bool = True) -> None:
+                 clocks: JumpingClocks | None = None, logs_stay: bool = True) -> None:
         self.bin_dir = Path(bin_dir).resolve()
         self.work_dir = Path(work_dir).resolve()
         self.node_ids = node_names(nodes)
         self.network: Network = network or Loopback()
         self._with_redis = redis
         self._environment = environment or {}
+        self._clocks = clocks
         self._helper_settings = helper_settings or {}
         self.certificates = certificates
         self._with_endpoints = endpoints
@@ -397,7 +400,8 @@ class Cluster:
                         "--ready-file", ready],
             "host": host,
             "log_file": base / "logs" / f"{name}.log",
-            "environment": self._environment,
+            "environment": {**self._environment,
+                            **(self._clocks.environment(name) if self._clocks else {})},
             "config_file": config,
             "ready_file": ready,
         }

@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 
 import case
-from case import NO_SURVIVORS, SCHEMES, ClusterCase
+from case import HANG, NO_SURVIVORS, SCHEMES, ClusterCase
+from labkit.process import wait_until
 
 
 class FewNodes(ClusterCase):
@@ -60,6 +61,22 @@ class FewNodes(ClusterCase):
             stopped.start()
         self.cluster.wait_live(self.cluster.node_ids)
         self.assert_nothing_left()
+
+    def test_recovery_of_a_node_with_two_blocks(self) -> None:
+        """By the other two nodes, which have the four blocks that it takes."""
+        first = self.block(0, 0)
+        lost = [block for stripe in self.manifest["stripes"] for block in stripe["blocks"]
+                if block["node"] == first["node"]]
+        self.cluster.helpers[first["node"]].kill()
+        wait_until(lambda: self.cluster.node_status()[first["node"]]["state"] == "dead", HANG,
+                   "the death")
+        report = self.cluster.cli_json("recover-node", first["node"], "--delay", "0")
+        self.assertEqual(report["done_blocks"], len(lost))
+        for block in lost:
+            files = [file for file in self.cluster.data_dir().glob(f"*/{block['block_id']}")
+                     if file.parent.name != first["node"]]
+            self.assertEqual([case.sha256(file.read_bytes()) for file in files],
+                             [block["sha256"]])
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 from labkit import disks
-from labkit.clock import MachineClock
+from labkit.clock import LIBRARY, JumpingClocks
 from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, merged, node_names
 from labkit.link_faults import LinkFaults
 from labkit.links import Links
@@ -63,9 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loopback", action="store_true",
                         help="run on loopback, which needs no root; no faults of links and disks "
                              "then")
-    parser.add_argument("--clock-jumps", action="store_true",
-                        help="let the clock of the WHOLE MACHINE jump, by up to ten minutes: only "
-                             "where nobody else works")
 
 
 def run(arguments: argparse.Namespace, work_dir: Path, keep: bool,
@@ -98,17 +95,18 @@ def _cluster(arguments: argparse.Namespace,
         if not arguments.loopback:
             network = stack.enter_context(Network([COORDINATOR, REQUESTOR, *nodes],
                                                   Links(arguments.rate_mbit)))
+        clocks = None
+        if (arguments.bin_dir / LIBRARY).exists():
+            clocks = JumpingClocks(arguments.bin_dir, folder / "clocks", [COORDINATOR, *nodes])
+        else:
+            print(f"no clock jumps: there is no {arguments.bin_dir / LIBRARY}", flush=True)
         cluster = Cluster(arguments.bin_dir, folder, nodes, redis=True, network=network,
-                          helper_settings=HELPER_SETTINGS)
+                          clocks=clocks, helper_settings=HELPER_SETTINGS)
         own_disks = _disks(arguments, stack, cluster, folder / "disks")
         stack.enter_context(cluster)
-        clock = None
-        if arguments.clock_jumps:
-            clock = MachineClock()
-            stack.callback(clock.restore)
         if own_disks:
             stack.callback(own_disks.release)  # a daemon whose disk hangs does not end
-        yield cluster, Machine(LinkFaults(network) if network else None, own_disks, clock)
+        yield cluster, Machine(LinkFaults(network) if network else None, own_disks, clocks)
 
 
 def _disks(arguments: argparse.Namespace, stack: contextlib.ExitStack, cluster: Cluster,
@@ -227,7 +225,7 @@ def _report(arguments: argparse.Namespace, outcome: dict[str, Any], repository: 
             ("crashes", "crash"))},
         "findings": len(findings)}
     names = ("seed", "minutes", "nodes", "n", "k", "stripes", "block_mib", "rate_mbit", "workers",
-             "loopback", "clock_jumps")
+             "loopback")
     parameters = {name: getattr(arguments, name) for name in names}
     rows = outcome.pop("operations")
     if arguments.json:

@@ -2,7 +2,7 @@
 """The kinds of faults. Each is drawn, begun and undone; in between, its mark is in the ledger.
 
 A fault touches processes that the cluster has started, links of its namespaces, and files below its
-work directory; and the machine's clock, where that was asked for. Nothing else.
+work directory, and clocks that are its daemons' own. Nothing else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import Callable
 
-from labkit.clock import MachineClock
+from labkit.clock import JumpingClocks
 from labkit.cluster import COORDINATOR, REQUESTOR, Cluster
 from labkit.disks import Disks
 from labkit.link_faults import LinkFaults
@@ -20,7 +20,7 @@ from .ledger import Mark
 
 SLOWER = 10
 SHORT_SECONDS, LONG_SECONDS = 1.0, 8.0
-CLOCK_SECONDS = 600.0  # the farthest that the clock jumps
+CLOCK_SECONDS = 600.0  # the farthest that a clock jumps
 STORM = "storm"
 
 
@@ -46,7 +46,7 @@ class Machine:
 
     links: LinkFaults | None = None
     disks: Disks | None = None
-    clock: MachineClock | None = None
+    clocks: JumpingClocks | None = None
 
 
 class Faults:
@@ -55,7 +55,7 @@ class Faults:
     def __init__(self, cluster: Cluster, blocks: Blocks, draw: random.Random, machine: Machine,
                  rate_mbit: float, spare: int) -> None:
         self._cluster, self._blocks, self._draw = cluster, blocks, draw
-        self._links, self._disks, self._clock = machine.links, machine.disks, machine.clock
+        self._links, self._disks, self._clocks = machine.links, machine.disks, machine.clocks
         self._rate_mbit, self._spare = rate_mbit, spare
         self._kinds: list[tuple[int, Callable[[], Fault]]] = [
             (20, self._kill), (15, self._restart), (20, self._stop), (8, self._coordinator),
@@ -64,7 +64,7 @@ class Faults:
             self._kinds += [(12, self._unplug), (12, self._cut), (10, self._slow)]
         if machine.disks:
             self._kinds += [(12, self._hang), (8, self._fill)]
-        if machine.clock:
+        if machine.clocks:
             self._kinds += [(8, self._jump)]
 
     def next(self) -> Fault:
@@ -139,7 +139,7 @@ class Faults:
             "slow-link", [node], lambda: links.rate_of_uplink(node, self._rate_mbit / SLOWER),
             lambda: links.rate_of_uplink(node, self._rate_mbit))
 
-    # ---- Disks, and the clock --------------------------------------------------------------------
+    # ---- Disks, and clocks -----------------------------------------------------------------------
 
     def _hang(self) -> Fault:
         node, disks = self._draw.choice(self._disks.nodes), self._disks
@@ -153,10 +153,10 @@ class Faults:
                               lambda: disks.clear(node))
 
     def _jump(self) -> Fault:
-        """For all processes. It excuses nothing but a repair to a node."""
-        seconds, clock = self._draw.uniform(-CLOCK_SECONDS, CLOCK_SECONDS), self._clock
-        return Fault(Mark("clock-jump"), self._seconds(), lambda: clock.jump(seconds),
-                     clock.restore)
+        name = self._draw.choice([COORDINATOR, *self._cluster.node_ids])
+        seconds, clocks = self._draw.uniform(-CLOCK_SECONDS, CLOCK_SECONDS), self._clocks
+        return Fault(Mark("clock-jump", clock=name), self._seconds(),
+                     lambda: clocks.jump(name, seconds), lambda: clocks.restore(name))
 
     # ---- Files ---------------------------------------------------------------------------------
 

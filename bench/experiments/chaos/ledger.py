@@ -29,9 +29,14 @@ class Mark:
     blocks: frozenset[str] = frozenset()
     coordinator: bool = False
     unseen: bool = False
+    clock: str = ""  # whose clock is wrong, which excuses nothing but a repair to a node
     units: int = 0  # how much of what the code can spare it takes
     begin: float = 0.0
     end: float | None = None
+
+    def names(self) -> str:
+        """What is wrong, in words."""
+        return " ".join(sorted(self.nodes | self.blocks | ({self.clock} - {""})))
 
     def overlaps(self, begin: float, end: float) -> bool:
         return self.begin <= end and (self.end is None or self.end + SETTLE_SECONDS >= begin)
@@ -67,6 +72,8 @@ class Ledger:
             if any(each.nodes & mark.nodes or each.blocks & mark.blocks for each in active):
                 return False
             if mark.coordinator and any(each.coordinator for each in active):
+                return False
+            if mark.clock and any(each.clock == mark.clock for each in active):
                 return False
             if not beyond and sum(each.units for each in active) + mark.units > self.spare:
                 return False
@@ -116,7 +123,7 @@ class Ledger:
     def find(self, what: str, **evidence: Any) -> None:
         """Something that must not be: the run has failed."""
         with self._lock:
-            wrong = [f"{mark.kind} {' '.join(sorted(mark.nodes | mark.blocks))}".strip()
+            wrong = [f"{mark.kind} {mark.names()}".strip()
                      for mark in self._marks if mark.overlaps(time.monotonic(), time.monotonic())]
             self._findings.append({"what": what, **evidence, "wrong_then": wrong})
         print(f"FOUND: {what}: {evidence}; wrong then: {wrong}", flush=True)

@@ -74,8 +74,8 @@ class Schedule:
         self._next_at = now + self._draw.uniform(*PAUSE_SECONDS)
         self._running.append(Running(fault, now + fault.seconds))
         self._ledger.count("faults", fault.kind)
-        print(f"{time.strftime('%H:%M:%S')} {fault.kind} {_what(fault)} {fault.seconds:.1f} s",
-              flush=True)
+        print(f"{time.strftime('%H:%M:%S')} {fault.kind} {fault.mark.names()} "
+              f"{fault.seconds:.1f} s", flush=True)
         fault.begin()
         if fault.kind == STORM:
             self._next_at = now + fault.seconds
@@ -158,7 +158,3 @@ class Schedule:
 def _corrupt(status: dict[str, Any]) -> dict[str, str]:
     """The blocks that the coordinator holds for corrupt, and their nodes."""
     return {block["block_id"]: block["node"] for block in status.get("corrupt_blocks", [])}
-
-
-def _what(fault: Fault) -> str:
-    return " ".join(sorted(fault.mark.nodes | fault.mark.blocks))

@@ -15,6 +15,7 @@ namespace {
 void ReadDefaults(Config& config, CoordinatorConfig* coordinator) {
   RepairPlanner::Options& planner = coordinator->repairs.planner;
   planner.default_scheme = config.String("defaults.scheme", planner.default_scheme);
+  coordinator->recoveries.default_scheme = planner.default_scheme;
   if (planner.default_scheme != "auto" && FindScheme(planner.default_scheme) == nullptr) {
     config.Reject("defaults.scheme", "'" + planner.default_scheme + "' is not one of " +
                                          absl::StrJoin(SchemeNames(), ", ") + ", auto");

@@ -22,7 +22,7 @@ std::vector<EquationTerm> RackAwarePath(const PlanRequest& request);
 // Algorithm 2's aim, by path_search.h: the path whose slowest link is fastest.
 std::vector<EquationTerm> WeightedPath(const PlanRequest& request);
 
-// The survivors that these nodes have, path by path. Empty: a node has none.
+// For each path, the blocks that its nodes have among the survivors. Empty: a node has none.
 std::vector<std::vector<int>> PathsThrough(const std::vector<std::vector<std::string>>& nodes,
                                            const PlanRequest& request);
 

@@ -39,6 +39,7 @@ class RecoveryManager {
   struct Options {
     RecoveryQueue::Options queue;
     uint32_t streams_per_node = 8;
+    std::string default_scheme = "auto";  // of requests that name none
     // Most nodes that fall silent come back: a restart, an update, a cable.
     Duration delay = std::chrono::seconds(120);
     // After the start a node that has not registered may be alive all the same, for so long.

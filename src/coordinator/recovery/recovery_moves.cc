@@ -34,8 +34,10 @@ std::optional<Placement> RecoveryManager::PlaceMove(const Recovery& recovery,
     if (can_rebuild && !(copy_all && may_copy)) rebuilt.push_back(block);
   }
   const auto of = [&](std::span<const LostBlock* const> blocks) {
-    return PolicyInput{blocks,         input.usable,           input.hosts,
-                       input.suspects, input.streams_per_node, input.speeds};
+    PolicyInput some = input;
+    some.blocks = blocks;
+    some.blocks_left = 0;  // copies use the links as well
+    return some;
   };
   uint64_t at_once = std::min<uint64_t>(kCopiesAtOnce, input.streams_per_node);
   if (!rebuilt.empty()) {

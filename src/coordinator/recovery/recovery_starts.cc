@@ -11,9 +11,9 @@ constexpr size_t kWindow = 32;  // blocks that a policy chooses among
 // Nodes that do not answer such questions hold starts up for so long at most a time.
 constexpr Duration kQuestionsRest = std::chrono::seconds(10);
 
-// Other schemes choose their own.
-bool MayTakePaths(const std::string& scheme) {
-  return scheme.empty() || scheme == "auto" || scheme == "rp";
+// A drain that copies rebuilds what it cannot copy by the default scheme.
+std::string SchemeThatRebuilds(const RecoveryRequest& request) {
+  return request.scheme == kDirectScheme ? "" : request.scheme;
 }
 
 }  // namespace
@@ -49,7 +49,10 @@ std::optional<RecoveryManager::Choice> RecoveryManager::Choose(RecoveryId id) {
   const std::vector<const LostBlock*> window = recovery.queue.Next(now, kWindow);
   PolicyInput input = nodes.InputFor(window);
   const RecoveryRequest& request = recovery.record.request;
-  if (!recovery.list_after && MayTakePaths(request.scheme)) {
+  // Other schemes choose their paths themselves.
+  std::string scheme = SchemeThatRebuilds(request);
+  if (scheme.empty()) scheme = options_.default_scheme;
+  if (!recovery.list_after && (scheme == "auto" || scheme == "rp")) {
     const RecoveryQueue::Counts counts = recovery.queue.counts();
     input.blocks_left = counts.waiting + counts.running;
   }
@@ -97,9 +100,7 @@ std::optional<RecoveryManager::Start> RecoveryManager::Prepare(RecoveryId id,
   Start start{.id = id, .number = ++last_start_};
   if (request.kind == RecoveryKind::kMove) start.own_node = LossFinder::OwnNode::kIsAsked;
   start.request.block_ids = {block_id};
-  start.request.scheme = placement.copy ? kDirectScheme : request.scheme;
-  // A drain that copies rebuilds what it cannot copy.
-  if (!placement.copy && request.scheme == kDirectScheme) start.request.scheme = "";
+  start.request.scheme = placement.copy ? kDirectScheme : SchemeThatRebuilds(request);
   start.request.copy = placement.copy;
   start.request.slice_bytes = request.slice_bytes;
   start.request.transport = request.transport.value_or(TransportKind::kTcp);

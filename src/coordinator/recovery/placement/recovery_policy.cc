@@ -154,13 +154,15 @@ struct Choice {
     for (const size_t index : held) n += index <= n ? 1 : 0;
     return *hosts->open[n];
   }
-  // The least busy first, some of them. There must be one, and hosts must be ranked.
-  std::vector<const std::string*> LeastBusyHosts() const {
+  // There must be one, and hosts must be ranked.
+  const std::string& LeastBusyHost() const { return *LeastBusyHosts(1)[0]; }
+  // The least busy first: up to `most` of them, and one at least.
+  std::vector<const std::string*> LeastBusyHosts(size_t most) const {
     const std::vector<Hosts::Ranked>& ranked = hosts->ranked;
     const auto rest =
         ranked.begin() + static_cast<std::ptrdiff_t>(std::min(Hosts::kInOrder, ranked.size()));
     std::vector<const std::string*> found;
-    for (auto host = ranked.begin(); host != rest; ++host) {
+    for (auto host = ranked.begin(); host != rest && found.size() < most; ++host) {
       if (Free(*host)) found.push_back(hosts->open[std::get<3>(*host)]);
     }
     if (!found.empty()) return found;
@@ -246,7 +248,7 @@ struct Weighed {
 };
 
 Weighed Balanced(const LostBlock& block, Choice choice, const Burdens& burdens) {
-  const std::string host = *choice.LeastBusyHosts()[0];
+  const std::string host = choice.LeastBusyHost();
   const size_t count = HelperCount(block, choice);
   SelectSmallest(&choice.open, count, [&](const std::string& node) {
     const Burden burden = burdens.Of(node);
@@ -269,20 +271,6 @@ Weighed Balanced(const LostBlock& block, Choice choice, const Burdens& burdens) 
   }
   weighed.placement = PlacementOf(block, host, std::move(choice));
   return weighed;
-}
-
-// More streams at once than this lose packets where they meet in front of a node's link.
-constexpr uint64_t kMostStreamsOfNode = 24;
-constexpr uint64_t kMostPaths = 4;
-
-// How many paths each block that is left is divided among. Several only where all that are left may
-// be in flight at once, as each of them keeps all of its survivors' nodes busy; the last one alone
-// takes no less than its host's link does.
-size_t PathsOfEach(const PolicyInput& input) {
-  if (input.blocks_left < 2 || input.blocks_left > input.streams_per_node) return 1;
-  const auto needed = static_cast<uint64_t>(std::max(1, input.blocks[0]->needed));
-  return std::clamp(kMostStreamsOfNode * input.hosts.size() / (input.blocks_left * needed),
-                    uint64_t{1}, kMostPaths);
 }
 
 // The numbers of nodes, and what their links carry.
@@ -312,44 +300,91 @@ class NumberedNodes {
   std::vector<NodeLinks> links_;
 };
 
-// The first block that can go, placed together with those after it. A block with too few survivors
-// has one path.
-std::optional<Placement> PlaceOverPaths(const PolicyInput& input, const Hosts& hosts,
-                                        const RecoveryLoads& loads, size_t path_count) {
-  NumberedNodes nodes(input, loads);
+// Blocks that can go, the first ones of the queue.
+struct Together {
   const LostBlock* first = nullptr;
-  Choice choice_of_first;
-  std::vector<BlockToPlace> together;
+  Choice choice;  // for the first one
+  std::vector<BlockToPlace> blocks;
+};
+
+// More than these change little for the first one.
+constexpr size_t kMostTogether = 8;
+
+// None: the first block that can go is to have one path. It has too few survivors, or two of them
+// are on one node.
+Together FindTogether(const PolicyInput& input, const Hosts& hosts, const RecoveryLoads& loads,
+                      NumberedNodes* nodes) {
+  Together together;
   for (const LostBlock* block : input.blocks) {
+    if (together.blocks.size() == kMostTogether) break;
     Choice choice = ChoiceFor(*block, input, hosts, loads);
-    if (first == nullptr && !choice.anybody) return Impossible(*block);
-    if (choice.host_count() == 0 || !EnoughHelpers(*block, choice)) continue;
-    const size_t needed = HelperCount(*block, choice);
-    if (std::cmp_less(needed, std::max(1, block->needed))) {
-      if (first != nullptr) continue;
-      const std::string host = *choice.LeastBusyHosts()[0];
-      return PlacementOf(*block, host, std::move(choice));
+    if (choice.host_count() == 0 || !EnoughHelpers(*block, choice)) {
+      if (choice.anybody) continue;
+      break;
     }
-    BlockToPlace& placed = together.emplace_back(static_cast<double>(block->bytes), needed);
-    for (const std::string& node : choice.open) placed.helpers.push_back(nodes.Of(node));
-    for (const std::string* host : choice.LeastBusyHosts()) placed.hosts.push_back(nodes.Of(*host));
-    if (first != nullptr) continue;
-    first = block;
-    choice_of_first = std::move(choice);
+    BlockToPlace placed{
+        static_cast<double>(block->bytes), static_cast<size_t>(block->needed), {}, {}};
+    for (const std::string& node : choice.open) {
+      const size_t helper = nodes->Of(node);
+      if (std::count(placed.helpers.begin(), placed.helpers.end(), helper) == 0) {
+        placed.helpers.push_back(helper);
+      }
+    }
+    if (block->needed < 1 || placed.helpers.size() < placed.needed) break;
+    for (const std::string* host : choice.LeastBusyHosts(Hosts::kInOrder)) {
+      placed.hosts.push_back(nodes->Of(*host));
+    }
+    together.blocks.push_back(std::move(placed));
+    if (together.first != nullptr) continue;
+    together.first = block;
+    together.choice = std::move(choice);
   }
-  if (first == nullptr) return std::nullopt;
-  const SeveralPaths several = PlaceFirst(together, nodes.links(), path_count);
-  Placement placement = PlacementOf(*first, nodes.Name(several.host), std::move(choice_of_first));
-  // Should the code not be able to use these paths: those of the first one make one path.
-  const std::vector<size_t>& best = several.paths[0];
-  std::stable_partition(
-      placement.helpers.begin(), placement.helpers.end(), [&](const std::string& helper) {
-        return std::find(best.begin(), best.end(), nodes.Of(helper)) != best.end();
-      });
+  return together;
+}
+
+// On average at a helper: more streams at once lose packets where they meet.
+constexpr uint64_t kMostStreams = 24;
+constexpr uint64_t kMostPaths = 4;
+
+// How many paths each of the blocks is divided among, of which so many are left.
+size_t PathsOfEach(const std::vector<BlockToPlace>& blocks, uint64_t blocks_left) {
+  std::set<size_t> helpers;
+  size_t needed = 1;
+  for (const BlockToPlace& block : blocks) {
+    helpers.insert(block.helpers.begin(), block.helpers.end());
+    needed = std::max(needed, block.needed);
+  }
+  return std::clamp(kMostStreams * helpers.size() / (blocks_left * needed), uint64_t{1},
+                    kMostPaths);
+}
+
+// The first block that can go, placed together with those after it; nothing if it is to have one
+// path. Several are for where all blocks that are left may be in flight at once, as each of them
+// keeps all of its survivors' nodes busy. One block alone is not faster over several: its host's
+// link carries all of it.
+std::optional<Placement> PlaceOverPaths(const PolicyInput& input, const Hosts& hosts,
+                                        const RecoveryLoads& loads) {
+  if (input.blocks_left < 2 || input.blocks_left > input.streams_per_node) return std::nullopt;
+  NumberedNodes nodes(input, loads);
+  Together together = FindTogether(input, hosts, loads, &nodes);
+  if (together.first == nullptr) return std::nullopt;
+  const size_t path_count = PathsOfEach(together.blocks, input.blocks_left);
+  if (path_count == 1) return std::nullopt;
+  const SeveralPaths several = PlaceFirst(together.blocks, nodes.links(), path_count);
+  std::vector<std::vector<std::string>> paths;
   for (const std::vector<size_t>& path : several.paths) {
-    std::vector<std::string>& names = placement.paths.emplace_back();
+    std::vector<std::string>& names = paths.emplace_back();
     for (const size_t node : path) names.push_back(nodes.Name(node));
   }
+  // Should the code not be able to use these paths, the first one's helpers make one path.
+  std::vector<std::string>& open = together.choice.open;
+  const std::vector<std::string>& best = paths[0];
+  std::stable_sort(open.begin(), open.end(), [&](const std::string& a, const std::string& b) {
+    return std::find(best.begin(), best.end(), a) < std::find(best.begin(), best.end(), b);
+  });
+  Placement placement =
+      PlacementOf(*together.first, nodes.Name(several.host), std::move(together.choice));
+  placement.paths = std::move(paths);
   return placement;
 }
 
@@ -394,8 +429,9 @@ std::optional<Placement> Place(RecoveryPolicy policy, const PolicyInput& input,
   if (input.blocks.empty()) return std::nullopt;
   const bool balanced = policy == RecoveryPolicy::kBalanced;
   const Hosts hosts(input, loads, balanced ? Hosts::Rank::kLeastBusyFirst : Hosts::Rank::kNone);
-  const size_t paths = balanced ? PathsOfEach(input) : 1;
-  if (paths > 1) return PlaceOverPaths(input, hosts, loads, paths);
+  if (balanced) {
+    if (std::optional<Placement> placement = PlaceOverPaths(input, hosts, loads)) return placement;
+  }
   std::optional<Weighed> best;
   for (const LostBlock* block : input.blocks) {
     Choice choice = ChoiceFor(*block, input, hosts, loads);
@@ -428,7 +464,7 @@ std::optional<Placement> PlaceCopy(RecoveryPolicy policy, const PolicyInput& inp
     if (choice.host_count() == 0) continue;
     Placement placement{block->block_id, "", {}, "", /*copy=*/true};
     placement.host =
-        balanced ? *choice.LeastBusyHosts()[0] : choice.Host(loads.turn() % choice.host_count());
+        balanced ? choice.LeastBusyHost() : choice.Host(loads.turn() % choice.host_count());
     return placement;
   }
   return std::nullopt;

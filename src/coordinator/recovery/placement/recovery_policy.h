@@ -25,8 +25,7 @@ struct PolicyInput {
   const std::set<std::string>& suspects;     // hosts that are used only if no other can be
   uint32_t streams_per_node = 0;             // no node takes part in more repairs at once
   const NodeSpeeds& speeds;                  // of nodes that differ from the usual, if known
-  // Those that are left, in flight ones included, if few of them may have several paths each. 0:
-  // no.
+  // How many blocks are left, with those in flight. 0: each has one path, however few they are.
   uint64_t blocks_left = 0;
 };
 

@@ -5,10 +5,12 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
+
 namespace ecpipe {
 namespace {
 
-// Each round divides each block anew over what the others then have; more rounds change nothing.
+// Each round divides each block anew over what the others then have; more rounds change little.
 constexpr int kRounds = 6;
 
 // A helper that is not the first, and how many of the block's paths it is in.
@@ -70,6 +72,7 @@ class Divider {
         best = &share;
         least = key;
       }
+      ECPIPE_CHECK(best != nullptr);
       ++best->paths;
       Carry(best->node, bytes);
     }
@@ -96,10 +99,8 @@ class Divider {
   const size_t path_count_;
 };
 
-// Those with the most paths first: then no path has a helper twice.
-std::vector<std::vector<size_t>> PathsOf(Division division, size_t path_count) {
-  std::stable_sort(division.others.begin(), division.others.end(),
-                   [](const Share& a, const Share& b) { return a.paths > b.paths; });
+// A helper's places follow each other, and are no more than there are paths: no path has it twice.
+std::vector<std::vector<size_t>> PathsOf(const Division& division, size_t path_count) {
   std::vector<std::vector<size_t>> paths(path_count, {division.first});
   size_t next = 0;
   for (const Share& share : division.others) {
@@ -118,8 +119,7 @@ SeveralPaths PlaceFirst(std::span<const BlockToPlace> blocks, std::vector<NodeLi
   for (int round = 0; round < (blocks.size() > 1 ? kRounds : 1); ++round) {
     for (size_t i = 0; i < blocks.size(); ++i) divider.Divide(blocks[i], &divisions[i]);
   }
-  const size_t host = divisions[0].host;
-  return {host, PathsOf(std::move(divisions[0]), path_count)};
+  return {divisions[0].host, PathsOf(divisions[0], path_count)};
 }
 
 }  // namespace ecpipe

@@ -23,7 +23,7 @@ struct NodeLinks {
 struct BlockToPlace {
   double bytes = 0;
   size_t needed = 0;            // at least 1, and at most as many as there are helpers
-  std::vector<size_t> helpers;  // nodes with a block of the stripe
+  std::vector<size_t> helpers;  // nodes with a block of the stripe, all different
   std::vector<size_t> hosts;    // nodes that can take it, none of them a helper; among equals the
                                 // first is taken
 };

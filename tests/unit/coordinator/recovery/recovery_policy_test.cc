@@ -283,7 +283,8 @@ TEST_F(FewBlocksLeft, HaveSeveralPathsEach) {
     EXPECT_NE(path[0], path[1]);
     for (const std::string& node : path) EXPECT_THAT(placement.helpers, Contains(node));
   }
-  EXPECT_THAT(placement.paths[0], UnorderedElementsAre(placement.helpers[0], placement.helpers[1]));
+  EXPECT_EQ(placement.helpers[0], placement.paths[0][0]);
+  EXPECT_EQ(placement.helpers[1], placement.paths[0][1]);
   EXPECT_EQ(placement.helpers.size(), 4u);
   EXPECT_TRUE(PlaceAll(RecoveryPolicy::kInOrder)->paths.empty());
 }
@@ -295,9 +296,9 @@ TEST_F(FewBlocksLeft, AreFewOnlyIfAllMayBeginAtOnce) {
   EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->paths.size(), 4u);
   left_ = 1;
   EXPECT_TRUE(PlaceAll(RecoveryPolicy::kBalanced)->paths.empty()) << "its host's link is busiest";
-  left_ = streams_ = 18;
-  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->paths.size(), 2u) << "24 streams a node";
-  left_ = streams_ = 19;
+  left_ = streams_ = 24;
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->paths.size(), 2u) << "24 streams a helper";
+  left_ = streams_ = 25;
   EXPECT_TRUE(PlaceAll(RecoveryPolicy::kBalanced)->paths.empty());
 }
 
@@ -309,6 +310,27 @@ TEST_F(FewBlocksLeft, ThatHaveTooFewSurvivorsArePlacedToLearnWhy) {
   EXPECT_TRUE(placement.paths.empty());
   targets_ = {"d"};
   EXPECT_THAT(PlaceAll(RecoveryPolicy::kBalanced)->impossible, HasSubstr("every live node"));
+}
+
+TEST_F(FewBlocksLeft, OfWhichTwoAreOnOneNodeHaveOnePath) {
+  blocks_[0] = {"x", 100, 4, {"b", "b", "c", "c"}};
+  const Placement placement = *PlaceAll(RecoveryPolicy::kBalanced);
+  EXPECT_TRUE(placement.paths.empty());
+  blocks_[0].needed = 2;
+  const Placement two = *PlaceAll(RecoveryPolicy::kBalanced);
+  EXPECT_EQ(two.block_id, "x");
+  for (const std::vector<std::string>& path : two.paths) {
+    EXPECT_THAT(path, UnorderedElementsAre("b", "c"));
+  }
+}
+
+TEST_F(FewBlocksLeft, NeedAsManyHelpersAsTheirOwnCodes) {
+  blocks_[1].needed = 3;
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->paths[3].size(), 2u);
+  std::swap(blocks_[0], blocks_[1]);
+  EXPECT_EQ(PlaceAll(RecoveryPolicy::kBalanced)->paths[3].size(), 3u);
+  blocks_[0].needed = 0;
+  EXPECT_TRUE(PlaceAll(RecoveryPolicy::kBalanced)->paths.empty()) << "of an unknown code";
 }
 
 TEST_F(FewBlocksLeft, WaitForBusyNodes) {

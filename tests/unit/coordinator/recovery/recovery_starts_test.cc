@@ -143,5 +143,41 @@ TEST_F(RecoveryStartsTest, WhatBeganMeanwhileIsCancelledWithItsRecovery) {
   EXPECT_TRUE(catalog_.moves.empty());
 }
 
+class FewBlocks : public RecoveryManagerTest {
+ protected:
+  // Three, of which n0 has a block each.
+  FewBlocks() {
+    std::erase_if(catalog_.stripes, [](const Stripe& stripe) {
+      return std::none_of(stripe.blocks.begin(), stripe.blocks.end(),
+                          [](const BlockPlace& place) { return place.node == "n0"; });
+    });
+    catalog_.stripes.resize(3);
+  }
+
+  // How many streams end at each host.
+  std::vector<size_t> StreamsAtHosts(const std::string& scheme) {
+    RecoveryRequest request = Request();
+    request.scheme = scheme;
+    request.slice_bytes = 100;
+    const RecoveryId id = Begin(request);
+    std::vector<size_t> streams;
+    for (const auto& [node, part] : WaitForNewHosts(3)) {
+      streams.push_back(part.hops.size());
+      repairs_->ReportPart(node, part.repair_id, part.attempt, absl::OkStatus());
+    }
+    EXPECT_TRUE(RunToEnd(id));
+    EXPECT_EQ(View(id).record.done_blocks, 3u);
+    return streams;
+  }
+};
+
+TEST_F(FewBlocks, ComeOverSeveralPathsEach) {
+  EXPECT_EQ(StreamsAtHosts("rp"), std::vector<size_t>(3, 4));
+}
+
+TEST_F(FewBlocks, ComeAsAnotherSchemeWants) {
+  EXPECT_EQ(StreamsAtHosts("rp-weighted"), std::vector<size_t>(3, 1));
+}
+
 }  // namespace
 }  // namespace ecpipe
