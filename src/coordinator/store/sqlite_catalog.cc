@@ -335,12 +335,16 @@ absl::StatusOr<NodeBlockPage> SqliteCatalog::ListNode(const std::string& node,
   ECPIPE_ASSIGN_OR_RETURN(SqliteStatement query, db->Prepare(kSelectOfNode));
   query.BindText(1, node);
   query.Bind(2, after);
-  query.Bind(3, std::min(limit, kMaxListedStripes));
+  const int most = std::min(limit, kMaxListedStripes);
+  query.Bind(3, most);
   StripeRows rows(&query);
   NodeBlockPage listed;
-  while (true) {
+  for (int count = 0;; ++count) {
     ECPIPE_ASSIGN_OR_RETURN(std::optional<StoredStripe> stored, rows.Next());
-    if (!stored) return listed;
+    if (!stored) {
+      if (count < most) listed.next.clear();
+      return listed;
+    }
     listed.next = std::to_string(stored->number);
     const Stripe& stripe = stored->stripe;
     for (const BlockPlace& place : stripe.blocks) {

@@ -70,8 +70,9 @@ class MemoryCatalog : public Catalog {
                                          int limit) override {
     NodeBlockPage page;
     const std::vector<Stripe> stripes_after = List(after, limit).value().stripes;
+    const bool last = std::cmp_less(stripes_after.size(), limit);
     for (const Stripe& stripe : stripes_after) {
-      page.next = stripe.stripe_id;
+      if (!last) page.next = stripe.stripe_id;
       const bool is_damaged = damaged.contains(stripe.stripe_id);
       for (const BlockPlace& place : stripe.blocks) {
         if (place.node != node) continue;
