@@ -70,6 +70,7 @@ COVERED_BY: list[tuple[str, Tests]] = [
     ("src/coordinator/repairs/left_out.cc", TRACKER),
     ("src/coordinator/repairs/tracker*.cc", TRACKER),
     ("src/coordinator/planning/[rw]*.cc", REQUESTS),  # repair_planner and wanted_blocks
+    ("src/coordinator/planning/code_cache.cc", REQUESTS),
     ("src/coordinator/planning/*.cc", PLANNERS),
     ("src/coordinator/planning/schemes/*.cc", PLANNERS),
 ]

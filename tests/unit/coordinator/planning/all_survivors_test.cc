@@ -51,6 +51,18 @@ void ExpectCovers(const std::vector<SharedLane>& lanes, size_t helpers, int k,
   EXPECT_LE(lanes.size(), helpers);
 }
 
+TEST(ShareSlices, SpeedsAreInAnyUnit) {
+  const std::vector<double> speeds{1, 2, 3, 4, 5};
+  const auto lanes = ShareSlices(speeds, 2, 100);
+  for (const double unit : {1e-6, 1e6}) {
+    std::vector<double> scaled;
+    for (const double speed : speeds) scaled.push_back(speed * unit);
+    const auto same = ShareSlices(scaled, 2, 100);
+    ASSERT_EQ(same.size(), lanes.size());
+    for (size_t i = 0; i < lanes.size(); ++i) EXPECT_EQ(same[i].helpers, lanes[i].helpers);
+  }
+}
+
 TEST(ShareSlices, EqualHelpersDoTheSame) {
   const std::vector<double> speeds(13, 1.0);
   const auto lanes = ShareSlices(speeds, 10, 1300);

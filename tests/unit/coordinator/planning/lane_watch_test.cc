@@ -144,6 +144,14 @@ TEST_F(LaneLooks, AllThatANodeSends) {
   EXPECT_TRUE(look.slower.pairs.empty());
 }
 
+TEST_F(LaneLooks, OneOfTwoThatANodeSends) {
+  const WatchedLanes plan{{{10, {{"a", "b", 100'000'000}}}, {10, {{"a", "c", 100'000'000}}}}, 10};
+  const LaneLook look = LookAtLanes(
+      plan, {{0, "a", "b", 4'000'000, 4'000'000, 1}, {1, "a", "c", 10'000'000, 10'000'000, 1}}, 1);
+  EXPECT_EQ(look.slower.pairs, (LinkTable{{{"a", "b"}, 4e6}}));
+  EXPECT_TRUE(look.slower.up.empty());
+}
+
 TEST_F(LaneLooks, EachStreamOfATreeForItself) {
   const WatchedLanes tree{{{10, {{"a", "r", 100'000'000}, {"b", "r", 100'000'000}}}}, 10};
   const LaneLook look = LookAtLanes(
@@ -173,6 +181,7 @@ TEST_F(LaneLooks, NothingToJudge) {
   EXPECT_EQ(LookAtLanes(plan_, {}, 1).seconds_left, 0) << "all lanes have ended";
   EXPECT_TRUE(LookAtLanes(plan_, {{7, "a", "b", 1, 1, 1}}, 1).slower.empty()) << "no such lane";
   EXPECT_TRUE(LookAtLanes(plan_, {{0, "b", "r", 1, 1, 1}}, 0).slower.empty());
+  EXPECT_EQ(LookAtLanes(plan_, {{0, "b", "r", 1, 1, 1}}, 0).seconds_left, 0) << "no time passed";
   WatchedLanes small = plan_;
   small.seconds = 10'000;  // 10 kB a second
   EXPECT_TRUE(LookAtLanes(small, {{0, "b", "r", 10, 10, 1}}, 1).slower.empty());

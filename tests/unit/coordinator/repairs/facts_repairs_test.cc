@@ -305,6 +305,34 @@ TEST_F(FactsRepairs, WhatCannotBeIsRefused) {
   EXPECT_TRUE(Says(coordinator_.BeginRepair(request).status(), "stores its blocks itself"));
 }
 
+TEST_F(FactsRepairs, AreValid) {
+  StripeFacts facts = Facts();
+  facts.stripe_id.clear();
+  const absl::Status refused =
+      FindWanted(facts, {facts.blocks[0].name}, &coordinator_.nodes()).status();
+  EXPECT_TRUE(Says(refused, "the facts of the stripe: ")) << refused;
+}
+
+TEST_F(FactsRepairs, FitTheirCode) {
+  CodeCache codes;
+  StripeFacts facts = Facts();
+  const auto refused = [&](const std::string& what) {
+    return Says(CheckFacts(facts, &codes), "the facts of stripe hdfs.BP-1.-32: " + what);
+  };
+  EXPECT_TRUE(CheckFacts(facts, &codes).ok()) << "blocks of one code may differ in length";
+  facts.code = "rs(6,4)";
+  EXPECT_TRUE(refused("there are 5 blocks, but code rs-cauchy(6,4) needs 6")) << CheckFacts(facts, &codes);
+  facts.code = "magic";
+  EXPECT_TRUE(refused("")) << CheckFacts(facts, &codes);
+  facts = Facts(600);
+  facts.code = "rotated-rs(5,3,2,10)";
+  EXPECT_TRUE(CheckFacts(facts, &codes).ok()) << CheckFacts(facts, &codes);
+  facts.blocks[1].bytes -= 20;
+  EXPECT_TRUE(refused("code rotated-rs(5,3,2,10) needs blocks of one length"));
+  for (StripeFacts::Block& block : facts.blocks) block.bytes = 190;
+  EXPECT_TRUE(refused("code rotated-rs(5,3,2,10) needs blocks of one length, a multiple of 20"));
+}
+
 TEST_F(FactsRepairs, VerifiesByParity) {
   RepairRequest request = RequestOf(Facts(150), 0);
   request.verify = Verification::kParity;

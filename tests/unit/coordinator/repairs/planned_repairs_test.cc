@@ -68,6 +68,52 @@ TEST_F(PlannedRepairs, ANodeTakesNoSecondBlockOfItsStripe) {
   EXPECT_TRUE(Says(Refusal(request), "it already has a block of the stripe")) << Refusal(request);
 }
 
+TEST_F(PlannedRepairs, AsManyBlocksAsAPlanHasRows) {
+  RepairRequest request;
+  request.block_ids.assign(kMaxRows, "nowhere");
+  EXPECT_TRUE(absl::IsNotFound(Refusal(request))) << Refusal(request);
+  request.block_ids.emplace_back("nowhere");
+  EXPECT_TRUE(Says(Refusal(request), "from 1 to 64 blocks, not 65")) << Refusal(request);
+}
+
+TEST_F(PlannedRepairs, WhatEarlierAttemptsSawOfLinksCounts) {
+  RepairRequest request = Request("b0", "rp-all");
+  const double seconds = coordinator_.Explain(request)->cost.seconds;
+  for (int i = 1; i < 6; ++i) request.seen.up["n" + std::to_string(i)] = 100;
+  EXPECT_GT(coordinator_.Explain(request)->cost.seconds, seconds * 1000);
+}
+
+TEST_F(PlannedRepairs, ParityVerifiesWithSchemesThatChooseHelpers) {
+  RepairRequest request = Request("b0", "rp-all");
+  EXPECT_GT(coordinator_.Explain(request)->plan.lanes.size(), 1u);
+  request.verify = Verification::kParity;
+  const auto planned = coordinator_.Explain(request);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  for (const PlanLane& lane : planned->plan.lanes) {
+    EXPECT_EQ(lane.hops[0].rows.size(), 2u) << "of the block, and of the check";
+  }
+}
+
+TEST(RacksOfRepairs, HaveLinksOfTheirOwn) {
+  MemoryCatalog catalog;
+  MemoryJournal journal;
+  FakeHelpers helpers;
+  FakeClock clock;
+  FakeListener listener;
+  RepairCoordinator::Options options;
+  options.planner.rack_bytes_per_second = 1;
+  RepairCoordinator coordinator(&catalog, &journal, &helpers, &clock, options, &listener);
+  for (int i = 0; i < 6; ++i) {
+    NodeRecord record = FakeNode("n" + std::to_string(i));
+    record.rack = "r" + std::to_string(i);
+    ASSERT_TRUE(coordinator.Register(record).ok());
+  }
+  RepairRequest request;
+  request.block_ids = {"b0"};
+  request.scheme = "rp";
+  EXPECT_GE(coordinator.Explain(request)->cost.seconds, 1000) << "a block has 1,000 bytes";
+}
+
 class PlannedPaths : public PlannedRepairs {
  protected:
   using Lanes = std::vector<std::pair<std::vector<std::string>, uint32_t>>;
