@@ -321,7 +321,8 @@ TEST_F(FactsRepairs, FitTheirCode) {
   };
   EXPECT_TRUE(CheckFacts(facts, &codes).ok()) << "blocks of one code may differ in length";
   facts.code = "rs(6,4)";
-  EXPECT_TRUE(refused("there are 5 blocks, but code rs-cauchy(6,4) needs 6")) << CheckFacts(facts, &codes);
+  EXPECT_TRUE(refused("there are 5 blocks, but code rs-cauchy(6,4) needs 6"))
+      << CheckFacts(facts, &codes);
   facts.code = "magic";
   EXPECT_TRUE(refused("")) << CheckFacts(facts, &codes);
   facts = Facts(600);
