@@ -4,6 +4,7 @@
 
     tests/mutants.py --sample 60 --seed 1            a random sample of all mutants
     tests/mutants.py --only slice_pipeline           those of the files with this in their names
+    tests/mutants.py --again OUTPUT                  those that lived in an earlier run's output
     tests/mutants.py --list                          the mutants, without running any
 
 A mutant is one file with one change: another comparison, + for -, && for ||, a constant more by
@@ -273,6 +274,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="so many mutants; 0: all")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--only", default="", help="part of the files' names, a regular expression")
+    parser.add_argument("--again", type=Path, help="the output of a run: only what lived in it")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="mutants judged side by side")
     parser.add_argument("--list", action="store_true", help="print the mutants, and end")
     arguments = parser.parse_args()
@@ -282,6 +284,9 @@ def main() -> int:
         # A smaller sample is the beginning of a larger one.
         random.Random(arguments.seed).shuffle(chosen)
         del chosen[arguments.sample :]
+    if arguments.again:
+        lived = {line.removesuffix(": lived") for line in arguments.again.read_text().splitlines()}
+        chosen = [(mutant, tests) for mutant, tests in chosen if str(mutant) in lived]
     if arguments.list:
         for mutant, _ in chosen:
             print(mutant)
