@@ -144,6 +144,21 @@ TEST_F(LaneLooks, AllThatANodeSends) {
   EXPECT_TRUE(look.slower.pairs.empty());
 }
 
+// What a hop before it held up says nothing of the node's own link.
+TEST_F(LaneLooks, AllThatANodeSendsButWhatIsHeldUpElsewhere) {
+  const WatchedLanes plan{{{10, {{"a", "b", 100'000'000}}},
+                           {10, {{"a", "c", 100'000'000}}},
+                           {10, {{"a", "d", 100'000'000}}}},
+                          10};
+  const LaneLook look = LookAtLanes(plan,
+                                    {{0, "a", "b", 4'000'000, 4'000'000, 1},
+                                     {1, "a", "c", 2'000'000, 2'000'000, 1},
+                                     {2, "a", "d", 3'000'000, 3'000'000, 0.1}},
+                                    1);
+  EXPECT_EQ(look.slower.up, (std::map<std::string, double>{{"a", 9e6}}));
+  EXPECT_TRUE(look.slower.pairs.empty());
+}
+
 TEST_F(LaneLooks, OneOfTwoThatANodeSends) {
   const WatchedLanes plan{{{10, {{"a", "b", 100'000'000}}}, {10, {{"a", "c", 100'000'000}}}}, 10};
   const LaneLook look = LookAtLanes(

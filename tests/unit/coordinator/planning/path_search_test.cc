@@ -193,6 +193,19 @@ TEST(PathSearch, EqualLinksNeedNoSearch) {
   EXPECT_EQ(found.steps, 0u);
 }
 
+// Over links of speed 9 only one helper reaches the requestor, and two are needed.
+TEST(PathSearch, CountsTheNodesOfItsTree) {
+  LinkSpeeds speeds(2);
+  for (int from = 0; from < 2; ++from) {
+    for (int to = 0; to <= 2; ++to) {
+      if (from != to) speeds.Set(from, to, from == 0 && to == speeds.requestor() ? 9 : 1);
+    }
+  }
+  const WidestPath found = FindWidestPath(speeds, 2);
+  EXPECT_EQ(found.speed, 1);
+  EXPECT_EQ(found.steps, 1u) << "the requestor";
+}
+
 TEST(PathSearch, ALimitEndsItWithAPathAndABound) {
   std::mt19937_64 random(kSeed + 2);
   constexpr std::pair<int, int> kShapes[] = {{13, 10}, {39, 30}, {99, 80}, {255, 255}};
