@@ -17,8 +17,9 @@ from .ledger import Ledger
 MIB = 1 << 20
 TEMPORARY = ".ecpipe-tmp-*"
 # Descriptors and threads come and go with gRPC's channels to nodes and its pool of threads, which
-# keeps one or two more when it has been busy. A leak of one per operation is hundreds in a minute.
-MORE_DESCRIPTORS, MORE_THREADS = 16, 16
+# keeps one or two more when it has been busy. The coordinator keeps those that begin blocks of
+# recoveries, up to 16 (start_threads.h). A leak of one per operation is hundreds in a minute.
+MORE_DESCRIPTORS, MORE_THREADS = 16, 32
 # A helper's pool of buffers and the allocator's arenas fill in the beginning.
 MORE_RESIDENT_BYTES = 64 * MIB
 # Sessions of requestors that were killed end after the stall timeout, repairs without a requestor
