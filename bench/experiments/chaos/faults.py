@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kinds of faults. Each is drawn, begun and undone; in between, its mark is in the ledger.
 
-A fault touches processes that the cluster has started, links of its namespaces, and files below its
-work directory, and clocks that are its daemons' own. Nothing else.
+A fault touches processes that the cluster has started, links of its namespaces, files below its
+work directory, and the clocks that its daemons see. Nothing else.
 """
 
 from __future__ import annotations

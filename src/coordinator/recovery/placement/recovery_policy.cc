@@ -117,8 +117,8 @@ struct Together {
 // More than these change little for the first one.
 constexpr size_t kMostTogether = 8;
 
-// None: the first block that can go is to have one path. It has too few survivors, or two of them
-// are on one node.
+// Without any the first block that can go is to have one path: it has too few survivors, or two of
+// them are on one node.
 Together FindTogether(const PolicyInput& input, const Hosts& hosts, const RecoveryLoads& loads,
                       NumberedNodes* nodes) {
   Together together;

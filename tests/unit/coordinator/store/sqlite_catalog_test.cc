@@ -289,6 +289,7 @@ TEST_F(SqliteCatalogTest, ListsTheBlocksOfANode) {
   stripes[1].blocks.pop_back();
   ASSERT_TRUE(catalog_->Put({stripes[1]}).ok());
   EXPECT_EQ(BlocksOn(catalog_.get(), "n0").size(), 5u);
+  EXPECT_EQ(catalog_->ListNode("n0", "", 6)->next, "") << "the last page says so";
 
   EXPECT_TRUE(absl::IsInvalidArgument(catalog_->ListNode("n0", "", 0).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(catalog_->ListNode("n0", "s10", 1).status()));
