@@ -42,11 +42,10 @@ PLAYED_SEED = 1
 
 
 def schemes(lab_results: Path) -> tuple[Scheme, Scheme]:
-    """Conventional and RP, as the lab has measured them: degraded reads in Figures 8(c) and (d) of
-    its page, recoveries over eight requestors in Figure 8(e)."""
+    """Conventional and RP, as the lab has measured them: degraded reads in Figure 8(c) of its
+    page, recoveries over eight requestors in Figure 8(e)."""
     try:
-        reads = [row for row in json.loads((lab_results / "8cd.json").read_text())["rows"]
-                 if row["parameters"]["code"].startswith("rs(")]
+        reads = json.loads((lab_results / "8c.json").read_text())["rows"]
         recoveries = json.loads((lab_results / "8e.json").read_text())["rows"]
         bound = {row["scheme"]: row["of_bound"] for row in recoveries if "of_bound" in row}
         of_bound = bound["conventional x8"], bound["rp-balanced x8"]

@@ -30,14 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser, default_blocks: str = "1,4,16
 
 
 def run(arguments: argparse.Namespace, testbed: Testbed,
-        experiment: str = EXPERIMENT) -> list[dict[str, Any]]:
+        experiment: str = EXPERIMENT, socket_bytes: int = 0) -> list[dict[str, Any]]:
     check_arguments(arguments)
     sizes, chosen = numbers(arguments, "block_mib"), transports(arguments)
-    with testbed.cluster(node_names(arguments.n), Links(arguments.rate_mbit or None),
-                         redis="redis" in chosen) as cluster:
+    links = Links(arguments.rate_mbit or None, socket_bytes=socket_bytes or None)
+    with testbed.cluster(node_names(arguments.n), links, redis="redis" in chosen) as cluster:
         recorder = Recorder(experiment, {
             "n": arguments.n, "k": arguments.k, "rate_mbit": cluster.network.links.rate_mbit or 0,
-            "congestion_control": cluster.network.congestion_control})
+            "congestion_control": cluster.network.congestion_control,
+            "socket_bytes": socket_bytes})
         blocks = [OneBlock(cluster, rs(arguments.n, arguments.k), mib * MIB, name=f"lab-{mib}")
                   for mib in sizes]
         for _ in range(arguments.runs):

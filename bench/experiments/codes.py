@@ -11,7 +11,8 @@ from labkit.cluster import Cluster, node_names
 from labkit.links import Links
 from labkit.process import LabError
 from labkit.stripes import MIB, add_runs_argument, add_size_arguments, check_arguments, code_shape
-from .one_block import OneBlock, add_rate_argument, add_scheme_arguments
+from .means import Means
+from .one_block import LOST_NODE, OneBlock, add_rate_argument, add_scheme_arguments
 from .recorder import Recorder
 from .testbed import Testbed
 
@@ -28,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_size_arguments(parser, block_mib=64)
     add_rate_argument(parser)
     add_scheme_arguments(parser, "conventional,ppr,rp")
+    parser.add_argument("--every-block", action="store_true",
+                        help="lose each block of the stripe in turn; what is measured of them is "
+                             "averaged, which makes one run")
     add_runs_argument(parser)
 
 
@@ -45,10 +49,23 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
         blocks = [one for code in codes if (one := stripe_of(cluster, code, arguments))]
         for _ in range(arguments.runs):
             for one in blocks:
-                n, k = code_shape(one.code)
-                one.measure_all(recorder, arguments.schemes.split(","),
-                                arguments.slice_kib * 1024, parameters={"n": n, "k": k})
+                measure(one, recorder, arguments)
         return recorder.rows()
+
+
+def measure(one: OneBlock, recorder: Recorder, arguments: argparse.Namespace) -> None:
+    """One run."""
+    n, k = code_shape(one.code)
+    schemes, slice_bytes = arguments.schemes.split(","), arguments.slice_kib * 1024
+    if not arguments.every_block:
+        one.measure_all(recorder, schemes, slice_bytes, parameters={"n": n, "k": k})
+        return
+    means = Means()
+    for block in one.stripe:
+        one.lose(block.node)
+        one.measure_all(means, schemes, slice_bytes, parameters={"n": n, "k": k})
+    one.lose(LOST_NODE)  # the stripes of other codes have lost that one's block
+    means.give(recorder)
 
 
 def stripe_of(cluster: Cluster, code: str, arguments: argparse.Namespace) -> OneBlock | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from labkit.process import LabError
 from . import blocks
 from .testbed import Testbed
 
@@ -16,11 +17,16 @@ NEEDS_SHAPING = False
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     blocks.add_arguments(parser, "1,8,64", "conventional,ppr,pipe-b,pipe-s,rp")
+    parser.add_argument("--socket-kib", type=int, default=0,
+                        help="what TCP may keep at either end of a connection, in KiB; 0: what "
+                             "the machine allows (default 0)")
 
 
 def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]:
     """As `blocks`; rebuilt gigabytes for each second of CPU time are added to the rows."""
-    rows = blocks.run(arguments, testbed, EXPERIMENT)
+    if arguments.socket_kib < 0:
+        raise LabError("--socket-kib must not be negative")
+    rows = blocks.run(arguments, testbed, EXPERIMENT, arguments.socket_kib * 1024)
     for row in rows:
         if row["cpu_s"] > 0:
             row["gb_per_cpu_s"] = row["parameters"]["block_bytes"] / 1e9 / row["cpu_s"]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import random
 import statistics
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,7 @@ from labkit.links import HEADERS_FACTOR, Links
 from labkit.measure import Meter, Sample, measure_direct_send
 from labkit.process import LabError
 from labkit.stripes import (
-    MIB, add_code_arguments, add_runs_argument, add_size_arguments, check_arguments,
+    MIB, SEED, add_code_arguments, add_runs_argument, add_size_arguments, check_arguments,
     code_parameters, encode, load_catalog, numbers, rs)
 from .one_block import LOST_NODE, add_rate_argument
 from .recorder import Recorder
@@ -39,6 +40,7 @@ NEEDS_SHAPING = False
 SENDER, RECEIVER = "node-2", "node-3"
 RECOVERY_SECONDS = 900.0
 ALL = "all"
+PLACEMENTS = ("rotated", "random")
 SLIP, SLIP_SEEDS = 0.3, range(20)  # of whole blocks' transfers, to see what being in step brings
 DEFAULT_STREAMS = 8  # recovery.streams_per_node of a coordinator that is not told otherwise
 
@@ -85,6 +87,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="so many of the storage nodes have slower links (default 0)")
     parser.add_argument("--slow-mbit", type=float, default=0,
                         help="rate of their up- and downlinks in Mb/s (default: half)")
+    parser.add_argument("--placement", choices=PLACEMENTS, default=PLACEMENTS[0],
+                        help="rotated: each stripe begins one node further on; random: on the lost "
+                             "node and others at random, the same each time (default "
+                             "%(default)s)")
     parser.add_argument("--streams", type=int, default=0,
                         help="most repairs in which a node takes part at once; 0: the "
                              "coordinator's default")
@@ -140,7 +146,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
             "lost_blocks": len(lost.sha256), "rate_mbit": rate or 0,
             **({"slow_nodes": arguments.slow_nodes, "slow_mbit": slow_mbit}
                if arguments.slow_nodes else {}),
-            "streams": arguments.streams,
+            "placement": arguments.placement, "streams": arguments.streams,
             "congestion_control": cluster.network.congestion_control})
         for _ in range(arguments.runs):
             direct = measure_direct_send(cluster, lost.healthy, RECEIVER)
@@ -200,7 +206,8 @@ class LostNode:
         self.block_bytes = arguments.block_mib * MIB
         blocks = [block for stripe in encode(
             cluster, code=rs(arguments.n, arguments.k), block_bytes=self.block_bytes,
-            stripes=arguments.stripes, nodes=storage) for block in stripe]
+            stripes=arguments.stripes, nodes=storage,
+            place=self.anywhere if arguments.placement == "random" else None) for block in stripe]
         self.sha256 = {block.block_id: block.sha256 for block in blocks
                        if block.node == LOST_NODE}
         nodes = [[block.node for block in blocks[i:i + arguments.n]]
@@ -210,6 +217,12 @@ class LostNode:
         self.healthy = next(block for block in blocks if block.node == SENDER)
         if not any(POLICIES[name].moves for name in arguments.policies.split(",")):
             cluster.helpers[LOST_NODE].kill()
+
+    def anywhere(self, stripe: int) -> list[str]:
+        draw = random.Random(SEED + stripe)
+        nodes = [LOST_NODE, *draw.sample(self.survivors, self.arguments.n - 1)]
+        draw.shuffle(nodes)
+        return nodes
 
     def targets(self, count: str) -> list[str]:
         return self.survivors if count == ALL else self.spares[:int(count)]

@@ -11,7 +11,7 @@ from labkit.links import HEADERS_FACTOR
 from labkit.measure import Sample, measure_direct_send, measure_repair
 from labkit.process import LabError
 from labkit.stripes import Block, encode
-from .recorder import Recorder
+from .recorder import Taker
 
 LOST_NODE = "node-1"
 TRANSPORTS = ("tcp", "redis")
@@ -63,14 +63,25 @@ class OneBlock:
         self.block_bytes = block_bytes
         self._rack = ("--rack", rack) if rack else ()
         self._settled = settled
-        stripe = encode(cluster, code=code, block_bytes=block_bytes, name=name, nodes=nodes,
-                        checksums=checksums)[0]
-        at = next(i for i, block in enumerate(stripe) if block.node == LOST_NODE)
-        self.lost, self.healthy = stripe[at], stripe[(at + 1) % len(stripe)]
+        self.stripe = encode(cluster, code=code, block_bytes=block_bytes, name=name, nodes=nodes,
+                             checksums=checksums)[0]
+        self._choose(LOST_NODE)
         if healthy_node:
-            self.healthy = next(block for block in stripe if block.node == healthy_node)
-        self.survivors = [block.node for block in stripe if block.node != LOST_NODE]
+            self.healthy = next(block for block in self.stripe if block.node == healthy_node)
         cluster.helpers[LOST_NODE].stop()
+
+    def _choose(self, node: str) -> None:
+        at = next(i for i, block in enumerate(self.stripe) if block.node == node)
+        self.lost, self.healthy = self.stripe[at], self.stripe[(at + 1) % len(self.stripe)]
+        self.survivors = [block.node for block in self.stripe if block.node != node]
+
+    def lose(self, node: str) -> None:
+        """The block of this node is the lost one from now on, and the one before is back."""
+        if node == self.lost.node:
+            return
+        self.cluster.helpers[self.lost.node].restart()
+        self.cluster.helpers[node].stop()
+        self._choose(node)
 
     def _asked(self, scheme: str) -> tuple[str, tuple[str, ...]]:
         """`rp+parity` is the scheme `rp` with verified sources, `rp+link` with the requestor's link
@@ -132,7 +143,7 @@ class OneBlock:
                        "direct_wire_s": self.block_bytes * HEADERS_FACTOR * 8 / (mbit * 1e6)}
         return fields
 
-    def measure_all(self, recorder: Recorder, schemes: Sequence[str], slice_bytes: int, *,
+    def measure_all(self, recorder: Taker, schemes: Sequence[str], slice_bytes: int, *,
                     transports: Sequence[str] = ("tcp",), direct: Sample | None = None,
                     parameters: dict | None = None) -> None:
         """One run: the direct send, unless the caller has measured it, and each scheme."""

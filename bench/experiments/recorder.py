@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Mapping
@@ -64,8 +65,24 @@ class Series:
                 for name in ("carried_s", "before_s", "after_s", "retransmitted")}
 
 
-class Recorder:
-    """Prints each sample as it comes. One with wrong bytes ends the experiment."""
+class Taker(ABC):
+    """Who takes samples."""
+
+    @abstractmethod
+    def add(self, scheme: str, sample: Sample, direct: Sample, *, theory: float | None,
+            parameters: Mapping[str, Any] | None = None, **extra: float) -> None:
+        """`theory`: the ratio to the direct send that is expected; `parameters`: those that this
+        row has beside the common ones; `extra`: further figures."""
+
+    def add_direct(self, direct: Sample, *, parameters: Mapping[str, Any] | None = None,
+                   **extra: float) -> None:
+        self.add(DIRECT, direct, direct, theory=1.0 if "direct_wire_s" in extra else None,
+                 parameters=parameters, **extra)
+
+
+class Recorder(Taker):
+    """Prints each sample as it comes. One with wrong bytes ends the experiment. Of further figures
+    the rows have the medians."""
 
     def __init__(self, experiment: str, parameters: Mapping[str, Any]) -> None:
         self.experiment = experiment
@@ -74,8 +91,6 @@ class Recorder:
 
     def add(self, scheme: str, sample: Sample, direct: Sample, *, theory: float | None,
             parameters: Mapping[str, Any] | None = None, **extra: float) -> None:
-        """`theory`: the ratio to the direct send that is expected; `parameters`: those that this
-        row has beside the common ones; `extra`: further figures, whose medians the row gets."""
         given = dict(parameters or {})
         key = (scheme, sample.transport, json.dumps(given, sort_keys=True))
         series = self._series.setdefault(key, Series(scheme, {**self.parameters, **given}))
@@ -89,11 +104,6 @@ class Recorder:
         shown = " ".join(f"{name}={value}" for name, value in given.items())
         print(f"run {len(series.samples)}: {scheme:16} {sample.transport:5} "
               f"{sample.seconds:8.3f} s  {shown}", flush=True)
-
-    def add_direct(self, direct: Sample, *, parameters: Mapping[str, Any] | None = None,
-                   **extra: float) -> None:
-        self.add(DIRECT, direct, direct, theory=1.0 if "direct_wire_s" in extra else None,
-                 parameters=parameters, **extra)
 
     def rows(self) -> list[dict[str, Any]]:
         return [series.row(self.experiment) for series in self._series.values()]

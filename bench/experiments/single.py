@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from labkit.cluster import REQUESTOR, node_names
+from labkit.cluster import REQUESTOR, Cluster, node_names
 from labkit.links import Links
 from labkit.measure import DIRECT
 from labkit.process import LabError
@@ -42,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="also measure each scheme with its blocks verified by parity")
     parser.add_argument("--checksums", action="store_true",
                         help="write checksum files, so that helpers check the blocks they read")
+    parser.add_argument("--tls", action="store_true",
+                        help="measure the schemes again in a cluster with TLS")
     parser.epilog = ("Further schemes: engine-direct reads a healthy block through ECPipe, "
                      "bare-chain is the least that RP's path costs on this machine, and "
                      "bare-chain-crc the least with the checksums that the engine makes.")
@@ -64,21 +66,34 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
                if scheme not in (DIRECT, *special)]
     if arguments.verify:
         schemes = [each for scheme in schemes for each in (scheme, f"{scheme}+{arguments.verify}")]
-    rate, slice_bytes = arguments.rate_mbit or None, arguments.slice_kib * 1024
+    if arguments.tls and "redis" in chosen:
+        raise LabError("--tls --transport redis: slices over redis are never encrypted")
+    rate, rows = arguments.rate_mbit or None, []
     requestor = arguments.requestor_mbit or rate
     links = Links(rate, node_mbit={REQUESTOR: (requestor, requestor)})
-    with testbed.cluster(node_names(arguments.n), links, redis="redis" in chosen) as cluster:
-        recorder = Recorder(EXPERIMENT, {
-            "n": arguments.n, "k": arguments.k, "rate_mbit": cluster.network.links.rate_mbit or 0,
-            "requestor_mbit": cluster.network.links.down(REQUESTOR) or 0,
-            "congestion_control": cluster.network.congestion_control,
-            **({"checksums": True} if arguments.checksums else {})})
-        one = OneBlock(cluster, rs(arguments.n, arguments.k), arguments.block_mib * MIB,
-                       checksums=arguments.checksums)
-        for _ in range(arguments.runs):
-            one.measure_all(recorder, schemes, slice_bytes, transports=chosen,
-                            direct=measure_special(recorder, one, special, slice_bytes))
-        return recorder.rows()
+    for tls in (False, True) if arguments.tls else (False,):
+        with testbed.cluster(node_names(arguments.n), links, redis="redis" in chosen,
+                             tls=tls) as cluster:
+            rows += measure(arguments, cluster, schemes, [] if tls else special, {
+                "n": arguments.n, "k": arguments.k,
+                "rate_mbit": cluster.network.links.rate_mbit or 0,
+                "requestor_mbit": cluster.network.links.down(REQUESTOR) or 0,
+                "congestion_control": cluster.network.congestion_control,
+                **({"checksums": True} if arguments.checksums else {}),
+                **({"tls": tls} if arguments.tls else {})})
+    return rows
+
+
+def measure(arguments: argparse.Namespace, cluster: Cluster, schemes: list[str],
+            special: list[str], parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    recorder = Recorder(EXPERIMENT, parameters)
+    one = OneBlock(cluster, rs(arguments.n, arguments.k), arguments.block_mib * MIB,
+                   checksums=arguments.checksums)
+    slice_bytes = arguments.slice_kib * 1024
+    for _ in range(arguments.runs):
+        one.measure_all(recorder, schemes, slice_bytes, transports=transports(arguments),
+                        direct=measure_special(recorder, one, special, slice_bytes))
+    return recorder.rows()
 
 
 def measure_special(recorder: Recorder, one: OneBlock, special: list[str],

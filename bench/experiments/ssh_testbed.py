@@ -27,8 +27,11 @@ class Machines:
     @contextlib.contextmanager
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
                 links_table: str | None = None, requestor_rack: str | None = None,
-                coordinator_settings: Settings | None = None) -> Iterator[Cluster]:
+                coordinator_settings: Settings | None = None,
+                tls: bool = False) -> Iterator[Cluster]:
         """`links` are not looked at: rates cannot be given, racks are the inventory's."""
+        if tls:
+            raise LabError("--tls is measured only on the lab's own network, with bench/lab.py")
         self._clusters += 1
         folder = self._work_dir / f"cluster-{self._clusters}"
         folder.mkdir(parents=True)

@@ -22,7 +22,8 @@ class Testbed(Protocol):
 
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
                 links_table: str | None = None, requestor_rack: str | None = None,
-                coordinator_settings: Settings | None = None) -> ContextManager[Cluster]:
+                coordinator_settings: Settings | None = None,
+                tls: bool = False) -> ContextManager[Cluster]:
         """A running cluster of these nodes, COORDINATOR and REQUESTOR. `links_table`: what the
         coordinator is told of links, as topology.links; `requestor_rack` chooses the requestor's
         machine where there are several."""
@@ -39,12 +40,10 @@ class Emulated:
 
     shapes = True
 
-    def __init__(self, bin_dir: Path, work_dir: Path, keep: bool = False,
-                 certificates: Certificates | None = None) -> None:
+    def __init__(self, bin_dir: Path, work_dir: Path, keep: bool = False) -> None:
         self.bin_dir = bin_dir
         self.work_dir = work_dir
         self._keep = keep
-        self._certificates = certificates
         self._clusters = 0
 
     @contextlib.contextmanager
@@ -59,14 +58,18 @@ class Emulated:
     @contextlib.contextmanager
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
                 links_table: str | None = None, requestor_rack: str | None = None,
-                coordinator_settings: Settings | None = None) -> Iterator[Cluster]:
+                coordinator_settings: Settings | None = None,
+                tls: bool = False) -> Iterator[Cluster]:
         if requestor_rack:
             links = replace(links, racks={**links.racks, REQUESTOR: requestor_rack})
-        with self.network([COORDINATOR, REQUESTOR, *nodes], links) as (network, folder), \
-                Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
-                        links_table=links_table, coordinator_settings=coordinator_settings,
-                        certificates=self._certificates) as cluster:
-            yield cluster
+        with self.network([COORDINATOR, REQUESTOR, *nodes], links) as (network, folder):
+            certificates = Certificates(folder / "certificates") if tls else None
+            if certificates:
+                certificates.make_for_cluster(COORDINATOR, REQUESTOR, nodes)
+            with Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
+                         links_table=links_table, coordinator_settings=coordinator_settings,
+                         certificates=certificates) as cluster:
+                yield cluster
 
     def requestor_regions(self) -> Sequence[str]:
         return []

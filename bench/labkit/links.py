@@ -35,13 +35,15 @@ Resource = tuple[str, ...]
 @dataclass(frozen=True)
 class Links:
     """Megabits per second; None: no limit. `node_mbit` are up- and downlinks other than the
-    common ones."""
+    common ones. `socket_bytes`: what TCP may keep at either end of a connection; None: the
+    machine's choice."""
 
     rate_mbit: float | None = None
     node_mbit: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
     pair_mbit: Mapping[tuple[str, str], float] = field(default_factory=dict)
     racks: Mapping[str, str] = field(default_factory=dict)
     rack_mbit: float | None = None
+    socket_bytes: int | None = None
 
     def shaped(self) -> bool:
         return bool(self.rate_mbit or self.node_mbit or self.pair_mbit or self.rack_mbit)

@@ -46,6 +46,11 @@ for name in {" ".join(CONGESTION_CONTROLS)}; do
   (echo $name > $file) 2>/dev/null && break
 done
 cat $file"""
+# The least, the first and the largest of a connection. An option of the socket could ask for more.
+_SET_BUFFERS = """
+for file in tcp_rmem tcp_wmem; do
+  echo 4096 {bytes} {bytes} > /proc/sys/net/ipv4/$file
+done"""
 
 
 def why_not() -> str | None:
@@ -150,6 +155,9 @@ class Network:
                 f"addr add {self.address(node)}/{ADDRESS_BITS} dev eth0",
                 "link set eth0 addrgenmode none up"])
             self._shape_node(node)
+            if self.links.socket_bytes:
+                self.host(node).run(["sh", "-c", _SET_BUFFERS.format(
+                    bytes=self.links.socket_bytes)])
             self.congestion_control = self.host(node).run(
                 ["sh", "-c", _CHOOSE_CONTROL]).stdout.strip()
 

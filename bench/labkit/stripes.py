@@ -9,7 +9,7 @@ import random
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 from .cluster import REQUESTOR, Cluster
 from .host import LocalHost
@@ -19,6 +19,8 @@ MIB = 1 << 20
 SEED = 20170712
 WRITE_BYTES = 8 * MIB
 ENCODE_SECONDS = 900.0
+# The nodes of a stripe's blocks, by the stripe's number.
+Place = Callable[[int], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,11 @@ def write_noise(path: Path, size: int) -> None:
 
 
 def encode(cluster: Cluster, *, code: str, block_bytes: int, stripes: int = 1, name: str = "lab",
-           nodes: Sequence[str] | None = None, checksums: bool = False) -> list[list[Block]]:
+           nodes: Sequence[str] | None = None, place: Place | None = None,
+           checksums: bool = False) -> list[list[Block]]:
     """Puts so many stripes of seeded noise on the nodes (default: all; each stripe begins one node
-    further on) and into the catalog. The blocks of each stripe. `checksums`: with checksum files,
-    which the paper's blocks have not."""
+    further on, unless `place` has another rule) and into the catalog. The blocks of each stripe.
+    `checksums`: with checksum files, which the paper's blocks have not."""
     here = LocalHost()
     source, staging = cluster.work_dir / "source", cluster.data_dir()
     staging.mkdir(parents=True, exist_ok=True)
@@ -109,17 +112,21 @@ def encode(cluster: Cluster, *, code: str, block_bytes: int, stripes: int = 1, n
          *(() if checksums else ("--no-checksums",))], timeout=ENCODE_SECONDS)
     here.remove(source)
     listed = json.loads(_manifest(cluster, name).read_text())
-    result = [[Block(block["block_id"], block["node"], block["sha256"], block_bytes)
-               for block in stripe["blocks"]] for stripe in listed["stripes"]]
-    for block in (block for stripe in result for block in stripe):
-        for file_name in (block.block_id, *((f".crc32c.{block.block_id}",) if checksums else ())):
-            file = staging / block.node / file_name
-            path = cluster.block_path(block.node, block.block_id).with_name(file_name)
-            cluster.network.host(block.node).put(file, path)
-            if file != path:
-                here.remove(file)
+    for number, stripe in enumerate(listed["stripes"]):
+        placed = place(number) if place else [block["node"] for block in stripe["blocks"]]
+        for block, node in zip(stripe["blocks"], placed, strict=True):
+            block_id = block["block_id"]
+            for file_name in (block_id, *((f".crc32c.{block_id}",) if checksums else ())):
+                file = staging / block["node"] / file_name
+                path = cluster.block_path(node, block_id).with_name(file_name)
+                cluster.network.host(node).put(file, path)
+                if file != path:
+                    here.remove(file)
+            block["node"] = node
+    _manifest(cluster, name).write_text(json.dumps(listed))
     load_catalog(cluster, name)
-    return result
+    return [[Block(block["block_id"], block["node"], block["sha256"], block_bytes)
+             for block in stripe["blocks"]] for stripe in listed["stripes"]]
 
 
 def load_catalog(cluster: Cluster, name: str = "lab") -> None:

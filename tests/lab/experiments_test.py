@@ -21,7 +21,10 @@ from pathlib import Path
 from lab_command import REPOSITORY, rows_of
 from experiments import plots
 from labkit import namespace, netns, timeline
+from labkit.links import Links
+from labkit.netns import Network
 from labkit.process import interruptible, run
+from labkit.stripes import MIB
 
 EXIT_SKIPPED = 77
 STOP_SECONDS = 60.0
@@ -153,6 +156,45 @@ class Experiments(unittest.TestCase):
         self.assertAlmostEqual(rows["conventional", "rs(6,4)"]["theory_ratio"], 4.0)
         self.assertAlmostEqual(rows["conventional", "lrc(4,2,1)"]["theory_ratio"], 2.0)
 
+    def test_codes_by_the_mean_of_all_blocks(self) -> None:
+        """Of eight blocks six are repaired from two others, and the two global parities from
+        four."""
+        self.by = "code"
+        rows = self.run_rows("codes", "--codes", "lrc(4,2,2)", "--every-block", "--block-mib", "1",
+                             "--rate-mbit", "100", "--schemes", "conventional")
+        row = rows["conventional", "lrc(4,2,2)"]
+        self.assertAlmostEqual(row["theory_ratio"], (6 * 2 + 2 * 4) / 8)
+        self.assertEqual(len(row["seconds"]), 1)
+        self.assertAlmostEqual(row["total_bytes"] / MIB, 2.5, delta=0.3)
+
+    def test_single_with_tls_beside(self) -> None:
+        self.by = "tls"
+        rows = self.run_rows("single", *SMALL, "--block-mib", "2", "--rate-mbit", "100", "--tls",
+                             "--schemes", "rp")
+        self.assertEqual(set(rows), {(scheme, tls) for scheme in ("direct", "rp")
+                                     for tls in (False, True)})
+        self.assertGreater(rows["rp", True]["total_bytes"], rows["rp", False]["total_bytes"])
+
+    def test_a_recovery_of_blocks_at_random(self) -> None:
+        """Each stripe has a block on the lost node, which rotated ones have not."""
+        self.by = "placement"
+        rows = self.run_rows("node", *SMALL, "--nodes", "10", "--stripes", "5", "--block-mib", "1",
+                             "--rate-mbit", "100", "--placement", "random",
+                             "--policies", "rp-balanced")
+        self.assertEqual(rows["rp-balanced xall", "random"]["parameters"]["lost_blocks"], 5)
+
+    def test_small_socket_buffers_are_those_of_the_namespaces_alone(self) -> None:
+        file = "/proc/sys/net/ipv4/tcp_rmem"
+        before = Path(file).read_text()
+        with Network(["one", "other"], Links(100, socket_bytes=16384)) as network:
+            self.assertEqual(network.host("one").run(["cat", file]).stdout.split(),
+                             ["4096", "16384", "16384"])
+        self.assertEqual(Path(file).read_text(), before)
+        self.by = "socket_bytes"
+        rows = self.run_rows("implementations", *SMALL, "--block-mib", "1", "--rate-mbit", "100",
+                             "--socket-kib", "16", "--schemes", "pipe-s,rp")
+        self.assertIn(("pipe-s", 16384), rows)
+
     def test_reads_alone_and_beside_a_recovery(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "rows.json")
@@ -218,6 +260,8 @@ class Experiments(unittest.TestCase):
                       ("multi", "--failed", "5"), ("qfs", "--chunk-mib", "65"),
                       ("load", "--reads", "some"), ("load", "--nodes", "15"),
                       ("qfs", "--chunk-mib", "1", "--slice-kib", "2048"),
+                      ("single", "--tls", "--transport", "redis"),
+                      ("implementations", "--socket-kib", "-1"),
                       ("all", "--quick", "--figures", "99")):
             done = run([sys.executable, REPOSITORY / "bench" / "lab.py", *words,
                         "--bin-dir", BIN_DIR], check=False)
