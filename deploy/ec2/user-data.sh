@@ -11,9 +11,10 @@ printf '#!/bin/sh\nexit 101\n' >"$policy"
 chmod 755 "$policy"
 trap 'rm -f "$policy"' EXIT
 apt-get update
-# python3 runs the agent; the libraries are those that the programs are linked with.
+# python3 runs the agent; the libraries are those that the programs are linked with, and hiredis,
+# which they load for slices over redis.
 apt-get install --yes --no-install-recommends \
-  python3 redis-server libisal2 libhiredis0.14 libgrpc++1.51 libprotobuf32 libabsl20220623 \
-  libtomlplusplus3 libsqlite3-0 libcurl4 libprometheus-cpp-core1.0 \
-  libprometheus-cpp-pull1.0 libssl3 libstdc++6 zlib1g
+  python3 redis-server libisal2 libhiredis0.14 libgrpc++1.51 libgrpc29 libprotobuf32 \
+  libabsl20220623 libcpp-httplib0.11 libtomlplusplus3 libsqlite3-0 libcurl4 \
+  libprometheus-cpp-core1.0 libssl3 libstdc++6 zlib1g
 update-rc.d redis-server disable

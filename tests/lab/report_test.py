@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 import tempfile
 import unittest
@@ -30,6 +31,7 @@ from labkit.process import LabError, run  # noqa: E402
 from labkit.stripes import MIB  # noqa: E402
 from labkit.timeline import CountedLink, busiest_use, use_of  # noqa: E402
 
+BIN_DIR = REPOSITORY / "build" / "release" / "bin"
 MACHINE = {"cpu": "a CPU", "cores": 2, "kernel": "6.1", "memory_bytes": 8 << 30}
 
 
@@ -322,6 +324,19 @@ class Ec2(unittest.TestCase):
             self.assertEqual([machine.rack for machine in inventory.requestors], racks)
             self.assertEqual([machine.rack for machine in inventory.nodes[::4]], racks)
 
+    def test_user_data_installs_what_the_programs_are_linked_with(self) -> None:
+        """A program that lacks a library says so on the first of many machines, an hour into it."""
+        script = (self.FOLDER / "user-data.sh").read_text()
+        listed = set(re.findall(r"\b[a-z0-9.+-]+", script.split("--no-install-recommends")[1]))
+        needed = {library for name in ("ecpipe", "ecpipe-coordinator", "ecpipe-helper")
+                  for library in re.findall(r"\(NEEDED\).*\[([^\]]+)\]", run(
+                      ["readelf", "-d", BIN_DIR / name]).stdout)}
+        of_every_debian = {"ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libgcc_s.so.1"}
+        self.assertLess(of_every_debian, needed)
+        for library in needed - of_every_debian:
+            package = run(["dpkg", "-S", f"*/{library}"]).stdout.split(":")[0]
+            self.assertIn(package, listed, library)
+
     def test_an_inventory_that_is_not_one(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "hosts.toml")
@@ -334,5 +349,6 @@ class Ec2(unittest.TestCase):
 if __name__ == "__main__":
     if "--bin-dir" in sys.argv:  # as all lab tests are given it
         at = sys.argv.index("--bin-dir")
+        BIN_DIR = Path(sys.argv[at + 1])
         del sys.argv[at:at + 2]
     unittest.main(verbosity=2)
