@@ -13,12 +13,16 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 
 import case
 from case import HANG, USAGE, ClusterCase
 from labkit.process import wait_until
+
+DEAD_AFTER = 5.0    # timeouts.dead_after_seconds, by default
+LOOK_SECONDS = 1.0  # how often the coordinator looks at who is dead
 
 
 class Lives(ClusterCase):
@@ -192,6 +196,25 @@ class Lives(ClusterCase):
         self.assertIn("node node-1, which is live, has address", other.log_tail(50))
         self.assertEqual(self.cluster.node_status()["node-6"]["state"], "dead")
         self.assertEqual(self.cluster.node_status()["node-1"]["state"], "live")
+
+    def test_when_the_machine_stands_still_nobody_was_silent(self) -> None:
+        """As a virtual machine that is held for a while: some heartbeats come only after the
+        coordinator has looked at the time."""
+        daemons = [*self.cluster.helpers.values(), self.cluster.coordinator]
+        said = self.deaths()
+        for daemon in daemons:
+            daemon.pause()
+        time.sleep(DEAD_AFTER + 1)
+        for daemon in reversed(daemons):
+            daemon.resume()
+        time.sleep(2.5 * LOOK_SECONDS)
+        self.assertEqual(self.deaths(), said)
+        self.assertEqual({node["state"] for node in self.cluster.node_status().values()}, {"live"})
+
+    def deaths(self) -> list[str]:
+        """What the coordinator has logged of nodes that it takes for dead."""
+        log = self.cluster.coordinator.log_file.read_text().splitlines()
+        return [line for line in log if " node.dead " in line]
 
     def test_status_says_why_a_node_is_silent(self) -> None:
         node = self.cluster.helpers["node-2"]
