@@ -6,7 +6,8 @@
 //
 // Links have one of so many speeds, each as likely as the others. Brute force looks at every path
 // of k helpers, of which (14, 10) has a thousand million, so it has fewer inputs. All must find
-// equally fast paths, else the program ends with exit code 1.
+// equally fast paths, else the program ends with exit code 1; so it does where n is so large that
+// our search is cut off.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -36,14 +37,16 @@ struct Options {
 struct Found {
   std::vector<double> speeds;  // of the slowest link of the path of each input
   std::vector<double> ms;      // that the search of each input took
-  uint64_t nodes = 0;          // of the search trees
+  uint64_t nodes = 0;          // of the search trees, without their leaves
 };
 
 // The paper's Algorithm 2: a path grows from the requestor backwards, by links that are faster than
-// the slowest link of the best path so far. With `cut` false it is brute force.
+// the slowest link of the best path so far. Without that cut it is brute force.
 class PathExtension {
  public:
-  PathExtension(const LinkSpeeds& speeds, int length, bool cut)
+  enum class Cut { kNone, kSlower };
+
+  PathExtension(const LinkSpeeds& speeds, int length, Cut cut)
       : speeds_(speeds),
         length_(length),
         cut_(cut),
@@ -58,15 +61,15 @@ class PathExtension {
   static constexpr double kUnlimited = 1e300;
 
   void Extend(int beginning, int hops, double slowest) {
-    ++nodes_;
     if (hops == length_) {
       best_ = std::max(best_, slowest);
       return;
     }
+    ++nodes_;
     for (int node = 0; node < speeds_.candidates(); ++node) {
       if (used_[static_cast<size_t>(node)]) continue;
       const double speed = speeds_.at(node, beginning);
-      if (cut_ && speed <= best_) continue;
+      if (cut_ == Cut::kSlower && speed <= best_) continue;
       used_[static_cast<size_t>(node)] = true;
       Extend(node, hops + 1, std::min(slowest, speed));
       used_[static_cast<size_t>(node)] = false;
@@ -75,7 +78,7 @@ class PathExtension {
 
   const LinkSpeeds& speeds_;
   int length_;
-  bool cut_;
+  Cut cut_;
   std::vector<bool> used_;
   double best_ = 0;
   uint64_t nodes_ = 0;
@@ -127,7 +130,7 @@ size_t Differ(const Found& ours, const Found& other) {
 
 int Run(const Options& options) {
   const std::vector<LinkSpeeds> inputs = RandomInputs(options);
-  const auto extension = [&options](bool cut) {
+  const auto extension = [&options](PathExtension::Cut cut) {
     return [&options, cut](const LinkSpeeds& speeds, Found* found) {
       const PathExtension paths(speeds, options.k, cut);
       found->speeds.push_back(paths.best());
@@ -139,9 +142,9 @@ int Run(const Options& options) {
     found->speeds.push_back(path.speed);
     found->nodes += path.steps;
   });
-  const Found algorithm_2 = Measure(inputs, inputs.size(), extension(true));
+  const Found algorithm_2 = Measure(inputs, inputs.size(), extension(PathExtension::Cut::kSlower));
   const size_t few = std::min(inputs.size(), static_cast<size_t>(options.brute_force));
-  const Found brute_force = Measure(inputs, few, extension(false));
+  const Found brute_force = Measure(inputs, few, extension(PathExtension::Cut::kNone));
   std::printf("%-12s  %6s  %12s  %12s  %12s  %16s\n", "search", "inputs", "mean ms", "median ms",
               "most ms", "nodes, mean");
   Print("ours", ours);

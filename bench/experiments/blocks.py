@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed,
         recorder = Recorder(experiment, {
             "n": arguments.n, "k": arguments.k, "rate_mbit": cluster.network.links.rate_mbit or 0,
             "congestion_control": cluster.network.congestion_control,
-            "socket_bytes": socket_bytes})
+            "socket_bytes": cluster.network.links.socket_bytes or 0})
         blocks = [OneBlock(cluster, rs(arguments.n, arguments.k), mib * MIB, name=f"lab-{mib}")
                   for mib in sizes]
         for _ in range(arguments.runs):

@@ -13,25 +13,26 @@ from labkit.process import LabError
 from labkit.stripes import MIB, add_runs_argument, add_size_arguments, check_arguments, code_shape
 from .means import Means
 from .one_block import LOST_NODE, OneBlock, add_rate_argument, add_scheme_arguments
-from .recorder import Recorder
+from .recorder import Recorder, Taker
 from .testbed import Testbed
 
 EXPERIMENT = "codes"
 NEEDS_SHAPING = False
-DEFAULT_CODES = "rs(9,6),rs(12,8),rs(14,10),rs(16,12),lrc(12,2,2),rotated-rs(16,12)"
+RS_CODES = "rs(9,6),rs(12,8),rs(14,10),rs(16,12)"
+OTHER_CODES = "lrc(12,2,2),rotated-rs(16,12)"
 # Not in every build of the programs: left out, and said, where `ecpipe` does not take them.
 OPTIONAL_FAMILIES = ("rotated-rs",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--codes", default=DEFAULT_CODES,
+    parser.add_argument("--codes", default=f"{RS_CODES},{OTHER_CODES}",
                         help="codes to measure, separated by commas (default %(default)s)")
     add_size_arguments(parser, block_mib=64)
     add_rate_argument(parser)
     add_scheme_arguments(parser, "conventional,ppr,rp")
     parser.add_argument("--every-block", action="store_true",
-                        help="lose each block of the stripe in turn; what is measured of them is "
-                             "averaged, which makes one run")
+                        help="lose each block of the stripe in turn: one run is the mean over all "
+                             "blocks")
     add_runs_argument(parser)
 
 
@@ -56,16 +57,19 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
 def measure(one: OneBlock, recorder: Recorder, arguments: argparse.Namespace) -> None:
     """One run."""
     n, k = code_shape(one.code)
-    schemes, slice_bytes = arguments.schemes.split(","), arguments.slice_kib * 1024
+
+    def measure_lost(taker: Taker) -> None:
+        one.measure_all(taker, arguments.schemes.split(","), arguments.slice_kib * 1024,
+                        parameters={"n": n, "k": k})
     if not arguments.every_block:
-        one.measure_all(recorder, schemes, slice_bytes, parameters={"n": n, "k": k})
+        measure_lost(recorder)
         return
     means = Means()
     for block in one.stripe:
         one.lose(block.node)
-        one.measure_all(means, schemes, slice_bytes, parameters={"n": n, "k": k})
+        measure_lost(means)
     one.lose(LOST_NODE)  # the stripes of other codes have lost that one's block
-    means.give(recorder)
+    means.hand_to(recorder)
 
 
 def stripe_of(cluster: Cluster, code: str, arguments: argparse.Namespace) -> OneBlock | None:

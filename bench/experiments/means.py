@@ -13,7 +13,7 @@ from .recorder import Recorder, Taker
 
 
 @dataclass
-class _Kind:
+class _OfScheme:
     """All that was measured of a scheme."""
 
     samples: list[Sample] = field(default_factory=list)
@@ -27,26 +27,26 @@ class Means(Taker):
     """Takes samples as a Recorder does, of one transport, and gives it one for each scheme."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, _Kind] = {}
+        self._schemes: dict[str, _OfScheme] = {}
 
     def add(self, scheme: str, sample: Sample, direct: Sample, *, theory: float | None,
             parameters: Mapping[str, Any] | None = None, **extra: float) -> None:
-        kind = self._kinds.setdefault(scheme, _Kind())
-        kind.samples.append(sample)
-        kind.directs.append(direct)
-        kind.theories.append(theory)
-        kind.parameters = parameters
-        kind.extra.append(extra)
+        of = self._schemes.setdefault(scheme, _OfScheme())
+        of.samples.append(sample)
+        of.directs.append(direct)
+        of.theories.append(theory)
+        of.parameters = parameters
+        of.extra.append(extra)
 
-    def give(self, recorder: Recorder) -> None:
-        for scheme, kind in self._kinds.items():
-            known = [theory for theory in kind.theories if theory is not None]
-            names = [name for name in kind.extra[0] if all(name in each for each in kind.extra)]
+    def hand_to(self, recorder: Recorder) -> None:
+        for scheme, of in self._schemes.items():
+            known = [theory for theory in of.theories if theory is not None]
+            names = [name for name in of.extra[0] if all(name in each for each in of.extra)]
             recorder.add(
-                scheme, mean_sample(kind.samples), mean_sample(kind.directs),
-                theory=statistics.mean(known) if len(known) == len(kind.theories) else None,
-                parameters=kind.parameters,
-                **{name: statistics.mean(each[name] for each in kind.extra) for name in names})
+                scheme, mean_sample(of.samples), mean_sample(of.directs),
+                theory=statistics.mean(known) if len(known) == len(of.theories) else None,
+                parameters=of.parameters,
+                **{name: statistics.mean(each[name] for each in of.extra) for name in names})
 
 
 def mean_sample(samples: Sequence[Sample]) -> Sample:

@@ -40,7 +40,7 @@ NEEDS_SHAPING = False
 SENDER, RECEIVER = "node-2", "node-3"
 RECOVERY_SECONDS = 900.0
 ALL = "all"
-PLACEMENTS = ("rotated", "random")
+ROTATED, RANDOM = "rotated", "random"
 SLIP, SLIP_SEEDS = 0.3, range(20)  # of whole blocks' transfers, to see what being in step brings
 DEFAULT_STREAMS = 8  # recovery.streams_per_node of a coordinator that is not told otherwise
 
@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="so many of the storage nodes have slower links (default 0)")
     parser.add_argument("--slow-mbit", type=float, default=0,
                         help="rate of their up- and downlinks in Mb/s (default: half)")
-    parser.add_argument("--placement", choices=PLACEMENTS, default=PLACEMENTS[0],
+    parser.add_argument("--placement", choices=(ROTATED, RANDOM), default=ROTATED,
                         help="rotated: each stripe begins one node further on; random: on the lost "
                              "node and others at random, the same each time (default "
                              "%(default)s)")
@@ -207,7 +207,7 @@ class LostNode:
         blocks = [block for stripe in encode(
             cluster, code=rs(arguments.n, arguments.k), block_bytes=self.block_bytes,
             stripes=arguments.stripes, nodes=storage,
-            place=self.anywhere if arguments.placement == "random" else None) for block in stripe]
+            place=self.random_nodes if arguments.placement == RANDOM else None) for block in stripe]
         self.sha256 = {block.block_id: block.sha256 for block in blocks
                        if block.node == LOST_NODE}
         nodes = [[block.node for block in blocks[i:i + arguments.n]]
@@ -218,9 +218,12 @@ class LostNode:
         if not any(POLICIES[name].moves for name in arguments.policies.split(",")):
             cluster.helpers[LOST_NODE].kill()
 
-    def anywhere(self, stripe: int) -> list[str]:
+    def random_nodes(self, stripe: int) -> list[str]:
+        """The lost node is among them, in the first stripe the sender of the direct send, too."""
         draw = random.Random(SEED + stripe)
-        nodes = [LOST_NODE, *draw.sample(self.survivors, self.arguments.n - 1)]
+        nodes = [LOST_NODE, SENDER] if stripe == 0 else [LOST_NODE]
+        others = [node for node in self.survivors if node not in nodes]
+        nodes += draw.sample(others, self.arguments.n - len(nodes))
         draw.shuffle(nodes)
         return nodes
 

@@ -76,10 +76,12 @@ class OneBlock:
         self.survivors = [block.node for block in self.stripe if block.node != node]
 
     def lose(self, node: str) -> None:
-        """The block of this node is the lost one from now on, and the one before is back."""
+        """The block of this node is the lost one from now on, and the one before is back. The next
+        direct send is of the block after it, whatever `healthy_node` was."""
         if node == self.lost.node:
             return
         self.cluster.helpers[self.lost.node].restart()
+        self.cluster.wait_live([self.lost.node])
         self.cluster.helpers[node].stop()
         self._choose(node)
 

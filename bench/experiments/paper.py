@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .codes import OTHER_CODES, RS_CODES
 from .figures import (
     Comparison, Figure, faster, faster_at, less, less_at_largest, less_range, options, ratio,
     spread_of)
@@ -20,8 +21,7 @@ QFS_NOTES = ("Which is which: `conventional` and `rp` are ECPipe's, over chunk f
              "onto a chunkserver, and is measured where QFS_HOME names an installed one; no row "
              "says `qfs` where none was. The paper's 86.6 % and 26.3 % are against QFS itself, "
              "both at most; at one size they would make 81.8 % of rp against conventional.")
-RS_CODES = "rs(9,6),rs(12,8),rs(14,10),rs(16,12)"
-K_12 = "rs(16,12),lrc(12,2,2),rotated-rs(16,12)"
+K_12 = f"rs(16,12),{OTHER_CODES}"
 RS_BY_K = View("k", "data blocks k of RS(n, k)")
 
 
@@ -261,11 +261,11 @@ FIGURES = (
                                "--rate-mbit 200 --runs 2 "
                                "--policies pipe-rep,pipe-sur,rp-single,rp-all")
                        for block, stripes in ((1, 32), (8, 4))),
-           full=tuple(options(f"node --nodes 16 --stripes {stripes} --block-mib {block} "
-                              f"--rate-mbit 200 --runs {runs} "
+           full=tuple(options(f"node --nodes 16 --stripes {stripes} --placement random "
+                              f"--block-mib {block} --rate-mbit 200 --runs {runs} "
                               "--policies pipe-rep,pipe-sur,rp-single,rp-all")
                       for block, stripes, runs in (
-                          (1, 256, 5), (4, 64, 5), (16, 37, 5), (64, 37, 2))),
+                          (1, 256, 5), (4, 64, 5), (16, 32, 5), (64, 32, 2))),
            view=View("block_bytes", "block size (MiB)", mib, rate=True),
            comparisons=(
                Comparison("1 MiB: pipe-rep, rate of rp-single", "+9.0 %",

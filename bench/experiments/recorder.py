@@ -66,7 +66,7 @@ class Series:
 
 
 class Taker(ABC):
-    """Who takes samples."""
+    """Takes samples: a Recorder, or Means, which hands their means to one."""
 
     @abstractmethod
     def add(self, scheme: str, sample: Sample, direct: Sample, *, theory: float | None,

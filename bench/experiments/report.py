@@ -114,6 +114,8 @@ def row_name(figure: Figure, row: Row) -> str:
     if value is not None and view.x not in ("failed", "requestors"):
         names.append(view.x_text(value) + (" " + view.x_label.split("(")[1].rstrip(")")
                                            if "(" in view.x_label else ""))
+    if row["parameters"].get("tls"):
+        names.append("TLS")
     if row["parameters"].get("socket_bytes"):
         names.append(f"buffers of {row['parameters']['socket_bytes'] / 1024:g} KiB")
     if "block_bytes" in row["parameters"] and len(figure.quick) > 1:

@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
     for tls in (False, True) if arguments.tls else (False,):
         with testbed.cluster(node_names(arguments.n), links, redis="redis" in chosen,
                              tls=tls) as cluster:
-            rows += measure(arguments, cluster, schemes, [] if tls else special, {
+            rows += measure(arguments, cluster, schemes, chosen, [] if tls else special, {
                 "n": arguments.n, "k": arguments.k,
                 "rate_mbit": cluster.network.links.rate_mbit or 0,
                 "requestor_mbit": cluster.network.links.down(REQUESTOR) or 0,
@@ -85,13 +85,14 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
 
 
 def measure(arguments: argparse.Namespace, cluster: Cluster, schemes: list[str],
-            special: list[str], parameters: dict[str, Any]) -> list[dict[str, Any]]:
+            chosen: list[str], special: list[str],
+            parameters: dict[str, Any]) -> list[dict[str, Any]]:
     recorder = Recorder(EXPERIMENT, parameters)
     one = OneBlock(cluster, rs(arguments.n, arguments.k), arguments.block_mib * MIB,
                    checksums=arguments.checksums)
     slice_bytes = arguments.slice_kib * 1024
     for _ in range(arguments.runs):
-        one.measure_all(recorder, schemes, slice_bytes, transports=transports(arguments),
+        one.measure_all(recorder, schemes, slice_bytes, transports=chosen,
                         direct=measure_special(recorder, one, special, slice_bytes))
     return recorder.rows()
 

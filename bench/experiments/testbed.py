@@ -63,8 +63,9 @@ class Emulated:
         if requestor_rack:
             links = replace(links, racks={**links.racks, REQUESTOR: requestor_rack})
         with self.network([COORDINATOR, REQUESTOR, *nodes], links) as (network, folder):
-            certificates = Certificates(folder / "certificates") if tls else None
-            if certificates:
+            certificates = None
+            if tls:
+                certificates = Certificates(folder / "certificates")
                 certificates.make_for_cluster(COORDINATOR, REQUESTOR, nodes)
             with Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
                          links_table=links_table, coordinator_settings=coordinator_settings,

@@ -54,7 +54,7 @@ def label(row: Row, view: View, rows: Sequence[Row]) -> str:
     several."""
     transports = {other["parameters"]["transport"] for other in rows
                   if other["scheme"] != "direct"}
-    name = row["scheme"].split(" ")[0]
+    name = row["scheme"].split(" ")[0] + (", TLS" if row["parameters"].get("tls") else "")
     transport = row["parameters"]["transport"]
     several = len(transports) > 1 and view.x != "transport" and name != "direct"
     return f"{name}, {transport}" if several else name

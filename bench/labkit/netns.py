@@ -46,7 +46,8 @@ for name in {" ".join(CONGESTION_CONTROLS)}; do
   (echo $name > $file) 2>/dev/null && break
 done
 cat $file"""
-# The least, the first and the largest of a connection. An option of the socket could ask for more.
+# Least, initial and largest bytes of a connection's buffer. An option of the socket could ask for
+# more.
 _SET_BUFFERS = """
 for file in tcp_rmem tcp_wmem; do
   echo 4096 {bytes} {bytes} > /proc/sys/net/ipv4/$file

@@ -123,7 +123,8 @@ def encode(cluster: Cluster, *, code: str, block_bytes: int, stripes: int = 1, n
                 if file != path:
                     here.remove(file)
             block["node"] = node
-    _manifest(cluster, name).write_text(json.dumps(listed))
+    if place:
+        _manifest(cluster, name).write_text(json.dumps(listed))
     load_catalog(cluster, name)
     return [[Block(block["block_id"], block["node"], block["sha256"], block_bytes)
              for block in stripe["blocks"]] for stripe in listed["stripes"]]

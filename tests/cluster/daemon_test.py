@@ -201,12 +201,15 @@ class Lives(ClusterCase):
         """As a virtual machine that is held for a while: some heartbeats come only after the
         coordinator has looked at the time."""
         daemons = [*self.cluster.helpers.values(), self.cluster.coordinator]
+        self.cluster.wait_live(self.cluster.node_ids)
         said = self.deaths()
-        for daemon in daemons:
-            daemon.pause()
-        time.sleep(DEAD_AFTER + 1)
-        for daemon in reversed(daemons):
-            daemon.resume()
+        try:
+            for daemon in daemons:
+                daemon.pause()
+            time.sleep(DEAD_AFTER + 1)
+        finally:
+            for daemon in reversed(daemons):
+                daemon.resume()
         time.sleep(2.5 * LOOK_SECONDS)
         self.assertEqual(self.deaths(), said)
         self.assertEqual({node["state"] for node in self.cluster.node_status().values()}, {"live"})
