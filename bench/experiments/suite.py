@@ -21,7 +21,8 @@ NAME = "all"
 def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--quick", action="store_true",
-                      help="small blocks and few runs; under 15 minutes on two cores")
+                      help="small blocks and few runs; 67 minutes on two cores, 50 of them for the "
+                           "figures of trees")
     size.add_argument("--full", action="store_true",
                       help="the paper's block sizes and ten runs; takes hours")
     parser.add_argument("--figures", help="figures to measure, separated by commas, of "
