@@ -55,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="how long each rate goes on (default 5)")
     parser.add_argument("--reads", default=",".join(SCHEMES),
                         help="healthy, degraded or both (default both)")
+    parser.add_argument("--repair-mbit", type=int, default=0,
+                        help="what each node may send of repairs, in Mb/s, of which reads come "
+                             "first; 0: no limit (default 0)")
     parser.add_argument("--without-recovery", action="store_true",
                         help="only reads alone, and none beside a recovery")
     parser.add_argument("--seed", type=int, default=1, help="of the reads (default 1)")
@@ -116,6 +119,9 @@ class Loaded:
         self._files = {HEALTHY: files(*(node for node in cluster.node_ids if node not in lost)),
                        DEGRADED: files(LOST_NODE)}
         self._recovered = dict(files(RECOVERED_NODE))
+        if arguments.repair_mbit:
+            cluster.cli("limits", "set", "--node", ",".join(cluster.node_ids),
+                        "--repair-mbit", str(arguments.repair_mbit))
         for node in lost:
             cluster.helpers[node].kill()
         wait_until(lambda: all(cluster.node_status()[node]["state"] == "dead" for node in lost),
@@ -125,8 +131,8 @@ class Loaded:
         arguments = self._arguments
         best = highest_rate(arguments.from_rate, arguments.to_rate, arguments.p99_ms,
                             lambda rate: self._point(kind, beside, rate))
-        names = ("n", "k", "nodes", "block_mib", "stripes", "kib", "rate_mbit", "p99_ms",
-                 "seconds", "seed")
+        names = ("n", "k", "nodes", "block_mib", "stripes", "kib", "rate_mbit",
+                 "repair_mbit", "p99_ms", "seconds", "seed")
         return {"reads": kind, "beside": "a recovery" if beside else "nothing",
                 "parameters": {name: getattr(arguments, name) for name in names},
                 "reads_per_s": best.rate if best else 0.0,
