@@ -165,6 +165,8 @@ bool Parse(std::string_view word, std::string_view name, int* value) {
 }  // namespace ecpipe
 
 int main(int argc, char** argv) {
+  constexpr char kUsage[] =
+      "usage: path_search [--n=14] [--k=10] [--inputs=100] [--brute-force=3] [--speeds=1000000]\n";
   ecpipe::Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -174,7 +176,11 @@ int main(int argc, char** argv) {
         ecpipe::Parse(word, "--speeds=", &options.speeds)) {
       continue;
     }
-    std::fprintf(stderr, "path_search: unknown argument %s\n", argv[i]);
+    if (word == "--help") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
+    std::fprintf(stderr, "path_search: unknown argument %s\n%s", argv[i], kUsage);
     return 2;
   }
   if (options.k < 1 || options.n <= options.k || options.n > 256 || options.inputs < 1 ||
