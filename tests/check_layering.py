@@ -23,7 +23,7 @@ from cpp_functions import cpp_functions
 # Each folder of src/, and the other folders that its files may include.
 BASE = frozenset({"base", "base/bytes", "base/process"})
 MODEL = frozenset({"base", "base/bytes", "model", "model/plan", "model/systems"})
-NET = BASE | MODEL | {"net", "net/tls"}
+NET = BASE | MODEL | {"net", "net/redis", "net/tls"}
 ENGINE = NET | {"codec", "pipeline"}
 PLANNING = BASE | MODEL | {"codec", "coordinator/cluster", "coordinator/store"}
 REPAIRS = PLANNING | {"coordinator/planning"}
@@ -34,7 +34,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "base/bytes": frozenset({"base"}),
     "base/process": BASE,
     "model": MODEL, "model/plan": MODEL, "model/systems": MODEL,
-    "net": NET, "net/tls": NET,
+    "net": NET, "net/redis": NET, "net/tls": NET,
     "codec": MODEL, "pipeline": ENGINE,
     "rpc": NET, "web": NET,
     "rpc/convert": NET | {"rpc"}, "rpc/examine": NET | {"rpc"},

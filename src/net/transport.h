@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data plane behind one interface. A stream carries the frames of one edge of a plan, in the
-// lane's order; its receiver opens it. Implementations: tcp_transport.h, redis_transport.h.
+// lane's order; its receiver opens it. Implementations: tcp_transport.h, redis/redis_transport.h.
 //
 // Streams never block: they make what progress they can and say what to poll for. One stream is
 // used by one thread at a time. Destroying a stream closes it; that is how a receiver cancels its

@@ -2,7 +2,7 @@
 // Both ends of the redis transport against a server that answers anything. The receiver takes whole
 // frames that are expected, or ends with an error; the sender keeps to its window.
 #include "loopback.h"
-#include "net/redis_transport.h"
+#include "net/redis/redis_transport.h"
 #include "stream_ops.h"
 
 namespace ecpipe {

@@ -16,7 +16,7 @@
 #include "model/plan/features.h"
 #include "net/endpoint_address.h"
 #include "net/host_lookups.h"
-#include "net/redis_transport.h"
+#include "net/redis/redis_transport.h"
 #include "net/tcp_socket.h"
 #include "net/tcp_transport.h"
 #include "rpc/audit_log.h"

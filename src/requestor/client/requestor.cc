@@ -15,7 +15,7 @@
 #include "codec/kernel_check.h"
 #include "model/corrupt_block.h"
 #include "model/fault.h"
-#include "net/redis_transport.h"
+#include "net/redis/redis_transport.h"
 #include "net/tcp_transport.h"
 #include "pipeline/parity_check_sink.h"
 #include "requestor/client/coordinator_client.h"

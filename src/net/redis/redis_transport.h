@@ -31,8 +31,7 @@ struct RedisOptions {
 // A password that a server does not take, or wants and is not given, is UNAUTHENTICATED.
 std::unique_ptr<Transport> MakeRedisTransport(RedisOptions options);
 
-// FAILED_PRECONDITION: the library that speaks to redis is not installed. It is looked for once in
-// the life of a process.
+// FAILED_PRECONDITION: the library that speaks to redis is not installed.
 absl::Status CheckRedisLibrary();
 
 }  // namespace ecpipe

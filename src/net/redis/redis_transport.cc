@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "net/redis_transport.h"
-
-#include <dlfcn.h>
-#include <hiredis/hiredis.h>
-#include <sys/socket.h>
+#include "net/redis/redis_transport.h"
 
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <deque>
+#include <string>
 #include <string_view>
 
 #include "base/bytes/crc32c.h"
 #include "base/bytes/hex.h"
-#include "base/secret_file.h"
 #include "base/simulator.h"
 #include "base/status.h"
-#include "net/dialler.h"
-#include "net/tcp_socket.h"
+#include "net/redis/redis_connection.h"
 
 namespace ecpipe {
 namespace {
@@ -39,207 +33,6 @@ std::string KeyOf(const EdgeId& edge, const EdgeToken& token) {
 std::string MillisText(Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
-
-// hiredis, loaded when a stream first goes over redis: who links the requestor library and never
-// does that need not have it. It is the version whose headers this file was compiled with.
-struct Hiredis {
-  decltype(&redisConnectFd) connect = nullptr;
-  decltype(&redisFree) free = nullptr;
-  decltype(&redisFormatCommandArgv) format = nullptr;
-  decltype(&redisFreeCommand) free_command = nullptr;
-  decltype(&redisGetReplyFromReader) next_reply = nullptr;
-  decltype(&redisBufferRead) read = nullptr;
-  decltype(&freeReplyObject) free_reply = nullptr;
-};
-
-template <typename Function>
-bool Find(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(dlsym(library, name));
-  return *function != nullptr;
-}
-
-absl::StatusOr<Hiredis> LoadHiredis() {
-  Hiredis hiredis;
-  void* const library = dlopen(ECPIPE_HIREDIS, RTLD_NOW | RTLD_LOCAL);
-  if (library != nullptr && Find(library, "redisConnectFd", &hiredis.connect) &&
-      Find(library, "redisFree", &hiredis.free) &&
-      Find(library, "redisFormatCommandArgv", &hiredis.format) &&
-      Find(library, "redisFreeCommand", &hiredis.free_command) &&
-      Find(library, "redisGetReplyFromReader", &hiredis.next_reply) &&
-      Find(library, "redisBufferRead", &hiredis.read) &&
-      Find(library, "freeReplyObject", &hiredis.free_reply)) {
-    return hiredis;
-  }
-  const char* const why = dlerror();
-  return absl::FailedPreconditionError(
-      "transport redis needs the library " ECPIPE_HIREDIS ", which cannot be loaded: " +
-      std::string(why == nullptr ? "a function is missing" : why) +
-      "; install it and restart this program, or take transport tcp");
-}
-
-// Loaded once, and never unloaded.
-const absl::StatusOr<Hiredis>& LoadedHiredis() {
-  static const absl::StatusOr<Hiredis> hiredis = LoadHiredis();
-  return hiredis;
-}
-
-struct FreeReply {
-  void operator()(redisReply* reply) const { LoadedHiredis()->free_reply(reply); }
-};
-using ReplyPtr = std::unique_ptr<redisReply, FreeReply>;
-
-// One non-blocking connection: commands are queued, also before it stands; replies come in order.
-class RedisConnection {
- public:
-  static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const std::string& address,
-                                                               const std::string& password_file) {
-    std::string password;
-    if (!password_file.empty()) {
-      ECPIPE_ASSIGN_OR_RETURN(password, ReadSecret(password_file));
-    }
-    ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
-    const absl::StatusOr<Hiredis>& hiredis = LoadedHiredis();
-    if (!hiredis.ok()) return hiredis.status();
-    absl::StatusOr<Dialler> dialler = Dialler::Begin(host_port);
-    if (!dialler.ok()) return Annotate(dialler.status(), "redis at " + address);
-    std::unique_ptr<RedisConnection> redis(
-        new RedisConnection(*hiredis, *std::move(dialler), address, password_file));
-    if (!password.empty()) ECPIPE_RETURN_IF_ERROR(redis->Queue({"AUTH", password}));
-    return redis;
-  }
-  ~RedisConnection() {
-    if (context_ != nullptr) hiredis_.free(context_);
-  }
-
-  absl::Status Append(std::initializer_list<std::string_view> words) {
-    ECPIPE_RETURN_IF_ERROR(Queue(words));
-    return Flush();
-  }
-
-  // Appends a value to a list that is gone after `expiry_ms`, in one step: of two, a process that
-  // is killed may leave the first one done, and a list for ever.
-  absl::Status Push(const std::string& key, const std::string& value,
-                    const std::string& expiry_ms) {
-    constexpr char kScript[] =
-        "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
-    return Append({"EVAL", kScript, "1", key, value, expiry_ms});
-  }
-
-  // Writes what is queued as far as that goes without blocking. Not by redisBufferWrite: that
-  // raises SIGPIPE, which ends a process that has linked the requestor library.
-  absl::Status Flush() {
-    ECPIPE_ASSIGN_OR_RETURN(const bool connected, Connected());
-    while (connected && !unsent_.empty()) {
-      const ssize_t sent = ::send(context_->fd, unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
-      if (sent < 0) {
-        if (errno == EINTR) continue;
-        if (errno == EAGAIN || errno == EWOULDBLOCK) return absl::OkStatus();
-        return absl::UnavailableError("redis at " + address_ + ": " +
-                                      std::string(ErrnoStatus(errno, "send").message()));
-      }
-      unsent_.erase(0, static_cast<size_t>(sent));
-    }
-    return absl::OkStatus();
-  }
-
-  // The next reply; null when none has come yet. AUTH's own is dealt with here.
-  absl::StatusOr<ReplyPtr> TryReply() {
-    ECPIPE_ASSIGN_OR_RETURN(ReplyPtr reply, TryAnyReply());
-    if (reply == nullptr || !std::exchange(auth_due_, false)) return reply;
-    return TryAnyReply();
-  }
-
-  pollfd poll_fd() const {
-    if (context_ == nullptr) return dialler_->poll_fd();
-    return {context_->fd, static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
-  }
-  bool all_written() const { return unsent_.empty(); }
-  uint64_t bytes_read() const { return bytes_read_; }
-
- private:
-  RedisConnection(const Hiredis& hiredis, Dialler dialler, const std::string& address,
-                  const std::string& password_file)
-      : hiredis_(hiredis),
-        dialler_(std::move(dialler)),
-        address_(address),
-        password_file_(password_file),
-        auth_due_(!password_file.empty()) {}
-
-  absl::Status Queue(std::initializer_list<std::string_view> words) {
-    std::vector<const char*> arguments;
-    std::vector<size_t> lengths;
-    for (const std::string_view word : words) {
-      arguments.push_back(word.data());
-      lengths.push_back(word.size());
-    }
-    char* command = nullptr;
-    const int size = hiredis_.format(&command, static_cast<int>(arguments.size()), arguments.data(),
-                                     lengths.data());
-    if (size < 0) return absl::ResourceExhaustedError("redis: out of memory");
-    unsent_.append(command, static_cast<size_t>(size));
-    hiredis_.free_command(command);
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<ReplyPtr> TryAnyReply() {
-    ECPIPE_RETURN_IF_ERROR(Flush());
-    if (context_ == nullptr) return nullptr;
-    void* reply = nullptr;
-    while (true) {
-      if (hiredis_.next_reply(context_, &reply) != REDIS_OK) return Error();
-      if (reply != nullptr) break;
-      // hiredis reads 16 KiB at a time: a frame takes several turns.
-      const size_t before = context_->reader->len;
-      if (hiredis_.read(context_) != REDIS_OK) return Error();
-      if (context_->reader->len == before) return nullptr;
-      bytes_read_ += context_->reader->len - before;
-    }
-    ReplyPtr owned(static_cast<redisReply*>(reply));
-    if (owned != nullptr && owned->type == REDIS_REPLY_ERROR) {
-      return Refusal(std::string(owned->str, owned->len));
-    }
-    return owned;
-  }
-
-  absl::Status Refusal(const std::string& said) const {
-    const std::string redis = "redis at " + address_;
-    if (auth_due_) {
-      return absl::UnauthenticatedError(redis + " does not take the password in " + password_file_ +
-                                        ": " + said);
-    }
-    if (said.starts_with("NOAUTH")) {
-      return absl::UnauthenticatedError(
-          redis + " wants a password, and none is configured: set [redis] password_file, or " +
-          "--redis-password-file (" + said + ")");
-    }
-    return absl::InternalError(redis + ": " + said);
-  }
-
-  absl::StatusOr<bool> Connected() {
-    if (context_ != nullptr) return true;
-    absl::StatusOr<UniqueFd> fd = dialler_->Step();
-    if (!fd.ok()) return Annotate(fd.status(), "redis at " + address_);
-    if (!fd->valid()) return false;
-    context_ = hiredis_.connect(fd->get());
-    if (context_ == nullptr) return absl::ResourceExhaustedError("redis: out of memory");
-    fd->release();
-    dialler_.reset();                 // it has descriptors of its own
-    context_->flags &= ~REDIS_BLOCK;  // hiredis takes any other socket for a blocking one
-    return true;
-  }
-  absl::Status Error() const {
-    return absl::UnavailableError("redis at " + address_ + ": " + context_->errstr);
-  }
-
-  const Hiredis& hiredis_;
-  std::optional<Dialler> dialler_;   // until there is a context
-  redisContext* context_ = nullptr;  // has the socket
-  const std::string address_;
-  const std::string password_file_;  // empty: no AUTH is sent
-  bool auth_due_;                    // the next reply is AUTH's
-  std::string unsent_;               // the rest of the commands that are not written yet
-  uint64_t bytes_read_ = 0;
-};
 
 class RedisReceiver : public SliceReceiver {
  public:
@@ -269,25 +62,22 @@ class RedisReceiver : public SliceReceiver {
       ++asked_;
     }
     while (true) {
-      ECPIPE_ASSIGN_OR_RETURN(const ReplyPtr reply, redis_->TryReply());
-      if (reply == nullptr) return false;
+      ECPIPE_ASSIGN_OR_RETURN(const RedisReply reply, redis_->TryReply());
+      if (!reply.has_come()) return false;
       const bool is_frame = pops_.front();
       pops_.pop_front();
       if (!is_frame) continue;  // the answer to a credit
-      ECPIPE_RETURN_IF_ERROR(TakeFrame(*reply, expected, payload));
+      ECPIPE_RETURN_IF_ERROR(TakeFrame(reply, expected, payload));
       ECPIPE_RETURN_IF_ERROR(Acknowledge());
       return true;
     }
   }
 
-  static absl::Status TakeFrame(const redisReply& reply, const FrameHeader& expected,
+  static absl::Status TakeFrame(const RedisReply& reply, const FrameHeader& expected,
                                 std::span<uint8_t> payload) {
-    if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2 ||
-        reply.element[1]->type != REDIS_REPLY_STRING) {
-      return absl::DataLossError("redis: the reply to BLPOP is not a key and a value");
-    }
-    const std::span<const uint8_t> frame(reinterpret_cast<const uint8_t*>(reply.element[1]->str),
-                                         reply.element[1]->len);
+    ECPIPE_ASSIGN_OR_RETURN(const std::string_view popped, reply.Popped());
+    const std::span<const uint8_t> frame(reinterpret_cast<const uint8_t*>(popped.data()),
+                                         popped.size());
     if (frame.size() < kFrameHeaderBytes) {
       return absl::DataLossError("frame refused: it is shorter than a header");
     }
@@ -399,14 +189,11 @@ class RedisSender : public SliceSender {
       ECPIPE_RETURN_IF_ERROR(credits_->Append({"BLPOP", key_ + ":credit", "0"}));
       credit_asked_ = true;
     }
-    ECPIPE_ASSIGN_OR_RETURN(const ReplyPtr reply, credits_->TryReply());
-    waiting_for_credit_ = reply == nullptr;
+    ECPIPE_ASSIGN_OR_RETURN(const RedisReply reply, credits_->TryReply());
+    waiting_for_credit_ = !reply.has_come();
     if (waiting_for_credit_) return false;
     credit_asked_ = false;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
-      return absl::DataLossError("redis: the reply to BLPOP is not a key and a value");
-    }
-    const std::string text(reply->element[1]->str, reply->element[1]->len);
+    ECPIPE_ASSIGN_OR_RETURN(const std::string_view text, reply.Popped());
     uint64_t taken = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), taken);
     if (parsed.ec != std::errc() || taken <= credited_ || taken > sent_) {
@@ -418,8 +205,8 @@ class RedisSender : public SliceSender {
 
   absl::Status TakeReplies() {
     while (replies_due_ > 0) {
-      ECPIPE_ASSIGN_OR_RETURN(const ReplyPtr reply, data_->TryReply());
-      if (reply == nullptr) break;
+      ECPIPE_ASSIGN_OR_RETURN(const RedisReply reply, data_->TryReply());
+      if (!reply.has_come()) break;
       --replies_due_;
     }
     return absl::OkStatus();
@@ -475,9 +262,11 @@ class RedisTransport : public Transport {
     ECPIPE_RETURN_IF_ERROR(redis->Append({"PING"}));
     for (Duration left = options_.own_patience; left > Duration(0);
          left = start + options_.own_patience - Clock::System().Now()) {
-      ECPIPE_ASSIGN_OR_RETURN(const ReplyPtr reply, redis->TryReply());
-      if (reply != nullptr) good_until_ = start + kAskAgain;
-      if (reply != nullptr) return absl::OkStatus();
+      ECPIPE_ASSIGN_OR_RETURN(const RedisReply reply, redis->TryReply());
+      if (reply.has_come()) {
+        good_until_ = start + kAskAgain;
+        return absl::OkStatus();
+      }
       pollfd polled = redis->poll_fd();
       Poll({&polled, 1}, left);
     }
@@ -490,7 +279,7 @@ class RedisTransport : public Transport {
 
 }  // namespace
 
-absl::Status CheckRedisLibrary() { return LoadedHiredis().status(); }
+absl::Status CheckRedisLibrary() { return RedisConnection::CheckLibrary(); }
 
 std::unique_ptr<Transport> MakeRedisTransport(RedisOptions options) {
   return std::make_unique<RedisTransport>(std::move(options));
