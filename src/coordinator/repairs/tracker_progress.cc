@@ -16,9 +16,16 @@ constexpr uint32_t kAttemptsAtOnce = 4;
 constexpr uint32_t kAttemptsChecked = 8;
 // Of a hosted repair to which bytes come: its hosts alone tell whether they do.
 constexpr Duration kAskAllEvery = std::chrono::seconds(1);
+
 // What has not moved for so long is stuck. The first checks of a small read follow each other
 // faster; they find out who does not answer.
-constexpr Duration kStuckAfter = std::chrono::milliseconds(200);
+Duration StuckAfter(const SliceGrid& grid) {
+  constexpr Duration kUsual = std::chrono::milliseconds(200);
+  // A node may have all of a slice to sum, and a redis-server to store, before it passes on a byte:
+  // the latter took a second for one of 64 MiB.
+  constexpr double kBytesPerSecond = 30e6;
+  return kUsual + FromSeconds(grid.SliceBytes(0) / kBytesPerSecond);
+}
 
 std::vector<StreamPassed> PassedSince(const Sent& before, const Sent& now) {
   std::vector<StreamPassed> streams;
@@ -171,7 +178,7 @@ void RepairTracker::FindSuspects(ProgressCheck check, PartAnswers answers) {
     return LookForSlowerLinks(std::move(check), answers);
   }
   check.speed = speed_;
-  const bool second = attempt_.quiet && now_ - attempt_.quiet_at >= kStuckAfter;
+  const bool second = attempt_.quiet && now_ - attempt_.quiet_at >= StuckAfter(attempt_.grid);
   const Suspects suspects = check.quiet ? WhoIsStuck(answers, second ? &*attempt_.quiet : nullptr)
                                         : check.speed.WhoIsTooSlow(answers, attempt_.begin,
                                                                    check.now, &attempt_.milestone);

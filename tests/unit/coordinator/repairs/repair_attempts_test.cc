@@ -28,6 +28,17 @@ class Attempts : public Repairs {
     for (const auto& handout : helpers_.last) nodes.insert(handout.helper.node);
     return nodes;
   }
+  // The last of the path waits for the requestor, and the others do not send.
+  void TheLastIsStuck() {
+    for (const auto& handout : helpers_.last) {
+      const HopSpec& hop = handout.part.hops[0];
+      PartProgress& part = helpers_.answers[handout.helper.node];
+      part.running = true;
+      part.hops = {HopProgress{}};
+      const bool last = !Helpers().contains(hop.outputs[0].node);
+      part.hops[0].outputs = {{.node = hop.outputs[0].node, .waiting = last}};
+    }
+  }
 
   RepairRequest request_;
 };
@@ -308,15 +319,7 @@ TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
   resume(second);
   resume(first);
   ASSERT_FALSE(Helpers().contains(first));
-  // Now the last of the path is stuck, which has failed at nothing before.
-  for (const auto& handout : helpers_.last) {
-    const HopSpec& hop = handout.part.hops[0];
-    PartProgress& part = helpers_.answers[handout.helper.node];
-    part.running = true;
-    part.hops = {HopProgress{}};
-    const bool last = !Helpers().contains(hop.outputs[0].node);
-    part.hops[0].outputs = {{.node = hop.outputs[0].node, .waiting = last}};
-  }
+  TheLastIsStuck();  // which has failed at nothing before
   const auto replans_after = [&](Duration pause) {
     clock_.Advance(pause);
     return coordinator_.CheckProgress(grant.repair_id, grant.part.attempt, 400, true)->replan;
@@ -326,6 +329,22 @@ TEST_F(Attempts, ALinkThatPassesNothingWeighsMoreAtEachLook) {
   EXPECT_FALSE(replans_after(kLong / 5)) << "nothing has had the time to move";
   EXPECT_FALSE(replans_after(kLong)) << "the one that is left out failed twice";
   EXPECT_TRUE(replans_after(kLong));
+}
+
+TEST_F(Attempts, ASliceAsLargeAsABlockTakesItsTime) {
+  catalog_.stripes[0].block_bytes = kMaxSliceBytes;
+  request_ = Request("b0", "pipe-b");
+  const auto grant = coordinator_.BeginRepair(request_);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  ASSERT_EQ(grant->part.grid.slice_count(), 1u);
+  TheLastIsStuck();
+  const auto replans_after = [&](Duration pause) {
+    clock_.Advance(pause);
+    return coordinator_.CheckProgress(grant->repair_id, grant->part.attempt, 0, true)->replan;
+  };
+  EXPECT_FALSE(replans_after(Duration(0)));
+  EXPECT_FALSE(replans_after(std::chrono::seconds(2))) << "a node may be at work on it";
+  EXPECT_TRUE(replans_after(std::chrono::seconds(1)));
 }
 
 // A repair of which bytes pass, and one node can be slow: the first of the path.
