@@ -9,6 +9,7 @@
 
 #include "base/bytes/utf8_text.h"
 #include "base/clock.h"
+#include "base/process/log.h"
 #include "base/side_by_side.h"
 #include "rpc/channel.h"
 #include "rpc/examine/handshake_check.h"
@@ -24,6 +25,7 @@ constexpr size_t kHelpersAtOnce = 32;
 constexpr auto kHelperPatience = std::chrono::seconds(4);
 // After this no further helper is called, so that 500 which hang end as well.
 constexpr auto kAllPatience = std::chrono::seconds(60);
+constexpr auto kReconnectPatience = std::chrono::milliseconds(500);
 constexpr auto kHandshakePatience = std::chrono::seconds(2);
 // Of one helper: far more than one with dozens of roots has to tell.
 constexpr size_t kMostBytes = 256 << 10;
@@ -159,12 +161,27 @@ void CoordinatorDoctor::ExamineNodes(grpc::ServerContext* context,
 
 void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNodeRequest& request,
                                    size_t most_bytes, v1::ExamineClusterResponse::Node* node) {
-  const auto stub = v1::DoctorService::NewStub(
-      MakeChannel(record.control_address, security_, Role::kHelper, record.node_id));
-  grpc::ClientContext context;
-  SetTimeout(&context, std::chrono::milliseconds(request.dial_ms()) + kHelperPatience);
-  const TimePoint begun = Clock::System().Now();
-  const grpc::Status status = stub->ExamineNode(&context, request, node->mutable_examination());
+  const std::shared_ptr<grpc::Channel> channel =
+      MakeChannel(record.control_address, security_, Role::kHelper, record.node_id);
+  const auto stub = v1::DoctorService::NewStub(channel);
+  const TimePoint end =
+      Clock::System().Now() + std::chrono::milliseconds(request.dial_ms()) + kHelperPatience;
+  TimePoint begun;
+  const auto call = [&] {
+    grpc::ClientContext context;
+    begun = Clock::System().Now();
+    SetTimeout(&context, end - begun);
+    node->clear_examination();
+    return stub->ExamineNode(&context, request, node->mutable_examination());
+  };
+  grpc::Status status = call();
+  // Its port took a connection a moment ago, so one that breaks is no finding yet.
+  if (absl::IsUnavailable(FromGrpc(status, record.control_address))) {
+    Log(LogLevel::kInfo, "doctor.call_again",
+        {{"node", record.node_id}, {"status", status.error_message()}});
+    AwaitReconnection(channel.get(), kReconnectPatience, {});
+    status = call();
+  }
   const int64_t now = NowMicros();
   const double took = std::chrono::duration<double>(Clock::System().Now() - begun).count();
   if (IsTooOld(status)) {

@@ -3,11 +3,14 @@
 
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "net/tcp_socket.h"
 #include "rpc/rpc_server.h"
@@ -111,7 +114,30 @@ TEST_F(Doctor, AHelperWithoutTheCallIsTooOld) {
   AddNode("a", server->address());
   const v1::ExamineClusterResponse said = Examine();
   ASSERT_EQ(said.nodes_size(), 1);
-  EXPECT_EQ(said.nodes(0).status_code(), static_cast<int>(absl::StatusCode::kUnimplemented));
+  EXPECT_EQ(said.nodes(0).status_code(), static_cast<int>(absl::StatusCode::kUnimplemented))
+      << said.nodes(0).status_message();
+}
+
+TEST_F(Doctor, AConnectionThatBreaksIsNoFinding) {
+  FakeDoctor good(std::chrono::seconds(0));
+  UniqueFd listener = Listen({"127.0.0.1", 0}).value();
+  const std::string address = FormatHostPort(BoundAddress(listener.get()).value());
+  AddNode("a", address);
+  std::unique_ptr<RpcServer> server;
+  // Takes the connection by which the port is tried, and that of the call, and closes both.
+  Thread helper([&] {
+    for (int i = 0; i < 2; ++i) {
+      pollfd polled{listener.get(), POLLIN, 0};
+      EXPECT_EQ(::poll(&polled, 1, 10'000), 1);
+      UniqueFd closed(::accept(listener.get(), nullptr, nullptr));
+    }
+    listener.reset();
+    server = RpcServer::Start(address, RpcSecurity(nullptr), {&good}).value();
+  });
+  const v1::ExamineClusterResponse said = Examine();
+  helper.join();
+  ASSERT_EQ(said.nodes_size(), 1);
+  EXPECT_EQ(said.nodes(0).status_code(), 0) << said.nodes(0).status_message();
 }
 
 TEST_F(Doctor, AHelperThatIsNotReachedIsNotCalled) {
