@@ -145,7 +145,9 @@ def outcome_of(case: ElementTree.Element) -> Outcome:
     message = reason.get("message", "") if reason is not None else ""
     if status == "notrun" and message.startswith("SKIP_"):
         return Outcome("skipped", skip_reason(output))
-    return Outcome("failed", f"{output}\n{message or 'it did not run'}")
+    if status == "notrun" and not message:
+        message = "it did not run"
+    return Outcome("failed", f"{output}\n{message}")
 
 
 def skipped_parts(output: str) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ END"""
         tier = self.run_tests(retried=False)
         self.assertEqual(self.counts(tier), (2, 1, 1, 0))
         self.assertIn("why", tier.failures[0])
+        self.assertNotIn("did not run", tier.failures[0])
         self.assertIn("no moon", tier.skips[0])
         self.assertEqual(self.session.print_summary(), 1)
 
