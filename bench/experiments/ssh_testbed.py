@@ -13,6 +13,7 @@ from labkit.inventory import Inventory, Machine
 from labkit.links import Links
 from labkit.process import LabError
 from labkit.ssh import Network
+from .testbed import PATIENCE_S
 
 
 class Machines:
@@ -39,7 +40,8 @@ class Machines:
             with Network(self._machines(nodes, requestor_rack), self._inventory) as network, \
                     Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
                             links_table=links_table,
-                            coordinator_settings=coordinator_settings) as cluster:
+                            coordinator_settings=coordinator_settings,
+                            patience_s=PATIENCE_S) as cluster:
                 yield cluster
         finally:
             shutil.rmtree(folder, ignore_errors=True)

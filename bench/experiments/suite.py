@@ -24,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
                       help="small blocks and few runs; 67 minutes on two cores, 50 of them for the "
                            "figures of trees")
     size.add_argument("--full", action="store_true",
-                      help="the paper's block sizes and ten runs; takes hours. 8i and 11a end with "
-                           "an error, and 11b may: paths that forward whole blocks of 64 MiB take "
-                           "longer than a helper waits for the first slice")
+                      help="the paper's block sizes and ten runs; takes hours")
     parser.add_argument("--figures", help="figures to measure, separated by commas, of "
                         + ", ".join(figure.name for figure in FIGURES) + " (default: all "
                         "that need no JDK and no Maven)")

@@ -161,7 +161,8 @@ class Cluster:
     to that of each program. `certificates`: TLS for all programs, each with that of its name.
     `endpoints`: a requestor endpoint in each helper, and one on REQUESTOR, at socket_of(node).
     `clocks`: of all its daemons. `logs_stay`: if nobody can read them after a failure, the ends of
-    them all are printed."""
+    them all are printed. `patience_s`: how long a helper and a command wait for bytes, and the
+    coordinator for news of a repair; None: as long as they do by themselves."""
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int | Sequence[str] = 15, *,
                  redis: bool = False, network: Network | None = None,
@@ -170,7 +171,8 @@ class Cluster:
                  links_table: str | None = None,
                  environment: dict[str, str] | None = None,
                  certificates: Certificates | None = None, endpoints: bool = False,
-                 clocks: JumpingClocks | None = None, logs_stay: bool = True) -> None:
+                 clocks: JumpingClocks | None = None, logs_stay: bool = True,
+                 patience_s: float | None = None) -> None:
         self.bin_dir = Path(bin_dir).resolve()
         self.work_dir = Path(work_dir).resolve()
         self.node_ids = node_names(nodes)
@@ -178,14 +180,16 @@ class Cluster:
         self._with_redis = redis
         self._environment = environment or {}
         self._clocks = clocks
-        self._helper_settings = helper_settings or {}
+        self._patience_s = patience_s
+        self._helper_settings = self._patient("stall_seconds", helper_settings or {})
         self.certificates = certificates
         self._with_endpoints = endpoints
         self._logs_stay = logs_stay
         self.requestor = self.network.host(REQUESTOR)
         for name in (COORDINATOR, REQUESTOR, *self.node_ids):
             self._make_directories(name)
-        self.coordinator = self._make_coordinator(coordinator_settings or {}, links_table)
+        self.coordinator = self._make_coordinator(
+            self._patient("abandon_after_seconds", coordinator_settings or {}), links_table)
         self.helpers: dict[str, Helper] = {}
         self._redis_servers: list[Daemon] = []
         self.endpoint: EcpipeDaemon | None = None
@@ -269,8 +273,9 @@ class Cluster:
 
     def _words(self, *arguments: str | Path) -> list[str]:
         identity = self.certificates.arguments(REQUESTOR) if self.certificates else []
-        return [str(self.requestor.program(self.bin_dir / "ecpipe")),
-                "--coordinator", self.coordinator.address, *identity, *map(str, arguments)]
+        patience = ["--timeout", str(self._patience_s)] if self._patience_s else []
+        return [str(self.requestor.program(self.bin_dir / "ecpipe")), "--coordinator",
+                self.coordinator.address, *identity, *patience, *map(str, arguments)]
 
     def command(self, *arguments: str | Path) -> list[str]:
         """The `ecpipe` command as a requestor on this machine would type it."""
@@ -385,6 +390,9 @@ class Cluster:
                 print(text, file=sys.stderr)
 
     # ---- Making daemons --------------------------------------------------------------------
+
+    def _patient(self, key: str, settings: Mapping[str, Mapping[str, Any]]) -> Settings:
+        return merged({"timeouts": {key: self._patience_s}} if self._patience_s else {}, settings)
 
     def _make_directories(self, name: str) -> None:
         for folder in ("data", "config", "logs", "state", "run"):
