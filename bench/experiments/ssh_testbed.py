@@ -8,10 +8,11 @@ import shutil
 from pathlib import Path
 from typing import Iterator, NoReturn, Sequence
 
-from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, Settings
+from labkit.cluster import COORDINATOR, REQUESTOR, Cluster
 from labkit.inventory import Inventory, Machine
 from labkit.links import Links
 from labkit.process import LabError
+from labkit.settings import Settings
 from labkit.ssh import Network
 from .testbed import PATIENCE_S
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import ContextManager, Iterator, Protocol, Sequence
 
 from labkit.certificates import Certificates
-from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, Settings
+from labkit.cluster import COORDINATOR, REQUESTOR, Cluster
 from labkit.links import Links
 from labkit.netns import Network
+from labkit.settings import Settings
 from labkit.work_folder import removed_in_the_end
 
 

@@ -29,6 +29,7 @@ from .daemon import Daemon, stop_all
 from .host import Host, LocalHost
 from .links import LinkBytes, Links
 from .process import LabError, free_port, wait_until
+from .settings import Settings, merged, toml_text
 from .timeline import WatchPoint
 
 # Generous: a sanitizer build on a busy two-core machine starts slowly. Nothing waits this long
@@ -38,9 +39,6 @@ CLI_SECONDS = 120.0
 REDIS_PORT_ATTEMPTS = 5
 COORDINATOR = "coordinator"
 REQUESTOR = "requestor"
-
-# A TOML file as sections of keys.
-Settings = dict[str, dict[str, Any]]
 
 
 class Network(Protocol):
@@ -95,19 +93,6 @@ class Loopback:
 
     def watch_point(self) -> None:
         return None
-
-
-def toml_text(settings: Settings) -> str:
-    """JSON's strings, numbers, booleans and lists of those are TOML's as well."""
-    lines = []
-    for section, values in settings.items():
-        lines += [f"[{section}]", *(f"{key} = {json.dumps(v)}" for key, v in values.items()), ""]
-    return "\n".join(lines)
-
-
-def merged(base: Settings, extra: Mapping[str, Mapping[str, Any]]) -> Settings:
-    sections = {**base, **{name: {} for name in extra if name not in base}}
-    return {name: {**values, **extra.get(name, {})} for name, values in sections.items()}
 
 
 @dataclass

@@ -12,8 +12,9 @@ from typing import Any
 
 import case
 from case import HANG, NOT_FOUND, ClusterCase
-from labkit.cluster import EcpipeDaemon, toml_text
+from labkit.cluster import EcpipeDaemon
 from labkit.process import wait_until
+from labkit.settings import toml_text
 
 
 class RunningConfig(ClusterCase):

@@ -15,9 +15,10 @@ from typing import Iterator
 import case
 from case import FAILED, HANG, UNAVAILABLE, USAGE, ClusterCase, sha256
 from labkit.certificates import Certificates
-from labkit.cluster import COORDINATOR, REQUESTOR, toml_text
+from labkit.cluster import COORDINATOR, REQUESTOR
 from labkit.daemon import Daemon
 from labkit.process import wait_until
+from labkit.settings import toml_text
 
 
 class TlsCase(ClusterCase):

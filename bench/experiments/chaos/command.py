@@ -19,12 +19,13 @@ from typing import Any, Iterator
 
 from labkit import disks
 from labkit.clock import LIBRARY, JumpingClocks
-from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, merged, node_names
+from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, node_names
 from labkit.link_faults import LinkFaults
 from labkit.links import Links
 from labkit.load import LoadWatch
 from labkit.netns import Network
 from labkit.process import LabError
+from labkit.settings import merged
 from labkit.stripes import MIB, rs
 from .. import results
 from . import history
