@@ -139,8 +139,7 @@ class Lost:
             self.cluster = stack.enter_context(Cluster(
                 self._bin_dir, self.hdfs.work, [node.name for node in self.hdfs.datanodes],
                 network=self.hdfs.network, endpoints=True,
-                helper_settings={"helper": {"store": "hdfs"},
-                                 "timeouts": {"stall_seconds": PATIENCE_SECONDS}}))
+                helper_settings={"helper": {"store": "hdfs"}}, patience_s=PATIENCE_SECONDS))
             self._reader = stack.enter_context(self._driver(REQUESTOR, {
                 **FILE_SYSTEM, "ecpipe.endpoint": f"unix:{self.cluster.socket_of(REQUESTOR)}"}))
             with self._driver(WRITER, {}) as writer:

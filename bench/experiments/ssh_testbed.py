@@ -14,7 +14,7 @@ from labkit.links import Links
 from labkit.process import LabError
 from labkit.settings import Settings
 from labkit.ssh import Network
-from .testbed import PATIENCE_S
+from .testbed import PATIENCE_SECONDS
 
 
 class Machines:
@@ -42,7 +42,7 @@ class Machines:
                     Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
                             links_table=links_table,
                             coordinator_settings=coordinator_settings,
-                            patience_s=PATIENCE_S) as cluster:
+                            patience_s=PATIENCE_SECONDS) as cluster:
                 yield cluster
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -19,7 +19,7 @@ from labkit.work_folder import removed_in_the_end
 
 # A path that forwards whole blocks keeps its last node waiting for all of them: half a minute for
 # one of ten blocks of 64 MiB at 200 Mb/s. A node that was killed is noticed by its heartbeats.
-PATIENCE_S = 300.0
+PATIENCE_SECONDS = 100.0
 
 
 class Testbed(Protocol):
@@ -75,7 +75,7 @@ class Emulated:
                 certificates.make_for_cluster(COORDINATOR, REQUESTOR, nodes)
             with Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
                          links_table=links_table, coordinator_settings=coordinator_settings,
-                         certificates=certificates, patience_s=PATIENCE_S) as cluster:
+                         certificates=certificates, patience_s=PATIENCE_SECONDS) as cluster:
                 yield cluster
 
     def requestor_regions(self) -> Sequence[str]:

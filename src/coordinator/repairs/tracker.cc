@@ -58,7 +58,7 @@ RunningRepair RepairTracker::View() const {
   return {.record = record_,
           .phase = kPhases[phase_.index()],
           .background = background(),
-          .whole_bytes = attempt_.whole_bytes,
+          .whole_bytes = attempt_.whole_bytes(),
           .missing_bytes = attempt_.missing_bytes,
           .heard_at = attempt_.heard_at,
           .begin_missing_bytes = attempt_.begin.missing_bytes,

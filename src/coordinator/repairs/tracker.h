@@ -151,7 +151,8 @@ class RepairTracker {
     Receivers receivers;
     std::map<std::string, uint64_t> incarnations;  // of the helpers when they were chosen
     SliceGrid grid;
-    uint64_t whole_bytes = 0;  // of each block
+    uint32_t sub_blocks = 1;  // of each block; each has the grid
+    uint64_t whole_bytes() const { return grid.bytes * sub_blocks; }
     Milestone begin;
     // What each block lacked when the receivers last told.
     TimePoint heard_at{};

@@ -70,9 +70,9 @@ void RepairTracker::BeginAttempt(const PlannedAttempt& plan, RepairRequest reque
       }
     }
   }
-  attempt_.whole_bytes = planned.plan.grid.bytes * planned.plan.layout.sub_blocks;
+  attempt_.sub_blocks = planned.plan.layout.sub_blocks;
   attempt_.begin.missing_bytes =
-      request.left ? request.left->bytes() * planned.plan.layout.sub_blocks : attempt_.whole_bytes;
+      request.left ? request.left->bytes() * attempt_.sub_blocks : attempt_.whole_bytes();
   attempt_.missing_bytes = attempt_.begin.missing_bytes;
   attempt_.small_read = IsSmallRead(planned, request);
   attempt_.request = std::move(request);

@@ -19,12 +19,12 @@ constexpr Duration kAskAllEvery = std::chrono::seconds(1);
 
 // What has not moved for so long is stuck. The first checks of a small read follow each other
 // faster; they find out who does not answer.
-Duration StuckAfter(const SliceGrid& grid) {
+Duration StuckAfter(const SliceGrid& grid, uint32_t sub_blocks) {
   constexpr Duration kUsual = std::chrono::milliseconds(200);
-  // A node may have all of a slice to sum, and a redis-server to store, before it passes on a byte:
-  // the latter took a second for one of 64 MiB.
+  // Before a node passes on a byte it may have to read and sum a whole slice, and a redis-server to
+  // store one: that took redis a second for 64 MiB.
   constexpr double kBytesPerSecond = 30e6;
-  return kUsual + FromSeconds(grid.SliceBytes(0) / kBytesPerSecond);
+  return kUsual + FromSeconds(sub_blocks * double{grid.SliceBytes(0)} / kBytesPerSecond);
 }
 
 std::vector<StreamPassed> PassedSince(const Sent& before, const Sent& now) {
@@ -76,7 +76,7 @@ void RepairTracker::Advise(ProgressAdvice advice) {
 
 void RepairTracker::NoteMissing(uint64_t bytes) {
   attempt_.heard_at = now_;
-  attempt_.missing_bytes = std::min(bytes, attempt_.whole_bytes);
+  attempt_.missing_bytes = std::min(bytes, attempt_.whole_bytes());
 }
 
 void RepairTracker::Hear(event::CheckProgress& asked) {
@@ -178,7 +178,8 @@ void RepairTracker::FindSuspects(ProgressCheck check, PartAnswers answers) {
     return LookForSlowerLinks(std::move(check), answers);
   }
   check.speed = speed_;
-  const bool second = attempt_.quiet && now_ - attempt_.quiet_at >= StuckAfter(attempt_.grid);
+  const bool second =
+      attempt_.quiet && now_ - attempt_.quiet_at >= StuckAfter(attempt_.grid, attempt_.sub_blocks);
   const Suspects suspects = check.quiet ? WhoIsStuck(answers, second ? &*attempt_.quiet : nullptr)
                                         : check.speed.WhoIsTooSlow(answers, attempt_.begin,
                                                                    check.now, &attempt_.milestone);

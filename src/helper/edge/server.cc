@@ -16,6 +16,7 @@
 #include "model/plan/features.h"
 #include "net/endpoint_address.h"
 #include "net/host_lookups.h"
+#include "net/redis/redis_connection.h"
 #include "net/redis/redis_transport.h"
 #include "net/tcp_socket.h"
 #include "net/tcp_transport.h"
@@ -217,7 +218,7 @@ absl::Status HelperServer::StartDataPlane() {
                           }));
   tcp_ = MakeTcpTransport(data_server_.get(), tls_);
   if (!config_.redis_address.empty()) {
-    ECPIPE_RETURN_IF_ERROR(CheckRedisLibrary());
+    ECPIPE_RETURN_IF_ERROR(RedisConnection::CheckLibrary());
     // Nothing is left to read once both ends have given up.
     redis_ = MakeRedisTransport({.own_address = config_.redis_address,
                                  .expiry = 2 * config_.sessions.part.stall_timeout,

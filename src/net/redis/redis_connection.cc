@@ -15,6 +15,8 @@
 
 namespace ecpipe {
 
+namespace {
+
 // hiredis, loaded when a stream first goes over redis: who links the requestor library and never
 // does that need not have it. It is the version whose headers this file was compiled with.
 struct Hiredis {
@@ -26,8 +28,6 @@ struct Hiredis {
   decltype(&redisBufferRead) read = nullptr;
   decltype(&freeReplyObject) free_reply = nullptr;
 };
-
-namespace {
 
 template <typename Function>
 bool Find(void* library, const char* name, Function* function) {
@@ -55,18 +55,21 @@ absl::StatusOr<Hiredis> LoadHiredis() {
 }
 
 // Loaded once, and never unloaded.
-const absl::StatusOr<Hiredis>& LoadedHiredis() {
+const absl::StatusOr<Hiredis>& TryHiredis() {
   static const absl::StatusOr<Hiredis> hiredis = LoadHiredis();
   return hiredis;
 }
 
+// For who has a connection.
+const Hiredis& Lib() { return *TryHiredis(); }
+
 }  // namespace
 
-absl::Status RedisConnection::CheckLibrary() { return LoadedHiredis().status(); }
+absl::Status RedisConnection::CheckLibrary() { return TryHiredis().status(); }
 
-void RedisReply::Free::operator()(redisReply* reply) const { LoadedHiredis()->free_reply(reply); }
+void RedisAnswer::Free::operator()(redisReply* reply) const { Lib().free_reply(reply); }
 
-absl::StatusOr<std::string_view> RedisReply::Popped() const {
+absl::StatusOr<std::string_view> RedisAnswer::Popped() const {
   if (reply_->type != REDIS_REPLY_ARRAY || reply_->elements != 2 ||
       reply_->element[1]->type != REDIS_REPLY_STRING) {
     return absl::DataLossError("redis: the reply to BLPOP is not a key and a value");
@@ -81,26 +84,24 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
     ECPIPE_ASSIGN_OR_RETURN(password, ReadSecret(password_file));
   }
   ECPIPE_ASSIGN_OR_RETURN(const HostPort host_port, ParseHostPort(address));
-  const absl::StatusOr<Hiredis>& hiredis = LoadedHiredis();
-  if (!hiredis.ok()) return hiredis.status();
+  ECPIPE_RETURN_IF_ERROR(CheckLibrary());
   absl::StatusOr<Dialler> dialler = Dialler::Begin(host_port);
   if (!dialler.ok()) return Annotate(dialler.status(), "redis at " + address);
   std::unique_ptr<RedisConnection> redis(
-      new RedisConnection(*hiredis, *std::move(dialler), address, password_file));
+      new RedisConnection(*std::move(dialler), address, password_file));
   if (!password.empty()) ECPIPE_RETURN_IF_ERROR(redis->Queue({"AUTH", password}));
   return redis;
 }
 
-RedisConnection::RedisConnection(const Hiredis& hiredis, Dialler dialler,
-                                 const std::string& address, const std::string& password_file)
-    : hiredis_(hiredis),
-      dialler_(std::move(dialler)),
+RedisConnection::RedisConnection(Dialler dialler, const std::string& address,
+                                 const std::string& password_file)
+    : dialler_(std::move(dialler)),
       address_(address),
       password_file_(password_file),
       auth_due_(!password_file.empty()) {}
 
 RedisConnection::~RedisConnection() {
-  if (context_ != nullptr) hiredis_.free(context_);
+  if (context_ != nullptr) Lib().free(context_);
 }
 
 absl::Status RedisConnection::Append(std::initializer_list<std::string_view> words) {
@@ -115,10 +116,10 @@ absl::Status RedisConnection::Push(const std::string& key, const std::string& va
   return Append({"EVAL", kScript, "1", key, value, expiry_ms});
 }
 
-absl::StatusOr<RedisReply> RedisConnection::TryReply() {
-  ECPIPE_ASSIGN_OR_RETURN(RedisReply reply, TryAnyReply());
-  if (!reply.has_come() || !std::exchange(auth_due_, false)) return reply;
-  return TryAnyReply();
+absl::StatusOr<RedisAnswer> RedisConnection::TryAnswer() {
+  ECPIPE_ASSIGN_OR_RETURN(RedisAnswer answer, TryAnyAnswer());
+  if (!answer.has_come() || !std::exchange(auth_due_, false)) return answer;
+  return TryAnyAnswer();
 }
 
 pollfd RedisConnection::poll_fd() const {
@@ -134,11 +135,11 @@ absl::Status RedisConnection::Queue(std::initializer_list<std::string_view> word
     lengths.push_back(word.size());
   }
   char* command = nullptr;
-  const int size = hiredis_.format(&command, static_cast<int>(arguments.size()), arguments.data(),
-                                   lengths.data());
+  const int size =
+      Lib().format(&command, static_cast<int>(arguments.size()), arguments.data(), lengths.data());
   if (size < 0) return absl::ResourceExhaustedError("redis: out of memory");
   unsent_.append(command, static_cast<size_t>(size));
-  hiredis_.free_command(command);
+  Lib().free_command(command);
   return absl::OkStatus();
 }
 
@@ -159,21 +160,21 @@ absl::Status RedisConnection::Flush() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RedisReply> RedisConnection::TryAnyReply() {
+absl::StatusOr<RedisAnswer> RedisConnection::TryAnyAnswer() {
   ECPIPE_RETURN_IF_ERROR(Flush());
-  if (context_ == nullptr) return RedisReply();
+  if (context_ == nullptr) return RedisAnswer();
   void* next = nullptr;
   while (true) {
-    if (hiredis_.next_reply(context_, &next) != REDIS_OK) return Gone(context_->errstr);
+    if (Lib().next_reply(context_, &next) != REDIS_OK) return Gone(context_->errstr);
     if (next != nullptr) break;
     // hiredis reads 16 KiB at a time: a frame takes several turns.
     const size_t before = context_->reader->len;
-    if (hiredis_.read(context_) != REDIS_OK) return Gone(context_->errstr);
-    if (context_->reader->len == before) return RedisReply();
+    if (Lib().read(context_) != REDIS_OK) return Gone(context_->errstr);
+    if (context_->reader->len == before) return RedisAnswer();
     bytes_read_ += context_->reader->len - before;
   }
   auto* const reply = static_cast<redisReply*>(next);
-  RedisReply owned(reply);
+  RedisAnswer owned(reply);
   if (reply->type == REDIS_REPLY_ERROR) return Refusal(std::string(reply->str, reply->len));
   return owned;
 }
@@ -197,7 +198,7 @@ absl::StatusOr<bool> RedisConnection::Connected() {
   absl::StatusOr<UniqueFd> fd = dialler_->Step();
   if (!fd.ok()) return Annotate(fd.status(), "redis at " + address_);
   if (!fd->valid()) return false;
-  context_ = hiredis_.connect(fd->get());
+  context_ = Lib().connect(fd->get());
   if (context_ == nullptr) return absl::ResourceExhaustedError("redis: out of memory");
   fd->release();
   dialler_.reset();                 // it has descriptors of its own

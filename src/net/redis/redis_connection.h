@@ -21,16 +21,15 @@ struct redisReply;
 
 namespace ecpipe {
 
-struct Hiredis;
-
-// What a server says to one command.
-class RedisReply {
+// What a server answers to one command; empty: nothing has come yet.
+class RedisAnswer {
  public:
-  RedisReply() = default;
-  explicit RedisReply(redisReply* reply) : reply_(reply) {}
+  RedisAnswer() = default;
+  explicit RedisAnswer(redisReply* reply) : reply_(reply) {}  // which it will free
 
   bool has_come() const { return reply_ != nullptr; }
-  // Of BLPOP: the value, which lives as long as this. DATA_LOSS: it is not a key and a value.
+  // Of BLPOP: the value, which lives as long as this. DATA_LOSS: the answer is not a key and a
+  // value. Requires has_come().
   absl::StatusOr<std::string_view> Popped() const;
 
  private:
@@ -40,9 +39,10 @@ class RedisReply {
   std::unique_ptr<redisReply, Free> reply_;
 };
 
-// Never blocks: commands are queued, also before the connection stands; replies come in order.
-// UNAVAILABLE: the server has gone. UNAUTHENTICATED: it does not take the password, or wants one
-// and is not given it. INTERNAL: it refused a command. One thread at a time.
+// After Open() nothing blocks: commands are queued, also before the connection stands; answers come
+// in order. UNAVAILABLE, DEADLINE_EXCEEDED: the server is not reached, or has gone.
+// UNAUTHENTICATED: it does not take the password, or wants one and is not given it. INTERNAL: it
+// refused a command. One thread at a time.
 class RedisConnection {
  public:
   // FAILED_PRECONDITION: the library that speaks to redis is not installed. It is looked for once
@@ -59,32 +59,30 @@ class RedisConnection {
   // is killed may leave the first one done, and a list for ever.
   absl::Status Push(const std::string& key, const std::string& value, const std::string& expiry_ms);
 
-  // The next reply, if one has come. AUTH's own is dealt with here.
-  absl::StatusOr<RedisReply> TryReply();
+  // The next answer. AUTH's own is dealt with here.
+  absl::StatusOr<RedisAnswer> TryAnswer();
 
   pollfd poll_fd() const;
   bool all_written() const { return unsent_.empty(); }
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  RedisConnection(const Hiredis& hiredis, Dialler dialler, const std::string& address,
-                  const std::string& password_file);
+  RedisConnection(Dialler dialler, const std::string& address, const std::string& password_file);
 
   absl::Status Queue(std::initializer_list<std::string_view> words);
   absl::Status Flush();
-  absl::StatusOr<RedisReply> TryAnyReply();
+  absl::StatusOr<RedisAnswer> TryAnyAnswer();
   absl::StatusOr<bool> Connected();
   absl::Status Refusal(const std::string& said) const;
   absl::Status Gone(const std::string& why) const;
 
-  const Hiredis& hiredis_;           // never unloaded
   std::optional<Dialler> dialler_;   // until there is a context
   redisContext* context_ = nullptr;  // has the socket
   const std::string address_;
   const std::string password_file_;  // empty: no AUTH is sent
-  bool auth_due_;                    // the next reply is AUTH's
-  std::string unsent_;               // commands that are not written yet, and before them...
-  size_t written_ = 0;               // ...so many bytes that are
+  bool auth_due_;                    // the next answer is AUTH's
+  std::string unsent_;               // commands; their first written_ bytes are written already
+  size_t written_ = 0;
   uint64_t bytes_read_ = 0;
 };
 

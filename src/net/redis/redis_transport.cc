@@ -62,20 +62,20 @@ class RedisReceiver : public SliceReceiver {
       ++asked_;
     }
     while (true) {
-      ECPIPE_ASSIGN_OR_RETURN(const RedisReply reply, redis_->TryReply());
-      if (!reply.has_come()) return false;
+      ECPIPE_ASSIGN_OR_RETURN(const RedisAnswer answer, redis_->TryAnswer());
+      if (!answer.has_come()) return false;
       const bool is_frame = pops_.front();
       pops_.pop_front();
       if (!is_frame) continue;  // the answer to a credit
-      ECPIPE_RETURN_IF_ERROR(TakeFrame(reply, expected, payload));
+      ECPIPE_RETURN_IF_ERROR(TakeFrame(answer, expected, payload));
       ECPIPE_RETURN_IF_ERROR(Acknowledge());
       return true;
     }
   }
 
-  static absl::Status TakeFrame(const RedisReply& reply, const FrameHeader& expected,
+  static absl::Status TakeFrame(const RedisAnswer& answer, const FrameHeader& expected,
                                 std::span<uint8_t> payload) {
-    ECPIPE_ASSIGN_OR_RETURN(const std::string_view popped, reply.Popped());
+    ECPIPE_ASSIGN_OR_RETURN(const std::string_view popped, answer.Popped());
     const std::span<const uint8_t> frame(reinterpret_cast<const uint8_t*>(popped.data()),
                                          popped.size());
     if (frame.size() < kFrameHeaderBytes) {
@@ -189,11 +189,11 @@ class RedisSender : public SliceSender {
       ECPIPE_RETURN_IF_ERROR(credits_->Append({"BLPOP", key_ + ":credit", "0"}));
       credit_asked_ = true;
     }
-    ECPIPE_ASSIGN_OR_RETURN(const RedisReply reply, credits_->TryReply());
-    waiting_for_credit_ = !reply.has_come();
+    ECPIPE_ASSIGN_OR_RETURN(const RedisAnswer answer, credits_->TryAnswer());
+    waiting_for_credit_ = !answer.has_come();
     if (waiting_for_credit_) return false;
     credit_asked_ = false;
-    ECPIPE_ASSIGN_OR_RETURN(const std::string_view text, reply.Popped());
+    ECPIPE_ASSIGN_OR_RETURN(const std::string_view text, answer.Popped());
     uint64_t taken = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), taken);
     if (parsed.ec != std::errc() || taken <= credited_ || taken > sent_) {
@@ -205,8 +205,8 @@ class RedisSender : public SliceSender {
 
   absl::Status TakeReplies() {
     while (replies_due_ > 0) {
-      ECPIPE_ASSIGN_OR_RETURN(const RedisReply reply, data_->TryReply());
-      if (!reply.has_come()) break;
+      ECPIPE_ASSIGN_OR_RETURN(const RedisAnswer answer, data_->TryAnswer());
+      if (!answer.has_come()) break;
       --replies_due_;
     }
     return absl::OkStatus();
@@ -262,8 +262,8 @@ class RedisTransport : public Transport {
     ECPIPE_RETURN_IF_ERROR(redis->Append({"PING"}));
     for (Duration left = options_.own_patience; left > Duration(0);
          left = start + options_.own_patience - Clock::System().Now()) {
-      ECPIPE_ASSIGN_OR_RETURN(const RedisReply reply, redis->TryReply());
-      if (reply.has_come()) {
+      ECPIPE_ASSIGN_OR_RETURN(const RedisAnswer answer, redis->TryAnswer());
+      if (answer.has_come()) {
         good_until_ = start + kAskAgain;
         return absl::OkStatus();
       }
@@ -278,8 +278,6 @@ class RedisTransport : public Transport {
 };
 
 }  // namespace
-
-absl::Status CheckRedisLibrary() { return RedisConnection::CheckLibrary(); }
 
 std::unique_ptr<Transport> MakeRedisTransport(RedisOptions options) {
   return std::make_unique<RedisTransport>(std::move(options));

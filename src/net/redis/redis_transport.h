@@ -13,7 +13,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
 #include "base/clock.h"
 #include "net/transport.h"
 
@@ -30,8 +29,5 @@ struct RedisOptions {
 
 // A password that a server does not take, or wants and is not given, is UNAUTHENTICATED.
 std::unique_ptr<Transport> MakeRedisTransport(RedisOptions options);
-
-// FAILED_PRECONDITION: the library that speaks to redis is not installed.
-absl::Status CheckRedisLibrary();
 
 }  // namespace ecpipe
