@@ -24,7 +24,8 @@ Duration StuckAfter(const SliceGrid& grid, uint32_t sub_blocks) {
   // Before a node passes on a byte it may have to read and sum a whole slice, and a redis-server to
   // store one: that took redis a second for 64 MiB.
   constexpr double kBytesPerSecond = 30e6;
-  return kUsual + FromSeconds(sub_blocks * double{grid.SliceBytes(0)} / kBytesPerSecond);
+  return kUsual + FromSeconds(static_cast<double>(uint64_t{sub_blocks} * grid.SliceBytes(0)) /
+                              kBytesPerSecond);
 }
 
 std::vector<StreamPassed> PassedSince(const Sent& before, const Sent& now) {
