@@ -23,6 +23,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#9
 MARKERS = "osD^vPX*<>"
 INCHES, DPI = (10.0, 4.2), 100
 PANEL_WIDTHS = (1.0, 1.0, 0.42)  # the third one is the legend's
+PANEL_CHARACTERS = 48  # below a panel
 LOG_FROM = 8.0        # a linear axis hides what is so many times smaller than the largest
 BAR_WIDTH = 0.8
 # The fields of a point: value, least, largest, theory.
@@ -59,7 +60,13 @@ def draw_lines(axes: Any, picture: dict[str, Any], panel: tuple[str, ...]) -> No
         if all(theory in point for point in points) and series["label"] != "direct":
             axes.plot(xs, [point[theory] for point in points], color=colour, linestyle="--",
                       linewidth=1.0)
-    axes.set_xticks(range(len(picture["ticks"])), picture["ticks"])
+    label_ticks(axes, picture["ticks"], angle=45)
+
+
+def label_ticks(axes: Any, ticks: list[str], angle: float) -> None:
+    """Turned by the angle where they would run into each other."""
+    crowded = len(ticks) * (max(map(len, ticks)) + 1) > PANEL_CHARACTERS
+    axes.set_xticks(range(len(ticks)), ticks, rotation=angle if crowded else 0)
 
 
 def draw_bars(axes: Any, picture: dict[str, Any], panel: tuple[str, ...]) -> None:
@@ -79,8 +86,7 @@ def draw_bars(axes: Any, picture: dict[str, Any], panel: tuple[str, ...]) -> Non
             if theory in point:
                 axes.plot([x - width / 2, x + width / 2], [point[theory]] * 2, color="black",
                           linestyle="--", linewidth=1.4)
-    axes.set_xticks(range(len(picture["ticks"])), picture["ticks"],
-                    rotation=20 if sum(map(len, picture["ticks"])) > 45 else 0)
+    label_ticks(axes, picture["ticks"], angle=20)
 
 
 def wants_log(picture: dict[str, Any], value: str) -> bool:
