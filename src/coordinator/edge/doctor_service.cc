@@ -176,9 +176,10 @@ void CoordinatorDoctor::ExamineOne(const NodeRecord& record, const v1::ExamineNo
   grpc::Status status = call();
   // gRPC 1.51 at times takes a connection that is under way for one that failed: it looks at errno
   // too late (mended by its pull request 35064).
-  if (channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_TRANSIENT_FAILURE) {
-    AwaitReconnection(channel.get(), kReconnectPatience, {});
-    if (channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY) status = call();
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      channel->WaitForConnected(std::chrono::system_clock::now() + kReconnectPatience)) {
+    const grpc::Status again = call();
+    if (again.ok() || IsTooOld(again)) status = again;
   }
   const int64_t now = NowMicros();
   const double took = std::chrono::duration<double>(Clock::System().Now() - begun).count();
