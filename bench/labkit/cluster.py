@@ -146,8 +146,8 @@ class Cluster:
     to that of each program. `certificates`: TLS for all programs, each with that of its name.
     `endpoints`: a requestor endpoint in each helper, and one on REQUESTOR, at socket_of(node).
     `clocks`: of all its daemons. `logs_stay`: if nobody can read them after a failure, the ends of
-    them all are printed. `patience_s`: how long helpers wait for bytes, commands for
-    any answer, and the coordinator for news of a repair; None: their defaults."""
+    them all are printed. `patience_s`: how long helpers wait for bytes, commands for any answer,
+    and the coordinator for news of a repair; None: their defaults."""
 
     def __init__(self, bin_dir: Path, work_dir: Path, nodes: int | Sequence[str] = 15, *,
                  redis: bool = False, network: Network | None = None,
