@@ -20,12 +20,12 @@ constexpr Duration kAskAllEvery = std::chrono::seconds(1);
 // What has not moved for so long is stuck. The first checks of a small read follow each other
 // faster; they find out who does not answer.
 Duration StuckAfter(const SliceGrid& grid, uint32_t sub_blocks) {
-  constexpr Duration kUsual = std::chrono::milliseconds(200);
+  constexpr Duration kLeast = std::chrono::milliseconds(200);
   // Before a node passes on a byte it may have to read and sum a whole slice, and a redis-server to
   // store one: that took redis a second for 64 MiB.
   constexpr double kBytesPerSecond = 30e6;
-  return kUsual + FromSeconds(static_cast<double>(uint64_t{sub_blocks} * grid.SliceBytes(0)) /
-                              kBytesPerSecond);
+  const double slice_bytes = static_cast<double>(uint64_t{sub_blocks} * grid.SliceBytes(0));
+  return std::max(kLeast, FromSeconds(slice_bytes / kBytesPerSecond));
 }
 
 std::vector<StreamPassed> PassedSince(const Sent& before, const Sent& now) {
