@@ -95,6 +95,27 @@ struct Link {
   std::string to;
 };
 
+// Streams that share their receiver's link divide it as TCP has it, and one may get a small part.
+// So if the network holds several up, each counts as fast as all of them together. The streams
+// beside a slow sender wait for it, and the network does not hold them up.
+void CountSharedLinksOnce(std::vector<Link>& links) {
+  struct Shared {
+    double pace = 0;
+    double share = 0;
+  };
+  std::map<std::string, Shared> by_receiver;
+  for (const Link& link : links) {
+    if (link.share < kHoldsUp) continue;
+    by_receiver[link.to].pace += link.pace;
+    by_receiver[link.to].share += link.share;
+  }
+  for (Link& link : links) {
+    if (link.share < kHoldsUp) continue;
+    const Shared& shared = by_receiver[link.to];
+    link.speed = std::max(link.speed, shared.pace / std::min(1.0, shared.share));
+  }
+}
+
 // The links whose streams tell of them, the slowest first.
 std::vector<Link> LinksBySpeed(const Sent& now, const Sent* before, double seconds) {
   std::vector<Link> links;
@@ -118,6 +139,7 @@ std::vector<Link> LinksBySpeed(const Sent& now, const Sent* before, double secon
     }
     links.push_back(std::move(link));
   }
+  CountSharedLinksOnce(links);
   std::sort(links.begin(), links.end(),
             [](const Link& a, const Link& b) { return a.speed < b.speed; });
   return links;

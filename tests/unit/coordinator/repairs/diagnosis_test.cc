@@ -243,6 +243,24 @@ TEST(WhichIsSlow, NotWhenTheRepairHasNeverBeenFaster) {
   EXPECT_EQ(WhichIsSlow(now, nullptr, 1.0, 5 * first.pace).sender, "a");
 }
 
+// Of a tree: three streams into r, each held up by r's link all the time, and two further away that
+// wait for them.
+Sent Tree(uint64_t a_bytes, double b_seconds) {
+  return {{{"a", 0, 0, "r"}, {a_bytes, 1.0}},
+          {{"b", 0, 1, "r"}, {8'000'000, b_seconds}},
+          {{"c", 0, 2, "r"}, {8'000'000, b_seconds}},
+          {{"d", 0, 3, "b"}, {8'000'000, 0.1}},
+          {{"e", 0, 4, "c"}, {8'000'000, 0.1}}};
+}
+
+TEST(WhichIsSlow, NotOneWithASmallPartOfALinkThatIsShared) {
+  EXPECT_TRUE(WhichIsSlow(Tree(2'000'000, 1.0), nullptr, 1.0, 8e6).ends.empty());
+}
+
+TEST(WhichIsSlow, OneForWhichTheOthersWait) {
+  EXPECT_EQ(WhichIsSlow(Tree(2'000'000, 0.1), nullptr, 1.0, 8e6).sender, "a");
+}
+
 TEST_F(SinceALook, WhatCannotBe) {
   for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, -5.0}) {
     EXPECT_TRUE(Slow(bad).ends.empty()) << bad;
