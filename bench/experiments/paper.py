@@ -227,7 +227,7 @@ FIGURES = (
            quick=(options("qfs --rate-mbit 200 --chunk-mib 1,16 --runs 2"),
                   options("qfs --rate-mbit 200 --chunk-mib 4 --recover 12 --runs 2")),
            full=(options("qfs --rate-mbit 200 --chunk-mib 1,2,4,8,16,32,64 --runs 10"),
-                 options("qfs --rate-mbit 200 --chunk-mib 64 --recover 64 --runs 5")),
+                 options("qfs --rate-mbit 200 --chunk-mib 64 --recover 32 --runs 3")),
            view=View("block_bytes", "chunk size (MiB)", mib,
                      keep=lambda row: not row["scheme"].endswith("recovery")),
            comparisons=(
