@@ -127,9 +127,9 @@ FIGURES = (
                Comparison("edge as the other links: rp-cyclic, less than rp", "almost identical",
                           less("rp-cyclic", "rp", edge_mbit=200))),
            notes="`rp-cyclic` fills every link of its ring with nine lanes and is done with the "
-                 "last of them. At a quarter of these rates (50 and 10 Mb/s), where cores have "
-                 "time, it is 8 % above theory, too (two runs): the busiest link ends before the "
-                 "last lane does."),
+                 "last of them. With blocks of 8 MiB it is 8 % above theory, also at a quarter of "
+                 "these rates (50 and 10 Mb/s), where cores have time: the busiest link ends "
+                 "before the last lane does."),
     Figure("8h", "Figure 8(h): rack awareness", "§6.1",
            "RS (9, 6), three racks of three helpers, 10 Gb/s within, 400 or 800 Mb/s between racks",
            quick=(options("rack --rate-mbit 800 --cross-mbit 40,80 --block-mib 4 --runs 2"),),
@@ -227,7 +227,7 @@ FIGURES = (
            quick=(options("qfs --rate-mbit 200 --chunk-mib 1,16 --runs 2"),
                   options("qfs --rate-mbit 200 --chunk-mib 4 --recover 12 --runs 2")),
            full=(options("qfs --rate-mbit 200 --chunk-mib 1,2,4,8,16,32,64 --runs 10"),
-                 options("qfs --rate-mbit 200 --chunk-mib 64 --recover 32 --runs 3")),
+                 options("qfs --rate-mbit 200 --chunk-mib 64 --recover 16 --runs 3")),
            view=View("block_bytes", "chunk size (MiB)", mib,
                      keep=lambda row: not row["scheme"].endswith("recovery")),
            comparisons=(

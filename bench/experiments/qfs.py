@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -106,18 +107,23 @@ class QfsCluster(Cluster):
         return helper
 
 
+@dataclass(frozen=True)
+class PlacedFile:
+    nodes: list[str]  # chunk i is on nodes[i]
+    plain: str        # the name of the file beside the chunk after the lost one, with its bytes
+    lost: Block
+
+
 class LostChunk(OneBlock):
     """A chunk of LOST_NODE, whose helper is stopped. The direct send of a run is that of another
     chunk's bytes, from a file of their own."""
 
-    def __init__(self, cluster: Cluster, file: QfsFile, nodes: list[str], plain: str) -> None:
+    def __init__(self, cluster: Cluster, placed: PlacedFile) -> None:
         self.cluster, self.code = cluster, CODE
-        self.block_bytes = file.chunk(0).bytes
         self._rack, self._settled = (), False
-        index = nodes.index(LOST_NODE)
-        self.lost = Block(file.name(index), LOST_NODE, sha256_text(file.chunk(index).content),
-                          self.block_bytes)
-        sender = nodes[(index + 1) % N]
+        self.lost, nodes, plain = placed.lost, placed.nodes, placed.plain
+        self.block_bytes = self.lost.bytes
+        sender = nodes[(nodes.index(LOST_NODE) + 1) % N]
         self.healthy = Block(plain, sender,
                              sha256_of(cluster.block_path(sender, plain)), self.block_bytes)
         self.survivors = [node for node in nodes if node != LOST_NODE]
@@ -160,19 +166,16 @@ def qfs_cluster(testbed: Testbed, links: Links, sizes: list[int], recover: int) 
             first_report(serving)
             with QfsCluster(testbed.bin_dir, work, nodes, network=network, coordinator_settings={
                     "qfs": {"metaservers": [f"{address}:{METASERVER_PORT}"]}}) as cluster:
-                chunks = {size: LostChunk(cluster, file, placed, f"plain-{file.file_id}")
-                          for size, (file, placed) in zip(sizes, files)}
-                lost = [LostChunk(cluster, file, placed, f"plain-{file.file_id}").lost
-                        for file, placed in files[len(sizes):]]
+                chunks = {size: LostChunk(cluster, file) for size, file in zip(sizes, files)}
                 cluster.helpers[LOST_NODE].stop()
-                yield Lab(cluster, chunks, lost)
+                yield Lab(cluster, chunks, [file.lost for file in files[len(sizes):]])
         finally:
             serving.kill()
 
 
 def put(network: Network, work: Path, places: metaserver.FakeMetaServer, file_id: int, size: int,
-        nodes: list[str]) -> tuple[QfsFile, list[str]]:
-    """A file whose chunks have this size, with chunk i on nodes[i]."""
+        nodes: list[str]) -> PlacedFile:
+    """Makes a file whose chunks have this size."""
     file = QfsFile(file_id, K * size)
     for chunk, node in zip(file.chunks, nodes):
         folder = work / "data" / node
@@ -180,10 +183,15 @@ def put(network: Network, work: Path, places: metaserver.FakeMetaServer, file_id
         file.put(folder, chunk.index)
         places.places[chunk.chunk_id] = (
             [] if node == LOST_NODE else [f"{network.address(node)} {CHUNKSERVER_PORT}"])
-    sender = (nodes.index(LOST_NODE) + 1) % N
-    (work / "data" / nodes[sender] / f"plain-{file_id}").write_bytes(file.chunk(sender).content)
+    index = nodes.index(LOST_NODE)
+    lost = file.chunk(index)
+    placed = PlacedFile(nodes, f"plain-{file_id}",
+                        Block(file.name(index), LOST_NODE, sha256_text(lost.content), lost.bytes))
+    sender = (index + 1) % N
+    (work / "data" / nodes[sender] / placed.plain).write_bytes(file.chunk(sender).content)
     places.files[f"/file-{file_id}"] = file
-    return file, nodes
+    file.drop_contents()
+    return placed
 
 
 # ---- Measuring ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 
 CHUNK_BYTES = 64 << 20
 HEADER_BYTES = 16384
+RANDOM_BYTES = 64 << 20  # at once; randbytes cannot make 256 MiB
 CHECKSUM_BLOCK = 65536
 PARITIES = 3
 JERASURE_6_3 = ((1, 1, 1, 1, 1, 1), (0x01, 0xe1, 0x97, 0xac, 0x52, 0xc8),
@@ -46,6 +47,11 @@ def combined(row: tuple[int, ...], blocks: list[bytes], length: int) -> bytes:
         table = bytes(times(factor, byte) for byte in range(256))
         total ^= int.from_bytes(block.ljust(length, b"\0").translate(table), "big")
     return total.to_bytes(length, "big")
+
+
+def random_bytes(noise: random.Random, length: int) -> bytes:
+    return b"".join(noise.randbytes(min(RANDOM_BYTES, length - at))
+                    for at in range(0, length, RANDOM_BYTES))
 
 
 def chunk_file(file_id: int, chunk_id: int, version: int, content: bytes) -> bytes:
@@ -96,7 +102,7 @@ class QfsFile:
         self.chunks: list[Chunk] = []
         for group, begin in enumerate(range(0, size, self.group_bytes)):
             length = min(self.group_bytes, size - begin)
-            self._groups.append(noise.randbytes(written[group] if written else length))
+            self._groups.append(random_bytes(noise, written[group] if written else length))
             self._add_chunks(group, length)
 
     def _add_chunks(self, group: int, length: int) -> None:
@@ -111,6 +117,12 @@ class QfsFile:
                 self.chunks.append(Chunk(
                     group, i, place * CHUNK_BYTES, 65536 + 100 * self.file_id + place, block,
                     chunk_bytes(length, self.data, cell, i)))
+
+    def drop_contents(self) -> None:
+        """Of chunks that are on disks: their bytes take memory, and nobody reads them here."""
+        self._groups.clear()
+        for chunk in self.chunks:
+            chunk.content = b""
 
     def read(self, offset: int, length: int) -> bytes:
         parts = []
