@@ -116,8 +116,8 @@ void CountSharedLinksOnce(std::vector<Link>& links) {
   }
 }
 
-// The links whose streams tell of them, the slowest first.
-std::vector<Link> LinksBySpeed(const Sent& now, const Sent* before, double seconds) {
+// The links whose streams tell of them.
+std::vector<Link> LinksThatTell(const Sent& now, const Sent* before, double seconds) {
   std::vector<Link> links;
   for (const auto& [stream, sent] : now) {
     if (sent.bytes < kTellingBytes || sent.network_seconds <= 0) continue;
@@ -139,9 +139,6 @@ std::vector<Link> LinksBySpeed(const Sent& now, const Sent* before, double secon
     }
     links.push_back(std::move(link));
   }
-  CountSharedLinksOnce(links);
-  std::sort(links.begin(), links.end(),
-            [](const Link& a, const Link& b) { return a.speed < b.speed; });
   return links;
 }
 
@@ -237,8 +234,12 @@ bool AllTell(const PartAnswers& answers) {
 SlowLinks WhichIsSlow(const Sent& now, const Sent* before, double seconds, double best_pace) {
   SlowLinks slow;
   if (seconds <= 0) return slow;
-  const std::vector<Link> links = LinksBySpeed(now, before, seconds);
+  std::vector<Link> links = LinksThatTell(now, before, seconds);
   if (links.size() < kLinksToCompare) return slow;
+  // The best pace is that of one stream, with its part of the link.
+  if (best_pace <= 0) CountSharedLinksOnce(links);
+  std::sort(links.begin(), links.end(),
+            [](const Link& a, const Link& b) { return a.speed < b.speed; });
   std::vector<double> paces;
   for (const Link& link : links) paces.push_back(link.pace);
   std::sort(paces.begin(), paces.end());

@@ -254,11 +254,21 @@ Sent Tree(uint64_t a_bytes, double b_seconds) {
 }
 
 TEST(WhichIsSlow, NotOneWithASmallPartOfALinkThatIsShared) {
-  EXPECT_TRUE(WhichIsSlow(Tree(2'000'000, 1.0), nullptr, 1.0, 8e6).ends.empty());
+  EXPECT_TRUE(WhichIsSlow(Tree(2'000'000, 1.0), nullptr, 1.0).ends.empty());
 }
 
 TEST(WhichIsSlow, OneForWhichTheOthersWait) {
-  EXPECT_EQ(WhichIsSlow(Tree(2'000'000, 0.1), nullptr, 1.0, 8e6).sender, "a");
+  EXPECT_EQ(WhichIsSlow(Tree(2'000'000, 0.1), nullptr, 1.0).sender, "a");
+}
+
+TEST(WhichIsSlow, OneWhoseLanesAllHaveBecomeSlow) {
+  Sent now;
+  for (uint32_t lane = 0; lane < 4; ++lane) {
+    now[{"a", lane, 0, "b"}] = {1'000'000, 0.1};
+    now[{"b", lane, 1, "c"}] = {1'000'000, 1.0};
+    now[{"c", lane, 2, "r"}] = {1'000'000, 0.1};
+  }
+  EXPECT_EQ(WhichIsSlow(now, nullptr, 1.0, /*best_pace=*/8e6).sender, "b");
 }
 
 TEST_F(SinceALook, WhatCannotBe) {
