@@ -115,7 +115,7 @@ FIGURES = (
            notes="`mixed` gives its path and its stars slices in turn, by few at a time, because "
                  "they wait for each other (docs/design/002-schemes.md). With runs of four times "
                  "that length it took 2.60 x direct for f = 4 with blocks of 8 MiB at 50 Mb/s, "
-                 "where cores have time; theory, which knows no runs, is 2.43 for these."),
+                 "where cores have time; theory, which knows no runs, is 2.43 for such blocks."),
     Figure("8g", "Figure 8(g): limited edge bandwidth", "§6.1",
            LOCAL + "; links from helpers to the requestor at 1000 to 100 Mb/s",
            quick=(options("edge --rate-mbit 200 --edge-mbit 200,100,40,20 --block-mib 8 "

@@ -20,7 +20,6 @@ from typing import Any, Iterator
 
 from labkit.cluster import COORDINATOR, REQUESTOR, Cluster, Helper, node_names
 from labkit.daemon import Daemon
-from labkit.host import sha256_of
 from labkit.links import Links
 from labkit.measure import REPAIR_SECONDS, Meter, Sample, first_report
 from labkit.netns import Network
@@ -110,8 +109,8 @@ class QfsCluster(Cluster):
 @dataclass(frozen=True)
 class PlacedFile:
     nodes: list[str]  # chunk i is on nodes[i]
-    plain: str        # the name of the file beside the chunk after the lost one, with its bytes
     lost: Block
+    healthy: Block    # the bytes of the chunk after the lost one, in a file beside it
 
 
 class LostChunk(OneBlock):
@@ -121,12 +120,9 @@ class LostChunk(OneBlock):
     def __init__(self, cluster: Cluster, placed: PlacedFile) -> None:
         self.cluster, self.code = cluster, CODE
         self._rack, self._settled = (), False
-        self.lost, nodes, plain = placed.lost, placed.nodes, placed.plain
+        self.lost, self.healthy = placed.lost, placed.healthy
         self.block_bytes = self.lost.bytes
-        sender = nodes[(nodes.index(LOST_NODE) + 1) % N]
-        self.healthy = Block(plain, sender,
-                             sha256_of(cluster.block_path(sender, plain)), self.block_bytes)
-        self.survivors = [node for node in nodes if node != LOST_NODE]
+        self.survivors = [node for node in placed.nodes if node != LOST_NODE]
 
     def direct(self) -> Sample:
         self.last_direct = super().direct()
@@ -183,15 +179,20 @@ def put(network: Network, work: Path, places: metaserver.FakeMetaServer, file_id
         file.put(folder, chunk.index)
         places.places[chunk.chunk_id] = (
             [] if node == LOST_NODE else [f"{network.address(node)} {CHUNKSERVER_PORT}"])
-    index = nodes.index(LOST_NODE)
-    lost = file.chunk(index)
-    placed = PlacedFile(nodes, f"plain-{file_id}",
-                        Block(file.name(index), LOST_NODE, sha256_text(lost.content), lost.bytes))
-    sender = (index + 1) % N
-    (work / "data" / nodes[sender] / placed.plain).write_bytes(file.chunk(sender).content)
+    lost = nodes.index(LOST_NODE)
+    sender = (lost + 1) % N
+    plain = f"plain-{file_id}"
+    (work / "data" / nodes[sender] / plain).write_bytes(file.chunk(sender).content)
+    placed = PlacedFile(nodes, block_of(file, lost, file.name(lost), LOST_NODE),
+                        block_of(file, sender, plain, nodes[sender]))
     places.files[f"/file-{file_id}"] = file
     file.drop_contents()
     return placed
+
+
+def block_of(file: QfsFile, index: int, name: str, node: str) -> Block:
+    chunk = file.chunk(index)
+    return Block(name, node, sha256_text(chunk.content), chunk.bytes)
 
 
 # ---- Measuring ---------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ class QfsFile:
                     chunk_bytes(length, self.data, cell, i)))
 
     def drop_contents(self) -> None:
-        """Of chunks that are on disks: their bytes take memory, and nobody reads them here."""
+        """Of chunks that are on disks already. Nothing can be read or put after that."""
         self._groups.clear()
         for chunk in self.chunks:
             chunk.content = b""

@@ -95,24 +95,30 @@ struct Link {
   std::string to;
 };
 
-// Streams that share their receiver's link divide it as TCP has it, and one may get a small part.
-// So if the network holds several up, each counts as fast as all of them together. The streams
-// beside a slow sender wait for it, and the network does not hold them up.
-void CountSharedLinksOnce(std::vector<Link>& links) {
-  struct Shared {
+// Senders that share their receiver's link have a part of it each. So if the network holds several
+// of them up, each counts as fast as if it had the others' parts, too. The streams beside a slow
+// sender wait for it, and the network does not hold them up.
+void AddWhatOtherSendersTake(std::vector<Link>& links) {
+  struct Held {
     double pace = 0;
     double share = 0;
   };
-  std::map<std::string, Shared> by_receiver;
+  std::map<std::string, Held> by_receiver;
+  std::map<std::pair<std::string, std::string>, Held> by_pair;
   for (const Link& link : links) {
     if (link.share < kHoldsUp) continue;
-    by_receiver[link.to].pace += link.pace;
-    by_receiver[link.to].share += link.share;
+    for (Held* held : {&by_receiver[link.to], &by_pair[{link.from, link.to}]}) {
+      held->pace += link.pace;
+      held->share += link.share;
+    }
   }
   for (Link& link : links) {
     if (link.share < kHoldsUp) continue;
-    const Shared& shared = by_receiver[link.to];
-    link.speed = std::max(link.speed, shared.pace / std::min(1.0, shared.share));
+    const Held& all = by_receiver[link.to];
+    const Held& own = by_pair[{link.from, link.to}];
+    const double pace = link.pace + all.pace - own.pace;
+    const double share = link.share + all.share - own.share;
+    link.speed = std::max(link.speed, pace / std::min(1.0, share));
   }
 }
 
@@ -237,7 +243,7 @@ SlowLinks WhichIsSlow(const Sent& now, const Sent* before, double seconds, doubl
   std::vector<Link> links = LinksThatTell(now, before, seconds);
   if (links.size() < kLinksToCompare) return slow;
   // The best pace is that of one stream, with its part of the link.
-  if (best_pace <= 0) CountSharedLinksOnce(links);
+  if (best_pace <= 0) AddWhatOtherSendersTake(links);
   std::sort(links.begin(), links.end(),
             [](const Link& a, const Link& b) { return a.speed < b.speed; });
   std::vector<double> paces;

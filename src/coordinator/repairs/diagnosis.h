@@ -67,7 +67,8 @@ struct SlowLinks {
 // that is null. (Judged over its whole time, a link that has become slow would look fast for long.)
 // A link that rested meanwhile counts as fast as over its whole time. `best_pace` is the best pace
 // that the repair has had; without it (0) the result is a guess, because a link that waits for
-// another one and passes bursts looks faster than it is. `ends` is empty if no link stands out; if
+// another one and passes bursts looks faster than it is. For a guess a link that several senders
+// share counts as fast as all that they pass. `ends` is empty if no link stands out; if
 // `telling` is false as well, check again later with the same `before`.
 SlowLinks WhichIsSlow(const Sent& now, const Sent* before, double seconds, double best_pace = 0);
 

@@ -243,31 +243,34 @@ TEST(WhichIsSlow, NotWhenTheRepairHasNeverBeenFaster) {
   EXPECT_EQ(WhichIsSlow(now, nullptr, 1.0, 5 * first.pace).sender, "a");
 }
 
-// Of a tree: three streams into r, each held up by r's link all the time, and two further away that
-// wait for them.
-Sent Tree(uint64_t a_bytes, double b_seconds) {
-  return {{{"a", 0, 0, "r"}, {a_bytes, 1.0}},
-          {{"b", 0, 1, "r"}, {8'000'000, b_seconds}},
-          {{"c", 0, 2, "r"}, {8'000'000, b_seconds}},
-          {{"d", 0, 3, "b"}, {8'000'000, 0.1}},
-          {{"e", 0, 4, "c"}, {8'000'000, 0.1}}};
+// Four senders into r, each held up by r's link for so long, and five streams that wait for them.
+Sent Tree(uint64_t bytes, double seconds) {
+  Sent sent;
+  for (const char* node : {"a", "b", "c", "d"}) sent[{node, 0, 0, "r"}] = {bytes, seconds};
+  for (uint32_t hop = 1; hop <= 5; ++hop) sent[{"e", 0, hop, "a"}] = {bytes, seconds * 0.25};
+  return sent;
 }
 
-TEST(WhichIsSlow, NotOneWithASmallPartOfALinkThatIsShared) {
-  EXPECT_TRUE(WhichIsSlow(Tree(2'000'000, 1.0), nullptr, 1.0).ends.empty());
+TEST(WhichIsSlow, NotThoseWhoShareALink) {
+  const Sent tree = Tree(2'000'000, 1.0);
+  EXPECT_TRUE(WhichIsSlow(tree, nullptr, 1.0).ends.empty());
+  EXPECT_TRUE(WhichIsSlow(Tree(4'000'000, 2.0), &tree, 1.0).ends.empty());
 }
 
 TEST(WhichIsSlow, OneForWhichTheOthersWait) {
-  EXPECT_EQ(WhichIsSlow(Tree(2'000'000, 0.1), nullptr, 1.0).sender, "a");
+  Sent tree = Tree(2'000'000, 0.25);
+  tree[{"a", 0, 0, "r"}] = {2'000'000, 1.0};
+  EXPECT_EQ(WhichIsSlow(tree, nullptr, 1.0).sender, "a");
 }
 
-TEST(WhichIsSlow, OneWhoseLanesAllHaveBecomeSlow) {
+TEST(WhichIsSlow, OneWhoseLanesAreAllSlow) {
   Sent now;
   for (uint32_t lane = 0; lane < 4; ++lane) {
     now[{"a", lane, 0, "b"}] = {1'000'000, 0.1};
     now[{"b", lane, 1, "c"}] = {1'000'000, 1.0};
     now[{"c", lane, 2, "r"}] = {1'000'000, 0.1};
   }
+  EXPECT_EQ(WhichIsSlow(now, nullptr, 1.0).sender, "b");
   EXPECT_EQ(WhichIsSlow(now, nullptr, 1.0, /*best_pace=*/8e6).sender, "b");
 }
 
