@@ -143,7 +143,7 @@ def of_durability(data: Mapping[str, Any]) -> str:
     small, large = (nines("nodes", nodes, "rp") - nines("nodes", nodes) for nodes in (100, 1000))
     late = nines("detection", 30) - nines("detection", 600)
     twice = nines("link_rate", 125) - nines("link_rate", 62.5)
-    return f"""**Durability is no reason to change the scheme of repair** in a small cluster: RP
+    return f"""**Durability alone is a small reason to change the scheme of repair**: RP
         adds {small:.1f} nines to RS(14, 10) with 100 nodes, {large:.1f} with 1000. Notice losses
         early (600 s instead of 30 cost {late:.1f} nines), give repairs more bandwidth (twice as
         much: {twice:.1f}), and do not put n - k blocks into a rack that can be lost for good."""

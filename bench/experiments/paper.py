@@ -85,7 +85,7 @@ FIGURES = (
     Figure("8e", "Figure 8(e): full-node recovery", "§6.1",
            "16 helpers, 64 stripes with a block on the lost node, 1 to 16 requestors, 1 Gb/s",
            quick=(options("node --nodes 16 --stripes 24 --block-mib 1 --rate-mbit 200 --runs 2 "
-                          "--requestors 1,8 "
+                          "--requestors 1,8,all "
                           "--policies rp,rp-greedy,rp-balanced,conventional,ppr"),),
            full=(options("node --nodes 16 --stripes 64 --block-mib 4 --rate-mbit 150 --runs 5 "
                          "--requestors 1,2,4,8,16,all --streams 12 "
