@@ -210,8 +210,8 @@ blocks of a stripe in one rack; *racks*: as many as the code survives (LRC: two)
 stripes take six nines off.
 
 A recovery moves k blocks for each block, over all nodes, under either scheme. RP loads the links
-more evenly: in the lab's conventional recovery, with requestors in order, the busiest link carries
-1.6 times its part. Beyond that it gains where little is waited for but the read itself: stripes
+more evenly: the lab's conventional recovery takes requestors in order, and some links carry far
+more than their part. Beyond that RP gains where little is waited for but the read itself: stripes
 that have lost two blocks or more, in clusters so large that two nodes share few stripes, noticed
 early.
 """
