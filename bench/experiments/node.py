@@ -148,6 +148,8 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
                if arguments.slow_nodes else {}),
             "placement": arguments.placement, "streams": arguments.streams,
             "congestion_control": cluster.network.congestion_control})
+        expected = {(name, count): lost.expected(POLICIES[name], count, rate) if rate else {}
+                    for name, count in chosen}
         for _ in range(arguments.runs):
             direct = measure_direct_send(cluster, lost.healthy, RECEIVER)
             fields = {"direct_s": direct.seconds}
@@ -155,13 +157,11 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
                 fields["direct_wire_s"] = lost.block_bytes * HEADERS_FACTOR * 8 / (rate * 1e6)
             recorder.add_direct(direct, **fields)
             for name, count in chosen:
-                bound = lost.bound_seconds(POLICIES[name], count, rate) if rate else None
-                more = lost.theory_fields(POLICIES[name], count) if rate else {}
+                more = expected[name, count]
                 recorder.add(f"{name} x{count}", lost.recover(POLICIES[name], count), direct,
-                             theory=more.get("timeslots", bound / (
-                                 lost.block_bytes * 8 / (rate * 1e6))) if bound and rate else None,
-                             parameters={"requestors": count},
-                             **fields, **more, **({"bound_s": bound} if bound else {}))
+                             theory=more.get("timeslots", more["bound_s"] / (
+                                 lost.block_bytes * 8 / (rate * 1e6))) if rate else None,
+                             parameters={"requestors": count}, **fields, **more)
         return [with_rates(row, lost) for row in recorder.rows()]
 
 
@@ -244,15 +244,16 @@ class LostNode:
                 for node in self.survivors]
         return lost_s * max(rate_mbit / rebuilt_mbit(uplinks, held, k), received / targets)
 
-    def theory_fields(self, policy: Policy, count: str) -> dict[str, float]:
-        """Of paths that forward whole blocks: the timeslots that they take, and the least and the
-        most of them when transfers slip. Nothing of others."""
+    def expected(self, policy: Policy, count: str, rate_mbit: float) -> dict[str, float]:
+        """The bound, and of paths that forward whole blocks the timeslots that they take, and the
+        least and the most of them when transfers slip."""
+        bound = {"bound_s": self.bound_seconds(policy, count, rate_mbit)}
         if policy.scheme != "pipe-b" or policy.choice != "in-order":
-            return {}
+            return bound
         given = (self.holders, self.arguments.k, self.targets(count),
                  self.arguments.streams or DEFAULT_STREAMS)
         slipped = [timeslots(*given, SLIP, seed) for seed in SLIP_SEEDS]
-        return {"timeslots": timeslots(*given), "slipped_least": min(slipped),
+        return {**bound, "timeslots": timeslots(*given), "slipped_least": min(slipped),
                 "slipped_most": max(slipped)}
 
     def copies(self) -> dict[str, str]:

@@ -65,11 +65,12 @@ def timeslots(stripes: Sequence[Sequence[str]], k: int, targets: Sequence[str], 
         return 1.0 + slip * (noise.random() - 0.5)
     waiting, running, now = list(stripes), [], 0.0
     while waiting or running:
+        # A node is busy with a repair until it has sent its part.
+        busy = Counter(node for path in running for node in path.nodes[path.at:])
         for holders in list(waiting):
-            # A node is busy with a repair until it has sent its part.
-            busy = Counter(node for path in running for node in path.nodes[path.at:])
             if path := recovery.place(holders, busy):
                 path.left = one_block()
+                busy.update(path.nodes)
                 running.append(path)
                 waiting.remove(holders)
         if not running:
