@@ -27,6 +27,7 @@ from labkit.cluster import Cluster, node_names
 from labkit.links import HEADERS_FACTOR, Links
 from labkit.measure import Meter, Sample, measure_direct_send
 from labkit.process import LabError
+from labkit.settings import Settings
 from labkit.stripes import (
     MIB, SEED, add_code_arguments, add_runs_argument, add_size_arguments, check_arguments,
     code_parameters, encode, load_catalog, numbers, rs)
@@ -42,6 +43,7 @@ RECOVERY_SECONDS = 900.0
 ALL = "all"
 ROTATED, RANDOM = "rotated", "random"
 SLIP, SLIP_SEEDS = 0.3, range(20)  # of whole blocks' transfers, to see what being in step brings
+DEFAULT_BUFFERS_MIB = 512  # limits.max_buffer_bytes of a helper that is not told otherwise
 DEFAULT_STREAMS = 8  # recovery.streams_per_node of a coordinator that is not told otherwise
 
 
@@ -138,7 +140,7 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
         node: (slow_mbit, slow_mbit) for node in storage[len(storage) - arguments.slow_nodes:]})
     with testbed.cluster([*storage, *spares], links,
                          links_table=links_table(links, storage) if arguments.slow_nodes else None,
-                         ) as cluster:
+                         helper_settings=room_for_buffers(arguments, chosen)) as cluster:
         lost = LostNode(cluster, arguments, storage, spares)
         rate = cluster.network.links.rate_mbit
         recorder = Recorder(EXPERIMENT, {
@@ -163,6 +165,17 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
                                  lost.block_bytes * 8 / (rate * 1e6))) if rate else None,
                              parameters={"requestors": count}, **fields, **more)
         return [with_rates(row, lost) for row in recorder.rows()]
+
+
+def room_for_buffers(arguments: argparse.Namespace,
+                     chosen: list[tuple[str, str]]) -> Settings | None:
+    """A part of `pipe-b` has two buffers of a block each, and background repairs get three quarters
+    of a helper's buffers: by default a node would take part in three repairs of 64 MiB at once.
+    Enough for all its streams is half as much again, and a bit."""
+    if all(POLICIES[name].scheme != "pipe-b" for name, _ in chosen):
+        return None
+    mib = 3 * (arguments.streams or DEFAULT_STREAMS) * arguments.block_mib
+    return {"limits": {"max_buffer_bytes": f"{max(mib, DEFAULT_BUFFERS_MIB)}MiB"}}
 
 
 def links_table(links: Links, nodes: list[str]) -> str:

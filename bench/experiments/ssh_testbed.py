@@ -30,7 +30,7 @@ class Machines:
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
                 links_table: str | None = None, requestor_rack: str | None = None,
                 coordinator_settings: Settings | None = None,
-                tls: bool = False) -> Iterator[Cluster]:
+                helper_settings: Settings | None = None, tls: bool = False) -> Iterator[Cluster]:
         """`links` are not looked at: rates cannot be given, racks are the inventory's."""
         if tls:
             raise LabError("--tls is measured only on the lab's own network, with bench/lab.py")
@@ -42,6 +42,7 @@ class Machines:
                     Cluster(self.bin_dir, folder, nodes, redis=redis, network=network,
                             links_table=links_table,
                             coordinator_settings=coordinator_settings,
+                            helper_settings=helper_settings,
                             patience_s=PATIENCE_SECONDS) as cluster:
                 yield cluster
         finally:
