@@ -30,7 +30,8 @@ class Machines:
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
                 links_table: str | None = None, requestor_rack: str | None = None,
                 coordinator_settings: Settings | None = None,
-                helper_settings: Settings | None = None, tls: bool = False) -> Iterator[Cluster]:
+                helper_settings: Settings | None = None,
+                tls: bool = False) -> Iterator[Cluster]:
         """`links` are not looked at: rates cannot be given, racks are the inventory's."""
         if tls:
             raise LabError("--tls is measured only on the lab's own network, with bench/lab.py")

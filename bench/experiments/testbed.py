@@ -29,7 +29,8 @@ class Testbed(Protocol):
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
                 links_table: str | None = None, requestor_rack: str | None = None,
                 coordinator_settings: Settings | None = None,
-                helper_settings: Settings | None = None, tls: bool = False) -> ContextManager[Cluster]:
+                helper_settings: Settings | None = None,
+                tls: bool = False) -> ContextManager[Cluster]:
         """A running cluster of these nodes, COORDINATOR and REQUESTOR. `links_table`: what the
         coordinator is told of links, as topology.links; `requestor_rack` chooses the requestor's
         machine where there are several."""
@@ -65,7 +66,8 @@ class Emulated:
     def cluster(self, nodes: Sequence[str], links: Links, *, redis: bool = False,
                 links_table: str | None = None, requestor_rack: str | None = None,
                 coordinator_settings: Settings | None = None,
-                helper_settings: Settings | None = None, tls: bool = False) -> Iterator[Cluster]:
+                helper_settings: Settings | None = None,
+                tls: bool = False) -> Iterator[Cluster]:
         if requestor_rack:
             links = replace(links, racks={**links.racks, REQUESTOR: requestor_rack})
         with self.network([COORDINATOR, REQUESTOR, *nodes], links) as (network, folder):
