@@ -154,7 +154,8 @@ class Lost:
     def _driver(self, node: str, properties: dict[str, str]) -> Iterator[Driver]:
         driver = Driver(self.hdfs, self.hdfs.network.host(node),
                         self.hdfs.configuration(f"client-{node}", properties),
-                        self.hdfs.work / "logs" / f"driver-{node}.log")
+                        self.hdfs.work / "logs" / f"driver-{node}.log",
+                        held_mib=self.k * self.block_bytes // MIB)
         try:
             yield driver
         finally:

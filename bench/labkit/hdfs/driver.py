@@ -47,12 +47,15 @@ class Group:
 
 
 class Driver:
-    """`configuration`: a file; see Hdfs.configuration()."""
+    """`configuration`: a file; see Hdfs.configuration(). It keeps what it reads until the bytes
+    have been compared: `held_mib` at most."""
 
-    def __init__(self, hdfs: Hdfs, host: LocalHost, configuration: Path, log: Path) -> None:
+    def __init__(self, hdfs: Hdfs, host: LocalHost, configuration: Path, log: Path,
+                 held_mib: int = 0) -> None:
         self._log = log.open("a")
         self._process = subprocess.Popen(
-            host.command(hdfs.java("io.ecpipe.hdfs.itest.Driver", configuration, heap="512m")),
+            host.command(hdfs.java("io.ecpipe.hdfs.itest.Driver", configuration,
+                                   heap=f"{512 + 2 * held_mib}m")),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, bufsize=1,
             start_new_session=True, preexec_fn=die_with_parent)
         self._lines: queue.Queue[str] = queue.Queue()
