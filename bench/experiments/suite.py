@@ -50,22 +50,22 @@ def parse_command(words: tuple[str, ...]) -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace, testbed: Testbed, repository: Path,
         after_each: Callable[[], None]) -> None:
-    """What has been measured is written before the next figure begins."""
+    """What a command of a figure has measured is written before the next one begins."""
     plots.check_available()
     arguments.out.mkdir(parents=True, exist_ok=True)
     whole = time.monotonic()
     for figure in chosen(arguments):
         begin, rows = time.monotonic(), []
         print(f"\n==== {figure.title}", flush=True)
+        commands: list[str] = []
         for words in figure.quick if arguments.quick else figure.full:
-            print("lab.py " + " ".join(words), flush=True)
+            commands.append(" ".join(words))
+            print(f"lab.py {commands[-1]}", flush=True)
             rows += EXPERIMENTS[words[0]].run(parse_command(words), testbed)
+            seconds = time.monotonic() - begin
+            results.write_json(arguments.out / f"{figure.name}.json", rows, repository, {
+                "commands": commands, "took_s": round(seconds, 1)})
         results.print_rows(rows)
-        seconds = time.monotonic() - begin
-        results.write_json(arguments.out / f"{figure.name}.json", rows, repository, {
-            "commands": [" ".join(words) for words in (
-                figure.quick if arguments.quick else figure.full)],
-            "took_s": round(seconds, 1)})
         results.write_csv(arguments.out / f"{figure.name}.csv", rows)
         draw(figure, rows, arguments.out)
         after_each()
