@@ -78,10 +78,10 @@ def ratio(scheme: str, **parameters: Any) -> Callable[[Rows], str | None]:
     return ours
 
 
-def faster(scheme: str, other: str) -> Callable[[Rows], str | None]:
+def faster(scheme: str, other: str, **parameters: Any) -> Callable[[Rows], str | None]:
     """How many times the rate of recovery."""
     def ours(rows: Rows) -> str | None:
-        a, b = find(rows, scheme), find(rows, other)
+        a, b = find(rows, scheme, **parameters), find(rows, other, **parameters)
         return f"{a['mib_per_s'] / b['mib_per_s']:.2f} x" if a and b else None
     return ours
 

@@ -4,7 +4,7 @@ condition that the paper's machines had and ours lack."""
 
 from __future__ import annotations
 
-from .figures import Comparison, Figure, less, options
+from .figures import Comparison, Figure, faster, less, options
 from .views import View, kib
 
 # A hop's rate by the links', so that rp takes 0.186 of the k blocks that conventional repair waits
@@ -14,6 +14,9 @@ SLOWER = f"single --rate-mbit {HOP_MBIT} --requestor-mbit {LINK_MBIT} --schemes 
 PIPE_S = ("implementations --rate-mbit 200 --slice-kib 1024 --socket-kib {kib} "
           "--schemes pipe-s,rp --block-mib 64")
 BUFFER_KIB = (0, 16)
+STREAMED = ("node --nodes 16 --placement random --block-mib 1 --rate-mbit 200 --streams {streams} "
+            "--policies pipe-rep,pipe-sur,rp-single,rp-all")
+STREAMS = (8, 16, 32)
 
 SLOWER_CORES = Figure(
     "8i-cores", "Figure 8(i): network bandwidth, with helpers slower than the links", "",
@@ -43,3 +46,22 @@ SMALL_BUFFERS = Figure(
     notes="A hop of Pipe-S receives nothing while it sends, and sends nothing while it receives. "
           "That is slow only where the kernel's buffers are too small to send and receive "
           "meanwhile. Only large slices show it: of 32 KiB, two fit into one packet of a veth.")
+
+MORE_STREAMS = Figure(
+    "11b-streams", "Figure 11(b): whole blocks with more repairs at once", "",
+    "blocks of 1 MiB. A node takes part in at most 8 repairs at once, as by default, or in more. "
+    "Beside it, what the paper has",
+    quick=tuple(options(STREAMED.format(streams=streams) + " --stripes 64 --runs 1")
+                for streams in STREAMS),
+    full=tuple(options(STREAMED.format(streams=streams) + " --stripes 256 --runs 3")
+               for streams in STREAMS),
+    comparisons=tuple(
+        Comparison(f"{streams} streams: {whole}, rate of {slices}", paper,
+                   faster(whole, slices, streams=streams))
+        for whole, slices, paper in (("pipe-rep x1", "rp-single x1", "1.09 x"),
+                                     ("pipe-sur xall", "rp-all xall", "1.10 x"))
+        for streams in STREAMS),
+    view=View("streams", "repairs in which a node takes part at once", rate=True),
+    notes="A node that forwards whole blocks leaves links idle while it waits for one. The more "
+          "repairs are under way, the fewer rest, and the nearer small blocks come to the paper's "
+          "figure, in which whole blocks of 1 MiB are as fast as slices. RP does not need them.")

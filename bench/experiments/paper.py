@@ -7,7 +7,7 @@ from .codes import OTHER_CODES, RS_CODES
 from .figures import (
     Comparison, Figure, faster, faster_at, less, less_at_largest, less_range, options, ratio,
     spread_of)
-from .models import SLOWER_CORES, SMALL_BUFFERS
+from .models import MORE_STREAMS, SLOWER_CORES, SMALL_BUFFERS
 from .ours import OURS
 from .views import Row, View, mib
 
@@ -283,6 +283,7 @@ FIGURES = (
                  "what the figure is about; their theory plays that through, repair by repair. The "
                  "fewer blocks are lost, the less there is to overlap: large blocks here are "
                  "few."),
+    MORE_STREAMS,
     *OURS,
 )
 
