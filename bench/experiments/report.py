@@ -118,7 +118,7 @@ def row_name(figure: Figure, row: Row) -> str:
         names.append("TLS")
     if row["parameters"].get("socket_bytes"):
         names.append(f"buffers of {row['parameters']['socket_bytes'] / 1024:g} KiB")
-    if row["parameters"].get("streams"):
+    if figure.main_view().x == "streams":
         names.append(f"{row['parameters']['streams']} streams")
     if "block_bytes" in row["parameters"] and len(figure.quick) > 1:
         names.append(f"{row['parameters']['block_bytes'] / MIB:g} MiB")
