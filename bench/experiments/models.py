@@ -63,5 +63,5 @@ MORE_STREAMS = Figure(
         for streams in STREAMS),
     view=View("streams", "repairs in which a node takes part at once", rate=True),
     notes="A node that forwards whole blocks leaves links idle while it waits for one. The more "
-          "repairs are under way, the fewer rest, and the nearer blocks of 1 MiB come to the paper's "
-          "figure, in which they are no slower than slices. RP gains nothing by more than 8.")
+          "repairs are under way, the fewer rest, and the nearer blocks of 1 MiB come to the "
+          "paper's figure, in which they are no slower than slices. RP gains nothing by more.")
