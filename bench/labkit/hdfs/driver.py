@@ -47,8 +47,8 @@ class Group:
 
 
 class Driver:
-    """`configuration`: a file; see Hdfs.configuration(). It keeps what it reads until the bytes
-    have been compared: `held_mib` at most."""
+    """`configuration`: a file; see Hdfs.configuration(). `held_mib`: the most that one command
+    reads; it is in memory until it has been compared."""
 
     def __init__(self, hdfs: Hdfs, host: LocalHost, configuration: Path, log: Path,
                  held_mib: int = 0) -> None:

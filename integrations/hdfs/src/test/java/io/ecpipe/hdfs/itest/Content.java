@@ -3,9 +3,12 @@ package io.ecpipe.hdfs.itest;
 
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.util.Arrays;
 
 /** The bytes of a test file: a function of a seed and the offset, so that nobody keeps them. */
 final class Content {
+  private static final int PIECE_BYTES = 1 << 20;
+
   private Content() {}
 
   private static long mix(long value) {
@@ -28,9 +31,15 @@ final class Content {
 
   /** Whether the buffer holds the file's bytes from `offset` on. */
   static boolean matches(long seed, long offset, byte[] buffer, int length) {
-    byte[] expected = new byte[length];
-    fill(seed, offset, expected, length);
-    return java.util.Arrays.equals(expected, 0, length, buffer, 0, length);
+    byte[] expected = new byte[Math.min(PIECE_BYTES, length)];
+    for (int at = 0; at < length; at += PIECE_BYTES) {
+      int count = Math.min(PIECE_BYTES, length - at);
+      fill(seed, offset + at, expected, count);
+      if (!Arrays.equals(expected, 0, count, buffer, at, at + count)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   static MessageDigest sha256() {
