@@ -25,7 +25,7 @@ text, curves that it only draws are not read off.
 
 Every node is a network namespace of one machine ({machine}),
 with the real daemons and shaped links. At the paper's 1 Gb/s two cores would be busier than the
-links of fourteen hops, so our links are slower than the paper's, and in many figures our blocks are
+links of fourteen hops, so our links are slower than the paper's, and in some figures our blocks are
 smaller. Each section has its command. Compare ratios, not seconds. Every run first sends one block
 directly over the same links.
 

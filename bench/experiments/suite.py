@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
                       help="small blocks and few runs; 67 minutes on two cores, 50 of them for the "
                            "figures of trees")
     size.add_argument("--full", action="store_true",
-                      help="the paper's block sizes and ten runs; figures 8, 9, 10c, 10d and 11a "
-                           "take ten hours, one after the other")
+                      help="the paper's block sizes and two to ten runs; without the figures of "
+                           "trees eleven hours, one after the other")
     parser.add_argument("--figures", help="figures to measure, separated by commas, of "
                         + ", ".join(figure.name for figure in FIGURES) + " (default: all "
                         "that need no JDK and no Maven)")
