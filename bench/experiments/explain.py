@@ -93,8 +93,9 @@ def links_at_rest(row: Row) -> list[str]:
     """What the time is made of; nothing where nobody watched the links."""
     if "link_carried_s" not in row:
         return []
-    between = (row["median_s"] - row["link_carried_s"] - row["link_before_s"]
-               - row["link_after_s"])
+    # Medians of several runs, each of its own, may add up to more than the whole.
+    between = max(0.0, row["median_s"] - row["link_carried_s"] - row["link_before_s"]
+                  - row["link_after_s"])
     return [f"of {ms(row['median_s'])} the busiest link was busy for {ms(row['link_carried_s'])}, "
             f"by its bytes; it began after {ms(row['link_before_s'])}, ended "
             f"{ms(row['link_after_s'])} before the repair did, and rested for {ms(between)} in "

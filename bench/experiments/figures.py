@@ -78,10 +78,10 @@ def ratio(scheme: str, **parameters: Any) -> Callable[[Rows], str | None]:
     return ours
 
 
-def faster(scheme: str, other: str, **parameters: Any) -> Callable[[Rows], str | None]:
+def faster(scheme: str, other: str) -> Callable[[Rows], str | None]:
     """How many times the rate of recovery."""
     def ours(rows: Rows) -> str | None:
-        a, b = find(rows, scheme, **parameters), find(rows, other, **parameters)
+        a, b = find(rows, scheme), find(rows, other)
         return f"{a['mib_per_s'] / b['mib_per_s']:.2f} x" if a and b else None
     return ours
 
@@ -95,12 +95,12 @@ def less_at_largest(scheme: str, other: str) -> Callable[[Rows], str | None]:
 
 
 def faster_at(scheme: str, other: str, block_mib: int | None = None,
-              ) -> Callable[[Rows], str | None]:
+              **parameters: Any) -> Callable[[Rows], str | None]:
     """By how much the rate of recovery is higher; default: with the largest blocks."""
     def ours(rows: Rows) -> str | None:
         size = block_mib * MIB if block_mib else largest_block(rows)
-        a = find(rows, scheme, block_bytes=size)
-        b = find(rows, other, block_bytes=size)
+        a = find(rows, scheme, block_bytes=size, **parameters)
+        b = find(rows, other, block_bytes=size, **parameters)
         return f"{(a['mib_per_s'] / b['mib_per_s'] - 1) * 100:+.0f} %" if a and b else None
     return ours
 

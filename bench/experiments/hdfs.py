@@ -141,7 +141,8 @@ class Lost:
                 network=self.hdfs.network, endpoints=True,
                 helper_settings={"helper": {"store": "hdfs"}}, patience_s=PATIENCE_SECONDS))
             self._reader = stack.enter_context(self._driver(REQUESTOR, {
-                **FILE_SYSTEM, "ecpipe.endpoint": f"unix:{self.cluster.socket_of(REQUESTOR)}"}))
+                **FILE_SYSTEM, "ecpipe.endpoint": f"unix:{self.cluster.socket_of(REQUESTOR)}"},
+                held_mib=self.k * self.block_bytes // MIB))
             with self._driver(WRITER, {}) as writer:
                 self._write(writer)
             self._stack = stack.pop_all()
@@ -151,11 +152,12 @@ class Lost:
         self._stack.__exit__(*error)
 
     @contextlib.contextmanager
-    def _driver(self, node: str, properties: dict[str, str]) -> Iterator[Driver]:
+    def _driver(self, node: str, properties: dict[str, str],
+                held_mib: int = 0) -> Iterator[Driver]:
         driver = Driver(self.hdfs, self.hdfs.network.host(node),
                         self.hdfs.configuration(f"client-{node}", properties),
                         self.hdfs.work / "logs" / f"driver-{node}.log",
-                        held_mib=self.k * self.block_bytes // MIB)
+                        held_mib=held_mib)
         try:
             yield driver
         finally:

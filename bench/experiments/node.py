@@ -43,8 +43,9 @@ RECOVERY_SECONDS = 900.0
 ALL = "all"
 ROTATED, RANDOM = "rotated", "random"
 SLIP, SLIP_SEEDS = 0.3, range(20)  # of whole blocks' transfers, to see what being in step brings
-DEFAULT_BUFFERS_MIB = 512  # limits.max_buffer_bytes of a helper that is not told otherwise
-DEFAULT_STREAMS = 8  # recovery.streams_per_node of a coordinator that is not told otherwise
+# Of a coordinator and of a helper that are not told otherwise: recovery.streams_per_node, and
+# limits.max_buffer_bytes.
+DEFAULT_STREAMS, DEFAULT_BUFFERS_MIB = 8, 512
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "%(default)s)")
     parser.add_argument("--streams", type=int, default=0,
                         help="most repairs in which a node takes part at once; 0: the "
-                             "coordinator's default")
+                             "coordinator's default. Each of pipe-rep and pipe-sur may take the "
+                             "memory of two blocks at each node")
 
 
 def check(arguments: argparse.Namespace) -> list[tuple[str, str]]:
@@ -159,19 +161,17 @@ def run(arguments: argparse.Namespace, testbed: Testbed) -> list[dict[str, Any]]
                 fields["direct_wire_s"] = lost.block_bytes * HEADERS_FACTOR * 8 / (rate * 1e6)
             recorder.add_direct(direct, **fields)
             for name, count in chosen:
-                more = expected[name, count]
                 recorder.add(f"{name} x{count}", lost.recover(POLICIES[name], count), direct,
-                             theory=more.get("timeslots", more["bound_s"] / (
-                                 lost.block_bytes * 8 / (rate * 1e6))) if rate else None,
-                             parameters={"requestors": count}, **fields, **more)
+                             theory=lost.theory(expected[name, count], rate) if rate else None,
+                             parameters={"requestors": count}, **fields, **expected[name, count])
         return [with_rates(row, lost) for row in recorder.rows()]
 
 
 def room_for_buffers(arguments: argparse.Namespace,
                      chosen: list[tuple[str, str]]) -> Settings | None:
-    """A part of `pipe-b` has two buffers of a block each, and background repairs get three quarters
-    of a helper's buffers: by default a node would take part in three repairs of 64 MiB at once.
-    Enough for all its streams is half as much again, and a bit."""
+    """Each part of `pipe-b` has two buffers of a block. Background repairs get three quarters of a
+    helper's buffers: by default, room for three parts of 64 MiB. Three blocks for each stream are
+    enough."""
     if all(POLICIES[name].scheme != "pipe-b" for name, _ in chosen):
         return None
     mib = 3 * (arguments.streams or DEFAULT_STREAMS) * arguments.block_mib
@@ -268,6 +268,11 @@ class LostNode:
         slipped = [timeslots(*given, SLIP, seed) for seed in SLIP_SEEDS]
         return {**bound, "timeslots": timeslots(*given), "slipped_least": min(slipped),
                 "slipped_most": max(slipped)}
+
+    def theory(self, expected: dict[str, float], rate_mbit: float) -> float:
+        """The timeslots of paths that forward whole blocks; of others the bound, in blocks."""
+        return expected.get("timeslots", expected["bound_s"] / (
+            self.block_bytes * 8 / (rate_mbit * 1e6)))
 
     def copies(self) -> dict[str, str]:
         """Rebuilt blocks, and the nodes that have them."""

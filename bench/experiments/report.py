@@ -42,7 +42,7 @@ directly over the same links.
 - **busiest, all links**: bytes over the busiest link, and over all links, with frame headers.
 
 In the plots points and bars are medians. Thin lines reach from the fastest to the slowest run.
-Theory is dashed.
+Dashed is theory, or in plots of a recovery's rate what the links allow.
 """
 TABLE_1 = """## Table 1: links of Amazon EC2
 

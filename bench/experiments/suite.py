@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `all`: measures every figure of the paper, and writes NAME.json, .csv and .png for
-each into a folder."""
+each into a folder. Until all commands of a figure have ended, NAME.partial.json has the rows of
+those that have."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
                       help="small blocks and few runs; 67 minutes on two cores, 50 of them for the "
                            "figures of trees")
     size.add_argument("--full", action="store_true",
-                      help="the paper's block sizes and two to ten runs; without the figures of "
-                           "trees eleven hours, one after the other")
+                      help="the paper's block sizes in most figures, and up to ten runs; it takes "
+                           "ten and a half hours without the figures of trees")
     parser.add_argument("--figures", help="figures to measure, separated by commas, of "
                         + ", ".join(figure.name for figure in FIGURES) + " (default: all "
                         "that need no JDK and no Maven)")
@@ -50,7 +51,7 @@ def parse_command(words: tuple[str, ...]) -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace, testbed: Testbed, repository: Path,
         after_each: Callable[[], None]) -> None:
-    """What a command of a figure has measured is written before the next one begins."""
+    """What has been measured is written before the next command or figure begins."""
     plots.check_available()
     arguments.out.mkdir(parents=True, exist_ok=True)
     whole = time.monotonic()
@@ -58,13 +59,15 @@ def run(arguments: argparse.Namespace, testbed: Testbed, repository: Path,
         begin, rows = time.monotonic(), []
         print(f"\n==== {figure.title}", flush=True)
         commands: list[str] = []
+        partial = arguments.out / f"{figure.name}.partial.json"
         for words in figure.quick if arguments.quick else figure.full:
             commands.append(" ".join(words))
             print(f"lab.py {commands[-1]}", flush=True)
             rows += EXPERIMENTS[words[0]].run(parse_command(words), testbed)
-            seconds = time.monotonic() - begin
-            results.write_json(arguments.out / f"{figure.name}.json", rows, repository, {
-                "commands": commands, "took_s": round(seconds, 1)})
+            results.write_json(partial, rows, repository, {
+                "commands": commands, "took_s": round(time.monotonic() - begin, 1)})
+        partial.replace(arguments.out / f"{figure.name}.json")
+        seconds = time.monotonic() - begin
         results.print_rows(rows)
         results.write_csv(arguments.out / f"{figure.name}.csv", rows)
         draw(figure, rows, arguments.out)

@@ -13,7 +13,7 @@ from ..host import LocalHost
 from ..process import LabError, cpu_seconds, die_with_parent
 from .hadoop import Hdfs
 
-ANSWER_SECONDS = 600  # writing eight groups of 640 MiB takes two cores minutes
+ANSWER_SECONDS = 600  # two cores need minutes to write eight groups of 640 MiB
 
 
 class DriverError(LabError):
@@ -48,7 +48,8 @@ class Group:
 
 class Driver:
     """`configuration`: a file; see Hdfs.configuration(). `held_mib`: the most that one command
-    reads; it is in memory until it has been compared."""
+    reads; it is in memory until it has been compared, in the old generation, which has two thirds
+    of the heap."""
 
     def __init__(self, hdfs: Hdfs, host: LocalHost, configuration: Path, log: Path,
                  held_mib: int = 0) -> None:
