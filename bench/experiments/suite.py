@@ -22,7 +22,7 @@ NAME = "all"
 def add_arguments(parser: argparse.ArgumentParser, out: Path) -> None:
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--quick", action="store_true",
-                      help="small blocks and few runs; 67 minutes on two cores, 50 of them for the "
+                      help="small blocks and few runs; 69 minutes on two cores, 50 of them for the "
                            "figures of trees")
     size.add_argument("--full", action="store_true",
                       help="the paper's block sizes in most figures, and up to ten runs; it takes "
