@@ -292,6 +292,10 @@ class Lost:
         return any(node.uuid in group.nodes.values() for path in (GROUPS_FILE, self.file)
                    for group in self._groups_of(path))
 
+    def _all_listed(self, node: DataNode) -> bool:
+        return all(node.uuid in group.nodes.values() for path in (GROUPS_FILE, self.file)
+                   for group in self._groups_of(path))
+
     def _recover(self, scheme: str, name: str) -> Sample:
         """In safe mode the NameNode schedules nothing, until the new node and its helper are up."""
         self._reader.do("admin", "-safemode", "enter")
@@ -325,11 +329,15 @@ class Lost:
 
     def _bring_back(self) -> None:
         """The new node goes for good; the other one has its blocks still. One after the other, or
-        the NameNode would delete the copy that it finds superfluous."""
+        the NameNode would delete the copy that it finds superfluous. In safe mode, or it would have
+        blocks rebuilt on the returned node before that has reported them, and then count them as
+        under way for as long as a task may take."""
+        self._reader.do("admin", "-safemode", "enter")
         new = self.hdfs.datanodes.pop()
         stop_all([new.daemon])
         self.cluster.helpers[new.name].kill()
         await_state(lambda: not self._listed(new), NAMENODE_SECONDS, "the new node's loss")
         self._node.daemon.start()
         self.cluster.helpers[LOST_NODE].restart()
-        await_state(lambda: self._listed(self._node), NAMENODE_SECONDS, "the node's return")
+        await_state(lambda: self._all_listed(self._node), NAMENODE_SECONDS, "the node's return")
+        self._reader.do("admin", "-safemode", "leave")
