@@ -286,15 +286,12 @@ class Lost:
         """Until the NameNode has given the node up. Nothing is rebuilt: there is no place."""
         self._node.daemon.kill()
         self.cluster.helpers[LOST_NODE].kill()
-        await_state(lambda: not self._listed(self._node), NAMENODE_SECONDS, "the node's loss")
+        await_state(lambda: not any(self._listed(self._node)), NAMENODE_SECONDS, "the node's loss")
 
-    def _listed(self, node: DataNode) -> bool:
-        return any(node.uuid in group.nodes.values() for path in (GROUPS_FILE, self.file)
-                   for group in self._groups_of(path))
-
-    def _all_listed(self, node: DataNode) -> bool:
-        return all(node.uuid in group.nodes.values() for path in (GROUPS_FILE, self.file)
-                   for group in self._groups_of(path))
+    def _listed(self, node: DataNode) -> list[bool]:
+        """For each group, whether the NameNode knows of a block of it there."""
+        return [node.uuid in group.nodes.values() for path in (GROUPS_FILE, self.file)
+                for group in self._groups_of(path)]
 
     def _recover(self, scheme: str, name: str) -> Sample:
         """In safe mode the NameNode schedules nothing, until the new node and its helper are up."""
@@ -336,8 +333,8 @@ class Lost:
         new = self.hdfs.datanodes.pop()
         stop_all([new.daemon])
         self.cluster.helpers[new.name].kill()
-        await_state(lambda: not self._listed(new), NAMENODE_SECONDS, "the new node's loss")
+        await_state(lambda: not any(self._listed(new)), NAMENODE_SECONDS, "the new node's loss")
         self._node.daemon.start()
         self.cluster.helpers[LOST_NODE].restart()
-        await_state(lambda: self._all_listed(self._node), NAMENODE_SECONDS, "the node's return")
+        await_state(lambda: all(self._listed(self._node)), NAMENODE_SECONDS, "the node's return")
         self._reader.do("admin", "-safemode", "leave")

@@ -5,6 +5,7 @@ of the results that are checked in. Also the pure parts below it: links, matrice
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import re
@@ -13,6 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "bench"))
@@ -20,7 +22,7 @@ sys.path.insert(0, str(REPOSITORY / "bench"))
 from experiments import EXPERIMENTS, report, suite  # noqa: E402
 from experiments.explain import UNEXPLAINED, misses, why  # noqa: E402
 from experiments.matrix import BUILT_IN, rack_name, read_matrix  # noqa: E402
-from experiments.node import rebuilt_mbit  # noqa: E402
+from experiments.node import rebuilt_mbit, room_for_buffers  # noqa: E402
 from experiments.paper import FIGURES  # noqa: E402
 from experiments.views import VIEWS, series_of  # noqa: E402
 from experiments.whole_blocks import fair_rates, timeslots  # noqa: E402
@@ -277,6 +279,33 @@ class Suite(unittest.TestCase):
             for words in (*figure.quick, *figure.full):
                 suite.parse_command(words)
         self.assertEqual(set(VIEWS), set(EXPERIMENTS))
+
+    def test_rows_of_a_figure_whose_later_command_fails_are_kept(self) -> None:
+        figure = next(figure for figure in FIGURES if len(figure.quick) > 1)
+        rows = [row("rp", 0.8, 1.0)]
+        experiment = mock.Mock(**{"run.side_effect": [rows, LabError("a node is gone")]})
+        with tempfile.TemporaryDirectory() as name, \
+                mock.patch.object(suite.plots, "check_available"), \
+                mock.patch.object(suite, "parse_command"), \
+                mock.patch.dict(EXPERIMENTS, {figure.quick[0][0]: experiment}):
+            folder = Path(name)
+            (folder / f"{figure.name}.json").write_text("of an earlier run")
+            with self.assertRaisesRegex(LabError, "a node is gone"):
+                suite.run(argparse.Namespace(figures=figure.name, out=folder, quick=True),
+                          mock.Mock(), REPOSITORY, lambda: None)
+            kept = json.loads((folder / f"{figure.name}.partial.json").read_text())
+            self.assertEqual([each["scheme"] for each in kept["rows"]], ["rp"])
+            self.assertEqual(kept["commands"], [" ".join(figure.quick[0])])
+            self.assertEqual((folder / f"{figure.name}.json").read_text(), "of an earlier run")
+
+    def test_helpers_have_room_for_whole_blocks_on_all_streams(self) -> None:
+        def room(policy: str, **options: int) -> Any:
+            return room_for_buffers(argparse.Namespace(**options), [(policy, "1")])
+        self.assertIsNone(room("rp-all", streams=32, block_mib=64))
+        self.assertEqual(room("pipe-rep", streams=0, block_mib=1),
+                         {"limits": {"max_buffer_bytes": "512MiB"}})
+        mib = int(room("pipe-rep", streams=8, block_mib=64)["limits"]["max_buffer_bytes"][:-3])
+        self.assertGreaterEqual(mib * 3 / 4, 8 * 2 * 64)
 
     def test_rows_without_the_parameter_are_drawn_across(self) -> None:
         rows = [row("direct", 0.7, 1.0), row("rp", 0.8, 1.0), row("rp", 0.9, 1.0)]
