@@ -22,7 +22,7 @@
 #include "coordinator/planning/scheme.h"
 #include "script/script_names.h"
 
-namespace ecpipe {
+namespace ecpipe::plan_script_test {
 namespace {
 
 std::vector<int> Numbers(const std::string& text) {
@@ -211,4 +211,4 @@ TEST(PlanScripts, EverySchemeHasOne) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::plan_script_test

@@ -40,7 +40,7 @@
 #include "script/script_names.h"
 #include "unit/coordinator/repairs/planned_path.h"
 
-namespace ecpipe {
+namespace ecpipe::repair_script_test {
 namespace {
 
 constexpr RepairId kRepair = 1;
@@ -449,4 +449,4 @@ INSTANTIATE_TEST_SUITE_P(All, RepairScript, ::testing::ValuesIn(ScriptNames(SCRI
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::repair_script_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe::sim {
+namespace ecpipe::sim::history_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -105,4 +105,4 @@ TEST(History, ABlockOfAnUnknownStripeIsWithNoOther) {
 }
 
 }  // namespace
-}  // namespace ecpipe::sim
+}  // namespace ecpipe::sim::history_test

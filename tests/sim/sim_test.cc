@@ -12,7 +12,7 @@
 #include "sim/data_plane.h"
 #include "sim/world.h"
 
-namespace ecpipe::sim {
+namespace ecpipe::sim::sim_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -192,4 +192,4 @@ TEST_F(Streams, APartitionThatDoesNotEndBringsNothing) {
 }
 
 }  // namespace
-}  // namespace ecpipe::sim
+}  // namespace ecpipe::sim::sim_test

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-namespace ecpipe {
+namespace ecpipe::check_test {
 namespace {
 
 TEST(CheckDeathTest, EndsAProgramAndThrowsInALibrary) {
@@ -24,4 +24,4 @@ TEST(CheckDeathTest, EndsAProgramAndThrowsInALibrary) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::check_test

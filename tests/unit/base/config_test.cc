@@ -5,7 +5,7 @@
 
 #include "base/process/running_config.h"
 
-namespace ecpipe {
+namespace ecpipe::config_test {
 namespace {
 
 // Reads a small configuration as a daemon would.
@@ -239,4 +239,4 @@ TEST(Config, LoadNamesTheFileThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::config_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ecpipe {
+namespace ecpipe::crc32c_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -69,4 +69,4 @@ TEST(Crc32c, AgreesWithTheDefinitionAtEveryLengthAndSplit) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::crc32c_test

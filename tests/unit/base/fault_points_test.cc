@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-namespace ecpipe {
+namespace ecpipe::fault_points_test {
 namespace {
 
 class FaultPoints : public testing::Test {
@@ -68,4 +68,4 @@ TEST_F(FaultPointsDeathTest, ACrashIsAKill) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::fault_points_test

@@ -20,7 +20,7 @@
 #include "base/fault_points.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::file_io_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -308,4 +308,4 @@ TEST_P(AtomicFiles, OnlyAbandonedFilesAreRemoved) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::file_io_test

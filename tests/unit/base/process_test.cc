@@ -14,7 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::process_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -124,4 +124,4 @@ TEST(ReadyFile, FollowsNoLink) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::process_test

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace ecpipe {
+namespace ecpipe::secret_file_test {
 namespace {
 
 using testing::HasSubstr;
@@ -58,4 +58,4 @@ TEST_F(SecretFile, IsRefusedIfThereIsNoSecretInIt) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::secret_file_test

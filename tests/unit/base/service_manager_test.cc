@@ -18,7 +18,7 @@
 #include "base/unique_fd.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::service_manager_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -154,4 +154,4 @@ TEST_F(ServiceManagerTest, TheJournalIsTheFileThatTheEnvironmentNames) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::service_manager_test

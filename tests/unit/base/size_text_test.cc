@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::size_text_test {
 namespace {
 
 TEST(SizeText, ParsesBytesAndBinaryUnits) {
@@ -48,4 +48,4 @@ TEST(SizeText, FormatsForPeople) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::size_text_test

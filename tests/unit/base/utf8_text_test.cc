@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::utf8_text_test {
 namespace {
 
 TEST(Utf8Text, TakesEveryLengthOfCharacter) {
@@ -49,4 +49,4 @@ TEST(Utf8Text, CutsWhatIsNoUtf8Too) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::utf8_text_test

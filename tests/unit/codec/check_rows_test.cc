@@ -12,7 +12,7 @@
 
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::check_rows_test {
 namespace {
 
 using oracle::Block;
@@ -163,4 +163,4 @@ TEST(CheckRows, TwoCorruptBlocksAreNotTakenForOne) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::check_rows_test

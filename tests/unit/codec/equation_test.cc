@@ -11,7 +11,7 @@
 #include "codec/linear_code.h"
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::equation_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -272,4 +272,4 @@ TEST(Equation, EveryErasureOfLocalGroupsIsRepairedIfItCanBe) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::equation_test

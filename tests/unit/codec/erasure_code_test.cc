@@ -6,7 +6,7 @@
 
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::erasure_code_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -158,4 +158,4 @@ TEST(Generator, IsTheOracles) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::erasure_code_test

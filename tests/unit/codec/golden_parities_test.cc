@@ -11,7 +11,7 @@
 #include "codec/erasure_code.h"
 #include "codec/kernel.h"
 
-namespace ecpipe {
+namespace ecpipe::golden_parities_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -155,4 +155,4 @@ TEST(GoldenParitiesFile, HasEveryFamily) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::golden_parities_test

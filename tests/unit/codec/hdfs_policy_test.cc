@@ -9,7 +9,7 @@
 #include "codec/erasure_code.h"
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::hdfs_policy_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -137,4 +137,4 @@ TEST(Legacy, IsMds) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hdfs_policy_test

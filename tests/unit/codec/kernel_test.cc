@@ -9,7 +9,7 @@
 #include "codec/kernel_check.h"
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::kernel_test {
 namespace {
 
 constexpr uint64_t kSeed = 20260102;
@@ -198,4 +198,4 @@ TEST(Kernel, XorsAllLengthsAndAlignments) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::kernel_test

@@ -8,7 +8,7 @@
 
 #include "codec/gf256.h"
 
-namespace ecpipe {
+namespace ecpipe::local_reconstruction_test {
 namespace {
 
 using ::testing::UnorderedElementsAre;
@@ -177,4 +177,4 @@ TEST(LocalReconstruction, RefusesWhatIsNotPossible) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::local_reconstruction_test

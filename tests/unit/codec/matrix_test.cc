@@ -7,7 +7,7 @@
 #include "codec/gf256.h"
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::matrix_test {
 namespace {
 
 constexpr uint64_t kSeed = 20260101;
@@ -123,4 +123,4 @@ TEST(Invert, SeesSingularMatrices) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::matrix_test

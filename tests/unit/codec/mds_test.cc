@@ -10,7 +10,7 @@
 #include "codec/erasure_code.h"
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::mds_test {
 namespace {
 
 absl::Status Created(int n, int k) {
@@ -127,4 +127,4 @@ TEST(Mds, StaysWithinItsBoundForAllCodes) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::mds_test

@@ -8,7 +8,7 @@
 #include "codec/erasure_code.h"
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::qfs_codes_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -123,4 +123,4 @@ TEST(QfsCodes, WhatQfsDoesNotHaveIsRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::qfs_codes_test

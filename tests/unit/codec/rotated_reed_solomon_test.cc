@@ -10,7 +10,7 @@
 #include "codec/kernel.h"
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::rotated_reed_solomon_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -147,4 +147,4 @@ TEST(RotatedReedSolomon, RefusesWhatIsNotPossible) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::rotated_reed_solomon_test

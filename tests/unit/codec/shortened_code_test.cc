@@ -10,7 +10,7 @@
 #include "codec/kernel.h"
 #include "unit/codec/scalar_oracle.h"
 
-namespace ecpipe {
+namespace ecpipe::shortened_code_test {
 namespace {
 
 using Indices = std::vector<int>;
@@ -138,4 +138,4 @@ TEST(ShortenedCode, RefusesBlocksThatCannotBeZero) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::shortened_code_test

@@ -10,7 +10,7 @@
 #include "model/block_id.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::block_checksums_test {
 namespace {
 
 class BlockChecksumsTest : public testing::Test {
@@ -99,4 +99,4 @@ TEST_F(BlockChecksumsTest, NamesAreNoBlockIdsAndFitIntoAFileName) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::block_checksums_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::block_id_test {
 namespace {
 
 TEST(BlockId, AllowsWhatIsAFileNameAndNothingElse) {
@@ -39,4 +39,4 @@ TEST(BlockId, TheMessageDoesNotRepeatTheId) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::block_id_test

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-namespace ecpipe {
+namespace ecpipe::fault_test {
 namespace {
 
 TEST(Fault, TheFirstOneStaysThroughAnnotations) {
@@ -25,4 +25,4 @@ TEST(Fault, SelfIsTheSender) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::fault_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::scheme_info_test {
 namespace {
 
 const std::vector<SchemeInfo>& TwoSchemes() {
@@ -42,4 +42,4 @@ TEST(SchemeInfo, JsonHasEveryField) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::scheme_info_test

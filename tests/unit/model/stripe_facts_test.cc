@@ -6,7 +6,7 @@
 
 #include "model/plan/slice_grid.h"
 
-namespace ecpipe {
+namespace ecpipe::stripe_facts_test {
 namespace {
 
 StripeFacts Facts() {
@@ -45,4 +45,4 @@ TEST(StripeFacts, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::stripe_facts_test

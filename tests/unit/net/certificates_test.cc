@@ -11,7 +11,7 @@
 
 #include "unit/net/test_certificates.h"
 
-namespace ecpipe {
+namespace ecpipe::certificates_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST(Certificates, FilesThatAreRefusedAreToldUntilTheyAreMended) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::certificates_test

@@ -11,7 +11,7 @@
 #include "net/host_lookups.h"
 #include "unit/net/raw_peer.h"
 
-namespace ecpipe {
+namespace ecpipe::data_server_test {
 namespace {
 
 Hello TheHello() {
@@ -85,4 +85,4 @@ TEST(DataServer, WithoutADescriptorItDoesNotStartAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::data_server_test

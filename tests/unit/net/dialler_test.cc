@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "unit/net/name_server.h"
 
-namespace ecpipe {
+namespace ecpipe::dialler_test {
 namespace {
 
 using std::chrono::seconds;
@@ -128,4 +128,4 @@ TEST_F(Dial, AnAddressThatIsSilentHasCompany) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::dialler_test

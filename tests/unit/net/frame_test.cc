@@ -9,7 +9,7 @@
 #include "base/bytes/crc32c.h"
 #include "model/fault.h"
 
-namespace ecpipe {
+namespace ecpipe::frame_test {
 namespace {
 
 FrameHeader Sample() {
@@ -274,4 +274,4 @@ TEST(Token, SameOnlyWhenEveryByteIs) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::frame_test

@@ -6,7 +6,7 @@
 
 #include "unit/net/name_server.h"
 
-namespace ecpipe {
+namespace ecpipe::host_lookups_test {
 namespace {
 
 using ::testing::Contains;
@@ -142,4 +142,4 @@ TEST_F(HostLookupsTest, TheSystemKnowsThisHost) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::host_lookups_test

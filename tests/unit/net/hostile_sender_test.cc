@@ -7,7 +7,7 @@
 
 #include "unit/net/tcp_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::hostile_sender_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -147,4 +147,4 @@ TEST_F(HostileSenderTest, AnEndInTheMiddleOfAFrameIsUnavailable) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hostile_sender_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::peer_identity_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -37,4 +37,4 @@ TEST(PeerIdentity, RolesAreNamed) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::peer_identity_test

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace ecpipe {
+namespace ecpipe::rate_limiter_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -171,4 +171,4 @@ TEST_F(RateLimiterTest, AFrameThatIsNotSentMakesRoom) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::rate_limiter_test

@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace ecpipe {
+namespace ecpipe::tcp_socket_test {
 namespace {
 
 constexpr int kPatienceMillis = 10'000;
@@ -119,4 +119,4 @@ TEST(TcpSocket, AnAddressThatIsNoneIsNamed) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::tcp_socket_test

@@ -10,7 +10,7 @@
 #include "unit/net/tcp_fixture.h"
 #include "unit/net/test_certificates.h"
 
-namespace ecpipe {
+namespace ecpipe::tcp_transport_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -351,4 +351,4 @@ TEST_P(EitherTcpTransportTest, NobodyThereIsUnavailableAndNamed) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::tcp_transport_test

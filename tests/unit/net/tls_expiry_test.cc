@@ -3,7 +3,7 @@
 
 #include "net/tls/expiry.h"
 
-namespace ecpipe {
+namespace ecpipe::tls_expiry_test {
 namespace {
 
 constexpr int64_t kDay = 86400;
@@ -39,4 +39,4 @@ TEST(ExpiryWarnings, ARenewedCertificateBeginsAnew) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::tls_expiry_test

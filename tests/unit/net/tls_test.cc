@@ -14,7 +14,7 @@
 #include "unit/net/tcp_fixture.h"
 #include "unit/net/test_certificates.h"
 
-namespace ecpipe {
+namespace ecpipe::tls_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -334,4 +334,4 @@ TEST(TlsFiles, AreTheSectionTlsOfAConfiguration) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::tls_test

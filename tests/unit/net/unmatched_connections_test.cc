@@ -5,7 +5,7 @@
 
 #include <deque>
 
-namespace ecpipe {
+namespace ecpipe::unmatched_connections_test {
 namespace {
 
 TEST(UnmatchedConnections, ThereIsRoomUpToTheCapacity) {
@@ -50,4 +50,4 @@ TEST(UnmatchedConnections, ACapacityOfNoneHasNoSurplus) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::unmatched_connections_test

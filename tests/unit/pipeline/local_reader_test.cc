@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace ecpipe {
+namespace ecpipe::local_reader_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -297,4 +297,4 @@ TEST_F(LocalReaderTest, AHungReadNeitherHoldsTheEndNorTouchesFreedMemory) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::local_reader_test

@@ -10,7 +10,7 @@
 
 #include "fakes/memory_stream.h"
 
-namespace ecpipe {
+namespace ecpipe::memory_transport_test {
 namespace {
 
 using testing::HasSubstr;
@@ -189,4 +189,4 @@ TEST(MemoryStreamTest, WakesForEnoughOnly) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::memory_transport_test

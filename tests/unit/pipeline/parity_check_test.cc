@@ -18,7 +18,7 @@
 #include "pipeline/parity_check_sink.h"
 #include "pipeline/part_runner.h"
 
-namespace ecpipe {
+namespace ecpipe::parity_check_test {
 namespace {
 
 constexpr uint64_t kBlockBytes = 5'003;
@@ -212,4 +212,4 @@ TEST_F(ParityCheckTest, PartsWithOddCheckRowsAreRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::parity_check_test

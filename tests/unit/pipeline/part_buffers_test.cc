@@ -3,7 +3,7 @@
 
 #include "pipeline/part_runner.h"
 
-namespace ecpipe {
+namespace ecpipe::part_buffers_test {
 namespace {
 
 // A part as a helper has it in a packing of so many trees.
@@ -31,4 +31,4 @@ TEST(PartBuffers, ManyLanesTakeASliceEachAndNotARingEach) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::part_buffers_test

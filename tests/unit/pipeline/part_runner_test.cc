@@ -10,7 +10,7 @@
 
 #include "base/fault_points.h"
 
-namespace ecpipe {
+namespace ecpipe::part_runner_test {
 namespace {
 
 TEST_F(Engines, EverySchemeAndShape) { ExpectEverySchemeAndShape(); }
@@ -420,4 +420,4 @@ TEST_F(Engines, FaultsInTheMiddleLeaveNoDescriptors) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::part_runner_test

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace ecpipe {
+namespace ecpipe::read_thread_test {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(20);
@@ -106,4 +106,4 @@ TEST(ReadThread, ReadsNothingOfARemovedJob) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::read_thread_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-namespace ecpipe {
+namespace ecpipe::slice_pipeline_test {
 namespace {
 
 using Position = SlicePipeline::Position;
@@ -260,4 +260,4 @@ TEST(SlicePipelineDeathTest, WhatIsNotPossibleIsABrokenInvariant) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::slice_pipeline_test

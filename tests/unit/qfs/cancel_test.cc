@@ -11,7 +11,7 @@
 #include "unit/net/test_certificates.h"
 #include "unit/qfs/shim_fixture.h"
 
-namespace ecpipe_qfs {
+namespace ecpipe_qfs::cancel_test {
 namespace {
 
 constexpr int64_t kMib = 1 << 20;
@@ -259,4 +259,4 @@ TEST(ShimMany, RecoveriesAtOnceDoNotMix) {
 }
 
 }  // namespace
-}  // namespace ecpipe_qfs
+}  // namespace ecpipe_qfs::cancel_test

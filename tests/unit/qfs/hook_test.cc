@@ -12,7 +12,7 @@
 
 #include "unit/qfs/shim_fixture.h"
 
-namespace ecpipe_qfs {
+namespace ecpipe_qfs::hook_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -275,4 +275,4 @@ TEST_F(Hook, SeveralInOneLoop) {
 }
 
 }  // namespace
-}  // namespace ecpipe_qfs
+}  // namespace ecpipe_qfs::hook_test

@@ -15,7 +15,7 @@
 #include "shim/frame.h"
 #include "shim/settings.h"
 
-namespace ecpipe_qfs {
+namespace ecpipe_qfs::parts_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -258,4 +258,4 @@ TEST(SettingsFile, MistakesAreNamedWithTheirLine) {
 }
 
 }  // namespace
-}  // namespace ecpipe_qfs
+}  // namespace ecpipe_qfs::parts_test

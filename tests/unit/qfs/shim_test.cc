@@ -16,7 +16,7 @@
 #include "unit/net/test_certificates.h"
 #include "unit/qfs/shim_fixture.h"
 
-namespace ecpipe_qfs {
+namespace ecpipe_qfs::shim_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -446,4 +446,4 @@ TEST(ShimTls, AnEndpointOfAnotherCaAndFilesThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace ecpipe_qfs
+}  // namespace ecpipe_qfs::shim_test

@@ -8,7 +8,7 @@
 #include "ecpipe/v1/doctor.grpc.pb.h"
 #include "ecpipe/v1/helper.grpc.pb.h"
 
-namespace ecpipe {
+namespace ecpipe::access_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -125,4 +125,4 @@ TEST(Access, SeveralRolesAddUp) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::access_test

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 
-namespace ecpipe {
+namespace ecpipe::audit_file_test {
 namespace {
 
 using std::chrono::seconds;
@@ -176,4 +176,4 @@ TEST_F(AuditFileTest, WhatCannotBeWrittenIsRefusedAtTheStart) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::audit_file_test

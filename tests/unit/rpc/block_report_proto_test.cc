@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace ecpipe {
+namespace ecpipe::block_report_proto_test {
 namespace {
 
 std::vector<v1::ReportBlocksRequest> PiecesOf(const BlockReport& report) {
@@ -107,4 +107,4 @@ TEST(BlockReportProto, HasLimits) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::block_report_proto_test

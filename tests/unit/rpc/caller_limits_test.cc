@@ -18,7 +18,7 @@
 #include "rpc/rpc_exit.h"
 #include "rpc/rpc_server.h"
 
-namespace ecpipe {
+namespace ecpipe::caller_limits_test {
 namespace {
 
 constexpr Duration kLong = std::chrono::seconds(60);  // no test waits for it to pass
@@ -197,4 +197,4 @@ TEST(CallerLimits, LeaveTheLargerPartOfTheDescriptors) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::caller_limits_test

@@ -12,7 +12,7 @@
 #include "net/tcp_socket.h"
 #include "net/tcp_socket.h"
 
-namespace ecpipe {
+namespace ecpipe::channel_test {
 namespace {
 
 // Whether a client of HTTP/2 has connected and begun to speak.
@@ -94,4 +94,4 @@ TEST_F(LostChannel, ComesBackWithoutACallThatWaits) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::channel_test

@@ -5,7 +5,7 @@
 
 #include "model/systems/hdfs_group.h"
 
-namespace ecpipe {
+namespace ecpipe::facts_proto_test {
 namespace {
 
 StripeFacts Facts() {
@@ -41,4 +41,4 @@ TEST(FactsProto, NumbersThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::facts_proto_test

@@ -10,7 +10,7 @@
 #include "rpc/rpc_server.h"
 #include "unit/net/test_certificates.h"
 
-namespace ecpipe {
+namespace ecpipe::handshake_check_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST(HandshakeCheck, WhatIsNotTriedIsCounted) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::handshake_check_test

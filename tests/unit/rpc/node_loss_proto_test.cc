@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::node_loss_proto_test {
 namespace {
 
 TEST(NodeLossProto, ALossComesOverTheWireWhole) {
@@ -52,4 +52,4 @@ TEST(NodeLossProto, NoAnswerOfTheNameNodeHasNoAge) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::node_loss_proto_test

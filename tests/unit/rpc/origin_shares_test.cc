@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::origin_shares_test {
 namespace {
 
 TEST(OriginShares, WhoHasTheMostLosesTheOldest) {
@@ -36,4 +36,4 @@ TEST(OriginShares, CountsEachOnce) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::origin_shares_test

@@ -13,7 +13,7 @@
 #include "model/plan/features.h"
 #include "rpc/convert/part_proto.h"
 
-namespace ecpipe {
+namespace ecpipe::part_fields_test {
 namespace {
 
 constexpr char kFirst[] = "";           // in the first form of parts
@@ -106,4 +106,4 @@ TEST(PartFields, APartThatNeedsWhatIsNotKnownIsRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::part_fields_test

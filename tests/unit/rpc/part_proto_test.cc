@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace ecpipe {
+namespace ecpipe::part_proto_test {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
@@ -407,4 +407,4 @@ TEST(PartProto, TooManyInputsOrOutputsAreRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::part_proto_test

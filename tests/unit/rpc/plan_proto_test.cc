@@ -5,7 +5,7 @@
 
 #include <functional>
 
-namespace ecpipe {
+namespace ecpipe::plan_proto_test {
 namespace {
 
 // Two helpers in a path, and the client that stores block 3 of the stripe.
@@ -89,4 +89,4 @@ TEST(PlanProto, WhatNoPlanHoldsIsRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::plan_proto_test

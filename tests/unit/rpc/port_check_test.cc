@@ -6,7 +6,7 @@
 #include "net/tcp_socket.h"
 #include "unit/net/name_server.h"
 
-namespace ecpipe {
+namespace ecpipe::port_check_test {
 namespace {
 
 TEST(PortCheck, TellsWhoListens) {
@@ -49,4 +49,4 @@ TEST(PortCheck, ANameServerThatHangsHoldsUpNobody) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::port_check_test

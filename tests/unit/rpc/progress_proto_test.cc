@@ -5,7 +5,7 @@
 
 #include "model/fault.h"
 
-namespace ecpipe {
+namespace ecpipe::progress_proto_test {
 namespace {
 
 TEST(ProgressProto, OfAPartThatRuns) {
@@ -49,4 +49,4 @@ TEST(ProgressProto, OfAPartThatFailedAndIsKept) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::progress_proto_test

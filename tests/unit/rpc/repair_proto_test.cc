@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace ecpipe {
+namespace ecpipe::repair_proto_test {
 namespace {
 
 RepairGrant Sample() {
@@ -102,4 +102,4 @@ TEST(RepairProto, AnOlderCoordinatorTellsTheShortestLengthOnly) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::repair_proto_test

@@ -5,7 +5,7 @@
 #include <grpc/support/log.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::rpc_log_test {
 namespace {
 
 using ::testing::AllOf;
@@ -26,4 +26,4 @@ TEST(RpcLog, WhatGrpcSaysIsAnEvent) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::rpc_log_test

@@ -23,7 +23,7 @@
 #include "rpc/rpc_server.h"
 #include "unit/net/test_certificates.h"
 
-namespace ecpipe {
+namespace ecpipe::rpc_security_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -310,4 +310,4 @@ TEST(ListenAddress, OffLoopbackNeedsProtectionOrAWord) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::rpc_security_test

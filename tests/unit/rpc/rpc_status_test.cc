@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::rpc_status_test {
 namespace {
 
 TEST(RpcStatus, CodesAndMessagesSurvive) {
@@ -25,4 +25,4 @@ TEST(RpcStatus, OnlyAServerThatIsShuttingDownAnswersCancelled) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::rpc_status_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::scheme_proto_test {
 namespace {
 
 TEST(SchemeProto, SurvivesTheTrip) {
@@ -16,4 +16,4 @@ TEST(SchemeProto, SurvivesTheTrip) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::scheme_proto_test

@@ -5,7 +5,7 @@
 
 #include "net/tcp_socket.h"
 
-namespace ecpipe {
+namespace ecpipe::self_facts_test {
 namespace {
 
 // Nobody listens there: it was bound a moment ago, and is free again.
@@ -64,4 +64,4 @@ TEST(SelfFacts, OfThisProcess) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::self_facts_test

@@ -15,7 +15,7 @@
 #include "unit/net/test_certificates.h"
 #include "web/daemon_pages.h"
 
-namespace ecpipe {
+namespace ecpipe::http_server_test {
 namespace {
 
 using testing::HasSubstr;
@@ -199,4 +199,4 @@ TEST(DaemonPagesTest, HealthSaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::http_server_test

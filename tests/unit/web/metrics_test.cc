@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::metrics_test {
 namespace {
 
 using testing::HasSubstr;
@@ -55,4 +55,4 @@ TEST(MetricsTest, HistogramBucketsAreCumulative) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::metrics_test

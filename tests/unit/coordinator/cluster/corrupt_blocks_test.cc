@@ -12,7 +12,7 @@
 #include "unit/coordinator/repairs/repairs_fixture.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::corrupt_blocks_test {
 namespace {
 
 TEST(CorruptBlocks, KnowsWhatWasAddedUntilItIsForgotten) {
@@ -306,4 +306,4 @@ TEST_F(CorruptReports, VerificationReadsMoreSurvivorsOrSaysWhyItCannot) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::corrupt_blocks_test

@@ -8,7 +8,7 @@
 
 #include "coordinator/cluster/busy_nodes.h"
 
-namespace ecpipe {
+namespace ecpipe::known_links_test {
 namespace {
 
 using std::chrono::hours;
@@ -298,4 +298,4 @@ TEST_F(KnownLinksTest, ALargeTableIsCopiedOnceASecond) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::known_links_test

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace ecpipe {
+namespace ecpipe::limits_test {
 namespace {
 
 TEST(LimitsTest, ImpossibleRatesAreRefused) {
@@ -31,4 +31,4 @@ TEST(LimitsTest, SharesFollowStreamsAndAddUpToTheRate) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::limits_test

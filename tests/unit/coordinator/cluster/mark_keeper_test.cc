@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ecpipe {
+namespace ecpipe::mark_keeper_test {
 namespace {
 
 // A disk that is full until it is not.
@@ -116,4 +116,4 @@ TEST_F(MarkKeeperTest, ItsThreadTriesAgain) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::mark_keeper_test

@@ -5,7 +5,7 @@
 
 #include "unit/coordinator/fakes.h"
 
-namespace ecpipe {
+namespace ecpipe::node_registry_test {
 namespace {
 
 constexpr Duration kDeadAfter = std::chrono::seconds(5);
@@ -98,4 +98,4 @@ TEST_F(NodeRegistryTest, SilenceAndAnswersAreChanges) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::node_registry_test

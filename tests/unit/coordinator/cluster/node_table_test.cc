@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::node_table_test {
 namespace {
 
 using std::chrono::seconds;
@@ -301,4 +301,4 @@ TEST(NodeTableTest, FullTableForgetsTheDeadOnly) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::node_table_test

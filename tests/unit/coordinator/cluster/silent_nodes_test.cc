@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::silent_nodes_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -63,4 +63,4 @@ TEST_F(Silent, AreForgottenWithTheirHelper) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::silent_nodes_test

@@ -13,7 +13,7 @@
 #include "unit/coordinator/fakes.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::topology_script_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST_F(TopologyScriptTest, TheTableGoesBeforeTheScriptAndThatBeforeTheHelper) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::topology_script_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::topology_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST(Topology, AFileThatIsNotThereIsNamed) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::topology_test

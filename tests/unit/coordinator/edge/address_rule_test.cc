@@ -5,7 +5,7 @@
 
 #include "unit/net/name_server.h"
 
-namespace ecpipe {
+namespace ecpipe::address_rule_test {
 namespace {
 
 NodeRecord Node(const std::string& control, const std::string& data,
@@ -106,4 +106,4 @@ TEST(AddressRule, WhatIsNoNetworkIsRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::address_rule_test

@@ -9,7 +9,7 @@
 #include "coordinator/planning/scheme.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::coordinator_config_test {
 namespace {
 
 class CoordinatorConfigTest : public testing::Test {
@@ -173,4 +173,4 @@ TEST_F(CoordinatorConfigTest, WhatIsMissingOrUnknownRefusesTheStart) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::coordinator_config_test

@@ -9,7 +9,7 @@
 #include "unit/coordinator/recovery/recovery_manager_fixture.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::coordinator_metrics_test {
 namespace {
 
 class CoordinatorMetricsTest : public RecoveryManagerTest {
@@ -248,4 +248,4 @@ TEST_F(CoordinatorMetricsTest, ARecoveryAndACorruptBlockAreLosses) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::coordinator_metrics_test

@@ -16,7 +16,7 @@
 #include "rpc/rpc_server.h"
 #include "unit/net/test_certificates.h"
 
-namespace ecpipe {
+namespace ecpipe::doctor_service_test {
 namespace {
 
 // A helper whose clock is ahead by so much.
@@ -189,4 +189,4 @@ TEST_F(Doctor, ADeadNodeWhoseAddressAnotherHasTakenIsNotAsked) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::doctor_service_test

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "rpc/rpc_server.h"
 
-namespace ecpipe {
+namespace ecpipe::helper_client_test {
 namespace {
 
 enum class Answer { kOk, kCancelled, kNone };
@@ -102,4 +102,4 @@ TEST(HelperClient, ABoundedNumberOfConnectionsIsKept) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::helper_client_test

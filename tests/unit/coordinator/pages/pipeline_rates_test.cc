@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::pipeline_rates_test {
 namespace {
 
 using std::chrono::seconds;
@@ -171,4 +171,4 @@ TEST_F(ProgressHistoryTest, MissingBytesThatGrowAreNoRateBelowZero) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::pipeline_rates_test

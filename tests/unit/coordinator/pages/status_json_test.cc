@@ -8,7 +8,7 @@
 
 #include "base/bytes/utf8_text.h"
 
-namespace ecpipe {
+namespace ecpipe::status_json_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -311,4 +311,4 @@ TEST(StatusJsonTest, TheLargestAnswer) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::status_json_test

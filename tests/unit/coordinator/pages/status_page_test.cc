@@ -10,7 +10,7 @@
 #include "unit/coordinator/fakes.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::status_page_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -280,4 +280,4 @@ TEST(PageFilesTest, ABrowserRunsScriptsOfThisServerAlone) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::status_page_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::status_verdict_test {
 namespace {
 
 class StatusVerdictTest : public testing::Test {
@@ -145,4 +145,4 @@ TEST_F(StatusVerdictTest, Stuck) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::status_verdict_test

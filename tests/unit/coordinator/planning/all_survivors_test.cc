@@ -9,7 +9,7 @@
 
 #include "coordinator/planning/plan_cost.h"
 
-namespace ecpipe {
+namespace ecpipe::all_survivors_test {
 namespace {
 
 // The time of the helper that is busy longest, in blocks over a link of speed 1.
@@ -133,4 +133,4 @@ TEST(ShareSlicesDeathTest, HasBounds) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::all_survivors_test

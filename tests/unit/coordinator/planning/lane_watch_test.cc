@@ -5,7 +5,7 @@
 
 #include "coordinator/planning/plan_cost.h"
 
-namespace ecpipe {
+namespace ecpipe::lane_watch_test {
 namespace {
 
 // Three blocks of which one is enough, each with 10 bytes per second to the requestor.
@@ -203,4 +203,4 @@ TEST_F(LaneLooks, NothingToJudge) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::lane_watch_test

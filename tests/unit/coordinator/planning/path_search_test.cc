@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-namespace ecpipe {
+namespace ecpipe::path_search_test {
 namespace {
 
 constexpr uint64_t kSeed = 20260301;
@@ -251,4 +251,4 @@ TEST(PathSearchDeathTest, HasBounds) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::path_search_test

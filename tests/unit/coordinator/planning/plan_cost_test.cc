@@ -12,7 +12,7 @@
 
 #include "coordinator/planning/scheme.h"
 
-namespace ecpipe {
+namespace ecpipe::plan_cost_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -271,4 +271,4 @@ TEST(ChoosePlan, TakesTheCheapestOfRandomClusters) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::plan_cost_test

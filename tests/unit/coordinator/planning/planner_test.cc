@@ -16,7 +16,7 @@
 #include "codec/gf256.h"
 #include "coordinator/planning/scheme.h"
 
-namespace ecpipe {
+namespace ecpipe::planner_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -297,4 +297,4 @@ TEST(Planner, RefusesABadRequest) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::planner_test

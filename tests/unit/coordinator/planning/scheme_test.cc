@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace ecpipe {
+namespace ecpipe::scheme_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(Schemes, AreDescribed) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::scheme_test

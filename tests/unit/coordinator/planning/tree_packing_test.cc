@@ -10,7 +10,7 @@
 
 #include "coordinator/planning/trees/whole_slices.h"
 
-namespace ecpipe {
+namespace ecpipe::tree_packing_test {
 namespace {
 
 using Random = std::mt19937_64;
@@ -264,4 +264,4 @@ TEST(WholeSlices, LoseLittleByRounding) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::tree_packing_test

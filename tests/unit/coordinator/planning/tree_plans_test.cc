@@ -9,7 +9,7 @@
 #include "codec/gf256.h"
 #include "coordinator/planning/plan_cost.h"
 
-namespace ecpipe {
+namespace ecpipe::tree_plans_test {
 namespace {
 
 using Random = std::mt19937_64;
@@ -265,4 +265,4 @@ TEST(TreePlans, ASmallReadTakesAPath) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::tree_plans_test

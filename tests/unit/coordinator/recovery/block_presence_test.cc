@@ -6,7 +6,7 @@
 
 #include "unit/coordinator/fakes.h"
 
-namespace ecpipe {
+namespace ecpipe::block_presence_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -68,4 +68,4 @@ TEST_F(BlockPresenceTest, ADeadNodeIsNotAsked) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::block_presence_test

@@ -6,7 +6,7 @@
 
 #include "unit/coordinator/recovery/recovery_manager_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::recovery_maintenance_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -226,4 +226,4 @@ TEST_F(RecoveryMaintenanceTest, WhatIsRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::recovery_maintenance_test

@@ -3,7 +3,7 @@
 
 #include "unit/coordinator/recovery/recovery_manager_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::recovery_manager_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -416,4 +416,4 @@ TEST_F(RecoveryManagerTest, ANodeThatComesBackOnTheWayEndsIt) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::recovery_manager_test

@@ -4,7 +4,7 @@
 
 #include "unit/coordinator/recovery/recovery_manager_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::recovery_moves_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -290,4 +290,4 @@ TEST_F(RecoveryMovesTest, WhatIsRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::recovery_moves_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <tuple>
 
-namespace ecpipe {
+namespace ecpipe::recovery_policy_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -423,4 +423,4 @@ TEST(RecoveryPolicyBalance, SlowNodesThatAreKnownAreAskedForLess) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::recovery_policy_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-namespace ecpipe {
+namespace ecpipe::recovery_queue_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -350,4 +350,4 @@ TEST_F(RecoveryQueueTest, WhatTheNodeHasAgainIsLeftAloneUntilItIsAway) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::recovery_queue_test

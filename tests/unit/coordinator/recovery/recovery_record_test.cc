@@ -7,7 +7,7 @@
 
 #include "unit/coordinator/recovery/recovery_manager_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::recovery_record_test {
 namespace {
 
 using ::testing::AllOf;
@@ -187,4 +187,4 @@ TEST_F(RecoveryManagerTest, ARecordWithAHostTooManyIsNotTakenUp) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::recovery_record_test

@@ -6,7 +6,7 @@
 #include "coordinator/recovery/start_threads.h"
 #include "unit/coordinator/recovery/recovery_manager_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::recovery_starts_test {
 namespace {
 
 // What waits until it is let go.
@@ -180,4 +180,4 @@ TEST_F(FewBlocks, ComeAsAnotherSchemeWants) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::recovery_starts_test

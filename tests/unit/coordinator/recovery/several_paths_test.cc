@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-namespace ecpipe {
+namespace ecpipe::several_paths_test {
 namespace {
 
 constexpr double kBlock = 1000;
@@ -127,4 +127,4 @@ TEST(SeveralPaths, AllHelpersMayBeNeeded) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::several_paths_test

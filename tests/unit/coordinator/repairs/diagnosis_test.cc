@@ -7,7 +7,7 @@
 
 #include "model/fault.h"
 
-namespace ecpipe {
+namespace ecpipe::diagnosis_test {
 namespace {
 
 // The path a -> b -> c -> requestor "r", every stream with `bytes` on it, nobody waiting.
@@ -297,4 +297,4 @@ TEST(AllTell, UnlessOneRunsAndSaysNothing) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::diagnosis_test

@@ -10,7 +10,7 @@
 #include "model/systems/hdfs_group.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::facts_repairs_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -358,4 +358,4 @@ TEST_F(FactsRepairs, EachSchemeHasAPlan) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::facts_repairs_test

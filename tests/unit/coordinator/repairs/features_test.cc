@@ -4,7 +4,7 @@
 
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::features_test {
 namespace {
 
 class Versions : public Repairs {
@@ -83,4 +83,4 @@ TEST_F(Versions, APartNamesWhatItNeeds) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::features_test

@@ -11,7 +11,7 @@
 #include "model/fault.h"
 #include "unit/coordinator/repairs/hosted_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::hosted_attempts_test {
 namespace {
 
 class HostedAttempts : public HostedRepairs {
@@ -242,4 +242,4 @@ TEST_F(HostedAttempts, AThreadOfItsOwnTakesThemOn) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hosted_attempts_test

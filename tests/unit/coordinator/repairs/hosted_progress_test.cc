@@ -11,7 +11,7 @@
 #include "model/fault.h"
 #include "unit/coordinator/repairs/hosted_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::hosted_progress_test {
 namespace {
 
 // A repair whose host waits for bytes. Helpers answer as they would: when the attempt is to end,
@@ -268,4 +268,4 @@ TEST_F(HostedProgress, AThreadOfItsOwnChecks) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hosted_progress_test

@@ -7,7 +7,7 @@
 #include "model/fault.h"
 #include "unit/coordinator/repairs/hosted_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::hosted_repairs_test {
 namespace {
 
 TEST_F(HostedRepairs, TheHostStoresTheBlockAndTheCatalogKnows) {
@@ -352,4 +352,4 @@ TEST_F(HostedRepairs, WhatIsCancelledWhileItIsHandedOutDoesNotComeBack) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hosted_repairs_test

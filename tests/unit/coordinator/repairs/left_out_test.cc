@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::left_out_test {
 namespace {
 
 Suspects Link(const std::string& suspect, const std::string& other_end) {
@@ -84,4 +84,4 @@ TEST(LeftOut, WhatIsCertainIsNoLongerDoubtful) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::left_out_test

@@ -11,7 +11,7 @@
 
 #include "unit/coordinator/fakes.h"
 
-namespace ecpipe {
+namespace ecpipe::link_prober_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -221,4 +221,4 @@ TEST_F(LinkProberTest, SilenceAndTheEndOfTheCoordinatorEndARound) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::link_prober_test

@@ -8,7 +8,7 @@
 
 #include "coordinator/planning/planner.h"
 
-namespace ecpipe {
+namespace ecpipe::part_builder_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -216,4 +216,4 @@ TEST_F(PartBuilder, StreamsThatHaveTheirLinksForThemselvesAreMeasured) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::part_builder_test

@@ -2,7 +2,7 @@
 // What the planner makes of a request: its range, its hosts, and what it refuses.
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::planned_repairs_test {
 namespace {
 
 class PlannedRepairs : public Repairs {
@@ -179,4 +179,4 @@ TEST(Verification, HasThreeNames) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::planned_repairs_test

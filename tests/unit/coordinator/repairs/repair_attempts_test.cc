@@ -7,7 +7,7 @@
 #include "model/fault.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::repair_attempts_test {
 namespace {
 
 class Attempts : public Repairs {
@@ -475,4 +475,4 @@ TEST_F(Stragglers, AreJudgedByAllThatCameWhenSlicesAreLarge) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::repair_attempts_test

@@ -9,7 +9,7 @@
 #include "coordinator/planning/scheme.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::repair_coordinator_test {
 namespace {
 
 TEST_F(Repairs, HandsOutAndRecords) {
@@ -355,4 +355,4 @@ TEST_F(Repairs, StreamsThatHadTheirLinksForThemselvesTeachSpeeds) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::repair_coordinator_test

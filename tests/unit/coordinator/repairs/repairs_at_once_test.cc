@@ -12,7 +12,7 @@
 #include "model/fault.h"
 #include "unit/coordinator/fakes.h"
 
-namespace ecpipe {
+namespace ecpipe::repairs_at_once_test {
 namespace {
 
 class Ends : public RepairListener {
@@ -118,4 +118,4 @@ TEST_F(RepairsAtOnce, AHostThatHasJustStartedAgainIsNoFault) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::repairs_at_once_test

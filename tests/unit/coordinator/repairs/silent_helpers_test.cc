@@ -6,7 +6,7 @@
 #include "model/fault.h"
 #include "unit/coordinator/repairs/repairs_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::silent_helpers_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -265,4 +265,4 @@ TEST_F(LateHelpers, AreWaitedForInAllOtherRepairs) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::silent_helpers_test

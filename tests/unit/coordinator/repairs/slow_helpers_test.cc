@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-namespace ecpipe {
+namespace ecpipe::slow_helpers_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -29,4 +29,4 @@ TEST(SpeedHistory, IsWeighedAnewEverLessOftenAndSixTimesAtMost) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::slow_helpers_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::fsck_parser_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -174,4 +174,4 @@ TEST(GroupTable, HasLimitedNames) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::fsck_parser_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::group_survey_test {
 namespace {
 
 const std::string kPool = "BP-1-127.0.0.1-17";
@@ -100,4 +100,4 @@ TEST(GroupSurvey, WithoutAnAnswerNothingIsGone) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::group_survey_test

@@ -11,7 +11,7 @@
 #include "model/systems/hdfs_block.h"
 #include "unit/coordinator/fakes.h"
 
-namespace ecpipe {
+namespace ecpipe::hdfs_source_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -326,4 +326,4 @@ TEST_F(HdfsLivesTest, AMachineThatIsGoneIsDeadBeforeTheNameNodeSaysSo) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hdfs_source_test

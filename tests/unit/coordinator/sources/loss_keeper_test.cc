@@ -8,7 +8,7 @@
 #include "unit/coordinator/fakes.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::loss_keeper_test {
 namespace {
 
 const std::string kPool = "BP-1-127.0.0.1-17";
@@ -144,4 +144,4 @@ TEST_F(LossKeeperTest, OldLossesAreForgotten) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::loss_keeper_test

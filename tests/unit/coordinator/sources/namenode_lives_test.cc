@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::namenode_lives_test {
 namespace {
 
 // As a NameNode of Hadoop 3.5 answers; lists of nodes are texts within the text.
@@ -76,4 +76,4 @@ TEST(NameNodeLives, OneInStandbyOrGarbageIsNoAnswer) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::namenode_lives_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::reported_blocks_test {
 namespace {
 
 using Outcome = ReportedBlocks::Outcome;
@@ -125,4 +125,4 @@ TEST(ReportedBlocks, AllNodesTogetherHaveLimitedBlocks) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::reported_blocks_test

@@ -7,7 +7,7 @@
 #include "unit/coordinator/fakes.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::sqlite_losses_test {
 namespace {
 
 class SqliteLossesTest : public testing::Test {
@@ -100,4 +100,4 @@ TEST_F(SqliteLossesTest, DamageIsFound) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::sqlite_losses_test

@@ -8,7 +8,7 @@
 
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::limit_book_test {
 namespace {
 
 Limits Some() {
@@ -105,4 +105,4 @@ TEST_F(LimitBookTest, WhatIsNotALimitInTheTextFileIsRefusedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::limit_book_test

@@ -10,7 +10,7 @@
 
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::sqlite_catalog_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -497,4 +497,4 @@ TEST_F(SqliteCatalogTest, ReadersAndWritersAtOnce) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::sqlite_catalog_test

@@ -32,7 +32,7 @@ extern "C" int fsync(int fd) {
   return static_cast<int>(::syscall(SYS_fsync, fd));
 }
 
-namespace ecpipe {
+namespace ecpipe::sqlite_journal_test {
 namespace {
 
 RepairRecord Record(RepairId id, int64_t started, RepairState state = RepairState::kRunning) {
@@ -428,4 +428,4 @@ TEST_F(SqliteJournalTest, KeepsRecoveries) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::sqlite_journal_test

@@ -6,7 +6,7 @@
 #include "coordinator/store/sqlite_catalog.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::sqlite_removal_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -125,4 +125,4 @@ TEST_F(SqliteRemovalTest, DamagedStripesAreCountedOnceInAList) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::sqlite_removal_test

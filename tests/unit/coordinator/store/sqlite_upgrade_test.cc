@@ -17,7 +17,7 @@
 #include "coordinator/store/sqlite_schema.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::sqlite_upgrade_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -394,4 +394,4 @@ TEST_F(SqliteUpgradeTest, ForeignFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::sqlite_upgrade_test

@@ -18,7 +18,7 @@
 #include "coordinator/store/sqlite_schema.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::sqlite_versions_test {
 namespace {
 
 // In each: stripe s1 with checksums; s2, whose third block has been moved to n4; a repair that
@@ -321,4 +321,4 @@ TEST_P(SqliteVersionTest, TablesBecomeThoseOfANewFile) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::sqlite_versions_test

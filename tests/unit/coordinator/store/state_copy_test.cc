@@ -11,7 +11,7 @@
 #include "coordinator/store/sqlite_db.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::state_copy_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -110,4 +110,4 @@ TEST_F(StateCopyTest, AFileThatIsThereIsNotWrittenOver) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::state_copy_test

@@ -5,7 +5,7 @@
 
 #include "unit/coordinator/fakes.h"
 
-namespace ecpipe {
+namespace ecpipe::block_checker_test {
 namespace {
 
 using Verdict = CorruptBlocks::Verdict;
@@ -92,4 +92,4 @@ TEST_F(Checks, ADeadHelperIsAskedWhenItIsBack) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::block_checker_test

@@ -9,7 +9,7 @@
 
 #include "unit/coordinator/repairs/hosted_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::extra_copies_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -183,4 +183,4 @@ TEST_F(ExtraCopiesTest, NodesThatCannotBeCleaned) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::extra_copies_test

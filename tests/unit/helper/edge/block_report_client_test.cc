@@ -8,7 +8,7 @@
 
 #include "rpc/rpc_server.h"
 
-namespace ecpipe {
+namespace ecpipe::block_report_client_test {
 namespace {
 
 constexpr Duration kInterval = std::chrono::milliseconds(20);
@@ -92,4 +92,4 @@ TEST(BlockReportClient, WhatIsRefusedIsSentAgainLaterEachTimeThenOnlyChanges) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::block_report_client_test

@@ -8,7 +8,7 @@
 
 #include "rpc/rpc_server.h"
 
-namespace ecpipe {
+namespace ecpipe::coordinator_client_test {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(20);
@@ -260,4 +260,4 @@ TEST_F(CoordinatorClientTest, OneThatDrainsBeforeItIsRegisteredDoesNotTakeItsSuc
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::coordinator_client_test

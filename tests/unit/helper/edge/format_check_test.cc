@@ -17,7 +17,7 @@
 #include "model/block_checksums.h"
 #include "unit/helper/store/hdfs_volume_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::format_check_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -282,4 +282,4 @@ TEST_F(FormatCheck, ARootThatIsGone) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::format_check_test

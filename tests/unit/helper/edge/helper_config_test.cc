@@ -7,7 +7,7 @@
 
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::helper_config_test {
 namespace {
 
 class HelperConfigTest : public testing::Test {
@@ -133,4 +133,4 @@ TEST_F(HelperConfigTest, AnUnknownKeyRefusesTheStart) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::helper_config_test

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace ecpipe {
+namespace ecpipe::root_check_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,4 +59,4 @@ TEST_F(RootCheck, ARootThatTakesNothing) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::root_check_test

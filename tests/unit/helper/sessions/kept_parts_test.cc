@@ -5,7 +5,7 @@
 
 #include "unit/helper/sessions/sessions_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::kept_parts_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -176,4 +176,4 @@ TEST_F(KeptParts, AWriteThatFailsLeavesNothingToGoOnFrom) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::kept_parts_test

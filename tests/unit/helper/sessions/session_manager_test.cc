@@ -4,7 +4,7 @@
 #include "base/fault_points.h"
 #include "unit/helper/sessions/sessions_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::session_manager_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -352,4 +352,4 @@ TEST_F(SessionManagerTest, ItsEndCancelsAndWaits) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::session_manager_test

@@ -9,7 +9,7 @@
 
 #include "unit/helper/store/hdfs_volume_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::hdfs_scan_test {
 namespace {
 
 const std::string kPool = "BP-1-127.0.0.1-17";
@@ -154,4 +154,4 @@ TEST(BlockListing, ChangesNameWhatIsNewAndWhatHasGone) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hdfs_scan_test

@@ -14,7 +14,7 @@
 #include "model/corrupt_block.h"
 #include "unit/helper/store/hdfs_volume_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::hdfs_store_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -329,4 +329,4 @@ TEST_F(HdfsStoreTest, CountsFinalizedReplicas) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hdfs_store_test

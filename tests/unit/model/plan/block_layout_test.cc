@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-namespace ecpipe {
+namespace ecpipe::block_layout_test {
 namespace {
 
 using Piece = std::tuple<uint64_t, uint64_t, uint64_t>;  // place in the file, at, bytes
@@ -64,4 +64,4 @@ TEST(BlockLayout, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::block_layout_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::features_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -40,4 +40,4 @@ TEST(Features, ANodeNeedsOnlyWhatItsOwnHopsDo) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::features_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::slice_grid_test {
 namespace {
 
 TEST(SliceGrid, TheLastSliceMayBeShort) {
@@ -46,4 +46,4 @@ TEST(LaneSlices, Refusals) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::slice_grid_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::slice_runs_test {
 namespace {
 
 using Runs = std::vector<SliceRun>;
@@ -32,4 +32,4 @@ TEST(SliceRuns, JoinedRunsHaveAllSlicesOfBothOnce) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::slice_runs_test

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace ecpipe {
+namespace ecpipe::slices_left_test {
 namespace {
 
 constexpr SliceGrid kGrid{.offset = 100, .bytes = 995, .slice_bytes = 10};
@@ -91,4 +91,4 @@ TEST(SlicesLeft, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::slices_left_test

@@ -5,7 +5,7 @@
 
 #include "model/block_id.h"
 
-namespace ecpipe {
+namespace ecpipe::hdfs_block_test {
 namespace {
 
 TEST(HdfsBlock, NamesAndReadsItself) {
@@ -57,4 +57,4 @@ TEST(HdfsBlock, TakesTheFormOfHdfsLogs) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hdfs_block_test

@@ -8,7 +8,7 @@
 
 #include "model/plan/slice_grid.h"
 
-namespace ecpipe {
+namespace ecpipe::hdfs_group_test {
 namespace {
 
 constexpr uint64_t kCell = 1 << 20;
@@ -94,4 +94,4 @@ TEST(HdfsGroup, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::hdfs_group_test

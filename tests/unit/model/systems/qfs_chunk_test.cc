@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace ecpipe {
+namespace ecpipe::qfs_chunk_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST(QfsChunk, StorageIds) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::qfs_chunk_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace ecpipe {
+namespace ecpipe::backup_archive_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST_F(BackupArchiveTest, AFileComesOnce) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::backup_archive_test

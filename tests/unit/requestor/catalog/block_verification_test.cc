@@ -6,7 +6,7 @@
 
 #include <map>
 
-namespace ecpipe {
+namespace ecpipe::block_verification_test {
 namespace {
 
 using ::testing::SizeIs;
@@ -104,4 +104,4 @@ TEST(BlockVerification, AsksForManyInSeveralCalls) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::block_verification_test

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <set>
 
-namespace ecpipe {
+namespace ecpipe::probe_rounds_test {
 namespace {
 
 using Link = std::pair<std::string, std::string>;
@@ -84,4 +84,4 @@ TEST(RoundsAboutSharing, AreNoneForTwoNodes) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::probe_rounds_test

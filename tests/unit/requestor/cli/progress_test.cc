@@ -15,7 +15,7 @@
 
 #include "base/unique_fd.h"
 
-namespace ecpipe {
+namespace ecpipe::progress_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -267,4 +267,4 @@ TEST_F(Terminal, SignalsThatAreIgnoredStayIgnored) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::progress_test

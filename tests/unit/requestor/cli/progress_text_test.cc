@@ -8,7 +8,7 @@
 
 #include "base/bytes/utf8_text.h"
 
-namespace ecpipe {
+namespace ecpipe::progress_text_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -270,4 +270,4 @@ TEST(BarLine, KeepsControlCharactersAway) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::progress_text_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::table_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -82,4 +82,4 @@ TEST(Table, ACharacterTakesOneColumn) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::table_test

@@ -29,7 +29,7 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
-namespace ecpipe {
+namespace ecpipe::c_structs_test {
 namespace {
 
 // While it lives, this thread gets no memory from operator new.
@@ -227,4 +227,4 @@ TEST(CTarget, HasOnePlaceForEachBlock) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::c_structs_test

@@ -8,7 +8,7 @@
 #include "rpc/convert/scheme_proto.h"
 #include "rpc/rpc_server.h"
 
-namespace ecpipe {
+namespace ecpipe::coordinator_client_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -49,4 +49,4 @@ TEST(CoordinatorClient, SaysThatAnOldCoordinatorCannotListSchemes) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::coordinator_client_test

@@ -13,7 +13,7 @@
 #include "ecpipe/v1/helper.grpc.pb.h"
 #include "rpc/rpc_server.h"
 
-namespace ecpipe {
+namespace ecpipe::helper_status_client_test {
 namespace {
 
 constexpr Duration kTooLong = std::chrono::seconds(60);
@@ -75,4 +75,4 @@ TEST(AskHelpers, ADeadOneIsNotAsked) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::helper_status_client_test

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <string>
 
-namespace ecpipe {
+namespace ecpipe::repair_sink_test {
 namespace {
 
 RepairPart PartOf(const SliceGrid& grid, const BlockLayout& layout = {}) {
@@ -212,4 +212,4 @@ TEST(Sink, OfFilesNamesTheHolesAndBoundsTheirNumber) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::repair_sink_test

@@ -19,7 +19,7 @@
 #include "unit/coordinator/store/scratch_directory.h"
 #include "unit/requestor/client/fake_coordinator.h"
 
-namespace ecpipe {
+namespace ecpipe::requestor_test {
 namespace {
 
 constexpr uint64_t kBlockBytes = 1000;
@@ -439,4 +439,4 @@ TEST_F(SilentCoordinatorTest, AFarewellIsShort) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::requestor_test

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace ecpipe {
+namespace ecpipe::submitted_call_test {
 namespace {
 
 bool Ready(const SubmittedCall& call, int milliseconds = 0) {
@@ -144,4 +144,4 @@ TEST(CallThreadsTest, EndWithCallsUnderWay) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::submitted_call_test

@@ -6,7 +6,7 @@
 #include "ecpipe/v1/doctor.grpc.pb.h"
 #include "rpc/rpc_server.h"
 
-namespace ecpipe {
+namespace ecpipe::doctor_client_test {
 namespace {
 
 // A coordinator with one helper that tells of everything far too much.
@@ -45,4 +45,4 @@ TEST(DoctorClient, NoMoreIsTakenThanASoundDaemonHas) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::doctor_client_test

@@ -6,7 +6,7 @@
 
 #include "base/bytes/utf8_text.h"
 
-namespace ecpipe {
+namespace ecpipe::findings_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -347,4 +347,4 @@ TEST(Findings, TheWorstComesFirst) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::findings_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::node_troubles_test {
 namespace {
 
 using ::testing::AllOf;
@@ -93,4 +93,4 @@ TEST(NodeTroubles, WhatHdfsKnowsOfIt) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::node_troubles_test

@@ -6,7 +6,7 @@
 
 #include "unit/net/test_certificates.h"
 
-namespace ecpipe {
+namespace ecpipe::tls_findings_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -231,4 +231,4 @@ TEST_F(TlsFindings, HandshakesThatFail) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::tls_findings_test

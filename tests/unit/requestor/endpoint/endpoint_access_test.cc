@@ -11,7 +11,7 @@
 
 #include "unit/requestor/endpoint/endpoint_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::endpoint_access_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -155,4 +155,4 @@ TEST_F(EndpointTest, WhoMayNotAskIsToldSo) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::endpoint_access_test

@@ -7,7 +7,7 @@
 
 #include "unit/requestor/endpoint/endpoint_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::endpoint_targets_test {
 namespace {
 
 // Which target's bytes each DATA frame has, and how many, up to the END; checks each byte.
@@ -89,4 +89,4 @@ TEST_F(EndpointTest, AClientThatTakesSeveralTargetsSlowlyHoldsTheRepairBack) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::endpoint_targets_test

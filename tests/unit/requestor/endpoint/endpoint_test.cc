@@ -13,7 +13,7 @@
 #include "net/endpoint_address.h"
 #include "unit/requestor/endpoint/endpoint_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::endpoint_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -363,4 +363,4 @@ TEST_F(EndpointTest, RefusesAddressesThatAreNone) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::endpoint_test

@@ -6,7 +6,7 @@
 
 #include "unit/requestor/endpoint/endpoint_client.h"
 
-namespace ecpipe {
+namespace ecpipe::endpoint_wire_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -191,4 +191,4 @@ TEST(EndpointWire, Answers) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::endpoint_wire_test

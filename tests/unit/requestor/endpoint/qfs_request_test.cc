@@ -5,7 +5,7 @@
 #include "model/systems/qfs_chunk.h"
 #include "requestor/endpoint/endpoint_wire.h"
 
-namespace ecpipe {
+namespace ecpipe::qfs_request_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(QfsRequest, TheChecksumsOfChunksAreTold) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::qfs_request_test

@@ -6,7 +6,7 @@
 #include "base/bytes/sha256.h"
 #include "unit/requestor/files/coding_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::block_verifier_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -115,4 +115,4 @@ TEST(VerifyNames, AreThoseOfTheDocumentation) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::block_verifier_test

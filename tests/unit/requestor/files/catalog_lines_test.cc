@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::catalog_lines_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -49,4 +49,4 @@ TEST(CatalogLines, WhatIsNotKnownIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::catalog_lines_test

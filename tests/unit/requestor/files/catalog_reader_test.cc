@@ -8,7 +8,7 @@
 
 #include "requestor/files/catalog_lines.h"
 
-namespace ecpipe {
+namespace ecpipe::catalog_reader_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST_F(CatalogReaderTest, ANameInTwoLines) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::catalog_reader_test

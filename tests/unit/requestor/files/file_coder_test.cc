@@ -11,7 +11,7 @@
 #include "unit/codec/scalar_oracle.h"
 #include "unit/requestor/files/coding_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::file_coder_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -359,4 +359,4 @@ TEST(FindBlock, PrefersTheDirectoryOfTheNode) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::file_coder_test

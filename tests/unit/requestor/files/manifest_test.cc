@@ -12,7 +12,7 @@
 #include "base/bytes/sha256.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::manifest_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -261,4 +261,4 @@ TEST(Manifest, DoesNotWriteWhatItCouldNotRead) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::manifest_test

@@ -11,7 +11,7 @@
 
 #include "base/mutex.h"
 
-namespace ecpipe {
+namespace ecpipe::striped_reader_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -192,4 +192,4 @@ TEST_F(FileRangeTest, IsOfOneFileAlone) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::striped_reader_test

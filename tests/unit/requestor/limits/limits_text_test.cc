@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::limits_text_test {
 namespace {
 
 TEST(LimitsTextTest, NamesEachLimitAndWhoseItIs) {
@@ -32,4 +32,4 @@ TEST(LimitsTextTest, ACoordinatorThatDoesNotTellStreams) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::limits_text_test

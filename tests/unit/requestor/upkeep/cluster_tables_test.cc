@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::cluster_tables_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -121,4 +121,4 @@ TEST(ClusterTables, WhatIsNotKnownIsADash) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::cluster_tables_test

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace ecpipe {
+namespace ecpipe::watch_screen_test {
 namespace {
 
 using ::testing::AllOf;
@@ -113,4 +113,4 @@ TEST(WatchScreen, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::watch_screen_test

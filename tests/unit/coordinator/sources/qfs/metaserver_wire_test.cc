@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ecpipe {
+namespace ecpipe::metaserver_wire_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(MetaServerWire, FilesWithoutStripesCannotBeRepaired) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::metaserver_wire_test

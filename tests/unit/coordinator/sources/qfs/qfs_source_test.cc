@@ -11,7 +11,7 @@
 #include "unit/coordinator/fakes.h"
 #include "unit/coordinator/sources/qfs/scripted_metaserver.h"
 
-namespace ecpipe {
+namespace ecpipe::qfs_source_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -428,4 +428,4 @@ TEST_F(QfsSourceTest, ACorruptChunkThatIsRewrittenOnItsNodeIsReadAgain) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::qfs_source_test

@@ -14,7 +14,7 @@
 #include "model/corrupt_block.h"
 #include "unit/coordinator/store/scratch_directory.h"
 
-namespace ecpipe {
+namespace ecpipe::plain_block_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -176,4 +176,4 @@ TEST_F(PlainBlockTest, ADroppedBlockLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::plain_block_test

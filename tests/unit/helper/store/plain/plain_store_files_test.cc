@@ -14,7 +14,7 @@
 #include "helper/store/plain/plain_root.h"
 #include "unit/helper/store/plain/plain_store_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::plain_store_files_test {
 namespace {
 
 std::vector<std::string> IdsOf(const std::vector<BlockFile>& files) {
@@ -134,4 +134,4 @@ TEST(BlockClaims, AreGivenToOneKindAtATime) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::plain_store_files_test

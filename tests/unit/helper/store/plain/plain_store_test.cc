@@ -18,7 +18,7 @@
 #include "model/block_checksums.h"
 #include "unit/helper/store/plain/plain_store_fixture.h"
 
-namespace ecpipe {
+namespace ecpipe::plain_store_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -405,4 +405,4 @@ TEST_P(OneBadRootAtTheStart, CostsOnlyItselfUntilItAnswers) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::plain_store_test

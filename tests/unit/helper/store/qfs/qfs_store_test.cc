@@ -17,7 +17,7 @@
 #include "unit/coordinator/store/scratch_directory.h"
 #include "unit/helper/store/qfs/qfs_files.h"
 
-namespace ecpipe {
+namespace ecpipe::qfs_store_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -394,4 +394,4 @@ TEST_F(QfsStoreTest, NeedsAPlaceOfItsChunkserver) {
 }
 
 }  // namespace
-}  // namespace ecpipe
+}  // namespace ecpipe::qfs_store_test
